@@ -1,0 +1,38 @@
+"""k CPU-bound threads alone: the work they do together, and how evenly it is shared.
+
+The main thread sleeps during the window, so the GIL is asked for by hogs only.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from bench import variant
+from unsnarl.demo.hogs import Hogs, jain, rates
+
+
+def main() -> None:
+    """Measure one window and print it."""
+    parser = variant.parser(__doc__ or "")
+    parser.add_argument("-k", "--hogs", type=int, default=4, metavar="K", help="CPU-bound threads")
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--warmup", type=float, default=0.5)
+    arguments = parser.parse_args()
+    variant.apply(arguments)
+    hogs = Hogs(arguments.hogs)
+    never = threading.Event()
+    never.wait(arguments.warmup)
+    variant.reset_stats(arguments)
+    begin = hogs.read()
+    never.wait(arguments.seconds)
+    end = hogs.read()
+    gil = variant.stats(arguments)
+    work = rates(begin, end)
+    figures = {"work_per_s": sum(work), "work_each_per_s": work, "jain": jain(work)}
+    variant.print_run("cpu", arguments, {"hogs": arguments.hogs}, figures, gil)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

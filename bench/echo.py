@@ -1,0 +1,111 @@
+"""An echo thread beside k CPU-bound threads: what the one gets, and what it costs the others.
+
+The measured process runs the echo thread and the hogs; the client is another
+process (``echo_client``) that imports nothing of unsnarl. The window is the
+client's: the hogs' counts are read when it says ``begin`` and ``end``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from bench import variant
+from unsnarl.demo.hogs import Hogs, jain, rates
+
+CLIENT = Path(__file__).with_name("echo_client.py")
+BUFFER_BYTES = 2048
+
+
+def serve_udp(sock: socket.socket) -> None:
+    """Answer every datagram with itself until the socket is closed."""
+    while True:
+        data, peer = sock.recvfrom(BUFFER_BYTES)
+        sock.sendto(data, peer)
+
+
+def serve_tcp(listener: socket.socket) -> None:
+    """Accept one connection and echo its bytes until it ends."""
+    connection, _ = listener.accept()
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    while data := connection.recv(BUFFER_BYTES):
+        connection.sendall(data)
+
+
+def start_server(protocol: str) -> int:
+    """Start the echo thread; return the port the kernel chose."""
+    kind = socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM
+    sock = socket.socket(socket.AF_INET, kind)
+    sock.bind(("127.0.0.1", 0))
+    if protocol == "tcp":
+        sock.listen()
+    target = serve_udp if protocol == "udp" else serve_tcp
+    threading.Thread(target=target, args=(sock,), name="echo", daemon=True).start()
+    return int(sock.getsockname()[1])
+
+
+def client_command(arguments: argparse.Namespace, port: int) -> list[str]:
+    """Return the client's command: isolated, without site-packages."""
+    return [
+        *(sys.executable, "-I", "-S", str(CLIENT), arguments.protocol, str(port)),
+        *("--seconds", str(arguments.seconds), "--warmup", str(arguments.warmup)),
+        *("--rate", str(arguments.rate)),
+    ]
+
+
+def expect(client: subprocess.Popen[str], word: str) -> None:
+    """Wait for the client's next line, which must be ``word``."""
+    assert client.stdout is not None
+    line = client.stdout.readline().strip()
+    if line != word:
+        raise SystemExit(f"error: the echo client ended before {word!r}, with {line!r}")
+
+
+def measure(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Run one window; return its figures and the scheduler's account of it."""
+    port = start_server(arguments.protocol)
+    hogs = Hogs(arguments.hogs)
+    with subprocess.Popen(client_command(arguments, port), stdout=subprocess.PIPE, text=True) as client:
+        expect(client, "begin")
+        variant.reset_stats(arguments)
+        begin, used_begin = hogs.read(), resource.getrusage(resource.RUSAGE_SELF)
+        expect(client, "end")
+        end, used_end = hogs.read(), resource.getrusage(resource.RUSAGE_SELF)
+        gil = variant.stats(arguments)
+        assert client.stdout is not None
+        figures: dict[str, Any] = json.loads(client.stdout.readline())
+    work = rates(begin, end)
+    switches = used_end.ru_nvcsw - used_begin.ru_nvcsw + used_end.ru_nivcsw - used_begin.ru_nivcsw
+    figures["work_per_s"] = sum(work)
+    figures["work_each_per_s"] = work
+    figures["jain"] = jain(work)
+    figures["context_switches_per_s"] = switches / (end.at_s - begin.at_s)
+    return figures, gil
+
+
+def main() -> None:
+    """Measure one window and print it."""
+    parser = variant.parser(__doc__ or "")
+    parser.add_argument("--protocol", choices=("udp", "tcp"), default="udp")
+    parser.add_argument("-k", "--hogs", type=int, default=1, metavar="K", help="CPU-bound threads")
+    parser.add_argument("--rate", type=float, default=0.0, help="requests a second; 0: closed loop")
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--warmup", type=float, default=0.5)
+    arguments = parser.parse_args()
+    variant.apply(arguments)
+    figures, gil = measure(arguments)
+    parameters = {"protocol": arguments.protocol, "hogs": arguments.hogs, "rate": arguments.rate}
+    variant.print_run("echo", arguments, parameters, figures, gil)
+    os._exit(0)  # the hogs are daemons: an orderly exit would measure CPython's finalisation
+
+
+if __name__ == "__main__":
+    main()
