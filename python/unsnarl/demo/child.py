@@ -1,0 +1,110 @@
+"""A child process that talks in lines: started, listened to with a time limit, killed for sure.
+
+Invariant: leaving the ``with`` block, by whatever way, leaves no process behind,
+the child's own children included (they share its process group). Ctrl-C reaches
+the parent alone, since the group is not the terminal's.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from unsnarl.errors import UnsnarlError
+
+
+class ChildFailed(UnsnarlError):
+    """A child process ended, or kept silent, before it said what was expected."""
+
+
+class Child:
+    """A child process with its stdin and stdout on pipes."""
+
+    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start ``command``; ``name`` is for error messages."""
+        self._name = name
+        self._complaints = tempfile.TemporaryFile()
+        self._pending = b""
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            env=dict(environment),
+            bufsize=0,
+            process_group=0,
+        )
+
+    def __enter__(self) -> Self:
+        """Return the child itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Kill the child's whole process group and wait for the child."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # all of it has ended already
+        with self._process:
+            self._complaints.close()
+
+    def say(self, line: str) -> None:
+        """Write one line to the child.
+
+        Raises:
+            ChildFailed: the child is gone.
+        """
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+        except BrokenPipeError:
+            raise self._failure("ended early") from None
+
+    def hear(self, patience_s: float) -> str:
+        """Return the child's next line, waiting for it ``patience_s`` seconds at most.
+
+        Raises:
+            ChildFailed: it ended first, or the time is up.
+        """
+        assert self._process.stdout is not None
+        fd = self._process.stdout.fileno()
+        until_s = time.monotonic() + patience_s
+        while b"\n" not in self._pending:
+            readable, _, _ = select.select([fd], [], [], max(0.0, until_s - time.monotonic()))
+            if not readable:
+                raise self._failure(f"said nothing for {patience_s:g} s")
+            data = os.read(fd, 65536)
+            if not data:
+                raise self._failure("ended early")
+            self._pending += data
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line.decode()
+
+    def expect(self, word: str, patience_s: float) -> None:
+        """Wait for a line that must be ``word``.
+
+        Raises:
+            ChildFailed: another line came, or none.
+        """
+        line = self.hear(patience_s)
+        if line != word:
+            raise self._failure(f"said {line!r} instead of {word!r}")
+
+    def _failure(self, what: str) -> ChildFailed:
+        """Return the exception for ``what``, with the last line the child wrote on stderr."""
+        self._complaints.seek(0)
+        lines = self._complaints.read().decode(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return ChildFailed(f"the {self._name} {what}" + (f": {last}" if last else ""))

@@ -1,0 +1,100 @@
+"""What the windows of alternating pairs say: medians, and the ratio within each pair.
+
+A ratio is formed inside a pair, where both sides met the same machine, and only
+then summed up over the pairs; its spread is the standard deviation of the pairs'
+ratios. A difference counts as within the noise when the pairs disagree about
+its direction. Pure: no clock, no process, no output.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from unsnarl.demo.measurement import STOCK, UNSNARL, Window
+
+FIGURES = ("requests_per_s", "p50_us", "p99_us", "work_per_s")
+
+
+class Ratio(NamedTuple):
+    """The ratio of the second of two variants to the first, over several pairs."""
+
+    median: float
+    spread: float
+    """Standard deviation over the pairs; 0 for a single pair."""
+    lowest: float
+    highest: float
+
+    def is_noise(self) -> bool:
+        """Tell whether the pairs disagree about which side is greater."""
+        return self.lowest <= 1.0 <= self.highest
+
+
+class Figure(NamedTuple):
+    """One figure of both variants: medians, None where nothing was measured, and their ratio."""
+
+    stock: float | None
+    unsnarl: float | None
+    ratio: Ratio | None
+
+
+class Comparison(NamedTuple):
+    """Both variants of one server under one load."""
+
+    kind: str
+    connections: int
+    figures: dict[str, Figure]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the comparison as plain data."""
+        rows = {
+            name: {
+                "stock": figure.stock,
+                "unsnarl": figure.unsnarl,
+                "ratio": figure.ratio._asdict() if figure.ratio else None,
+            }
+            for name, figure in self.figures.items()
+        }
+        return {"server": self.kind, "connections": self.connections, **rows}
+
+
+def ratio_of(pairs: Sequence[tuple[float | None, float | None]]) -> Ratio | None:
+    """Return second over first of each pair, summed up; None when no pair has both."""
+    ratios = [second / first for first, second in pairs if first and second is not None]
+    if not ratios:
+        return None
+    spread = statistics.stdev(ratios) if len(ratios) > 1 else 0.0
+    return Ratio(statistics.median(ratios), spread, min(ratios), max(ratios))
+
+
+def median_of(values: Sequence[float | None]) -> float | None:
+    """Return the median of the values that are there; None when none is."""
+    there = [value for value in values if value is not None]
+    return statistics.median(there) if there else None
+
+
+def figure_of(stock: list[Window], unsnarl: list[Window], name: str) -> Figure:
+    """Return the figure ``name`` of two lists of windows in the order of their pairs."""
+    before: list[float | None] = [getattr(window, name) for window in stock]
+    after: list[float | None] = [getattr(window, name) for window in unsnarl]
+    ratio = ratio_of(list(zip(before, after, strict=True)))
+    return Figure(median_of(before), median_of(after), ratio)
+
+
+def compare(windows: Sequence[Window]) -> list[Comparison]:
+    """Return one comparison for each server and load, in the order they were measured."""
+    loads = list(dict.fromkeys((window.kind, window.connections) for window in windows))
+    loads.sort(key=lambda load: [kind for kind, _ in loads].index(load[0]))
+    comparisons: list[Comparison] = []
+    for kind, connections in loads:
+        stock, unsnarl = (
+            sorted(
+                (w for w in windows if (w.kind, w.connections, w.variant) == (kind, connections, variant)),
+                key=lambda window: window.pair,
+            )
+            for variant in (STOCK, UNSNARL)
+        )
+        figures = {name: figure_of(stock, unsnarl, name) for name in FIGURES}
+        comparisons.append(Comparison(kind, connections, figures))
+    return comparisons
