@@ -1,0 +1,51 @@
+"""A scheduler for the GIL of a stock CPython.
+
+    import unsnarl
+    unsnarl.gil.install()
+
+or, without touching the program, ``unsnarl run app.py``.
+
+Importing this package must stay nearly free, and must load no module of the
+standard library that a bare interpreter has not loaded yet: ``unsnarl run``
+imports it before the program's first line, and a program may bring a module of
+its own by such a name. That is why ``gil`` and ``__version__`` are looked up on
+first use, and why ``typing`` is not imported for the name below.
+"""
+
+from unsnarl.errors import UnsnarlError, UnsupportedInterpreter
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from unsnarl import gil
+
+    __version__: str
+
+__all__ = ["UnsnarlError", "UnsupportedInterpreter", "__version__", "gil"]
+
+
+def _version() -> str:
+    """Return the version of the installed distribution, or one that says there is none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("unsnarl")
+    except PackageNotFoundError:
+        return "0+source"
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Load ``gil`` and ``__version__`` on first use."""
+        if name == "gil":
+            # import_module would load importlib; the statement form would
+            # look the attribute up again before it imports.
+            return __import__("unsnarl.gil", fromlist=["gil"])
+        if name == "__version__":
+            globals()["__version__"] = version = _version()
+            return version
+        raise AttributeError(f"module 'unsnarl' has no attribute {name!r}")
+
+    def __dir__():
+        """List the public names, loaded or not."""
+        return sorted({*globals(), *__all__})

@@ -1,0 +1,124 @@
+"""What a program under ``unsnarl run`` does before its first line.
+
+``unsnarl.pth`` imports this module while the interpreter starts, and only if
+``unsnarl run`` left its settings in the environment. Importing it is the whole
+call: it installs the scheduler, or says in one line why it could not, and never
+raises, since the program is to run unchanged either way.
+
+Invariant: without unsnarl's own modules, ``sys.modules`` is the same before and
+after a quiet start. A program may bring a ``signal.py`` or ``queue.py`` of its
+own, and it must find that one, as it would without unsnarl.
+"""
+
+import os
+import sys
+
+from unsnarl import run_settings
+from unsnarl.run_settings import RunSettings
+
+
+def start() -> None:
+    """Install the scheduler if the environment asks this very interpreter to."""
+    text = os.environ.get(run_settings.VARIABLE)
+    if text is None or run_settings.is_switched_off() or _is_known_subinterpreter():
+        return
+    try:
+        settings = run_settings.decode(text)
+    except ValueError as error:
+        _say(f"the environment variable {run_settings.VARIABLE} is ignored: {error}")
+        return
+    if not settings.is_for_this_interpreter():
+        return
+    if not settings.children:
+        del os.environ[run_settings.VARIABLE]
+        if not settings.is_main():
+            return
+    _enter(settings)
+
+
+def _enter(settings: RunSettings) -> None:
+    """Install, and arrange for what happens at a fork and at the end."""
+    if not _install(settings):
+        return
+    if not settings.children:
+        _leave_in_forked_children()
+    if settings.stats != "no":
+        import atexit
+
+        atexit.register(_print_stats, settings)
+
+
+def _install(settings: RunSettings) -> bool:
+    """Install the scheduler; where that fails, say so in the main process and return False."""
+    try:
+        from unsnarl import gil
+
+        gil.install(slice_ms=settings.slice_ms, kernel_hints=settings.kernel_hints)
+    except KeyboardInterrupt:
+        _die_of_interrupt()
+    except Exception as error:
+        # Whatever went wrong here, the program owes nothing to it.
+        if settings.is_main() and not _is_subinterpreter():
+            _say(f"the program runs without the GIL scheduler: {error}")
+        return False
+    return True
+
+
+def _leave_in_forked_children() -> None:
+    """Give forked children the stock GIL back: they never pass through ``start``."""
+    from unsnarl import gil
+
+    os.register_at_fork(after_in_child=gil.uninstall)
+
+
+def _print_stats(settings: RunSettings) -> None:
+    """Print this process's statistics on stderr; a stderr that is gone is no error."""
+    if not settings.prints_stats_here() or sys.__stderr__ is None:
+        return
+    from unsnarl import gil
+    from unsnarl.report import gil_stats
+
+    try:
+        gil_stats.write(gil.stats(), sys.__stderr__)
+    except (OSError, ValueError):
+        return
+
+
+def _is_known_subinterpreter() -> bool:
+    """Tell cheaply, where the interpreter can: site runs in each sub-interpreter too."""
+    import _thread
+
+    is_main = getattr(_thread, "_is_main_interpreter", None)  # CPython 3.12+
+    return is_main is not None and not is_main()
+
+
+def _is_subinterpreter() -> bool:
+    """Tell for certain, also on 3.11, by a module that is worth loading only on failure."""
+    if sys.version_info >= (3, 12):
+        return _is_known_subinterpreter()
+    try:
+        interpreters = __import__("_xxsubinterpreters")  # has no types
+    except ImportError:
+        return False
+    return bool(interpreters.get_current() != interpreters.get_main())
+
+
+def _die_of_interrupt() -> None:
+    """End as a program that Ctrl-C reached before it could care: by the signal."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def _say(line: str) -> None:
+    """Write one line on stderr, if there is one."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(f"unsnarl: {' '.join(line.split())}\n")
+    except (OSError, ValueError):
+        return
+
+
+start()

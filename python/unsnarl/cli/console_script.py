@@ -1,0 +1,129 @@
+"""Console scripts: where a command is found, and which interpreter it is written for.
+
+A command is run under unsnarl only if it is a Python script of this very
+environment, since the scheduler is installed by this environment's start-up.
+The interpreter a script names takes one of three forms:
+
+    #!/venv/bin/python -sE          the kernel's, with at most one option word
+    #!/usr/bin/env python3          through PATH
+    #!/bin/sh                       pip's and uv's for paths too long for the kernel,
+    '''exec' /venv/bin/python "$0" "$@"
+    ' '''
+"""
+
+import os
+import sys
+
+_HEAD_BYTES = 8192
+"""Enough for two lines, each with a path as long as Linux allows (PATH_MAX, 4096)."""
+
+_RELOCATABLE_MARK = "$(dirname -- "
+"""uv's relocatable scripts: the interpreter stands beside the script, found by the shell."""
+
+
+class Interpreter:
+    """The interpreter a script names: the path of the executable, and its option words."""
+
+    __slots__ = ("flags", "path")
+
+    def __init__(self, path: str, flags: list[str]) -> None:
+        """Keep the path as the script spells it, or as PATH resolves it."""
+        self.path = path
+        self.flags = flags
+
+
+def find(name: str) -> str | None:
+    """Return the path of a command: this environment's scripts first, then PATH.
+
+    A name with a slash is a path already. None where there is no such executable.
+    """
+    if "/" in name:
+        return name if _is_executable(name) else None
+    import sysconfig
+
+    return _find_in([sysconfig.get_path("scripts"), *os.get_exec_path()], name)
+
+
+def interpreter_of(script: str) -> Interpreter | None:
+    """Return the interpreter that a script names, or None if it is no Python script.
+
+    Raises:
+        OSError: the script cannot be read.
+    """
+    with open(script, "rb") as stream:
+        head = stream.read(_HEAD_BYTES)
+    if not head.startswith(b"#!"):
+        return None
+    first, _, rest = os.fsdecode(head).partition("\n")
+    named = _by_shell(rest, script) if first[2:].split() == ["/bin/sh"] else _by_kernel(first[2:])
+    return named if named and _is_python_name(os.path.basename(named.path)) else None
+
+
+def is_of_this_environment(path: str) -> bool:
+    """Tell whether an interpreter is this one, started through this environment.
+
+    All environments made from one interpreter lead to the same file, so the
+    directory it is called in has to be the same as well.
+    """
+    mine = sys.executable
+    try:
+        return os.path.samefile(path, mine) and os.path.samefile(os.path.dirname(path), os.path.dirname(mine))
+    except OSError:
+        return False
+
+
+def _by_kernel(line: str) -> Interpreter | None:
+    """Read what follows ``#!``: the kernel passes all after the path as one word."""
+    path, *option = line.split(maxsplit=1)
+    option = [option[0].strip()] if option else []
+    if os.path.basename(path) == "env":
+        return _by_env(option)
+    return Interpreter(path, option)
+
+
+def _by_env(option: list[str]) -> Interpreter | None:
+    """Follow ``env python3`` or ``env -S python3 -u`` through PATH, as env does."""
+    words = option[0].split() if option else []
+    if words and words[0] in ("-S", "--split-string"):
+        words = words[1:]
+    if not words:
+        return None
+    path = _find_in(os.get_exec_path(), words[0])
+    return Interpreter(path or words[0], words[1:])
+
+
+def _by_shell(rest: str, script: str) -> Interpreter | None:
+    """Read the second line of a shell and Python polyglot."""
+    line = rest.partition("\n")[0]
+    if not line.startswith("'''exec' "):
+        return None
+    if _RELOCATABLE_MARK in line:
+        name = line.partition('"$0"')[0].rpartition("/")[2].strip("' ")
+        return Interpreter(os.path.join(os.path.dirname(os.path.realpath(script)), name), [])
+    import shlex
+
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return None
+    end = words.index("$0") if "$0" in words else len(words)
+    return Interpreter(words[1], words[2:end]) if end > 1 else None
+
+
+def _find_in(directories: list[str], name: str) -> str | None:
+    if "/" in name:
+        return name
+    for directory in directories:
+        path = os.path.join(directory, name)
+        if _is_executable(path):
+            return path
+    return None
+
+
+def _is_executable(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def _is_python_name(name: str) -> bool:
+    """Accept ``python``, ``python3``, ``python3.13``, ``python3.13t`` and ``pypy3``."""
+    return name.startswith(("python", "pypy"))

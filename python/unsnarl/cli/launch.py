@@ -1,0 +1,65 @@
+"""The last step of ``unsnarl run``: this process becomes the interpreter.
+
+By exec, so that nothing of ours is left around the program: it has python's own
+argv, ``__main__``, exit status, signals, standard streams and process id. What
+it is to do at its start travels in the environment; ``unsnarl.boot`` reads it.
+"""
+
+import os
+import site
+import sys
+
+from unsnarl.cli.failure import NOT_EXECUTABLE, CommandError
+from unsnarl.run_settings import VARIABLE, RunSettings, is_switched_off
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+HOOK_FILE = "unsnarl.pth"
+"""The file in site-packages whose one line imports ``unsnarl.boot``."""
+
+
+def launch(words: list[str], settings: RunSettings, *, has_user_site: bool = True) -> "NoReturn":
+    """Replace this process by ``python words...``, scheduled as the settings say.
+
+    Args:
+        words: the command line after the interpreter.
+        settings: what the program's start-up is told; dropped if ``UNSNARL=off``.
+        has_user_site: whether the program will see the user's site-packages.
+
+    Raises:
+        CommandError: the interpreter cannot be executed.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    if not is_switched_off():
+        if _is_hooked(has_user_site):
+            environment[VARIABLE] = settings.encode()
+        else:
+            _warn_unhooked()
+    if not sys.executable:
+        raise CommandError("python does not know its own path", "start unsnarl by its full path", NOT_EXECUTABLE)
+    try:
+        os.execve(sys.executable, [sys.executable, *words], environment)
+    except OSError as error:
+        raise CommandError(
+            f"cannot execute {sys.executable}: {error.strerror}",
+            "check the interpreter, and the length of the arguments",
+            NOT_EXECUTABLE,
+        ) from None
+
+
+def _is_hooked(has_user_site: bool) -> bool:
+    """Tell whether the interpreter's start-up will come by the hook file."""
+    directories = site.getsitepackages()
+    if has_user_site and site.ENABLE_USER_SITE:
+        directories.append(site.getusersitepackages())
+    return any(os.path.isfile(os.path.join(directory, HOOK_FILE)) for directory in directories)
+
+
+def _warn_unhooked() -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(
+            f"unsnarl: the program runs without the GIL scheduler: {HOOK_FILE} is in no site-packages it reads"
+            f" (hint: install unsnarl with `{sys.executable} -m pip install unsnarl`)\n"
+        )

@@ -1,0 +1,53 @@
+"""``unsnarl run``: parse the command line, find the target, become the interpreter."""
+
+from unsnarl.cli.launch import launch
+from unsnarl.cli.result import show
+from unsnarl.cli.run_arguments import RunRequest, parse
+from unsnarl.cli.target import python_words
+from unsnarl.run_settings import RunSettings
+
+_USAGE_TEXT = """\
+usage: unsnarl run [OPTIONS...] [PYTHON'S OPTIONS...] TARGET [ARGUMENTS...]
+
+Run a Python program as `python TARGET ARGUMENTS...` would, with the GIL scheduler.
+
+targets:
+  app.py                 a script; also a directory or zip archive with __main__.py
+  -m MODULE              a module
+  -c CODE                a program given as text
+  -                      a program read from stdin
+  [--] COMMAND           a console script of this environment, such as gunicorn
+
+options:
+  --stats[=main|all]     print what the scheduler saw on stderr at the end: of the
+                         program's first process, or of each process
+  --no-children          only this process; its children run on the stock GIL
+  --slice MS             let a CPU-bound thread run for MS milliseconds at a time
+                         (default: the interpreter's switch interval)
+  --no-kernel-hints      do not tell the kernel which threads are CPU-bound
+  -h, --help             this text
+
+python's options before the target are handed on, -S excepted.
+UNSNARL=off in the environment runs the plain program.
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the program of ``unsnarl run ARGUMENTS``; on success this does not return.
+
+    Raises:
+        CommandError: the command line makes no sense, or the target cannot be run.
+    """
+    request = parse(arguments)
+    if request.wants_help:
+        return show(_USAGE_TEXT)
+    return launch(python_words(request), _settings(request), has_user_site=not request.python_flags & set("Is"))
+
+
+def _settings(request: RunRequest) -> RunSettings:
+    return RunSettings(
+        slice_ms=request.slice_ms,
+        kernel_hints=request.kernel_hints,
+        children=request.children,
+        stats=request.stats,
+    )

@@ -1,0 +1,190 @@
+"""The grammar of ``unsnarl run``: our options, python's options, a target, its arguments.
+
+    unsnarl run [OURS or PYTHON'S]... [--] TARGET [ARGUMENTS...]
+
+Ours are long, python's are as python reads them (``Python/getopt.c`` and
+``Python/initconfig.c`` of CPython): short, in clusters (``-um module``), with a
+value attached or following (``-Wd``, ``-X dev``), and ``-c`` and ``-m`` end the
+options. Python's words are handed on as they were typed, so that the program
+sees them in ``sys.orig_argv``.
+
+Pure: a list of words in, a ``RunRequest`` or a ``CommandError`` out. Whether the
+target exists is not asked here.
+"""
+
+from unsnarl.cli.failure import CommandError
+from unsnarl.run_settings import STATS_CHOICES
+
+MODULE, CODE, STDIN, FILE, COMMAND = "module", "code", "stdin", "file", "command"
+"""The kinds of targets. A FILE may turn out to be a command; a COMMAND stood after ``--``."""
+
+SLICE_MS_RANGE = (0.1, 1000.0)
+"""The slices that make sense, in milliseconds: a hand-over costs microseconds, and a
+second is longer than anyone waits."""
+
+_PLAIN_FLAGS = frozenset("bBdEiIOPqRsuvx")
+_VALUE_FLAGS = frozenset("WX")
+_LONG_WITH_VALUE = "--check-hash-based-pycs"
+_HELP = "see `unsnarl run --help`"
+
+_REFUSED_FLAGS = {
+    "S": ("-S keeps unsnarl out of the program", "leave -S out, or run the program with `python -S`"),
+    "V": ("-V makes python print its version and run nothing", "ask `python -V`, or `unsnarl --version`"),
+    "h": ("-h makes python print its help and run nothing", "ask `python -h`, or `unsnarl run --help`"),
+    "?": ("-? makes python print its help and run nothing", "ask `python -h`, or `unsnarl run --help`"),
+}
+
+
+class RunRequest:
+    """A command line of ``unsnarl run``, taken apart.
+
+    Attributes:
+        python_words: python's options as typed, up to and with ``-c CODE`` or ``-m MODULE``.
+        python_flags: the letters among them.
+        kind: MODULE, CODE, STDIN, FILE or COMMAND.
+        target: the module, code, file or command; ``-`` for STDIN.
+        arguments: the program's arguments.
+        wants_help: whether help was asked for; then there is no target.
+        slice_ms, kernel_hints, children, stats: as in ``RunSettings``.
+    """
+
+    __slots__ = (
+        "arguments",
+        "children",
+        "kernel_hints",
+        "kind",
+        "python_flags",
+        "python_words",
+        "slice_ms",
+        "stats",
+        "target",
+        "wants_help",
+    )
+
+    def __init__(self) -> None:
+        """Start with the defaults."""
+        self.python_words: list[str] = []
+        self.python_flags: set[str] = set()
+        self.kind = FILE
+        self.target = ""
+        self.arguments: list[str] = []
+        self.wants_help = False
+        self.slice_ms: float | None = None
+        self.kernel_hints = True
+        self.children = True
+        self.stats = "no"
+
+
+def parse(words: list[str]) -> RunRequest:
+    """Take the words after ``unsnarl run`` apart.
+
+    Raises:
+        CommandError: the words make no sense; its status is 2.
+    """
+    request = RunRequest()
+    rest = list(reversed(words))
+    while rest:
+        word = rest.pop()
+        if word == "--":
+            return _end_with_target(request, COMMAND, rest)
+        if word == "-" or not word.startswith("-"):
+            rest.append(word)
+            return _end_with_target(request, STDIN if word == "-" else FILE, rest)
+        if word in ("-h", "--help"):
+            request.wants_help = True
+            return request
+        if word.startswith("--"):
+            _take_long_option(request, word, rest)
+        elif _take_cluster(request, word, rest):
+            return request
+    raise CommandError(
+        "no program given, in `unsnarl run`", "name one: `unsnarl run app.py`, or `unsnarl run -m module`"
+    )
+
+
+def _end_with_target(request: RunRequest, kind: str, rest: list[str]) -> RunRequest:
+    """Take the target and its arguments from the reversed rest."""
+    if not rest:
+        raise CommandError("no program given after `--`", "name one: `unsnarl run -- gunicorn app:app`")
+    request.kind = kind
+    request.target = rest.pop()
+    request.arguments = rest[::-1]
+    if not request.target:
+        raise CommandError("the program's name is empty, in `unsnarl run`", "check the variable it came from")
+    return request
+
+
+def _take_cluster(request: RunRequest, word: str, rest: list[str]) -> bool:
+    """Take a word of python's short options; return True if it ended the options."""
+    request.python_words.append(word)
+    for place, flag in enumerate(word[1:], start=1):
+        if flag in _REFUSED_FLAGS:
+            raise CommandError(*_REFUSED_FLAGS[flag])
+        request.python_flags.add(flag)
+        if flag in _PLAIN_FLAGS:
+            continue
+        if flag not in _VALUE_FLAGS and flag not in "cm":
+            raise CommandError(f"unknown option -{flag}, in {word!r}", _HELP)
+        value = word[place + 1 :] or _value_of(f"-{flag}", rest)
+        if not word[place + 1 :]:
+            request.python_words.append(value)
+        if flag not in "cm":
+            return False
+        _set_inline_target(request, flag, value, rest)
+        return True
+    return False
+
+
+def _set_inline_target(request: RunRequest, flag: str, value: str, rest: list[str]) -> None:
+    request.kind = MODULE if flag == "m" else CODE
+    request.target = value
+    request.arguments = rest[::-1]
+    if flag == "m" and not value:
+        raise CommandError("the module's name is empty, in `unsnarl run -m`", "check the variable it came from")
+
+
+def _take_long_option(request: RunRequest, word: str, rest: list[str]) -> None:
+    """Take one of our options, or python's one long option that concerns a run."""
+    name, mark, attached = word.partition("=")
+    if word == _LONG_WITH_VALUE:  # python takes its value as the next word only
+        request.python_words += [word, _value_of(word, rest)]
+    elif name == "--slice":
+        request.slice_ms = _slice_ms(attached if mark else _value_of(name, rest))
+    elif name == "--stats":
+        request.stats = _stats(attached) if mark else "main"
+    elif word == "--no-children":
+        request.children = False
+    elif word == "--no-kernel-hints":
+        request.kernel_hints = False
+    elif name in ("--no-children", "--no-kernel-hints"):
+        raise CommandError(f"option {name} takes no value, in {word!r}", _HELP)
+    else:
+        raise CommandError(f"unknown option {name}, in `unsnarl run`", _HELP)
+
+
+def _value_of(option: str, rest: list[str]) -> str:
+    if not rest:
+        raise CommandError(f"option {option} lacks its value, in `unsnarl run`", _HELP)
+    return rest.pop()
+
+
+def _slice_ms(text: str) -> float:
+    """Read a slice; whatever is not a number is no more in range than -1 is."""
+    low, high = SLICE_MS_RANGE
+    try:
+        slice_ms = float(text)
+    except ValueError:
+        slice_ms = -1.0
+    if not low <= slice_ms <= high:
+        raise CommandError(
+            f"--slice takes milliseconds from {low:g} to {high:g}, not {text!r}",
+            "for example `--slice 5`, which is the interpreter's own",
+        )
+    return slice_ms
+
+
+def _stats(text: str) -> str:
+    choices = STATS_CHOICES[1:]
+    if text not in choices:
+        raise CommandError(f"--stats takes {' or '.join(choices)}, not {text!r}", "for example `--stats=all`")
+    return text

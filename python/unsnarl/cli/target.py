@@ -1,0 +1,174 @@
+"""What ``unsnarl run`` is to run: from a parsed request to the words after ``python``.
+
+Everything python would refuse before the program's first line, and that can be
+known for certain without running any of the program, is refused here with a
+hint. The rest is left to python, whose own words and status then stand.
+"""
+
+import os
+import sys
+from importlib.machinery import PathFinder
+
+from unsnarl.cli import console_script
+from unsnarl.cli.failure import NOT_EXECUTABLE, NOT_FOUND, USAGE, CommandError
+from unsnarl.cli.run_arguments import CODE, COMMAND, MODULE, STDIN, RunRequest
+
+REFUSED_BY_PYTHON = 1
+"""The status with which python ends where there is no module to run."""
+
+_SPELLING = "check the spelling, and `python -m pip list` for what is installed"
+
+
+def python_words(request: RunRequest) -> list[str]:
+    """Return the command line that runs the target, without the interpreter itself.
+
+    Raises:
+        CommandError: there is no such target, or it cannot be run; the status is the
+            one python or a shell has for it.
+    """
+    if request.kind == MODULE:
+        _check_module(request)
+    if request.kind in (MODULE, CODE):
+        return [*request.python_words, *request.arguments]
+    if request.kind == STDIN:
+        return [*request.python_words, "-", *request.arguments]
+    script_words = _of_command(request) if request.kind == COMMAND else _of_file(request)
+    return [*request.python_words, *script_words, *request.arguments]
+
+
+def _of_file(request: RunRequest) -> list[str]:
+    """Take the target for a file, and for a command where there is no such file."""
+    target = request.target
+    if _is_runnable(target) or "/" in target:
+        return _checked_file(target)
+    path = console_script.find(target)
+    if path is None and not os.path.lexists(target):
+        raise CommandError(f"{target!r} is neither a file in {_here()!r} nor a command", _SPELLING, USAGE)
+    return _checked_file(target) if path is None else _checked_script(path)
+
+
+def _of_command(request: RunRequest) -> list[str]:
+    """Take the target for a command, and for a file where there is no such command."""
+    target = request.target
+    path = None if "/" in target else console_script.find(target)
+    if path is not None:
+        return _checked_script(path)
+    if os.path.exists(target):
+        return _checked_file(target)
+    raise CommandError(
+        f"command not found: {target!r}, in this environment's scripts and in PATH",
+        f"is it installed in {sys.prefix}? A module is run by `unsnarl run -m {target}`",
+        NOT_FOUND,
+    )
+
+
+def _checked_script(path: str) -> list[str]:
+    """Return the words for a command, once it is known to belong to this environment."""
+    try:
+        interpreter = console_script.interpreter_of(path)
+    except OSError as error:
+        raise CommandError(f"cannot read {path!r}: {error.strerror}", "check its permissions", NOT_EXECUTABLE) from None
+    if interpreter is None:
+        raise CommandError(
+            f"{path!r} is not a Python script",
+            "unsnarl schedules Python programs; run this one as it is",
+            NOT_EXECUTABLE,
+        )
+    if not console_script.is_of_this_environment(interpreter.path):
+        raise CommandError(
+            f"{path!r} runs with {interpreter.path}, and unsnarl is installed for {sys.executable}",
+            f"install unsnarl beside it: `{interpreter.path} -m pip install unsnarl`",
+            NOT_EXECUTABLE,
+        )
+    return [*interpreter.flags, path]
+
+
+def _checked_file(target: str) -> list[str]:
+    """Return the words for a script, a directory or an archive, once it can be opened."""
+    _check_opens(target)
+    importer = _importer(target)
+    if importer is not None and _main_module(target) is None:
+        what = "directory" if os.path.isdir(target) else "archive"
+        raise CommandError(
+            f"there is no __main__.py in the {what} {target!r}",
+            f"name a file in it, or run a package with `unsnarl run -m {_module_name(target)}`",
+            REFUSED_BY_PYTHON,
+        )
+    return ["--", target] if target.startswith("-") else [target]
+
+
+def _check_opens(target: str) -> None:
+    """Open a regular file for a moment; a pipe would notice, so it is only looked up."""
+    try:
+        if not os.path.isfile(target):
+            os.stat(target)
+        else:
+            os.close(os.open(target, os.O_RDONLY | os.O_CLOEXEC))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise CommandError(f"cannot open {target!r}: {why}", _file_hint(target), USAGE) from None
+
+
+def _file_hint(target: str) -> str:
+    if os.path.lexists(target):
+        return "check its permissions, and where it leads if it is a link"
+    if os.path.isabs(target):
+        return _SPELLING
+    return f"the path is taken from the current directory, {_here()!r}"
+
+
+def _here() -> str:
+    """Return the current directory, which may have been removed meanwhile."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return "a directory that is gone"
+
+
+def _is_runnable(target: str) -> bool:
+    """Tell a file from a command by that name; a directory counts if python could run it."""
+    return os.path.lexists(target) and (not os.path.isdir(target) or _main_module(target) is not None)
+
+
+def _importer(target: str) -> object | None:
+    """Return what python would import from a directory or an archive with, as it finds it."""
+    for hook in sys.path_hooks:
+        try:
+            return hook(target)
+        except ImportError:
+            continue
+    return None
+
+
+def _main_module(target: str) -> object | None:
+    return PathFinder.find_spec("__main__", [target])
+
+
+def _module_name(target: str) -> str:
+    return os.path.basename(os.path.abspath(target)).partition(".")[0]
+
+
+def _check_module(request: RunRequest) -> None:
+    """Refuse a module whose top-level name no finder knows.
+
+    A finder may run no code of the program for that, which is why submodules,
+    whose package would have to be imported, are left to python; so is all
+    where an option changes what is on the path.
+    """
+    if request.python_flags & set("EIPs") or os.environ.get("PYTHONSAFEPATH"):
+        return
+    top = request.target.partition(".")[0]
+    if not top or _is_found(top):
+        return
+    raise CommandError(
+        f"no module named {top!r}, installed in {sys.prefix!r} or in {_here()!r}",
+        f"run a file without -m: `unsnarl run {request.target}`" if os.path.isfile(request.target) else _SPELLING,
+        REFUSED_BY_PYTHON,
+    )
+
+
+def _is_found(top: str) -> bool:
+    """Ask the finders as python will, with the current directory in the script's place."""
+    if PathFinder.find_spec(top, [_here()]) is not None:
+        return True
+    return any(finder.find_spec(top, None) is not None for finder in sys.meta_path)

@@ -1,0 +1,33 @@
+"""The exceptions of unsnarl: one tree, so that ``except UnsnarlError`` is enough.
+
+This module imports nothing: it is loaded before the first line of every
+program that runs under ``unsnarl run``.
+"""
+
+
+class UnsnarlError(Exception):
+    """Be the base of every exception that unsnarl raises on purpose."""
+
+
+class UnsupportedInterpreter(UnsnarlError):  # noqa: N818 -- a fact about the interpreter, not a mistake
+    """Say that the scheduler cannot be installed in this interpreter.
+
+    The interpreter is exactly as it was before the attempt.
+
+    Attributes:
+        reason: what is missing, as a sentence without a full stop.
+        hint: what the user can do about it.
+    """
+
+    reason: str
+    hint: str
+
+    def __init__(self, reason: str, hint: str) -> None:
+        """Keep the reason and the hint apart, so that callers can show either."""
+        super().__init__(reason, hint)
+        self.reason = reason
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """Return the reason and the hint in one line."""
+        return f"{self.reason} (hint: {self.hint})"

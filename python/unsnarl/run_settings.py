@@ -1,0 +1,142 @@
+"""What ``unsnarl run`` tells the interpreter it starts, and that one's children.
+
+The settings travel in one environment variable, as ``name=value`` words:
+
+    slice_ms=2.5 kernel_hints=yes children=yes stats=main main_pid=4711 abi=cpython-313 prefix=/venv
+
+``prefix`` comes last and takes the rest, blanks included. Words with an unknown
+name are skipped, so that a process that outlives an upgrade still understands
+its children.
+
+This module is loaded before the program's first line: it may import only what
+every interpreter has loaded by then.
+"""
+
+import os
+import sys
+
+VARIABLE = "UNSNARL_RUN"
+"""The environment variable that carries the settings."""
+
+SWITCH = "UNSNARL"
+"""The kill switch: with the value ``off`` nothing of unsnarl is installed."""
+
+STATS_CHOICES = ("no", "main", "all")
+"""Who prints statistics at its end: nobody, the main process, or every process."""
+
+_YES_NO = {"yes": True, "no": False}
+
+
+def is_switched_off() -> bool:
+    """Tell whether ``UNSNARL=off`` asks unsnarl to step aside."""
+    return os.environ.get(SWITCH) == "off"
+
+
+class RunSettings:
+    """The options of one ``unsnarl run``, and which processes they are meant for.
+
+    Attributes:
+        slice_ms: the slice of CPU-bound threads in milliseconds, or None for
+            the interpreter's switch interval.
+        kernel_hints: whether the kernel's scheduler may be told what a thread is.
+        children: whether processes started with the same interpreter take part.
+        stats: one of STATS_CHOICES.
+        main_pid: the process that ``unsnarl run`` became.
+        abi: the interpreter they are for, as ``sys.implementation.cache_tag``.
+        prefix: the environment they are for, as ``sys.prefix``.
+    """
+
+    __slots__ = ("abi", "children", "kernel_hints", "main_pid", "prefix", "slice_ms", "stats")
+
+    def __init__(
+        self,
+        *,
+        slice_ms: float | None = None,
+        kernel_hints: bool = True,
+        children: bool = True,
+        stats: str = "no",
+        main_pid: int | None = None,
+        abi: str | None = None,
+        prefix: str | None = None,
+    ) -> None:
+        """Default to this process, this interpreter and this environment."""
+        self.slice_ms = slice_ms
+        self.kernel_hints = kernel_hints
+        self.children = children
+        self.stats = stats
+        self.main_pid = os.getpid() if main_pid is None else main_pid
+        self.abi = _this_abi() if abi is None else abi
+        self.prefix = sys.prefix if prefix is None else prefix
+
+    def is_main(self) -> bool:
+        """Tell whether this is the process that ``unsnarl run`` became."""
+        return os.getpid() == self.main_pid
+
+    def is_for_this_interpreter(self) -> bool:
+        """Tell whether this interpreter and environment are the ones meant."""
+        return self.abi == _this_abi() and _is_same_directory(self.prefix, sys.prefix)
+
+    def prints_stats_here(self) -> bool:
+        """Tell whether this process prints statistics at its end."""
+        return self.stats == "all" or (self.stats == "main" and self.is_main())
+
+    def encode(self) -> str:
+        """Return the text for the environment variable; ``decode`` undoes it."""
+        words = [] if self.slice_ms is None else [f"slice_ms={self.slice_ms!r}"]
+        words += [
+            f"kernel_hints={_yes_no(self.kernel_hints)}",
+            f"children={_yes_no(self.children)}",
+            f"stats={self.stats}",
+            f"main_pid={self.main_pid}",
+            f"abi={self.abi}",
+            f"prefix={self.prefix}",
+        ]
+        return " ".join(words)
+
+
+def decode(text: str) -> RunSettings:
+    """Read back what ``RunSettings.encode`` wrote.
+
+    Raises:
+        ValueError: a word is missing, or has a value it cannot have.
+    """
+    head, mark, prefix = text.partition("prefix=")
+    if not mark or not prefix:
+        raise ValueError("it names no prefix")
+    words = {name: value for name, _, value in (word.partition("=") for word in head.split())}
+    try:
+        return RunSettings(
+            slice_ms=float(words["slice_ms"]) if "slice_ms" in words else None,
+            kernel_hints=_YES_NO[words["kernel_hints"]],
+            children=_YES_NO[words["children"]],
+            stats=_stats_choice(words["stats"]),
+            main_pid=int(words["main_pid"]),
+            abi=words["abi"],
+            prefix=prefix,
+        )
+    except KeyError as error:
+        raise ValueError(f"{error.args[0]!r} is missing or unknown") from None
+
+
+def _stats_choice(word: str) -> str:
+    if word not in STATS_CHOICES:
+        raise KeyError(word)
+    return word
+
+
+def _yes_no(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _this_abi() -> str:
+    return sys.implementation.cache_tag or sys.implementation.name
+
+
+def _is_same_directory(one: str, other: str) -> bool:
+    """Compare directories by name first: a symbolic link may lead to the environment."""
+    if one == other:
+        return True
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
