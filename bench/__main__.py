@@ -1,0 +1,158 @@
+"""Carry out cases of the plan, variants in alternation, and keep the results as data.
+
+    python -m bench --list
+    python -m bench --only 'echo-*' --out results
+    python -m bench --quick
+
+From the root of the sources, in an environment where unsnarl is installed. Each
+case becomes one JSON file; measuring it again adds pairs to it, unless the
+interpreter or the sources have changed since, when it starts anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from bench import machine
+from bench.plan import Case, cases
+from bench.variant import VARIANTS
+
+PAIRS = 5
+QUICK_PAIRS, QUICK_SECONDS = 2, 1.0
+HEADLINES = (
+    *("requests_per_s", "work_per_s", "elapsed_s", "releasing_ns", "instructions"),
+    *("hog_worst_ms",),
+)
+"""The figure of a run that the progress line shows: the first of these that it has."""
+
+
+def command_of(case: Case, variant: str, arguments: argparse.Namespace) -> list[str]:
+    """Return the command of one run."""
+    command = [arguments.python, "-m", f"bench.{case.program}", *case.arguments]
+    if case.seconds is not None:
+        command += ["--seconds", f"{QUICK_SECONDS if arguments.quick else case.seconds:g}"]
+    return [*command, "--variant", variant, "--options", json.dumps(arguments.options)]
+
+
+def run_once(case: Case, variant: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Run a case once; return what it printed, or why there is nothing."""
+    command = command_of(case, variant, arguments)
+    try:
+        done = subprocess.run(
+            command, cwd=machine.ROOT, capture_output=True, text=True, timeout=case.limit_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"variant": variant, "failed": f"no result within {case.limit_s:g} s"}
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["no word on stderr"]
+        return {"variant": variant, "failed": f"exit status {done.returncode}: {lines[-1]}"}
+    run: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return {"variant": variant, "figures": run["figures"], "gil": run["gil"]}
+
+
+def headline(run: dict[str, Any]) -> str:
+    """Return the one figure of a run that a progress line has room for."""
+    if "failed" in run:
+        return str(run["failed"])
+    name = next(name for name in HEADLINES if name in run["figures"])
+    return f"{name} {run['figures'][name]:,.4g}"
+
+
+def rotated(variants: tuple[str, ...], by: int) -> tuple[str, ...]:
+    """Return ``variants`` beginning at another one each time, so that none is always first."""
+    by %= len(variants)
+    return variants[by:] + variants[:by]
+
+
+def previous_runs(path: Path, description: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the runs already kept for a case, if they are of this interpreter and these sources."""
+    if not path.exists():
+        return []
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    same = all(kept["machine"][name] == description[name] for name in ("python", "commit", "cpu"))
+    return list(kept["runs"]) if same else []
+
+
+def measure(case: Case, arguments: argparse.Namespace, description: dict[str, Any]) -> None:
+    """Measure one case in alternation and write its file after every pair."""
+    path: Path = arguments.out / f"{case.name}.json"
+    runs = previous_runs(path, description)
+    first = 1 + max((run["pair"] for run in runs), default=-1)
+    variants = tuple(variant for variant in case.variants if variant in arguments.variants)
+    for pair in range(first, first + arguments.pairs):
+        for variant in rotated(variants, pair):
+            run = {"pair": pair} | run_once(case, variant, arguments)
+            runs.append(run)
+            print(f"{case.name:26} pair {pair} {variant:14} {headline(run)}", file=sys.stderr)
+        result = {
+            "case": case._asdict() | {"options": arguments.options},
+            "machine": description,
+            "runs": runs,
+        }
+        path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print_medians(case, variants, runs)
+
+
+def print_medians(case: Case, variants: tuple[str, ...], runs: list[dict[str, Any]]) -> None:
+    """Print one line on stdout: the case's main figure, median per variant."""
+    good = [run for run in runs if "figures" in run]
+    words = [f"{case.name:26}"]
+    for variant in variants:
+        mine = [run["figures"] for run in good if run["variant"] == variant]
+        name = next((name for name in HEADLINES if mine and name in mine[0]), None)
+        median = statistics.median(figures[name] for figures in mine) if name else None
+        words.append(f"{variant} {median:,.4g}" if median is not None else f"{variant} failed")
+    print("  ".join(words), flush=True)
+
+
+def chosen(arguments: argparse.Namespace) -> list[Case]:
+    """Return the cases that match any of ``--only``."""
+    every = cases()
+    patterns: list[str] = arguments.only or ["*"]
+    some = [case for case in every if any(fnmatch.fnmatch(case.name, p) for p in patterns)]
+    if not some:
+        raise SystemExit(f"error: no case matches {' '.join(patterns)}\nhint: see --list")
+    return some
+
+
+def parse() -> argparse.Namespace:
+    """Return the command line, taken apart."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", action="append", metavar="PATTERN", help="cases, as 'echo-*'; may be repeated")
+    parser.add_argument("--list", action="store_true", help="print the cases' names and end")
+    parser.add_argument("--out", type=Path, default=Path("bench-results"), metavar="DIR")
+    parser.add_argument("--pairs", type=int, default=None, help=f"pairs to add (default {PAIRS})")
+    parser.add_argument("--quick", action="store_true", help="short windows, few pairs: to see that all works")
+    parser.add_argument("--python", default=sys.executable, metavar="PATH", help="the interpreter to measure")
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    parser.add_argument("--options", type=json.loads, default={}, metavar="JSON", help="for unsnarl.gil.install")
+    arguments = parser.parse_args()
+    if arguments.pairs is None:
+        arguments.pairs = QUICK_PAIRS if arguments.quick else PAIRS
+    return arguments
+
+
+def main() -> None:
+    """Carry out what the command line asks for."""
+    arguments = parse()
+    some = chosen(arguments)
+    if arguments.list:
+        print("\n".join(case.name for case in some))
+        return
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    description = machine.describe(arguments.python)
+    for case in some:
+        measure(case, arguments, description)
+
+
+if __name__ == "__main__":
+    main()

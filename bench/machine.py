@@ -1,0 +1,59 @@
+"""What a result was measured on: recorded with it, since figures mean nothing without."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+ASK_PYTHON = """
+import json, platform, sys, sysconfig
+print(json.dumps({
+    "version": platform.python_version(),
+    "implementation": platform.python_implementation(),
+    "build": " ".join(platform.python_build()),
+    "compiler": platform.python_compiler(),
+    "configuration": sysconfig.get_config_var("CONFIG_ARGS"),
+    "switch_interval_s": sys.getswitchinterval(),
+}))
+"""
+
+
+def cpu_model() -> str:
+    """Return the processor's name as the kernel gives it."""
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("model name", "CPU part"):
+            return value.strip()
+    return platform.machine()
+
+
+def first_line(*command: str) -> str:
+    """Return the first line a command prints; empty when it cannot be run or fails."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    lines = done.stdout.splitlines()
+    return lines[0] if done.returncode == 0 and lines else ""
+
+
+def describe(python: str) -> dict[str, Any]:
+    """Return machine, interpreter, versions and time of a measurement with ``python``."""
+    asked = subprocess.run([python, "-I", "-c", ASK_PYTHON], capture_output=True, text=True, check=True)
+    return {
+        "cpu": cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "architecture": platform.machine(),
+        "kernel": platform.release(),
+        "libc": " ".join(platform.libc_ver()),
+        "python": json.loads(asked.stdout),
+        "commit": first_line("git", "describe", "--always", "--dirty"),
+        "taken": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
