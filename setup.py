@@ -7,6 +7,7 @@ nowhere else. docs/design/packaging.md says why there is one.
 
 import shutil
 from pathlib import Path
+from typing import ClassVar
 
 from setuptools import Command, setup
 from setuptools.command.build import build
@@ -30,7 +31,7 @@ class BuildPth(Command):
     """
 
     description = "copy unsnarl.pth to the root of the build"
-    user_options = [("build-lib=", "d", "directory to build into")]
+    user_options: ClassVar[list[tuple[str, str, str]]] = [("build-lib=", "d", "directory to build into")]
 
     editable_mode: bool = False
     build_lib: str
@@ -45,11 +46,11 @@ class BuildPth(Command):
         An editable wheel leaves build_lib out, and takes what is installed into it.
         """
         build_command = self.get_finalized_command("build")
-        self.build_lib = self.build_lib or build_command.build_lib
+        self.build_lib = self.build_lib or str(build_command.build_lib)
 
     def run(self) -> None:
         """Copy the file."""
-        target = self.get_finalized_command("install").install_lib if self.editable_mode else self.build_lib
+        target = str(self.get_finalized_command("install").install_lib) if self.editable_mode else self.build_lib
         self.mkpath(target)
         self.copy_file(str(PTH), str(Path(target, PTH.name)))
 

@@ -1,0 +1,76 @@
+# Runs named steps one after another, all of them, and sums up at the end. To be sourced.
+#
+#   step NAME SECONDS COMMAND...   runs COMMAND under a time limit, with a header and its duration
+#   not_run NAME REASON            notes a step that is left out, and why
+#   deadline SECONDS               no step may last longer than until then, counted from the start
+#   conclude                       prints what ran, what failed and the test counts; non-zero if a step failed
+#
+# A command that exits with 77 could not run here; what it last said on stderr or stdout
+# is the reason. Invariant: a failing step never keeps a later one from running, and
+# never ends in success. The last line is `N passed, N failed`, summed over every test
+# runner whose closing lines the steps printed.
+
+steps_summary=()
+steps_deadline_s=
+steps_failed=0
+steps_passed_tests=0
+steps_failed_tests=0
+
+deadline() { steps_deadline_s=$1; }
+
+step() {
+  local name=$1 limit_s=$2 begin=$SECONDS status log left_s
+  shift 2
+  if [[ -n $steps_deadline_s ]]; then
+    left_s=$((steps_deadline_s - SECONDS))
+    ((left_s > 1)) || left_s=1
+    ((limit_s < left_s)) || limit_s=$left_s
+  fi
+  log=$(mktemp)
+  printf '\n=== %s\n' "$name"
+  timeout --kill-after=20 "$limit_s" "$@" </dev/null 2>&1 | tee "$log"
+  status=${PIPESTATUS[0]}
+  count_tests "$log"
+  note_step "$name" "$status" $((SECONDS - begin)) "$limit_s" "$log"
+  rm -f "$log"
+}
+
+note_step() {
+  local name=$1 status=$2 took_s=$3 limit_s=$4 log=$5 outcome
+  case $status in
+    0) outcome="ok      $name, $took_s s" ;;
+    77) outcome="not run $name: $(grep -m 1 '^error:' "$log" || tail -n 1 "$log")" ;;
+    124 | 137) outcome="FAILED  $name: not done after $limit_s s" ;;
+    *) outcome="FAILED  $name: exit status $status, $took_s s" ;;
+  esac
+  if [[ $outcome == FAILED* ]]; then steps_failed=$((steps_failed + 1)); fi
+  steps_summary+=("$outcome")
+  printf -- '--- %s\n' "$outcome"
+}
+
+not_run() {
+  steps_summary+=("not run $1: $2")
+  printf '\n=== %s\n--- not run: %s\n' "$1" "$2"
+}
+
+# pytest closes with `=== 3 failed, 97 passed in 1s ===`, cargo test with
+# `test result: ok. 12 passed; 0 failed; ...`. Steps within a step have counted already.
+count_tests() {
+  local lines
+  lines=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$1" | tail -n 1)
+  [[ -n $lines ]] || lines=$(sed 's/\x1b\[[0-9;]*m//g' "$1" |
+    grep -E '^(=+ .* in [0-9.]+s( \([0-9:]+\))? =+|test result: .*)$')
+  steps_passed_tests=$((steps_passed_tests + $(sum_before passed "$lines")))
+  steps_failed_tests=$((steps_failed_tests + $(sum_before '(failed|errors?)' "$lines")))
+}
+
+sum_before() {
+  { grep -oE "[0-9]+ $1" <<<"$2" || true; } | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+conclude() {
+  printf '\n=== summary, %d s\n' "$SECONDS"
+  printf '%s\n' "${steps_summary[@]}"
+  printf '%d passed, %d failed\n' "$steps_passed_tests" "$steps_failed_tests"
+  ((steps_failed == 0))
+}
