@@ -1,6 +1,14 @@
-//! `unsnarl._native`
-#![allow(missing_docs)]
+//! `unsnarl._native`: the thin shell between Python and the crates.
+//!
+//! Must never: decide anything; it converts arguments, results and errors.
+
+mod gil;
+
 use pyo3::prelude::*;
 
-#[pymodule]
-mod _native {}
+/// Native part of unsnarl; use the public modules instead.
+#[pymodule(gil_used = true)]
+mod _native {
+    #[pymodule_export]
+    use super::gil::{Unsupported, hint, install, is_installed, reset_stats, stats, uninstall};
+}

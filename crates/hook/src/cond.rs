@@ -1,0 +1,281 @@
+//! The replacements of the condition variable calls: where the interpreter
+//! waits for the GIL, drops it, takes it, and switches.
+//!
+//! | call | in CPython (`Python/ceval_gil.c`) | here |
+//! |---|---|---|
+//! | `pthread_cond_timedwait(gil.cond)` | `take_gil`, the GIL is held | wait in the policy's queue |
+//! | `pthread_cond_signal(gil.cond)` | `drop_gil_impl` | dropped: notify the heir |
+//! | `pthread_cond_signal(gil.switch_cond)` | `take_gil`, done | taken |
+//! | `pthread_cond_wait(gil.switch_cond)` | `drop_gil`, a drop was requested | stay awake for the hand-over, else the real wait |
+//!
+//! All four arrive with the mutex of their condvar held: that is the queue's
+//! lock. Must never: call Python, allocate, take another lock, return anything
+//! but 0 or ETIMEDOUT for the GIL's condvar. Every other condvar passes through.
+//!
+//! ETIMEDOUT makes `take_gil` set the holder's drop request, but only if no other
+//! thread took the GIL since it last looked. So a thread that has slept returns
+//! 0 first (a spurious wake-up, which the standard allows), and ETIMEDOUT from
+//! the call that follows at once under the same hold of the mutex: no request is
+//! ever ignored.
+
+use crate::gil::{self, MUTEX, SWITCHING};
+use crate::parker::Outcome;
+use crate::thread::{Own, parker, with_own};
+use crate::{clock, install, kernel, processors};
+use libc::{pthread_cond_t, pthread_mutex_t, timespec};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use unsnarl_policy::{Nanos, Policy, ThreadId, Verdict};
+
+type Signal = unsafe extern "C" fn(*mut pthread_cond_t) -> libc::c_int;
+type Wait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> libc::c_int;
+type TimedWait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t, *const timespec) -> libc::c_int;
+
+pub(crate) static REAL_SIGNAL: AtomicUsize = AtomicUsize::new(0);
+pub(crate) static REAL_WAIT: AtomicUsize = AtomicUsize::new(0);
+pub(crate) static REAL_TIMEDWAIT: AtomicUsize = AtomicUsize::new(0);
+
+/// How long a thread in a forced switch stays awake when the one it switches to
+/// is awake: a hand-over between two processors takes a microsecond or two.
+const SWITCH_SPIN_NS: Nanos = 20_000;
+/// How often the mutex is tried before the thread sleeps for it: it is held for
+/// a few hundred nanoseconds, and for a wake call at the most.
+const MUTEX_TRIES: u32 = 200;
+
+/// Set by a drop whose heir is awake: the switch will be over soon.
+static IS_HEIR_AWAKE: AtomicU32 = AtomicU32::new(0);
+
+unsafe fn real_signal(cond: *mut pthread_cond_t) -> libc::c_int {
+    // SAFETY: holds the address of pthread_cond_signal since `Slots::find`.
+    let signal: Signal = unsafe { std::mem::transmute(REAL_SIGNAL.load(Relaxed)) };
+    // SAFETY: the caller's arguments, unchanged.
+    unsafe { signal(cond) }
+}
+
+unsafe fn real_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> libc::c_int {
+    // SAFETY: holds the address of pthread_cond_wait since `Slots::find`.
+    let wait: Wait = unsafe { std::mem::transmute(REAL_WAIT.load(Relaxed)) };
+    // SAFETY: the caller's arguments, unchanged.
+    unsafe { wait(cond, mutex) }
+}
+
+unsafe fn real_timedwait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: *const timespec) -> libc::c_int {
+    // SAFETY: holds the address of pthread_cond_timedwait since `Slots::find`.
+    let wait: TimedWait = unsafe { std::mem::transmute(REAL_TIMEDWAIT.load(Relaxed)) };
+    // SAFETY: the caller's arguments, unchanged.
+    unsafe { wait(cond, mutex, until) }
+}
+
+/// Takes the place of `pthread_cond_signal`.
+pub(crate) unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> libc::c_int {
+    if gil::is_gil_cond(cond) {
+        // SAFETY: `drop_gil_impl` signals this condvar with its mutex held.
+        if let Some(policy) = unsafe { gil::policy() }
+            && dropped(policy)
+        {
+            return 0;
+        }
+    } else if gil::is_switch_cond(cond) {
+        // SAFETY: `take_gil` signals this condvar with the GIL's mutex held.
+        if let Some(policy) = unsafe { gil::policy() } {
+            taken(policy);
+        }
+        gil::count_take();
+        if SWITCHING.load(Relaxed) == 0 {
+            return 0;
+        }
+    } else {
+        install::notice_signal(cond);
+    }
+    // SAFETY: the caller's arguments, unchanged.
+    unsafe { real_signal(cond) }
+}
+
+/// The GIL has been dropped; whether a waiter of ours was notified. If not, one
+/// may be left in the real condvar from before the installation.
+fn dropped(policy: &mut Policy) -> bool {
+    let thread = with_own(Own::id);
+    if !policy.has_waiters() {
+        policy.dropped_uncontended(thread);
+        return false;
+    }
+    let Some(grant) = policy.dropped(thread, clock::now()) else { return false };
+    let was_asleep = parker(grant.heir).notify(grant.not_before);
+    IS_HEIR_AWAKE.store(u32::from(!was_asleep), Relaxed);
+    true
+}
+
+/// The GIL has been taken.
+fn taken(policy: &mut Policy) {
+    with_own(|own| {
+        let thread = own.register(policy);
+        if !policy.has_waiters() {
+            own.take_arrival();
+            policy.taken_uncontended(thread);
+            return;
+        }
+        let taken = policy.taken(thread, clock::now(), own.take_arrival());
+        if let Some(revoked) = taken.revoked {
+            parker(revoked).revoke();
+        }
+        if let Some(appointed) = taken.appoint {
+            parker(appointed).notify(0);
+        }
+    });
+}
+
+/// Takes the place of `pthread_cond_timedwait`.
+pub(crate) unsafe extern "C" fn timedwait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+) -> libc::c_int {
+    if !gil::is_gil_cond(cond) {
+        install::notice_wait(cond, mutex);
+        // SAFETY: the caller's arguments, unchanged.
+        return unsafe { real_timedwait(cond, mutex, until) };
+    }
+    with_own(|own| {
+        // SAFETY: `take_gil` waits with the GIL's mutex held.
+        let Some(policy) = (unsafe { gil::policy() }) else { return 0 };
+        match own.register(policy) {
+            Some(thread) => {
+                // SAFETY: `take_gil` passes a valid deadline.
+                wait_in_queue(own, thread, mutex, unsafe { &*until })
+            }
+            // SAFETY: as above, the mutex is held.
+            None => unsafe { wait_by_polling(mutex) },
+        }
+    })
+}
+
+/// Waits for the GIL in the policy's queue, with `mutex` held at both ends.
+fn wait_in_queue(own: &Own, thread: ThreadId, mutex: *mut pthread_mutex_t, until: &timespec) -> libc::c_int {
+    let mut now = clock::now();
+    let mut has_slept = false;
+    let takes = gil::takes();
+    let parker = parker(thread);
+    loop {
+        // SAFETY: the mutex is held here in every round.
+        let Some(policy) = (unsafe { gil::policy() }) else { return 0 };
+        if !gil::is_active() {
+            policy.cancel(thread);
+            return 0;
+        }
+        parker.reset();
+        if !has_slept {
+            install::observe_slice(policy, clock::nanos(until).saturating_sub(now));
+        }
+        let verdict = if has_slept { policy.look(thread, now) } else { policy.wait(thread, now, own.take_arrival()) };
+        match verdict {
+            Verdict::Go => return 0,
+            Verdict::Ask if has_slept && gil::takes() != takes => {
+                policy.retract_ask(thread);
+                return 0;
+            }
+            Verdict::Ask => return libc::ETIMEDOUT,
+            Verdict::Park { until, spin_ns } => {
+                let class = policy.class(thread);
+                let spin_ns = processors::spin(spin_ns);
+                // SAFETY: the mutex is held by this thread.
+                unsafe { libc::pthread_mutex_unlock(mutex) };
+                kernel::tell(own, class);
+                let outcome = parker.park(now, spin_ns, until);
+                lock(mutex);
+                now = clock::now();
+                has_slept = true;
+                note_outcome(thread, outcome);
+            }
+        }
+    }
+}
+
+fn note_outcome(thread: ThreadId, outcome: Outcome) {
+    // SAFETY: called with the mutex held.
+    if let Some(policy) = unsafe { gil::policy() } {
+        policy.stayed_awake(thread, outcome == Outcome::NotifiedAwake);
+    }
+}
+
+/// Waits as one thread too many: a short sleep, then a request to drop. Both
+/// are legal at any time, so nothing can be lost.
+unsafe fn wait_by_polling(mutex: *mut pthread_mutex_t) -> libc::c_int {
+    // SAFETY: the caller holds the mutex.
+    unsafe { libc::pthread_mutex_unlock(mutex) };
+    std::thread::sleep(std::time::Duration::from_millis(1));
+    lock(mutex);
+    libc::ETIMEDOUT
+}
+
+fn lock(mutex: *mut pthread_mutex_t) {
+    for _ in 0..MUTEX_TRIES {
+        // SAFETY: the GIL's mutex is valid as long as threads wait for the GIL.
+        if unsafe { libc::pthread_mutex_trylock(mutex) } == 0 {
+            return;
+        }
+        std::hint::spin_loop();
+    }
+    // SAFETY: as above.
+    unsafe { libc::pthread_mutex_lock(mutex) };
+}
+
+/// Takes the place of `pthread_cond_wait`.
+pub(crate) unsafe extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> libc::c_int {
+    if !gil::is_switch_cond(cond) {
+        // SAFETY: the caller's arguments, unchanged.
+        return unsafe { real_wait(cond, mutex) };
+    }
+    let takes = gil::takes();
+    if IS_HEIR_AWAKE.load(Relaxed) != 0 && processors::spin(SWITCH_SPIN_NS) > 0 {
+        // SAFETY: `drop_gil` waits with this mutex held.
+        unsafe { libc::pthread_mutex_unlock(mutex) };
+        spin_until_taken(takes);
+        lock(mutex);
+    }
+    if gil::takes() == takes {
+        // `take_gil` signals with this mutex held: it either counts a take
+        // before the load above, or finds SWITCHING set.
+        SWITCHING.fetch_add(1, Relaxed);
+        // SAFETY: the caller's arguments, unchanged.
+        unsafe { real_wait(cond, mutex) };
+        SWITCHING.fetch_sub(1, Relaxed);
+    }
+    with_own(|own| own.switched(clock::now()));
+    0
+}
+
+fn spin_until_taken(takes: u32) {
+    let deadline = clock::now() + SWITCH_SPIN_NS;
+    loop {
+        for _ in 0..32 {
+            if gil::takes() != takes {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        if clock::now() >= deadline {
+            return;
+        }
+    }
+}
+
+/// Wakes every thread that waits in our queue: it finds the hooks passive, or
+/// looks again.
+pub(crate) fn notify_all(policy: &Policy) {
+    policy.for_each_waiting(|thread| {
+        parker(thread).notify(0);
+    });
+}
+
+/// Locks the GIL's mutex for `f`, from outside of `take_gil` and `drop_gil`.
+pub(crate) fn with_mutex<R>(f: impl FnOnce(&mut Policy) -> R) -> Option<R> {
+    let mutex = MUTEX.load(Relaxed);
+    if mutex.is_null() {
+        return None;
+    }
+    lock(mutex);
+    // SAFETY: the mutex is held.
+    let result = unsafe { gil::policy() }.map(f);
+    // SAFETY: locked above.
+    unsafe { libc::pthread_mutex_unlock(mutex) };
+    result
+}

@@ -1,0 +1,239 @@
+//! Installs and uninstalls the scheduler in a running interpreter.
+//!
+//! The GIL's condvars and mutex are learned by provoking a wait: while this thread
+//! holds the GIL, a probe thread asks for it; what it waits on is `gil.cond`, and
+//! what it signals once it has the GIL is `gil.switch_cond`. No offset into a
+//! structure of CPython is known here.
+//!
+//! Invariant: whatever fails, the slots are as they were; `install` and
+//! `uninstall` are called with the GIL held and are serialised by it and by
+//! `STATE`.
+
+use crate::cond::{self, notify_all, with_mutex};
+use crate::error::Unsupported;
+use crate::gil::{self, COND, MUTEX, SWITCH_COND};
+use crate::object::LoadedObject;
+use crate::slots::{Replacement, Slots};
+use crate::thread::{self, CAPACITY, with_own};
+use crate::{fork, kernel, processors, sem};
+use libc::{c_int, c_void, pthread_cond_t, pthread_mutex_t};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::time::Duration;
+use unsnarl_policy::{Config, Nanos, Policy};
+
+pub(crate) use crate::slice::observe as observe_slice;
+
+/// How long a provoked wait may take: it takes microseconds; seconds only on a
+/// machine that is overloaded beyond use.
+const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+/// Pause between two looks at what the probe has provoked.
+const PROBE_PAUSE: Duration = Duration::from_micros(20);
+/// Rounds of writing the slots against late fix-ups of the dynamic linker.
+const WRITE_ROUNDS: u32 = 8;
+
+/// The functions of the interpreter that the installation needs.
+#[derive(Debug, Clone, Copy)]
+pub struct PythonApi {
+    /// `PyGILState_Ensure`
+    pub ensure: unsafe extern "C" fn() -> c_int,
+    /// `PyGILState_Release`
+    pub release: unsafe extern "C" fn(c_int),
+    /// `PyEval_SaveThread`
+    pub save_thread: unsafe extern "C" fn() -> *mut c_void,
+    /// `PyEval_RestoreThread`
+    pub restore_thread: unsafe extern "C" fn(*mut c_void),
+}
+
+/// What the user can choose.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Initial slice of CPU-bound threads (`sys.getswitchinterval()`).
+    pub slice_ns: Nanos,
+    /// Whether the kernel is told which threads are CPU-bound.
+    pub kernel_hints: bool,
+}
+
+static STATE: Mutex<Option<Slots>> = Mutex::new(None);
+static IS_LEARNING: AtomicBool = AtomicBool::new(false);
+static SEEN_COND: AtomicPtr<pthread_cond_t> = AtomicPtr::new(std::ptr::null_mut());
+static SEEN_MUTEX: AtomicPtr<pthread_mutex_t> = AtomicPtr::new(std::ptr::null_mut());
+static SEEN_SWITCH: AtomicPtr<pthread_cond_t> = AtomicPtr::new(std::ptr::null_mut());
+
+fn replacements() -> [Replacement; 6] {
+    let entry = |name, ours, theirs, original, is_required| Replacement { name, ours, theirs, original, is_required };
+    [
+        entry("pthread_cond_signal", cond::signal as *const () as usize, libc::pthread_cond_signal as *const () as usize, &cond::REAL_SIGNAL, true),
+        entry("pthread_cond_wait", cond::wait as *const () as usize, libc::pthread_cond_wait as *const () as usize, &cond::REAL_WAIT, true),
+        entry("pthread_cond_timedwait", cond::timedwait as *const () as usize, libc::pthread_cond_timedwait as *const () as usize, &cond::REAL_TIMEDWAIT, true),
+        entry("sem_wait", sem::wait as *const () as usize, libc::sem_wait as *const () as usize, &sem::REAL_WAIT, false),
+        entry("sem_timedwait", sem::timedwait as *const () as usize, libc::sem_timedwait as *const () as usize, &sem::REAL_TIMEDWAIT, false),
+        entry("sem_clockwait", sem::clockwait as *const () as usize, sem_clockwait as *const () as usize, &sem::REAL_CLOCKWAIT, false),
+    ]
+}
+
+unsafe extern "C" {
+    /// glibc 2.30; CPython uses it where it is there.
+    fn sem_clockwait(sem: *mut libc::sem_t, clock: libc::clockid_t, until: *const libc::timespec) -> c_int;
+}
+
+/// Installs the scheduler; does nothing if it is installed.
+///
+/// The calling thread holds the GIL of the main interpreter; it gives it up and
+/// takes it again meanwhile.
+///
+/// # Errors
+/// [`Unsupported`], with the interpreter as it was before.
+pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
+    let mut state = STATE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if state.is_some() {
+        return Ok(());
+    }
+    let object = LoadedObject::containing(api.restore_thread as *const () as usize).ok_or_else(|| {
+        Unsupported::new("the object that contains the interpreter was not found", "report it with the output of `ldd $(which python)`")
+    })?;
+    let slots = Slots::find(&object, &replacements())?;
+    prepare(options);
+    slots.replace()?;
+    let learned = learn(api).and_then(|()| activate(api, options)).and_then(|()| settle(&slots));
+    if let Err(error) = learned {
+        deactivate();
+        slots.restore()?;
+        return Err(error);
+    }
+    *state = Some(slots);
+    Ok(())
+}
+
+/// Uninstalls the scheduler; says whether it was installed.
+///
+/// # Errors
+/// [`Unsupported`] if the slots cannot be written; the hooks pass through then.
+pub fn uninstall() -> Result<bool, Unsupported> {
+    let mut state = STATE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let Some(slots) = state.take() else { return Ok(false) };
+    deactivate();
+    slots.restore()?;
+    Ok(true)
+}
+
+/// Whether the scheduler is installed and all its slots are in place.
+#[must_use]
+pub fn is_installed() -> bool {
+    STATE.lock().unwrap_or_else(std::sync::PoisonError::into_inner).as_ref().is_some_and(Slots::is_intact)
+}
+
+fn prepare(options: &Options) {
+    // SAFETY: no hook is active, so nobody else uses the policy.
+    if unsafe { gil::policy() }.is_none() {
+        let config = Config { slice_ns: options.slice_ns, ..Config::default() };
+        // SAFETY: as above.
+        unsafe { gil::set_policy(Policy::new(config, CAPACITY)) };
+    }
+    thread::prepare();
+    fork::register();
+    processors::refresh();
+    kernel::enable(options.kernel_hints);
+}
+
+/// Called from the hooks for every timed wait that is not the scheduled GIL's.
+pub(crate) fn notice_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) {
+    if IS_LEARNING.load(Relaxed) && with_own(|own| own.is_probe.get()) {
+        SEEN_MUTEX.store(mutex, Relaxed);
+        // ORDERING: Release publishes the mutex to `learn`.
+        SEEN_COND.store(cond, Release);
+    }
+}
+
+/// Called from the hooks for every signal that is not the scheduled GIL's.
+pub(crate) fn notice_signal(cond: *mut pthread_cond_t) {
+    if IS_LEARNING.load(Relaxed) && with_own(|own| own.is_probe.get()) && SEEN_SWITCH.load(Relaxed).is_null() {
+        SEEN_SWITCH.store(cond, Release);
+    }
+}
+
+/// Finds out which condvars and mutex are the GIL's.
+fn learn(api: &PythonApi) -> Result<(), Unsupported> {
+    SEEN_COND.store(std::ptr::null_mut(), Relaxed);
+    SEEN_SWITCH.store(std::ptr::null_mut(), Relaxed);
+    IS_LEARNING.store(true, Release);
+    let has_waited = provoke_wait(api, || !SEEN_COND.load(Acquire).is_null());
+    IS_LEARNING.store(false, Release);
+    if !has_waited || SEEN_SWITCH.load(Acquire).is_null() {
+        return Err(Unsupported::new(
+            "a thread that wanted the GIL did not wait on a condition variable",
+            "install from the main interpreter of a stock CPython 3.11 to 3.15",
+        ));
+    }
+    Ok(())
+}
+
+/// Lets a probe thread want the GIL until `has_come` sees its effect, then lets
+/// it have the GIL; false if the effect does not come.
+fn provoke_wait(api: &PythonApi, has_come: impl Fn() -> bool) -> bool {
+    let (ensure, release) = (api.ensure, api.release);
+    let probe = std::thread::Builder::new().name("unsnarl-probe".into()).spawn(move || {
+        with_own(|own| own.is_probe.set(true));
+        // SAFETY: the interpreter is initialised, and its caller waits for us.
+        unsafe { release(ensure()) };
+    });
+    let Ok(probe) = probe else { return false };
+    let start = std::time::Instant::now();
+    while !has_come() && start.elapsed() < PROBE_PATIENCE {
+        std::thread::sleep(PROBE_PAUSE);
+    }
+    // SAFETY: the caller of `install` holds the GIL.
+    let thread_state = unsafe { (api.save_thread)() };
+    let has_ended = probe.join().is_ok();
+    // SAFETY: the state that save_thread returned.
+    unsafe { (api.restore_thread)(thread_state) };
+    has_ended && has_come()
+}
+
+/// Puts the policy in charge, and tests that it is.
+fn activate(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
+    MUTEX.store(SEEN_MUTEX.load(Relaxed), Relaxed);
+    SWITCH_COND.store(SEEN_SWITCH.load(Relaxed), Relaxed);
+    with_mutex(|policy| {
+        policy.set_slice(options.slice_ns);
+        let thread = with_own(|own| own.register(policy));
+        policy.resume(thread);
+        COND.store(SEEN_COND.load(Relaxed), Release);
+    });
+    let waits_before = with_mutex(|policy| total_waits(policy));
+    if provoke_wait(api, || with_mutex(|policy| total_waits(policy)) > waits_before) {
+        return Ok(());
+    }
+    Err(Unsupported::new(
+        "the self-test failed: a thread that wanted the GIL did not reach the scheduler",
+        "report it with the output of `python -VV`",
+    ))
+}
+
+fn total_waits(policy: &Policy) -> u64 {
+    policy.stats().classes.iter().map(|class| class.waits).sum()
+}
+
+/// Makes sure that no late fix-up of the dynamic linker has undone a slot.
+fn settle(slots: &Slots) -> Result<(), Unsupported> {
+    for _ in 0..WRITE_ROUNDS {
+        if slots.is_intact() {
+            return Ok(());
+        }
+        slots.replace()?;
+        std::thread::sleep(PROBE_PAUSE);
+    }
+    Err(Unsupported::new("another library keeps overwriting the interpreter's relocation slots", "install unsnarl after that library"))
+}
+
+/// Takes the policy out of charge; those who wait go back to the interpreter.
+fn deactivate() {
+    if MUTEX.load(Relaxed).is_null() {
+        return;
+    }
+    with_mutex(|policy| {
+        COND.store(std::ptr::null_mut(), Release);
+        notify_all(policy);
+    });
+    kernel::enable(false);
+}

@@ -1,0 +1,194 @@
+//! Where a thread waits for its notification: one futex word each.
+//!
+//! | word     | meaning                                   | who may change it |
+//! |----------|-------------------------------------------|-------------------|
+//! | `AWAKE`  | not notified; the owner is on a processor | owner → `ASLEEP`, others → `NOTIFIED` |
+//! | `ASLEEP` | the owner is in, or about to enter, FUTEX_WAIT | owner → `AWAKE`, others → `NOTIFIED` + FUTEX_WAKE |
+//! | `NOTIFIED` | notified, not yet noticed               | owner → `AWAKE`, `revoke` → `AWAKE` |
+//!
+//! Invariant: a word is `ASLEEP` only while its owner is committed to sleep, and
+//! whoever changes it from `ASLEEP` to `NOTIFIED` makes the one wake call: a
+//! notification is never lost, and costs a system call only if the owner sleeps.
+//! The notification is a hint to look; the truth is in the policy, under the
+//! GIL's mutex.
+
+use crate::clock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use unsnarl_policy::Nanos;
+
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 1;
+const NOTIFIED: u32 = 2;
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Notified before it went to sleep.
+    NotifiedAwake,
+    /// Notified in its sleep.
+    Notified,
+    /// Its time was up, or a signal arrived.
+    TimedOut,
+}
+
+/// One thread's place to wait. Aligned so that no two share a cache line.
+#[repr(align(64))]
+#[derive(Debug)]
+pub(crate) struct Parker {
+    word: AtomicU32,
+    /// An awake owner leaves the GIL alone until then.
+    not_before: AtomicU64,
+}
+
+impl Parker {
+    pub(crate) const fn new() -> Self {
+        Self { word: AtomicU32::new(AWAKE), not_before: AtomicU64::new(0) }
+    }
+
+    /// Forgets an earlier notification. The owner calls it under the GIL's
+    /// mutex, before it decides to wait.
+    pub(crate) fn reset(&self) {
+        self.word.store(AWAKE, Relaxed);
+    }
+
+    /// Waits for a notification: awake for `spin_ns`, then asleep until `until`.
+    pub(crate) fn park(&self, start: Nanos, spin_ns: Nanos, until: Nanos) -> Outcome {
+        if spin_ns > 0 && self.spin(start + spin_ns) {
+            self.reset();
+            return Outcome::NotifiedAwake;
+        }
+        let outcome = self.sleep(until);
+        self.reset();
+        outcome
+    }
+
+    fn spin(&self, deadline: Nanos) -> bool {
+        loop {
+            for _ in 0..32 {
+                // ORDERING: pairs with the Release in `notify`: `not_before`
+                // was written before it.
+                if self.word.load(Acquire) == NOTIFIED {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+            let now = clock::now();
+            if self.word.load(Acquire) == NOTIFIED {
+                if now >= self.not_before.load(Relaxed) {
+                    return true;
+                }
+            } else if now >= deadline {
+                return false;
+            }
+        }
+    }
+
+    fn sleep(&self, until: Nanos) -> Outcome {
+        // ORDERING: Acquire on failure pairs with the Release in `notify`.
+        if self.word.compare_exchange(AWAKE, ASLEEP, Relaxed, Acquire).is_err() {
+            return Outcome::NotifiedAwake;
+        }
+        loop {
+            let is_over = futex_wait(&self.word, ASLEEP, until);
+            if self.word.load(Acquire) == NOTIFIED {
+                return Outcome::Notified;
+            }
+            if is_over {
+                // A notification that comes between the load and this exchange
+                // is seen by it.
+                return match self.word.compare_exchange(ASLEEP, AWAKE, Relaxed, Acquire) {
+                    Ok(_) => Outcome::TimedOut,
+                    Err(_) => Outcome::Notified,
+                };
+            }
+        }
+    }
+
+    /// Notifies the owner; returns whether it had to be woken from its sleep.
+    pub(crate) fn notify(&self, not_before: Nanos) -> bool {
+        self.not_before.store(not_before, Relaxed);
+        // ORDERING: Release pairs with the Acquire loads of the owner.
+        let was_asleep = self.word.swap(NOTIFIED, Release) == ASLEEP;
+        if was_asleep {
+            futex_wake(&self.word);
+        }
+        was_asleep
+    }
+
+    /// Takes a notification back if the owner has not noticed it yet.
+    pub(crate) fn revoke(&self) {
+        let _ = self.word.compare_exchange(NOTIFIED, AWAKE, Relaxed, Relaxed);
+    }
+}
+
+/// Sleeps while `word` is `expected`; true when the time is up.
+fn futex_wait(word: &AtomicU32, expected: u32, until: Nanos) -> bool {
+    let deadline = clock::timespec(until);
+    // SAFETY: the word outlives the call; FUTEX_WAIT_BITSET takes an absolute
+    // CLOCK_MONOTONIC timespec, which `deadline` is, and ignores uaddr2.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG,
+            expected,
+            &raw const deadline,
+            std::ptr::null::<u32>(),
+            u32::MAX,
+        )
+    };
+    // SAFETY: errno is this thread's.
+    result == -1 && unsafe { *libc::__errno_location() } == libc::ETIMEDOUT
+}
+
+fn futex_wake(word: &AtomicU32) {
+    // SAFETY: FUTEX_WAKE only uses the address of the word.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcome, Parker};
+    use crate::clock;
+    use std::sync::Arc;
+
+    const LONG: u64 = 60_000_000_000;
+
+    #[test]
+    fn a_notification_before_the_wait_ends_it_at_once() {
+        let parker = Parker::new();
+        assert!(!parker.notify(0));
+        assert_eq!(parker.park(clock::now(), 0, clock::now() + LONG), Outcome::NotifiedAwake);
+    }
+
+    #[test]
+    fn a_wait_without_notification_times_out() {
+        let parker = Parker::new();
+        assert_eq!(parker.park(clock::now(), 1_000, clock::now() + 100_000), Outcome::TimedOut);
+    }
+
+    #[test]
+    fn a_revoked_notification_is_not_seen() {
+        let parker = Parker::new();
+        parker.notify(0);
+        parker.revoke();
+        assert_eq!(parker.park(clock::now(), 0, clock::now()), Outcome::TimedOut);
+    }
+
+    #[test]
+    fn no_notification_is_lost_between_two_threads() {
+        let pair = Arc::new((Parker::new(), Parker::new()));
+        let other = Arc::clone(&pair);
+        let partner = std::thread::spawn(move || {
+            for round in 0..20_000 {
+                assert_ne!(other.1.park(clock::now(), round % 3 * 1_000, clock::now() + LONG), Outcome::TimedOut);
+                other.0.notify(0);
+            }
+        });
+        for round in 0..20_000 {
+            pair.1.notify(0);
+            assert_ne!(pair.0.park(clock::now(), round % 2 * 1_000, clock::now() + LONG), Outcome::TimedOut);
+        }
+        partner.join().unwrap();
+    }
+}

@@ -1,0 +1,48 @@
+//! The replacements of the semaphore waits, in which a contended
+//! `threading.Lock` blocks: they only note that the thread comes from a lock.
+//!
+//! `PyThread_acquire_lock_timed` (`Python/thread_pthread.h`) and, from 3.13 on,
+//! `_PySemaphore_Wait` (`Python/parking_lot.c`) call them, after a first try
+//! that does not block has failed.
+
+use crate::thread::with_own;
+use libc::{clockid_t, sem_t, timespec};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+pub(crate) static REAL_WAIT: AtomicUsize = AtomicUsize::new(0);
+pub(crate) static REAL_TIMEDWAIT: AtomicUsize = AtomicUsize::new(0);
+pub(crate) static REAL_CLOCKWAIT: AtomicUsize = AtomicUsize::new(0);
+
+fn noted(result: libc::c_int) -> libc::c_int {
+    if result == 0 {
+        with_own(|own| own.was_on_lock());
+    }
+    result
+}
+
+/// Takes the place of `sem_wait`.
+pub(crate) unsafe extern "C" fn wait(sem: *mut sem_t) -> libc::c_int {
+    // SAFETY: holds the address of sem_wait since `Slots::find`.
+    let real: unsafe extern "C" fn(*mut sem_t) -> libc::c_int =
+        unsafe { std::mem::transmute(REAL_WAIT.load(Relaxed)) };
+    // SAFETY: the caller's arguments, unchanged.
+    noted(unsafe { real(sem) })
+}
+
+/// Takes the place of `sem_timedwait`.
+pub(crate) unsafe extern "C" fn timedwait(sem: *mut sem_t, until: *const timespec) -> libc::c_int {
+    // SAFETY: holds the address of sem_timedwait since `Slots::find`.
+    let real: unsafe extern "C" fn(*mut sem_t, *const timespec) -> libc::c_int =
+        unsafe { std::mem::transmute(REAL_TIMEDWAIT.load(Relaxed)) };
+    // SAFETY: the caller's arguments, unchanged.
+    noted(unsafe { real(sem, until) })
+}
+
+/// Takes the place of `sem_clockwait`.
+pub(crate) unsafe extern "C" fn clockwait(sem: *mut sem_t, clock: clockid_t, until: *const timespec) -> libc::c_int {
+    // SAFETY: holds the address of sem_clockwait since `Slots::find`.
+    let real: unsafe extern "C" fn(*mut sem_t, clockid_t, *const timespec) -> libc::c_int =
+        unsafe { std::mem::transmute(REAL_CLOCKWAIT.load(Relaxed)) };
+    // SAFETY: the caller's arguments, unchanged.
+    noted(unsafe { real(sem, clock, until) })
+}

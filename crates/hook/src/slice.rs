@@ -1,0 +1,30 @@
+//! Learns `sys.setswitchinterval` from the deadlines that `take_gil` passes.
+//!
+//! Each deadline is "the time of the call plus the interval", seen a little later
+//! (much later if the kernel took the processor away in between): the largest of
+//! the last few observations is the interval, within a microsecond or two.
+//! Invariant: only touched with the GIL's mutex held.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use unsnarl_policy::{MICROSECOND, Nanos, Policy};
+
+/// Observations between two updates.
+const WINDOW: u32 = 8;
+
+static SEEN: AtomicU32 = AtomicU32::new(0);
+static LARGEST: AtomicU64 = AtomicU64::new(0);
+
+/// Takes note of the time that one call still had until its deadline.
+pub(crate) fn observe(policy: &mut Policy, remaining_ns: Nanos) {
+    let largest = LARGEST.load(Relaxed).max(remaining_ns);
+    let seen = SEEN.load(Relaxed) + 1;
+    if seen < WINDOW {
+        SEEN.store(seen, Relaxed);
+        LARGEST.store(largest, Relaxed);
+        return;
+    }
+    SEEN.store(0, Relaxed);
+    LARGEST.store(0, Relaxed);
+    // CPython's unit is the microsecond, and it never waits for less than one.
+    policy.set_slice(largest.next_multiple_of(MICROSECOND).max(MICROSECOND));
+}

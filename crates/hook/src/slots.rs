@@ -1,0 +1,149 @@
+//! Replaces and restores the function pointers in relocation slots.
+//!
+//! Invariants: `restore` leaves every slot with the bytes and every page with
+//! the protection it had before `replace`; a slot is written with one aligned
+//! store, so a concurrent call sees the old or the new function.
+
+use crate::error::Unsupported;
+use crate::object::LoadedObject;
+use procfs_core::process::{MMPermissions, MemoryMaps};
+use procfs_core::FromBufRead;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+
+/// A function of libc and what takes its place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Replacement {
+    /// Symbol name.
+    pub(crate) name: &'static str,
+    /// Address of ours.
+    pub(crate) ours: usize,
+    /// Address of libc's, as this library is linked to it.
+    pub(crate) theirs: usize,
+    /// Where the function to call instead of a slot's is kept.
+    pub(crate) original: &'static AtomicUsize,
+    /// Whether the scheduler cannot work without it.
+    pub(crate) is_required: bool,
+}
+
+#[derive(Debug)]
+struct Slot {
+    address: usize,
+    before: usize,
+    ours: usize,
+}
+
+/// The slots that have been replaced.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    slots: Vec<Slot>,
+}
+
+impl Slots {
+    /// Finds the slots of all `replacements` in `object`, and the original of each.
+    pub(crate) fn find(object: &LoadedObject, replacements: &[Replacement]) -> Result<Self, Unsupported> {
+        let mut slots = Vec::new();
+        for replacement in replacements {
+            let addresses = object.slots(replacement.name).map_err(|_| {
+                Unsupported::new("the interpreter's dynamic tables are malformed", "report it with the output of `readelf -dr`")
+            })?;
+            if addresses.is_empty() && replacement.is_required {
+                return Err(Unsupported::new(
+                    format!("this interpreter does not reference {} through its GOT", replacement.name),
+                    "use a build that is linked dynamically to glibc",
+                ));
+            }
+            for address in addresses {
+                let before = slot(address).load(Relaxed);
+                // A slot that points back into its own object is not bound yet.
+                let is_bound = before != 0 && !object.contains(before);
+                replacement.original.store(if is_bound { before } else { replacement.theirs }, SeqCst);
+                slots.push(Slot { address, before, ours: replacement.ours });
+            }
+        }
+        Ok(Self { slots })
+    }
+
+    /// Points every slot to our function.
+    pub(crate) fn replace(&self) -> Result<(), Unsupported> {
+        self.write(|slot| slot.ours)
+    }
+
+    /// Points every slot to what it pointed to before.
+    pub(crate) fn restore(&self) -> Result<(), Unsupported> {
+        self.write(|slot| slot.before)
+    }
+
+    /// Whether a late fix-up of the dynamic linker has overwritten one of them.
+    pub(crate) fn is_intact(&self) -> bool {
+        self.slots.iter().all(|entry| slot(entry.address).load(Relaxed) == entry.ours)
+    }
+
+    fn write(&self, value: impl Fn(&Slot) -> usize) -> Result<(), Unsupported> {
+        let protections = Protections::read()?;
+        for entry in &self.slots {
+            let value = value(entry);
+            protections.while_writable(entry.address, || slot(entry.address).store(value, SeqCst))?;
+        }
+        Ok(())
+    }
+}
+
+fn slot(address: usize) -> &'static AtomicUsize {
+    // SAFETY: the address is that of a pointer-sized, aligned GOT entry of an
+    // object that is never unloaded; code only loads from it.
+    unsafe { AtomicUsize::from_ptr(address as *mut usize) }
+}
+
+/// What /proc/self/maps says about the protection of pages.
+struct Protections {
+    maps: MemoryMaps,
+}
+
+impl Protections {
+    fn read() -> Result<Self, Unsupported> {
+        let unreadable = |error: String| {
+            Unsupported::new(format!("/proc/self/maps cannot be read: {error}"), "mount /proc, or run without the scheduler")
+        };
+        let file = std::fs::File::open("/proc/self/maps").map_err(|error| unreadable(error.to_string()))?;
+        let maps = MemoryMaps::from_buf_read(std::io::BufReader::new(file)).map_err(|error| unreadable(error.to_string()))?;
+        Ok(Self { maps })
+    }
+
+    /// Runs `write` while the page of `address` is writable, and puts its
+    /// protection back.
+    fn while_writable(&self, address: usize, write: impl FnOnce()) -> Result<(), Unsupported> {
+        let before = self.of(address);
+        if before & libc::PROT_WRITE != 0 {
+            write();
+            return Ok(());
+        }
+        protect(address, before | libc::PROT_WRITE)?;
+        write();
+        protect(address, before)
+    }
+
+    fn of(&self, address: usize) -> libc::c_int {
+        let address = address as u64;
+        let map = self.maps.iter().find(|map| map.address.0 <= address && address < map.address.1);
+        let permissions = map.map_or(MMPermissions::READ, |map| map.perms);
+        let flag = |permission, protection| if permissions.contains(permission) { protection } else { 0 };
+        flag(MMPermissions::READ, libc::PROT_READ)
+            | flag(MMPermissions::WRITE, libc::PROT_WRITE)
+            | flag(MMPermissions::EXECUTE, libc::PROT_EXEC)
+    }
+}
+
+fn protect(address: usize, protection: libc::c_int) -> Result<(), Unsupported> {
+    // SAFETY: sysconf has no preconditions.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let start = address & !(page - 1);
+    // SAFETY: the page holds part of a GOT; its protection changes only by
+    // PROT_WRITE, and nothing in it moves.
+    if unsafe { libc::mprotect(start as *mut _, page, protection) } == 0 {
+        return Ok(());
+    }
+    Err(Unsupported::new(
+        format!("the page of a relocation slot cannot be made writable: {}", std::io::Error::last_os_error()),
+        "a security policy of this system forbids it; run without the scheduler",
+    ))
+}

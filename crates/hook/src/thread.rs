@@ -1,0 +1,145 @@
+//! What the hooks remember of the calling thread, and the records of all.
+//!
+//! Invariants: thread-local state is plain data without a Rust destructor (a
+//! thread may end inside `take_gil`, or hang there for ever in 3.14+); a record
+//! is handed back through a lock-free list by a pthread key's destructor, which
+//! takes no lock and calls nothing of Python.
+
+use crate::parker::Parker;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use unsnarl_policy::{Arrival, Nanos, Policy, ThreadId};
+
+/// Threads that can be known at a time; Linux allows a process about as many by
+/// default (`vm.max_map_count` / 2). A thread beyond them waits by polling.
+pub(crate) const CAPACITY: usize = 32_768;
+
+const NONE: u32 = u32::MAX;
+
+/// State of the calling thread.
+pub(crate) struct Own {
+    id: Cell<u32>,
+    was_on_lock: Cell<bool>,
+    switched_at: Cell<Nanos>,
+    /// This is the helper thread that provokes waits during installation.
+    pub(crate) is_probe: Cell<bool>,
+    /// Whether the kernel has been told that this thread is CPU-bound.
+    pub(crate) is_kernel_batch: Cell<bool>,
+    /// The thread forks, and holds the GIL's mutex for that.
+    pub(crate) is_fork_locked: Cell<bool>,
+}
+
+thread_local! {
+    static OWN: Own = const {
+        Own {
+            id: Cell::new(NONE),
+            was_on_lock: Cell::new(false),
+            switched_at: Cell::new(0),
+            is_probe: Cell::new(false),
+            is_kernel_batch: Cell::new(false),
+            is_fork_locked: Cell::new(false),
+        }
+    };
+}
+
+static PARKERS: [Parker; CAPACITY] = [const { Parker::new() }; CAPACITY];
+static RETIRED_NEXT: [AtomicU32; CAPACITY] = [const { AtomicU32::new(NONE) }; CAPACITY];
+static RETIRED: AtomicU32 = AtomicU32::new(NONE);
+static KEY: std::sync::OnceLock<libc::pthread_key_t> = std::sync::OnceLock::new();
+
+/// Runs `f` with the calling thread's state.
+pub(crate) fn with_own<R>(f: impl FnOnce(&Own) -> R) -> R {
+    OWN.with(f)
+}
+
+/// The parker of a thread.
+pub(crate) fn parker(thread: ThreadId) -> &'static Parker {
+    &PARKERS[thread.index()]
+}
+
+/// Makes the key whose destructor notices the end of threads.
+pub(crate) fn prepare() {
+    KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: `key` is writable; the destructor has the C ABI and stays
+        // loaded (the library is never unloaded).
+        let result = unsafe { libc::pthread_key_create(&raw mut key, Some(retire)) };
+        assert_eq!(result, 0, "a pthread key can be had");
+        key
+    });
+}
+
+impl Own {
+    /// The calling thread's record, if it has one.
+    pub(crate) fn id(&self) -> Option<ThreadId> {
+        let id = self.id.get();
+        (id != NONE).then(|| ThreadId::new(id as usize))
+    }
+
+    /// The calling thread's record, made if need be; the GIL's mutex is held.
+    pub(crate) fn register(&self, policy: &mut Policy) -> Option<ThreadId> {
+        if let Some(id) = self.id() {
+            return Some(id);
+        }
+        drain_retired(policy);
+        // SAFETY: pthread_self has no preconditions.
+        let ident = unsafe { libc::pthread_self() };
+        let thread = policy.register(ident as u64)?;
+        parker(thread).reset();
+        self.id.set(thread.index() as u32);
+        if let Some(&key) = KEY.get() {
+            // SAFETY: the key was created and is never deleted; the value is
+            // the index plus one, so that it is not null.
+            unsafe { libc::pthread_setspecific(key, std::ptr::without_provenance(thread.index() + 1)) };
+        }
+        Some(thread)
+    }
+
+    /// How the thread comes to want the GIL; asked once per wait.
+    pub(crate) fn take_arrival(&self) -> Arrival {
+        let switched_at = self.switched_at.take();
+        Arrival { was_on_lock: self.was_on_lock.take(), switched_at: (switched_at != 0).then_some(switched_at) }
+    }
+
+    /// Remembers that the thread has just blocked on a lock and got it.
+    pub(crate) fn was_on_lock(&self) {
+        self.was_on_lock.set(true);
+    }
+
+    /// Remembers when the thread came out of a forced switch.
+    pub(crate) fn switched(&self, now: Nanos) {
+        self.switched_at.set(now);
+    }
+}
+
+/// Gives the records of ended threads back to the policy.
+fn drain_retired(policy: &mut Policy) {
+    // ORDERING: Acquire pairs with the Release in `retire`, which publishes the
+    // link before the index.
+    let mut index = RETIRED.swap(NONE, Acquire);
+    while index != NONE {
+        let next = RETIRED_NEXT[index as usize].load(Relaxed);
+        policy.retire(ThreadId::new(index as usize));
+        index = next;
+    }
+}
+
+/// Forgets ended threads in the child of a fork: the policy forgets them itself.
+pub(crate) fn restart_in_child() {
+    RETIRED.store(NONE, Release);
+}
+
+/// Destructor of the key: the thread that had this record has ended.
+extern "C" fn retire(value: *mut libc::c_void) {
+    let index = (value.addr() - 1) as u32;
+    OWN.with(|own| own.id.set(NONE));
+    let mut head = RETIRED.load(Relaxed);
+    loop {
+        RETIRED_NEXT[index as usize].store(head, Relaxed);
+        // ORDERING: Release publishes the link to `drain_retired`.
+        match RETIRED.compare_exchange_weak(head, index, AcqRel, Relaxed) {
+            Ok(_) => return,
+            Err(current) => head = current,
+        }
+    }
+}

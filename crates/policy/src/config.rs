@@ -1,0 +1,76 @@
+//! The constants of the policy, each with its unit and where it comes from.
+//!
+//! Invariant: a value here is a *policy* value. What the machine can do (how
+//! many processors, how precise a timer) is decided by the mechanism.
+
+use crate::Nanos;
+
+/// One microsecond in nanoseconds.
+pub const MICROSECOND: Nanos = 1_000;
+/// One millisecond in nanoseconds.
+pub const MILLISECOND: Nanos = 1_000_000;
+
+/// Tunable values of the policy. [`Config::default`] is what `install()` uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// Slice of a CPU-bound thread while others wait: `sys.getswitchinterval()`,
+    /// CPython's own default of 5 ms. The mechanism keeps it up to date.
+    pub slice_ns: Nanos,
+    /// How long a holder nothing is known about may run before a better class
+    /// asks it to drop. Longer than the 5–20 µs that a request/response burst
+    /// holds the GIL, so that such a burst is not cut in two.
+    pub grace_ns: Nanos,
+    /// GIL time since its last block after which a thread that had to be
+    /// preempted is CPU-bound (batch).
+    pub batch_after_ns: Nanos,
+    /// Mean burst above which a thread gets no wake-up boost although it
+    /// blocks: a worker that computes 20 ms for each item of a queue.
+    pub burst_cap_ns: Nanos,
+    /// Time off the GIL from which a call counts as "blocked"; shorter ones
+    /// (a `send` into a free socket buffer takes 5–15 µs) are a yield.
+    pub block_ns: Nanos,
+    /// How long an awake heir lets a GIL linger that was dropped by a thread
+    /// which is predicted to come straight back.
+    pub linger_ns: Nanos,
+    /// An off-GIL period at least this long never follows a "short" prediction.
+    pub short_ns: Nanos,
+    /// Age from which a waiter may be picked out of order.
+    pub age_ns: Nanos,
+    /// One pick in this many may go to an aged waiter. Without rationing, under
+    /// overload everyone is aged and the order of classes inverts.
+    pub aged_pick_every: u32,
+    /// Least share of the GIL that waiting CPU-bound threads keep while other
+    /// classes are busy: 1 part of theirs for this many parts of the others'.
+    pub batch_share_of: u64,
+    /// Piece in which that share is paid out, during which no one asks: the
+    /// longest wait it can cause an interactive thread.
+    pub batch_quantum_ns: Nanos,
+    /// How long a thread that asked stays awake for the hand-over.
+    pub spin_ask_ns: Nanos,
+    /// How long a preempted thread stays awake for its turn to resume.
+    pub spin_resume_ns: Nanos,
+    /// Every parked thread looks around after this time times the number of
+    /// waiters, whatever happens: an insurance, never a mechanism.
+    pub insurance_ns: Nanos,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            slice_ns: 5 * MILLISECOND,
+            grace_ns: 50 * MICROSECOND,
+            batch_after_ns: 200 * MICROSECOND,
+            burst_cap_ns: MILLISECOND,
+            block_ns: 30 * MICROSECOND,
+            linger_ns: 15 * MICROSECOND,
+            short_ns: 25 * MICROSECOND,
+            age_ns: 50 * MILLISECOND,
+            aged_pick_every: 8,
+            batch_share_of: 4,
+            batch_quantum_ns: 500 * MICROSECOND,
+            spin_ask_ns: 20 * MICROSECOND,
+            spin_resume_ns: 50 * MICROSECOND,
+            insurance_ns: 20 * MILLISECOND,
+        }
+    }
+}
