@@ -21,8 +21,8 @@ class Ratio(NamedTuple):
     """The ratio of the second of two variants to the first, over several pairs."""
 
     median: float
-    spread: float
-    """Standard deviation over the pairs; 0 for a single pair."""
+    spread: float | None
+    """Standard deviation over the pairs; None for a single pair."""
     lowest: float
     highest: float
 
@@ -64,7 +64,7 @@ def ratio_of(pairs: Sequence[tuple[float | None, float | None]]) -> Ratio | None
     ratios = [second / first for first, second in pairs if first and second is not None]
     if not ratios:
         return None
-    spread = statistics.stdev(ratios) if len(ratios) > 1 else 0.0
+    spread = statistics.stdev(ratios) if len(ratios) > 1 else None
     return Ratio(statistics.median(ratios), spread, min(ratios), max(ratios))
 
 
@@ -82,19 +82,18 @@ def figure_of(stock: list[Window], unsnarl: list[Window], name: str) -> Figure:
     return Figure(median_of(before), median_of(after), ratio)
 
 
+def windows_of(windows: Sequence[Window], kind: str, connections: int, variant: str) -> list[Window]:
+    """Return the windows of one variant under one load, in the order of their pairs."""
+    mine = [w for w in windows if (w.kind, w.connections, w.variant) == (kind, connections, variant)]
+    return sorted(mine, key=lambda window: window.pair)
+
+
 def compare(windows: Sequence[Window]) -> list[Comparison]:
     """Return one comparison for each server and load, in the order they were measured."""
-    loads = list(dict.fromkeys((window.kind, window.connections) for window in windows))
-    loads.sort(key=lambda load: [kind for kind, _ in loads].index(load[0]))
     comparisons: list[Comparison] = []
-    for kind, connections in loads:
-        stock, unsnarl = (
-            sorted(
-                (w for w in windows if (w.kind, w.connections, w.variant) == (kind, connections, variant)),
-                key=lambda window: window.pair,
-            )
-            for variant in (STOCK, UNSNARL)
-        )
-        figures = {name: figure_of(stock, unsnarl, name) for name in FIGURES}
-        comparisons.append(Comparison(kind, connections, figures))
+    for kind in dict.fromkeys(window.kind for window in windows):
+        for connections in dict.fromkeys(w.connections for w in windows if w.kind == kind):
+            stock, unsnarl = (windows_of(windows, kind, connections, v) for v in (STOCK, UNSNARL))
+            figures = {name: figure_of(stock, unsnarl, name) for name in FIGURES}
+            comparisons.append(Comparison(kind, connections, figures))
     return comparisons

@@ -1,0 +1,40 @@
+"""How a figure is written for people: three digits that count, and the unit that suits it."""
+
+from __future__ import annotations
+
+from unsnarl.demo.comparison import Ratio
+
+NONE = "-"
+"""Shown where nothing was measured."""
+
+
+def digits(value: float) -> str:
+    """Return ``value`` with three significant digits, thousands set apart: 0.0123, 4.56, 12,300."""
+    if value >= 1000:
+        return f"{float(f'{value:.3g}'):,.0f}"
+    return f"{value:#.3g}".rstrip(".")
+
+
+def count(value: float | None) -> str:
+    """Return a rate or an amount, such as ``12,300``."""
+    return NONE if value is None else digits(value)
+
+
+def milliseconds(value_us: float | None) -> str:
+    """Return a time given in microseconds, in milliseconds, such as ``0.123 ms``."""
+    return NONE if value_us is None else f"{digits(value_us / 1e3)} ms"
+
+
+def times(ratio: Ratio | None) -> str:
+    """Return a ratio with its spread in percent of it, such as ``27.3× ±4%``, marked where it is noise."""
+    if ratio is None:
+        return NONE
+    text = factor(ratio)
+    if ratio.spread is not None:
+        text += f" ±{ratio.spread / ratio.median:.0%}"
+    return f"≈ {text}" if ratio.is_noise() else text
+
+
+def factor(ratio: Ratio) -> str:
+    """Return a ratio alone, such as ``27.3×`` or ``0.037×``."""
+    return f"{digits(ratio.median) if ratio.median >= 0.1 else f'{ratio.median:.2g}'}×"

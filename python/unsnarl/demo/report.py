@@ -1,0 +1,60 @@
+"""What a finished demonstration has to say, as text, as JSON, and as a picture: one set of figures."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from unsnarl.demo import picture, table
+from unsnarl.demo.comparison import compare
+from unsnarl.demo.measurement import Plan, Window
+
+
+class Report:
+    """The comparisons of a measured plan and the three ways to show them."""
+
+    def __init__(self, plan: Plan, windows: Sequence[Window]) -> None:
+        """Compare ``windows``, which ``plan`` brought about."""
+        self._plan = plan
+        self._windows = windows
+        self._comparisons = compare(windows)
+
+    def where(self) -> str:
+        """Return what was measured on, in a few words."""
+        cores = len(os.sched_getaffinity(0))
+        name, version = platform.python_implementation(), platform.python_version()
+        return f"{name} {version}, {cores} core{'s' if cores != 1 else ''}"
+
+    def title(self) -> str:
+        """Return the title of table and picture."""
+        threads = self._plan.hogs
+        beside = f"beside {threads} CPU-bound thread{'s' if threads != 1 else ''}"
+        return f"A threaded web server {beside if threads else 'alone'}"
+
+    def text(self) -> str:
+        """Return the table, coloured if stdout is a terminal."""
+        console = Console()
+        with console.capture() as capture:
+            console.print(table.table_of(self._comparisons, f"{self.title()} ({self.where()})", self._plan.pairs))
+        return capture.get()
+
+    def json(self) -> str:
+        """Return the table's figures, and every single window, as JSON."""
+        document = {
+            "python": platform.python_version(),
+            "cores": len(os.sched_getaffinity(0)),
+            "cpu_bound_threads": self._plan.hogs,
+            "pairs": self._plan.pairs,
+            "window_s": self._plan.window_s,
+            "comparisons": [comparison.as_json() for comparison in self._comparisons],
+            "windows": [window._asdict() for window in self._windows],
+        }
+        return json.dumps(document, indent=1) + "\n"
+
+    def svg(self) -> str:
+        """Return the picture."""
+        return picture.draw(self._comparisons, self.title(), self.where(), self._plan.pairs)

@@ -1,0 +1,76 @@
+"""The demonstration's one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from unsnarl.demo import figures
+from unsnarl.demo.comparison import Comparison, Figure
+
+NAMES = {"stdlib": "http.server", "gunicorn": "gunicorn"}
+"""What the servers are called in public."""
+
+COLUMNS = {
+    "requests_per_s": ("requests/s", figures.count),
+    "p50_us": ("p50", figures.milliseconds),
+    "p99_us": ("p99", figures.milliseconds),
+    "work_per_s": ("CPU work/s", figures.count),
+}
+"""Figure, heading, and how it is written."""
+
+
+def table_of(comparisons: Sequence[Comparison], title: str, pairs: int) -> Table:
+    """Return the table: three lines for each server and number of connections."""
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    table.add_column("server", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for heading, _ in COLUMNS.values():
+        table.add_column(heading, justify="right", no_wrap=True)
+    for comparison in comparisons:
+        add_rows(table, comparison)
+    table.caption = caption(comparisons, pairs)
+    table.caption_justify = "left"
+    return table
+
+
+def add_rows(table: Table, comparison: Comparison) -> None:
+    """Add the lines stock, unsnarl and ratio of one load."""
+    found = [(comparison.figures[name], name, write) for name, (_, write) in COLUMNS.items()]
+    table.add_row(NAMES[comparison.kind], "stock", *(write(figure.stock) for figure, _, write in found))
+    table.add_row(
+        f"c = {comparison.connections}", "unsnarl", *(write(figure.unsnarl) for figure, _, write in found)
+    )
+    table.add_row("", "ratio", *(ratio_cell(figure, name) for figure, name, _ in found), end_section=True)
+
+
+def ratio_cell(figure: Figure, name: str) -> Text:
+    """Return a ratio, green where it is an improvement beyond the noise."""
+    text = Text(figures.times(figure.ratio))
+    if figure.ratio is not None and not figure.ratio.is_noise():
+        is_better = (figure.ratio.median > 1) != name.endswith("_us")
+        text.stylize("bold green" if is_better else "yellow")
+    return text
+
+
+def caption(comparisons: Sequence[Comparison], pairs: int) -> str:
+    """Return the explanation under the table."""
+    lines = [
+        "c: kept-alive connections; CPU work: units done by the CPU-bound threads.",
+        f"Medians of {pairs} alternating pairs; ratio: unsnarl to stock within a pair,",
+        "± the standard deviation of the pairs' ratios.",
+    ]
+    ratios = [f.ratio for comparison in comparisons for f in comparison.figures.values()]
+    if any(ratio is not None and ratio.is_noise() for ratio in ratios):
+        lines.append("≈: the pairs disagree about the direction, so it is within the noise.")
+    return "\n".join(lines)
