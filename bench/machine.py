@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 import os
 import platform
@@ -55,5 +55,5 @@ def describe(python: str) -> dict[str, Any]:
         "libc": " ".join(platform.libc_ver()),
         "python": json.loads(asked.stdout),
         "commit": first_line("git", "describe", "--always", "--dirty"),
-        "taken": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "taken": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     }

@@ -117,7 +117,7 @@ def _check_picture(path: Path) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from unsnarl.demo import measurement
-    from unsnarl.demo.child import ChildFailed
+    from unsnarl.demo.child import ChildError
     from unsnarl.demo.progress import Line
     from unsnarl.demo.report import Report
     from unsnarl.errors import UnsupportedInterpreter
@@ -128,12 +128,12 @@ def _run(options: argparse.Namespace) -> int:
             windows = measurement.measure(plan, line.advance)
     except UnsupportedInterpreter as refusal:
         raise CommandError(f"{refusal.reason}, in {sys.executable}", refusal.hint, 1) from None
-    except ChildFailed as failure:
+    except ChildError as failure:
         raise CommandError(str(failure), "try again; if it stays, `unsnarl gil probe` may say more", 1) from None
     report = Report(plan, windows)
     _write_picture(options.svg, report.svg())
     show(report.json() if options.json else report.text())
-    print(f"picture: {options.svg}", file=sys.stderr)
+    sys.stderr.write(f"picture: {options.svg}\n")
     return 0
 
 

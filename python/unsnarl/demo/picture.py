@@ -59,10 +59,7 @@ def text(x: float, y: float, words: str, classes: str = "", anchor: str = "start
 
 def bar(x: float, y: float, width: float, classes: str) -> str:
     """Return a bar that can be seen however short it is."""
-    return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1.5):.1f}" height="{BAR}" '
-        f'rx="2" class="{classes}"/>'
-    )
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1.5):.1f}" height="{BAR}" rx="2" class="{classes}"/>'
 
 
 def rule(x1: float, y1: float, x2: float, y2: float) -> str:
@@ -108,11 +105,7 @@ def linear_panel(
 def latency_axis(comparisons: Sequence[Comparison]) -> tuple[int, int]:
     """Return the decades of microseconds, first and last, that hold all latencies."""
     every = [
-        value
-        for c in comparisons
-        for name in ("p50_us", "p99_us")
-        for _, value in values_of(c, name)
-        if value
+        value for c in comparisons for name in ("p50_us", "p99_us") for _, value in values_of(c, name) if value
     ] or [1.0, 10.0]
     first, last = math.floor(math.log10(min(every))), math.ceil(math.log10(max(every)))
     return first, max(last, first + 1)
@@ -182,8 +175,7 @@ def draw(comparisons: Sequence[Comparison], title: str, where: str, pairs: int) 
     """Return the picture of ``comparisons`` as an SVG document."""
     height = TOP + len(comparisons) * ROW + 28
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        f'width="{WIDTH}" height="{height}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
         f"<title>{escape(title)}: requests, latency and CPU work, stock and unsnarl</title>",
         f"<style>{STYLE}</style>",
         f'<rect x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1}" rx="8" class="card"/>',

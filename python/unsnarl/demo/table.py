@@ -48,9 +48,7 @@ def add_rows(table: Table, comparison: Comparison) -> None:
     """Add the lines stock, unsnarl and ratio of one load."""
     found = [(comparison.figures[name], name, write) for name, (_, write) in COLUMNS.items()]
     table.add_row(NAMES[comparison.kind], "stock", *(write(figure.stock) for figure, _, write in found))
-    table.add_row(
-        f"c = {comparison.connections}", "unsnarl", *(write(figure.unsnarl) for figure, _, write in found)
-    )
+    table.add_row(f"c = {comparison.connections}", "unsnarl", *(write(figure.unsnarl) for figure, _, write in found))
     table.add_row("", "ratio", *(ratio_cell(figure, name) for figure, name, _ in found), end_section=True)
 
 
