@@ -16,7 +16,7 @@ from unsnarl.errors import UnsnarlError, UnsupportedInterpreter
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    from unsnarl import gil
+    from unsnarl import gil as gil
 
     __version__: str
 
