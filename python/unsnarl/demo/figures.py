@@ -20,9 +20,14 @@ def count(value: float | None) -> str:
     return NONE if value is None else digits(value)
 
 
-def milliseconds(value_us: float | None) -> str:
-    """Return a time given in microseconds, in milliseconds, such as ``0.123 ms``."""
-    return NONE if value_us is None else f"{digits(value_us / 1e3)} ms"
+def duration(value_us: float | None) -> str:
+    """Return a time given in microseconds in the unit that suits it, such as ``12.3 ms``."""
+    if value_us is None:
+        return NONE
+    for limit_us, unit_us, unit in ((1e3, 1.0, "µs"), (1e6, 1e3, "ms")):
+        if float(f"{value_us:.3g}") < limit_us:
+            return f"{digits(value_us / unit_us)} {unit}"
+    return f"{digits(value_us / 1e6)} s"
 
 
 def times(ratio: Ratio | None) -> str:

@@ -16,8 +16,8 @@ NAMES = {"stdlib": "http.server", "gunicorn": "gunicorn"}
 
 COLUMNS = {
     "requests_per_s": ("requests/s", figures.count),
-    "p50_us": ("p50", figures.milliseconds),
-    "p99_us": ("p99", figures.milliseconds),
+    "p50_us": ("p50", figures.duration),
+    "p99_us": ("p99", figures.duration),
     "work_per_s": ("CPU work/s", figures.count),
 }
 """Figure, heading, and how it is written."""
