@@ -108,6 +108,14 @@ def test_a_script_of_another_environment_of_the_same_interpreter_is_refused(comm
     assert str(other / "python") in shown.complaint
 
 
+def test_a_script_without_site_is_refused(commands: Commands) -> None:
+    script = commands.write("tool", f"#!{sys.executable} -sS\n{BODY}")
+    shown = commands.run("--", "tool")
+    assert shown.status == 126
+    assert f"unsnarl run {script}" in shown.complaint
+    assert commands.run(str(script)).status == 6
+
+
 def test_a_relocatable_script_runs(commands: Commands) -> None:
     """Such heads are written by uv; the interpreter stands beside the script."""
     head = "#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from unsnarl.run_settings import RunSettings
+
 if TYPE_CHECKING:
     from tests.conftest import Outcome, Programs
 
@@ -219,6 +221,16 @@ sys.exit(unsnarl.cli.main(["run", "-c", "print(1)"]))
     shown = programs.python("-c", text)
     assert (shown.status, shown.stdout) == (0, b"1\n")
     assert re.fullmatch(r"unsnarl: [^\n]* none [^\n]*\n", shown.complaint)
+
+
+def test_a_scheduler_that_cannot_be_installed(programs: "Programs") -> None:
+    """The program runs as without it; its first process says why, and its children say nothing."""
+    settings = RunSettings(slice_ms=-1.0, main_pid=0).encode().replace("main_pid=0", "main_pid=$$")
+    child = "import subprocess, sys; print(1, flush=True); subprocess.run([sys.executable, '-c', 'print(2)'])"
+    line = f'UNSNARL_RUN="{settings}" exec "$0" -c "{child}"'
+    shown = programs.execute(["/bin/sh", "-c", line, sys.executable])
+    assert (shown.status, shown.stdout) == (0, b"1\n2\n")
+    assert re.fullmatch(r"unsnarl: the program runs without the GIL scheduler: [^\n]+\n", shown.complaint)
 
 
 def test_settings_that_make_no_sense(programs: "Programs") -> None:

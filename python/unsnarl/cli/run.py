@@ -22,7 +22,7 @@ options:
   --stats[=main|all]     print what the scheduler saw on stderr at the end: of
                          the program's first process, or of each process
   --no-children          only this process: its children have the stock GIL
-  --slice MS             let a CPU-bound thread run for MS milliseconds at a time
+  --slice MS             the slice of a CPU-bound thread, in milliseconds
                          (default: the interpreter's switch interval)
   --no-kernel-hints      do not tell the kernel which threads are CPU-bound
   -h, --help             this text

@@ -89,6 +89,12 @@ def _checked_script(path: str) -> list[str]:
             f"install unsnarl beside it: `{interpreter.path} -m pip install unsnarl`",
             NOT_EXECUTABLE,
         )
+    if any(flag.startswith("-") and "S" in flag for flag in interpreter.flags):
+        raise CommandError(
+            f"the first line of {path!r} has -S, which keeps unsnarl out of it",
+            f"run it without that option: `unsnarl run {path}`",
+            NOT_EXECUTABLE,
+        )
     return [*interpreter.flags, path]
 
 
