@@ -63,7 +63,8 @@ def sources() -> str:
 def describe(python: str) -> dict[str, Any]:
     """Return machine, interpreter, versions and time of a measurement with ``python``."""
     asked = subprocess.run([python, "-P", "-c", ASK_PYTHON], capture_output=True, text=True, check=True)
-    return json.loads(asked.stdout) | {
+    told: dict[str, Any] = json.loads(asked.stdout)
+    return told | {
         "cpu": cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
         "architecture": platform.machine(),

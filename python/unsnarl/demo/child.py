@@ -42,6 +42,11 @@ class Child:
             process_group=0,
         )
 
+    @property
+    def pid(self) -> int:
+        """The child's process id, which is its process group's too."""
+        return self._process.pid
+
     def __enter__(self) -> Self:
         """Return the child itself."""
         return self

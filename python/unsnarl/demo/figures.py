@@ -10,9 +10,8 @@ NONE = "-"
 
 def digits(value: float) -> str:
     """Return ``value`` with three significant digits, thousands set apart: 0.0123, 4.56, 12,300."""
-    if value >= 1000:
-        return f"{float(f'{value:.3g}'):,.0f}"
-    return f"{value:#.3g}".rstrip(".")
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:#.3g}".rstrip(".")
 
 
 def count(value: float | None) -> str:

@@ -23,7 +23,7 @@ COLUMNS = {
 """Figure, heading, and how it is written."""
 
 
-def table_of(comparisons: Sequence[Comparison], title: str, pairs: int) -> Table:
+def table_of(comparisons: Sequence[Comparison], title: str, where: str, pairs: int) -> Table:
     """Return the table: three lines for each server and number of connections."""
     table = Table(
         box=box.SIMPLE_HEAD,
@@ -39,7 +39,7 @@ def table_of(comparisons: Sequence[Comparison], title: str, pairs: int) -> Table
         table.add_column(heading, justify="right", no_wrap=True)
     for comparison in comparisons:
         add_rows(table, comparison)
-    table.caption = caption(comparisons, pairs)
+    table.caption = caption(comparisons, where, pairs)
     table.caption_justify = "left"
     return table
 
@@ -61,12 +61,12 @@ def ratio_cell(figure: Figure, name: str) -> Text:
     return text
 
 
-def caption(comparisons: Sequence[Comparison], pairs: int) -> str:
+def caption(comparisons: Sequence[Comparison], where: str, pairs: int) -> str:
     """Return the explanation under the table."""
     lines = [
-        "c: kept-alive connections; CPU work: units done by the CPU-bound threads.",
-        f"Medians of {pairs} alternating pairs; ratio: unsnarl to stock within a pair,",
-        "± the standard deviation of the pairs' ratios.",
+        f"{where}; medians of {pairs} alternating pairs.",
+        "c: kept-alive connections. CPU work: units done by the CPU-bound threads.",
+        "ratio: unsnarl to stock within a pair, ± the pairs' standard deviation.",
     ]
     ratios = [f.ratio for comparison in comparisons for f in comparison.figures.values()]
     if any(ratio is not None and ratio.is_noise() for ratio in ratios):
