@@ -16,12 +16,12 @@
 //! thread goes first without rationing (inverts under overload); dequeuing the
 //! picked thread (it loses its class to every barger).
 
+use crate::Nanos;
 use crate::class::{Class, Hint};
 use crate::config::{Config, MICROSECOND};
 use crate::queue::Queue;
 use crate::stats::Stats;
 use crate::thread::{Awake, Thread, ThreadId, Threads};
-use crate::Nanos;
 
 /// A thread that returns within this time of a drop it was asked for was
 /// preempted between two bytecodes: `drop_gil` and `take_gil` follow each other
@@ -30,6 +30,11 @@ const PREEMPTED_WITHIN_NS: Nanos = 10 * MICROSECOND;
 /// A picked thread that has not arrived after this time is held up by the
 /// kernel's scheduler; whoever is awake may go first.
 const HEIR_OVERDUE_NS: Nanos = 200 * MICROSECOND;
+/// A timer that is late by no more than this is left alone.
+const ALARM_SLACK_NS: Nanos = 100 * MICROSECOND;
+/// While an interactive thread holds the GIL, or left it lingering, somebody
+/// looks at least this often: the price of a wrong prediction.
+const LINGER_WATCH_NS: Nanos = 1_000 * MICROSECOND;
 
 /// How a thread came to want the GIL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -88,7 +93,13 @@ struct Tenure {
 
 impl Tenure {
     const fn unknown() -> Self {
-        Self { holder: None, class: Class::Yielded, since: None, asked_at: None, protected_until: 0 }
+        Self {
+            holder: None,
+            class: Class::Yielded,
+            since: None,
+            asked_at: None,
+            protected_until: 0,
+        }
     }
 }
 
@@ -112,6 +123,8 @@ pub struct Policy {
     heir: Option<Heir>,
     last_holder: Option<ThreadId>,
     timekeeper: Option<ThreadId>,
+    /// When the timekeeper looks again.
+    alarm: Nanos,
     /// A preempted thread that is about to wait again.
     returning: Option<ThreadId>,
     /// The thread for which the GIL was left lingering.
@@ -135,6 +148,7 @@ impl Policy {
             heir: None,
             last_holder: None,
             timekeeper: None,
+            alarm: 0,
             returning: None,
             lingering_for: None,
             picks_since_aged: 0,
@@ -153,7 +167,12 @@ impl Policy {
     /// Gives the record of a thread that will not come back to reuse.
     pub fn retire(&mut self, thread: ThreadId) {
         self.cancel(thread);
-        for role in [&mut self.last_holder, &mut self.returning, &mut self.lingering_for, &mut self.tenure.holder] {
+        for role in [
+            &mut self.last_holder,
+            &mut self.returning,
+            &mut self.lingering_for,
+            &mut self.tenure.holder,
+        ] {
             if *role == Some(thread) {
                 *role = None;
             }
@@ -179,7 +198,10 @@ impl Policy {
     /// `thread` holds it now. Those who wait keep their places.
     pub fn resume(&mut self, thread: Option<ThreadId>) {
         self.is_held = true;
-        self.tenure = Tenure { holder: thread, ..Tenure::unknown() };
+        self.tenure = Tenure {
+            holder: thread,
+            ..Tenure::unknown()
+        };
         self.heir = None;
         self.last_holder = thread;
         self.returning = None;
@@ -306,8 +328,17 @@ impl Policy {
         if let Some(thread) = thread {
             self.end_tenure(thread, now, tenure);
         }
-        let (heir, is_share) = self.pick(now)?;
-        self.heir = Some(Heir { thread: heir, picked_at: now, is_share });
+        let was_preempted_for_first = tenure.class == Class::Batch && tenure.asked_at.is_some();
+        let (heir, is_share) = if was_preempted_for_first {
+            (self.first()?, false)
+        } else {
+            self.pick(now)?
+        };
+        self.heir = Some(Heir {
+            thread: heir,
+            picked_at: now,
+            is_share,
+        });
         let not_before = now + self.linger(thread, tenure, heir);
         Some(Grant { heir, not_before })
     }
@@ -323,7 +354,7 @@ impl Policy {
             class,
             since: self.has_waiters().then_some(now),
             asked_at: None,
-            protected_until: self.protection(heir.filter(|_| is_heir), now),
+            protected_until: self.protection(heir.filter(|_| is_heir), class, now),
         };
         if self.last_holder != thread || thread.is_none() {
             self.stats.hand_overs += 1;
@@ -331,7 +362,10 @@ impl Policy {
         }
         let revoked = heir.filter(|_| !is_heir).map(|heir| self.barge(heir.thread, thread));
         self.lingering_for = None;
-        Taken { revoked, appoint: self.appoint() }
+        Taken {
+            revoked,
+            appoint: self.appoint(now),
+        }
     }
 
     /// The same as [`dropped`](Self::dropped) when nobody waits: nothing is
@@ -397,16 +431,26 @@ impl Policy {
     fn classify(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) -> (Class, bool) {
         let config = self.config;
         let record = &mut self.threads[thread];
-        let away_ns = record.dropped_at.take().map(|dropped_at| now.saturating_sub(arrival.switched_at.unwrap_or(dropped_at)));
-        let was_preempted = record.was_asked && !arrival.was_on_lock && away_ns.is_some_and(|away| away < PREEMPTED_WITHIN_NS);
+        let away_ns = record
+            .dropped_at
+            .take()
+            .map(|dropped_at| now.saturating_sub(arrival.switched_at.unwrap_or(dropped_at)));
+        let was_preempted =
+            record.was_asked && !arrival.was_on_lock && away_ns.is_some_and(|away| away < PREEMPTED_WITHIN_NS);
         if !was_preempted && let Some(away) = away_ns {
             record.predictor.record(away < config.short_ns);
         }
         let has_blocked = arrival.was_on_lock || (!was_preempted && away_ns.is_none_or(|away| away >= config.block_ns));
         if has_blocked {
             record.finish_burst(&config);
+        } else if let Some(away) = away_ns {
+            record.burst_ns = record.burst_ns.saturating_sub(away);
         }
-        let class = if record.is_new { Class::Handed } else { Self::class_by_history(record, &config, arrival, was_preempted, has_blocked) };
+        let class = if record.is_new {
+            Class::Handed
+        } else {
+            Self::class_by_history(record, &config, arrival, was_preempted, has_blocked)
+        };
         let class = match record.hint {
             Hint::None => class,
             Hint::Interactive => class.min(Class::Io),
@@ -417,8 +461,18 @@ impl Policy {
         (class, keeps_turn)
     }
 
-    fn class_by_history(record: &Thread, config: &Config, arrival: Arrival, was_preempted: bool, has_blocked: bool) -> Class {
-        let is_long = if has_blocked { record.burst_mean_ns > config.burst_cap_ns } else { record.burst_ns >= config.batch_after_ns };
+    fn class_by_history(
+        record: &Thread,
+        config: &Config,
+        arrival: Arrival,
+        was_preempted: bool,
+        has_blocked: bool,
+    ) -> Class {
+        let is_long = if has_blocked {
+            record.burst_mean_ns > config.burst_cap_ns
+        } else {
+            record.burst_ns >= config.batch_after_ns
+        };
         if has_blocked {
             match (is_long, arrival.was_on_lock) {
                 (true, _) => Class::Batch,
@@ -451,7 +505,11 @@ impl Policy {
             return asked_at + self.config.slice_ns;
         }
         let since = self.tenure.since.unwrap_or(now);
-        let by_class = |class: Class| self.queues[class.index()].head().map(|head| since + self.patience(head));
+        let by_class = |class: Class| {
+            self.queues[class.index()]
+                .head()
+                .map(|head| since + self.patience(head))
+        };
         let due = Class::ALL.into_iter().filter_map(by_class).min().unwrap_or(Nanos::MAX);
         due.max(self.tenure.protected_until)
     }
@@ -468,20 +526,34 @@ impl Policy {
         if self.tenure.class == Class::Batch {
             return 0;
         }
-        self.config.grace_ns.max(2 * record.burst_mean_ns).min(self.config.slice_ns)
+        self.config
+            .grace_ns
+            .max(2 * record.burst_mean_ns)
+            .min(self.config.slice_ns)
     }
 
     fn park(&mut self, thread: ThreadId, now: Nanos, due: Nanos) -> Verdict {
         let insurance = now + self.config.insurance_ns.saturating_mul(u64::from(self.waiting));
-        let is_timekeeper = *self.timekeeper.get_or_insert(thread) == thread;
-        let until = if is_timekeeper || self.is_first(thread) { due.min(insurance) } else { insurance };
-        Verdict::Park { until, spin_ns: self.spin(thread) }
-    }
-
-    /// Whether no waiting thread goes before this interactive one.
-    fn is_first(&self, thread: ThreadId) -> bool {
-        let class = self.threads[thread].class;
-        class != Class::Batch && Class::ALL.into_iter().find_map(|class| self.queues[class.index()].head()) == Some(thread)
+        let watch = if self.tenure.class == Class::Batch {
+            Nanos::MAX
+        } else {
+            now + LINGER_WATCH_NS
+        };
+        let until = due.min(watch).min(insurance);
+        let spin_ns = self.spin(thread);
+        let keeps_time = match self.timekeeper {
+            Some(timekeeper) if timekeeper != thread => until + ALARM_SLACK_NS < self.alarm,
+            _ => true,
+        };
+        if !keeps_time {
+            return Verdict::Park {
+                until: insurance,
+                spin_ns,
+            };
+        }
+        self.timekeeper = Some(thread);
+        self.alarm = until;
+        Verdict::Park { until, spin_ns }
     }
 
     fn spin(&mut self, thread: ThreadId) -> Nanos {
@@ -502,17 +574,31 @@ impl Policy {
 
     fn look_at_free_gil(&self, thread: ThreadId, now: Nanos) -> Verdict {
         match self.heir {
-            Some(heir) if heir.thread != thread && now < heir.picked_at + HEIR_OVERDUE_NS => {
-                Verdict::Park { until: heir.picked_at + HEIR_OVERDUE_NS, spin_ns: 0 }
-            }
+            Some(heir) if heir.thread != thread && now < heir.picked_at + HEIR_OVERDUE_NS => Verdict::Park {
+                until: heir.picked_at + HEIR_OVERDUE_NS,
+                spin_ns: 0,
+            },
             _ => Verdict::Go,
         }
     }
 
-    /// Chooses a thread to keep time if nobody does and nobody will by itself:
-    /// the last to have its turn, so that it keeps the office longest.
-    fn appoint(&mut self) -> Option<ThreadId> {
-        if self.timekeeper.is_some() || self.returning.take().is_some() {
+    /// Chooses a sleeping thread to look again, if nobody would look in time: an
+    /// interactive one that was passed over, or else the one that will have its
+    /// turn last, so that it keeps time longest.
+    fn appoint(&mut self, now: Nanos) -> Option<ThreadId> {
+        let returning = self.returning.take();
+        if !self.has_waiters() {
+            return None;
+        }
+        let is_in_time = self.timekeeper.is_some() && self.alarm <= self.ask_due(now).saturating_add(ALARM_SLACK_NS);
+        if is_in_time {
+            return None;
+        }
+        let passed_over = self.queues[..Class::Batch.index()].iter().find_map(Queue::head);
+        if self.tenure.class == Class::Batch && passed_over.is_some() {
+            return passed_over;
+        }
+        if returning.is_some() {
             return None;
         }
         self.queues.iter().rev().find_map(Queue::tail)
@@ -521,7 +607,7 @@ impl Policy {
     // ---- picking ----------------------------------------------------------
 
     fn pick(&mut self, now: Nanos) -> Option<(ThreadId, bool)> {
-        let first = Class::ALL.into_iter().find_map(|class| self.queues[class.index()].head())?;
+        let first = self.first()?;
         if self.threads[first].class != Class::Batch
             && self.batch_credit_ns >= self.config.batch_quantum_ns
             && let Some(batch) = self.queues[Class::Batch.index()].head()
@@ -539,6 +625,10 @@ impl Policy {
             return Some((aged, true));
         }
         Some((first, false))
+    }
+
+    fn first(&self) -> Option<ThreadId> {
+        self.queues.iter().find_map(Queue::head)
     }
 
     /// The longest waiting head, if it has waited past the age.
@@ -607,10 +697,14 @@ impl Policy {
         self.classify(thread, now, arrival).0
     }
 
-    fn protection(&self, heir: Option<Heir>, now: Nanos) -> Nanos {
-        match heir {
-            Some(heir) if heir.is_share => now + self.config.batch_quantum_ns,
-            _ => 0,
+    /// Until when nobody asks: a CPU-bound thread that is owed its least share,
+    /// or one that was picked out of order, runs at least for a quantum.
+    fn protection(&self, heir: Option<Heir>, class: Class, now: Nanos) -> Nanos {
+        let is_owed = class == Class::Batch && self.batch_credit_ns >= self.config.batch_quantum_ns;
+        if is_owed || heir.is_some_and(|heir| heir.is_share) {
+            now + self.config.batch_quantum_ns
+        } else {
+            0
         }
     }
 
