@@ -95,7 +95,7 @@ def measure(case: Case, arguments: argparse.Namespace, description: dict[str, An
     runs = previous_runs(path, what, description)
     first = 1 + max((run["pair"] for run in runs), default=-1)
     variants = tuple(variant for variant in case.variants if variant in arguments.variants)
-    for pair in range(first, first + arguments.pairs):
+    for pair in range(first, first + arguments.pairs * case.repeat):
         for variant in rotated(variants, pair):
             run = {"pair": pair} | run_once(case, variant, arguments)
             runs.append(run)

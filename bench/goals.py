@@ -115,6 +115,9 @@ def square_goals(results: Results) -> Iterator[Goal]:
         case = results.get(f"squares-{program}-n{SQUARE_AT}")
         speedup = case.ratio("elapsed_s", STOCK, UNSNARL) if case else None
         yield ratio_at_least(f"squares, {program}: speed at n = {SQUARE_AT}", SQUARE_SPEEDUP, speedup)
+        stock, mine = (case.slowest(v, "elapsed_s") if case else None for v in (STOCK, UNSNARL))
+        worst = stock / mine if stock and mine else None
+        yield at_least(f"squares, {program}: speed of the slowest run at n = {SQUARE_AT}", SQUARE_SPEEDUP, worst, "×")
 
 
 def web_goals(results: Results) -> Iterator[Goal]:
@@ -148,7 +151,7 @@ def starvation_goals(results: Results) -> Iterator[Goal]:
         if case := results.get(f"starvation-{abuse}"):
             bound = case.median(UNSNARL, "bound_ms") or 0.0
             for who in ("hog", "abuser"):
-                worst = max(case.values(UNSNARL, f"{who}_worst_ms").values(), default=None)
+                worst = case.slowest(UNSNARL, f"{who}_worst_ms")
                 work = f"1 CPU thread, 100 threads abusing wake-ups by {abuse}: worst stall of a {who}"
                 yield at_most(work, bound, worst, " ms")
 

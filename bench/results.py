@@ -40,6 +40,10 @@ class Result:
         over, under = self.values(variant, figure), self.values(base, figure)
         return ratio_of([(under[pair], over[pair]) for pair in sorted(over.keys() & under.keys())])
 
+    def slowest(self, variant: str, figure: str) -> float | None:
+        """Return the greatest value of a figure over the pairs; None when it was not measured."""
+        return max(self.values(variant, figure).values(), default=None)
+
     def gil(self, *path: str) -> float | None:
         """Return the median over the pairs of one entry of the scheduler's own account."""
         found: list[float] = []

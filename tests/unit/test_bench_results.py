@@ -80,6 +80,16 @@ def test_the_schedulers_own_account_is_read_along_a_path() -> None:
     assert result.gil("classes", "none", "wait_p99_ns") is None
 
 
+def test_the_slowest_run_of_a_square_is_judged_by_itself(tmp_path: Path) -> None:
+    by_luck = tuple({"elapsed_s": value} for value in (0.2, 8.0, 0.2))
+    steady = tuple({"elapsed_s": value} for value in (0.1, 0.1, 0.1))
+    data = result_of(case_named("squares-wakeup-n800"), {STOCK: by_luck, UNSNARL: steady})
+    (tmp_path / "squares-wakeup-n800.json").write_text(json.dumps(data))
+    measured = {goal.work: goal.measured for goal in goals.goals(load(tmp_path))}
+    assert measured["squares, wakeup: speed at n = 800"].startswith("2.00×")
+    assert measured["squares, wakeup: speed of the slowest run at n = 800"] == "80.0×"
+
+
 @pytest.mark.parametrize("power", [1.0, 2.0])
 def test_the_exponent_of_exact_powers_is_found(power: float) -> None:
     assert exponent({n: 3.0 * n**power for n in (100, 200, 400, 800)}) == pytest.approx(power)
