@@ -1,7 +1,8 @@
 """What the scheduler must reach, each goal next to what was measured, with a verdict.
 
-A goal counts as met or missed when every pair says so; where the pairs fall on
-both sides of it, the verdict is that the difference is within the noise.
+A goal about a ratio counts as met or missed when the whole confidence interval of
+the ratio says so (see ``unsnarl.demo.comparison``); where the goal lies inside of
+it, the verdict is that the difference is within the noise.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def ratio_at_least(work: str, bound: float, ratio: Ratio | None) -> Goal:
     """Return the goal that a ratio to stock is at least ``bound``."""
     if ratio is None:
         return Goal(work, f"≥ {digits(bound)}×", NONE, UNMEASURED)
-    verdict = MET if ratio.lowest >= bound else MISSED if ratio.highest < bound else NOISE
+    verdict = MET if ratio.low >= bound else MISSED if ratio.high < bound else NOISE
     return Goal(work, f"≥ {digits(bound)}×", times(ratio), verdict)
 
 
@@ -58,7 +59,7 @@ def ratio_at_most(work: str, bound: float, ratio: Ratio | None) -> Goal:
     """Return the goal that a ratio to stock is at most ``bound``."""
     if ratio is None:
         return Goal(work, f"≤ {bound:g}×", NONE, UNMEASURED)
-    verdict = MET if ratio.highest <= bound else MISSED if ratio.lowest > bound else NOISE
+    verdict = MET if ratio.high <= bound else MISSED if ratio.low > bound else NOISE
     return Goal(work, f"≤ {bound:g}×", f"{ratio.median:.4f}×", verdict)
 
 

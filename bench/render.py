@@ -1,7 +1,7 @@
 """Turn kept results into a page of Markdown tables: ``python -m bench.render DIR --out FILE``.
 
 Every figure on the page comes from the results; nothing is typed by hand, and a
-difference whose direction the pairs disagree about is marked as noise.
+difference whose direction the pairs leave open is marked as noise.
 """
 
 from __future__ import annotations
@@ -130,6 +130,7 @@ def web_section(results: Results) -> str:
         for k in (0, 1, 4)
         for c in CONNECTIONS
     ]
+    named += [(f"web-wrk-c10-k{k}", f"stdlib, c = 10, k = {k}, loaded by wrk") for k in (0, 4)]
     return "\n".join(
         [
             "## Threaded web servers\n",
@@ -203,8 +204,8 @@ def heading(results: Results) -> str:
         f"sources {', '.join(commits)}; taken {taken[0]} to {taken[-1]}.\n\n"
         f"Stock, a switch interval of 0.5 ms, and unsnarl alternate; medians of "
         f"{' or '.join(map(str, pairs))} pairs. A ratio is formed within each pair; after ± the standard "
-        "deviation of the pairs' ratios. ≈ marks a difference within the noise: the pairs disagree about "
-        "its direction. How to measure: [benchmarks](../reference/benchmarks.md).\n"
+        "deviation of the pairs' ratios. ≈ marks a difference within the noise: the pairs leave open which "
+        "side is greater. How to measure: [benchmarks](../reference/benchmarks.md).\n"
     )
 
 

@@ -70,7 +70,7 @@ def test_figures_are_found_by_pair_and_failures_left_out() -> None:
     assert result.failures(UNSNARL) == ["no result within 60 s"]
     ratio = result.ratio("work_per_s")
     assert ratio is not None
-    assert (ratio.lowest, ratio.highest) == (2.0, 3.0)
+    assert (ratio.low, ratio.high) == (2.0, 3.0)
 
 
 def test_the_schedulers_own_account_is_read_along_a_path() -> None:

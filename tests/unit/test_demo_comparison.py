@@ -2,10 +2,11 @@
 
 import statistics
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unsnarl.demo.comparison import Ratio, compare, median_of, ratio_of
+from unsnarl.demo.comparison import CONFIDENCE, Ratio, compare, confidence, interval_of, median_of, ratio_of
 from unsnarl.demo.hogs import Reading, jain, rates
 from unsnarl.demo.measurement import STOCK, UNSNARL, Window
 
@@ -20,7 +21,7 @@ def window(variant: str, pair: int, rate: float, *, kind: str = "stdlib", c: int
 def test_a_ratio_lies_between_those_of_its_pairs(pairs: list[tuple[float, float]]) -> None:
     ratio = ratio_of(pairs)
     assert ratio is not None
-    assert ratio.lowest <= ratio.median <= ratio.highest
+    assert ratio.low <= ratio.median <= ratio.high
     assert ratio.spread is not None
     assert ratio.spread >= 0
 
@@ -41,7 +42,22 @@ def test_nothing_over_nothing_is_no_ratio() -> None:
     assert ratio_of([(0.0, 5.0)]) is None
 
 
-def test_noise_is_when_the_pairs_disagree() -> None:
+@given(st.lists(positive, min_size=1, max_size=40))
+def test_the_interval_holds_the_median_and_lies_within_the_range(values: list[float]) -> None:
+    low, high = interval_of(values)
+    assert min(values) <= low <= statistics.median(values) <= high <= max(values)
+
+
+@pytest.mark.parametrize(("count", "dropped"), [(1, 0), (3, 0), (5, 0), (9, 1), (15, 3), (25, 7)])
+def test_the_interval_narrows_as_pairs_are_added(count: int, dropped: int) -> None:
+    assert interval_of([float(i) for i in range(count)]) == (dropped, count - 1 - dropped)
+
+
+def test_the_range_of_five_has_exactly_the_confidence_asked_for() -> None:
+    assert confidence(5, 0) == CONFIDENCE
+
+
+def test_noise_is_when_the_pairs_leave_it_open() -> None:
     assert Ratio(1.1, 0.2, 0.9, 1.3).is_noise()
     assert not Ratio(1.1, 0.05, 1.05, 1.15).is_noise()
     assert not Ratio(0.9, 0.05, 0.8, 0.95).is_noise()

@@ -70,5 +70,5 @@ def caption(comparisons: Sequence[Comparison], where: str, pairs: int) -> str:
     ]
     ratios = [f.ratio for comparison in comparisons for f in comparison.figures.values()]
     if any(ratio is not None and ratio.is_noise() for ratio in ratios):
-        lines.append("≈: the pairs disagree about the direction, so it is within the noise.")
+        lines.append("≈: within the noise, the pairs leave open which side is greater.")
     return "\n".join(lines)
