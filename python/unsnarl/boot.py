@@ -79,23 +79,30 @@ def _print_stats(settings: RunSettings) -> None:
     """
     if not settings.prints_stats_here() or sys.__stderr__ is None:
         return
-    from unsnarl import gil
-    from unsnarl.report import gil_stats
-
     try:
         stderr = sys.__stderr__.fileno()
-        rest = gil_stats.text(gil.stats(), columns=_colour_columns(stderr)).encode()
+        rest = _stats_text(stderr).encode()
         while rest:
             rest = rest[os.write(stderr, rest) :]
     except (OSError, ValueError):
         return
+    except Exception as error:
+        # The program may have modules by the names of those that a table needs.
+        _say(f"the statistics cannot be shown: {error}")
+
+
+def _stats_text(stderr: int) -> str:
+    from unsnarl import gil
+    from unsnarl.report import gil_stats
+
+    return gil_stats.text(gil.stats(), columns=_colour_columns(stderr))
 
 
 def _colour_columns(stream: int) -> int | None:
     """Return the width of the terminal, or None where there is none or it is to stay plain."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not os.isatty(stream):
         return None
-    return os.get_terminal_size(stream).columns or None
+    return os.get_terminal_size(stream).columns or 80
 
 
 def _is_known_subinterpreter() -> bool:
