@@ -1,6 +1,6 @@
-"""Native part of unsnarl; use the public modules instead."""
+# Native part of unsnarl; use the public modules instead.
 
-from typing import Final, Literal, TypedDict, final
+from typing import Literal, TypedDict, final
 
 @final
 class ClassCounters(TypedDict):
@@ -26,7 +26,7 @@ class Counters(TypedDict):
     longest_hold_ident: int | None
     waiting: int
 
-class Unsupported(Exception): ...
+class Unsupported(Exception): ...  # noqa: N818 -- becomes UnsupportedInterpreter
 
 def install(slice_ns: int, kernel_hints: bool) -> None: ...
 def uninstall() -> bool: ...
@@ -34,5 +34,3 @@ def is_installed() -> bool: ...
 def hint(kind: Literal["interactive", "batch"] | None, /) -> Literal["interactive", "batch"] | None: ...
 def stats() -> Counters | None: ...
 def reset_stats() -> None: ...
-
-__all__: Final[list[str]]

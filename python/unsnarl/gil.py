@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Literal
 
-    from unsnarl.gil_stats import ClassStats as ClassStats
-    from unsnarl.gil_stats import GilStats as GilStats
+    from unsnarl.gil_stats import ClassStats, GilStats
 
     Kind = Literal["interactive", "batch"] | None
 
@@ -90,6 +89,8 @@ class HintScope:
     """Put the hint before back at the end of a ``with`` block."""
 
     __slots__ = ("_before",)
+
+    _before: "Kind"
 
     def __init__(self, before: "Kind") -> None:
         """Remember what to put back."""
