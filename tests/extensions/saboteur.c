@@ -109,8 +109,14 @@ void saboteur_fail_mprotect(int nth)
 static int (*ensure)(void);
 static void (*release)(int);
 
+static void *(*save)(void);
+
+/* With a thread state made in time: CPython 3.13 dereferences null when one is
+ * made after the end (new_threadstate in Python/pystate.c), whatever the GIL. */
 static void *foreign(void *unused)
 {
+    ensure();
+    save();
     for (;;) {
         int gil = ensure();
         foreign_turns++;
@@ -122,6 +128,7 @@ static void *foreign(void *unused)
 int saboteur_start_foreign_threads(int count)
 {
     ensure = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
+    save = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyEval_SaveThread");
     release = (void (*)(int))dlsym(RTLD_DEFAULT, "PyGILState_Release");
     for (int i = 0; i < count; i++) {
         pthread_t thread;
