@@ -37,13 +37,24 @@ forever = iter(joinable)
 silent, _write = os.pipe()
 # Not a semaphore: interrupted in its Python code, that of the library loses a wake-up.
 begun, begin = os.pipe()
+waiting = False
 def interrupt():
+    # Again and again: a signal just before a call that blocks does not interrupt it.
     while os.read(begun, 1):
-        os.kill(os.getpid(), signal.SIGINT)
+        while waiting:
+            os.kill(os.getpid(), signal.SIGINT)
+            contention.block()
+def raise_once(number, frame):
+    global waiting
+    if waiting:
+        waiting = False
+        raise KeyboardInterrupt
+signal.signal(signal.SIGINT, raise_once)
 threading.Thread(target=interrupt, daemon=True).start()
 with contention.hogs(3), contention.pollers(2):
     for _ in range(10):
         try:
+            waiting = True
             os.write(begin, b'x')
             {WAITS[waiting]}
         except KeyboardInterrupt:
