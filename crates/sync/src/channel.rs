@@ -265,6 +265,41 @@ impl<S: Store, P: Port> Channel<S, P> {
         outcome
     }
 
+    /// Take back what was just given, because it could not be stored after all.
+    pub fn undo_give(&self, fan_out: usize) -> Option<S::Item> {
+        let mut wakes = Wakes::none();
+        let item = {
+            let mut state = lock(&self.state);
+            let item = state.store.pop();
+            state.unfinished = state.unfinished.saturating_sub(1);
+            release_joiners(&mut state, &mut wakes, fan_out);
+            state.settle(&mut wakes);
+            item
+        };
+        wakes.run();
+        item
+    }
+
+    /// Change the capacity; 0 is unbounded.
+    pub fn resize(&self, capacity: usize) {
+        let mut wakes = Wakes::none();
+        {
+            let mut state = lock(&self.state);
+            state.capacity = capacity;
+            state.settle(&mut wakes);
+        }
+        wakes.run();
+    }
+
+    /// Start anew with an empty store: for `__init__`.
+    pub fn restart(&self, store: S, capacity: usize) -> S {
+        let mut state = lock(&self.state);
+        state.capacity = capacity;
+        state.unfinished = 0;
+        state.closed = false;
+        std::mem::replace(&mut state.store, store)
+    }
+
     /// Withdraw a giver or taker; what it was called for goes to the next in line.
     pub fn cancel(&self, waiter: &Arc<Waiter<P>>) {
         let mut wakes = Wakes::none();

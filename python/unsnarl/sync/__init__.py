@@ -10,9 +10,13 @@ from unsnarl._native import (
     BoundedSemaphore,
     Condition,
     Event,
+    LifoQueue,
     Lock,
+    PriorityQueue,
+    Queue,
     RLock,
     Semaphore,
+    SimpleQueue,
 )
 
 __all__ = [
@@ -20,7 +24,11 @@ __all__ = [
     "BoundedSemaphore",
     "Condition",
     "Event",
+    "LifoQueue",
     "Lock",
+    "PriorityQueue",
+    "Queue",
     "RLock",
     "Semaphore",
+    "SimpleQueue",
 ]

@@ -159,3 +159,13 @@ pub(super) fn task_timeout(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Optio
         _ => Ok(None),
     }
 }
+
+/// The error for an argument that was not given.
+pub(super) fn missing(function: &str, name: &str) -> PyErr {
+    PyTypeError::new_err(format!("{function}() missing required argument: '{name}'"))
+}
+
+/// Warn as the standard library does.
+pub(super) fn deprecated(py: Python<'_>, message: &std::ffi::CStr) -> PyResult<()> {
+    PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyDeprecationWarning>(), message, 1)
+}

@@ -436,6 +436,7 @@ impl Condition {
 
     #[allow(non_snake_case)]
     fn notifyAll(&self, py: Python<'_>) -> PyResult<()> {
+        arguments::deprecated(py, c"notifyAll() is deprecated, use notify_all() instead")?;
         self.notify_owned(py, usize::MAX)
     }
 

@@ -140,6 +140,12 @@ impl Event {
         pass_async(slf, None)
     }
 
+    #[allow(non_snake_case)]
+    fn isSet(&self, py: Python<'_>) -> PyResult<bool> {
+        arguments::deprecated(py, c"isSet() is deprecated, use is_set() instead")?;
+        Ok(self.gate.is_open())
+    }
+
     fn __bool__(&self) -> bool {
         true
     }
@@ -192,7 +198,6 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
             (c"set", c"Set the event and let everybody who waits go on.", Method::NoArgs(set)),
             (c"clear", c"Unset the event.", Method::NoArgs(clear)),
             (c"is_set", c"Tell whether the event is set.", Method::NoArgs(is_set)),
-            (c"isSet", c"Tell whether the event is set.", Method::NoArgs(is_set)),
             (c"wait", WAIT, Method::FastKeywords(wait)),
             (c"green_wait", WAIT, Method::FastKeywords(wait)),
         ],

@@ -14,12 +14,16 @@ mod condition;
 mod event;
 mod fast;
 mod futex;
+mod hooks;
 mod identity;
+mod items;
 mod lock;
 mod mailbox;
 mod operation;
 mod party;
 mod permit_wait;
+mod queue;
+mod queue_wait;
 mod rlock;
 mod semaphore;
 
@@ -35,5 +39,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     semaphore::register(module)?;
     event::register(module)?;
     condition::register(module)?;
-    barrier::register(module)
+    barrier::register(module)?;
+    queue::register(module)
 }
