@@ -13,10 +13,13 @@ mod blocking;
 mod condition;
 mod event;
 mod fast;
+mod flag;
 mod futex;
 mod hooks;
 mod identity;
 mod items;
+mod latch;
+mod limiter;
 mod lock;
 mod mailbox;
 mod operation;
@@ -25,6 +28,7 @@ mod permit_wait;
 mod queue;
 mod queue_wait;
 mod rlock;
+mod rwlock;
 mod semaphore;
 
 use pyo3::prelude::*;
@@ -40,5 +44,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     event::register(module)?;
     condition::register(module)?;
     barrier::register(module)?;
-    queue::register(module)
+    queue::register(module)?;
+    latch::register(module)?;
+    limiter::register(module)?;
+    rwlock::register(module)?;
+    flag::register(module)
 }

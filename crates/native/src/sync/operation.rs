@@ -55,11 +55,11 @@ impl Operation {
         Ok(Py::new(py, Self { wait: Some(wait), timeout_s, waiting: None })?.into_ptr())
     }
 
-    fn step(slf: &Bound<'_, Self>) -> PyResult<Step> {
+    fn step(slf: &Bound<'_, Self>, value: *mut ffi::PyObject) -> PyResult<Step> {
         let py = slf.py();
         let mut this = slf.try_borrow_mut()?;
         if this.waiting.is_some() {
-            return this.drive(slf);
+            return this.drive(slf, value);
         }
         let Some(wait) = this.wait.as_mut() else {
             return Err(PyRuntimeError::new_err("cannot reuse an operation that was already awaited"));
@@ -77,7 +77,7 @@ impl Operation {
         }
         match this.start(slf) {
             Ok(true) => this.finish(py, true),
-            Ok(false) => this.drive(slf),
+            Ok(false) => this.drive(slf, none()),
             Err(error) => {
                 this.wait = None;
                 Err(error)
@@ -129,11 +129,14 @@ impl Operation {
         Ok(false)
     }
 
-    /// Let the inner awaitable run, and look when it is through.
-    fn drive(&mut self, slf: &Bound<'_, Self>) -> PyResult<Step> {
+    /// Let the inner awaitable run, and look when it is through. `value` is what the
+    /// event loop sent.
+    fn drive(&mut self, slf: &Bound<'_, Self>, mut value: *mut ffi::PyObject) -> PyResult<Step> {
         let py = slf.py();
         while let Some(waiting) = self.waiting.as_mut() {
-            match send_none(waiting.inner.bind(py)) {
+            let sent = send_on(waiting.inner.bind(py), value);
+            value = none();
+            match sent {
                 Ok(Step::Yield(object)) => return Ok(Step::Yield(object)),
                 Ok(Step::Return(_)) => {}
                 Err(error) => {
@@ -240,11 +243,17 @@ impl Waiting {
     }
 }
 
-fn send_none(inner: &Bound<'_, PyAny>) -> PyResult<Step> {
+/// None, borrowed.
+fn none() -> *mut ffi::PyObject {
+    // SAFETY: the singleton lives for ever.
+    unsafe { ffi::Py_None() }
+}
+
+fn send_on(inner: &Bound<'_, PyAny>, value: *mut ffi::PyObject) -> PyResult<Step> {
     let py = inner.py();
     let mut result = std::ptr::null_mut();
-    // SAFETY: live objects, attached; `result` receives a new reference or null.
-    let sent = unsafe { ffi::PyIter_Send(inner.as_ptr(), ffi::Py_None(), &raw mut result) };
+    // SAFETY: live objects (`value` is borrowed from the caller), attached; `result` receives a new reference or null.
+    let sent = unsafe { ffi::PyIter_Send(inner.as_ptr(), value, &raw mut result) };
     match sent {
         // SAFETY: PYGEN_RETURN and PYGEN_NEXT come with a new reference.
         ffi::PySendResult::PYGEN_RETURN => Ok(Step::Return(unsafe { Bound::from_owned_ptr(py, result) }.unbind())),
@@ -274,10 +283,10 @@ fn stop(py: Python<'_>, value: Py<PyAny>) -> *mut ffi::PyObject {
     std::ptr::null_mut()
 }
 
-fn advance(py: Python<'_>, slf: *mut ffi::PyObject) -> PyResult<*mut ffi::PyObject> {
+fn advance(py: Python<'_>, slf: *mut ffi::PyObject, value: *mut ffi::PyObject) -> PyResult<*mut ffi::PyObject> {
     // SAFETY: the slot and the method belong to Operation, so `slf` is one.
     let slf = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Operation>() };
-    Ok(match Operation::step(&slf)? {
+    Ok(match Operation::step(&slf, value)? {
         Step::Yield(object) => object.into_ptr(),
         Step::Return(value) => stop(py, value),
     })
@@ -285,7 +294,7 @@ fn advance(py: Python<'_>, slf: *mut ffi::PyObject) -> PyResult<*mut ffi::PyObje
 
 unsafe extern "C" fn iternext(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
     Python::attach(|py| {
-        advance(py, slf).unwrap_or_else(|error| {
+        advance(py, slf, none()).unwrap_or_else(|error| {
             error.restore(py);
             std::ptr::null_mut()
         })
@@ -301,8 +310,8 @@ fn leave(py: Python<'_>, object: *mut ffi::PyObject) -> PyResult<*mut ffi::PyObj
     Ok(object)
 }
 
-unsafe extern "C" fn send(slf: *mut ffi::PyObject, _value: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    fast::enter(|py| leave(py, advance(py, slf)?))
+unsafe extern "C" fn send(slf: *mut ffi::PyObject, value: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    fast::enter(|py| leave(py, advance(py, slf, value)?))
 }
 
 unsafe extern "C" fn this_again(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
@@ -321,7 +330,7 @@ impl Operation {
     }
 
     fn __next__(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyAny>>> {
-        match Self::step(slf)? {
+        match Self::step(slf, none())? {
             Step::Yield(object) => Ok(Some(object)),
             Step::Return(value) => Err(PyStopIteration::new_err((value,))),
         }
@@ -355,7 +364,7 @@ impl Operation {
             Ok(object) => return Ok(object),
             Err(error) if error.is_instance_of::<PyStopIteration>(py) => match this.look(slf)? {
                 Some(step) => step,
-                None => this.drive(slf)?,
+                None => this.drive(slf, none())?,
             },
             Err(error) => {
                 this.abandon(py);

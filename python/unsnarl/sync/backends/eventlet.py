@@ -9,7 +9,6 @@ Invariant: a green thread is switched to from its own hub only.
 from __future__ import annotations
 
 import os
-import threading
 from collections import deque
 from typing import Any
 
@@ -49,7 +48,8 @@ class _Pipe:
             except BlockingIOError:
                 continue
             while self.woken:
-                self.woken.popleft()._resume()
+                # Not from here: a switch would leave this green thread behind.
+                get_hub().schedule_call_global(0, self.woken.popleft()._resume)
 
     def post(self, parker: EventletParker) -> None:
         self.woken.append(parker)
@@ -104,5 +104,3 @@ class EventletParker:
         else:
             self._is_unparked = True
 
-
-_ = (get_hub, threading)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import gevent
 from gevent._hub_local import get_hub_if_exists  # type: ignore[import-untyped]
 from greenlet import getcurrent
 
@@ -63,5 +62,3 @@ class GeventParker:
         if watcher is not None:
             watcher.send()
 
-
-_ = gevent
