@@ -1,6 +1,8 @@
 //! The only file that knows about loom: the cores import their atomics, their
 //! mutex and their lazily made slow half from here.
 //!
+//! It is also the only file with unsafe code: the mutex that steps aside for the GIL.
+//!
 //! Invariant: outside of loom a [`Slow`] costs one pointer and one word until
 //! the first waiter arrives, so that an idle primitive stays small.
 
@@ -9,7 +11,69 @@ mod imp {
     pub use std::sync::Arc;
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
     pub use std::sync::atomic::{AtomicU32, Ordering};
-    pub(crate) use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+    use std::cell::UnsafeCell;
+    use std::ops::{Deref, DerefMut};
+    use std::sync::{OnceLock, PoisonError};
+
+    static IS_ELIDED: AtomicBool = AtomicBool::new(false);
+
+    /// Stop locking: from now on somebody else sees to it that one thread at a
+    /// time calls into this crate. Saves two atomic read-modify-writes a call.
+    ///
+    /// # Safety
+    /// No call into this crate is under way, and each later one is made with the
+    /// same lock held (the GIL of a CPython that has one), which is not released
+    /// before the call returns. [`crate::Waiter::fall_asleep`] and
+    /// [`crate::Waiter::state`] are exempt: they touch atomics alone.
+    #[allow(unsafe_code)]
+    pub unsafe fn elide_mutexes() {
+        IS_ELIDED.store(true, Ordering::SeqCst);
+    }
+
+    /// A mutex that costs nothing where the GIL does its work already.
+    #[derive(Debug, Default)]
+    pub(crate) struct Mutex<T> {
+        raw: std::sync::Mutex<()>,
+        value: UnsafeCell<T>,
+    }
+
+    // SAFETY: `lock` gives out one guard at a time, by the raw mutex or by the
+    // contract of `elide_mutexes`; that is all std's own mutex asks for.
+    #[allow(unsafe_code)]
+    unsafe impl<T: Send> Sync for Mutex<T> {}
+
+    /// Access to what a [`Mutex`] protects.
+    #[derive(Debug)]
+    pub(crate) struct MutexGuard<'a, T> {
+        _held: Option<std::sync::MutexGuard<'a, ()>>,
+        value: *mut T,
+        _borrow: std::marker::PhantomData<&'a mut T>,
+    }
+
+    impl<T> Mutex<T> {
+        pub(crate) const fn new(value: T) -> Self {
+            Self { raw: std::sync::Mutex::new(()), value: UnsafeCell::new(value) }
+        }
+    }
+
+    impl<T> Deref for MutexGuard<'_, T> {
+        type Target = T;
+        #[inline]
+        #[allow(unsafe_code)]
+        fn deref(&self) -> &T {
+            // SAFETY: the guard is the only one (see `Sync` above).
+            unsafe { &*self.value }
+        }
+    }
+
+    impl<T> DerefMut for MutexGuard<'_, T> {
+        #[inline]
+        #[allow(unsafe_code)]
+        fn deref_mut(&mut self) -> &mut T {
+            // SAFETY: as above, and `self` is borrowed mutably.
+            unsafe { &mut *self.value }
+        }
+    }
 
     /// State that exists from the first time somebody has to wait.
     #[derive(Debug)]
@@ -29,8 +93,14 @@ mod imp {
         }
     }
 
+    #[inline]
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+        let held = if IS_ELIDED.load(Ordering::Relaxed) {
+            None
+        } else {
+            Some(mutex.raw.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        MutexGuard { _held: held, value: mutex.value.get(), _borrow: std::marker::PhantomData }
     }
 }
 
@@ -63,4 +133,6 @@ mod imp {
 }
 
 pub(crate) use imp::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Slow, lock};
+#[cfg(not(loom))]
+pub use imp::elide_mutexes;
 pub use imp::{Arc, AtomicU32, Ordering};

@@ -4,7 +4,7 @@ use super::arguments::{self, Patience};
 use super::blocking::{Wait, block};
 use super::fast::{self, Method};
 use super::identity;
-use super::operation::Operation;
+use super::operation::{Operation, yes};
 use super::party::Party;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -61,6 +61,10 @@ pub(super) fn pass<T: Gated>(slf: &Bound<'_, T>, patience: Patience) -> PyResult
 /// Wait for the gate in a task.
 pub(super) fn pass_async<T: Gated>(slf: Bound<'_, T>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
     let py = slf.py();
+    if slf.get().gate().is_open() {
+        arguments::task_timeout(timeout)?;
+        return yes(py);
+    }
     let wait = GateWait { object: slf.unbind() };
     let operation = Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout)?)?;
     // SAFETY: a new reference.

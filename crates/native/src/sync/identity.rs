@@ -94,9 +94,10 @@ fn greenlet(py: Python<'_>) -> PyResult<usize> {
 /// # Errors
 /// `RuntimeError` outside of a task.
 pub(super) fn task(py: Python<'_>) -> PyResult<usize> {
-    let task = match running_loop(py)? {
-        Some(running) if !has_other_loops(py) => current_task(py, &running)?,
-        _ => python(py, "current_task")?.call0()?,
+    let task = if has_other_loops(py) {
+        python(py, "current_task")?.call0()?
+    } else {
+        asyncio_task(py)?
     };
     if task.is_none() {
         return Err(pyo3::exceptions::PyRuntimeError::new_err(
@@ -106,14 +107,20 @@ pub(super) fn task(py: Python<'_>) -> PyResult<usize> {
     Ok(task.as_ptr() as usize)
 }
 
-fn current_task<'py>(py: Python<'py>, running: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+/// asyncio's running task, or None.
+fn asyncio_task(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    CURRENT
-        .get_or_try_init(py, || {
-            Ok::<_, PyErr>(py.import("asyncio.tasks")?.getattr("current_task")?.unbind())
-        })?
-        .bind(py)
-        .call1((running,))
+    let none = || Ok(py.None().into_bound(py));
+    if !is_imported(py, pyo3::intern!(py, "asyncio.tasks")) {
+        return none();
+    }
+    let current = CURRENT.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import("asyncio.tasks")?.getattr("current_task")?.unbind())
+    })?;
+    match current.bind(py).call0() {
+        Err(error) if error.is_instance_of::<pyo3::exceptions::PyRuntimeError>(py) => none(),
+        outcome => outcome,
+    }
 }
 
 /// asyncio's running loop in this thread.
@@ -167,4 +174,9 @@ pub(super) fn learn_gil(py: Python<'_>) {
         .and_then(|answer| answer.is_truthy())
         .unwrap_or(true);
     HAS_GIL.store(has_gil, Ordering::Relaxed);
+    if has_gil {
+        // SAFETY: no primitive exists yet (the module is being made); from now on the cores
+        // are only called by attached threads, and never detach under way (see `sync`).
+        unsafe { unsnarl_sync::elide_mutexes() };
+    }
 }

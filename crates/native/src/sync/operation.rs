@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use unsnarl_sync::{ASLEEP, Arc, PENDING, Waiter};
 
 /// An asynchronous call under way.
-#[pyclass(module = "unsnarl._native", weakref)]
+#[pyclass(module = "unsnarl._native", weakref, freelist = 64)]
 pub(super) struct Operation {
     wait: Option<Box<dyn Wait>>,
     timeout_s: Option<f64>,
@@ -482,6 +482,48 @@ impl Done {
     fn close(&self) {}
 }
 
+/// What is awaited when the answer is True already, and nothing was taken for it.
+#[pyclass(frozen, module = "unsnarl._native")]
+pub(super) struct Yes;
+
+unsafe extern "C" fn yes_next(_slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: attached (a slot of a Python object); True lives for ever.
+    unsafe { ffi::PyErr_SetObject(ffi::PyExc_StopIteration, ffi::Py_True()) };
+    std::ptr::null_mut()
+}
+
+#[pymethods]
+impl Yes {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    fn __next__(&self) -> PyResult<Option<Py<PyAny>>> {
+        Err(PyStopIteration::new_err((true,)))
+    }
+    fn send(&self, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        Err(PyStopIteration::new_err((true,)))
+    }
+    #[pyo3(signature = (kind, value=None, traceback=None))]
+    fn throw(
+        &self,
+        kind: Bound<'_, PyAny>,
+        value: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        Done.throw(kind, value, traceback)
+    }
+    fn close(&self) {}
+}
+
+/// The one `Yes`.
+pub(super) fn yes(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    static YES: PyOnceLock<Py<Yes>> = PyOnceLock::new();
+    Ok(YES.get_or_try_init(py, || Py::new(py, Yes))?.clone_ref(py).into_any())
+}
+
 /// The one `Done`, as a new reference.
 pub(super) fn done() -> *mut ffi::PyObject {
     static DONE: PyOnceLock<Py<Done>> = PyOnceLock::new();
@@ -503,6 +545,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     for (class, next) in [
         (py.get_type::<Operation>(), iternext as ffi::iternextfunc),
         (py.get_type::<Done>(), done_next as ffi::iternextfunc),
+        (py.get_type::<Yes>(), yes_next as ffi::iternextfunc),
     ] {
         let class = class.as_type_ptr();
         // SAFETY: heap types of this module, not yet visible to any other thread; PyO3

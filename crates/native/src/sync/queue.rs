@@ -771,22 +771,26 @@ const PUT: &std::ffi::CStr = c"Put an item; Full if there is no room in time (se
 const GET: &std::ffi::CStr = c"Get an item; Empty if there is none in time (seconds), ShutDown if none will come.";
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let class = module.py().get_type::<Queue>();
-    fast::install(
-        &class,
-        &[
-            (c"put", PUT, Method::FastKeywords(put)),
-            (c"green_put", PUT, Method::FastKeywords(put)),
-            (c"async_put", PUT, Method::FastKeywords(async_put)),
-            (c"put_nowait", PUT, Method::One(put_nowait)),
-            (c"get", GET, Method::FastKeywords(get)),
-            (c"green_get", GET, Method::FastKeywords(get)),
-            (c"async_get", GET, Method::FastKeywords(async_get)),
-            (c"get_nowait", GET, Method::NoArgs(get_nowait)),
-        ],
-    )?;
-    module.add("Queue", class)?;
-    module.add_class::<LifoQueue>()?;
-    module.add_class::<PriorityQueue>()?;
-    module.add_class::<SimpleQueue>()
+    let py = module.py();
+    let methods = [
+        (c"put", PUT, Method::FastKeywords(put)),
+        (c"green_put", PUT, Method::FastKeywords(put)),
+        (c"async_put", PUT, Method::FastKeywords(async_put)),
+        (c"put_nowait", PUT, Method::One(put_nowait)),
+        (c"get", GET, Method::FastKeywords(get)),
+        (c"green_get", GET, Method::FastKeywords(get)),
+        (c"async_get", GET, Method::FastKeywords(async_get)),
+        (c"get_nowait", GET, Method::NoArgs(get_nowait)),
+    ];
+    // CPython calls a method directly only on the very class it was made for.
+    for class in [
+        py.get_type::<Queue>(),
+        py.get_type::<LifoQueue>(),
+        py.get_type::<PriorityQueue>(),
+        py.get_type::<SimpleQueue>(),
+    ] {
+        fast::install(&class, &methods)?;
+        module.add(class.name()?, class)?;
+    }
+    Ok(())
 }

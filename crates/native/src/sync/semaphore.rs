@@ -251,21 +251,22 @@ const ACQUIRE: &std::ffi::CStr =
 const RELEASE: &std::ffi::CStr = c"Give n permits back; ValueError beyond the bound.";
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let class = module.py().get_type::<Semaphore>();
-    fast::install(
-        &class,
-        &[
-            (c"__enter__", ACQUIRE, Method::NoArgs(enter)),
-            (c"__exit__", RELEASE, Method::Fast(exit)),
-            (c"acquire", ACQUIRE, Method::FastKeywords(acquire)),
-            (c"green_acquire", ACQUIRE, Method::FastKeywords(acquire)),
-            (c"release", RELEASE, Method::FastKeywords(release)),
-            (c"green_release", RELEASE, Method::FastKeywords(release)),
-            (c"async_release", RELEASE, Method::FastKeywords(release)),
-            (c"__aenter__", ACQUIRE, Method::NoArgs(aenter)),
-            (c"__aexit__", RELEASE, Method::Fast(aexit)),
-        ],
-    )?;
-    module.add("Semaphore", class)?;
-    module.add_class::<BoundedSemaphore>()
+    let py = module.py();
+    let methods = [
+        (c"__enter__", ACQUIRE, Method::NoArgs(enter)),
+        (c"__exit__", RELEASE, Method::Fast(exit)),
+        (c"acquire", ACQUIRE, Method::FastKeywords(acquire)),
+        (c"green_acquire", ACQUIRE, Method::FastKeywords(acquire)),
+        (c"release", RELEASE, Method::FastKeywords(release)),
+        (c"green_release", RELEASE, Method::FastKeywords(release)),
+        (c"async_release", RELEASE, Method::FastKeywords(release)),
+        (c"__aenter__", ACQUIRE, Method::NoArgs(aenter)),
+        (c"__aexit__", RELEASE, Method::Fast(aexit)),
+    ];
+    // CPython calls a method directly only on the very class it was made for.
+    for class in [py.get_type::<Semaphore>(), py.get_type::<BoundedSemaphore>()] {
+        fast::install(&class, &methods)?;
+        module.add(class.name()?, class)?;
+    }
+    Ok(())
 }
