@@ -140,7 +140,7 @@ class ReadWriteMachine(RuleBasedStateMachine):
 
 
 for machine in (QueueMachine, PriorityMachine, ReadWriteMachine):
-    machine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+    machine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None, database=None)
 
 TestQueue = QueueMachine.TestCase
 TestPriorityQueue = PriorityMachine.TestCase
