@@ -5,8 +5,8 @@
     python -m bench --quick
 
 From the root of the sources, in an environment where unsnarl is installed. Each
-case becomes one JSON file; measuring it again adds pairs to it, unless the
-interpreter or the sources have changed since, when it starts anew.
+case becomes one JSON file; measuring it again adds pairs to it, unless case,
+interpreter or scheduler have changed since, when it starts anew.
 """
 
 from __future__ import annotations
@@ -33,11 +33,17 @@ HEADLINES = (
 """The figure of a run that the progress line shows: the first of these that it has."""
 
 
+def window_seconds(case: Case, arguments: argparse.Namespace) -> float | None:
+    """Return the length of a case's window; None for a program without one."""
+    return QUICK_SECONDS if arguments.quick and case.seconds is not None else case.seconds
+
+
 def command_of(case: Case, variant: str, arguments: argparse.Namespace) -> list[str]:
     """Return the command of one run."""
     command = [arguments.python, "-m", f"bench.{case.program}", *case.arguments]
-    if case.seconds is not None:
-        command += ["--seconds", f"{QUICK_SECONDS if arguments.quick else case.seconds:g}"]
+    seconds = window_seconds(case, arguments)
+    if seconds is not None:
+        command += ["--seconds", f"{seconds:g}"]
     return [*command, "--variant", variant, "--options", json.dumps(arguments.options)]
 
 
@@ -71,31 +77,30 @@ def rotated(variants: tuple[str, ...], by: int) -> tuple[str, ...]:
     return variants[by:] + variants[:by]
 
 
-def previous_runs(path: Path, description: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the runs already kept for a case, if they are of this interpreter and these sources."""
+def previous_runs(path: Path, case: dict[str, Any], description: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the runs already kept for a case, if they are of the same case, interpreter and scheduler."""
     if not path.exists():
         return []
     kept = json.loads(path.read_text(encoding="utf-8"))
-    same = all(kept["machine"][name] == description[name] for name in ("python", "commit", "cpu"))
-    return list(kept["runs"]) if same else []
+    is_same = kept["case"] == json.loads(json.dumps(case)) and all(
+        kept["machine"][name] == description[name] for name in ("python", "scheduler", "cpu")
+    )
+    return list(kept["runs"]) if is_same else []
 
 
 def measure(case: Case, arguments: argparse.Namespace, description: dict[str, Any]) -> None:
     """Measure one case in alternation and write its file after every pair."""
     path: Path = arguments.out / f"{case.name}.json"
-    runs = previous_runs(path, description)
+    what = case._asdict() | {"seconds": window_seconds(case, arguments), "options": arguments.options}
+    runs = previous_runs(path, what, description)
     first = 1 + max((run["pair"] for run in runs), default=-1)
     variants = tuple(variant for variant in case.variants if variant in arguments.variants)
-    for pair in range(first, first + arguments.pairs):
+    for pair in range(first, first + arguments.pairs * case.repeat):
         for variant in rotated(variants, pair):
             run = {"pair": pair} | run_once(case, variant, arguments)
             runs.append(run)
             print(f"{case.name:26} pair {pair} {variant:14} {headline(run)}", file=sys.stderr)
-        result = {
-            "case": case._asdict() | {"options": arguments.options},
-            "machine": description,
-            "runs": runs,
-        }
+        result = {"case": what, "machine": description, "runs": runs}
         path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print_medians(case, variants, runs)
 

@@ -14,7 +14,6 @@ import json
 import select
 import socket
 import statistics
-import sys
 import time
 
 MESSAGE_BYTES = 16
@@ -115,4 +114,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

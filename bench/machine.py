@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 import os
 import platform
@@ -13,16 +13,25 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 
 ASK_PYTHON = """
-import json, platform, sys, sysconfig
+import hashlib, importlib.util, json, platform, sys, sysconfig
+options = sysconfig.get_config_var("CONFIG_ARGS") or ""
+native = importlib.util.find_spec("unsnarl._native")
+code = open(native.origin, "rb").read() if native else b""
 print(json.dumps({
-    "version": platform.python_version(),
-    "implementation": platform.python_implementation(),
-    "build": " ".join(platform.python_build()),
-    "compiler": platform.python_compiler(),
-    "configuration": sysconfig.get_config_var("CONFIG_ARGS"),
-    "switch_interval_s": sys.getswitchinterval(),
+    "python": {
+        "version": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "build": " ".join(platform.python_build()),
+        "compiler": platform.python_compiler(),
+        "pgo": "--enable-optimizations" in options,
+        "lto": "--with-lto" in options,
+        "shared": "--enable-shared" in options,
+        "switch_interval_s": sys.getswitchinterval(),
+    },
+    "scheduler": hashlib.sha256(code).hexdigest()[:16] if code else None,
 }))
 """
+"""What only the measured interpreter knows; the scheduler is known by a digest of its native code."""
 
 
 def cpu_model() -> str:
@@ -44,16 +53,23 @@ def first_line(*command: str) -> str:
     return lines[0] if done.returncode == 0 and lines else ""
 
 
+def sources() -> str:
+    """Return the commit of these sources, marked where what is measured was changed since."""
+    commit = first_line("git", "rev-parse", "--short", "HEAD")
+    is_changed = first_line("git", "status", "--porcelain", "--", "crates", "python", "bench")
+    return f"{commit} with changes" if is_changed else commit
+
+
 def describe(python: str) -> dict[str, Any]:
     """Return machine, interpreter, versions and time of a measurement with ``python``."""
-    asked = subprocess.run([python, "-I", "-c", ASK_PYTHON], capture_output=True, text=True, check=True)
-    return {
+    asked = subprocess.run([python, "-P", "-c", ASK_PYTHON], capture_output=True, text=True, check=True)
+    told: dict[str, Any] = json.loads(asked.stdout)
+    return told | {
         "cpu": cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
         "architecture": platform.machine(),
         "kernel": platform.release(),
         "libc": " ".join(platform.libc_ver()),
-        "python": json.loads(asked.stdout),
-        "commit": first_line("git", "describe", "--always", "--dirty"),
-        "taken": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "commit": sources(),
+        "taken": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     }

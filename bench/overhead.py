@@ -28,6 +28,7 @@ import threading
 import time
 import timeit
 from pathlib import Path
+from typing import Any
 
 from bench import variant
 
@@ -45,9 +46,7 @@ def release_figures() -> dict[str, float]:
         releasing = timeit.repeat(
             "lseek(fd, 0, 0)", globals={"lseek": os.lseek, "fd": fd}, number=CALLS, repeat=SAMPLES
         )
-    keeping = timeit.repeat(
-        "getppid()", globals={"getppid": os.getppid}, number=CALLS, repeat=SAMPLES
-    )
+    keeping = timeit.repeat("getppid()", globals={"getppid": os.getppid}, number=CALLS, repeat=SAMPLES)
     releasing_ns, keeping_ns = (min(times) / CALLS * 1e9 for times in (releasing, keeping))
     return {
         "releasing_ns": releasing_ns,
@@ -60,11 +59,12 @@ def one_round(path: Path, lock: threading.Lock, items: queue.Queue[int]) -> int:
     """Do a little of what single-threaded programs do; return something that depends on it."""
     rows = [{"name": f"row {i}", "value": i * i} for i in range(60)]
     path.write_text(json.dumps(rows), encoding="utf-8")
-    again = json.loads(path.read_text(encoding="utf-8"))
+    again: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     names = re.findall(r"row \d*7", " ".join(row["name"] for row in again))
     with lock:
         items.put(len(names))
-    return items.get() + sum(row["value"] for row in sorted(again, key=lambda row: -row["value"]))
+    again.sort(key=lambda row: -int(row["value"]))
+    return items.get() + int(again[0]["value"])
 
 
 def run_program(rounds: int) -> float:

@@ -112,9 +112,7 @@ def main() -> None:
     variant.apply(arguments)
     elapsed_s = PROGRAMS[arguments.program](arguments.threads)
     parameters = {"program": arguments.program, "threads": arguments.threads}
-    variant.print_run(
-        "squares", arguments, parameters, {"elapsed_s": elapsed_s}, variant.stats(arguments)
-    )
+    variant.print_run("squares", arguments, parameters, {"elapsed_s": elapsed_s}, variant.stats(arguments))
     sys.stdout.flush()
     os._exit(0)
 

@@ -40,8 +40,7 @@ class Pedestrian(threading.Thread):
         while not is_stopping():
             step()
             now_ns = clock()
-            if now_ns - before_ns > self.worst_ns:
-                self.worst_ns = now_ns - before_ns
+            self.worst_ns = max(self.worst_ns, now_ns - before_ns)
             before_ns = now_ns
             self.steps += 1
         # A thread that never got its turn stalls until now.

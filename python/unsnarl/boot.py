@@ -88,16 +88,37 @@ def _leave_in_forked_children() -> None:
 
 
 def _print_stats(settings: RunSettings) -> None:
-    """Print this process's statistics on stderr; a stderr that is gone is no error."""
+    """Print this process's statistics on stderr; a stderr that is gone is no error.
+
+    Past Python's buffers: what they could not get rid of would be tried again, and
+    change the exit status.
+    """
     if not settings.prints_stats_here() or sys.__stderr__ is None:
         return
+    try:
+        stderr = sys.__stderr__.fileno()
+        rest = _stats_text(stderr).encode()
+        while rest:
+            rest = rest[os.write(stderr, rest) :]
+    except (OSError, ValueError):
+        return
+    except Exception as error:
+        # The program may have modules by the names of those that a table needs.
+        _say(f"the statistics cannot be shown: {error}")
+
+
+def _stats_text(stderr: int) -> str:
     from unsnarl import gil
     from unsnarl.report import gil_stats
 
-    try:
-        gil_stats.write(gil.stats(), sys.__stderr__)
-    except (OSError, ValueError):
-        return
+    return gil_stats.text(gil.stats(), columns=_colour_columns(stderr))
+
+
+def _colour_columns(stream: int) -> int | None:
+    """Return the width of the terminal, or None where there is none or it is to stay plain."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not os.isatty(stream):
+        return None
+    return os.get_terminal_size(stream).columns or 80
 
 
 def _is_known_subinterpreter() -> bool:

@@ -16,7 +16,9 @@ pub(crate) fn now() -> Nanos {
 /// A timespec as nanoseconds; negative ones are zero.
 pub(crate) fn nanos(time: &libc::timespec) -> Nanos {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+    seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Nanoseconds as a timespec.

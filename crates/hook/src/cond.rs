@@ -58,7 +58,11 @@ unsafe fn real_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> l
     unsafe { wait(cond, mutex) }
 }
 
-unsafe fn real_timedwait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: *const timespec) -> libc::c_int {
+unsafe fn real_timedwait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+) -> libc::c_int {
     // SAFETY: holds the address of pthread_cond_timedwait since `Slots::find`.
     let wait: TimedWait = unsafe { std::mem::transmute(REAL_TIMEDWAIT.load(Relaxed)) };
     // SAFETY: the caller's arguments, unchanged.
@@ -98,7 +102,14 @@ fn dropped(policy: &mut Policy) -> bool {
         policy.dropped_uncontended(thread);
         return false;
     }
-    let Some(grant) = policy.dropped(thread, clock::now()) else { return false };
+    let now = clock::now();
+    let Some(grant) = policy.dropped(thread, now) else {
+        return false;
+    };
+    if grant.not_before > now {
+        parker(grant.heir).notify_if_awake(grant.not_before);
+        return true;
+    }
     let was_asleep = parker(grant.heir).notify(grant.not_before);
     IS_HEIR_AWAKE.store(u32::from(!was_asleep), Relaxed);
     true
@@ -113,9 +124,10 @@ fn taken(policy: &mut Policy) {
             policy.taken_uncontended(thread);
             return;
         }
-        let taken = policy.taken(thread, clock::now(), own.take_arrival());
+        let now = clock::now();
+        let taken = policy.taken(thread, now, own.take_arrival());
         if let Some(revoked) = taken.revoked {
-            parker(revoked).revoke();
+            parker(revoked).revoke(now);
         }
         if let Some(appointed) = taken.appoint {
             parker(appointed).notify(0);
@@ -136,7 +148,9 @@ pub(crate) unsafe extern "C" fn timedwait(
     }
     with_own(|own| {
         // SAFETY: `take_gil` waits with the GIL's mutex held.
-        let Some(policy) = (unsafe { gil::policy() }) else { return 0 };
+        let Some(policy) = (unsafe { gil::policy() }) else {
+            return 0;
+        };
         match own.register(policy) {
             Some(thread) => {
                 // SAFETY: `take_gil` passes a valid deadline.
@@ -156,7 +170,9 @@ fn wait_in_queue(own: &Own, thread: ThreadId, mutex: *mut pthread_mutex_t, until
     let parker = parker(thread);
     loop {
         // SAFETY: the mutex is held here in every round.
-        let Some(policy) = (unsafe { gil::policy() }) else { return 0 };
+        let Some(policy) = (unsafe { gil::policy() }) else {
+            return 0;
+        };
         if !gil::is_active() {
             policy.cancel(thread);
             return 0;
@@ -165,7 +181,11 @@ fn wait_in_queue(own: &Own, thread: ThreadId, mutex: *mut pthread_mutex_t, until
         if !has_slept {
             install::observe_slice(policy, clock::nanos(until).saturating_sub(now));
         }
-        let verdict = if has_slept { policy.look(thread, now) } else { policy.wait(thread, now, own.take_arrival()) };
+        let verdict = if has_slept {
+            policy.look(thread, now)
+        } else {
+            policy.wait(thread, now, own.take_arrival())
+        };
         match verdict {
             Verdict::Go => return 0,
             Verdict::Ask if has_slept && gil::takes() != takes => {

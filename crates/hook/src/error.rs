@@ -13,7 +13,10 @@ pub struct Unsupported {
 
 impl Unsupported {
     pub(crate) fn new(reason: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { reason: reason.into(), hint: hint.into() }
+        Self {
+            reason: reason.into(),
+            hint: hint.into(),
+        }
     }
 }
 

@@ -61,14 +61,56 @@ static SEEN_MUTEX: AtomicPtr<pthread_mutex_t> = AtomicPtr::new(std::ptr::null_mu
 static SEEN_SWITCH: AtomicPtr<pthread_cond_t> = AtomicPtr::new(std::ptr::null_mut());
 
 fn replacements() -> [Replacement; 6] {
-    let entry = |name, ours, theirs, original, is_required| Replacement { name, ours, theirs, original, is_required };
+    let entry = |name, ours, theirs, original, is_required| Replacement {
+        name,
+        ours,
+        theirs,
+        original,
+        is_required,
+    };
     [
-        entry("pthread_cond_signal", cond::signal as *const () as usize, libc::pthread_cond_signal as *const () as usize, &cond::REAL_SIGNAL, true),
-        entry("pthread_cond_wait", cond::wait as *const () as usize, libc::pthread_cond_wait as *const () as usize, &cond::REAL_WAIT, true),
-        entry("pthread_cond_timedwait", cond::timedwait as *const () as usize, libc::pthread_cond_timedwait as *const () as usize, &cond::REAL_TIMEDWAIT, true),
-        entry("sem_wait", sem::wait as *const () as usize, libc::sem_wait as *const () as usize, &sem::REAL_WAIT, false),
-        entry("sem_timedwait", sem::timedwait as *const () as usize, libc::sem_timedwait as *const () as usize, &sem::REAL_TIMEDWAIT, false),
-        entry("sem_clockwait", sem::clockwait as *const () as usize, sem_clockwait as *const () as usize, &sem::REAL_CLOCKWAIT, false),
+        entry(
+            "pthread_cond_signal",
+            cond::signal as *const () as usize,
+            libc::pthread_cond_signal as *const () as usize,
+            &cond::REAL_SIGNAL,
+            true,
+        ),
+        entry(
+            "pthread_cond_wait",
+            cond::wait as *const () as usize,
+            libc::pthread_cond_wait as *const () as usize,
+            &cond::REAL_WAIT,
+            true,
+        ),
+        entry(
+            "pthread_cond_timedwait",
+            cond::timedwait as *const () as usize,
+            libc::pthread_cond_timedwait as *const () as usize,
+            &cond::REAL_TIMEDWAIT,
+            true,
+        ),
+        entry(
+            "sem_wait",
+            sem::wait as *const () as usize,
+            libc::sem_wait as *const () as usize,
+            &sem::REAL_WAIT,
+            false,
+        ),
+        entry(
+            "sem_timedwait",
+            sem::timedwait as *const () as usize,
+            libc::sem_timedwait as *const () as usize,
+            &sem::REAL_TIMEDWAIT,
+            false,
+        ),
+        entry(
+            "sem_clockwait",
+            sem::clockwait as *const () as usize,
+            sem_clockwait as *const () as usize,
+            &sem::REAL_CLOCKWAIT,
+            false,
+        ),
     ]
 }
 
@@ -90,12 +132,17 @@ pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
         return Ok(());
     }
     let object = LoadedObject::containing(api.restore_thread as *const () as usize).ok_or_else(|| {
-        Unsupported::new("the object that contains the interpreter was not found", "report it with the output of `ldd $(which python)`")
+        Unsupported::new(
+            "the object that contains the interpreter was not found",
+            "report it with the output of `ldd $(which python)`",
+        )
     })?;
     let slots = Slots::find(&object, &replacements())?;
     prepare(options);
     slots.replace()?;
-    let learned = learn(api).and_then(|()| activate(api, options)).and_then(|()| settle(&slots));
+    let learned = learn(api)
+        .and_then(|()| activate(api, options))
+        .and_then(|()| settle(&slots));
     if let Err(error) = learned {
         deactivate();
         slots.restore()?;
@@ -120,13 +167,20 @@ pub fn uninstall() -> Result<bool, Unsupported> {
 /// Whether the scheduler is installed and all its slots are in place.
 #[must_use]
 pub fn is_installed() -> bool {
-    STATE.lock().unwrap_or_else(std::sync::PoisonError::into_inner).as_ref().is_some_and(Slots::is_intact)
+    STATE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .as_ref()
+        .is_some_and(Slots::is_intact)
 }
 
 fn prepare(options: &Options) {
     // SAFETY: no hook is active, so nobody else uses the policy.
     if unsafe { gil::policy() }.is_none() {
-        let config = Config { slice_ns: options.slice_ns, ..Config::default() };
+        let config = Config {
+            slice_ns: options.slice_ns,
+            ..Config::default()
+        };
         // SAFETY: as above.
         unsafe { gil::set_policy(Policy::new(config, CAPACITY)) };
     }
@@ -223,7 +277,10 @@ fn settle(slots: &Slots) -> Result<(), Unsupported> {
         slots.replace()?;
         std::thread::sleep(PROBE_PAUSE);
     }
-    Err(Unsupported::new("another library keeps overwriting the interpreter's relocation slots", "install unsnarl after that library"))
+    Err(Unsupported::new(
+        "another library keeps overwriting the interpreter's relocation slots",
+        "install unsnarl after that library",
+    ))
 }
 
 /// Takes the policy out of charge; those who wait go back to the interpreter.

@@ -45,7 +45,8 @@ pub(crate) fn enable(is_enabled: bool) {
 pub(crate) fn tell(own: &Own, class: Class) {
     let is_batch = class == Class::Batch && IS_ENABLED.load(Relaxed);
     if is_batch != own.is_kernel_batch.get() {
-        own.is_kernel_batch.set(if is_batch { become_batch() } else { !become_normal() });
+        own.is_kernel_batch
+            .set(if is_batch { become_batch() } else { !become_normal() });
     }
 }
 

@@ -40,8 +40,16 @@ impl LoadedObject {
         let dynamic = DynamicTables::of(self).ok_or(Malformed)?;
         let mut slots = Vec::new();
         for relocations in [dynamic.jump_relocations, dynamic.relocations] {
-            let tables = Tables { relocations, symbols: dynamic.symbols(relocations), strings: dynamic.strings };
-            slots.extend(slot_offsets(&tables, name)?.into_iter().map(|offset| self.base + offset as usize));
+            let tables = Tables {
+                relocations,
+                symbols: dynamic.symbols(relocations),
+                strings: dynamic.strings,
+            };
+            slots.extend(
+                slot_offsets(&tables, name)?
+                    .into_iter()
+                    .map(|offset| self.base + offset as usize),
+            );
         }
         slots.sort_unstable();
         slots.dedup();
@@ -71,7 +79,11 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *m
     }
     let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC);
     let dynamic = dynamic.map(|header| base + header.p_vaddr as usize);
-    search.found = Some(LoadedObject { base, segments, dynamic });
+    search.found = Some(LoadedObject {
+        base,
+        segments,
+        dynamic,
+    });
     1
 }
 
@@ -90,7 +102,11 @@ impl DynamicTables {
         let address = |tag: i64| {
             let value = value(tag)? as usize;
             // glibc relocates these pointers in place; other loaders do not.
-            let address = if object.contains(value) { value } else { object.base + value };
+            let address = if object.contains(value) {
+                value
+            } else {
+                object.base + value
+            };
             object.contains(address).then_some(address)
         };
         Some(Self {
@@ -106,7 +122,10 @@ impl DynamicTables {
 
     /// The symbols up to the last one that `relocations` mention.
     fn symbols(&self, relocations: &[Rela64<NativeEndian>]) -> &'static [Sym64<NativeEndian>] {
-        let last = relocations.iter().map(|relocation| relocation.r_info.get(NativeEndian) >> 32).max();
+        let last = relocations
+            .iter()
+            .map(|relocation| relocation.r_info.get(NativeEndian) >> 32)
+            .max();
         let count = last.map_or(0, |last| last as usize + 1);
         // SAFETY: the loader has resolved each of these relocations through
         // this table, so it has at least that many entries.
@@ -142,7 +161,9 @@ fn dynamic_value(entries: usize, tag: i64) -> Option<u64> {
 }
 
 fn relocations(address: Option<usize>, bytes: Option<u64>) -> &'static [Rela64<NativeEndian>] {
-    let (Some(address), Some(bytes)) = (address, bytes) else { return &[] };
+    let (Some(address), Some(bytes)) = (address, bytes) else {
+        return &[];
+    };
     let count = bytes as usize / size_of::<Rela64<NativeEndian>>();
     // SAFETY: the loader has applied these relocations from this address.
     unsafe { std::slice::from_raw_parts(address as *const Rela64<NativeEndian>, count) }

@@ -42,7 +42,10 @@ pub(crate) struct Parker {
 
 impl Parker {
     pub(crate) const fn new() -> Self {
-        Self { word: AtomicU32::new(AWAKE), not_before: AtomicU64::new(0) }
+        Self {
+            word: AtomicU32::new(AWAKE),
+            not_before: AtomicU64::new(0),
+        }
     }
 
     /// Forgets an earlier notification. The owner calls it under the GIL's
@@ -90,7 +93,8 @@ impl Parker {
         }
         loop {
             let is_over = futex_wait(&self.word, ASLEEP, until);
-            if self.word.load(Acquire) == NOTIFIED {
+            // Anything but ASLEEP: notified, and perhaps revoked since.
+            if self.word.load(Acquire) != ASLEEP {
                 return Outcome::Notified;
             }
             if is_over {
@@ -105,8 +109,17 @@ impl Parker {
     }
 
     /// Notifies the owner; returns whether it had to be woken from its sleep.
+    ///
+    /// An earlier notification that is still unnoticed keeps its urgency. The
+    /// caller holds the GIL's mutex, which serialises all who notify.
     pub(crate) fn notify(&self, not_before: Nanos) -> bool {
-        self.not_before.store(not_before, Relaxed);
+        let is_pending = self.word.load(Relaxed) == NOTIFIED;
+        let earliest = if is_pending {
+            self.not_before.load(Relaxed).min(not_before)
+        } else {
+            not_before
+        };
+        self.not_before.store(earliest, Relaxed);
         // ORDERING: Release pairs with the Acquire loads of the owner.
         let was_asleep = self.word.swap(NOTIFIED, Release) == ASLEEP;
         if was_asleep {
@@ -115,8 +128,19 @@ impl Parker {
         was_asleep
     }
 
-    /// Takes a notification back if the owner has not noticed it yet.
-    pub(crate) fn revoke(&self) {
+    /// Notifies the owner for later if it is awake; else leaves it asleep.
+    pub(crate) fn notify_if_awake(&self, not_before: Nanos) {
+        if self.word.load(Relaxed) != ASLEEP {
+            self.notify(not_before);
+        }
+    }
+
+    /// Takes a notification back if the owner is still to leave the GIL alone.
+    /// Any other one stays: the owner looks, and waits on.
+    pub(crate) fn revoke(&self, now: Nanos) {
+        if now >= self.not_before.load(Relaxed) {
+            return;
+        }
         let _ = self.word.compare_exchange(NOTIFIED, AWAKE, Relaxed, Relaxed);
     }
 }
@@ -143,7 +167,14 @@ fn futex_wait(word: &AtomicU32, expected: u32, until: Nanos) -> bool {
 
 fn futex_wake(word: &AtomicU32) {
     // SAFETY: FUTEX_WAKE only uses the address of the word.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+            1,
+        )
+    };
 }
 
 #[cfg(test)]
@@ -158,21 +189,36 @@ mod tests {
     fn a_notification_before_the_wait_ends_it_at_once() {
         let parker = Parker::new();
         assert!(!parker.notify(0));
-        assert_eq!(parker.park(clock::now(), 0, clock::now() + LONG), Outcome::NotifiedAwake);
+        assert_eq!(
+            parker.park(clock::now(), 0, clock::now() + LONG),
+            Outcome::NotifiedAwake
+        );
     }
 
     #[test]
     fn a_wait_without_notification_times_out() {
         let parker = Parker::new();
-        assert_eq!(parker.park(clock::now(), 1_000, clock::now() + 100_000), Outcome::TimedOut);
+        assert_eq!(
+            parker.park(clock::now(), 1_000, clock::now() + 100_000),
+            Outcome::TimedOut
+        );
     }
 
     #[test]
     fn a_revoked_notification_is_not_seen() {
         let parker = Parker::new();
-        parker.notify(0);
-        parker.revoke();
+        parker.notify(LONG);
+        parker.revoke(0);
         assert_eq!(parker.park(clock::now(), 0, clock::now()), Outcome::TimedOut);
+    }
+
+    #[test]
+    fn only_a_notification_for_later_can_be_revoked() {
+        let parker = Parker::new();
+        parker.notify(0);
+        parker.notify(LONG);
+        parker.revoke(0);
+        assert_eq!(parker.park(clock::now(), 0, clock::now()), Outcome::NotifiedAwake);
     }
 
     #[test]
@@ -181,13 +227,19 @@ mod tests {
         let other = Arc::clone(&pair);
         let partner = std::thread::spawn(move || {
             for round in 0..20_000 {
-                assert_ne!(other.1.park(clock::now(), round % 3 * 1_000, clock::now() + LONG), Outcome::TimedOut);
+                assert_ne!(
+                    other.1.park(clock::now(), round % 3 * 1_000, clock::now() + LONG),
+                    Outcome::TimedOut
+                );
                 other.0.notify(0);
             }
         });
         for round in 0..20_000 {
             pair.1.notify(0);
-            assert_ne!(pair.0.park(clock::now(), round % 2 * 1_000, clock::now() + LONG), Outcome::TimedOut);
+            assert_ne!(
+                pair.0.park(clock::now(), round % 2 * 1_000, clock::now() + LONG),
+                Outcome::TimedOut
+            );
         }
         partner.join().unwrap();
     }

@@ -23,8 +23,7 @@ fn noted(result: libc::c_int) -> libc::c_int {
 /// Takes the place of `sem_wait`.
 pub(crate) unsafe extern "C" fn wait(sem: *mut sem_t) -> libc::c_int {
     // SAFETY: holds the address of sem_wait since `Slots::find`.
-    let real: unsafe extern "C" fn(*mut sem_t) -> libc::c_int =
-        unsafe { std::mem::transmute(REAL_WAIT.load(Relaxed)) };
+    let real: unsafe extern "C" fn(*mut sem_t) -> libc::c_int = unsafe { std::mem::transmute(REAL_WAIT.load(Relaxed)) };
     // SAFETY: the caller's arguments, unchanged.
     noted(unsafe { real(sem) })
 }

@@ -6,8 +6,8 @@
 
 use crate::error::Unsupported;
 use crate::object::LoadedObject;
-use procfs_core::process::{MMPermissions, MemoryMaps};
 use procfs_core::FromBufRead;
+use procfs_core::process::{MMPermissions, MemoryMaps};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 /// A function of libc and what takes its place.
@@ -44,11 +44,17 @@ impl Slots {
         let mut slots = Vec::new();
         for replacement in replacements {
             let addresses = object.slots(replacement.name).map_err(|_| {
-                Unsupported::new("the interpreter's dynamic tables are malformed", "report it with the output of `readelf -dr`")
+                Unsupported::new(
+                    "the interpreter's dynamic tables are malformed",
+                    "report it with the output of `readelf -dr`",
+                )
             })?;
             if addresses.is_empty() && replacement.is_required {
                 return Err(Unsupported::new(
-                    format!("this interpreter does not reference {} through its GOT", replacement.name),
+                    format!(
+                        "this interpreter does not reference {} through its GOT",
+                        replacement.name
+                    ),
                     "use a build that is linked dynamically to glibc",
                 ));
             }
@@ -56,8 +62,14 @@ impl Slots {
                 let before = slot(address).load(Relaxed);
                 // A slot that points back into its own object is not bound yet.
                 let is_bound = before != 0 && !object.contains(before);
-                replacement.original.store(if is_bound { before } else { replacement.theirs }, SeqCst);
-                slots.push(Slot { address, before, ours: replacement.ours });
+                replacement
+                    .original
+                    .store(if is_bound { before } else { replacement.theirs }, SeqCst);
+                slots.push(Slot {
+                    address,
+                    before,
+                    ours: replacement.ours,
+                });
             }
         }
         Ok(Self { slots })
@@ -75,7 +87,9 @@ impl Slots {
 
     /// Whether a late fix-up of the dynamic linker has overwritten one of them.
     pub(crate) fn is_intact(&self) -> bool {
-        self.slots.iter().all(|entry| slot(entry.address).load(Relaxed) == entry.ours)
+        self.slots
+            .iter()
+            .all(|entry| slot(entry.address).load(Relaxed) == entry.ours)
     }
 
     fn write(&self, value: impl Fn(&Slot) -> usize) -> Result<(), Unsupported> {
@@ -102,10 +116,14 @@ struct Protections {
 impl Protections {
     fn read() -> Result<Self, Unsupported> {
         let unreadable = |error: String| {
-            Unsupported::new(format!("/proc/self/maps cannot be read: {error}"), "mount /proc, or run without the scheduler")
+            Unsupported::new(
+                format!("/proc/self/maps cannot be read: {error}"),
+                "mount /proc, or run without the scheduler",
+            )
         };
         let file = std::fs::File::open("/proc/self/maps").map_err(|error| unreadable(error.to_string()))?;
-        let maps = MemoryMaps::from_buf_read(std::io::BufReader::new(file)).map_err(|error| unreadable(error.to_string()))?;
+        let maps =
+            MemoryMaps::from_buf_read(std::io::BufReader::new(file)).map_err(|error| unreadable(error.to_string()))?;
         Ok(Self { maps })
     }
 
@@ -124,9 +142,18 @@ impl Protections {
 
     fn of(&self, address: usize) -> libc::c_int {
         let address = address as u64;
-        let map = self.maps.iter().find(|map| map.address.0 <= address && address < map.address.1);
+        let map = self
+            .maps
+            .iter()
+            .find(|map| map.address.0 <= address && address < map.address.1);
         let permissions = map.map_or(MMPermissions::READ, |map| map.perms);
-        let flag = |permission, protection| if permissions.contains(permission) { protection } else { 0 };
+        let flag = |permission, protection| {
+            if permissions.contains(permission) {
+                protection
+            } else {
+                0
+            }
+        };
         flag(MMPermissions::READ, libc::PROT_READ)
             | flag(MMPermissions::WRITE, libc::PROT_WRITE)
             | flag(MMPermissions::EXECUTE, libc::PROT_EXEC)
@@ -143,7 +170,10 @@ fn protect(address: usize, protection: libc::c_int) -> Result<(), Unsupported> {
         return Ok(());
     }
     Err(Unsupported::new(
-        format!("the page of a relocation slot cannot be made writable: {}", std::io::Error::last_os_error()),
+        format!(
+            "the page of a relocation slot cannot be made writable: {}",
+            std::io::Error::last_os_error()
+        ),
         "a security policy of this system forbids it; run without the scheduler",
     ))
 }

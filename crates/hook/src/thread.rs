@@ -98,7 +98,10 @@ impl Own {
     /// How the thread comes to want the GIL; asked once per wait.
     pub(crate) fn take_arrival(&self) -> Arrival {
         let switched_at = self.switched_at.take();
-        Arrival { was_on_lock: self.was_on_lock.take(), switched_at: (switched_at != 0).then_some(switched_at) }
+        Arrival {
+            was_on_lock: self.was_on_lock.take(),
+            switched_at: (switched_at != 0).then_some(switched_at),
+        }
     }
 
     /// Remembers that the thread has just blocked on a lock and got it.

@@ -9,7 +9,12 @@ use pyo3::{create_exception, ffi};
 use std::ffi::{c_int, c_void};
 use unsnarl_hook::{Class, ClassStats, Hint, Histogram, Options, PythonApi};
 
-create_exception!(unsnarl._native, Unsupported, pyo3::exceptions::PyException, "The scheduler cannot be installed: (reason, hint).");
+create_exception!(
+    unsnarl._native,
+    Unsupported,
+    pyo3::exceptions::PyException,
+    "The scheduler cannot be installed: (reason, hint)."
+);
 
 fn unsupported(error: unsnarl_hook::Unsupported) -> PyErr {
     Unsupported::new_err((error.reason, error.hint))
@@ -23,12 +28,18 @@ fn check_build() -> PyResult<()> {
         )));
     }
     if !cfg!(target_env = "gnu") {
-        return Err(Unsupported::new_err(("this build is not linked to glibc", "use a glibc-based Python")));
+        return Err(Unsupported::new_err((
+            "this build is not linked to glibc",
+            "use a glibc-based Python",
+        )));
     }
     // SAFETY: both are callable with the GIL held, and only compare pointers.
     let is_main = unsafe { ffi::PyInterpreterState_Get() == ffi::PyInterpreterState_Main() };
     if !is_main {
-        return Err(Unsupported::new_err(("this is a sub-interpreter", "install from the main interpreter")));
+        return Err(Unsupported::new_err((
+            "this is a sub-interpreter",
+            "install from the main interpreter",
+        )));
     }
     Ok(())
 }
@@ -77,7 +88,9 @@ pub(crate) fn hint(kind: Option<&str>) -> PyResult<Option<&'static str>> {
         Some("interactive") => Hint::Interactive,
         Some("batch") => Hint::Batch,
         Some(other) => {
-            return Err(PyValueError::new_err(format!("a hint is 'interactive', 'batch' or None, not {other:?}")));
+            return Err(PyValueError::new_err(format!(
+                "a hint is 'interactive', 'batch' or None, not {other:?}"
+            )));
         }
     };
     Ok(match unsnarl_hook::hint(hint) {
@@ -96,7 +109,9 @@ pub(crate) fn reset_stats() {
 /// Return the counters as a dictionary, or None if nothing was ever installed.
 #[pyfunction]
 pub(crate) fn stats(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
-    let Some((stats, waiting)) = unsnarl_hook::stats() else { return Ok(None) };
+    let Some((stats, waiting)) = unsnarl_hook::stats() else {
+        return Ok(None);
+    };
     let result = PyDict::new(py);
     let classes = PyDict::new(py);
     for class in Class::ALL {
@@ -108,7 +123,10 @@ pub(crate) fn stats(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
     result.set_item("share_picks", stats.share_picks)?;
     result.set_item("lingers", stats.lingers)?;
     result.set_item("lingers_hit", stats.lingers_hit)?;
-    result.set_item("longest_hold_ns", stats.longest_hold.map_or(0, |longest| longest.hold_ns))?;
+    result.set_item(
+        "longest_hold_ns",
+        stats.longest_hold.map_or(0, |longest| longest.hold_ns),
+    )?;
     result.set_item("longest_hold_ident", stats.longest_hold.map(|longest| longest.tag))?;
     result.set_item("waiting", waiting)?;
     Ok(Some(result))

@@ -32,7 +32,8 @@ pub struct Config {
     /// How long an awake heir lets a GIL linger that was dropped by a thread
     /// which is predicted to come straight back.
     pub linger_ns: Nanos,
-    /// An off-GIL period at least this long never follows a "short" prediction.
+    /// An off-GIL period up to this long counts as "came straight back" for the
+    /// predictor: about what two hand-overs cost.
     pub short_ns: Nanos,
     /// Age from which a waiter may be picked out of order.
     pub age_ns: Nanos,
@@ -63,11 +64,11 @@ impl Default for Config {
             burst_cap_ns: MILLISECOND,
             block_ns: 30 * MICROSECOND,
             linger_ns: 15 * MICROSECOND,
-            short_ns: 25 * MICROSECOND,
+            short_ns: 12 * MICROSECOND,
             age_ns: 50 * MILLISECOND,
             aged_pick_every: 8,
             batch_share_of: 4,
-            batch_quantum_ns: 500 * MICROSECOND,
+            batch_quantum_ns: 200 * MICROSECOND,
             spin_ask_ns: 20 * MICROSECOND,
             spin_resume_ns: 50 * MICROSECOND,
             insurance_ns: 20 * MILLISECOND,

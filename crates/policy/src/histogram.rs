@@ -21,7 +21,12 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { counts: [0; BUCKETS], total: 0, sum: 0, max: 0 }
+        Self {
+            counts: [0; BUCKETS],
+            total: 0,
+            sum: 0,
+            max: 0,
+        }
     }
 }
 

@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod class;
+mod classify;
 mod config;
 mod histogram;
+mod ports;
 mod predictor;
 mod queue;
 mod scheduler;
@@ -14,7 +16,8 @@ mod thread;
 pub use class::{Class, Hint};
 pub use config::{Config, MICROSECOND, MILLISECOND};
 pub use histogram::Histogram;
-pub use scheduler::{Arrival, Grant, Policy, Taken, Verdict};
+pub use ports::{Arrival, Grant, Taken, Verdict};
+pub use scheduler::Policy;
 pub use stats::{ClassStats, LongestHold, Stats};
 pub use thread::ThreadId;
 

@@ -40,7 +40,11 @@ impl Queue {
     }
 
     pub(crate) fn push_back(&mut self, table: &mut impl Table, thread: ThreadId) {
-        *table.links(thread) = Links { next: None, previous: self.tail, is_queued: true };
+        *table.links(thread) = Links {
+            next: None,
+            previous: self.tail,
+            is_queued: true,
+        };
         match self.tail {
             Some(tail) => table.links(tail).next = Some(thread),
             None => self.head = Some(thread),
@@ -50,7 +54,11 @@ impl Queue {
     }
 
     pub(crate) fn push_front(&mut self, table: &mut impl Table, thread: ThreadId) {
-        *table.links(thread) = Links { next: self.head, previous: None, is_queued: true };
+        *table.links(thread) = Links {
+            next: self.head,
+            previous: None,
+            is_queued: true,
+        };
         match self.head {
             Some(head) => table.links(head).previous = Some(thread),
             None => self.tail = Some(thread),

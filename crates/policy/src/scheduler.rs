@@ -16,64 +16,17 @@
 //! thread goes first without rationing (inverts under overload); dequeuing the
 //! picked thread (it loses its class to every barger).
 
+use crate::Nanos;
+mod picking;
+mod timing;
+
 use crate::class::{Class, Hint};
-use crate::config::{Config, MICROSECOND};
+use crate::classify::{Place, classify};
+use crate::config::Config;
+use crate::ports::{Arrival, Grant, Taken, Verdict};
 use crate::queue::Queue;
 use crate::stats::Stats;
-use crate::thread::{Awake, Thread, ThreadId, Threads};
-use crate::Nanos;
-
-/// A thread that returns within this time of a drop it was asked for was
-/// preempted between two bytecodes: `drop_gil` and `take_gil` follow each other
-/// in `_Py_HandlePending`.
-const PREEMPTED_WITHIN_NS: Nanos = 10 * MICROSECOND;
-/// A picked thread that has not arrived after this time is held up by the
-/// kernel's scheduler; whoever is awake may go first.
-const HEIR_OVERDUE_NS: Nanos = 200 * MICROSECOND;
-
-/// How a thread came to want the GIL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Arrival {
-    /// It was blocked on a lock of the interpreter since it last had the GIL.
-    pub was_on_lock: bool,
-    /// When it came out of the wait that a requested drop imposes, if it was in
-    /// one; that wait is not time it blocked.
-    pub switched_at: Option<Nanos>,
-}
-
-/// What a waiting thread does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Ask the holder to drop the GIL, then look again.
-    Ask,
-    /// Wait to be notified: awake for `spin_ns`, then asleep until `until`.
-    Park {
-        /// When to look again if nobody notifies (the policy's clock).
-        until: Nanos,
-        /// How long to stay awake first.
-        spin_ns: Nanos,
-    },
-    /// The GIL is free and this thread's to take.
-    Go,
-}
-
-/// Whom to notify after a drop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grant {
-    /// The thread the GIL is meant for.
-    pub heir: ThreadId,
-    /// If it is awake, it leaves the GIL alone until then.
-    pub not_before: Nanos,
-}
-
-/// Consequences of a thread having taken the GIL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Taken {
-    /// The heir whose grant is void: it waits on, in its place.
-    pub revoked: Option<ThreadId>,
-    /// A sleeping thread to wake so that it keeps time.
-    pub appoint: Option<ThreadId>,
-}
+use crate::thread::{Awake, ThreadId, Threads};
 
 /// The current hold of the GIL.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +41,13 @@ struct Tenure {
 
 impl Tenure {
     const fn unknown() -> Self {
-        Self { holder: None, class: Class::Yielded, since: None, asked_at: None, protected_until: 0 }
+        Self {
+            holder: None,
+            class: Class::Yielded,
+            since: None,
+            asked_at: None,
+            protected_until: 0,
+        }
     }
 }
 
@@ -112,6 +71,8 @@ pub struct Policy {
     heir: Option<Heir>,
     last_holder: Option<ThreadId>,
     timekeeper: Option<ThreadId>,
+    /// When the timekeeper looks again.
+    alarm: Nanos,
     /// A preempted thread that is about to wait again.
     returning: Option<ThreadId>,
     /// The thread for which the GIL was left lingering.
@@ -135,6 +96,7 @@ impl Policy {
             heir: None,
             last_holder: None,
             timekeeper: None,
+            alarm: 0,
             returning: None,
             lingering_for: None,
             picks_since_aged: 0,
@@ -153,7 +115,12 @@ impl Policy {
     /// Gives the record of a thread that will not come back to reuse.
     pub fn retire(&mut self, thread: ThreadId) {
         self.cancel(thread);
-        for role in [&mut self.last_holder, &mut self.returning, &mut self.lingering_for, &mut self.tenure.holder] {
+        for role in [
+            &mut self.last_holder,
+            &mut self.returning,
+            &mut self.lingering_for,
+            &mut self.tenure.holder,
+        ] {
             if *role == Some(thread) {
                 *role = None;
             }
@@ -179,7 +146,10 @@ impl Policy {
     /// `thread` holds it now. Those who wait keep their places.
     pub fn resume(&mut self, thread: Option<ThreadId>) {
         self.is_held = true;
-        self.tenure = Tenure { holder: thread, ..Tenure::unknown() };
+        self.tenure = Tenure {
+            holder: thread,
+            ..Tenure::unknown()
+        };
         self.heir = None;
         self.last_holder = thread;
         self.returning = None;
@@ -306,8 +276,17 @@ impl Policy {
         if let Some(thread) = thread {
             self.end_tenure(thread, now, tenure);
         }
-        let (heir, is_share) = self.pick(now)?;
-        self.heir = Some(Heir { thread: heir, picked_at: now, is_share });
+        let was_preempted_for_first = tenure.class == Class::Batch && tenure.asked_at.is_some();
+        let (heir, is_share) = if was_preempted_for_first {
+            (self.first()?, false)
+        } else {
+            self.pick(now)?
+        };
+        self.heir = Some(Heir {
+            thread: heir,
+            picked_at: now,
+            is_share,
+        });
         let not_before = now + self.linger(thread, tenure, heir);
         Some(Grant { heir, not_before })
     }
@@ -323,7 +302,7 @@ impl Policy {
             class,
             since: self.has_waiters().then_some(now),
             asked_at: None,
-            protected_until: self.protection(heir.filter(|_| is_heir), now),
+            protected_until: self.protection(heir.filter(|_| is_heir), class, now),
         };
         if self.last_holder != thread || thread.is_none() {
             self.stats.hand_overs += 1;
@@ -331,7 +310,10 @@ impl Policy {
         }
         let revoked = heir.filter(|_| !is_heir).map(|heir| self.barge(heir.thread, thread));
         self.lingering_for = None;
-        Taken { revoked, appoint: self.appoint() }
+        Taken {
+            revoked,
+            appoint: self.appoint(now),
+        }
     }
 
     /// The same as [`dropped`](Self::dropped) when nobody waits: nothing is
@@ -367,7 +349,7 @@ impl Policy {
     // ---- classification ---------------------------------------------------
 
     fn enqueue(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) {
-        let (class, keeps_turn) = self.classify(thread, now, arrival);
+        let Place { class, keeps_turn } = self.classify(thread, now, arrival);
         if self.returning == Some(thread) {
             self.returning = None;
         }
@@ -393,171 +375,8 @@ impl Policy {
         }
     }
 
-    /// Class of an arriving thread, and whether it goes to the head of it.
-    fn classify(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) -> (Class, bool) {
-        let config = self.config;
-        let record = &mut self.threads[thread];
-        let away_ns = record.dropped_at.take().map(|dropped_at| now.saturating_sub(arrival.switched_at.unwrap_or(dropped_at)));
-        let was_preempted = record.was_asked && !arrival.was_on_lock && away_ns.is_some_and(|away| away < PREEMPTED_WITHIN_NS);
-        if !was_preempted && let Some(away) = away_ns {
-            record.predictor.record(away < config.short_ns);
-        }
-        let has_blocked = arrival.was_on_lock || (!was_preempted && away_ns.is_none_or(|away| away >= config.block_ns));
-        if has_blocked {
-            record.finish_burst(&config);
-        }
-        let class = if record.is_new { Class::Handed } else { Self::class_by_history(record, &config, arrival, was_preempted, has_blocked) };
-        let class = match record.hint {
-            Hint::None => class,
-            Hint::Interactive => class.min(Class::Io),
-            Hint::Batch => Class::Batch,
-        };
-        record.class = class;
-        let keeps_turn = class == Class::Batch && !has_blocked && Self::keep_turn(record, &config);
-        (class, keeps_turn)
-    }
-
-    fn class_by_history(record: &Thread, config: &Config, arrival: Arrival, was_preempted: bool, has_blocked: bool) -> Class {
-        let is_long = if has_blocked { record.burst_mean_ns > config.burst_cap_ns } else { record.burst_ns >= config.batch_after_ns };
-        if has_blocked {
-            match (is_long, arrival.was_on_lock) {
-                (true, _) => Class::Batch,
-                (false, true) => Class::Handed,
-                (false, false) => Class::Io,
-            }
-        } else if is_long && (was_preempted || record.class == Class::Batch || record.burst_ns > config.burst_cap_ns) {
-            Class::Batch
-        } else if was_preempted {
-            Class::Yielded
-        } else {
-            Class::Io
-        }
-    }
-
-    /// Whether an interrupted thread resumes its slice; else it gets a new one.
-    fn keep_turn(record: &mut Thread, config: &Config) -> bool {
-        let keeps = record.slice_left_ns > config.slice_ns / 16;
-        if !keeps {
-            record.slice_left_ns = config.slice_ns;
-        }
-        keeps
-    }
-
-    // ---- when to ask, and who watches the clock ---------------------------
-
-    /// When the holder is to be asked, for the sake of whoever is most urgent.
-    fn ask_due(&self, now: Nanos) -> Nanos {
-        if let Some(asked_at) = self.tenure.asked_at {
-            return asked_at + self.config.slice_ns;
-        }
-        let since = self.tenure.since.unwrap_or(now);
-        let by_class = |class: Class| self.queues[class.index()].head().map(|head| since + self.patience(head));
-        let due = Class::ALL.into_iter().filter_map(by_class).min().unwrap_or(Nanos::MAX);
-        due.max(self.tenure.protected_until)
-    }
-
-    /// How long into the holder's tenure `waiter` lets it run.
-    fn patience(&self, waiter: ThreadId) -> Nanos {
-        let record = &self.threads[waiter];
-        if record.class == Class::Batch {
-            return match self.tenure.holder {
-                Some(holder) => self.threads[holder].slice_left_ns.min(self.config.slice_ns),
-                None => self.config.slice_ns,
-            };
-        }
-        if self.tenure.class == Class::Batch {
-            return 0;
-        }
-        self.config.grace_ns.max(2 * record.burst_mean_ns).min(self.config.slice_ns)
-    }
-
-    fn park(&mut self, thread: ThreadId, now: Nanos, due: Nanos) -> Verdict {
-        let insurance = now + self.config.insurance_ns.saturating_mul(u64::from(self.waiting));
-        let is_timekeeper = *self.timekeeper.get_or_insert(thread) == thread;
-        let until = if is_timekeeper || self.is_first(thread) { due.min(insurance) } else { insurance };
-        Verdict::Park { until, spin_ns: self.spin(thread) }
-    }
-
-    /// Whether no waiting thread goes before this interactive one.
-    fn is_first(&self, thread: ThreadId) -> bool {
-        let class = self.threads[thread].class;
-        class != Class::Batch && Class::ALL.into_iter().find_map(|class| self.queues[class.index()].head()) == Some(thread)
-    }
-
-    fn spin(&mut self, thread: ThreadId) -> Nanos {
-        let config = self.config;
-        let holder_is_short = self.tenure.class != Class::Batch;
-        let record = &mut self.threads[thread];
-        let (score, spin_ns) = match record.awake {
-            Some(Awake::ForAnswer) => (&mut record.spin_answer, config.spin_ask_ns),
-            Some(Awake::ForResume) if holder_is_short => (&mut record.spin_resume, config.spin_resume_ns),
-            _ => return 0,
-        };
-        if score.is_worth_it() {
-            return spin_ns;
-        }
-        record.awake = None;
-        0
-    }
-
-    fn look_at_free_gil(&self, thread: ThreadId, now: Nanos) -> Verdict {
-        match self.heir {
-            Some(heir) if heir.thread != thread && now < heir.picked_at + HEIR_OVERDUE_NS => {
-                Verdict::Park { until: heir.picked_at + HEIR_OVERDUE_NS, spin_ns: 0 }
-            }
-            _ => Verdict::Go,
-        }
-    }
-
-    /// Chooses a thread to keep time if nobody does and nobody will by itself:
-    /// the last to have its turn, so that it keeps the office longest.
-    fn appoint(&mut self) -> Option<ThreadId> {
-        if self.timekeeper.is_some() || self.returning.take().is_some() {
-            return None;
-        }
-        self.queues.iter().rev().find_map(Queue::tail)
-    }
-
-    // ---- picking ----------------------------------------------------------
-
-    fn pick(&mut self, now: Nanos) -> Option<(ThreadId, bool)> {
-        let first = Class::ALL.into_iter().find_map(|class| self.queues[class.index()].head())?;
-        if self.threads[first].class != Class::Batch
-            && self.batch_credit_ns >= self.config.batch_quantum_ns
-            && let Some(batch) = self.queues[Class::Batch.index()].head()
-        {
-            self.stats.share_picks += 1;
-            return Some((batch, true));
-        }
-        self.picks_since_aged = self.picks_since_aged.saturating_add(1);
-        if self.picks_since_aged >= self.config.aged_pick_every
-            && let Some(aged) = self.aged(now)
-            && aged != first
-        {
-            self.picks_since_aged = 0;
-            self.stats.aged_picks += 1;
-            return Some((aged, true));
-        }
-        Some((first, false))
-    }
-
-    /// The longest waiting head, if it has waited past the age.
-    fn aged(&self, now: Nanos) -> Option<ThreadId> {
-        let heads = self.queues.iter().filter_map(Queue::head);
-        let oldest = heads.min_by_key(|&head| self.threads[head].waiting_since)?;
-        (self.threads[oldest].waiting_since + self.config.age_ns <= now).then_some(oldest)
-    }
-
-    /// How long an awake heir leaves the GIL alone after this drop.
-    fn linger(&mut self, dropper: Option<ThreadId>, tenure: Tenure, heir: ThreadId) -> Nanos {
-        let Some(dropper) = dropper else { return 0 };
-        let comes_back = tenure.class != Class::Batch && self.threads[dropper].predictor.is_short_expected();
-        if tenure.asked_at.is_some() || !comes_back || self.threads[heir].class != Class::Batch {
-            return 0;
-        }
-        self.stats.lingers += 1;
-        self.lingering_for = Some(dropper);
-        self.config.linger_ns
+    fn classify(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) -> Place {
+        classify(&mut self.threads[thread], &self.config, now, arrival)
     }
 
     // ---- accounting -------------------------------------------------------
@@ -604,14 +423,7 @@ impl Policy {
         if self.returning == Some(thread) {
             self.returning = None;
         }
-        self.classify(thread, now, arrival).0
-    }
-
-    fn protection(&self, heir: Option<Heir>, now: Nanos) -> Nanos {
-        match heir {
-            Some(heir) if heir.is_share => now + self.config.batch_quantum_ns,
-            _ => 0,
-        }
+        self.classify(thread, now, arrival).class
     }
 
     fn barge(&mut self, heir: ThreadId, by: Option<ThreadId>) -> ThreadId {

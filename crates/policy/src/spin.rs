@@ -19,7 +19,10 @@ pub(crate) struct SpinScore {
 
 impl Default for SpinScore {
     fn default() -> Self {
-        Self { score: INITIAL, skipped: 0 }
+        Self {
+            score: INITIAL,
+            skipped: 0,
+        }
     }
 }
 

@@ -3,9 +3,9 @@
 //! Invariant: counters only grow until `reset`; every wait that ended with the
 //! GIL is in exactly one class's histogram.
 
+use crate::Nanos;
 use crate::class::Class;
 use crate::histogram::Histogram;
-use crate::Nanos;
 
 /// Counters of one class of waiting threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

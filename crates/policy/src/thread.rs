@@ -48,7 +48,7 @@ pub(crate) struct Thread {
     pub(crate) dropped_at: Option<Nanos>,
     /// Whether that drop had been asked for.
     pub(crate) was_asked: bool,
-    /// GIL time since it last blocked.
+    /// GIL time since it last blocked, less what it spent off the GIL since.
     pub(crate) burst_ns: Nanos,
     /// Mean of completed bursts (weight 1/4 for the newest, each capped).
     pub(crate) burst_mean_ns: Nanos,
@@ -117,7 +117,10 @@ impl std::ops::IndexMut<ThreadId> for Threads {
 
 impl Threads {
     pub(crate) fn with_capacity(capacity: usize) -> Self {
-        Self { records: Vec::with_capacity(capacity), free: Vec::with_capacity(capacity) }
+        Self {
+            records: Vec::with_capacity(capacity),
+            free: Vec::with_capacity(capacity),
+        }
     }
 
     /// A fresh record, or `None` when the table is full.

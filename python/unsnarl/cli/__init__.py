@@ -12,7 +12,7 @@ may import more than it uses: verbs are imported by name, when asked for.
 import sys
 
 from unsnarl.cli.failure import CommandError
-from unsnarl.cli.result import flush, show
+from unsnarl.cli.result import discard, flush, show
 
 VERBS = {
     "run": "run a Python program with the GIL scheduler",
@@ -103,17 +103,7 @@ def _die_of(name: str) -> int:
     import signal
 
     number = signal.Signals[name]
-    _discard_stdout()
+    discard()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     return 128 + number
-
-
-def _discard_stdout() -> None:
-    """Point stdout nowhere: what is still buffered for a reader that left must not complain."""
-    import os
-
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    except OSError:
-        return

@@ -74,8 +74,10 @@ def is_of_this_environment(path: str) -> bool:
 
 def _by_kernel(line: str) -> Interpreter | None:
     """Read what follows ``#!``: the kernel passes all after the path as one word."""
-    path, *option = line.split(maxsplit=1)
-    option = [option[0].strip()] if option else []
+    words = line.strip().split(maxsplit=1)
+    if not words:
+        return None
+    path, *option = words
     if os.path.basename(path) == "env":
         return _by_env(option)
     return Interpreter(path, option)
@@ -98,7 +100,7 @@ def _by_shell(rest: str, script: str) -> Interpreter | None:
     if not line.startswith("'''exec' "):
         return None
     if _RELOCATABLE_MARK in line:
-        name = line.partition('"$0"')[0].rpartition("/")[2].strip("' ")
+        name = line.rpartition(' "$0"')[0].rpartition("/")[2].strip("'")
         return Interpreter(os.path.join(os.path.dirname(os.path.realpath(script)), name), [])
     import shlex
 

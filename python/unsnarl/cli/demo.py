@@ -87,6 +87,15 @@ def _threads(text: str) -> int:
     return int(text)
 
 
+def options_of(arguments: list[str]) -> argparse.Namespace:
+    """Take the arguments apart.
+
+    Raises:
+        CommandError: they make no sense; its status is 2.
+    """
+    return _parser().parse_args(arguments)
+
+
 def main(arguments: list[str]) -> int:
     """Parse the arguments of ``unsnarl demo`` and carry it out.
 
@@ -94,10 +103,9 @@ def main(arguments: list[str]) -> int:
         CommandError: an option makes no sense, the picture cannot be written, the
             scheduler cannot be installed, or a server broke down.
     """
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    options = options_of(arguments)
     if options.help:
-        return show(parser.format_help())
+        return show(_parser().format_help())
     if is_switched_off():
         raise CommandError("UNSNARL=off is set, so both sides would be stock", "unset UNSNARL for the demonstration", 1)
     _check_picture(options.svg)
@@ -117,27 +125,27 @@ def _check_picture(path: Path) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from unsnarl.demo import measurement
-    from unsnarl.demo.child import ChildFailed
+    from unsnarl.demo.child import ChildError
     from unsnarl.demo.progress import Line
     from unsnarl.demo.report import Report
     from unsnarl.errors import UnsupportedInterpreter
 
-    plan = _plan(options, measurement.kinds_here())
+    plan = plan_of(options, measurement.kinds_here())
     try:
         with Line(plan) as line:
             windows = measurement.measure(plan, line.advance)
     except UnsupportedInterpreter as refusal:
         raise CommandError(f"{refusal.reason}, in {sys.executable}", refusal.hint, 1) from None
-    except ChildFailed as failure:
+    except ChildError as failure:
         raise CommandError(str(failure), "try again; if it stays, `unsnarl gil probe` may say more", 1) from None
     report = Report(plan, windows)
     _write_picture(options.svg, report.svg())
     show(report.json() if options.json else report.text())
-    print(f"picture: {options.svg}", file=sys.stderr)
+    sys.stderr.write(f"picture: {options.svg}\n")
     return 0
 
 
-def _plan(options: argparse.Namespace, kinds: tuple[str, ...]) -> Plan:
+def plan_of(options: argparse.Namespace, kinds: tuple[str, ...]) -> Plan:
     """Spread the time over all windows."""
     from unsnarl.demo.measurement import Plan
 

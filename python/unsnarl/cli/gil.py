@@ -8,8 +8,8 @@ from unsnarl.cli.result import show
 _USAGE_TEXT = """\
 usage: unsnarl gil probe
 
-Install the scheduler in this interpreter, take it out again, and say how it went:
-exit status 0 and one line on stdout, or status 1 with the reason on stderr.
+Install the scheduler in this interpreter, take it out again, and say how it
+went: status 0 and one line on stdout, or status 1 and the reason on stderr.
 """
 
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 HOOK_FILE = "unsnarl.pth"
 """The file in site-packages whose one line imports ``unsnarl.boot``."""
 
+_COERCED_LOCALES = ("C.UTF-8", "C.utf8", "UTF-8")
+"""What LC_CTYPE is set to (``_TARGET_LOCALES`` in CPython's ``Python/pylifecycle.c``)."""
+
 
 def launch(words: list[str], settings: RunSettings, *, has_user_site: bool = True) -> "NoReturn":
     """Replace this process by ``python words...``, scheduled as the settings say.
@@ -31,7 +34,7 @@ def launch(words: list[str], settings: RunSettings, *, has_user_site: bool = Tru
     Raises:
         CommandError: the interpreter cannot be executed.
     """
-    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    environment = _environment_as_given()
     if not is_switched_off():
         if _is_hooked(has_user_site):
             environment[VARIABLE] = settings.encode()
@@ -47,6 +50,37 @@ def launch(words: list[str], settings: RunSettings, *, has_user_site: bool = Tru
             "check the interpreter, and the length of the arguments",
             NOT_EXECUTABLE,
         ) from None
+
+
+def _environment_as_given() -> dict[str, str]:
+    """Return the environment this process was started with, without older settings.
+
+    In the C locale the interpreter sets LC_CTYPE for its children (PEP 538,
+    ``_Py_CoerceLegacyLocale``). The program's interpreter has to do so by itself,
+    as only then it turns its UTF-8 mode on, too.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    if environment.get("LC_CTYPE") in _COERCED_LOCALES:
+        given = _variable_as_given("LC_CTYPE")
+        if given is None:
+            del environment["LC_CTYPE"]
+        else:
+            environment["LC_CTYPE"] = given
+    return environment
+
+
+def _variable_as_given(name: str) -> str | None:
+    """Look a variable up in the block that execve wrote, which setenv leaves alone."""
+    try:
+        with open("/proc/self/environ", "rb") as stream:
+            block = stream.read()
+    except OSError:
+        return os.environ.get(name)
+    for entry in block.split(b"\0"):
+        found, _, value = entry.partition(b"=")
+        if found == os.fsencode(name):
+            return os.fsdecode(value)
+    return None
 
 
 def _is_hooked(has_user_site: bool) -> bool:

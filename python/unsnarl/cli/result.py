@@ -1,5 +1,6 @@
 """A command's result goes to stdout, and only there; talk goes to stderr."""
 
+import os
 import sys
 
 from unsnarl.cli.failure import CommandError
@@ -20,6 +21,7 @@ def show(text: str) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
+        discard()
         raise CommandError(
             f"cannot write to stdout: {error.strerror}", "redirect it to where there is room", 1
         ) from None
@@ -29,3 +31,11 @@ def show(text: str) -> int:
 def flush() -> None:
     """Write out what is still buffered, and fail as ``show`` does."""
     show("")
+
+
+def discard() -> None:
+    """Point stdout nowhere: what is still buffered for it can be written then, to no effect."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OSError:
+        return

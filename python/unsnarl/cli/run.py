@@ -9,22 +9,22 @@ from unsnarl.run_settings import RunSettings
 _USAGE_TEXT = """\
 usage: unsnarl run [OPTIONS...] [PYTHON'S OPTIONS...] TARGET [ARGUMENTS...]
 
-Run a Python program as `python TARGET ARGUMENTS...` would, with the GIL scheduler.
+Run a program as `python TARGET ARGUMENTS...` does, with the GIL scheduler.
 
 targets:
-  app.py                 a script; also a directory or zip archive with __main__.py
+  app.py                 a script, or a directory or zip file with __main__.py
   -m MODULE              a module
   -c CODE                a program given as text
   -                      a program read from stdin
   [--] COMMAND           a console script of this environment, such as gunicorn
 
 options:
-  --stats[=main|all]     print what the scheduler saw on stderr at the end: of the
-                         program's first process, or of each process
-  --patch                make threading's and queue's classes native (Condition, Semaphore,
-                         Event, Barrier, Queue and their variants)
-  --no-children          only this process; its children run on the stock GIL
-  --slice MS             let a CPU-bound thread run for MS milliseconds at a time
+  --stats[=main|all]     print what the scheduler saw on stderr at the end: of
+                         the program's first process, or of each process
+  --patch                make threading's and queue's classes native (Condition,
+                         Semaphore, Event, Barrier, Queue and their variants)
+  --no-children          only this process: its children have the stock GIL
+  --slice MS             the slice of a CPU-bound thread, in milliseconds
                          (default: the interpreter's switch interval)
   --no-kernel-hints      do not tell the kernel which threads are CPU-bound
   -h, --help             this text

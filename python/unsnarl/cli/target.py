@@ -9,7 +9,6 @@ import os
 import sys
 from importlib.machinery import PathFinder
 
-from unsnarl.cli import console_script
 from unsnarl.cli.failure import NOT_EXECUTABLE, NOT_FOUND, USAGE, CommandError
 from unsnarl.cli.run_arguments import CODE, COMMAND, MODULE, STDIN, RunRequest
 
@@ -41,7 +40,7 @@ def _of_file(request: RunRequest) -> list[str]:
     target = request.target
     if _is_runnable(target) or "/" in target:
         return _checked_file(target)
-    path = console_script.find(target)
+    path = _find_command(target)
     if path is None and not os.path.lexists(target):
         raise CommandError(f"{target!r} is neither a file in {_here()!r} nor a command", _SPELLING, USAGE)
     return _checked_file(target) if path is None else _checked_script(path)
@@ -50,11 +49,13 @@ def _of_file(request: RunRequest) -> list[str]:
 def _of_command(request: RunRequest) -> list[str]:
     """Take the target for a command, and for a file where there is no such command."""
     target = request.target
-    path = None if "/" in target else console_script.find(target)
+    path = None if "/" in target else _find_command(target)
     if path is not None:
         return _checked_script(path)
     if os.path.exists(target):
         return _checked_file(target)
+    if "/" in target:
+        raise CommandError(f"command not found: {target!r}", _file_hint(target), NOT_FOUND)
     raise CommandError(
         f"command not found: {target!r}, in this environment's scripts and in PATH",
         f"is it installed in {sys.prefix}? A module is run by `unsnarl run -m {target}`",
@@ -62,8 +63,16 @@ def _of_command(request: RunRequest) -> list[str]:
     )
 
 
+def _find_command(name: str) -> str | None:
+    from unsnarl.cli import console_script  # few programs are named as commands
+
+    return console_script.find(name)
+
+
 def _checked_script(path: str) -> list[str]:
     """Return the words for a command, once it is known to belong to this environment."""
+    from unsnarl.cli import console_script
+
     try:
         interpreter = console_script.interpreter_of(path)
     except OSError as error:
@@ -78,6 +87,12 @@ def _checked_script(path: str) -> list[str]:
         raise CommandError(
             f"{path!r} runs with {interpreter.path}, and unsnarl is installed for {sys.executable}",
             f"install unsnarl beside it: `{interpreter.path} -m pip install unsnarl`",
+            NOT_EXECUTABLE,
+        )
+    if any(flag.startswith("-") and "S" in flag for flag in interpreter.flags):
+        raise CommandError(
+            f"the first line of {path!r} has -S, which keeps unsnarl out of it",
+            f"run it without that option: `unsnarl run {path}`",
             NOT_EXECUTABLE,
         )
     return [*interpreter.flags, path]

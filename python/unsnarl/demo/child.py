@@ -20,7 +20,7 @@ from typing import Self
 from unsnarl.errors import UnsnarlError
 
 
-class ChildFailed(UnsnarlError):
+class ChildError(UnsnarlError):
     """A child process ended, or kept silent, before it said what was expected."""
 
 
@@ -30,7 +30,7 @@ class Child:
     def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start ``command``; ``name`` is for error messages."""
         self._name = name
-        self._complaints = tempfile.TemporaryFile()
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
         self._pending = b""
         self._process = subprocess.Popen(
             command,
@@ -41,6 +41,11 @@ class Child:
             bufsize=0,
             process_group=0,
         )
+
+    @property
+    def pid(self) -> int:
+        """The child's process id, which is its process group's too."""
+        return self._process.pid
 
     def __enter__(self) -> Self:
         """Return the child itself."""
@@ -64,7 +69,7 @@ class Child:
         """Write one line to the child.
 
         Raises:
-            ChildFailed: the child is gone.
+            ChildError: the child is gone.
         """
         assert self._process.stdin is not None
         try:
@@ -76,7 +81,7 @@ class Child:
         """Return the child's next line, waiting for it ``patience_s`` seconds at most.
 
         Raises:
-            ChildFailed: it ended first, or the time is up.
+            ChildError: it ended first, or the time is up.
         """
         assert self._process.stdout is not None
         fd = self._process.stdout.fileno()
@@ -96,15 +101,15 @@ class Child:
         """Wait for a line that must be ``word``.
 
         Raises:
-            ChildFailed: another line came, or none.
+            ChildError: another line came, or none.
         """
         line = self.hear(patience_s)
         if line != word:
             raise self._failure(f"said {line!r} instead of {word!r}")
 
-    def _failure(self, what: str) -> ChildFailed:
+    def _failure(self, what: str) -> ChildError:
         """Return the exception for ``what``, with the last line the child wrote on stderr."""
         self._complaints.seek(0)
         lines = self._complaints.read().decode(errors="replace").split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-        return ChildFailed(f"the {self._name} {what}" + (f": {last}" if last else ""))
+        return ChildError(f"the {self._name} {what}" + (f": {last}" if last else ""))

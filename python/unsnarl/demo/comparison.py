@@ -2,17 +2,24 @@
 
 A ratio is formed inside a pair, where both sides met the same machine, and only
 then summed up over the pairs; its spread is the standard deviation of the pairs'
-ratios. A difference counts as within the noise when the pairs disagree about
-its direction. Pure: no clock, no process, no output.
+ratios. A difference counts as within the noise when 1 lies in the confidence
+interval of the median ratio. That interval is between order statistics (W. R.
+Thompson, Annals of Mathematical Statistics 7, 1936), so it assumes nothing about
+how measurements are distributed; of five pairs or fewer it is their range.
+Pure: no clock, no process, no output.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from unsnarl.demo.measurement import STOCK, UNSNARL, Window
+
+CONFIDENCE = 0.9375
+"""The probability that the range of five values holds the true median: 1 - 2 / 2**5."""
 
 FIGURES = ("requests_per_s", "p50_us", "p99_us", "work_per_s")
 
@@ -23,12 +30,13 @@ class Ratio(NamedTuple):
     median: float
     spread: float | None
     """Standard deviation over the pairs; None for a single pair."""
-    lowest: float
-    highest: float
+    low: float
+    """Lower end of the confidence interval of the median."""
+    high: float
 
     def is_noise(self) -> bool:
-        """Tell whether the pairs disagree about which side is greater."""
-        return self.lowest <= 1.0 <= self.highest
+        """Tell whether the pairs leave open which side is greater."""
+        return self.low <= 1.0 <= self.high
 
 
 class Figure(NamedTuple):
@@ -65,7 +73,22 @@ def ratio_of(pairs: Sequence[tuple[float | None, float | None]]) -> Ratio | None
     if not ratios:
         return None
     spread = statistics.stdev(ratios) if len(ratios) > 1 else None
-    return Ratio(statistics.median(ratios), spread, min(ratios), max(ratios))
+    return Ratio(statistics.median(ratios), spread, *interval_of(ratios))
+
+
+def interval_of(values: Sequence[float]) -> tuple[float, float]:
+    """Return the narrowest pair of order statistics that holds the true median with ``CONFIDENCE``."""
+    ordered = sorted(values)
+    dropped = 0
+    while confidence(len(ordered), dropped + 1) >= CONFIDENCE:
+        dropped += 1
+    return ordered[dropped], ordered[-1 - dropped]
+
+
+def confidence(count: int, dropped: int) -> float:
+    """Return the probability that the true median lies within ``count`` values less ``dropped`` at each end."""
+    outside = sum(math.comb(count, below) for below in range(dropped + 1))
+    return 1 - math.ldexp(outside, 1 - count)
 
 
 def median_of(values: Sequence[float | None]) -> float | None:

@@ -10,9 +10,8 @@ NONE = "-"
 
 def digits(value: float) -> str:
     """Return ``value`` with three significant digits, thousands set apart: 0.0123, 4.56, 12,300."""
-    if value >= 1000:
-        return f"{float(f'{value:.3g}'):,.0f}"
-    return f"{value:#.3g}".rstrip(".")
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:#.3g}".rstrip(".")
 
 
 def count(value: float | None) -> str:
@@ -20,9 +19,14 @@ def count(value: float | None) -> str:
     return NONE if value is None else digits(value)
 
 
-def milliseconds(value_us: float | None) -> str:
-    """Return a time given in microseconds, in milliseconds, such as ``0.123 ms``."""
-    return NONE if value_us is None else f"{digits(value_us / 1e3)} ms"
+def duration(value_us: float | None) -> str:
+    """Return a time given in microseconds in the unit that suits it, such as ``12.3 ms``."""
+    if value_us is None:
+        return NONE
+    for limit_us, unit_us, unit in ((1e3, 1.0, "µs"), (1e6, 1e3, "ms")):
+        if float(f"{value_us:.3g}") < limit_us:
+            return f"{digits(value_us / unit_us)} {unit}"
+    return f"{digits(value_us / 1e6)} s"
 
 
 def times(ratio: Ratio | None) -> str:

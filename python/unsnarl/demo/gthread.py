@@ -49,7 +49,7 @@ def create_app() -> Any:
     return app
 
 
-def on_starting(server: Any) -> None:
+def on_starting(server: Any) -> None:  # noqa: ARG001 - gunicorn passes it
     """Tie gunicorn's master to the measuring process (gunicorn's hook)."""
     tie_to_parent(read_setup().parent)
 

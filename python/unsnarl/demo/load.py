@@ -28,7 +28,7 @@ SETTLING_S = 1.5
 """Seconds the warm-up may take longer than asked, for a server that is slow to accept."""
 
 
-class ServerFailed(Exception):
+class ServerError(Exception):
     """The server closed a connection, answered with an error, or not at all."""
 
 
@@ -53,13 +53,13 @@ class Connection:
         """Read what has come; True when it completes the answer."""
         data = self.sock.recv(65536)
         if not data:
-            raise ServerFailed("the server closed a connection")
+            raise ServerError("the server closed a connection")
         self.pending += data
         size = answer_size(self.pending)
         if size is None or len(self.pending) < size:
             return False
         if not self.pending.startswith(OK):
-            raise ServerFailed(self.pending.partition(b"\r\n")[0].decode("latin-1"))
+            raise ServerError(self.pending.partition(b"\r\n")[0].decode("latin-1"))
         self.pending = self.pending[size:]
         return True
 
@@ -71,7 +71,7 @@ def answer_size(data: bytes) -> int | None:
         return None
     length = CONTENT_LENGTH.search(data, 0, end)
     if length is None:
-        raise ServerFailed("an answer without Content-Length")
+        raise ServerError("an answer without Content-Length")
     return end + 4 + int(length[1])
 
 
@@ -145,7 +145,7 @@ def main() -> int:
         latencies_ns = load.drive(arguments.seconds)
         elapsed_s = time.perf_counter() - began_s
         print("end", flush=True)
-    except (OSError, ServerFailed) as failure:
+    except (OSError, ServerError) as failure:
         print(f"error: {failure}", file=sys.stderr)
         return 1
     print(json.dumps(result_of(latencies_ns, elapsed_s)._asdict()), flush=True)

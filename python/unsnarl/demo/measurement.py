@@ -77,7 +77,7 @@ class Served(Child):
         """Start a server with ``hogs`` CPU-bound threads under ``python`` and learn its port.
 
         Raises:
-            ChildFailed: it did not come up.
+            ChildError: it did not come up.
             UnsupportedInterpreter: the scheduler cannot be installed in it.
         """
         setup = server.Setup(variant, hogs, os.getpid(), options or {})
@@ -112,7 +112,7 @@ def load_once(
     """Load a server for one window; return the load's figures and each hog's work per second.
 
     Raises:
-        ChildFailed: the server or the load broke down.
+        ChildError: the server or the load broke down.
     """
     command = [
         *(sys.executable, "-I", "-S", str(LOAD), str(served.port), "-c", str(connections)),
@@ -148,7 +148,7 @@ def measure(plan: Plan, on_window: Callable[[Window], None]) -> list[Window]:
     """Carry out ``plan``, calling ``on_window`` after each window; return all of them.
 
     Raises:
-        ChildFailed: a server or a load broke down.
+        ChildError: a server or a load broke down.
         UnsupportedInterpreter: the scheduler cannot be installed here.
     """
     windows: list[Window] = []

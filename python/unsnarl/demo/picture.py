@@ -30,6 +30,9 @@ TEXT_ROOM = (104, 0, 104)
 DIGIT_WIDTH = 7.2
 """Pixels a digit of the small bold text takes at most."""
 
+LABEL_ROOM = 46
+"""Pixels between two decades below which only every third is named."""
+
 STYLE = """
   text { font: 12.5px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; fill: #1f2328 }
   .title { font-size: 17px; font-weight: 600 }
@@ -59,10 +62,7 @@ def text(x: float, y: float, words: str, classes: str = "", anchor: str = "start
 
 def bar(x: float, y: float, width: float, classes: str) -> str:
     """Return a bar that can be seen however short it is."""
-    return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1.5):.1f}" height="{BAR}" '
-        f'rx="2" class="{classes}"/>'
-    )
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1.5):.1f}" height="{BAR}" rx="2" class="{classes}"/>'
 
 
 def rule(x1: float, y1: float, x2: float, y2: float) -> str:
@@ -101,21 +101,16 @@ def linear_panel(
             parts.append(text(end, y + BAR - 3.5, write(value), "small strong"))
             if ratio is not None:
                 at = end + DIGIT_WIDTH * len(write(value)) + 6
-                parts.append(text(at, y + BAR - 3.5, figures.factor(ratio), "small factor"))
+                classes = "small factor" if ratio.median >= 1 else "small quiet"
+                parts.append(text(at, y + BAR - 3.5, figures.factor(ratio), classes))
     return parts
 
 
-def latency_axis(comparisons: Sequence[Comparison]) -> tuple[int, int]:
-    """Return the decades of microseconds, first and last, that hold all latencies."""
-    every = [
-        value
-        for c in comparisons
-        for name in ("p50_us", "p99_us")
-        for _, value in values_of(c, name)
-        if value
-    ] or [1.0, 10.0]
-    first, last = math.floor(math.log10(min(every))), math.ceil(math.log10(max(every)))
-    return first, max(last, first + 1)
+def latency_axis(comparisons: Sequence[Comparison]) -> tuple[float, float]:
+    """Return the logarithms of the microseconds at both ends of a scale that holds all latencies."""
+    pairs = [values_of(c, name) for c in comparisons for name in ("p50_us", "p99_us")]
+    every = [math.log10(value) for pair in pairs for _, value in pair if value] or [0.0, 1.0]
+    return min(every) - 0.1, max(*every, min(every) + 1) + 0.1
 
 
 def latency_panel(comparisons: Sequence[Comparison]) -> list[str]:
@@ -128,10 +123,11 @@ def latency_panel(comparisons: Sequence[Comparison]) -> list[str]:
         return x + (math.log10(value_us) - first) / (last - first) * width
 
     parts: list[str] = []
-    for decade in range(first, last + 1):
+    for decade in range(math.ceil(first), math.floor(last) + 1):
         at = place(10.0**decade)
         parts.append(rule(at, TOP - 8, at, bottom))
-        parts.append(text(at, bottom + 14, decade_label(decade), "small quiet", "middle"))
+        if width / (last - first) >= LABEL_ROOM or decade % 3 == 0:
+            parts.append(text(at, bottom + 14, decade_label(decade), "small quiet", "middle"))
     for row, comparison in enumerate(comparisons):
         for line in (0, 1):
             variant, p50 = values_of(comparison, "p50_us")[line]
@@ -182,8 +178,7 @@ def draw(comparisons: Sequence[Comparison], title: str, where: str, pairs: int) 
     """Return the picture of ``comparisons`` as an SVG document."""
     height = TOP + len(comparisons) * ROW + 28
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        f'width="{WIDTH}" height="{height}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
         f"<title>{escape(title)}: requests, latency and CPU work, stock and unsnarl</title>",
         f"<style>{STYLE}</style>",
         f'<rect x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1}" rx="8" class="card"/>',

@@ -39,7 +39,7 @@ class Report:
         """Return the table, coloured if stdout is a terminal."""
         console = Console()
         with console.capture() as capture:
-            console.print(table.table_of(self._comparisons, f"{self.title()} ({self.where()})", self._plan.pairs))
+            console.print(table.table_of(self._comparisons, self.title(), self.where(), self._plan.pairs))
         return capture.get()
 
     def json(self) -> str:

@@ -16,14 +16,14 @@ NAMES = {"stdlib": "http.server", "gunicorn": "gunicorn"}
 
 COLUMNS = {
     "requests_per_s": ("requests/s", figures.count),
-    "p50_us": ("p50", figures.milliseconds),
-    "p99_us": ("p99", figures.milliseconds),
+    "p50_us": ("p50", figures.duration),
+    "p99_us": ("p99", figures.duration),
     "work_per_s": ("CPU work/s", figures.count),
 }
 """Figure, heading, and how it is written."""
 
 
-def table_of(comparisons: Sequence[Comparison], title: str, pairs: int) -> Table:
+def table_of(comparisons: Sequence[Comparison], title: str, where: str, pairs: int) -> Table:
     """Return the table: three lines for each server and number of connections."""
     table = Table(
         box=box.SIMPLE_HEAD,
@@ -39,7 +39,7 @@ def table_of(comparisons: Sequence[Comparison], title: str, pairs: int) -> Table
         table.add_column(heading, justify="right", no_wrap=True)
     for comparison in comparisons:
         add_rows(table, comparison)
-    table.caption = caption(comparisons, pairs)
+    table.caption = caption(comparisons, where, pairs)
     table.caption_justify = "left"
     return table
 
@@ -48,9 +48,7 @@ def add_rows(table: Table, comparison: Comparison) -> None:
     """Add the lines stock, unsnarl and ratio of one load."""
     found = [(comparison.figures[name], name, write) for name, (_, write) in COLUMNS.items()]
     table.add_row(NAMES[comparison.kind], "stock", *(write(figure.stock) for figure, _, write in found))
-    table.add_row(
-        f"c = {comparison.connections}", "unsnarl", *(write(figure.unsnarl) for figure, _, write in found)
-    )
+    table.add_row(f"c = {comparison.connections}", "unsnarl", *(write(figure.unsnarl) for figure, _, write in found))
     table.add_row("", "ratio", *(ratio_cell(figure, name) for figure, name, _ in found), end_section=True)
 
 
@@ -63,14 +61,14 @@ def ratio_cell(figure: Figure, name: str) -> Text:
     return text
 
 
-def caption(comparisons: Sequence[Comparison], pairs: int) -> str:
+def caption(comparisons: Sequence[Comparison], where: str, pairs: int) -> str:
     """Return the explanation under the table."""
     lines = [
-        "c: kept-alive connections; CPU work: units done by the CPU-bound threads.",
-        f"Medians of {pairs} alternating pairs; ratio: unsnarl to stock within a pair,",
-        "± the standard deviation of the pairs' ratios.",
+        f"{where}; medians of {pairs} alternating pairs.",
+        "c: kept-alive connections. CPU work: units done by the CPU-bound threads.",
+        "ratio: unsnarl to stock within a pair, ± the pairs' standard deviation.",
     ]
     ratios = [f.ratio for comparison in comparisons for f in comparison.figures.values()]
     if any(ratio is not None and ratio.is_noise() for ratio in ratios):
-        lines.append("≈: the pairs disagree about the direction, so it is within the noise.")
+        lines.append("≈: within the noise, the pairs leave open which side is greater.")
     return "\n".join(lines)

@@ -10,9 +10,10 @@ what it needs beyond the standard library (rich, for colour on a terminal) may
 be missing or be something else by that name, and then the plain text is written.
 """
 
+import io
 import os
 from dataclasses import fields, is_dataclass
-from typing import IO, Any, cast
+from typing import Any, cast
 
 NOTHING = "-"
 """What stands for a value that there is none of."""
@@ -23,23 +24,22 @@ Cells = list[tuple[str, str]]
 """Headings with their formatted values, in the order of the fields."""
 
 
-def write(stats: object, stream: IO[str]) -> None:
-    """Write the statistics of this process on a stream, in colour if that is a terminal.
+def text(stats: object, *, columns: int | None = None) -> str:
+    """Return the statistics of this process as text.
 
-    Raises:
-        OSError, ValueError: the stream is gone or closed.
+    Args:
+        stats: the statistics, a dataclass.
+        columns: the width of the terminal that is to show it in colour, or None
+            for text without any.
     """
     rows, totals = tables(stats)
     title = f"GIL statistics of process {os.getpid()}"
-    if stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+    if columns is not None:
         try:
-            _write_rich(title, rows, totals, stream)
+            return _coloured(title, rows, totals, columns)
         except (ImportError, AttributeError, TypeError):
             pass
-        else:
-            return
-    stream.write(plain(title, rows, totals))
-    stream.flush()
+    return plain(title, rows, totals)
 
 
 def tables(stats: object) -> tuple[list[Cells], Cells]:
@@ -127,19 +127,20 @@ def _aligned(lines: list[list[str]]) -> list[str]:
     ]
 
 
-def _write_rich(title: str, rows: list[Cells], totals: Cells, stream: IO[str]) -> None:
+def _coloured(title: str, rows: list[Cells], totals: Cells, columns: int) -> str:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(file=stream)
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    console = Console(file=io.StringIO(), force_terminal=True, width=columns)
+    table = Table(title=f"unsnarl: {title}", title_justify="left", box=None, pad_edge=False)
     for place, (heading, _) in enumerate(rows[0] if rows else []):
         table.add_column(heading, justify="left" if place == 0 else "right")
     for row in rows:
         table.add_row(*(Text(value) for _, value in row))
-    console.print(table)
     summary = Table(box=None, pad_edge=False, show_header=False)
     for heading, value in totals:
         summary.add_row(Text(heading), Text(value))
-    console.print(summary)
+    with console.capture() as capture:
+        console.print(table, summary)
+    return capture.get()

@@ -1,0 +1,109 @@
+//! The class of a thread that wants the GIL, from what it has done.
+//!
+//! Pure: one record and one arrival in, a class out. Invariants: a thread is
+//! CPU-bound only after it had to be preempted or never stays off the GIL as long
+//! as on it; a requested drop alone proves nothing (an I/O thread drops
+//! voluntarily at that moment too), so it never lowers a class by itself.
+
+use crate::Nanos;
+use crate::class::{Class, Hint};
+use crate::config::{Config, MICROSECOND, MILLISECOND};
+use crate::ports::Arrival;
+use crate::thread::Thread;
+
+/// A thread that returns within this time of a drop it was asked for was
+/// preempted between two bytecodes: `drop_gil` and `take_gil` follow each other
+/// in `_Py_HandlePending`.
+const PREEMPTED_WITHIN_NS: Nanos = 10 * MICROSECOND;
+/// One that returns within this time may have been: on a busy machine the kernel
+/// takes the processor away between the two calls. It keeps its class.
+const PERHAPS_PREEMPTED_WITHIN_NS: Nanos = MILLISECOND;
+
+/// Where an arriving thread waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) class: Class,
+    /// It resumes its slice, at the head of its class.
+    pub(crate) keeps_turn: bool,
+}
+
+/// How the thread's time off the GIL ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Return {
+    /// From a lock, or after so long that it must have waited for something.
+    Blocked,
+    /// From a short call that released the GIL.
+    Short,
+    /// From a drop it was asked for.
+    Preempted,
+}
+
+/// Books the return of a thread, and says where it waits.
+pub(crate) fn classify(record: &mut Thread, config: &Config, now: Nanos, arrival: Arrival) -> Place {
+    let dropped_at = arrival
+        .switched_at
+        .or(record.dropped_at)
+        .filter(|_| record.dropped_at.is_some());
+    let away_ns = dropped_at.map(|dropped_at| now.saturating_sub(dropped_at));
+    record.dropped_at = None;
+    let how = how_it_returned(record, config, away_ns, arrival);
+    match (how, away_ns) {
+        (Return::Blocked, _) => record.finish_burst(config),
+        (_, Some(away)) => record.burst_ns = record.burst_ns.saturating_sub(away),
+        (_, None) => {}
+    }
+    let by_history = if record.is_new {
+        Class::Handed
+    } else {
+        class_by_history(record, config, arrival, how)
+    };
+    record.class = match record.hint {
+        Hint::None => by_history,
+        Hint::Interactive => by_history.min(Class::Io),
+        Hint::Batch => Class::Batch,
+    };
+    let is_resuming = record.class == Class::Batch && how != Return::Blocked;
+    Place {
+        class: record.class,
+        keeps_turn: is_resuming && keep_turn(record, config),
+    }
+}
+
+fn how_it_returned(record: &mut Thread, config: &Config, away_ns: Option<Nanos>, arrival: Arrival) -> Return {
+    let Some(away) = away_ns else { return Return::Blocked };
+    let was_preempted = record.was_asked && !arrival.was_on_lock && away < PERHAPS_PREEMPTED_WITHIN_NS;
+    if !(was_preempted && away < PREEMPTED_WITHIN_NS) {
+        record.predictor.record(away < config.short_ns);
+    }
+    if was_preempted {
+        Return::Preempted
+    } else if arrival.was_on_lock || away >= config.block_ns {
+        Return::Blocked
+    } else {
+        Return::Short
+    }
+}
+
+fn class_by_history(record: &Thread, config: &Config, arrival: Arrival, how: Return) -> Class {
+    let is_on_and_on = record.burst_ns >= config.batch_after_ns;
+    let was_batch = record.class == Class::Batch;
+    match how {
+        Return::Blocked if record.burst_mean_ns > config.burst_cap_ns => Class::Batch,
+        Return::Blocked if arrival.was_on_lock => Class::Handed,
+        Return::Blocked => Class::Io,
+        Return::Short if record.burst_ns > config.burst_cap_ns || (was_batch && is_on_and_on) => Class::Batch,
+        Return::Short => Class::Io,
+        Return::Preempted if is_on_and_on => Class::Batch,
+        Return::Preempted if was_batch => Class::Yielded,
+        Return::Preempted => record.class,
+    }
+}
+
+/// Whether an interrupted thread resumes its slice; else it gets a new one.
+fn keep_turn(record: &mut Thread, config: &Config) -> bool {
+    let keeps = record.slice_left_ns > config.slice_ns / 16;
+    if !keeps {
+        record.slice_left_ns = config.slice_ns;
+    }
+    keeps
+}

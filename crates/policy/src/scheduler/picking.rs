@@ -1,0 +1,69 @@
+//! Who gets the GIL next, and for how long it is left alone.
+//!
+//! Invariants: the best class first, first come first served within it, but for
+//! two bounds: an aged waiter at one pick in `aged_pick_every`, and the least
+//! share of CPU-bound threads. Neither is paid out at the drop of a CPU-bound
+//! thread that was asked for a better class: that would only change which
+//! CPU-bound thread runs.
+
+use super::{Heir, Policy, Tenure};
+use crate::class::Class;
+use crate::queue::Queue;
+use crate::{Nanos, ThreadId};
+
+impl Policy {
+    pub(super) fn pick(&mut self, now: Nanos) -> Option<(ThreadId, bool)> {
+        let first = self.first()?;
+        if self.threads[first].class != Class::Batch
+            && self.batch_credit_ns >= self.config.batch_quantum_ns
+            && let Some(batch) = self.queues[Class::Batch.index()].head()
+        {
+            self.stats.share_picks += 1;
+            return Some((batch, true));
+        }
+        self.picks_since_aged = self.picks_since_aged.saturating_add(1);
+        if self.picks_since_aged >= self.config.aged_pick_every
+            && let Some(aged) = self.aged(now)
+            && aged != first
+        {
+            self.picks_since_aged = 0;
+            self.stats.aged_picks += 1;
+            return Some((aged, true));
+        }
+        Some((first, false))
+    }
+
+    pub(super) fn first(&self) -> Option<ThreadId> {
+        self.queues.iter().find_map(Queue::head)
+    }
+
+    /// The longest waiting head, if it has waited past the age.
+    pub(super) fn aged(&self, now: Nanos) -> Option<ThreadId> {
+        let heads = self.queues.iter().filter_map(Queue::head);
+        let oldest = heads.min_by_key(|&head| self.threads[head].waiting_since)?;
+        (self.threads[oldest].waiting_since + self.config.age_ns <= now).then_some(oldest)
+    }
+
+    /// How long an awake heir leaves the GIL alone after this drop.
+    pub(super) fn linger(&mut self, dropper: Option<ThreadId>, tenure: Tenure, heir: ThreadId) -> Nanos {
+        let Some(dropper) = dropper else { return 0 };
+        let comes_back = tenure.class != Class::Batch && self.threads[dropper].predictor.is_short_expected();
+        if tenure.asked_at.is_some() || !comes_back || self.threads[heir].class != Class::Batch {
+            return 0;
+        }
+        self.stats.lingers += 1;
+        self.lingering_for = Some(dropper);
+        self.config.linger_ns
+    }
+
+    /// Until when nobody asks: a CPU-bound thread that is owed its least share,
+    /// or one that was picked out of order, runs at least for a quantum.
+    pub(super) fn protection(&self, heir: Option<Heir>, class: Class, now: Nanos) -> Nanos {
+        let is_owed = class == Class::Batch && self.batch_credit_ns >= self.config.batch_quantum_ns;
+        if is_owed || heir.is_some_and(|heir| heir.is_share) {
+            now + self.config.batch_quantum_ns
+        } else {
+            0
+        }
+    }
+}

@@ -1,0 +1,94 @@
+"""Fixtures that every kind of test may use: programs in a directory of their own.
+
+A program is run in a process of its own, by the interpreter the tests run with,
+under a watchdog, and without any setting of unsnarl inherited from outside.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+WATCHDOG_S = 60.0
+"""No program of a test runs that long by far; one that does hangs, and is killed."""
+
+UNSNARL = os.path.join(sysconfig.get_path("scripts"), "unsnarl")
+"""The command as installed: with ``python -m`` the tests' own files would be on its path."""
+
+
+class Outcome(NamedTuple):
+    """All that the caller of a program can see of it."""
+
+    status: int
+    """The exit status, or minus the signal that ended it."""
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def complaint(self) -> str:
+        """What it said on stderr, as text."""
+        return self.stderr.decode(errors="backslashreplace")
+
+
+class Programs:
+    """Writes programs into one directory and runs them there."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file, and its directories, and return its path."""
+        path = self.directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def execute(
+        self,
+        command: Sequence[str | Path],
+        *,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        cwd: Path | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> Outcome:
+        """Run a command to its end; ``env`` is added to the environment of the tests."""
+        done = subprocess.run(
+            [os.fspath(word) for word in command],
+            cwd=cwd or self.directory,
+            env={**clean_environment(), **(env or {})},
+            input=stdin,
+            capture_output=True,
+            timeout=WATCHDOG_S,
+            check=False,
+            pass_fds=pass_fds,
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    def python(self, *words: str | Path, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> Outcome:
+        """Run ``python WORDS...`` with the stock GIL."""
+        return self.execute([sys.executable, *words], env=env, stdin=stdin)
+
+    def unsnarl(self, *words: str | Path, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> Outcome:
+        """Run ``unsnarl WORDS...``."""
+        return self.execute([UNSNARL, *words], env=env, stdin=stdin)
+
+    def run(self, *words: str | Path, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> Outcome:
+        """Run ``unsnarl run WORDS...``."""
+        return self.unsnarl("run", *words, env=env, stdin=stdin)
+
+
+def clean_environment() -> dict[str, str]:
+    """Return this process's environment without what steers unsnarl or python."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("UNSNARL", "PYTHON"))}
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Programs:
+    """Return a directory of programs, empty at first."""
+    return Programs(tmp_path)

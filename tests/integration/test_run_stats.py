@@ -1,0 +1,156 @@
+"""``unsnarl run --stats`` prints what the scheduler saw, at the very end, on stderr."""
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from unsnarl import gil
+
+if TYPE_CHECKING:
+    from tests.conftest import Outcome, Programs
+
+TITLE = re.compile(r"^unsnarl: GIL statistics of process (\d+)$", re.MULTILINE)
+
+FORKS = """\
+import os, sys
+pid = os.fork()
+if pid == 0:
+    sys.exit()
+os.waitpid(pid, 0)
+"""
+
+
+def processes(shown: "Outcome") -> list[int]:
+    """Return the processes whose statistics were printed, in that order."""
+    return [int(number) for number in TITLE.findall(shown.complaint)]
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("print('done')", 0),
+        ("import sys; print('done'); sys.exit(3)", 3),
+        ("print('done'); 1/0", 1),
+        ("import threading; print('done'); threading.Thread(target=lambda: 0).start()", 0),
+        ("import atexit; print('done'); atexit.register(lambda: 1/0)", 0),
+    ],
+)
+def test_statistics_follow_all_the_program_has_to_say(programs: "Programs", text: str, status: int) -> None:
+    shown = programs.run("--stats", "-c", text)
+    assert shown.status == status
+    assert shown.stdout == b"done\n"
+    before, _, table = shown.complaint.partition("unsnarl: ")
+    assert bool(before) == ("1/0" in text)
+    assert "Traceback" not in table
+    assert processes(shown)
+
+
+def test_statistics_name_every_class_of_threads(programs: "Programs") -> None:
+    table = programs.run("--stats", "-c", "").complaint
+    for row in gil.stats().classes:
+        assert re.search(rf"^{re.escape(str(row.name))}\b", table, re.MULTILINE), table
+
+
+def test_children_print_theirs_only_if_asked(programs: "Programs") -> None:
+    programs.write("app.py", "import os, subprocess, sys\n" + FORKS + "subprocess.run([sys.executable, '-c', ''])\n")
+    env = {"PYTHONWARNINGS": "ignore"}
+    assert len(processes(programs.run("--stats", "app.py", env=env))) == 1
+    assert len(set(processes(programs.run("--stats=all", "app.py", env=env)))) == 3
+
+
+def test_a_program_that_becomes_itself_again_prints_once(programs: "Programs") -> None:
+    text = "import os, sys\nif len(sys.argv) == 1: os.execv(sys.executable, [sys.executable, __file__, 'again'])\n"
+    programs.write("app.py", text + "print(os.getpid())")
+    shown = programs.run("--stats", "app.py")
+    assert processes(shown) == [int(shown.stdout)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import sys; sys.stderr.close()",
+        "import os; os.close(2)",
+        "import sys; sys.stderr = sys.__stderr__ = None",
+        "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+        "import os; os._exit(0)",
+    ],
+)
+def test_where_nothing_can_be_printed_nothing_else_changes(programs: "Programs", text: str) -> None:
+    assert programs.run("--stats", "-c", text) == programs.python("-c", text)
+
+
+def test_stderr_of_the_program_is_where_it_was(programs: "Programs") -> None:
+    """A program that redirects ``sys.stderr`` for itself does not redirect us."""
+    shown = programs.run("--stats", "-c", "import io, sys; sys.stderr = io.StringIO()")
+    assert len(processes(shown)) == 1
+
+
+def test_stderr_to_a_reader_that_left(programs: "Programs") -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    try:
+        command = [sys.executable, "-m", "unsnarl", "run", "--stats", "-c", "print('done')"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=write_end, timeout=60, check=False)
+    finally:
+        os.close(write_end)
+    assert (done.returncode, done.stdout) == (0, b"done\n")
+
+
+@pytest.mark.parametrize(("env", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_a_terminal_gets_colour_unless_it_must_not(
+    programs: "Programs", env: dict[str, str], is_coloured: bool
+) -> None:
+    shown = on_a_terminal(["run", "--stats", "-c", ""], {"TERM": "xterm-256color", **env})
+    assert "GIL statistics of process" in shown
+    assert ("\x1b[" in shown) == is_coloured
+
+
+def test_a_module_of_the_program_named_rich_does_no_harm(programs: "Programs") -> None:
+    programs.write("rich.py", "")
+    programs.write("app.py", "")
+    shown = on_a_terminal(["run", "--stats", str(programs.directory / "app.py")], {"TERM": "xterm-256color"})
+    assert TITLE.search(shown.replace("\r", "")), shown
+
+
+def on_a_terminal(words: list[str], env: dict[str, str]) -> str:
+    """Run ``unsnarl WORDS...`` with a terminal for stderr, and return what it shows."""
+    ours, theirs = pty.openpty()
+    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "unsnarl", *words], stdout=subprocess.DEVNULL, stderr=theirs, env={**environment, **env}
+    ) as process:
+        os.close(theirs)
+        try:
+            shown = _read_all(ours)
+        finally:
+            process.send_signal(signal.SIGKILL) if process.poll() is None and not _ends(process) else None
+            os.close(ours)
+    assert process.returncode == 0
+    return shown
+
+
+def _ends(process: "subprocess.Popen[bytes]") -> bool:
+    try:
+        process.wait(timeout=60)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _read_all(terminal: int) -> str:
+    """Read until the last writer has closed the terminal, which Linux reports as EIO."""
+    shown = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:
+            return shown.decode()
+        if not piece:
+            return shown.decode()
+        shown += piece
