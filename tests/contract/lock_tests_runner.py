@@ -12,8 +12,9 @@ import json
 import sys
 import unittest
 
-import unsnarl.sync as primitives
 from test import lock_tests
+
+import unsnarl.sync as primitives
 
 
 def _native(function):

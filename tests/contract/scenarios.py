@@ -294,7 +294,8 @@ async def async_sure_deadlock_raises(world: Any) -> None:
             try:
                 lock.acquire()
             except RuntimeError as error:
-                assert "deadlock" in str(error) and "held by" in str(error)
+                assert "deadlock" in str(error)
+                assert "held by" in str(error)
             else:
                 raise AssertionError("no error")
 

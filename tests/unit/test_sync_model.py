@@ -37,7 +37,8 @@ class QueueMachine(RuleBasedStateMachine):
         except unsnarl.ShutDown:
             assert self.closed
         else:
-            assert not self.closed and len(self.model) < self.CAPACITY
+            assert not self.closed
+            assert len(self.model) < self.CAPACITY
             self.model.append(item)
             self.unfinished += 1
 
@@ -46,9 +47,11 @@ class QueueMachine(RuleBasedStateMachine):
         try:
             item = self.queue.get(block=False)
         except unsnarl.Empty:
-            assert not self.model and not self.closed
+            assert not self.model
+            assert not self.closed
         except unsnarl.ShutDown:
-            assert self.closed and not self.model
+            assert self.closed
+            assert not self.model
         else:
             assert item == self.next_item()
             self.model.remove(item)

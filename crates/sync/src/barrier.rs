@@ -37,8 +37,15 @@ struct State<P> {
 impl<P: Port> Rendezvous<P> {
     /// Make a barrier for `parties`.
     pub fn new(parties: usize) -> Self {
-        let state = State { arrived: 0, broken: false, queue: WaitQueue::default() };
-        Self { parties, state: Mutex::new(state) }
+        let state = State {
+            arrived: 0,
+            broken: false,
+            queue: WaitQueue::default(),
+        };
+        Self {
+            parties,
+            state: Mutex::new(state),
+        }
     }
 
     /// The number of parties.

@@ -80,7 +80,11 @@ struct Lines<P> {
 
 impl<P> Default for Lines<P> {
     fn default() -> Self {
-        Self { takers: Line::default(), givers: Line::default(), joiners: WaitQueue::default() }
+        Self {
+            takers: Line::default(),
+            givers: Line::default(),
+            joiners: WaitQueue::default(),
+        }
     }
 }
 
@@ -111,8 +115,16 @@ impl<S: Store, P: Port> State<S, P> {
 impl<S: Store, P: Port> Channel<S, P> {
     /// Make a channel; `capacity` 0 is unbounded.
     pub fn new(store: S, capacity: usize) -> Self {
-        let state = State { store, capacity, unfinished: 0, closed: false, lines: None };
-        Self { state: Mutex::new(state) }
+        let state = State {
+            store,
+            capacity,
+            unfinished: 0,
+            closed: false,
+            lines: None,
+        };
+        Self {
+            state: Mutex::new(state),
+        }
     }
 
     /// Look at or change the store itself, e.g. to peek or traverse it.
@@ -236,12 +248,7 @@ impl<S: Store, P: Port> Channel<S, P> {
     }
 
     /// Take up to `count` items into `taken`; their number.
-    pub fn take_many(
-        &self,
-        count: usize,
-        taken: &mut Vec<S::Item>,
-        waiter: Option<&Arc<Waiter<P>>>,
-    ) -> Take<usize> {
+    pub fn take_many(&self, count: usize, taken: &mut Vec<S::Item>, waiter: Option<&Arc<Waiter<P>>>) -> Take<usize> {
         let mut wakes = Wakes::none();
         let outcome = {
             let mut state = lock(&self.state);
@@ -389,11 +396,7 @@ fn take_place<P: Port>(line: &mut Line<P>, waiter: &Arc<Waiter<P>>, ready: bool)
     }
 }
 
-fn release_joiners<S: Store, P: Port>(
-    state: &mut State<S, P>,
-    wakes: &mut Wakes<P>,
-    fan_out: usize,
-) {
+fn release_joiners<S: Store, P: Port>(state: &mut State<S, P>, wakes: &mut Wakes<P>, fan_out: usize) {
     if state.unfinished == 0
         && let Some(lines) = state.lines.as_deref_mut()
         && !lines.joiners.is_empty()

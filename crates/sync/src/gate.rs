@@ -16,7 +16,10 @@ pub struct Gate<P> {
 impl<P: Port> Gate<P> {
     /// Make a gate.
     pub fn new(open: bool) -> Self {
-        Self { open: AtomicBool::new(open), slow: Slow::new() }
+        Self {
+            open: AtomicBool::new(open),
+            slow: Slow::new(),
+        }
     }
 
     /// Whether it is open.

@@ -67,7 +67,9 @@ impl<P: Port> Borrowers<P> {
             queue: WaitQueue::default(),
             applicants: BTreeMap::new(),
         };
-        Self { state: Mutex::new(state) }
+        Self {
+            state: Mutex::new(state),
+        }
     }
 
     /// (total, borrowed, waiting)

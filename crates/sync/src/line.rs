@@ -18,7 +18,10 @@ pub(crate) struct Line<P> {
 
 impl<P> Default for Line<P> {
     fn default() -> Self {
-        Self { queue: WaitQueue::default(), heir: None }
+        Self {
+            queue: WaitQueue::default(),
+            heir: None,
+        }
     }
 }
 

@@ -36,9 +36,7 @@ impl<P: Port> Notifier<P> {
     #[inline]
     pub fn take(&self, count: usize) -> Vec<Arc<Waiter<P>>> {
         match self.slow.peek() {
-            Some(mut queue) if !queue.is_empty() => {
-                std::iter::from_fn(|| queue.pop()).take(count).collect()
-            }
+            Some(mut queue) if !queue.is_empty() => std::iter::from_fn(|| queue.pop()).take(count).collect(),
             _ => Vec::new(),
         }
     }

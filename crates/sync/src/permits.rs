@@ -37,7 +37,10 @@ pub struct Permits<P> {
 impl<P: Port> Permits<P> {
     /// Start with `free` permits.
     pub fn new(free: usize) -> Self {
-        Self { word: AtomicUsize::new(free.saturating_mul(ONE)), slow: Slow::new() }
+        Self {
+            word: AtomicUsize::new(free.saturating_mul(ONE)),
+            slow: Slow::new(),
+        }
     }
 
     /// Permits that nobody holds.
@@ -56,12 +59,10 @@ impl<P: Port> Permits<P> {
         let mut word = self.word.load(Ordering::Relaxed);
         while word >= ONE {
             // ORDERING: acquires what the last holder released in `put_back`.
-            match self.word.compare_exchange_weak(
-                word,
-                word - ONE,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            ) {
+            match self
+                .word
+                .compare_exchange_weak(word, word - ONE, Ordering::Acquire, Ordering::Relaxed)
+            {
                 Ok(_) => return true,
                 Err(now) => word = now,
             }
@@ -78,12 +79,9 @@ impl<P: Port> Permits<P> {
         let word = self.word.load(Ordering::Relaxed);
         if word & CONTENDED == 0 && word / ONE + count <= bound {
             // ORDERING: releases to the next `try_acquire`.
-            let swapped = self.word.compare_exchange(
-                word,
-                word + count * ONE,
-                Ordering::Release,
-                Ordering::Relaxed,
-            );
+            let swapped = self
+                .word
+                .compare_exchange(word, word + count * ONE, Ordering::Release, Ordering::Relaxed);
             if swapped.is_ok() {
                 return Ok(());
             }

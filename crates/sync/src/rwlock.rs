@@ -62,7 +62,11 @@ impl<P: Port> State<P> {
     fn settle(&mut self, wakes: &mut Wakes<P>) {
         while let Some(first) = self.queue.first() {
             let ticket = first.ticket();
-            let side = if self.writers.contains(&ticket) { Side::Write } else { Side::Read };
+            let side = if self.writers.contains(&ticket) {
+                Side::Write
+            } else {
+                Side::Read
+            };
             if !self.enter(side) {
                 break;
             }

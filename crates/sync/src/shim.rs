@@ -8,11 +8,11 @@
 
 #[cfg(not(loom))]
 mod imp {
+    use std::cell::UnsafeCell;
+    use std::ops::{Deref, DerefMut};
     pub use std::sync::Arc;
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
     pub use std::sync::atomic::{AtomicU32, Ordering};
-    use std::cell::UnsafeCell;
-    use std::ops::{Deref, DerefMut};
     use std::sync::{OnceLock, PoisonError};
 
     static IS_ELIDED: AtomicBool = AtomicBool::new(false);
@@ -52,7 +52,10 @@ mod imp {
 
     impl<T> Mutex<T> {
         pub(crate) const fn new(value: T) -> Self {
-            Self { raw: std::sync::Mutex::new(()), value: UnsafeCell::new(value) }
+            Self {
+                raw: std::sync::Mutex::new(()),
+                value: UnsafeCell::new(value),
+            }
         }
     }
 
@@ -100,7 +103,11 @@ mod imp {
         } else {
             Some(mutex.raw.lock().unwrap_or_else(PoisonError::into_inner))
         };
-        MutexGuard { _held: held, value: mutex.value.get(), _borrow: std::marker::PhantomData }
+        MutexGuard {
+            _held: held,
+            value: mutex.value.get(),
+            _borrow: std::marker::PhantomData,
+        }
     }
 }
 
@@ -132,7 +139,7 @@ mod imp {
     }
 }
 
-pub(crate) use imp::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Slow, lock};
 #[cfg(not(loom))]
 pub use imp::elide_mutexes;
 pub use imp::{Arc, AtomicU32, Ordering};
+pub(crate) use imp::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Slow, lock};

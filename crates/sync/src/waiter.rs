@@ -129,7 +129,10 @@ pub(crate) struct Wakes<P> {
 
 impl<P: Port> Wakes<P> {
     pub(crate) const fn none() -> Self {
-        Self { first: None, rest: Vec::new() }
+        Self {
+            first: None,
+            rest: Vec::new(),
+        }
     }
 
     /// Write `state`, and remember the waiter if it sleeps. Under the mutex.
@@ -146,12 +149,7 @@ impl<P: Port> Wakes<P> {
 
     /// Write `state` to all of them; wake callbacks now, threads in a cascade of
     /// `fan_out`.
-    pub(crate) fn signal_all(
-        &mut self,
-        waiters: impl Iterator<Item = Arc<Waiter<P>>>,
-        state: u32,
-        fan_out: usize,
-    ) {
+    pub(crate) fn signal_all(&mut self, waiters: impl Iterator<Item = Arc<Waiter<P>>>, state: u32, fan_out: usize) {
         let chain: Arc<Chain<P>> = Arc::new(Mutex::new(VecDeque::new()));
         let mut sleepers = VecDeque::new();
         for waiter in waiters {
@@ -186,7 +184,10 @@ pub(crate) struct WaitQueue<P> {
 
 impl<P> Default for WaitQueue<P> {
     fn default() -> Self {
-        Self { by_ticket: BTreeMap::new(), last_ticket: 0 }
+        Self {
+            by_ticket: BTreeMap::new(),
+            last_ticket: 0,
+        }
     }
 }
 

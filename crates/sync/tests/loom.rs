@@ -9,9 +9,7 @@
 
 use loom::sync::Notify;
 use loom::thread;
-use unsnarl_sync::{
-    Arc, AtomicU32, Channel, GRANTED, Gate, Give, Permits, Port, ReadWrite, Side, Store, Take, Waiter,
-};
+use unsnarl_sync::{Arc, AtomicU32, Channel, GRANTED, Gate, Give, Permits, Port, ReadWrite, Side, Store, Take, Waiter};
 
 struct Sleeper(Notify);
 

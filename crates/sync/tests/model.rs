@@ -7,9 +7,7 @@
 
 use proptest::prelude::*;
 use std::sync::Arc;
-use unsnarl_sync::{
-    AtomicU32, Borrow, Borrowers, Channel, GRANTED, Give, Permits, Port, Store, Take, WOKEN, Waiter,
-};
+use unsnarl_sync::{AtomicU32, Borrow, Borrowers, Channel, GRANTED, Give, Permits, Port, Store, Take, WOKEN, Waiter};
 
 struct Silent {
     wants_grant: bool,

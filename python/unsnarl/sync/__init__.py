@@ -18,9 +18,9 @@ from unsnarl._native import (
     Lock,
     PriorityQueue,
     Queue,
+    ResourceGuard,
     RLock,
     RWLock,
-    ResourceGuard,
     Semaphore,
     SimpleQueue,
 )

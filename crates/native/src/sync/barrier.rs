@@ -24,7 +24,9 @@ struct State {
 }
 
 fn broken(py: Python<'_>) -> PyErr {
-    let class = py.import("threading").and_then(|threading| threading.getattr("BrokenBarrierError"));
+    let class = py
+        .import("threading")
+        .and_then(|threading| threading.getattr("BrokenBarrierError"));
     match class.and_then(|class| class.call0()) {
         Ok(error) => PyErr::from_value(error),
         Err(error) => error,
@@ -75,7 +77,11 @@ impl Wait for MeetWait {
         self.arrive(py, || Arc::clone(waiter))
     }
     fn resume(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        if waiter.state() == GRANTED { Ok(true) } else { Err(broken(py)) }
+        if waiter.state() == GRANTED {
+            Ok(true)
+        } else {
+            Err(broken(py))
+        }
     }
     fn cancel(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         let state = self.object.get().state(py)?;
@@ -95,9 +101,9 @@ impl Wait for MeetWait {
 
 impl Barrier {
     fn state(&self, py: Python<'_>) -> PyResult<&State> {
-        self.state.get(py).ok_or_else(|| {
-            pyo3::exceptions::PyRuntimeError::new_err("Barrier.__init__() was not called")
-        })
+        self.state
+            .get(py)
+            .ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("Barrier.__init__() was not called"))
     }
 }
 
@@ -106,7 +112,9 @@ impl Barrier {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { state: PyOnceLock::new() }
+        Self {
+            state: PyOnceLock::new(),
+        }
     }
 
     #[pyo3(signature = (parties, action=None, timeout=None))]
@@ -121,7 +129,14 @@ impl Barrier {
             .ok()
             .filter(|parties| *parties > 0)
             .ok_or_else(|| PyValueError::new_err("parties must be >= 1"))?;
-        let _ = self.state.set(py, State { rendezvous: Rendezvous::new(parties), action, timeout });
+        let _ = self.state.set(
+            py,
+            State {
+                rendezvous: Rendezvous::new(parties),
+                action,
+                timeout,
+            },
+        );
         Ok(())
     }
 
@@ -132,7 +147,10 @@ impl Barrier {
         let py = slf.py();
         let state = slf.get().state(py)?;
         let timeout = timeout.or_else(|| state.timeout.as_ref().map(|timeout| timeout.bind(py).clone()));
-        let mut wait = MeetWait { object: slf.clone().unbind(), index: 0 };
+        let mut wait = MeetWait {
+            object: slf.clone().unbind(),
+            index: 0,
+        };
         if state.rendezvous.parties() == 1 {
             wait.arrive(py, || Waiter::new(Party::thread()))?;
             return Ok(wait.index);
@@ -141,7 +159,11 @@ impl Barrier {
             Patience::None => Some(std::time::Instant::now()),
             patience => patience.deadline(),
         };
-        if block(py, &mut wait, deadline)? { Ok(wait.index) } else { Err(broken(py)) }
+        if block(py, &mut wait, deadline)? {
+            Ok(wait.index)
+        } else {
+            Err(broken(py))
+        }
     }
 
     /// Wait for the others in a task.
@@ -152,7 +174,14 @@ impl Barrier {
             (None, Some(timeout)) => arguments::task_timeout(Some(timeout.bind(py)))?,
             (timeout, _) => arguments::task_timeout(timeout.as_ref())?,
         };
-        let operation = Operation::spawn(py, Box::new(MeetWait { object: slf.unbind(), index: 0 }), timeout)?;
+        let operation = Operation::spawn(
+            py,
+            Box::new(MeetWait {
+                object: slf.unbind(),
+                index: 0,
+            }),
+            timeout,
+        )?;
         // SAFETY: a new reference.
         Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
     }
@@ -208,16 +237,28 @@ impl Barrier {
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (py, class) = (slf.py(), slf.get_type());
-        let place = format!("{}.{} at {:#x}", class.module()?, class.qualname()?, slf.as_ptr() as usize);
+        let place = format!(
+            "{}.{} at {:#x}",
+            class.module()?,
+            class.qualname()?,
+            slf.as_ptr() as usize
+        );
         let rendezvous = &slf.get().state(py)?.rendezvous;
         if rendezvous.is_broken() {
             return Ok(format!("<{place}: broken>"));
         }
-        Ok(format!("<{place}: waiters={}/{}>", rendezvous.arrived(), rendezvous.parties()))
+        Ok(format!(
+            "<{place}: waiters={}/{}>",
+            rendezvous.arrived(),
+            rendezvous.parties()
+        ))
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Err(pyo3::exceptions::PyTypeError::new_err(format!("cannot pickle '{}' object", slf.get_type().name()?)))
+        Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "cannot pickle '{}' object",
+            slf.get_type().name()?
+        )))
     }
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {

@@ -148,7 +148,13 @@ struct NotifyWait {
 impl NotifyWait {
     fn new(condition: Py<Condition>, who: usize) -> Self {
         let has_lock = std::sync::Arc::new(AtomicBool::new(true));
-        Self { condition, who, saved: None, notified: false, has_lock }
+        Self {
+            condition,
+            who,
+            saved: None,
+            notified: false,
+            has_lock,
+        }
     }
 
     fn regained(&mut self) {
@@ -331,9 +337,13 @@ unsafe extern "C" fn exit(
             // SAFETY: the arguments of this call.
             let [kind, value, traceback] =
                 unsafe { arguments::sort(py, "__exit__", ["a", "b", "c"], args, nargs, std::ptr::null_mut())? };
-            lock.call_method1(py, "__exit__", (kind, value, traceback)).map(Py::into_ptr)
+            lock.call_method1(py, "__exit__", (kind, value, traceback))
+                .map(Py::into_ptr)
         }
-        guard => guard.object(py).call_method0("release").map(|none| none.unbind().into_ptr()),
+        guard => guard
+            .object(py)
+            .call_method0("release")
+            .map(|none| none.unbind().into_ptr()),
     })
 }
 
@@ -367,7 +377,10 @@ impl Condition {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { notifier: Notifier::default(), guard: PyOnceLock::new() }
+        Self {
+            notifier: Notifier::default(),
+            guard: PyOnceLock::new(),
+        }
     }
 
     #[pyo3(signature = (lock=None))]
@@ -482,7 +495,9 @@ impl Condition {
     #[pyo3(signature = (*_args))]
     fn __aexit__<'py>(&self, py: Python<'py>, _args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let none = py.None();
-        self.guard()?.object(py).call_method1(pyo3::intern!(py, "__aexit__"), (&none, &none, &none))
+        self.guard()?
+            .object(py)
+            .call_method1(pyo3::intern!(py, "__aexit__"), (&none, &none, &none))
     }
 
     #[getter]
@@ -502,7 +517,11 @@ impl Condition {
 
     fn _release_save<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let lock = self.guard()?.object(py);
-        if lock.hasattr("_release_save")? { lock.call_method0("_release_save") } else { lock.call_method0("release") }
+        if lock.hasattr("_release_save")? {
+            lock.call_method0("_release_save")
+        } else {
+            lock.call_method0("release")
+        }
     }
 
     fn _acquire_restore<'py>(&self, py: Python<'py>, state: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -539,11 +558,18 @@ impl Condition {
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let this = slf.get();
-        Ok(format!("<Condition({}, {})>", this.guard()?.object(slf.py()).repr()?, this.waiting()))
+        Ok(format!(
+            "<Condition({}, {})>",
+            this.guard()?.object(slf.py()).repr()?,
+            this.waiting()
+        ))
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Err(pyo3::exceptions::PyTypeError::new_err(format!("cannot pickle '{}' object", slf.get_type().name()?)))
+        Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "cannot pickle '{}' object",
+            slf.get_type().name()?
+        )))
     }
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
@@ -564,7 +590,11 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         &[
             (c"__enter__", c"Acquire the lock.", Method::NoArgs(enter)),
             (c"__exit__", c"Release the lock.", Method::Fast(exit)),
-            (c"notify", c"Notify up to n parties, the longest waiting first.", Method::FastKeywords(notify)),
+            (
+                c"notify",
+                c"Notify up to n parties, the longest waiting first.",
+                Method::FastKeywords(notify),
+            ),
         ],
     )?;
     class.setattr("green_wait", class.getattr("wait")?)?;

@@ -54,7 +54,13 @@ pub(super) fn pass<T: Gated>(slf: &Bound<'_, T>, patience: Patience) -> PyResult
     match patience {
         _ if slf.get().gate().is_open() => Ok(true),
         Patience::None => Ok(false),
-        _ => block(slf.py(), &mut GateWait { object: slf.clone().unbind() }, patience.deadline()),
+        _ => block(
+            slf.py(),
+            &mut GateWait {
+                object: slf.clone().unbind(),
+            },
+            patience.deadline(),
+        ),
     }
 }
 
@@ -128,7 +134,10 @@ impl Event {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { gate: Gate::new(false), condition: PyOnceLock::new() }
+        Self {
+            gate: Gate::new(false),
+            condition: PyOnceLock::new(),
+        }
     }
 
     #[pyo3(signature = ())]
@@ -179,17 +188,27 @@ impl Event {
             let lock = py.get_type::<super::lock::Lock>().call0()?;
             Ok(py.get_type::<super::condition::Condition>().call1((lock,))?.unbind())
         };
-        self.condition.get_or_try_init(py, make).map(|condition| condition.clone_ref(py))
+        self.condition
+            .get_or_try_init(py, make)
+            .map(|condition| condition.clone_ref(py))
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let class = slf.get_type();
         let state = if slf.get().gate.is_open() { "set" } else { "unset" };
-        Ok(format!("<{}.{} at {:#x}: {state}>", class.module()?, class.qualname()?, slf.as_ptr() as usize))
+        Ok(format!(
+            "<{}.{} at {:#x}: {state}>",
+            class.module()?,
+            class.qualname()?,
+            slf.as_ptr() as usize
+        ))
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Err(pyo3::exceptions::PyTypeError::new_err(format!("cannot pickle '{}' object", slf.get_type().name()?)))
+        Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "cannot pickle '{}' object",
+            slf.get_type().name()?
+        )))
     }
 }
 
@@ -199,7 +218,11 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     fast::install(
         &class,
         &[
-            (c"set", c"Set the event and let everybody who waits go on.", Method::NoArgs(set)),
+            (
+                c"set",
+                c"Set the event and let everybody who waits go on.",
+                Method::NoArgs(set),
+            ),
             (c"clear", c"Unset the event.", Method::NoArgs(clear)),
             (c"is_set", c"Tell whether the event is set.", Method::NoArgs(is_set)),
             (c"wait", WAIT, Method::FastKeywords(wait)),

@@ -14,11 +14,8 @@ use pyo3::types::PyType;
 use std::ffi::CStr;
 
 pub(super) type NoArgs = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
-pub(super) type Fast = unsafe extern "C" fn(
-    *mut ffi::PyObject,
-    *mut *mut ffi::PyObject,
-    ffi::Py_ssize_t,
-) -> *mut ffi::PyObject;
+pub(super) type Fast =
+    unsafe extern "C" fn(*mut ffi::PyObject, *mut *mut ffi::PyObject, ffi::Py_ssize_t) -> *mut ffi::PyObject;
 pub(super) type FastKeywords = unsafe extern "C" fn(
     *mut ffi::PyObject,
     *const *mut ffi::PyObject,
@@ -48,7 +45,9 @@ pub(super) fn install(class: &Bound<'_, PyType>, methods: &[(&'static CStr, &'st
             Method::One(f) => (ffi::PyMethodDefPointer { PyCFunction: f }, ffi::METH_O),
             Method::Fast(f) => (ffi::PyMethodDefPointer { PyCFunctionFast: f }, ffi::METH_FASTCALL),
             Method::FastKeywords(f) => (
-                ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: f },
+                ffi::PyMethodDefPointer {
+                    PyCFunctionFastWithKeywords: f,
+                },
                 ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
             ),
         };
@@ -59,9 +58,8 @@ pub(super) fn install(class: &Bound<'_, PyType>, methods: &[(&'static CStr, &'st
             ml_doc: doc.as_ptr(),
         }));
         // SAFETY: the class is alive, the definition is never freed.
-        let descriptor = unsafe {
-            Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(class.as_type_ptr(), definition))?
-        };
+        let descriptor =
+            unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(class.as_type_ptr(), definition))? };
         class.setattr(name.to_string_lossy().as_ref(), descriptor)?;
     }
     Ok(())
@@ -76,7 +74,11 @@ pub(super) unsafe fn this<'a, T: pyo3::PyClass<Frozen = pyo3::pyclass::boolean_s
     this: *mut ffi::PyObject,
 ) -> &'a T {
     // SAFETY: attached, and of type T, by the contract above.
-    unsafe { Borrowed::from_ptr(Python::assume_attached(), this).cast_unchecked::<T>().get() }
+    unsafe {
+        Borrowed::from_ptr(Python::assume_attached(), this)
+            .cast_unchecked::<T>()
+            .get()
+    }
 }
 
 /// A new reference to `True` or `False`.

@@ -16,7 +16,9 @@ pub(super) struct Flag {
 impl Flag {
     #[new]
     fn new() -> Self {
-        Self { value: PyOnceLock::new() }
+        Self {
+            value: PyOnceLock::new(),
+        }
     }
 
     /// Set the flag; True for the one caller who did.
@@ -63,12 +65,18 @@ impl ResourceGuard {
     #[new]
     #[pyo3(signature = (action="using"))]
     fn new(action: &str) -> Self {
-        Self { action: action.to_owned(), is_used: AtomicBool::new(false) }
+        Self {
+            action: action.to_owned(),
+            is_used: AtomicBool::new(false),
+        }
     }
 
     fn __enter__(&self) -> PyResult<()> {
         if self.is_used.swap(true, Ordering::Acquire) {
-            return Err(PyRuntimeError::new_err(format!("somebody else is already {} this resource", self.action)));
+            return Err(PyRuntimeError::new_err(format!(
+                "somebody else is already {} this resource",
+                self.action
+            )));
         }
         Ok(())
     }

@@ -34,7 +34,11 @@ impl Drop for Held<'_> {
 impl Hooks {
     pub(super) fn new(py: Python<'_>, is_heap: bool) -> PyResult<Self> {
         let mutex = py.get_type::<Lock>().call0()?.cast_into::<Lock>()?.unbind();
-        Ok(Self { mutex, container: Mutex::new(None), is_heap })
+        Ok(Self {
+            mutex,
+            container: Mutex::new(None),
+            is_heap,
+        })
     }
 
     pub(super) fn hold(&self, py: Python<'_>) -> PyResult<Held<'_>> {
@@ -48,7 +52,11 @@ impl Hooks {
     }
 
     pub(super) fn set_container(&self, container: Py<PyAny>) {
-        let old = self.container.lock().unwrap_or_else(PoisonError::into_inner).replace(container);
+        let old = self
+            .container
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .replace(container);
         drop(old);
     }
 
@@ -95,17 +103,13 @@ impl Hooks {
 /// `heapq.heappush`
 pub(super) fn heap_push(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static PUSH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let push = PUSH.get_or_try_init(py, || {
-        Ok::<_, PyErr>(py.import("heapq")?.getattr("heappush")?.unbind())
-    })?;
+    let push = PUSH.get_or_try_init(py, || Ok::<_, PyErr>(py.import("heapq")?.getattr("heappush")?.unbind()))?;
     Ok(push.bind(py))
 }
 
 /// `heapq.heappop`
 pub(super) fn heap_pop(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static POP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let pop = POP.get_or_try_init(py, || {
-        Ok::<_, PyErr>(py.import("heapq")?.getattr("heappop")?.unbind())
-    })?;
+    let pop = POP.get_or_try_init(py, || Ok::<_, PyErr>(py.import("heapq")?.getattr("heappop")?.unbind()))?;
     Ok(pop.bind(py))
 }

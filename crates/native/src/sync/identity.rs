@@ -41,7 +41,11 @@ fn modules(py: Python<'_>) -> Option<&Bound<'_, PyDict>> {
     static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     MODULES
         .get_or_try_init(py, || {
-            py.import("sys")?.getattr("modules")?.cast_into::<PyDict>().map(Bound::unbind).map_err(PyErr::from)
+            py.import("sys")?
+                .getattr("modules")?
+                .cast_into::<PyDict>()
+                .map(Bound::unbind)
+                .map_err(PyErr::from)
         })
         .ok()
         .map(|modules| modules.bind(py))
@@ -75,14 +79,20 @@ fn has_greenlets(py: Python<'_>) -> bool {
 /// that is not the thread's main one.
 #[inline]
 pub(super) fn caller(py: Python<'_>) -> usize {
-    if has_greenlets(py) { greenlet(py).unwrap_or_else(|_| thread()) } else { thread() }
+    if has_greenlets(py) {
+        greenlet(py).unwrap_or_else(|_| thread())
+    } else {
+        thread()
+    }
 }
 
 #[cold]
 fn greenlet(py: Python<'_>) -> PyResult<usize> {
     static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let current = CURRENT
-        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("greenlet")?.getattr("getcurrent")?.unbind()))?
+        .get_or_try_init(py, || {
+            Ok::<_, PyErr>(py.import("greenlet")?.getattr("getcurrent")?.unbind())
+        })?
         .bind(py)
         .call0()?;
     let is_main = current.getattr(pyo3::intern!(py, "parent"))?.is_none();
@@ -152,7 +162,9 @@ pub(super) fn has_hubs(py: Python<'_>) -> bool {
 pub(super) fn python<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static BACKENDS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     BACKENDS
-        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("unsnarl.sync.backends")?.into_any().unbind()))?
+        .get_or_try_init(py, || {
+            Ok::<_, PyErr>(py.import("unsnarl.sync.backends")?.into_any().unbind())
+        })?
         .bind(py)
         .getattr(name)
 }

@@ -47,7 +47,10 @@ impl CountdownEvent {
 }
 
 fn positive(number: i64) -> PyResult<usize> {
-    usize::try_from(number).ok().filter(|number| *number > 0).ok_or_else(|| PyValueError::new_err("count must be >= 1"))
+    usize::try_from(number)
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or_else(|| PyValueError::new_err("count must be >= 1"))
 }
 
 #[pymethods]
@@ -56,7 +59,10 @@ impl CountdownEvent {
     #[pyo3(signature = (value=0))]
     fn new(value: i64) -> PyResult<Self> {
         let value = usize::try_from(value).map_err(|_| PyValueError::new_err("initial value must be >= 0"))?;
-        Ok(Self { gate: Gate::new(value == 0), count: Mutex::new(value) })
+        Ok(Self {
+            gate: Gate::new(value == 0),
+            count: Mutex::new(value),
+        })
     }
 
     /// Raise the count: who waits from now on waits for it to come down.
@@ -124,7 +130,13 @@ impl CountdownEvent {
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let class = slf.get_type();
-        Ok(format!("<{}.{} at {:#x}: value={}>", class.module()?, class.qualname()?, slf.as_ptr() as usize, slf.get().value()))
+        Ok(format!(
+            "<{}.{} at {:#x}: value={}>",
+            class.module()?,
+            class.qualname()?,
+            slf.as_ptr() as usize,
+            slf.get().value()
+        ))
     }
 }
 
@@ -158,7 +170,9 @@ impl Latch {
     #[pyo3(signature = (count=1))]
     fn up(&self, count: i64) -> PyResult<()> {
         let _ = count;
-        Err(pyo3::exceptions::PyTypeError::new_err("a Latch only counts down; use CountdownEvent"))
+        Err(pyo3::exceptions::PyTypeError::new_err(
+            "a Latch only counts down; use CountdownEvent",
+        ))
     }
 }
 

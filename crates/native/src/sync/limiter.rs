@@ -26,7 +26,9 @@ fn borrowed(outcome: Borrow) -> PyResult<bool> {
     match outcome {
         Borrow::Borrowed => Ok(true),
         Borrow::None => Ok(false),
-        Borrow::Twice => Err(PyRuntimeError::new_err("this borrower already holds one of the limiter's tokens")),
+        Borrow::Twice => Err(PyRuntimeError::new_err(
+            "this borrower already holds one of the limiter's tokens",
+        )),
     }
 }
 
@@ -47,7 +49,11 @@ impl Wait for BorrowWait {
         self.limiter.get().borrowers.give_back(self.borrower);
     }
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(if self.silent { py.None() } else { true.into_pyobject(py)?.to_owned().into_any().unbind() })
+        Ok(if self.silent {
+            py.None()
+        } else {
+            true.into_pyobject(py)?.to_owned().into_any().unbind()
+        })
     }
     fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(false.into_pyobject(py)?.to_owned().into_any().unbind())
@@ -62,12 +68,18 @@ impl CapacityLimiter {
         if self.borrowers.give_back(borrower) {
             return Ok(());
         }
-        Err(PyRuntimeError::new_err("this borrower holds none of the limiter's tokens"))
+        Err(PyRuntimeError::new_err(
+            "this borrower holds none of the limiter's tokens",
+        ))
     }
 
     fn borrow_async(slf: Bound<'_, Self>, timeout: Option<f64>, silent: bool) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let wait = BorrowWait { borrower: identity::task(py)?, limiter: slf.unbind(), silent };
+        let wait = BorrowWait {
+            borrower: identity::task(py)?,
+            limiter: slf.unbind(),
+            silent,
+        };
         let operation = Operation::spawn(py, Box::new(wait), timeout)?;
         // SAFETY: a new reference.
         Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
@@ -79,9 +91,10 @@ impl CapacityLimiter {
     #[new]
     #[pyo3(signature = (total_tokens=1))]
     fn new(total_tokens: i64) -> PyResult<Self> {
-        let total =
-            usize::try_from(total_tokens).map_err(|_| PyValueError::new_err("total_tokens must be >= 0"))?;
-        Ok(Self { borrowers: Borrowers::new(total) })
+        let total = usize::try_from(total_tokens).map_err(|_| PyValueError::new_err("total_tokens must be >= 0"))?;
+        Ok(Self {
+            borrowers: Borrowers::new(total),
+        })
     }
 
     /// Borrow a token; False if blocking is False or the timeout (seconds) passed first.
@@ -90,7 +103,11 @@ impl CapacityLimiter {
     fn acquire(slf: &Bound<'_, Self>, blocking: bool, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         let py = slf.py();
         let patience = arguments::queue_patience(blocking, timeout.as_ref())?;
-        let mut wait = BorrowWait { limiter: slf.clone().unbind(), borrower: identity::caller(py), silent: false };
+        let mut wait = BorrowWait {
+            limiter: slf.clone().unbind(),
+            borrower: identity::caller(py),
+            silent: false,
+        };
         if wait.attempt(py)? {
             return Ok(true);
         }

@@ -66,7 +66,11 @@ impl Lock {
                         this.holder_thread.load(Ordering::Relaxed),
                     )?;
                 }
-                let mut wait = PermitWait { object: slf.clone().unbind(), who: 0, silent: false };
+                let mut wait = PermitWait {
+                    object: slf.clone().unbind(),
+                    who: 0,
+                    silent: false,
+                };
                 block(py, &mut wait, patience.deadline())
             }
         }
@@ -151,7 +155,11 @@ unsafe extern "C" fn aenter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *
             slf.get().taken(who);
             return Ok(done());
         }
-        let wait = PermitWait { object: slf.unbind(), who, silent: true };
+        let wait = PermitWait {
+            object: slf.unbind(),
+            who,
+            silent: true,
+        };
         Operation::spawn(py, Box::new(wait), None)
     })
 }
@@ -170,14 +178,22 @@ unsafe extern "C" fn aexit(
 impl Lock {
     #[new]
     fn new() -> Self {
-        Self { permits: Permits::new(1), holder: AtomicUsize::new(0), holder_thread: AtomicUsize::new(0) }
+        Self {
+            permits: Permits::new(1),
+            holder: AtomicUsize::new(0),
+            holder_thread: AtomicUsize::new(0),
+        }
     }
 
     /// Acquire the lock in a task; False if the timeout (seconds) passed first.
     #[pyo3(signature = (timeout=None))]
     fn async_acquire(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let wait = PermitWait { who: identity::task(py)?, object: slf.unbind(), silent: false };
+        let wait = PermitWait {
+            who: identity::task(py)?,
+            object: slf.unbind(),
+            silent: false,
+        };
         let operation = Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout.as_ref())?)?;
         // SAFETY: a new reference.
         Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
@@ -209,11 +225,18 @@ impl Lock {
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let state = if slf.get().locked() { "locked" } else { "unlocked" };
-        Ok(format!("<{state} unsnarl.{} object at {:#x}>", slf.get_type().name()?, slf.as_ptr() as usize))
+        Ok(format!(
+            "<{state} unsnarl.{} object at {:#x}>",
+            slf.get_type().name()?,
+            slf.as_ptr() as usize
+        ))
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Err(pyo3::exceptions::PyTypeError::new_err(format!("cannot pickle '{}' object", slf.get_type().name()?)))
+        Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "cannot pickle '{}' object",
+            slf.get_type().name()?
+        )))
     }
 }
 

@@ -41,7 +41,11 @@ impl Mailbox {
         let event = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let mailbox = Py::new(
             py,
-            Self { event: Some(event), event_loop: weak, posted: Mutex::default() },
+            Self {
+                event: Some(event),
+                event_loop: weak,
+                posted: Mutex::default(),
+            },
         )?;
         let drain = mailbox.getattr(py, "drain")?;
         event_loop.call_method1("add_reader", (descriptor, drain))?;

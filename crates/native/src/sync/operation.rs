@@ -40,7 +40,12 @@ struct Waiting {
 }
 
 enum Backend {
-    Asyncio { event_loop: Py<PyAny>, mailbox: Py<Mailbox>, future: Py<PyAny>, timer: Option<Py<PyAny>> },
+    Asyncio {
+        event_loop: Py<PyAny>,
+        mailbox: Py<Mailbox>,
+        future: Py<PyAny>,
+        timer: Option<Py<PyAny>>,
+    },
     Parker(Py<PyAny>),
 }
 
@@ -52,7 +57,15 @@ enum Step {
 impl Operation {
     /// An operation that has not started.
     pub(super) fn spawn(py: Python<'_>, wait: Box<dyn Wait>, timeout_s: Option<f64>) -> PyResult<*mut ffi::PyObject> {
-        Ok(Py::new(py, Self { wait: Some(wait), timeout_s, waiting: None })?.into_ptr())
+        Ok(Py::new(
+            py,
+            Self {
+                wait: Some(wait),
+                timeout_s,
+                waiting: None,
+            },
+        )?
+        .into_ptr())
     }
 
     fn step(slf: &Bound<'_, Self>, value: *mut ffi::PyObject) -> PyResult<Step> {
@@ -62,7 +75,9 @@ impl Operation {
             return this.drive(slf, value);
         }
         let Some(wait) = this.wait.as_mut() else {
-            return Err(PyRuntimeError::new_err("cannot reuse an operation that was already awaited"));
+            return Err(PyRuntimeError::new_err(
+                "cannot reuse an operation that was already awaited",
+            ));
         };
         match wait.attempt(py) {
             Ok(true) => return this.finish(py, true),
@@ -108,7 +123,15 @@ impl Operation {
                 let mailbox = Mailbox::of(&event_loop)?;
                 let event_loop = event_loop.unbind();
                 let future = py.None();
-                (Waiter::new(Party::asyncio()), Backend::Asyncio { event_loop, mailbox, future, timer: None })
+                (
+                    Waiter::new(Party::asyncio()),
+                    Backend::Asyncio {
+                        event_loop,
+                        mailbox,
+                        future,
+                        timer: None,
+                    },
+                )
             }
             (None, None) => {
                 return Err(PyRuntimeError::new_err(
@@ -119,7 +142,12 @@ impl Operation {
         if wait.begin(py, &waiter)? {
             return Ok(true);
         }
-        let mut waiting = Waiting { waiter, deadline, inner: py.None(), backend };
+        let mut waiting = Waiting {
+            waiter,
+            deadline,
+            inner: py.None(),
+            backend,
+        };
         let arranged = waiting.arrange(slf, timeout);
         self.waiting = Some(waiting);
         if let Err(error) = arranged {
@@ -215,7 +243,12 @@ impl Waiting {
                 let parked = parker.bind(py).call_method1(pyo3::intern!(py, "park"), (left_s,))?;
                 self.inner = parked.call_method0(pyo3::intern!(py, "__await__"))?.unbind();
             }
-            Backend::Asyncio { event_loop, mailbox, future, timer } => {
+            Backend::Asyncio {
+                event_loop,
+                mailbox,
+                future,
+                timer,
+            } => {
                 let event_loop = event_loop.bind(py);
                 let fresh = event_loop.call_method0(pyo3::intern!(py, "create_future"))?;
                 self.inner = fresh.call_method0(pyo3::intern!(py, "__await__"))?.unbind();
@@ -230,7 +263,9 @@ impl Waiting {
                 let weak = unsafe {
                     Bound::from_owned_ptr_or_err(py, ffi::PyWeakref_NewRef(slf.as_ptr(), std::ptr::null_mut()))?
                 };
-                self.waiter.port.attach(py, fresh.unbind(), mailbox.clone_ref(py), weak.unbind());
+                self.waiter
+                    .port
+                    .attach(py, fresh.unbind(), mailbox.clone_ref(py), weak.unbind());
             }
         }
         Ok(())
@@ -415,7 +450,12 @@ impl Operation {
         visit.call(&waiting.inner)?;
         match &waiting.backend {
             Backend::Parker(parker) => visit.call(parker),
-            Backend::Asyncio { event_loop, mailbox, future, timer } => {
+            Backend::Asyncio {
+                event_loop,
+                mailbox,
+                future,
+                timer,
+            } => {
                 visit.call(event_loop)?;
                 visit.call(mailbox)?;
                 visit.call(future)?;

@@ -33,16 +33,25 @@ struct Slot {
 
 impl Party {
     pub(super) fn thread() -> Self {
-        Self { epoch: identity::epoch(), how: How::Thread }
+        Self {
+            epoch: identity::epoch(),
+            how: How::Thread,
+        }
     }
 
     /// A party that `unpark()` wakes.
     pub(super) fn callback(unpark: Py<PyAny>) -> Self {
-        Self { epoch: identity::epoch(), how: How::Callback(unpark) }
+        Self {
+            epoch: identity::epoch(),
+            how: How::Callback(unpark),
+        }
     }
 
     pub(super) fn asyncio() -> Self {
-        Self { epoch: identity::epoch(), how: How::Asyncio(Mutex::default()) }
+        Self {
+            epoch: identity::epoch(),
+            how: How::Asyncio(Mutex::default()),
+        }
     }
 
     /// Suspend on `future`; `owner` is a weak reference to the operation, which
@@ -64,7 +73,10 @@ impl Party {
             How::Thread => Ok(()),
             How::Callback(unpark) => visit.call(unpark),
             How::Asyncio(slot) => match slot.try_lock().as_deref() {
-                Ok(Slot { future: Some((future, mailbox, owner)), .. }) => {
+                Ok(Slot {
+                    future: Some((future, mailbox, owner)),
+                    ..
+                }) => {
                     visit.call(future)?;
                     visit.call(mailbox)?;
                     visit.call(owner)

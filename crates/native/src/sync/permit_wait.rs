@@ -50,7 +50,11 @@ impl<T: Acquirable> Wait for PermitWait<T> {
         self.object.get().put_back();
     }
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(if self.silent { py.None() } else { true.into_pyobject(py)?.to_owned().into_any().unbind() })
+        Ok(if self.silent {
+            py.None()
+        } else {
+            true.into_pyobject(py)?.to_owned().into_any().unbind()
+        })
     }
     fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(false.into_pyobject(py)?.to_owned().into_any().unbind())

@@ -128,8 +128,15 @@ impl Queue {
         if matches!(patience, Patience::None) {
             return Err(error(py, "Full"));
         }
-        let mut wait = PutWait { queue: slf.clone().unbind(), item: item.clone().unbind() };
-        if block(py, &mut wait, patience.deadline())? { Ok(()) } else { Err(error(py, "Full")) }
+        let mut wait = PutWait {
+            queue: slf.clone().unbind(),
+            item: item.clone().unbind(),
+        };
+        if block(py, &mut wait, patience.deadline())? {
+            Ok(())
+        } else {
+            Err(error(py, "Full"))
+        }
     }
 
     fn get_patiently<'py>(slf: &Bound<'py, Self>, patience: Patience) -> PyResult<Bound<'py, PyAny>> {
@@ -164,7 +171,11 @@ impl Queue {
             .map(|item| unsafe { Bound::from_owned_ptr(py, item.into_ptr()) }.unbind())
             .collect();
         let list = PyList::new(py, objects)?;
-        let container = if is_lifo { list.into_any() } else { py.import("collections")?.getattr("deque")?.call1((list,))? };
+        let container = if is_lifo {
+            list.into_any()
+        } else {
+            py.import("collections")?.getattr("deque")?.call1((list,))?
+        };
         hooks.set_container(container.unbind());
         Ok(this.hooks.get_or_init(py, || hooks))
     }
@@ -303,7 +314,9 @@ unsafe extern "C" fn async_put(
         let ([item, timeout], queue) = unsafe {
             (
                 arguments::sort(py, "async_put", ["item", "timeout"], args, nargs, kwnames)?,
-                Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Queue>().unbind(),
+                Bound::from_borrowed_ptr(py, slf)
+                    .cast_into_unchecked::<Queue>()
+                    .unbind(),
             )
         };
         let item = item.ok_or_else(|| arguments::missing("async_put", "item"))?.unbind();
@@ -323,7 +336,9 @@ unsafe extern "C" fn async_get(
         let ([timeout], queue) = unsafe {
             (
                 arguments::sort(py, "async_get", ["timeout"], args, nargs, kwnames)?,
-                Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Queue>().unbind(),
+                Bound::from_borrowed_ptr(py, slf)
+                    .cast_into_unchecked::<Queue>()
+                    .unbind(),
             )
         };
         let timeout = arguments::task_timeout(timeout.as_ref())?;
@@ -336,7 +351,10 @@ impl Queue {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { channel: Channel::new(Items::Fifo(VecDeque::new()), 0), hooks: PyOnceLock::new() }
+        Self {
+            channel: Channel::new(Items::Fifo(VecDeque::new()), 0),
+            hooks: PyOnceLock::new(),
+        }
     }
 
     #[pyo3(signature = (maxsize=0))]
@@ -411,7 +429,9 @@ impl Queue {
     #[pyo3(signature = (timeout=None))]
     fn join(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Option<bool>> {
         let patience = arguments::wait_patience(timeout.as_ref())?;
-        let mut wait = JoinWait { queue: slf.clone().unbind() };
+        let mut wait = JoinWait {
+            queue: slf.clone().unbind(),
+        };
         let done = slf.get().channel.unfinished() == 0
             || (!matches!(patience, Patience::None) && block(slf.py(), &mut wait, patience.deadline())?);
         Ok(timeout.map(|_| done))
@@ -504,7 +524,9 @@ impl Queue {
         while next < objects.len() {
             if this.hooks().is_none() {
                 // SAFETY: attached, alive.
-                let mut rest = objects[next..].iter().map(|object| unsafe { Item::of(object.as_ptr()) });
+                let mut rest = objects[next..]
+                    .iter()
+                    .map(|object| unsafe { Item::of(object.as_ptr()) });
                 match this.channel.give_many(&mut rest, None) {
                     Ok(count) => next += count,
                     Err(_) => return Err(error(py, "ShutDown")),
@@ -574,7 +596,11 @@ impl Queue {
 
     fn __anext__(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let wait = GetWait { queue: slf.unbind(), item: None, ends_iteration: true };
+        let wait = GetWait {
+            queue: slf.unbind(),
+            item: None,
+            ends_iteration: true,
+        };
         let operation = Operation::spawn(py, Box::new(wait), None)?;
         // SAFETY: a new reference.
         Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
@@ -582,7 +608,11 @@ impl Queue {
 
     #[classmethod]
     fn __class_getitem__<'py>(class: &Bound<'py, PyType>, item: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        class.py().import("types")?.getattr("GenericAlias")?.call1((class, item))
+        class
+            .py()
+            .import("types")?
+            .getattr("GenericAlias")?
+            .call1((class, item))
     }
 
     /// Room for how many; 0 or less is unbounded.
@@ -662,7 +692,9 @@ impl Queue {
     }
 
     fn _put<'py>(slf: &Bound<'py, Self>, item: Bound<'py, PyAny>) -> PyResult<()> {
-        Self::container(slf)?.call_method1(slf.py(), "append", (item,)).map(drop)
+        Self::container(slf)?
+            .call_method1(slf.py(), "append", (item,))
+            .map(drop)
     }
 
     fn _get(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
@@ -671,11 +703,19 @@ impl Queue {
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let class = slf.get_type();
-        Ok(format!("<{}.{} object at {:#x}>", class.module()?, class.qualname()?, slf.as_ptr() as usize))
+        Ok(format!(
+            "<{}.{} object at {:#x}>",
+            class.module()?,
+            class.qualname()?,
+            slf.as_ptr() as usize
+        ))
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Err(pyo3::exceptions::PyTypeError::new_err(format!("cannot pickle '{}' object", slf.get_type().name()?)))
+        Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "cannot pickle '{}' object",
+            slf.get_type().name()?
+        )))
     }
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
@@ -743,7 +783,9 @@ impl PriorityQueue {
     }
 
     fn _put<'py>(slf: &Bound<'py, Self>, item: Bound<'py, PyAny>) -> PyResult<()> {
-        hooks::heap_push(slf.py())?.call1((Queue::container(slf.as_super())?, item)).map(drop)
+        hooks::heap_push(slf.py())?
+            .call1((Queue::container(slf.as_super())?, item))
+            .map(drop)
     }
 
     fn _get<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -767,7 +809,8 @@ impl SimpleQueue {
     fn __init__(_slf: &Bound<'_, Self>) {}
 }
 
-const PUT: &std::ffi::CStr = c"Put an item; Full if there is no room in time (seconds), ShutDown if the queue is closed.";
+const PUT: &std::ffi::CStr =
+    c"Put an item; Full if there is no room in time (seconds), ShutDown if the queue is closed.";
 const GET: &std::ffi::CStr = c"Get an item; Empty if there is none in time (seconds), ShutDown if none will come.";
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -50,7 +50,11 @@ pub(super) struct GetWait {
 
 impl GetWait {
     pub(super) fn new(queue: Py<Queue>) -> Self {
-        Self { queue, item: None, ends_iteration: false }
+        Self {
+            queue,
+            item: None,
+            ends_iteration: false,
+        }
     }
 
     fn take(&mut self, py: Python<'_>, waiter: Option<&Arc<Waiter<Party>>>) -> PyResult<bool> {
@@ -124,4 +128,3 @@ impl Wait for JoinWait {
         visit.call(&self.queue)
     }
 }
-

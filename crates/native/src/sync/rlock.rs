@@ -102,7 +102,11 @@ impl RLock {
                 if matches!(patience, Patience::Endless) {
                     refuse_deadlock(py, this.owner.load(Relaxed), this.owner_thread.load(Relaxed))?;
                 }
-                let mut wait = PermitWait { object: slf.clone().unbind(), who, silent: false };
+                let mut wait = PermitWait {
+                    object: slf.clone().unbind(),
+                    who,
+                    silent: false,
+                };
                 block(py, &mut wait, patience.deadline())
             }
         }
@@ -179,7 +183,15 @@ unsafe extern "C" fn aenter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *
         if slf.get().try_take(who) {
             return Ok(done());
         }
-        Operation::spawn(py, Box::new(PermitWait { object: slf.unbind(), who, silent: true }), None)
+        Operation::spawn(
+            py,
+            Box::new(PermitWait {
+                object: slf.unbind(),
+                who,
+                silent: true,
+            }),
+            None,
+        )
     })
 }
 
@@ -191,7 +203,11 @@ unsafe extern "C" fn aexit(
     fast::enter(|py| {
         // SAFETY: a method descriptor of RLock.
         let this = unsafe { fast::this::<RLock>(slf) };
-        if this.put_down(identity::task(py)?) { Ok(done()) } else { Err(not_owner()) }
+        if this.put_down(identity::task(py)?) {
+            Ok(done())
+        } else {
+            Err(not_owner())
+        }
     })
 }
 
@@ -241,7 +257,11 @@ impl RLock {
     #[pyo3(signature = (timeout=None))]
     fn async_acquire(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let wait = Again(PermitWait { who: identity::task(py)?, object: slf.unbind(), silent: false });
+        let wait = Again(PermitWait {
+            who: identity::task(py)?,
+            object: slf.unbind(),
+            silent: false,
+        });
         let operation = Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout.as_ref())?)?;
         // SAFETY: a new reference.
         Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
@@ -249,7 +269,11 @@ impl RLock {
 
     /// Release one level that the running task holds.
     fn async_release(&self, py: Python<'_>) -> PyResult<()> {
-        if self.put_down(identity::task(py)?) { Ok(()) } else { Err(not_owner()) }
+        if self.put_down(identity::task(py)?) {
+            Ok(())
+        } else {
+            Err(not_owner())
+        }
     }
 
     /// Tell whether somebody holds the lock.
@@ -277,7 +301,11 @@ impl RLock {
     }
 
     fn _recursion_count(&self, py: Python<'_>) -> usize {
-        if self._is_owned(py) { self.depth.load(Relaxed) } else { 0 }
+        if self._is_owned(py) {
+            self.depth.load(Relaxed)
+        } else {
+            0
+        }
     }
 
     fn _release_save(&self) -> PyResult<(usize, usize)> {
@@ -303,7 +331,11 @@ impl RLock {
 
     fn _async_depth(&self, py: Python<'_>) -> PyResult<usize> {
         let who = identity::task(py)?;
-        Ok(if self.is_owned_by(who) { self.depth.load(Relaxed) } else { 0 })
+        Ok(if self.is_owned_by(who) {
+            self.depth.load(Relaxed)
+        } else {
+            0
+        })
     }
 
     fn _at_fork_reinit(&self) {
@@ -325,7 +357,10 @@ impl RLock {
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Err(pyo3::exceptions::PyTypeError::new_err(format!("cannot pickle '{}' object", slf.get_type().name()?)))
+        Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "cannot pickle '{}' object",
+            slf.get_type().name()?
+        )))
     }
 }
 

@@ -48,7 +48,11 @@ impl Wait for SideWait {
         self.lock.get().core.leave(self.side);
     }
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(if self.silent { py.None() } else { true.into_pyobject(py)?.to_owned().into_any().unbind() })
+        Ok(if self.silent {
+            py.None()
+        } else {
+            true.into_pyobject(py)?.to_owned().into_any().unbind()
+        })
     }
     fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(false.into_pyobject(py)?.to_owned().into_any().unbind())
@@ -65,7 +69,11 @@ fn enter(py: Python<'_>, lock: &Py<RWLock>, side: Side, patience: Patience) -> P
     if matches!(patience, Patience::None) {
         return Ok(false);
     }
-    let mut wait = SideWait { lock: lock.clone_ref(py), side, silent: false };
+    let mut wait = SideWait {
+        lock: lock.clone_ref(py),
+        side,
+        silent: false,
+    };
     block(py, &mut wait, patience.deadline())
 }
 
@@ -79,7 +87,13 @@ fn leave(lock: &RWLock, side: Side) -> PyResult<()> {
     }))
 }
 
-fn enter_async(py: Python<'_>, lock: Py<RWLock>, side: Side, timeout: Option<f64>, silent: bool) -> PyResult<Py<PyAny>> {
+fn enter_async(
+    py: Python<'_>,
+    lock: Py<RWLock>,
+    side: Side,
+    timeout: Option<f64>,
+    silent: bool,
+) -> PyResult<Py<PyAny>> {
     let operation = Operation::spawn(py, Box::new(SideWait { lock, side, silent }), timeout)?;
     // SAFETY: a new reference.
     Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
@@ -95,7 +109,12 @@ impl RWLockSide {
         blocking: Option<Bound<'_, PyAny>>,
         timeout: Option<Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
-        enter(py, &self.lock, self.side, arguments::lock_patience(blocking.as_ref(), timeout.as_ref())?)
+        enter(
+            py,
+            &self.lock,
+            self.side,
+            arguments::lock_patience(blocking.as_ref(), timeout.as_ref())?,
+        )
     }
 
     /// Leave; RuntimeError if nobody is inside on this side.
@@ -111,7 +130,13 @@ impl RWLockSide {
     /// Enter from a task; False if the timeout (seconds) passed first.
     #[pyo3(signature = (timeout=None))]
     fn async_acquire(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
-        enter_async(py, self.lock.clone_ref(py), self.side, arguments::task_timeout(timeout.as_ref())?, false)
+        enter_async(
+            py,
+            self.lock.clone_ref(py),
+            self.side,
+            arguments::task_timeout(timeout.as_ref())?,
+            false,
+        )
     }
 
     /// Tell whether somebody is inside on this side.
@@ -148,19 +173,27 @@ impl RWLockSide {
 impl RWLock {
     #[new]
     fn new() -> Self {
-        Self { core: ReadWrite::default() }
+        Self {
+            core: ReadWrite::default(),
+        }
     }
 
     /// The side that many may hold together.
     #[getter]
     fn reader(slf: Py<Self>) -> RWLockSide {
-        RWLockSide { lock: slf, side: Side::Read }
+        RWLockSide {
+            lock: slf,
+            side: Side::Read,
+        }
     }
 
     /// The side that one holds alone.
     #[getter]
     fn writer(slf: Py<Self>) -> RWLockSide {
-        RWLockSide { lock: slf, side: Side::Write }
+        RWLockSide {
+            lock: slf,
+            side: Side::Write,
+        }
     }
 
     /// Turn the write lock that is held into a read lock; no writer gets in between.

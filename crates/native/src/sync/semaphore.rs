@@ -39,26 +39,32 @@ impl Semaphore {
             _ if slf.get().permits.try_acquire() => Ok(true),
             Patience::None => Ok(false),
             _ => {
-                let mut wait = PermitWait { object: slf.clone().unbind(), who: 0, silent: false };
+                let mut wait = PermitWait {
+                    object: slf.clone().unbind(),
+                    who: 0,
+                    silent: false,
+                };
                 block(slf.py(), &mut wait, patience.deadline())
             }
         }
     }
 
     fn put_back_many(&self, count: i64) -> PyResult<()> {
-        let count = usize::try_from(count).ok().filter(|count| *count >= 1).ok_or_else(|| {
-            PyValueError::new_err("n must be one or more")
-        })?;
+        let count = usize::try_from(count)
+            .ok()
+            .filter(|count| *count >= 1)
+            .ok_or_else(|| PyValueError::new_err("n must be one or more"))?;
         self.permits
             .release(count, self.bound.load(Ordering::Relaxed))
             .map_err(|_| PyValueError::new_err("Semaphore released too many times"))
     }
 
     fn start(&self, value: i64, is_bounded: bool) -> PyResult<()> {
-        let value = usize::try_from(value)
-            .map_err(|_| PyValueError::new_err("semaphore initial value must be >= 0"))?;
+        let value =
+            usize::try_from(value).map_err(|_| PyValueError::new_err("semaphore initial value must be >= 0"))?;
         self.permits.reset(value);
-        self.bound.store(if is_bounded { value } else { UNBOUNDED }, Ordering::Relaxed);
+        self.bound
+            .store(if is_bounded { value } else { UNBOUNDED }, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -142,7 +148,15 @@ unsafe extern "C" fn aenter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *
     fast::enter(|py| {
         // SAFETY: as above.
         let object = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Semaphore>() }.unbind();
-        Operation::spawn(py, Box::new(PermitWait { object, who: 0, silent: true }), None)
+        Operation::spawn(
+            py,
+            Box::new(PermitWait {
+                object,
+                who: 0,
+                silent: true,
+            }),
+            None,
+        )
     })
 }
 
@@ -161,7 +175,10 @@ impl Semaphore {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { permits: Permits::new(1), bound: AtomicUsize::new(UNBOUNDED) }
+        Self {
+            permits: Permits::new(1),
+            bound: AtomicUsize::new(UNBOUNDED),
+        }
     }
 
     #[pyo3(signature = (value=1))]
@@ -173,7 +190,11 @@ impl Semaphore {
     #[pyo3(signature = (timeout=None))]
     fn async_acquire(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let wait = PermitWait { who: 0, object: slf.unbind(), silent: false };
+        let wait = PermitWait {
+            who: 0,
+            object: slf.unbind(),
+            silent: false,
+        };
         let operation = Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout.as_ref())?)?;
         // SAFETY: a new reference.
         Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
@@ -212,7 +233,11 @@ impl Semaphore {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let this = slf.get();
         let bound = this.bound.load(Ordering::Relaxed);
-        let bound = if bound == UNBOUNDED { String::new() } else { format!("/{bound}") };
+        let bound = if bound == UNBOUNDED {
+            String::new()
+        } else {
+            format!("/{bound}")
+        };
         let class = slf.get_type();
         Ok(format!(
             "<{}.{} at {:#x}: value={}{bound}>",
@@ -224,7 +249,10 @@ impl Semaphore {
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Err(pyo3::exceptions::PyTypeError::new_err(format!("cannot pickle '{}' object", slf.get_type().name()?)))
+        Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "cannot pickle '{}' object",
+            slf.get_type().name()?
+        )))
     }
 }
 
@@ -246,8 +274,7 @@ impl BoundedSemaphore {
     }
 }
 
-const ACQUIRE: &std::ffi::CStr =
-    c"Acquire a permit; with blocking=False or a timeout (seconds), False if that failed.";
+const ACQUIRE: &std::ffi::CStr = c"Acquire a permit; with blocking=False or a timeout (seconds), False if that failed.";
 const RELEASE: &std::ffi::CStr = c"Give n permits back; ValueError beyond the bound.";
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

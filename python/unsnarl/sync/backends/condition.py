@@ -43,7 +43,7 @@ async def take_back(lock: Any, depth: int) -> None:
         try:
             await lock.async_acquire()
             break
-        except BaseException as error:  # noqa: BLE001 - raised below, with the lock held
+        except BaseException as error:
             if isinstance(error, GeneratorExit):
                 raise
             interrupted = error
@@ -53,9 +53,7 @@ async def take_back(lock: Any, depth: int) -> None:
         raise interrupted
 
 
-async def condition_wait_for(
-    condition: Any, predicate: Callable[[], T], timeout: float | None = None
-) -> T:
+async def condition_wait_for(condition: Any, predicate: Callable[[], T], timeout: float | None = None) -> T:
     """Wait until `predicate()` is true; its last value, which is false if time ran out."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:

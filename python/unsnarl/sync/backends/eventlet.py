@@ -103,4 +103,3 @@ class EventletParker:
             self._greenlet.switch()
         else:
             self._is_unparked = True
-

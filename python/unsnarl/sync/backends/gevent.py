@@ -61,4 +61,3 @@ class GeventParker:
         watcher = self._watcher
         if watcher is not None:
             watcher.send()
-
