@@ -1,8 +1,9 @@
 //! A line of waiters that are told to try, one at a time.
 //!
-//! The one that was told is the *heir*. While an heir is on its way nobody else
-//! is woken: it wakes the next when it has looked, if there is reason to. That
-//! makes a hundred `put`s cost one wake-up instead of a hundred.
+//! The one that was told is the *heir*. While a queue's heir is on its way nobody
+//! else is woken: it wakes the next when it has looked, if there is reason to. That
+//! makes a hundred `put`s cost one wake-up instead of a hundred. Permits have an
+//! heir for each free permit: there every one of them is for somebody.
 //!
 //! Invariant: if what the line waits for is available and the line is not empty,
 //! then a live heir is on its way, or the mutex is held by whoever will name one.
@@ -13,36 +14,38 @@ use crate::waiter::{Port, WOKEN, WaitQueue, Waiter, Wakes};
 #[derive(Debug)]
 pub(crate) struct Line<P> {
     pub(crate) queue: WaitQueue<P>,
-    heir: Option<Arc<Waiter<P>>>,
+    heirs: Vec<Arc<Waiter<P>>>,
 }
 
 impl<P> Default for Line<P> {
     fn default() -> Self {
         Self {
             queue: WaitQueue::default(),
-            heir: None,
+            heirs: Vec::new(),
         }
     }
 }
 
 impl<P: Port> Line<P> {
-    /// Whether somebody who was told to try is still on its way.
-    pub(crate) fn has_heir(&mut self) -> bool {
-        if self.heir.as_ref().is_some_and(|heir| !heir.port.is_alive()) {
-            self.heir = None;
-        }
-        self.heir.is_some()
+    /// How many who were told to try are still on their way.
+    pub(crate) fn heirs(&mut self) -> usize {
+        self.heirs.retain(|heir| heir.port.is_alive());
+        self.heirs.len()
     }
 
-    /// Tell the first waiter to try, unless one is on its way already.
+    /// Tell the first waiter to try, unless somebody is on its way already.
     pub(crate) fn call_next(&mut self, wakes: &mut Wakes<P>) {
-        if self.has_heir() {
-            return;
+        if self.heirs() == 0
+            && let Some(first) = self.queue.first().cloned()
+        {
+            self.call(first, wakes);
         }
-        if let Some(first) = self.queue.first().cloned() {
-            self.heir = Some(Arc::clone(&first));
-            wakes.signal(first, WOKEN);
-        }
+    }
+
+    /// Tell this waiter to try.
+    pub(crate) fn call(&mut self, waiter: Arc<Waiter<P>>, wakes: &mut Wakes<P>) {
+        self.heirs.push(Arc::clone(&waiter));
+        wakes.signal(waiter, WOKEN);
     }
 
     /// Tell everybody to try.
@@ -52,14 +55,12 @@ impl<P: Port> Line<P> {
             self.queue.push(&waiter);
             wakes.signal(waiter, WOKEN);
         }
-        self.heir = None;
+        self.heirs.clear();
     }
 
     /// The waiter has looked, or gives up: it is no longer on its way.
     pub(crate) fn arrive(&mut self, waiter: &Arc<Waiter<P>>) {
-        if self.heir.as_ref().is_some_and(|heir| Arc::ptr_eq(heir, waiter)) {
-            self.heir = None;
-        }
+        self.heirs.retain(|heir| !Arc::ptr_eq(heir, waiter));
     }
 
     pub(crate) fn leave(&mut self, waiter: &Arc<Waiter<P>>) -> bool {

@@ -97,7 +97,7 @@ impl<P: Port> Permits<P> {
             if self.free() + count > bound {
                 return Err(Overflow);
             }
-            while count > 0 && !line.has_heir() {
+            while count > 0 && line.heirs() == 0 {
                 match line.queue.first() {
                     Some(first) if first.must_grant() => {
                         if let Some(first) = line.queue.pop() {
@@ -178,18 +178,13 @@ impl<P: Port> Permits<P> {
 
     /// Restore the line's invariant: grant or call for as long as permits are free.
     fn settle(&self, line: &mut Line<P>, wakes: &mut Wakes<P>) {
-        while self.free() > 0 && !line.has_heir() {
-            match line.queue.first() {
-                Some(first) if first.must_grant() => {
-                    if !self.try_acquire() {
-                        break;
-                    }
-                    if let Some(first) = line.queue.pop() {
-                        wakes.signal(first, GRANTED);
-                    }
-                }
-                Some(_) => line.call_next(wakes),
-                None => break,
+        while self.free() > line.heirs() {
+            let Some(next) = line.queue.first_idle().cloned() else { break };
+            if !next.must_grant() {
+                line.call(next, wakes);
+            } else if self.try_acquire() {
+                line.queue.remove(&next);
+                wakes.signal(next, GRANTED);
             }
         }
         self.tidy(line);

@@ -23,8 +23,9 @@ mod imp {
     /// # Safety
     /// No call into this crate is under way, and each later one is made with the
     /// same lock held (the GIL of a CPython that has one), which is not released
-    /// before the call returns. [`crate::Waiter::fall_asleep`] and
-    /// [`crate::Waiter::state`] are exempt: they touch atomics alone.
+    /// before the call returns. [`crate::Waiter::fall_asleep`],
+    /// [`crate::Waiter::state`] and [`crate::Waiter::relay`] are exempt: they touch atomics and
+    /// real mutexes alone.
     #[allow(unsafe_code)]
     pub unsafe fn elide_mutexes() {
         IS_ELIDED.store(true, Ordering::SeqCst);
@@ -96,6 +97,13 @@ mod imp {
         }
     }
 
+    /// A mutex that does not step aside: for what is touched without the GIL.
+    pub(crate) use std::sync::Mutex as SharedMutex;
+
+    pub(crate) fn lock_shared<T>(mutex: &SharedMutex<T>) -> std::sync::MutexGuard<'_, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     #[inline]
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         let held = if IS_ELIDED.load(Ordering::Relaxed) {
@@ -116,6 +124,7 @@ mod imp {
     pub use loom::sync::Arc;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
     pub use loom::sync::atomic::{AtomicU32, Ordering};
+    pub(crate) use loom::sync::Mutex as SharedMutex;
     pub(crate) use loom::sync::{Mutex, MutexGuard};
 
     /// Under loom the slow half exists from the start: `OnceLock` is std's business.
@@ -134,6 +143,10 @@ mod imp {
         }
     }
 
+    pub(crate) fn lock_shared<T>(mutex: &SharedMutex<T>) -> MutexGuard<'_, T> {
+        lock(mutex)
+    }
+
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().expect("a core does not panic under its mutex")
     }
@@ -142,4 +155,4 @@ mod imp {
 #[cfg(not(loom))]
 pub use imp::elide_mutexes;
 pub use imp::{Arc, AtomicU32, Ordering};
-pub(crate) use imp::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Slow, lock};
+pub(crate) use imp::{AtomicBool, AtomicU64, AtomicUsize, Mutex, SharedMutex, Slow, lock, lock_shared};

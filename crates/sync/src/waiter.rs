@@ -13,7 +13,7 @@
 //! Invariant: WOKEN, GRANTED and REFUSED are written under the core's mutex, and
 //! whoever replaces ASLEEP with one of them calls the port once, after unlocking.
 
-use crate::shim::{Arc, AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, lock};
+use crate::shim::{Arc, AtomicBool, AtomicU32, AtomicU64, Ordering, SharedMutex, lock_shared};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Enqueued, not asleep.
@@ -46,17 +46,18 @@ pub struct Waiter<P> {
     word: AtomicU32,
     ticket: AtomicU64,
     urgent: AtomicBool,
-    chain: Mutex<Option<Arc<Chain<P>>>>,
+    chain: SharedMutex<Option<Arc<Chain<P>>>>,
     /// How to reach it.
     pub port: P,
 }
 
 /// Waiters released together, woken one after the other: each wakes the next
-/// when it runs. A hundred threads woken at once would only fight for the GIL.
+/// as soon as it is awake, before it asks for the GIL: so the releaser pays for one
+/// wake-up, and the others are on their way while it goes on.
 ///
 /// Nobody is forgotten: the releaser takes one waiter out, and each waiter that
 /// leaves, however it learned of its release, takes out one more.
-type Chain<P> = Mutex<VecDeque<Arc<Waiter<P>>>>;
+type Chain<P> = SharedMutex<VecDeque<Arc<Waiter<P>>>>;
 
 impl<P: Port> Waiter<P> {
     /// Make a waiter that is in no queue yet.
@@ -66,7 +67,7 @@ impl<P: Port> Waiter<P> {
             word: AtomicU32::new(rest),
             ticket: AtomicU64::new(0),
             urgent: AtomicBool::new(false),
-            chain: Mutex::new(None),
+            chain: SharedMutex::new(None),
             port,
         })
     }
@@ -107,12 +108,12 @@ impl<P: Port> Waiter<P> {
     }
 
     /// Pass the wake-up on to the next waiter that was released together with
-    /// this one. Call once, when the waiter runs again.
+    /// this one. Call once, when the waiter runs again; without the GIL if you like.
     pub fn relay(&self) {
-        let Some(chain) = lock(&self.chain).take() else {
+        let Some(chain) = lock_shared(&self.chain).take() else {
             return;
         };
-        let next = lock(&chain).pop_front();
+        let next = lock_shared(&chain).pop_front();
         if let Some(next) = next {
             next.port.wake(&next.word);
         }
@@ -150,21 +151,21 @@ impl<P: Port> Wakes<P> {
     /// Write `state` to all of them; wake callbacks now, threads in a cascade of
     /// `fan_out`.
     pub(crate) fn signal_all(&mut self, waiters: impl Iterator<Item = Arc<Waiter<P>>>, state: u32, fan_out: usize) {
-        let chain: Arc<Chain<P>> = Arc::new(Mutex::new(VecDeque::new()));
+        let chain: Arc<Chain<P>> = Arc::new(SharedMutex::new(VecDeque::new()));
         let mut sleepers = VecDeque::new();
         for waiter in waiters {
             if !waiter.port.sleeps_on_word() {
                 self.signal(waiter, state);
                 continue;
             }
-            *lock(&waiter.chain) = Some(Arc::clone(&chain));
+            *lock_shared(&waiter.chain) = Some(Arc::clone(&chain));
             if waiter.word.swap(state, Ordering::AcqRel) == ASLEEP {
                 sleepers.push_back(waiter);
             }
         }
         let later = sleepers.split_off(fan_out.min(sleepers.len()));
         self.rest.extend(sleepers);
-        *lock(&chain) = later;
+        *lock_shared(&chain) = later;
     }
 
     /// Call the ports. Not under a mutex.
@@ -225,6 +226,14 @@ impl<P: Port> WaitQueue<P> {
             entry.remove();
         }
         self.by_ticket.first_key_value().map(|(_, waiter)| waiter)
+    }
+
+    /// The first waiter that was not told to try yet, and can still come back.
+    pub(crate) fn first_idle(&mut self) -> Option<&Arc<Waiter<P>>> {
+        self.first()?;
+        self.by_ticket
+            .values()
+            .find(|waiter| waiter.state() != WOKEN && waiter.port.is_alive())
     }
 
     pub(crate) fn pop(&mut self) -> Option<Arc<Waiter<P>>> {

@@ -13,7 +13,7 @@
 
 use super::{futex, identity, party::Party};
 use pyo3::prelude::*;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use unsnarl_sync::{ASLEEP, Arc, PENDING, Waiter};
 
 /// What is waited for. `begin`, `resume` and `cancel` are those of the cores.
@@ -87,15 +87,30 @@ fn cancel(py: Python<'_>, wait: &mut dyn Wait, waiter: &Arc<Waiter<Party>>) -> P
     outcome
 }
 
+/// The first and the longest sleep of the main thread. A signal that comes after the GIL
+/// was given up and before the kernel has put the thread to sleep interrupts nothing, so
+/// the thread that runs the handlers looks for itself now and then.
+const FIRST_LOOK: Duration = Duration::from_millis(10);
+const LAST_LOOK: Duration = Duration::from_secs(1);
+
 /// Sleep until something happened to the waiter.
 fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, deadline: Option<Instant>) -> Sleep {
+    let mut look_after = identity::is_main_thread().then_some(FIRST_LOOK);
     loop {
+        let look = look_after.map(|look_after| Instant::now() + look_after);
+        let until = match (deadline, look) {
+            (Some(deadline), Some(look)) => Some(deadline.min(look)),
+            (deadline, look) => deadline.or(look),
+        };
         let woken = py.detach(|| {
-            if waiter.fall_asleep() {
-                futex::wait(waiter.word(), ASLEEP, deadline)
-            } else {
-                futex::Woken::Perhaps
+            if !waiter.fall_asleep() {
+                return futex::Woken::Perhaps;
             }
+            let woken = futex::wait(waiter.word(), ASLEEP, until);
+            if !matches!(waiter.state(), PENDING | ASLEEP) {
+                waiter.relay();
+            }
+            woken
         });
         if !matches!(waiter.state(), PENDING | ASLEEP) {
             return Sleep::Signalled;
@@ -104,7 +119,10 @@ fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, deadline: Option<Instant>)
             return Sleep::Failed(error);
         }
         if woken == futex::Woken::TimedOut {
-            return Sleep::TimedOut;
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Sleep::TimedOut;
+            }
+            look_after = look_after.map(|look_after| (look_after * 2).min(LAST_LOOK));
         }
     }
 }

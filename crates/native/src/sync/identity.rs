@@ -37,6 +37,12 @@ pub(super) fn thread() -> usize {
     (unsafe { libc::pthread_self() }) as usize
 }
 
+/// Whether this is the process's first thread, which runs Python's signal handlers.
+pub(super) fn is_main_thread() -> bool {
+    // SAFETY: gettid(2) and getpid(2) always succeed.
+    unsafe { libc::gettid() == libc::getpid() }
+}
+
 fn modules(py: Python<'_>) -> Option<&Bound<'_, PyDict>> {
     static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     MODULES
