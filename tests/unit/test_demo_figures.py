@@ -36,6 +36,7 @@ def test_a_duration_has_the_unit_that_suits_it(value_us: float | None, text: str
         (Ratio(0.0371, 0.003, 0.03, 0.04), "0.037× ±8%"),
         (Ratio(1.01, 0.05, 0.97, 1.06), "≈ 1.01× ±5%"),
         (Ratio(3.0, None, 3.0, 3.0), "3.00×"),
+        (Ratio(0.0033, 0.1, 0.003, 0.2), "0.0033× ±>99%"),
         (None, "-"),
     ],
 )

@@ -35,7 +35,8 @@ def times(ratio: Ratio | None) -> str:
         return NONE
     text = factor(ratio)
     if ratio.spread is not None:
-        text += f" ±{ratio.spread / ratio.median:.0%}"
+        share = ratio.spread / ratio.median
+        text += f" ±{share:.0%}" if share < 1 else " ±>99%"
     return f"≈ {text}" if ratio.is_noise() else text
 
 
