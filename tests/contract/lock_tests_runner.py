@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import sys
 import unittest
+from typing import Any
 
 from test import lock_tests
 
 import unsnarl.sync as primitives
 
 
-def _native(function):
+def _native(function: Any) -> Any:
     return staticmethod(function)
 
 
@@ -36,13 +37,13 @@ class EventTests(lock_tests.EventTests):
 class ConditionAsRLockTests(lock_tests.RLockTests):
     locktype = _native(primitives.Condition)
 
-    def test_recursion_count(self):
+    def test_recursion_count(self) -> None:
         self.skipTest("Condition does not expose _recursion_count()")
 
-    def test_repr_count(self):
+    def test_repr_count(self) -> None:
         self.skipTest("Condition does not repr the lock's count")
 
-    def test_locked(self):
+    def test_locked(self) -> None:
         self.skipTest("Condition has no locked() in the standard library before 3.14")
 
 

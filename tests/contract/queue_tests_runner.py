@@ -15,18 +15,15 @@ import unittest
 import unsnarl.sync as primitives
 from unsnarl.sync import errors
 
-if sys.argv[1:] == ["--stdlib"]:
-    import queue as namespace
-else:
-    namespace = types.SimpleNamespace(
-        Queue=primitives.Queue,
-        LifoQueue=primitives.LifoQueue,
-        PriorityQueue=primitives.PriorityQueue,
-        SimpleQueue=primitives.SimpleQueue,
-        Empty=errors.Empty,
-        Full=errors.Full,
-        ShutDown=errors.ShutDown,
-    )
+NAMESPACE = types.SimpleNamespace(
+    Queue=primitives.Queue,
+    LifoQueue=primitives.LifoQueue,
+    PriorityQueue=primitives.PriorityQueue,
+    SimpleQueue=primitives.SimpleQueue,
+    Empty=errors.Empty,
+    Full=errors.Full,
+    ShutDown=errors.ShutDown,
+)
 
 
 def _load() -> unittest.TestSuite:
@@ -42,7 +39,7 @@ def _load() -> unittest.TestSuite:
         if kind in seen or not hasattr(value, "queue"):
             continue
         seen.add(kind)
-        ours = type(f"Native{kind}", (value,), {"queue": namespace, "__module__": value.__module__})
+        ours = type(f"Native{kind}", (value,), {"queue": NAMESPACE, "__module__": value.__module__})
         suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(ours))
     return suite
 

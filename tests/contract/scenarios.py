@@ -1,6 +1,6 @@
 """What every primitive promises, played in every world.
 
-Run as a script with the name of a world (and perhaps `--gil`, to have the
+Run as a module with the name of a world (and perhaps `--gil`, to have the
 scheduler in) it plays every scenario and prints `ok N`. Libraries patch and start
 things of their own, so each world gets an interpreter of its own.
 
@@ -9,16 +9,14 @@ Invariant: a scenario asserts states and orders, never times.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from worlds import WORLDS
-
 import unsnarl
+from tests.contract.worlds import WORLDS
 
 SCENARIOS: list[Any] = []
 
@@ -28,8 +26,14 @@ def scenario(function: Any) -> Any:
     return function
 
 
-LOCKS = [unsnarl.Lock, unsnarl.RLock, unsnarl.Semaphore, unsnarl.BoundedSemaphore, unsnarl.CapacityLimiter]
-LOCKS_AND_SIDES = [*LOCKS, lambda: unsnarl.RWLock().writer]
+LOCKS: list[Callable[[], Any]] = [
+    unsnarl.Lock,
+    unsnarl.RLock,
+    unsnarl.Semaphore,
+    unsnarl.BoundedSemaphore,
+    unsnarl.CapacityLimiter,
+]
+LOCKS_AND_SIDES: list[Callable[[], Any]] = [*LOCKS, lambda: unsnarl.RWLock().writer]
 
 
 # --- asynchronous worlds
@@ -68,21 +72,16 @@ async def async_first_come_first_served(world: Any) -> None:
             async with lock:
                 await gate
 
-        def waiter(number: int) -> Any:
-            async def wait() -> None:
-                for _ in range(number + 1):
-                    await world.settle()
-                async with lock:
-                    order.append(number)
-
-            return wait
+        async def wait(number: int) -> None:
+            await settle_times(world, number + 1)
+            async with lock:
+                order.append(number)
 
         async def opener() -> None:
-            for _ in range(20):
-                await world.settle()
+            await settle_times(world, 20)
             gate.set()
 
-        await world.together(holder, waiter(0), waiter(1), waiter(2), opener)
+        await world.together(holder, *(partial(wait, number) for number in range(3)), opener)
         assert sorted(order) == [0, 1, 2]
         if type(world).__name__ != "TrioWorld":
             assert order == [0, 1, 2], (make, order)
@@ -107,6 +106,11 @@ async def async_cancelled_waiter_loses_nothing(world: Any) -> None:
         assert not getattr(lock, "waiting", 0)
 
 
+async def settle_times(world: Any, times: int) -> None:
+    for _ in range(times):
+        await world.settle()
+
+
 async def maybe(result: Any) -> None:
     if result is not None:
         await result
@@ -125,7 +129,7 @@ async def async_timeout_answers_false(world: Any) -> None:
             await world.together(wait)
     assert await unsnarl.Event().async_wait(timeout=0.01) is False
     assert await unsnarl.CountdownEvent(1).async_wait(timeout=0.01) is False
-    queue = unsnarl.Queue(1)
+    queue: unsnarl.Queue[Any] = unsnarl.Queue(1)
     for wrong in (lambda: queue.async_get(timeout=0.01),):
         try:
             await wrong()
@@ -144,11 +148,12 @@ async def async_timeout_answers_false(world: Any) -> None:
 
 @scenario
 async def async_event_wakes_everybody(world: Any) -> None:
-    for event, release in [
-        (event := unsnarl.Event(), event.set),
-        (countdown := unsnarl.CountdownEvent(1), countdown.down),
-        (latch := unsnarl.Latch(1), latch.count_down),
+    for event, name in [
+        (unsnarl.Event(), "set"),
+        (unsnarl.CountdownEvent(1), "down"),
+        (unsnarl.Latch(1), "count_down"),
     ]:
+        release = getattr(event, name)
         woken: list[bool] = []
 
         async def wait(event: Any = event, woken: Any = woken) -> None:
@@ -200,8 +205,7 @@ async def async_barrier_meets(world: Any) -> None:
     indices: list[int] = []
 
     async def party() -> None:
-        for _ in range(5):
-            indices.append(await barrier.async_wait())
+        indices.extend([await barrier.async_wait() for _ in range(5)])
 
     await world.together(party, party, party)
     assert sorted(indices) == [0] * 5 + [1] * 5 + [2] * 5
@@ -235,7 +239,7 @@ async def async_queue_keeps_order(world: Any) -> None:
 
 @scenario
 async def async_queue_loses_nothing_on_cancel(world: Any) -> None:
-    queue = unsnarl.Queue(1)
+    queue: unsnarl.Queue[Any] = unsnarl.Queue(1)
     await world.cancelled(queue.async_get)
     assert queue.waiting == 0
     await queue.async_put("first")
@@ -252,7 +256,8 @@ async def async_queue_loses_nothing_on_cancel(world: Any) -> None:
 @scenario
 async def async_with_threads(world: Any) -> None:
     """A thread and a task on the same objects."""
-    there, back = unsnarl.Queue(3), unsnarl.Queue(3)
+    there: unsnarl.Queue[int] = unsnarl.Queue(3)
+    back: unsnarl.Queue[int] = unsnarl.Queue(3)
     lock = unsnarl.Lock()
     total = 0
 
@@ -277,8 +282,7 @@ async def async_with_threads(world: Any) -> None:
     got: list[int] = []
 
     async def consume() -> None:
-        async for number in back:
-            got.append(number)
+        got.extend([number async for number in back])
 
     await world.together(produce, consume)
     thread.join(60)
@@ -291,13 +295,13 @@ async def async_sure_deadlock_raises(world: Any) -> None:
     for make in (unsnarl.Lock, unsnarl.RLock):
         lock = make()
         async with lock:
+            message = "no error"
             try:
                 lock.acquire()
             except RuntimeError as error:
-                assert "deadlock" in str(error)
-                assert "held by" in str(error)
-            else:
-                raise AssertionError("no error")
+                message = str(error)
+            assert "deadlock" in message
+            assert "held by" in message
 
 
 # --- synchronous worlds
@@ -368,8 +372,7 @@ def sync_barrier(world: Any) -> None:
     indices: list[int] = []
 
     def party() -> None:
-        for _ in range(20):
-            indices.append(barrier.wait())
+        indices.extend([barrier.wait() for _ in range(20)])
 
     world.together(party, party, party)
     assert sorted(indices) == [0] * 20 + [1] * 20 + [2] * 20
@@ -402,7 +405,8 @@ def sync_queue(world: Any) -> None:
 @scenario
 def sync_with_other_threads(world: Any) -> None:
     """The world's parties and a plain thread on one queue."""
-    there, back = unsnarl.Queue(3), unsnarl.Queue(3)
+    there: unsnarl.Queue[int] = unsnarl.Queue(3)
+    back: unsnarl.Queue[int] = unsnarl.Queue(3)
 
     def work() -> None:
         for number in there:
@@ -429,7 +433,7 @@ def main() -> None:
         unsnarl.gil.install()
     if name in ("gevent", "eventlet"):
         __import__(name)
-    world = WORLDS[name]()
+    world: Any = WORLDS[name]()
     played = 0
     for play in SCENARIOS:
         if play.__name__.startswith("async_") == world.is_async:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SCENARIOS = Path(__file__).parent / "scenarios.py"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @cache
@@ -26,7 +26,7 @@ def is_usable(world: str) -> bool:
 def test_scenarios(world: str, options: tuple[str, ...]) -> None:
     if not is_usable(world):
         pytest.skip(f"{world} cannot be imported by this interpreter")
-    command = [sys.executable, str(SCENARIOS), world, "-v", *options]
-    completed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    command = [sys.executable, "-m", "tests.contract.scenarios", world, "-v", *options]
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
     assert completed.returncode == 0, completed.stdout + completed.stderr
     assert completed.stdout.splitlines()[-1].startswith("ok ")

@@ -121,7 +121,7 @@ class ThreadWorld:
         def guarded(function: Any) -> None:
             try:
                 function()
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - raised again below, in the world's own thread
                 errors.append(error)
 
         threads = [threading.Thread(target=guarded, args=(function,)) for function in functions]

@@ -10,6 +10,8 @@ import pickle
 import signal
 import threading
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -35,7 +37,7 @@ EVERYTHING = [
 
 
 @pytest.mark.parametrize("make", EVERYTHING)
-def test_everything_can_be_referred_to_weakly_and_tells_its_state(make) -> None:
+def test_everything_can_be_referred_to_weakly_and_tells_its_state(make: Callable[[], Any]) -> None:
     thing = make()
     reference = weakref.ref(thing)
     assert thing.waiting == 0
@@ -46,16 +48,16 @@ def test_everything_can_be_referred_to_weakly_and_tells_its_state(make) -> None:
 
 
 @pytest.mark.parametrize("make", EVERYTHING)
-def test_nothing_can_be_pickled_or_copied(make) -> None:
+def test_nothing_can_be_pickled_or_copied(make: Callable[[], Any]) -> None:
     for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError):
             duplicate(make())
 
 
 @pytest.mark.parametrize("make", [unsnarl.Lock, unsnarl.RLock])
-def test_lock_arguments(make) -> None:
+def test_lock_arguments(make: Callable[[], Any]) -> None:
     lock = make()
-    with pytest.raises(RuntimeError, match="release un(locked|-acquired) lock|cannot release"):
+    with pytest.raises(RuntimeError, match=r"release un(locked|-acquired) lock|cannot release"):
         lock.release()
     with pytest.raises(ValueError, match="non-blocking"):
         lock.acquire(False, 1)
@@ -81,13 +83,13 @@ def test_semaphore_arguments() -> None:
         semaphore.release()
     with pytest.raises(ValueError, match="one or more"):
         unsnarl.Semaphore().release(0)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="non-blocking"):
         semaphore.acquire(False, 1)
     assert not unsnarl.Semaphore(0).acquire(timeout=-1)
 
 
 def test_queue_arguments() -> None:
-    queue = unsnarl.Queue(1)
+    queue: unsnarl.Queue[int] = unsnarl.Queue(1)
     for call in (lambda: queue.get(timeout=-1), lambda: queue.put(1, timeout=-1)):
         with pytest.raises(ValueError, match="non-negative"):
             call()
@@ -96,7 +98,7 @@ def test_queue_arguments() -> None:
     with pytest.raises(unsnarl.Empty):
         queue.peek()
     with pytest.raises(TypeError):
-        queue.put()
+        queue.put()  # type: ignore[call-arg]
     queue.put_many([1])
     assert queue.peek() == 1
     with pytest.raises(unsnarl.Full) as full:
@@ -107,7 +109,7 @@ def test_queue_arguments() -> None:
 
 
 def test_batches_keep_order_and_count_tasks() -> None:
-    queue = unsnarl.Queue()
+    queue: unsnarl.Queue[int] = unsnarl.Queue()
     queue.put_many(range(10))
     assert queue.unfinished_tasks == 10
     assert queue.get_many(4) == [0, 1, 2, 3]
@@ -116,7 +118,7 @@ def test_batches_keep_order_and_count_tasks() -> None:
 
 
 def test_the_container_can_be_had() -> None:
-    queue = unsnarl.Queue()
+    queue: unsnarl.Queue[int] = unsnarl.Queue()
     queue.put_many([1, 2, 3])
     with queue.mutex:
         queue.queue.clear()
@@ -126,8 +128,8 @@ def test_the_container_can_be_had() -> None:
 
 
 def test_barrier_arguments() -> None:
-    with pytest.raises(ValueError):
-        unsnarl.Barrier(0)
+    with pytest.raises(ValueError, match="parties"):
+        unsnarl.Barrier(0).abort()
     with pytest.raises(threading.BrokenBarrierError):
         unsnarl.Barrier(2).wait(timeout=0)
 
@@ -165,7 +167,7 @@ def test_guard_latch_flag_once() -> None:
         pass
     latch = unsnarl.Latch(1)
     latch.count_down()
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="negative"):
         latch.count_down()
     with pytest.raises(TypeError):
         latch.up()
@@ -173,13 +175,13 @@ def test_guard_latch_flag_once() -> None:
     assert flag.set(1)
     assert not flag.set(2)
     assert flag.get() == 1
-    once = unsnarl.Once()
+    once = unsnarl.Once[int]()
     assert once.call(lambda: 7) == once.call(lambda: 8) == 7
 
 
 def test_asynchronous_methods_need_a_task() -> None:
     with pytest.raises(RuntimeError, match="task"):
-        unsnarl.Lock().async_acquire()
+        unsnarl.Lock().async_acquire().close()
     with pytest.raises(RuntimeError, match="loop"):
         unsnarl.Event().async_wait().send(None)
 
@@ -207,11 +209,20 @@ def test_a_closed_loop_keeps_nothing() -> None:
     loop.close()
     semaphore.release()
     assert semaphore.value == 1, "the grant went to a task that can never run"
-    task.get_coro().close()
-    task._log_destroy_pending = False
+    coroutine = task.get_coro()
+    assert coroutine is not None
+    coroutine.close()
+    setattr(task, "_log_destroy_pending", False)  # noqa: B010 - of asyncio, and of no stub
+
+
+def signal_and_wait(ready: threading.Event, wait: Callable[[], object]) -> None:
+    """Ask for the signal, and wait: it may come at any point from here on."""
+    ready.set()
+    wait()
 
 
 def test_ctrl_c_interrupts_a_blocked_main_thread() -> None:
+    main = threading.get_ident()
     for wait in (
         unsnarl.Event().wait,
         unsnarl.Semaphore(0).acquire,
@@ -222,9 +233,9 @@ def test_ctrl_c_interrupts_a_blocked_main_thread() -> None:
 
         def interrupt(ready: threading.Event = ready) -> None:
             ready.wait()
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            signal.pthread_kill(main, signal.SIGINT)
 
-        def shoot(signum, frame) -> None:
+        def shoot(_number: int, _frame: object) -> None:
             raise KeyboardInterrupt
 
         before = signal.signal(signal.SIGINT, shoot)
@@ -232,8 +243,7 @@ def test_ctrl_c_interrupts_a_blocked_main_thread() -> None:
         thread.start()
         try:
             with pytest.raises(KeyboardInterrupt):
-                ready.set()
-                wait()
+                signal_and_wait(ready, wait)
         finally:
             signal.signal(signal.SIGINT, before)
             thread.join()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ class QueueMachine(RuleBasedStateMachine):
     """A bounded queue, a list, and nobody who waits."""
 
     CAPACITY = 3
-    make = staticmethod(unsnarl.Queue)
+    make: Any = staticmethod(unsnarl.Queue)
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +90,7 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 class PriorityMachine(QueueMachine):
-    make = staticmethod(unsnarl.PriorityQueue)
+    make: Any = staticmethod(unsnarl.PriorityQueue)
 
     def next_item(self) -> int:
         return heapq.nsmallest(1, self.model)[0]

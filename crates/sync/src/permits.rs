@@ -179,7 +179,9 @@ impl<P: Port> Permits<P> {
     /// Restore the line's invariant: grant or call for as long as permits are free.
     fn settle(&self, line: &mut Line<P>, wakes: &mut Wakes<P>) {
         while self.free() > line.heirs() {
-            let Some(next) = line.queue.first_idle().cloned() else { break };
+            let Some(next) = line.queue.first_idle().cloned() else {
+                break;
+            };
             if !next.must_grant() {
                 line.call(next, wakes);
             } else if self.try_acquire() {

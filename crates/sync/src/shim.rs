@@ -122,9 +122,9 @@ mod imp {
 #[cfg(loom)]
 mod imp {
     pub use loom::sync::Arc;
+    pub(crate) use loom::sync::Mutex as SharedMutex;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
     pub use loom::sync::atomic::{AtomicU32, Ordering};
-    pub(crate) use loom::sync::Mutex as SharedMutex;
     pub(crate) use loom::sync::{Mutex, MutexGuard};
 
     /// Under loom the slow half exists from the start: `OnceLock` is std's business.

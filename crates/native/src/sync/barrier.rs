@@ -110,7 +110,7 @@ impl Barrier {
 #[pymethods]
 impl Barrier {
     #[new]
-    #[pyo3(signature = (*_args, **_kwargs))]
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(parties, action=None, timeout=None)")]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
             state: PyOnceLock::new(),

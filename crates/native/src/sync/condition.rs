@@ -10,10 +10,12 @@
 //! Invariant: `wait` returns, or raises, with the lock held as before.
 
 use super::arguments::{self, Patience};
-use super::blocking::{Wait, block};
+use super::blocking::block;
 use super::fast::{self, Method};
+use super::guard::Guard;
 use super::identity;
 use super::lock::Lock;
+use super::notify_wait::{Holding, NotifyWait};
 use super::operation::Operation;
 use super::party::Party;
 use super::permit_wait::Acquirable;
@@ -23,225 +25,19 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
-use unsnarl_sync::{Arc, Notifier, Waiter};
+use unsnarl_sync::{Arc, Notifier};
 
 /// A condition variable for threads, tasks and greenlets.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct Condition {
-    notifier: Notifier<Party>,
+    pub(super) notifier: Notifier<Party>,
     guard: PyOnceLock<Guard>,
 }
 
-enum Guard {
-    Lock(Py<Lock>),
-    RLock(Py<RLock>),
-    Foreign(Py<PyAny>),
-}
-
-impl Guard {
-    fn of(lock: &Bound<'_, PyAny>) -> Self {
-        if let Ok(lock) = lock.cast_exact::<RLock>() {
-            Self::RLock(lock.clone().unbind())
-        } else if let Ok(lock) = lock.cast_exact::<Lock>() {
-            Self::Lock(lock.clone().unbind())
-        } else {
-            Self::Foreign(lock.clone().unbind())
-        }
-    }
-
-    fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        match self {
-            Self::Lock(lock) => lock.bind(py).as_any().clone(),
-            Self::RLock(lock) => lock.bind(py).as_any().clone(),
-            Self::Foreign(lock) => lock.bind(py).clone(),
-        }
-    }
-
-    fn is_owned_by(&self, py: Python<'_>, who: usize) -> PyResult<bool> {
-        match self {
-            Self::Lock(lock) => Ok(lock.get().locked()),
-            Self::RLock(lock) => Ok(lock.get().is_owned_by(who)),
-            Self::Foreign(lock) => {
-                let lock = lock.bind(py);
-                if let Ok(is_owned) = lock.getattr("_is_owned") {
-                    return is_owned.call0()?.is_truthy();
-                }
-                // As threading.Condition._is_owned: a lock that cannot be had is ours.
-                if lock.call_method1("acquire", (false,))?.is_truthy()? {
-                    lock.call_method0("release")?;
-                    return Ok(false);
-                }
-                Ok(true)
-            }
-        }
-    }
-
-    fn release_save(&self, py: Python<'_>) -> PyResult<Saved> {
-        match self {
-            Self::Lock(lock) => {
-                lock.get().try_put_back();
-                Ok(Saved::Depth(1))
-            }
-            Self::RLock(lock) => Ok(Saved::Depth(lock.get().put_down_all())),
-            Self::Foreign(lock) => {
-                let lock = lock.bind(py);
-                match lock.getattr("_release_save") {
-                    Ok(release_save) => Ok(Saved::Foreign(release_save.call0()?.unbind())),
-                    Err(_) => lock.call_method0("release").map(|_| Saved::Depth(1)),
-                }
-            }
-        }
-    }
-
-    /// Take the lock back, whatever happens meanwhile; what was raised comes back as an error.
-    fn acquire_restore(&self, py: Python<'_>, saved: &Saved) -> PyResult<()> {
-        let mut first_error = None;
-        loop {
-            let outcome = match (self, saved) {
-                (Self::Lock(lock), _) => Lock::acquire(lock.bind(py), Patience::Endless).map(drop),
-                (Self::RLock(lock), saved) => RLock::acquire(lock.bind(py), Patience::Endless).map(|_| {
-                    if let Saved::Depth(depth) = saved {
-                        lock.get().set_depth(*depth);
-                    }
-                }),
-                (Self::Foreign(lock), Saved::Foreign(state)) => {
-                    return lock.call_method1(py, "_acquire_restore", (state,)).map(drop);
-                }
-                (Self::Foreign(lock), _) => return lock.call_method0(py, "acquire").map(drop),
-            };
-            match outcome {
-                Ok(()) => return first_error.map_or(Ok(()), Err),
-                Err(error) => first_error = first_error.or(Some(error)),
-            }
-        }
-    }
-}
-
-enum Saved {
-    Depth(usize),
-    Foreign(Py<PyAny>),
-}
-
-/// True while the lock of an asynchronous wait is held.
-#[pyclass(frozen, module = "unsnarl._native")]
-struct Holding(std::sync::Arc<AtomicBool>);
-
-#[pymethods]
-impl Holding {
-    fn __bool__(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// Waiting for a notification, and with a lock of ours for the lock as well.
-struct NotifyWait {
-    condition: Py<Condition>,
-    who: usize,
-    saved: Option<Saved>,
-    notified: bool,
-    /// Whether the lock is held: before it is given up, and once it is regained.
-    has_lock: std::sync::Arc<AtomicBool>,
-}
-
-impl NotifyWait {
-    fn new(condition: Py<Condition>, who: usize) -> Self {
-        let has_lock = std::sync::Arc::new(AtomicBool::new(true));
-        Self {
-            condition,
-            who,
-            saved: None,
-            notified: false,
-            has_lock,
-        }
-    }
-
-    fn regained(&mut self) {
-        let guard = self.condition.get().guard_set();
-        let depth = match self.saved {
-            Some(Saved::Depth(depth)) => depth,
-            _ => 1,
-        };
-        match guard {
-            Some(Guard::Lock(lock)) => lock.get().taken(0),
-            Some(Guard::RLock(lock)) => {
-                lock.get().taken(self.who);
-                lock.get().set_depth(depth);
-            }
-            _ => return,
-        }
-        self.has_lock.store(true, Ordering::Relaxed);
-    }
-}
-
-impl Wait for NotifyWait {
-    fn attempt(&mut self, _py: Python<'_>) -> PyResult<bool> {
-        Ok(false)
-    }
-    fn begin(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        let this = self.condition.get();
-        this.notifier.begin(waiter);
-        if let Some(guard) = this.guard_set() {
-            match guard.release_save(py) {
-                Ok(saved) => {
-                    self.saved = Some(saved);
-                    self.has_lock.store(false, Ordering::Relaxed);
-                }
-                Err(error) => {
-                    this.notifier.cancel(waiter);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(false)
-    }
-    fn resume(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        self.notified = true;
-        let regained = match self.condition.get().guard_set() {
-            Some(Guard::Lock(lock)) => lock.get().permits().resume(waiter),
-            Some(Guard::RLock(lock)) => lock.get().permits().resume(waiter),
-            _ => return Ok(true),
-        };
-        if regained {
-            self.regained();
-        }
-        Ok(regained)
-    }
-    fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        let this = self.condition.get();
-        if this.notifier.cancel(waiter) {
-            return Ok(false);
-        }
-        self.notified = true;
-        let granted = match this.guard_set() {
-            Some(Guard::Lock(lock)) => lock.get().permits().cancel(waiter),
-            Some(Guard::RLock(lock)) => lock.get().permits().cancel(waiter),
-            _ => return Ok(true),
-        };
-        if granted {
-            self.regained();
-        }
-        // Notified, though perhaps still without the lock: `wait` takes it.
-        Ok(true)
-    }
-    fn give_back(&mut self, _py: Python<'_>) {
-        // Interrupted after it was notified: the notification is for somebody else.
-        self.condition.get().pass_on(1);
-    }
-    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
-    }
-    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(false.into_pyobject(py)?.to_owned().into_any().unbind())
-    }
-    fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
-        visit.call(&self.condition)
-    }
-}
-
 impl Condition {
-    fn guard_set(&self) -> Option<&Guard> {
+    pub(super) fn guard_set(&self) -> Option<&Guard> {
         // SAFETY: every caller runs in a method, hence attached.
         self.guard.get(unsafe { Python::assume_attached() })
     }
@@ -251,7 +47,7 @@ impl Condition {
             .ok_or_else(|| PyRuntimeError::new_err("Condition.__init__() was not called"))
     }
 
-    fn pass_on(&self, count: usize) {
+    pub(super) fn pass_on(&self, count: usize) {
         let waiters = self.notifier.take(count);
         if waiters.is_empty() {
             return;
@@ -375,7 +171,7 @@ unsafe extern "C" fn notify(
 #[pymethods]
 impl Condition {
     #[new]
-    #[pyo3(signature = (*_args, **_kwargs))]
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(lock=None)")]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
             notifier: Notifier::default(),
@@ -462,7 +258,7 @@ impl Condition {
             return Err(PyRuntimeError::new_err("cannot wait on un-acquired lock"));
         }
         let wait = NotifyWait::new(slf.unbind(), who);
-        let holding = Holding(std::sync::Arc::clone(&wait.has_lock));
+        let holding = Holding(Arc::clone(&wait.has_lock));
         let operation = Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout.as_ref())?)?;
         // SAFETY: a new reference.
         Ok((unsafe { Bound::from_owned_ptr(py, operation) }.unbind(), holding))

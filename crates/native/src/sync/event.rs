@@ -4,8 +4,9 @@ use super::arguments::{self, Patience};
 use super::blocking::{Wait, block};
 use super::fast::{self, Method};
 use super::identity;
-use super::operation::{Operation, yes};
+use super::operation::Operation;
 use super::party::Party;
+use super::ready::yes;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
@@ -132,7 +133,7 @@ unsafe extern "C" fn wait(
 #[pymethods]
 impl Event {
     #[new]
-    #[pyo3(signature = (*_args, **_kwargs))]
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "()")]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
             gate: Gate::new(false),

@@ -150,7 +150,7 @@ impl CapacityLimiter {
     fn __aexit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         self.async_release(py)?;
         // SAFETY: a new reference.
-        Ok(unsafe { Bound::from_owned_ptr(py, super::operation::done()) }.unbind())
+        Ok(unsafe { Bound::from_owned_ptr(py, super::ready::done()) }.unbind())
     }
 
     /// How many tokens there are; fewer than are borrowed is allowed.

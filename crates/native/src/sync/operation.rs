@@ -17,12 +17,13 @@ use super::fast::{self, Method};
 use super::identity;
 use super::mailbox::Mailbox;
 use super::party::Party;
+use super::suspension::{Backend, Waiting};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 use std::time::{Duration, Instant};
-use unsnarl_sync::{ASLEEP, Arc, PENDING, Waiter};
+use unsnarl_sync::{ASLEEP, PENDING, Waiter};
 
 /// An asynchronous call under way.
 #[pyclass(module = "unsnarl._native", weakref, freelist = 64)]
@@ -30,23 +31,6 @@ pub(super) struct Operation {
     wait: Option<Box<dyn Wait>>,
     timeout_s: Option<f64>,
     waiting: Option<Waiting>,
-}
-
-struct Waiting {
-    waiter: Arc<Waiter<Party>>,
-    deadline: Option<Instant>,
-    inner: Py<PyAny>,
-    backend: Backend,
-}
-
-enum Backend {
-    Asyncio {
-        event_loop: Py<PyAny>,
-        mailbox: Py<Mailbox>,
-        future: Py<PyAny>,
-        timer: Option<Py<PyAny>>,
-    },
-    Parker(Py<PyAny>),
 }
 
 enum Step {
@@ -234,50 +218,6 @@ impl Operation {
     }
 }
 
-impl Waiting {
-    /// Make a fresh suspension for the waiter.
-    fn arrange(&mut self, slf: &Bound<'_, Operation>, left_s: Option<f64>) -> PyResult<()> {
-        let py = slf.py();
-        match &mut self.backend {
-            Backend::Parker(parker) => {
-                let parked = parker.bind(py).call_method1(pyo3::intern!(py, "park"), (left_s,))?;
-                self.inner = parked.call_method0(pyo3::intern!(py, "__await__"))?.unbind();
-            }
-            Backend::Asyncio {
-                event_loop,
-                mailbox,
-                future,
-                timer,
-            } => {
-                let event_loop = event_loop.bind(py);
-                let fresh = event_loop.call_method0(pyo3::intern!(py, "create_future"))?;
-                self.inner = fresh.call_method0(pyo3::intern!(py, "__await__"))?.unbind();
-                *future = fresh.clone().unbind();
-                if timer.is_none()
-                    && let Some(left_s) = left_s
-                {
-                    let expire = slf.getattr(pyo3::intern!(py, "_expire"))?;
-                    *timer = Some(event_loop.call_method1("call_later", (left_s, expire))?.unbind());
-                }
-                // SAFETY: a live object of a class with weak references.
-                let weak = unsafe {
-                    Bound::from_owned_ptr_or_err(py, ffi::PyWeakref_NewRef(slf.as_ptr(), std::ptr::null_mut()))?
-                };
-                self.waiter
-                    .port
-                    .attach(py, fresh.unbind(), mailbox.clone_ref(py), weak.unbind());
-            }
-        }
-        Ok(())
-    }
-
-    fn stop_timer(&self, py: Python<'_>) {
-        if let Backend::Asyncio { timer: Some(timer), .. } = &self.backend {
-            let _ = timer.call_method0(py, "cancel");
-        }
-    }
-}
-
 /// None, borrowed.
 fn none() -> *mut ffi::PyObject {
     // SAFETY: the singleton lives for ever.
@@ -385,7 +325,7 @@ impl Operation {
             let instance = match value {
                 Some(value) if value.is_instance_of::<pyo3::exceptions::PyBaseException>() => value,
                 Some(value) => kind.call1((value,))?,
-                None if kind.is_instance_of::<pyo3::types::PyType>() => kind.call0()?,
+                None if kind.is_instance_of::<PyType>() => kind.call0()?,
                 None => kind,
             };
             return Err(PyErr::from_value(instance));
@@ -482,121 +422,23 @@ impl Drop for Operation {
     }
 }
 
-/// What is awaited when everything has happened already: `async with` on a free lock.
-#[pyclass(frozen, module = "unsnarl._native")]
-pub(super) struct Done;
-
-unsafe extern "C" fn done_next(_slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    std::ptr::null_mut()
-}
-
-#[pymethods]
-impl Done {
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-    fn __next__(&self) -> Option<Py<PyAny>> {
-        None
-    }
-    fn send(&self, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        Err(PyStopIteration::new_err(()))
-    }
-    #[pyo3(signature = (kind, value=None, traceback=None))]
-    fn throw(
-        &self,
-        kind: Bound<'_, PyAny>,
-        value: Option<Bound<'_, PyAny>>,
-        traceback: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<Py<PyAny>> {
-        let _ = traceback;
-        let instance = match value {
-            Some(value) => value,
-            None if kind.is_instance_of::<pyo3::types::PyType>() => kind.call0()?,
-            None => kind,
-        };
-        Err(PyErr::from_value(instance))
-    }
-    fn close(&self) {}
-}
-
-/// What is awaited when the answer is True already, and nothing was taken for it.
-#[pyclass(frozen, module = "unsnarl._native")]
-pub(super) struct Yes;
-
-unsafe extern "C" fn yes_next(_slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: attached (a slot of a Python object); True lives for ever.
-    unsafe { ffi::PyErr_SetObject(ffi::PyExc_StopIteration, ffi::Py_True()) };
-    std::ptr::null_mut()
-}
-
-#[pymethods]
-impl Yes {
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-    fn __next__(&self) -> PyResult<Option<Py<PyAny>>> {
-        Err(PyStopIteration::new_err((true,)))
-    }
-    fn send(&self, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        Err(PyStopIteration::new_err((true,)))
-    }
-    #[pyo3(signature = (kind, value=None, traceback=None))]
-    fn throw(
-        &self,
-        kind: Bound<'_, PyAny>,
-        value: Option<Bound<'_, PyAny>>,
-        traceback: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<Py<PyAny>> {
-        Done.throw(kind, value, traceback)
-    }
-    fn close(&self) {}
-}
-
-/// The one `Yes`.
-pub(super) fn yes(py: Python<'_>) -> PyResult<Py<PyAny>> {
-    static YES: PyOnceLock<Py<Yes>> = PyOnceLock::new();
-    Ok(YES.get_or_try_init(py, || Py::new(py, Yes))?.clone_ref(py).into_any())
-}
-
-/// The one `Done`, as a new reference.
-pub(super) fn done() -> *mut ffi::PyObject {
-    static DONE: PyOnceLock<Py<Done>> = PyOnceLock::new();
-    // SAFETY: every caller is a method of a Python object, hence attached.
-    let py = unsafe { Python::assume_attached() };
-    match DONE.get(py) {
-        // SAFETY: the object lives in a static.
-        Some(done) => unsafe { ffi::Py_NewRef(done.as_ptr()) },
-        None => fast::enter(|py| {
-            let done = DONE.get_or_try_init(py, || Py::new(py, Done))?;
-            Ok(done.clone_ref(py).into_ptr())
-        }),
+/// Put our own `__next__` and `__await__` in place of PyO3's, which cost twice as much.
+pub(super) fn shorten(class: &Bound<'_, PyType>, next: ffi::iternextfunc) {
+    let class = class.as_type_ptr();
+    // SAFETY: a heap type of this module, not yet visible to any other thread; PyO3
+    // filled both slots for `__next__` and `__await__`, ours have the same contracts.
+    unsafe {
+        (*class).tp_iternext = Some(next);
+        if let Some(slots) = (*class).tp_as_async.as_mut() {
+            slots.am_await = Some(this_again);
+        }
     }
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = module.py();
-    fast::install(&py.get_type::<Operation>(), &[(c"send", c"Resume.", Method::One(send))])?;
-    for (class, next) in [
-        (py.get_type::<Operation>(), iternext as ffi::iternextfunc),
-        (py.get_type::<Done>(), done_next as ffi::iternextfunc),
-        (py.get_type::<Yes>(), yes_next as ffi::iternextfunc),
-    ] {
-        let class = class.as_type_ptr();
-        // SAFETY: heap types of this module, not yet visible to any other thread; PyO3
-        // filled both slots for `__next__` and `__await__`, ours have the same contracts.
-        unsafe {
-            (*class).tp_iternext = Some(next);
-            if let Some(slots) = (*class).tp_as_async.as_mut() {
-                slots.am_await = Some(this_again);
-            }
-        }
-    }
+    let class = module.py().get_type::<Operation>();
+    fast::install(&class, &[(c"send", c"Resume.", Method::One(send))])?;
+    shorten(&class, iternext);
     module.add_class::<Operation>()?;
     module.add_class::<Mailbox>()
 }

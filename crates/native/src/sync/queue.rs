@@ -1,4 +1,4 @@
-//! Queue, LifoQueue, PriorityQueue and SimpleQueue.
+//! Queue, the class; its kinds are in [`super::queue_kinds`].
 //!
 //! Items of plain first-in-first-out and last-in-first-out queues are kept in
 //! native memory: `put` and `get` run no Python code. The others work through
@@ -8,349 +8,33 @@
 
 use super::arguments::{self, Patience};
 use super::blocking::block;
-use super::fast::{self, Method};
-use super::hooks::{self, Hooks};
+use super::hooks::Hooks;
 use super::identity;
 use super::items::{Item, Items};
 use super::operation::Operation;
 use super::party::Party;
-use super::queue_wait::{GetWait, JoinWait, PutWait};
+use super::queue_access::{class_of_error, error, has_own_hooks, into_items, release_all};
+use super::queue_kinds::{LifoQueue, PriorityQueue};
+use super::queue_wait::{GetWait, JoinWait};
 use pyo3::exceptions::PyValueError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use std::collections::VecDeque;
-use unsnarl_sync::{Arc, Channel, Give, Take, Waiter};
+use unsnarl_sync::Channel;
 
 /// A first-in-first-out queue for threads, tasks and greenlets.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct Queue {
     pub(super) channel: Channel<Items, Party>,
-    hooks: PyOnceLock<Hooks>,
-}
-
-/// An exception class of the standard library's `queue`; `ShutDown` also where it has none.
-fn class_of_error<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    py.import("unsnarl.sync.errors")?.getattr(name)
-}
-
-/// An instance of it.
-#[cold]
-pub(super) fn error(py: Python<'_>, name: &str) -> PyErr {
-    match class_of_error(py, name).and_then(|class| class.call0()) {
-        Ok(instance) => PyErr::from_value(instance),
-        Err(error) => error,
-    }
-}
-
-impl Queue {
-    #[inline]
-    fn hooks(&self) -> Option<&Hooks> {
-        // SAFETY: every caller is a method of a Python object, hence attached.
-        self.hooks.get(unsafe { Python::assume_attached() })
-    }
-
-    /// Put the item if there is room; else false, and the waiter has a place in line.
-    pub(super) fn give(
-        slf: &Bound<'_, Self>,
-        item: &Bound<'_, PyAny>,
-        waiter: Option<&Arc<Waiter<Party>>>,
-    ) -> PyResult<bool> {
-        let (py, this) = (slf.py(), slf.get());
-        let Some(hooks) = this.hooks() else {
-            // SAFETY: attached, alive.
-            return match this.channel.give(unsafe { Item::of(item.as_ptr()) }, waiter) {
-                Give::Given => Ok(true),
-                Give::Full(item) => {
-                    item.release(py);
-                    Ok(false)
-                }
-                Give::Closed(item) => {
-                    item.release(py);
-                    Err(error(py, "ShutDown"))
-                }
-            };
-        };
-        let _held = hooks.hold(py)?;
-        match this.channel.give(Item::NOTHING, waiter) {
-            Give::Given => {}
-            Give::Full(_nothing) => return Ok(false),
-            Give::Closed(_nothing) => return Err(error(py, "ShutDown")),
-        }
-        if let Err(error) = hooks.put(slf.as_any(), item) {
-            let _nothing = this.channel.undo_give(identity::fan_out());
-            return Err(error);
-        }
-        this.recount(slf, hooks)?;
-        Ok(true)
-    }
-
-    /// Get an item if there is one; else None, and the waiter has a place in line.
-    pub(super) fn take<'py>(
-        slf: &Bound<'py, Self>,
-        waiter: Option<&Arc<Waiter<Party>>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let (py, this) = (slf.py(), slf.get());
-        let held = match this.hooks() {
-            Some(hooks) => Some((hooks, hooks.hold(py)?)),
-            None => None,
-        };
-        match (this.channel.take(waiter), &held) {
-            // SAFETY: an owned reference.
-            (Take::Taken(item), None) => Ok(Some(unsafe { Bound::from_owned_ptr(py, item.into_ptr()) })),
-            (Take::Taken(_nothing), Some((hooks, _))) => {
-                let item = hooks.get(slf.as_any());
-                this.recount(slf, hooks)?;
-                item.map(Some)
-            }
-            (Take::Empty, _) => Ok(None),
-            (Take::Closed, _) => Err(error(py, "ShutDown")),
-        }
-    }
-
-    /// Hooks may keep more or fewer items than were put: count again.
-    fn recount(&self, slf: &Bound<'_, Self>, hooks: &Hooks) -> PyResult<()> {
-        let size = hooks.size(slf.as_any())?;
-        self.channel.with_store(|items| {
-            if let Items::Counted(count) = items {
-                *count = size;
-            }
-        });
-        Ok(())
-    }
-
-    fn put_patiently(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>, patience: Patience) -> PyResult<()> {
-        let py = slf.py();
-        if Self::give(slf, item, None)? {
-            return Ok(());
-        }
-        if matches!(patience, Patience::None) {
-            return Err(error(py, "Full"));
-        }
-        let mut wait = PutWait {
-            queue: slf.clone().unbind(),
-            item: item.clone().unbind(),
-        };
-        if block(py, &mut wait, patience.deadline())? {
-            Ok(())
-        } else {
-            Err(error(py, "Full"))
-        }
-    }
-
-    fn get_patiently<'py>(slf: &Bound<'py, Self>, patience: Patience) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        if let Some(item) = Self::take(slf, None)? {
-            return Ok(item);
-        }
-        if matches!(patience, Patience::None) {
-            return Err(error(py, "Empty"));
-        }
-        let mut wait = GetWait::new(slf.clone().unbind());
-        match (block(py, &mut wait, patience.deadline())?, wait.item) {
-            (true, Some(item)) => Ok(item.into_bound(py)),
-            _ => Err(error(py, "Empty")),
-        }
-    }
-
-    /// From now on the items are in a Python container that others may touch.
-    fn open_up<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Hooks> {
-        let (py, this) = (slf.py(), slf.get());
-        if let Some(hooks) = this.hooks() {
-            return Ok(hooks);
-        }
-        let is_lifo = this.channel.with_store(|items| matches!(items, Items::Lifo(_)));
-        let hooks = Hooks::new(py, false)?;
-        let taken = this.channel.with_store(|items| {
-            let count = unsnarl_sync::Store::len(items);
-            std::mem::replace(items, Items::Counted(count))
-        });
-        let objects: Vec<Py<PyAny>> = into_items(taken)
-            // SAFETY: owned references out of the store.
-            .map(|item| unsafe { Bound::from_owned_ptr(py, item.into_ptr()) }.unbind())
-            .collect();
-        let list = PyList::new(py, objects)?;
-        let container = if is_lifo {
-            list.into_any()
-        } else {
-            py.import("collections")?.getattr("deque")?.call1((list,))?
-        };
-        hooks.set_container(container.unbind());
-        Ok(this.hooks.get_or_init(py, || hooks))
-    }
-
-    fn is_plain(slf: &Bound<'_, Self>) -> bool {
-        let (py, class) = (slf.py(), slf.get_type());
-        class.is(py.get_type::<Self>())
-            || class.is(py.get_type::<LifoQueue>())
-            || class.is(py.get_type::<PriorityQueue>())
-            || class.is(py.get_type::<SimpleQueue>())
-    }
-}
-
-fn into_items(items: Items) -> Box<dyn Iterator<Item = Item>> {
-    match items {
-        Items::Fifo(items) => Box::new(items.into_iter()),
-        Items::Lifo(items) => Box::new(items.into_iter()),
-        Items::Counted(_) => Box::new(std::iter::empty()),
-    }
-}
-
-fn release_all(py: Python<'_>, items: Vec<Item>) {
-    items.into_iter().for_each(|item| item.release(py));
-}
-
-/// Whether a subclass has hooks of its own.
-fn has_own_hooks(class: &Bound<'_, PyType>, base: &Bound<'_, PyType>) -> PyResult<bool> {
-    for name in ["_init", "_qsize", "_put", "_get"] {
-        if !class.getattr(name)?.is(&base.getattr(name)?) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-unsafe extern "C" fn put(
-    slf: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    kwnames: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of Queue.
-    let this = unsafe { fast::this::<Queue>(slf) };
-    if nargs == 1 && kwnames.is_null() && this.hooks().is_none() {
-        // SAFETY: attached; the argument is alive.
-        match this.channel.give(unsafe { Item::of(*args) }, None) {
-            Give::Given => return fast::none(),
-            // The caller still has a reference: this cannot be the last.
-            // SAFETY: attached, an owned reference.
-            Give::Full(item) | Give::Closed(item) => unsafe { ffi::Py_DECREF(item.into_ptr()) },
-        }
-    }
-    fast::enter(|py| {
-        // SAFETY: the arguments of this call; `slf` as above.
-        let ([item, block, timeout], slf) = unsafe {
-            (
-                arguments::sort(py, "put", ["item", "block", "timeout"], args, nargs, kwnames)?,
-                Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Queue>(),
-            )
-        };
-        let item = item.ok_or_else(|| arguments::missing("put", "item"))?;
-        let block = block.map_or(Ok(true), |block| block.is_truthy())?;
-        Queue::put_patiently(&slf, &item, arguments::queue_patience(block, timeout.as_ref())?)?;
-        Ok(fast::none())
-    })
-}
-
-unsafe extern "C" fn get(
-    slf: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    kwnames: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of Queue.
-    let this = unsafe { fast::this::<Queue>(slf) };
-    if nargs == 0
-        && kwnames.is_null()
-        && this.hooks().is_none()
-        && let Take::Taken(item) = this.channel.take(None)
-    {
-        return item.into_ptr();
-    }
-    fast::enter(|py| {
-        // SAFETY: the arguments of this call; `slf` as above.
-        let ([block, timeout], slf) = unsafe {
-            (
-                arguments::sort(py, "get", ["block", "timeout"], args, nargs, kwnames)?,
-                Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Queue>(),
-            )
-        };
-        let block = block.map_or(Ok(true), |block| block.is_truthy())?;
-        Ok(Queue::get_patiently(&slf, arguments::queue_patience(block, timeout.as_ref())?)?.into_ptr())
-    })
-}
-
-unsafe extern "C" fn put_nowait(slf: *mut ffi::PyObject, item: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    fast::enter(|py| {
-        // SAFETY: a method descriptor of Queue; the argument is alive.
-        let (slf, item) = unsafe {
-            (
-                Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Queue>(),
-                Bound::from_borrowed_ptr(py, item),
-            )
-        };
-        if Queue::is_plain(&slf) {
-            Queue::put_patiently(&slf, &item, Patience::None)?;
-            return Ok(fast::none());
-        }
-        let options = PyDict::new(py);
-        options.set_item("block", false)?;
-        Ok(slf.call_method("put", (item,), Some(&options))?.into_ptr())
-    })
-}
-
-unsafe extern "C" fn get_nowait(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    fast::enter(|py| {
-        // SAFETY: a method descriptor of Queue.
-        let slf = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Queue>() };
-        if Queue::is_plain(&slf) {
-            return Ok(Queue::get_patiently(&slf, Patience::None)?.into_ptr());
-        }
-        let options = PyDict::new(py);
-        options.set_item("block", false)?;
-        Ok(slf.call_method("get", (), Some(&options))?.into_ptr())
-    })
-}
-
-unsafe extern "C" fn async_put(
-    slf: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    kwnames: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    fast::enter(|py| {
-        // SAFETY: the arguments of this call to a method descriptor of Queue.
-        let ([item, timeout], queue) = unsafe {
-            (
-                arguments::sort(py, "async_put", ["item", "timeout"], args, nargs, kwnames)?,
-                Bound::from_borrowed_ptr(py, slf)
-                    .cast_into_unchecked::<Queue>()
-                    .unbind(),
-            )
-        };
-        let item = item.ok_or_else(|| arguments::missing("async_put", "item"))?.unbind();
-        let timeout = arguments::task_timeout(timeout.as_ref())?;
-        Operation::spawn(py, Box::new(PutWait { queue, item }), timeout)
-    })
-}
-
-unsafe extern "C" fn async_get(
-    slf: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    kwnames: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    fast::enter(|py| {
-        // SAFETY: the arguments of this call to a method descriptor of Queue.
-        let ([timeout], queue) = unsafe {
-            (
-                arguments::sort(py, "async_get", ["timeout"], args, nargs, kwnames)?,
-                Bound::from_borrowed_ptr(py, slf)
-                    .cast_into_unchecked::<Queue>()
-                    .unbind(),
-            )
-        };
-        let timeout = arguments::task_timeout(timeout.as_ref())?;
-        Operation::spawn(py, Box::new(GetWait::new(queue)), timeout)
-    })
+    pub(super) hooks: PyOnceLock<Hooks>,
 }
 
 #[pymethods]
 impl Queue {
     #[new]
-    #[pyo3(signature = (*_args, **_kwargs))]
-    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(maxsize=0)")]
+    pub(super) fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
             channel: Channel::new(Items::Fifo(VecDeque::new()), 0),
             hooks: PyOnceLock::new(),
@@ -533,11 +217,10 @@ impl Queue {
                 }
             }
             if let Some(object) = objects.get(next) {
-                Self::put_patiently(slf, object, patience).map_err(|error| {
+                Self::put_patiently(slf, object, patience).inspect_err(|error| {
                     if let Ok(args) = PyTuple::new(py, [next]) {
                         let _ = error.value(py).setattr("args", args);
                     }
-                    error
                 })?;
                 next += 1;
             }
@@ -662,7 +345,7 @@ impl Queue {
     /// The container; whoever asks for it gets the standard library's layout from then
     /// on: hold `mutex` while you touch it.
     #[getter(queue)]
-    fn container(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+    pub(super) fn container(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         Self::open_up(slf)?
             .container(py)
@@ -739,101 +422,4 @@ impl Drop for Queue {
     fn drop(&mut self) {
         Python::attach(|py| release_all(py, self.channel.drain(false, 1)));
     }
-}
-
-/// A last-in-first-out queue.
-#[pyclass(frozen, subclass, weakref, extends = Queue, module = "unsnarl")]
-pub(super) struct LifoQueue;
-
-#[pymethods]
-impl LifoQueue {
-    #[new]
-    #[pyo3(signature = (*args, **kwargs))]
-    fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
-        PyClassInitializer::from(Queue::new(args, kwargs)).add_subclass(Self)
-    }
-
-    fn _init(slf: &Bound<'_, Self>, _maxsize: i64) -> PyResult<()> {
-        let container = PyList::empty(slf.py()).into_any().unbind();
-        Queue::open_up(slf.as_super())?.set_container(container);
-        Ok(())
-    }
-
-    fn _get(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Queue::container(slf.as_super())?.call_method0(slf.py(), "pop")
-    }
-}
-
-/// A queue that gives the least item first.
-#[pyclass(frozen, subclass, weakref, extends = Queue, module = "unsnarl")]
-pub(super) struct PriorityQueue;
-
-#[pymethods]
-impl PriorityQueue {
-    #[new]
-    #[pyo3(signature = (*args, **kwargs))]
-    fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
-        PyClassInitializer::from(Queue::new(args, kwargs)).add_subclass(Self)
-    }
-
-    fn _init(slf: &Bound<'_, Self>, _maxsize: i64) -> PyResult<()> {
-        let container = PyList::empty(slf.py()).into_any().unbind();
-        Queue::open_up(slf.as_super())?.set_container(container);
-        Ok(())
-    }
-
-    fn _put<'py>(slf: &Bound<'py, Self>, item: Bound<'py, PyAny>) -> PyResult<()> {
-        hooks::heap_push(slf.py())?
-            .call1((Queue::container(slf.as_super())?, item))
-            .map(drop)
-    }
-
-    fn _get<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        hooks::heap_pop(slf.py())?.call1((Queue::container(slf.as_super())?,))
-    }
-}
-
-/// An unbounded queue whose `put` never waits.
-#[pyclass(frozen, subclass, weakref, extends = Queue, module = "unsnarl")]
-pub(super) struct SimpleQueue;
-
-#[pymethods]
-impl SimpleQueue {
-    #[new]
-    #[pyo3(signature = (*args, **kwargs))]
-    fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
-        PyClassInitializer::from(Queue::new(args, kwargs)).add_subclass(Self)
-    }
-
-    #[pyo3(signature = ())]
-    fn __init__(_slf: &Bound<'_, Self>) {}
-}
-
-const PUT: &std::ffi::CStr =
-    c"Put an item; Full if there is no room in time (seconds), ShutDown if the queue is closed.";
-const GET: &std::ffi::CStr = c"Get an item; Empty if there is none in time (seconds), ShutDown if none will come.";
-
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = module.py();
-    let methods = [
-        (c"put", PUT, Method::FastKeywords(put)),
-        (c"green_put", PUT, Method::FastKeywords(put)),
-        (c"async_put", PUT, Method::FastKeywords(async_put)),
-        (c"put_nowait", PUT, Method::One(put_nowait)),
-        (c"get", GET, Method::FastKeywords(get)),
-        (c"green_get", GET, Method::FastKeywords(get)),
-        (c"async_get", GET, Method::FastKeywords(async_get)),
-        (c"get_nowait", GET, Method::NoArgs(get_nowait)),
-    ];
-    // CPython calls a method directly only on the very class it was made for.
-    for class in [
-        py.get_type::<Queue>(),
-        py.get_type::<LifoQueue>(),
-        py.get_type::<PriorityQueue>(),
-        py.get_type::<SimpleQueue>(),
-    ] {
-        fast::install(&class, &methods)?;
-        module.add(class.name()?, class)?;
-    }
-    Ok(())
 }

@@ -4,7 +4,8 @@
 
 use super::blocking::Wait;
 use super::party::Party;
-use super::queue::{Queue, error};
+use super::queue::Queue;
+use super::queue_access::error;
 use pyo3::prelude::*;
 use unsnarl_sync::{Arc, Waiter};
 

@@ -5,8 +5,9 @@
 
 use super::arguments::{self, Patience};
 use super::blocking::{Wait, block};
-use super::operation::{Operation, done};
+use super::operation::Operation;
 use super::party::Party;
+use super::ready::done;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

@@ -3,9 +3,10 @@
 use super::arguments::{self, Patience};
 use super::blocking::block;
 use super::fast::{self, Method};
-use super::operation::{Operation, done};
+use super::operation::Operation;
 use super::party::Party;
 use super::permit_wait::{Acquirable, PermitWait};
+use super::ready::done;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -173,7 +174,7 @@ unsafe extern "C" fn aexit(
 #[pymethods]
 impl Semaphore {
     #[new]
-    #[pyo3(signature = (*_args, **_kwargs))]
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(value=1)")]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
             permits: Permits::new(1),
@@ -263,7 +264,7 @@ pub(super) struct BoundedSemaphore;
 #[pymethods]
 impl BoundedSemaphore {
     #[new]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = "(value=1)")]
     fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
         PyClassInitializer::from(Semaphore::new(args, kwargs)).add_subclass(Self)
     }

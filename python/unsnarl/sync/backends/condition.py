@@ -34,21 +34,27 @@ async def take_back(lock: Any, depth: int) -> None:
 
         if trio_backend.is_running():
             with trio_backend.shield():
-                await lock.async_acquire()
-            if depth > 1:
-                lock._deepen(depth)
+                await _take(lock, depth)
             return
+    await _take_stubbornly(lock, depth)
+
+
+async def _take(lock: Any, depth: int) -> None:
+    await lock.async_acquire()
+    if depth > 1:
+        lock._deepen(depth)
+
+
+async def _take_stubbornly(lock: Any, depth: int) -> None:
     interrupted: BaseException | None = None
     while True:
         try:
-            await lock.async_acquire()
+            await _take(lock, depth)
             break
         except BaseException as error:
             if isinstance(error, GeneratorExit):
                 raise
             interrupted = error
-    if depth > 1:
-        lock._deepen(depth)
     if interrupted is not None:
         raise interrupted
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import Future
+from types import FrameType
 from typing import Any
 
 import curio
@@ -22,12 +23,12 @@ def is_running() -> bool:
 
 def current_task() -> Any:
     """Return the running task: the kernel keeps it in the frame of its trap loop."""
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         task = frame.f_locals.get("current") if frame.f_code.co_name == "kernel_run" else None
         if task is not None:
             return task
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gevent._hub_local import get_hub_if_exists  # type: ignore[import-untyped]
+from gevent._hub_local import get_hub_if_exists
 from greenlet import getcurrent
 
 

@@ -15,7 +15,7 @@ import trio
 
 def is_running() -> bool:
     """Tell whether the caller runs in a task of trio."""
-    return trio.lowlevel.in_trio_task()
+    return bool(trio.lowlevel.in_trio_task())
 
 
 def current_task() -> Any:
@@ -25,7 +25,8 @@ def current_task() -> Any:
 
 def shield() -> AbstractContextManager[Any]:
     """Make a scope that cancellation does not enter."""
-    return trio.CancelScope(shield=True)
+    scope: AbstractContextManager[Any] = trio.CancelScope(shield=True)
+    return scope
 
 
 class TrioParker:
