@@ -206,8 +206,8 @@ def thread_to_asyncio(library: Any, count: int = 100_000) -> float:
 
 def _mixed_queue(library: Any) -> tuple[Any, Any]:
     if library is unsnarl:
-        shared = unsnarl.Queue(100)
-        return shared.put, shared.async_get
+        ours: unsnarl.Queue[int] = unsnarl.Queue(100)
+        return ours.put, ours.async_get
     shared = library.Queue(100)
     if hasattr(shared, "green_put"):
         return shared.green_put, shared.async_get
@@ -240,7 +240,7 @@ SCENES: dict[str, tuple[Callable[..., float], tuple[str, ...]]] = {
 
 
 def _run(names: list[str]) -> dict[str, dict[str, float]]:
-    results = {}
+    results: dict[str, dict[str, float]] = {}
     for label, (function, peers) in SCENES.items():
         if names and not any(name in label for name in names):
             continue

@@ -16,11 +16,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 PAUSE_S = 0
 
 
-def mutex(library: object, n: int) -> float:
+def mutex(library: Any, n: int) -> float:
     """Pass one lock through n waiting threads, each running on afterwards; seconds."""
     waiting: list[None] = []
     lock = library.Lock()
@@ -41,9 +43,11 @@ def mutex(library: object, n: int) -> float:
     return time.perf_counter() - began[0]
 
 
-def wakeup(library: object, n: int) -> float:
+def wakeup(library: Any, n: int) -> float:
     """Wake n - 1 threads through a semaphore, each running on until all are up; seconds."""
-    absent, awake, began = [None] * (n - 1), [], []
+    absent: list[None] = [None] * (n - 1)
+    awake: list[None] = []
+    began: list[float] = []
     semaphore = library.Semaphore(0)
 
     def work() -> None:
@@ -62,9 +66,10 @@ def wakeup(library: object, n: int) -> float:
     return time.perf_counter() - began[0]
 
 
-def broadcast(library: object, n: int) -> float:
+def broadcast(library: Any, n: int) -> float:
     """Set an event that n threads wait for, each running on until all are up; seconds."""
-    ready, awake = [], []
+    ready: list[None] = []
+    awake: list[None] = []
     event = library.Event()
 
     def work() -> None:
@@ -86,7 +91,7 @@ def broadcast(library: object, n: int) -> float:
     return time.perf_counter() - began
 
 
-def _run(work: object, n: int) -> None:
+def _run(work: Callable[[], None], n: int) -> None:
     threads = [threading.Thread(target=work) for _ in range(n)]
     for thread in threads:
         thread.start()
@@ -116,11 +121,13 @@ def main() -> None:
     parser.add_argument("--once", nargs=2, metavar=("PROGRAM", "LIBRARY"))
     arguments = parser.parse_args()
     if arguments.once:
-        _once(*arguments.once, arguments.n[0])
+        program, library = arguments.once
+        _once(program, library, arguments.n[0])
     for program in PROGRAMS:
         for library in ("threading", "unsnarl"):
-            times = {}
-            for n in arguments.n:
+            times: dict[int, float] = {}
+            sizes: list[int] = arguments.n
+            for n in sizes:
                 command = [sys.executable, __file__, "--once", program, library, "-n", str(n)]
                 output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
                 times[n] = float(output)

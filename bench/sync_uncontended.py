@@ -83,9 +83,9 @@ def _best(rounds: dict[str, Callable[[], float]]) -> dict[str, float]:
 
 
 def _synchronous() -> dict[str, dict[str, float]]:
-    results = {}
+    results: dict[str, dict[str, float]] = {}
     for label, (expression, statement) in STATEMENTS.items():
-        rounds = {}
+        rounds: dict[str, Callable[[], float]] = {}
         for name, library in _libraries().items():
             try:
                 x = library.make(expression)
@@ -117,11 +117,11 @@ ASYNC_STATEMENTS: dict[str, tuple[str, str, str]] = {
 
 
 def _asynchronous() -> dict[str, dict[str, float]]:
-    results = {}
+    results: dict[str, dict[str, float]] = {}
     peers = _libraries()
     peers["standard library"] = _Library(asyncio)
     for label, (expression, theirs, ours) in ASYNC_STATEMENTS.items():
-        rounds = {}
+        rounds: dict[str, Callable[[], float]] = {}
         for name, library in peers.items():
             statement = theirs if name == "standard library" else ours
             round_ = _async_round(library, expression, statement)

@@ -223,12 +223,13 @@ def signal_and_wait(ready: threading.Event, wait: Callable[[], object]) -> None:
 
 def test_ctrl_c_interrupts_a_blocked_main_thread() -> None:
     main = threading.get_ident()
-    for wait in (
+    waits: list[Callable[[], object]] = [
         unsnarl.Event().wait,
         unsnarl.Semaphore(0).acquire,
-        unsnarl.Queue().get,
+        unsnarl.SimpleQueue[None]().get,
         unsnarl.Barrier(2).wait,
-    ):
+    ]
+    for wait in waits:
         ready = threading.Event()
 
         def interrupt(ready: threading.Event = ready) -> None:

@@ -7,13 +7,14 @@ Invariant: `except queue.Empty` and `except queue.Full` catch ours; so does
 from __future__ import annotations
 
 import queue
+import sys
 from queue import Empty, Full
 
 __all__ = ["Empty", "Full", "ShutDown"]
 
-if hasattr(queue, "ShutDown"):
-    ShutDown: type[Exception] = queue.ShutDown
+if sys.version_info >= (3, 13):
+    ShutDown = queue.ShutDown
 else:
 
-    class ShutDown(Exception):  # type: ignore[no-redef]  # noqa: N818 - the standard library's name
+    class ShutDown(Exception):  # noqa: N818 - the standard library's name
         """Raised by `put` and `get` when the queue was shut down."""

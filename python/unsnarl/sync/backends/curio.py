@@ -6,24 +6,26 @@ any thread; curio's kernel watches it.
 
 from __future__ import annotations
 
-import sys
+import inspect
 from concurrent.futures import Future
+from importlib import import_module
 from types import FrameType
 from typing import Any
 
-import curio
-from curio.meta import curio_running
-from curio.traps import _future_wait
+# Without types: what comes out of it is Any.
+curio: Any = import_module("curio")
+_is_running: Any = import_module("curio.meta").curio_running
+_future_wait: Any = import_module("curio.traps")._future_wait
 
 
 def is_running() -> bool:
     """Tell whether the caller runs in curio's kernel."""
-    return bool(curio_running())
+    return bool(_is_running())
 
 
 def current_task() -> Any:
     """Return the running task: the kernel keeps it in the frame of its trap loop."""
-    frame: FrameType | None = sys._getframe()
+    frame: FrameType | None = inspect.currentframe()
     while frame is not None:
         task = frame.f_locals.get("current") if frame.f_code.co_name == "kernel_run" else None
         if task is not None:

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from importlib import import_module
 from typing import Any
 
-import eventlet
-import eventlet.hubs
-from eventlet.hubs import get_hub, trampoline
-from eventlet.patcher import original
-from greenlet import getcurrent
+# Without types: what comes out of it is Any.
+eventlet: Any = import_module("eventlet")
+hubs: Any = import_module("eventlet.hubs")
+getcurrent: Any = import_module("greenlet").getcurrent
+threading: Any = import_module("eventlet.patcher").original("threading")
 
-_thread_local = original("threading").local()
+_thread_local = threading.local()
 
 
 def parker() -> EventletParker | None:
     """Make a parker for the current green thread; None in a thread without a hub."""
-    hub = getattr(eventlet.hubs._threadlocal, "hub", None)
+    hub = getattr(hubs._threadlocal, "hub", None)
     if hub is None or getcurrent() is hub.greenlet:
         return None
     return EventletParker(hub)
@@ -37,19 +38,19 @@ class _Pipe:
         os.set_blocking(self.reader, False)
         os.set_blocking(self.writer, False)
         self.woken: deque[Any] = deque()
-        self.thread = original("threading").get_ident()
+        self.thread = threading.get_ident()
         eventlet.spawn_n(self._serve)
 
     def _serve(self) -> None:
         while True:
-            trampoline(self.reader, read=True)
+            hubs.trampoline(self.reader, read=True)
             try:
                 os.read(self.reader, 4096)
             except BlockingIOError:
                 continue
             while self.woken:
                 # Not from here: a switch would leave this green thread behind.
-                get_hub().schedule_call_global(0, self.woken.popleft()._resume)
+                hubs.get_hub().schedule_call_global(0, self.woken.popleft()._resume)
 
     def post(self, parker: EventletParker) -> None:
         self.woken.append(parker)
@@ -92,7 +93,7 @@ class EventletParker:
 
     def unpark(self) -> None:
         """End the suspension, or the next one; from any thread."""
-        if original("threading").get_ident() == self._pipe.thread:
+        if threading.get_ident() == self._pipe.thread:
             self._hub.schedule_call_global(0, self._resume)
         else:
             self._pipe.post(self)

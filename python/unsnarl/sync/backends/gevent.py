@@ -8,10 +8,12 @@ to the hub's async watcher, which is safe from anywhere.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-from gevent._hub_local import get_hub_if_exists
-from greenlet import getcurrent
+# Not installed where the types are checked: what comes out of it is Any.
+get_hub_if_exists: Any = import_module("gevent._hub_local").get_hub_if_exists
+getcurrent: Any = import_module("greenlet").getcurrent
 
 
 def parker() -> GeventParker | None:
