@@ -23,7 +23,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::time::{Duration, Instant};
-use unsnarl_sync::{ASLEEP, PENDING, Waiter};
+use unsnarl_sync::{ASLEEP, Arc, PENDING, Waiter};
 
 /// An asynchronous call under way.
 #[pyclass(module = "unsnarl._native", weakref, freelist = 64)]
@@ -98,31 +98,7 @@ impl Operation {
         let Some(wait) = self.wait.as_mut() else {
             return Ok(false);
         };
-        let (waiter, backend) = match (parker, running) {
-            (Some(parker), _) => {
-                let unpark = parker.getattr("unpark")?.unbind();
-                (Waiter::new(Party::callback(unpark)), Backend::Parker(parker.unbind()))
-            }
-            (None, Some(event_loop)) => {
-                let mailbox = Mailbox::of(&event_loop)?;
-                let event_loop = event_loop.unbind();
-                let future = py.None();
-                (
-                    Waiter::new(Party::asyncio()),
-                    Backend::Asyncio {
-                        event_loop,
-                        mailbox,
-                        future,
-                        timer: None,
-                    },
-                )
-            }
-            (None, None) => {
-                return Err(PyRuntimeError::new_err(
-                    "no event loop runs in this thread: await this in a task of asyncio, trio, anyio or curio",
-                ));
-            }
-        };
+        let (waiter, backend) = settle(py, parker, running)?;
         if wait.begin(py, &waiter)? {
             return Ok(true);
         }
@@ -216,6 +192,39 @@ impl Operation {
             }
         }
     }
+}
+
+/// Choose what suspends the task, and make the waiter that ends the suspension.
+fn settle(
+    py: Python<'_>,
+    parker: Option<Bound<'_, PyAny>>,
+    running: Option<Bound<'_, PyAny>>,
+) -> PyResult<(Arc<Waiter<Party>>, Backend)> {
+    Ok(match (parker, running) {
+        (Some(parker), _) => {
+            let unpark = parker.getattr("unpark")?.unbind();
+            (Waiter::new(Party::callback(unpark)), Backend::Parker(parker.unbind()))
+        }
+        (None, Some(event_loop)) => {
+            let mailbox = Mailbox::of(&event_loop)?;
+            let event_loop = event_loop.unbind();
+            let future = py.None();
+            (
+                Waiter::new(Party::asyncio()),
+                Backend::Asyncio {
+                    event_loop,
+                    mailbox,
+                    future,
+                    timer: None,
+                },
+            )
+        }
+        (None, None) => {
+            return Err(PyRuntimeError::new_err(
+                "no event loop runs in this thread: await this in a task of asyncio, trio, anyio or curio",
+            ));
+        }
+    })
 }
 
 /// None, borrowed.
