@@ -15,7 +15,7 @@ pub(super) struct LifoQueue;
 #[pymethods]
 impl LifoQueue {
     #[new]
-    #[pyo3(signature = (*args, **kwargs), text_signature = "(maxsize=0)")]
+    #[pyo3(signature = (*args, **kwargs))]
     fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
         PyClassInitializer::from(Queue::new(args, kwargs)).add_subclass(Self)
     }
@@ -38,7 +38,7 @@ pub(super) struct PriorityQueue;
 #[pymethods]
 impl PriorityQueue {
     #[new]
-    #[pyo3(signature = (*args, **kwargs), text_signature = "(maxsize=0)")]
+    #[pyo3(signature = (*args, **kwargs))]
     fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
         PyClassInitializer::from(Queue::new(args, kwargs)).add_subclass(Self)
     }
