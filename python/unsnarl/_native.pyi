@@ -1,4 +1,4 @@
-"""Native part of unsnarl; use the public modules instead."""  # noqa: PYI021 - every file says what it is
+"""Native part of unsnarl; use the public modules instead."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from types import GenericAlias
@@ -61,6 +61,8 @@ class Mailbox:
 
 @disjoint_base
 class Lock:
+    """A mutual exclusion lock for threads, tasks and greenlets."""
+
     def __new__(cls) -> Self: ...
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
     def release(self) -> None: ...
@@ -84,6 +86,8 @@ class Lock:
 
 @disjoint_base
 class RLock:
+    """A re-entrant mutual exclusion lock for threads, tasks and greenlets."""
+
     def __new__(cls) -> Self: ...
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
     def release(self) -> None: ...
@@ -110,6 +114,8 @@ class RLock:
 
 @final
 class RWLockSide:
+    """One side of a read/write lock."""
+
     def acquire(self, blocking: bool | None = None, timeout: float | None = None) -> bool: ...
     def release(self) -> None: ...
     def async_acquire(self, timeout: float | None = None) -> Coroutine[Any, Any, bool]: ...
@@ -122,6 +128,8 @@ class RWLockSide:
 
 @disjoint_base
 class RWLock:
+    """A read/write lock for threads, tasks and greenlets; writers do not starve."""
+
     def __new__(cls) -> Self: ...
     @property
     def reader(self) -> RWLockSide: ...
@@ -144,6 +152,8 @@ class _Guard(Protocol):
 
 @disjoint_base
 class Condition:
+    """A condition variable for threads, tasks and greenlets."""
+
     def __init__(self, lock: _Guard | None = None) -> None: ...
     @property
     def lock(self) -> Any: ...
@@ -177,6 +187,8 @@ class Condition:
 
 @disjoint_base
 class Semaphore:
+    """A counter of permits for threads, tasks and greenlets."""
+
     def __init__(self, value: int = 1) -> None: ...
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool: ...
     def release(self, n: int = 1) -> None: ...
@@ -199,10 +211,13 @@ class Semaphore:
     def __reduce__(self) -> str: ...
 
 @disjoint_base
-class BoundedSemaphore(Semaphore): ...
+class BoundedSemaphore(Semaphore):
+    """A semaphore that refuses to be released more often than it was acquired."""
 
 @disjoint_base
 class CapacityLimiter:
+    """A limit on how many threads, tasks and greenlets do something at once."""
+
     def __new__(cls, total_tokens: int = 1) -> Self: ...
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool: ...
     def release(self) -> None: ...
@@ -228,6 +243,8 @@ class CapacityLimiter:
 
 @disjoint_base
 class Event:
+    """A flag that threads, tasks and greenlets can wait for."""
+
     def __init__(self) -> None: ...
     def set(self) -> None: ...
     def clear(self) -> None: ...
@@ -248,6 +265,8 @@ class Event:
 
 @disjoint_base
 class CountdownEvent:
+    """An event that is set while its count is zero; up() raises the count, down() lowers it."""
+
     def __new__(cls, value: int = 0) -> Self: ...
     def up(self, count: int = 1) -> None: ...
     def down(self, count: int = 1) -> None: ...
@@ -265,12 +284,16 @@ class CountdownEvent:
 
 @disjoint_base
 class Latch(CountdownEvent):
+    """A gate that opens for good when count_down() was called often enough."""
+
     def __new__(cls, count: int = 1) -> Self: ...
     def count_down(self, count: int = 1) -> None: ...
     def arrive_and_wait(self, timeout: float | None = None) -> bool: ...
 
 @disjoint_base
 class Barrier:
+    """A meeting point for a fixed number of threads, tasks and greenlets."""
+
     def __init__(
         self, parties: int, action: Callable[[], object] | None = None, timeout: float | None = None
     ) -> None: ...
@@ -293,6 +316,8 @@ class Barrier:
 
 @disjoint_base
 class Flag:
+    """A value that is set once: the first to set it wins, everybody gets the winner's."""
+
     def __new__(cls) -> Self: ...
     def set(self, value: object = None) -> bool: ...
     def get(self) -> Any: ...
@@ -301,6 +326,8 @@ class Flag:
 
 @disjoint_base
 class ResourceGuard:
+    """A guard that raises instead of waiting when a resource is used twice at once."""
+
     def __new__(cls, action: str = "using") -> Self: ...
     def locked(self) -> bool: ...
     def __enter__(self) -> None: ...
@@ -308,6 +335,8 @@ class ResourceGuard:
 
 @disjoint_base
 class Queue(Generic[_T]):
+    """A first-in-first-out queue for threads, tasks and greenlets."""
+
     def __init__(self, maxsize: int = 0) -> None: ...
     def put(self, item: _T, block: bool = True, timeout: float | None = None) -> None: ...
     def put_nowait(self, object: _T, /) -> None: ...
@@ -361,14 +390,20 @@ class Queue(Generic[_T]):
 
 @disjoint_base
 class LifoQueue(Queue[_T]):
+    """A last-in-first-out queue."""
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
 
 @disjoint_base
 class PriorityQueue(Queue[_T]):
+    """A queue that gives the least item first."""
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
 
 @disjoint_base
 class SimpleQueue(Queue[_T]):
+    """An unbounded queue whose `put` never waits."""
+
     def __init__(self) -> None: ...
 
 __all__ = [
