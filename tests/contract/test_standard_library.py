@@ -34,13 +34,14 @@ def run(runner: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @needs_test_package
-@pytest.mark.parametrize("runner", ["lock_tests_runner.py", "queue_tests_runner.py"])
-def test_cpython_tests_pass(runner: str) -> None:
+@pytest.mark.parametrize(("runner", "at_least"), [("lock_tests_runner.py", 70), ("queue_tests_runner.py", 25)])
+def test_cpython_tests_pass(runner: str, at_least: int) -> None:
+    """`at_least` is below what the oldest interpreter has: newer ones test shutdown as well."""
     completed = run(runner)
     counts = json.loads(completed.stdout.splitlines()[-1])
     assert counts["failures"] == []
     assert counts["errors"] == []
-    assert counts["run"] > 70, completed.stderr
+    assert counts["run"] >= at_least, completed.stderr
 
 
 @needs_test_package
