@@ -90,6 +90,8 @@ class HintScope:
 
     __slots__ = ("_before",)
 
+    _before: "Kind"
+
     def __init__(self, before: "Kind") -> None:
         """Remember what to put back."""
         self._before: Kind = before

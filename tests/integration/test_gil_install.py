@@ -21,7 +21,8 @@ FRESH_PROCESSES = 30
 SAME = """
 def assert_same(before, after):
     assert before.mappings == after.mappings, (before.mappings, after.mappings)
-    assert not after.rebound_since(before), {hex(a): (hex(x), hex(y)) for a, (x, y) in after.rebound_since(before).items()}
+    rebound = after.rebound_since(before)
+    assert not rebound, {hex(a): (hex(x), hex(y)) for a, (x, y) in rebound.items()}
 """
 
 
