@@ -94,7 +94,7 @@ class HintScope:
 
     def __init__(self, before: "Kind") -> None:
         """Remember what to put back."""
-        self._before = before
+        self._before: Kind = before
 
     def __enter__(self) -> None:
         """Do nothing: the hint holds already."""
