@@ -15,7 +15,7 @@ use crate::gil::{self, COND, MUTEX, SWITCH_COND};
 use crate::object::LoadedObject;
 use crate::slots::{Replacement, Slots};
 use crate::thread::{self, CAPACITY, with_own};
-use crate::{fork, kernel, processors, record, sem};
+use crate::{fork, kernel, processors, record, sem, spawn};
 use libc::{c_int, c_void, pthread_cond_t, pthread_mutex_t};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -43,6 +43,9 @@ pub struct PythonApi {
     pub save_thread: unsafe extern "C" fn() -> *mut c_void,
     /// `PyEval_RestoreThread`
     pub restore_thread: unsafe extern "C" fn(*mut c_void),
+    /// The function behind `_posixsubprocess.fork_exec`, which may be in an object
+    /// of its own; null if it cannot be had.
+    pub fork_exec: *const c_void,
 }
 
 /// What the user can choose.
@@ -183,7 +186,7 @@ pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
     if gil::is_active() {
         return Ok(());
     }
-    prepare(options);
+    prepare(options)?;
     redirect(api, || activate(api, options))
 }
 
@@ -194,7 +197,7 @@ fn redirect(api: &PythonApi, begin: impl FnOnce() -> Result<(), Unsupported>) ->
     if unsafe { installed() }.is_some() {
         return begin().inspect_err(|_| deactivate());
     }
-    let slots = Slots::find(&interpreter(api)?, &replacements())?;
+    let slots = find_slots(api)?;
     let learned = slots
         .replace()
         .and_then(|()| learn(api))
@@ -255,8 +258,8 @@ pub fn start_recording(api: &PythonApi, destination: &record::Destination) -> Re
     if record::is_recording() {
         return Err(Unsupported::new("a recording is on already", "stop it first"));
     }
-    thread::prepare();
-    fork::register();
+    thread::prepare()?;
+    fork::register()?;
     redirect(api, || {
         let own = Slots::find(&interpreter(api)?, &record::calls::replacements())?;
         own.replace().and_then(|()| settle(&own)).or_else(|error| own.restore().and(Err(error)))?;
@@ -299,7 +302,19 @@ pub fn is_installed() -> bool {
     gil::is_active() && unsafe { installed() }.as_ref().is_some_and(Slots::is_intact)
 }
 
-fn prepare(options: &Options) {
+/// The slots of the interpreter, and those through which it starts programs.
+fn find_slots(api: &PythonApi) -> Result<Slots, Unsupported> {
+    let object = interpreter(api)?;
+    let mut slots = Slots::find(&object, &replacements())?;
+    slots.append(Slots::find(&object, &spawn::replacements())?);
+    let subprocess = LoadedObject::containing(api.fork_exec.addr());
+    if let Some(subprocess) = subprocess.filter(|subprocess| *subprocess != object) {
+        slots.append(Slots::find(&subprocess, &spawn::replacements())?);
+    }
+    Ok(slots)
+}
+
+fn prepare(options: &Options) -> Result<(), Unsupported> {
     // SAFETY: no hook is active, so nobody else uses the policy.
     if unsafe { gil::policy() }.is_none() {
         let config = Config {
@@ -309,10 +324,11 @@ fn prepare(options: &Options) {
         // SAFETY: as above.
         unsafe { gil::set_policy(Policy::new(config, CAPACITY)) };
     }
-    thread::prepare();
-    fork::register();
+    thread::prepare()?;
+    fork::register()?;
     processors::refresh();
     kernel::enable(options.kernel_hints);
+    Ok(())
 }
 
 /// Called from the hooks for every timed wait that is not the scheduled GIL's.

@@ -2,7 +2,7 @@
 //!
 //! Must never: change what a call that it times or names returns or raises.
 
-use crate::gil::{PYTHON, check_build, unsupported};
+use crate::gil::{check_build, python_api, unsupported};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -51,7 +51,7 @@ const LAYOUT: FrameLayout = FrameLayout {
 #[pyfunction]
 #[pyo3(signature = (path, chunks, text, executed_ns, interval_ns))]
 pub(crate) fn trace_start(
-    _py: Python<'_>,
+    py: Python<'_>,
     path: OsString,
     chunks: usize,
     text: String,
@@ -70,13 +70,13 @@ pub(crate) fn trace_start(
         executed_ns,
         interval_ns,
     };
-    unsnarl_hook::start_recording(&PYTHON, &destination).map_err(unsupported)
+    unsnarl_hook::start_recording(&python_api(py), &destination).map_err(unsupported)
 }
 
 /// End the recording; return whether there was one.
 #[pyfunction]
-pub(crate) fn trace_stop(_py: Python<'_>) -> PyResult<bool> {
-    unsnarl_hook::stop_recording(&PYTHON).map_err(unsupported)
+pub(crate) fn trace_stop(py: Python<'_>) -> PyResult<bool> {
+    unsnarl_hook::stop_recording(&python_api(py)).map_err(unsupported)
 }
 
 /// Return whether a recording is on.

@@ -59,7 +59,7 @@ pub(super) fn since_start(now: u64) -> u64 {
 /// # Errors
 /// The operating system's.
 pub(crate) fn create(destination: &Destination, is_scheduled: bool) -> io::Result<()> {
-    super::writer::prepare();
+    super::writer::prepare()?;
     let size = layout::file_size(destination.chunks);
     let base = map(&destination.path, size)?;
     BASE.store(base, Relaxed);

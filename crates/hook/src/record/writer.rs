@@ -8,6 +8,7 @@ use super::buffer::{self, Chunk};
 use crate::clock;
 use crate::thread::with_own;
 use std::cell::Cell;
+use std::io;
 use std::sync::OnceLock;
 use unsnarl_trace::layout::{self, chunk, thread};
 use unsnarl_trace::record::{Kind, first_word};
@@ -62,14 +63,22 @@ thread_local! {
 static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
 
 /// Makes the key whose destructor notices the end of threads.
-pub(super) fn prepare() {
-    KEY.get_or_init(|| {
-        let mut key = 0;
-        // SAFETY: `key` is writable; the destructor has the C ABI and stays loaded.
-        let result = unsafe { libc::pthread_key_create(&raw mut key, Some(leave)) };
-        assert_eq!(result, 0, "a pthread key can be had");
-        key
-    });
+///
+/// # Errors
+/// The process has used up its keys.
+pub(super) fn prepare() -> io::Result<()> {
+    if KEY.get().is_some() {
+        return Ok(());
+    }
+    let mut key = 0;
+    // SAFETY: `key` is writable; the destructor has the C ABI and stays loaded.
+    let error = unsafe { libc::pthread_key_create(&raw mut key, Some(leave)) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    // Nobody else is at it: the caller has the turn to install.
+    KEY.get_or_init(|| key);
+    Ok(())
 }
 
 /// Runs `f` with the calling thread's writer, if a recording is on.
