@@ -30,6 +30,9 @@ def start() -> None:
         return
     if not settings.is_for_this_interpreter():
         return
+    if settings.main_pid == 0:  # whoever started us could not know who we are
+        settings.main_pid = os.getpid()
+        os.environ[run_settings.VARIABLE] = settings.encode()
     if not settings.children:
         del os.environ[run_settings.VARIABLE]
         if not settings.is_main():

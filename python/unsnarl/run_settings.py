@@ -51,7 +51,7 @@ class RunSettings:
         trace: the directory to record to, or None.
         trace_chunks: 4 KiB chunks of a recording of the main process.
         executed_ns: CLOCK_MONOTONIC when the main process was started, or 0.
-        main_pid: the process that ``unsnarl run`` became.
+        main_pid: the process that ``unsnarl run`` became; 0 for the first that reads them.
         abi: the interpreter they are for, as ``sys.implementation.cache_tag``.
         prefix: the environment they are for, as ``sys.prefix``.
     """

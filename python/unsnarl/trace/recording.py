@@ -53,10 +53,10 @@ class Recording:
         if _is_full(directory):
             _note_untraced(directory)
             return
-        is_first = self._settings.is_main() and not _has_recording(directory)
+        is_first = _is_first(directory)
         _native.trace_start(
             os.path.join(directory, f"{os.getpid()}-{_monotonic_ns()}{SUFFIX}"),
-            self._settings.trace_chunks if self._settings.is_main() else CHILD_CHUNKS,
+            self._settings.trace_chunks if is_first else CHILD_CHUNKS,
             _about_program(),
             self._settings.executed_ns if is_first else 0,
             round(sys.getswitchinterval() * 1e9),
@@ -158,9 +158,9 @@ def _is_full(directory: str) -> bool:
         return sum(entry.stat().st_size for entry in entries if entry.name.endswith(SUFFIX)) > DIRECTORY_BYTES
 
 
-def _has_recording(directory: str) -> bool:
-    """Tell whether this process has recorded before: it has executed itself again."""
-    return any(name.startswith(f"{os.getpid()}-") for name in os.listdir(directory))
+def _is_first(directory: str) -> bool:
+    """Tell whether no process of the program has recorded yet."""
+    return not any(name.endswith(SUFFIX) for name in os.listdir(directory))
 
 
 def _note_untraced(directory: str) -> None:
