@@ -99,7 +99,9 @@ pub(crate) fn wait_begins(cond: *mut pthread_cond_t) -> bool {
     }
     with_writer(|own| {
         if own.wait_began.get() == 0 {
-            own.wait_began.set(clock::now());
+            let now = clock::now();
+            note_preemption(own, now);
+            own.wait_began.set(now);
             own.wakeups.set(0);
             WAITERS.fetch_add(1, Relaxed);
         }
@@ -112,15 +114,36 @@ pub(crate) fn wait_ends() {
     with_writer(|own| own.wakeups.set(own.wakeups.get() + 1));
 }
 
-/// A wait for a forced switch has ended, with the GIL's mutex held.
+/// A wait for a forced switch has ended. That says nothing about the drop: a thread
+/// that goes into I/O while others want the GIL comes by here as well.
 #[inline]
 pub(crate) fn switched(cond: *mut pthread_cond_t) {
     if cond == SWITCH.load(Relaxed) {
         with_writer(|own| {
-            own.is_forced.set(true);
-            own.push(Kind::Forced, 0, clock::now());
-            own.add(total::FORCED, 1);
+            if own.blocks_at_drop.get() != 0 {
+                own.blocks_at_drop.set(blocks());
+            }
         });
+    }
+}
+
+/// How often the thread has blocked so far, plus one (`ru_nvcsw`).
+fn blocks() -> u64 {
+    // SAFETY: all zeros is a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is writable.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage.ru_nvcsw.cast_unsigned() + 1
+}
+
+/// The thread wants the GIL: was it made to drop it before? If it has not blocked
+/// since, it has done nothing else than to come back, however long that took it.
+fn note_preemption(own: &Writer, now: u64) {
+    let at_drop = own.blocks_at_drop.take();
+    if at_drop != 0 && blocks() == at_drop {
+        own.is_forced.set(true);
+        own.push(Kind::Forced, 0, now);
+        own.add(total::FORCED, 1);
     }
 }
 
@@ -141,6 +164,7 @@ fn dropped() {
         own.push(Kind::Drop, own.drop_payload(is_wanted), now);
         if is_wanted && held >= NOTABLE_NS {
             take_stack(own, now);
+            own.blocks_at_drop.set(blocks());
         }
         own.dropped_at.set(now);
     });
@@ -161,6 +185,9 @@ fn taken() {
             own.add(total::OUTSIDE, away);
             own.taken_at.set(now);
             return;
+        }
+        if began == 0 {
+            note_preemption(own, now);
         }
         let take = end_wait(own, began, now);
         own.push(Kind::Take, take.pack(), now);

@@ -11,7 +11,7 @@ pub enum Kind {
     Take = 1,
     /// Dropped it. Payload: [`Drop`].
     Drop = 2,
-    /// The drop before was asked for, and the switch is over.
+    /// Wants the GIL, and has done nothing since the drop before: that was asked for.
     Forced = 3,
     /// Blocks on a lock. Payload: the address of its semaphore.
     LockBegin = 4,

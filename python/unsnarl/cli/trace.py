@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
     if request.wants_help:
         return show(_USAGE_TEXT)
     if request.read is not None:
-        return _report_on(request, request.read)
+        return report_on(request, request.read)
     if request.attach is not None:
         from unsnarl.cli.trace_attach import attach
 
@@ -182,7 +182,7 @@ def report_on_session(request: TraceRequest, session: Session, ending: Ending) -
         _say(f"recordings: {session.directory}")
 
 
-def _report_on(request: TraceRequest, path: Path) -> int:
+def report_on(request: TraceRequest, path: Path) -> int:
     """Report on recordings made earlier."""
     from unsnarl.trace import recordings, report
 

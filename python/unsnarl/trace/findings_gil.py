@@ -16,6 +16,12 @@ CONVOY_MEDIAN_NS = 1_000_000
 CONVOY_SHARE = 0.02
 """Of a thread's life spent so, at least."""
 
+MOST_CONVOYS = 4
+"""Convoys that are told one by one."""
+
+BUSY_HAND_OVERS = 5000
+"""Hand-overs a second from which on they are worth a word."""
+
 LONG_HOLD_NS = 30_000_000
 """Holds that others waited through, from this length on."""
 
@@ -33,14 +39,14 @@ def findings(process: Process) -> list[Finding]:
     """Return what there is to say about the GIL in a process."""
     result = [*convoys(process), *long_holds(process), *square(process)]
     result += cpu_bound(process, result)
-    return result or [no_contention(process)]
+    return result or hand_overs(process) or [no_contention(process)]
 
 
 def is_cpu_bound(thread: Thread) -> bool:
     """Tell whether a thread mostly runs, or would if it could: it rarely blocks."""
     life = sum(thread.totals_ns)
     wants = thread.running_ns + thread.waiting_ns
-    return life > 0 and wants >= CPU_SHARE * life and thread.running_ns > 0.1 * wants and thread.forced_drops * 4 > thread.waits
+    return life > 0 and wants >= CPU_SHARE * life and thread.forced_drops > 2 and thread.forced_drops * 4 > thread.waits
 
 
 def convoys(process: Process) -> list[Finding]:
@@ -53,7 +59,10 @@ def convoys(process: Process) -> list[Finding]:
         thread = process.threads[number]
         if not is_cpu_bound(thread) and _is_convoy(thread, pairs):
             result.append(_convoy(process, thread, pairs))
-    return sorted(result, key=lambda finding: -int(finding.figures["total_ns"]))[:10]
+    result.sort(key=lambda finding: -int(finding.figures["total_ns"]))
+    if len(result) > MOST_CONVOYS:
+        result[MOST_CONVOYS - 1].details.append(f"{len(result) - MOST_CONVOYS} more threads wait in the same way")
+    return result[:MOST_CONVOYS]
 
 
 def _is_convoy(thread: Thread, pairs: list[Pair]) -> bool:
@@ -186,6 +195,27 @@ def cpu_bound(process: Process, others: list[Finding]) -> list[Finding]:
                 "unsnarl will not help here: the work is more than one interpreter does at a time. "
                 "Processes, sub-interpreters, a free-threaded build or C code that gives the GIL up do"
             ),
+        )
+    ]
+
+
+def hand_overs(process: Process) -> list[Finding]:
+    """Say how much a busy but smooth exchange of the GIL costs."""
+    waits = sum(thread.waits for thread in process.threads)
+    waiting = sum(thread.waiting_ns for thread in process.threads)
+    per_s = waits / (process.length_ns / 1e9) if process.length_ns else 0.0
+    if per_s < BUSY_HAND_OVERS or waiting < 0.05 * process.length_ns:
+        return []
+    return [
+        Finding(
+            "hand-overs",
+            NOTABLE,
+            f"the GIL goes from thread to thread {per_s:,.0f} times a second, after {duration(waiting / waits)} of waiting each",
+            [f"{duration(waiting)} of waiting in all: no thread waits long, but they take turns often"],
+            None,
+            None,
+            {"per_s": round(per_s), "waiting_ns": waiting},
+            Remedy("do more at a time: batches instead of single items"),
         )
     ]
 

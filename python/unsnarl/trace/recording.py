@@ -63,8 +63,11 @@ class Recording:
         )
         _name_threads()
 
-    def watch(self) -> None:
-        """Have imports timed, threads named, stacks taken, and the program's first line noted."""
+    def watch(self, *, is_running: bool = False) -> None:
+        """Have imports timed, threads named, stacks taken, and the program's first line noted.
+
+        A program that ``is_running`` is past its first line.
+        """
         frame = sys._getframe()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         _native.trace_calibrate(frame.f_code, frame.f_lineno)
         bootstrap: ModuleType | None = sys.modules.get("_frozen_importlib")
@@ -77,7 +80,7 @@ class Recording:
             threading: ModuleType | None = sys.modules.get("threading")
             if threading is not None:
                 self._replace(threading, f"_{name}", _native.NamedStart)
-        if sys.getprofile() is None:
+        if not is_running and sys.getprofile() is None:
             sys.setprofile(_notice_first_line)
 
     def _replace(self, module: "ModuleType", name: str, wrapper: "Callable[[Any], Any]") -> None:
@@ -119,6 +122,25 @@ def start(settings: RunSettings) -> None:
 
     atexit.register(recording.end)
     os.register_at_fork(after_in_child=recording.begin_in_child)
+
+
+_attached: Recording | None = None
+
+
+def attach(settings: RunSettings) -> None:
+    """Record this process, which runs already, until ``detach``; raises as ``start`` does."""
+    global _attached
+    _attached = Recording(settings)
+    _attached.begin()
+    _attached.watch(is_running=True)
+
+
+def detach() -> None:
+    """End the recording that ``attach`` began, if it has not ended."""
+    global _attached
+    if _attached is not None:
+        _attached.end()
+        _attached = None
 
 
 def _notice_first_line(frame: "FrameType", event: str, _argument: object) -> None:

@@ -33,6 +33,8 @@ pub(crate) struct Writer {
     pub(super) lock_ns: Cell<u64>,
     pub(super) is_asleep: Cell<bool>,
     pub(super) is_forced: Cell<bool>,
+    /// `record::blocks` at a drop that may have been asked for; 0 at any other.
+    pub(super) blocks_at_drop: Cell<u64>,
     pub(super) short_ns: Cell<u64>,
     pub(super) short_calls: Cell<u64>,
 }
@@ -54,6 +56,7 @@ thread_local! {
             lock_ns: Cell::new(0),
             is_asleep: Cell::new(false),
             is_forced: Cell::new(false),
+            blocks_at_drop: Cell::new(0),
             short_ns: Cell::new(0),
             short_calls: Cell::new(0),
         }
@@ -112,6 +115,7 @@ impl Writer {
         self.short_calls.set(0);
         self.is_asleep.set(false);
         self.is_forced.set(false);
+        self.blocks_at_drop.set(0);
         if let Some(&key) = KEY.get() {
             // SAFETY: the key was created and is never deleted; any value but null.
             unsafe { libc::pthread_setspecific(key, std::ptr::without_provenance(1)) };
