@@ -129,7 +129,7 @@ def measure(name: str, pairs: int) -> dict[str, Any]:
     plain: list[float] = []
     traced: list[float] = []
     takes: list[float] = []
-    frame = sys._getframe()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     _native.trace_calibrate(frame.f_code, frame.f_lineno)
     work(WINDOW_S)
     with tempfile.TemporaryDirectory() as folder:

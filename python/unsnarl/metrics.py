@@ -68,7 +68,10 @@ def _counter(name: str, purpose: str, value: int) -> _Metric:
 
 def _by_class(stats: GilStats) -> list[_Metric]:
     def each(field: str, scale: float = 1) -> list[_Sample]:
-        return [(f'{{class="{entry.name}"}}', getattr(entry, field) / scale if scale != 1 else getattr(entry, field)) for entry in stats.classes]
+        return [
+            (f'{{class="{entry.name}"}}', getattr(entry, field) / scale if scale != 1 else getattr(entry, field))
+            for entry in stats.classes
+        ]
 
     waits: list[_Sample] = []
     for entry in stats.classes:

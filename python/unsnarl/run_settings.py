@@ -71,7 +71,7 @@ class RunSettings:
         "trace_chunks",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- one argument a setting, each with its name
         self,
         *,
         slice_ms: float | None = None,

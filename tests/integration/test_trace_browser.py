@@ -32,7 +32,8 @@ PROBE = """
   seen.whole = span();
   q("#zoom-in").click(); q("#zoom-in").click();
   seen.zoomed = span();
-  canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: 100, ctrlKey: true, clientX: 400, bubbles: true, cancelable: true }));
+  const turn = { deltaY: 100, ctrlKey: true, clientX: 400, bubbles: true, cancelable: true };
+  canvas.dispatchEvent(new WheelEvent("wheel", turn));
   seen.wheeled = span();
   canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "0" }));
   seen.back = span();

@@ -172,7 +172,7 @@ def test_a_futex_storm(programs: Programs) -> None:
     "text",
     [
         "for number in range(300_000): number * 2\n",
-        "import threading, time\nthread = threading.Thread(target=time.sleep, args=(0.2,))\nthread.start()\nthread.join()\n",
+        "import threading, time\nt = threading.Thread(target=time.sleep, args=(0.2,))\nt.start(); t.join()\n",
         "",
     ],
     ids=["one thread", "an idle thread", "nothing"],

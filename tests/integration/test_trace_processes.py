@@ -143,7 +143,8 @@ try:
 except ImportError:
     import _xxsubinterpreters as interpreters
 made = interpreters.create()
-(interpreters.exec if hasattr(interpreters, "exec") else interpreters.run_string)(made, "import threading; print(sum(range(10)), flush=True)")
+run = interpreters.exec if hasattr(interpreters, "exec") else interpreters.run_string
+run(made, "import threading; print(sum(range(10)), flush=True)")
 interpreters.destroy(made)
 """
     traced = trace_words(programs, "-W", "ignore", "-c", text)

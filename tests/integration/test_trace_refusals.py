@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import UNSNARL
 from tests.integration.trace_programs import needs_hooks, trace_words
 
 if TYPE_CHECKING:
@@ -71,11 +72,30 @@ def test_a_read_only_directory(programs: Programs) -> None:
 
 def small_disk(place: Path) -> bool:
     """Mount a file system of half a megabyte in a mount namespace of the caller's own; tell whether it can be."""
-    probe = ["unshare", "--mount", "--user", "--map-root-user", "mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(place)]
+    probe = [
+        "unshare",
+        "--mount",
+        "--user",
+        "--map-root-user",
+        "mount",
+        "-t",
+        "tmpfs",
+        "-o",
+        "size=512k",
+        "tmpfs",
+        str(place),
+    ]
     try:
         return subprocess.run(probe, check=False, capture_output=True, timeout=60).returncode == 0
     except FileNotFoundError:
         return False
+
+
+def on_small_disk(programs: Programs, place: Path, size: str, *options: str) -> Outcome:
+    """Trace the program in the directory above, with a small disk for the reports."""
+    trace = f"exec {UNSNARL} trace {' '.join(options)} ../app.py"
+    script = f"mount -t tmpfs -o size={size} tmpfs {place} && cd {place} && {trace}"
+    return programs.execute(["unshare", "--mount", "--user", "--map-root-user", "sh", "-c", script])
 
 
 def test_a_full_disk(programs: Programs) -> None:
@@ -84,10 +104,19 @@ def test_a_full_disk(programs: Programs) -> None:
     if not small_disk(place):
         pytest.skip("no mount namespace can be had here")
     programs.write("app.py", "print('has run')")
-    script = f"mount -t tmpfs -o size=512k tmpfs {place} && cd {place} && exec {sys.executable} -m unsnarl trace ../app.py"
-    outcome = programs.execute(["unshare", "--mount", "--user", "--map-root-user", "sh", "-c", script])
+    outcome = on_small_disk(programs, place, "512k")
     assert_refused(outcome, 1, "no room")
     assert outcome.stdout == b""
+
+
+FILLER = """\
+with open("filler", "wb", buffering=0) as filler:
+    try:
+        while True:
+            filler.write(bytes(65536))
+    except OSError:
+        print("done")
+"""
 
 
 def test_a_disk_that_fills_up_meanwhile_does_no_harm(programs: Programs) -> None:
@@ -96,10 +125,8 @@ def test_a_disk_that_fills_up_meanwhile_does_no_harm(programs: Programs) -> None
     place.mkdir()
     if not small_disk(place):
         pytest.skip("no mount namespace can be had here")
-    text = "import os\nwith open('filler', 'wb') as filler:\n    try:\n        while True: filler.write(bytes(65536)); filler.flush()\n    except OSError: pass\nprint('done')\n"
-    programs.write("app.py", text)
-    script = f"mount -t tmpfs -o size=24m tmpfs {place} && cd {place} && exec {sys.executable} -m unsnarl trace --size 1 ../app.py"
-    outcome = programs.execute(["unshare", "--mount", "--user", "--map-root-user", "sh", "-c", script])
+    programs.write("app.py", FILLER)
+    outcome = on_small_disk(programs, place, "24m", "--size", "1")
     assert outcome.status == 0, outcome.complaint
     assert outcome.stdout == b"done\n"
     assert "cannot write" in outcome.complaint

@@ -23,6 +23,40 @@ def hooked() -> None:
     needs_hooks()
 
 
+TERMINATED = """\
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(42))
+print("ready", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+
+INTERRUPTED = """\
+import time
+print("ready", flush=True)
+try:
+    while True:
+        time.sleep(0.05)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+KILLED = """\
+import os, signal, threading, time
+thread = threading.Thread(target=time.sleep, args=(0.2,), name="sleeper")
+thread.start()
+thread.join()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+ORPHANED = """\
+import sys
+print("ready", flush=True)
+sys.stdin.read()
+open("finished", "w").close()
+"""
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -50,7 +84,9 @@ def test_status_and_output_are_the_programs(programs: Programs, text: str) -> No
 
 
 def test_modules_are_those_of_a_plain_start(programs: Programs) -> None:
-    programs.write("app.py", "import sys; print(*sorted(name for name in sys.modules if name.partition('.')[0] != 'unsnarl'))")
+    programs.write(
+        "app.py", "import sys; print(*sorted(name for name in sys.modules if name.partition('.')[0] != 'unsnarl'))"
+    )
     plain = set(programs.python("app.py").stdout.decode().split())
     traced = set(trace_words(programs, "app.py").outcome.stdout.decode().split())
     # Built in, so that no file of the program by such a name could have been meant.
@@ -65,10 +101,13 @@ def test_a_module_of_the_program_is_not_hidden(programs: Programs) -> None:
 
 
 def test_a_signal_to_the_command_reaches_the_program(programs: Programs) -> None:
-    text = "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(42))\nprint('ready', flush=True)\nwhile True: time.sleep(0.05)\n"
-    programs.write("app.py", text)
+    programs.write("app.py", TERMINATED)
     with subprocess.Popen(
-        [UNSNARL, "trace", "app.py"], cwd=programs.directory, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_environment()
+        [UNSNARL, "trace", "app.py"],
+        cwd=programs.directory,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=clean_environment(),
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
@@ -78,8 +117,7 @@ def test_a_signal_to_the_command_reaches_the_program(programs: Programs) -> None
 
 
 def test_ctrl_c_is_the_programs(programs: Programs) -> None:
-    text = "import time\nprint('ready', flush=True)\ntry:\n    while True: time.sleep(0.05)\nexcept KeyboardInterrupt: print('interrupted')\n"
-    programs.write("app.py", text)
+    programs.write("app.py", INTERRUPTED)
     with subprocess.Popen(
         [UNSNARL, "trace", "app.py"],
         cwd=programs.directory,
@@ -97,8 +135,7 @@ def test_ctrl_c_is_the_programs(programs: Programs) -> None:
 
 
 def test_a_killed_program_leaves_a_readable_trace(programs: Programs) -> None:
-    text = "import os, signal, threading, time\nt = threading.Thread(target=time.sleep, args=(0.2,), name='sleeper')\nt.start(); t.join()\nos.kill(os.getpid(), signal.SIGKILL)\n"
-    programs.write("app.py", text)
+    programs.write("app.py", KILLED)
     traced = trace_words(programs, "app.py")
     assert traced.outcome.status == -signal.SIGKILL
     [process] = traced.processes
@@ -107,8 +144,7 @@ def test_a_killed_program_leaves_a_readable_trace(programs: Programs) -> None:
 
 
 def test_when_the_command_is_killed_the_program_and_its_recording_live_on(programs: Programs) -> None:
-    text = "import sys, time\nprint('ready', flush=True)\nsys.stdin.read()\nopen('finished', 'w').close()\n"
-    programs.write("app.py", text)
+    programs.write("app.py", ORPHANED)
     with subprocess.Popen(
         [UNSNARL, "trace", "app.py"],
         cwd=programs.directory,

@@ -49,5 +49,5 @@ def test_a_port_is_a_port(port: int) -> None:
 
 
 def test_a_port_in_use_is_an_error() -> None:
-    with metrics.serve() as endpoint, pytest.raises(OSError):
+    with metrics.serve() as endpoint, pytest.raises(OSError, match="in use"):
         metrics.serve(endpoint.port)

@@ -12,7 +12,6 @@ def test_options_and_the_program() -> None:
     request = parse(["--output", "a.html", "-X", "dev", "--size=64", "--patch", "--scheduler", "app.py", "--keep"])
     assert (request.output, request.json_output) == (Path("a.html"), Path("a.json"))
     assert (request.size_mb, request.scheduler, request.keep) == (64, True, False)
-    assert request.run is not None
     assert (request.run.target, request.run.arguments) == ("app.py", ["--keep"])
     assert request.run.python_words == ["-X", "dev"]
     assert request.run.patch
@@ -27,7 +26,6 @@ def test_without_a_program() -> None:
 def test_an_option_of_the_program_is_the_programs() -> None:
     request = parse(["-m", "http.server", "--read", "x"])
     assert request.read is None
-    assert request.run is not None
     assert request.run.arguments == ["--read", "x"]
 
 

@@ -22,7 +22,13 @@ def test_calls_are_counted_by_name_and_thread() -> None:
     found = syscalls.counted(LINES, {4711: "MainThread", 4712: "worker"})
     assert found.reason == ""
     futex, openat = found.rows
-    assert (futex.name, futex.calls, futex.errors, futex.time_ns, futex.threads) == ("futex", 1, 0, 500_000_000, "worker 1")
+    assert (futex.name, futex.calls, futex.errors, futex.time_ns, futex.threads) == (
+        "futex",
+        1,
+        0,
+        500_000_000,
+        "worker 1",
+    )
     assert (openat.name, openat.calls, openat.errors, openat.time_ns) == ("openat", 2, 1, 30_000)
 
 

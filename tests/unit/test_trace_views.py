@@ -17,9 +17,26 @@ EVIL = '</script><script>alert(1)</script>;"\\ \n\x1b[31m<!--'
 
 def process(name: str = "worker", **changes: object) -> model.Process:
     """Return a process of two threads, one of which waits."""
-    totals = {"running_ns": 5, "waiting_ns": 1, "on_lock_ns": 0, "asleep_ns": 0, "outside_ns": 0, "takes": 2, "waits": 1}
+    totals = {
+        "running_ns": 5,
+        "waiting_ns": 1,
+        "on_lock_ns": 0,
+        "asleep_ns": 0,
+        "outside_ns": 0,
+        "takes": 2,
+        "waits": 1,
+    }
     counts = {"lock_waits": 0, "wakeups": 1, "longest_hold_ns": 5, "longest_wait_ns": 1, "forced_drops": 0}
-    thread = {"ident": 1, "tid": 10, "name": name, "begin_ns": 0, "end_ns": 9_000_000, "has_ended": True, **totals, **counts}
+    thread = {
+        "ident": 1,
+        "tid": 10,
+        "name": name,
+        "begin_ns": 0,
+        "end_ns": 9_000_000,
+        "has_ended": True,
+        **totals,
+        **counts,
+    }
     base = {
         "pid": 7, "parent": 1, "started_ns": 1000, "started_real_ns": 0, "length_ns": 9_000_000, "is_complete": True,
         "is_scheduled": False, "overwritten": 0, "stacks_left_out": 0, "lost": 0, "executed_ns": 0, "first_line_ns": 0,
@@ -61,7 +78,7 @@ class Reader(HTMLParser):
             self.scripts[-1] += data
 
     def handle_endtag(self, tag: str) -> None:
-        self._is_script = False
+        self._is_script = self._is_script and tag != "script"
 
 
 @pytest.mark.parametrize("name", ["worker", EVIL, "@SCRIPT@ @DATA@"])
@@ -125,7 +142,7 @@ def test_library_lines_are_told_from_the_programs() -> None:
     made = process(
         text="cpython\x1f3.13\x1f/usr/lib/python3.13\x1fpython\x1fapp.py",
         locations={"1": ["/usr/lib/python3.13/threading.py", "wait", 3], "2": ["/srv/app.py", "main", 4],
-                   "3": ["/usr/lib/python3.13/site-packages/x.py", "f", 5], "4": ["<frozen importlib._bootstrap>", "g", 6]},
+                   "3": ["/usr/lib/python3.13/site-packages/x.py", "f", 5], "4": ["<frozen importlib>", "g", 6]},
         nodes={"1": [0, 2], "2": [1, 1], "3": [2, 4]},
     )  # fmt: skip
     assert str(made.place(3)) == "/srv/app.py:4 in main"

@@ -71,7 +71,9 @@ def main(arguments: list[str]) -> int:
     except Undiagnosable as error:
         raise CommandError(*error.args, 1) from None
     except OSError as error:
-        raise CommandError(f"cannot examine it: {error.strerror}", "is there room in the directory for temporary files?", 1) from None
+        raise CommandError(
+            f"cannot examine it: {error.strerror}", "is there room in the directory for temporary files?", 1
+        ) from None
     finally:
         _progress("")
     return show(view.data(diagnosis) if request.as_json else view.text(diagnosis))

@@ -74,11 +74,11 @@ def main(arguments: list[str]) -> int:
         from unsnarl.cli.trace_attach import attach
 
         return attach(request)
-    assert request.run is not None  # noqa: S101 -- what is left of the command line
-    return _trace(request, request.run)
+    return _trace(request)
 
 
-def _trace(request: TraceRequest, run: RunRequest) -> NoReturn:
+def _trace(request: TraceRequest) -> NoReturn:
+    run = request.run
     words = python_words(run)
     if is_switched_off():
         launch(words, RunSettings())
@@ -129,7 +129,9 @@ def _check_place(path: Path) -> None:
     if path.is_dir():
         raise CommandError(f"cannot write {str(path)!r}: it is a directory", "name a file: `--output trace.html`", 1)
     if not folder.is_dir():
-        raise CommandError(f"cannot write {str(path)!r}: there is no such directory", f"make it: `mkdir -p {folder}`", 1)
+        raise CommandError(
+            f"cannot write {str(path)!r}: there is no such directory", f"make it: `mkdir -p {folder}`", 1
+        )
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise CommandError(f"cannot write {str(path)!r}: permission denied", "name another place with `--output`", 1)
 
@@ -154,7 +156,9 @@ def _run(session: Session, words: list[str]) -> Ending:
     except OSError as error:
         session.remove()
         raise CommandError(
-            f"cannot execute {sys.executable}: {error.strerror}", "check the interpreter, and the arguments' length", 126
+            f"cannot execute {sys.executable}: {error.strerror}",
+            "check the interpreter, and the arguments' length",
+            126,
         ) from None
 
 

@@ -29,7 +29,7 @@ class TraceRequest:
     """A command line of ``unsnarl trace``, taken apart.
 
     Attributes:
-        run: the program, as for ``unsnarl run``; None with ``--read`` and ``--attach``.
+        run: the program, as for ``unsnarl run``; empty with ``--read`` and ``--attach``.
         output: the report.
         data: where the summary goes as JSON, or None.
         collapsed: where the collapsed stacks go, or None.
@@ -43,7 +43,7 @@ class TraceRequest:
         wants_help: whether help was asked for.
     """
 
-    run: RunRequest | None = None
+    run: RunRequest = field(default_factory=RunRequest)
     output: Path = field(default_factory=lambda: Path(OUTPUT))
     data: Path | None = None
     collapsed: Path | None = None

@@ -87,7 +87,9 @@ def has_warm() -> bool:
 class Examination:
     """One command under examination."""
 
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str], limit_s: float, progress: Progress) -> None:
+    def __init__(
+        self, words: Sequence[str], environment: Mapping[str, str], limit_s: float, progress: Progress
+    ) -> None:
         """Take the command line after ``python``; each run may last ``limit_s`` seconds."""
         self._words = list(words)
         self._environment = dict(environment)

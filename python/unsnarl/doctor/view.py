@@ -22,18 +22,18 @@ def text(diagnosis: Diagnosis) -> str:
 
 def _outcomes(diagnosis: Diagnosis) -> list[str]:
     rows = [["", "runs", "median", "middle half", "CPU", "switches", "against stock"]]
-    for outcome in diagnosis.outcomes:
-        rows.append(
-            [
-                outcome.name,
-                str(outcome.runs),
-                duration(outcome.wall_s * 1e9),
-                f"{duration(outcome.low_s * 1e9)} – {duration(outcome.high_s * 1e9)}",
-                duration(outcome.cpu_s * 1e9),
-                f"{outcome.switches:,.0f}",
-                "" if outcome.name == "stock" else f"{outcome.ratio:.2f} × ({outcome.verdict})",
-            ]
-        )
+    rows += [
+        [
+            outcome.name,
+            str(outcome.runs),
+            duration(outcome.wall_s * 1e9),
+            f"{duration(outcome.low_s * 1e9)} – {duration(outcome.high_s * 1e9)}",
+            duration(outcome.cpu_s * 1e9),
+            f"{outcome.switches:,.0f}",
+            "" if outcome.name == "stock" else f"{outcome.ratio:.2f} × ({outcome.verdict})",
+        ]
+        for outcome in diagnosis.outcomes
+    ]
     ending = f"(status {diagnosis.status})" if diagnosis.status else ""
     return [f"python {' '.join(diagnosis.words)} {ending}".rstrip(), *aligned(rows)]
 

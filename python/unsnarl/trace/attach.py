@@ -104,7 +104,8 @@ def _execute(execute: Callable[[int, str], None], pid: int, path: Path, script: 
         why = str(error) or type(error).__name__
         raise NotAttachable(
             f"process {pid} cannot be reached: {why}",
-            f"it must be CPython {sys.version_info[0]}.{sys.version_info[1]} like this one, without PYTHON_DISABLE_REMOTE_DEBUG",
+            f"it must be CPython {sys.version_info[0]}.{sys.version_info[1]} like this one, "
+            "and its remote debugging not switched off",
         ) from None
 
 

@@ -130,7 +130,7 @@ def long_holds(process: Process) -> list[Finding]:
                 f"thread `{process.label(number)}` held the GIL for {duration(hold.length_ns)} at a time{times}, "
                 f"at {place}",
                 [
-                    f"{hold.victims} {'threads' if hold.victims != 1 else 'thread'} waited, up to {duration(hold.waited_ns)}",
+                    f"times that others waited through it: {hold.victims}, up to {duration(hold.waited_ns)}",
                     "it did not drop the GIL when asked, so it was in one call into C",
                 ],
                 process.label(number),
@@ -156,15 +156,17 @@ def square(process: Process) -> list[Finding]:
     if per_wait < SQUARE_SHARE * waiters:
         return []
     threads = max(process.threads, key=lambda thread: thread.wakeups)
+    total_wakeups = sum(group.wakeups for group in process.wakeups)
+    total_waits = sum(group.waits for group in process.wakeups)
     return [
         Finding(
             "square",
             SEVERE,
-            f"square: with {waiters:.0f} threads waiting for the GIL, each woke up {per_wait:.0f} times before it had it",
+            f"square: with {waiters:.0f} threads waiting for the GIL, each woke up {per_wait:.0f} times "
+            "before it had it",
             [
                 "each waiter wakes up every switch interval to ask again, so work grows with the square of the threads",
-                f"{sum(group.wakeups for group in process.wakeups):,} wake-ups for "
-                f"{sum(group.waits for group in process.wakeups):,} waits in all",
+                f"{total_wakeups:,} wake-ups for {total_waits:,} waits in all",
                 f"most of them in thread `{threads.label}`",
             ],
             threads.label,
@@ -210,7 +212,8 @@ def hand_overs(process: Process) -> list[Finding]:
         Finding(
             "hand-overs",
             NOTABLE,
-            f"the GIL goes from thread to thread {per_s:,.0f} times a second, after {duration(waiting / waits)} of waiting each",
+            f"the GIL goes from thread to thread {per_s:,.0f} times a second, "
+            f"after {duration(waiting / waits)} of waiting each",
             [f"{duration(waiting)} of waiting in all: no thread waits long, but they take turns often"],
             None,
             None,

@@ -67,7 +67,9 @@ def slow_start(process: Process) -> list[Finding]:
             None,
             None,
             {"imports": count, "total_ns": total},
-            Remedy("a process that has imported them already answers at once: `unsnarl warm`", helps=True, saves_ns=total),
+            Remedy(
+                "a process that has imported them already answers at once: `unsnarl warm`", helps=True, saves_ns=total
+            ),
         )
     ]
 

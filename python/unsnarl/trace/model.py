@@ -52,7 +52,7 @@ class Thread:
     @property
     def label(self) -> str:
         """Return the name, or what stands for it."""
-        return self.name if self.name else f"thread {self.tid}"
+        return self.name or f"thread {self.tid}"
 
     @property
     def totals_ns(self) -> tuple[int, int, int, int, int]:

@@ -68,7 +68,7 @@ class Recording:
 
         A program that ``is_running`` is past its first line.
         """
-        frame = sys._getframe()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
         _native.trace_calibrate(frame.f_code, frame.f_lineno)
         bootstrap: ModuleType | None = sys.modules.get("_frozen_importlib")
         if bootstrap is not None:

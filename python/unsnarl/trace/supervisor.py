@@ -90,7 +90,7 @@ class Supervisor:
         if signal.getsignal(number) is signal.SIG_IGN:
             return signal.SIG_IGN
         signal.signal(number, self._forward if name in FORWARDED else _leave_to_program)
-        return signal.SIG_DFL if name != "SIGINT" else signal.SIG_DFL
+        return signal.SIG_DFL
 
     def _forward(self, number: int, _frame: FrameType | None) -> None:
         if self._child is None:

@@ -20,7 +20,19 @@ OPTIONS = ("-f", "-ttt", "-T", "-qq", "-s", "0")
 """Follow threads and children, absolute times, time spent, no talk, no strings."""
 
 FILE_CALLS = frozenset(
-    ("openat", "open", "stat", "newfstatat", "fstat", "lstat", "statx", "getdents64", "readlink", "readlinkat", "access")
+    (
+        "openat",
+        "open",
+        "stat",
+        "newfstatat",
+        "fstat",
+        "lstat",
+        "statx",
+        "getdents64",
+        "readlink",
+        "readlinkat",
+        "access",
+    )
 )
 """Calls that ask the file system for a module."""
 
@@ -29,9 +41,7 @@ NOT_ASKED = (
     "`unsnarl trace --syscalls` counts them, by call and by thread."
 )
 
-_LINE = re.compile(
-    r"^(?:\[pid +)?(?P<tid>\d+)\]? +(?P<time>\d+\.\d+) (?P<what>.*?)(?:<(?P<spent>\d+\.\d+)>)?$"
-)
+_LINE = re.compile(r"^(?:\[pid +)?(?P<tid>\d+)\]? +(?P<time>\d+\.\d+) (?P<what>.*?)(?:<(?P<spent>\d+\.\d+)>)?$")
 _CALL = re.compile(r"^(?P<name>\w+)\(")
 _RESUMED = re.compile(r"^<\.\.\. (?P<name>\w+) resumed>")
 _ERROR = re.compile(r"= -1 E[A-Z]+")

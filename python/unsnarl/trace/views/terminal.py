@@ -83,7 +83,10 @@ def aligned(rows: list[list[str]]) -> list[str]:
     """Pad columns to their widest cell, the first to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join(f"{cell:<{width}}" if at == 0 else f"{cell:>{width}}" for at, (cell, width) in enumerate(zip(row, widths, strict=True)))
+        "  ".join(
+            f"{cell:<{width}}" if at == 0 else f"{cell:>{width}}"
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
         for row in rows
     ]
 
