@@ -83,7 +83,8 @@ pub struct Policy {
     /// How such gaps turned out.
     gaps: Predictor,
     picks_since_aged: u32,
-    batch_credit_ns: Nanos,
+    /// GIL time that CPU-bound threads are owed; negative when they had too much.
+    batch_credit_ns: i64,
     stats: Stats,
 }
 
@@ -415,11 +416,13 @@ impl Policy {
     }
 
     fn account_share(&mut self, class: Class, hold_ns: Nanos) {
+        let bound = 2 * self.config.batch_quantum_ns.cast_signed();
+        let hold_ns = hold_ns.cast_signed();
         if class == Class::Batch {
-            self.batch_credit_ns = self.batch_credit_ns.saturating_sub(hold_ns);
+            self.batch_credit_ns = self.batch_credit_ns.saturating_sub(hold_ns).max(-bound);
         } else if self.queues[Class::Batch.index()].len() > 0 {
-            let credit = self.batch_credit_ns + hold_ns / self.config.batch_share_of;
-            self.batch_credit_ns = credit.min(2 * self.config.batch_quantum_ns);
+            let credit = self.batch_credit_ns + hold_ns / self.config.batch_share_of.cast_signed();
+            self.batch_credit_ns = credit.min(bound);
         }
     }
 

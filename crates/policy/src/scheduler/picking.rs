@@ -15,7 +15,7 @@ impl Policy {
     pub(super) fn pick(&mut self, now: Nanos) -> Option<(ThreadId, bool)> {
         let first = self.first()?;
         if self.threads[first].class != Class::Batch
-            && self.batch_credit_ns >= self.config.batch_quantum_ns
+            && self.is_batch_owed()
             && let Some(batch) = self.queues[Class::Batch.index()].head()
         {
             self.stats.share_picks += 1;
@@ -30,6 +30,11 @@ impl Policy {
             return Some((aged, true));
         }
         Some((first, false))
+    }
+
+    /// Whether CPU-bound threads have a piece of their least share to their credit.
+    fn is_batch_owed(&self) -> bool {
+        self.batch_credit_ns >= self.config.batch_quantum_ns.cast_signed()
     }
 
     pub(super) fn first(&self) -> Option<ThreadId> {
@@ -72,7 +77,7 @@ impl Policy {
     /// Until when nobody asks: a CPU-bound thread that is owed its least share,
     /// or one that was picked out of order, runs at least for a quantum.
     pub(super) fn protection(&self, heir: Option<Heir>, class: Class, now: Nanos) -> Nanos {
-        let is_owed = class == Class::Batch && self.batch_credit_ns >= self.config.batch_quantum_ns;
+        let is_owed = class == Class::Batch && self.is_batch_owed();
         if is_owed || heir.is_some_and(|heir| heir.is_share) {
             now + self.config.batch_quantum_ns
         } else {
