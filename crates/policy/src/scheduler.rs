@@ -285,13 +285,17 @@ impl Policy {
         } else {
             self.pick(now)?
         };
-        self.heir = Some(Heir {
+        let heir = Heir {
             thread: heir,
             picked_at: now,
             is_share,
-        });
+        };
+        self.heir = Some(heir);
         let not_before = now + self.linger(thread, tenure, heir, now);
-        Some(Grant { heir, not_before })
+        Some(Grant {
+            heir: heir.thread,
+            not_before,
+        })
     }
 
     /// `thread` has taken the GIL.
@@ -451,8 +455,8 @@ impl Policy {
 
     fn barge(&mut self, heir: Heir, by: Class, now: Nanos) -> ThreadId {
         if !self.is_lingering {
+            let is_aged = self.is_aged(heir.thread, now);
             let record = &mut self.threads[heir.thread];
-            let is_aged = record.waiting_since + self.config.age_ns <= now;
             record.was_overtaken |= heir.is_share || is_aged || by == Class::Batch;
             self.stats.classes[record.class.index()].barged += 1;
         }

@@ -45,19 +45,27 @@ impl Policy {
     pub(super) fn aged(&self, now: Nanos) -> Option<ThreadId> {
         let heads = self.queues.iter().filter_map(Queue::head);
         let oldest = heads.min_by_key(|&head| self.threads[head].waiting_since)?;
-        (self.threads[oldest].waiting_since + self.config.age_ns <= now).then_some(oldest)
+        self.is_aged(oldest, now).then_some(oldest)
+    }
+
+    pub(super) fn is_aged(&self, thread: ThreadId, now: Nanos) -> bool {
+        self.threads[thread].waiting_since + self.config.age_ns <= now
     }
 
     /// How long an awake heir leaves the GIL alone after this drop: a CPU-bound
     /// one does, when an interactive thread is expected before a hand-over to it
     /// and back would have paid off.
-    pub(super) fn linger(&mut self, dropper: Option<ThreadId>, tenure: Tenure, heir: ThreadId, now: Nanos) -> Nanos {
-        if tenure.class == Class::Batch || self.threads[heir].class != Class::Batch {
+    /// Never one whose turn is overdue: those who come straight back may be a
+    /// pair that wakes each other up, and would do so for ever.
+    pub(super) fn linger(&mut self, dropper: Option<ThreadId>, tenure: Tenure, heir: Heir, now: Nanos) -> Nanos {
+        let record = &self.threads[heir.thread];
+        if tenure.class == Class::Batch || record.class != Class::Batch {
             return 0;
         }
         self.gap_since = Some(now);
         let is_back_soon = dropper.is_some_and(|dropper| self.threads[dropper].predictor.is_short_expected());
-        if tenure.asked_at.is_some() || !(is_back_soon || self.gaps.is_short_expected()) {
+        let is_overdue = heir.is_share || self.is_aged(heir.thread, now);
+        if is_overdue || tenure.asked_at.is_some() || !(is_back_soon || self.gaps.is_short_expected()) {
             return 0;
         }
         self.stats.lingers += 1;
