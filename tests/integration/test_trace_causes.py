@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -42,12 +43,13 @@ HELD_ACROSS_IO = """\
 import threading, time, socket
 lock = threading.Lock()
 ours, theirs = socket.socketpair()
-is_held = threading.Event()
+is_held, go_on = threading.Event(), threading.Semaphore(0)
 def writer():
     for _ in range(8):
         with lock:
             is_held.set()
             theirs.recv(1)  # waits for the network
+        go_on.acquire()
 def reader():
     for _ in range(8):
         is_held.wait()
@@ -55,6 +57,7 @@ def reader():
         threading.Timer(0.02, ours.send, [b"x"]).start()
         with lock:  # wants it
             pass
+        go_on.release()
 threads = [threading.Thread(target=writer, name="writer"), threading.Thread(target=reader, name="reader")]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
@@ -75,7 +78,7 @@ for thread in threads: thread.join()
 
 LONG_CALL = """\
 import threading, time
-text = b"a" * 40_000_000
+text = b"a" * 15_000_000
 is_over = False
 def tick():
     while not is_over:
@@ -111,19 +114,16 @@ for thread in threads: thread.join()
 
 def test_a_convoy(programs: Programs) -> None:
     traced = trace(programs, CONVOY)
-    [finding] = traced.of_kind("convoy")
-    assert finding["thread"] == "health"
+    finding = next(found for found in traced.of_kind("convoy") if found["thread"] == "health")
     assert finding["figures"]["holder"] == "worker-3"
-    assert finding["place"].endswith(" in burn")
-    assert f"app.py:{line_of(CONVOY, '# burns')}" in finding["place"] or "app.py:" in finding["place"]
+    assert re.search(r"app\.py:[4-8] in burn$", finding["place"])
     assert finding["remedy"]["command"] == "unsnarl run"
-    assert "convoy" in traced.outcome.complaint or "waited" in traced.outcome.complaint
+    assert "each time behind thread `worker-3`" in traced.outcome.complaint
 
 
 def test_a_lock_held_across_io(programs: Programs) -> None:
     traced = trace(programs, HELD_ACROSS_IO)
-    [finding] = traced.of_kind("contended-lock")
-    assert finding["thread"] == "reader"
+    finding = next(found for found in traced.of_kind("contended-lock") if found["thread"] == "reader")
     assert f"app.py:{line_of(HELD_ACROSS_IO, '# wants it')} in reader" in finding["figures"]["waits_at"]
     assert f"app.py:{line_of(HELD_ACROSS_IO, '# waits for the network')} in writer" in finding["place"]
     assert finding["figures"]["across_io"] == 1
@@ -139,9 +139,9 @@ def test_a_square(programs: Programs) -> None:
 
 def test_a_call_that_holds_the_gil(programs: Programs) -> None:
     traced = trace(programs, LONG_CALL)
-    [finding] = traced.of_kind("long-hold")
+    place = f"app.py:{line_of(LONG_CALL, '# one call into C')} in count"
+    finding = next(found for found in traced.of_kind("long-hold") if place in found["place"])
     assert finding["thread"] == "counter"
-    assert f"app.py:{line_of(LONG_CALL, '# one call into C')} in count" in finding["place"]
     assert "will not help" in finding["remedy"]["what"]
 
 
@@ -186,17 +186,13 @@ def test_a_program_without_a_cause_is_told_so(programs: Programs, text: str) -> 
 
 CLOCKED = """\
 import threading, time
-def busy(seconds):
-    until = time.thread_time() + seconds
-    while time.thread_time() < until:
-        pass
 started = time.monotonic()
-time.sleep(0.4)
+time.sleep(0.8)
 slept = time.monotonic() - started
 lock = threading.Lock()
 lock.acquire()
 def release():
-    time.sleep(0.3)
+    time.sleep(0.7)
     lock.release()
 helper = threading.Thread(target=release, name="helper")
 started = time.monotonic()
@@ -204,9 +200,6 @@ helper.start()
 lock.acquire()
 blocked = time.monotonic() - started
 helper.join()
-started = time.monotonic()
-for _ in range(400_000):
-    pass
 print(slept, blocked)
 """
 

@@ -115,8 +115,8 @@ def test_a_thousand_threads(programs: Programs) -> None:
 ENDLESS = """\
 import threading, time
 def work():
-    for _ in range(60_000):
-        time.sleep(0)
+    for _ in range(20_000):
+        time.sleep(0.000001)
 threads = [threading.Thread(target=work, name=f"busy-{number}") for number in range(2)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
@@ -130,7 +130,7 @@ def test_a_long_run_is_bounded_and_says_what_it_lost(programs: Programs) -> None
     assert process["records_from_ns"] > 0
     assert "lost-records" in traced.kinds()
     # The totals are those of the whole run all the same.
-    assert all(traced.thread(f"busy-{number}")["takes"] >= 60_000 for number in range(2))
+    assert all(traced.thread(f"busy-{number}")["takes"] >= 20_000 for number in range(2))
     [directory] = [entry for entry in programs.directory.iterdir() if entry.name.startswith(".unsnarl-trace-")]
     assert sum(file.stat().st_size for file in directory.iterdir()) < 4 << 20
 

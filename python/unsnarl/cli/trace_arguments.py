@@ -59,7 +59,7 @@ class TraceRequest:
     @property
     def json_output(self) -> Path:
         """Return where the Chrome trace goes: beside the report."""
-        return self.output.with_suffix(".json")
+        return self.output.parent / f"{self.output.stem}.json"
 
 
 def parse(words: list[str]) -> TraceRequest:

@@ -7,7 +7,6 @@ The traced and counted runs are extra, and not timed.
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 import tempfile
 import time
@@ -250,8 +249,3 @@ def _no_reason(diagnosis: Diagnosis) -> str:
     if stock.cpu_s < 0.5 * stock.wall_s:
         return "the program waits for something outside of it for most of its time"
     return "the program computes in one thread for most of its time"
-
-
-def environment_for_trials() -> dict[str, str]:
-    """Return an environment without settings of ours."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("UNSNARL")}

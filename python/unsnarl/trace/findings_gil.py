@@ -131,7 +131,7 @@ def long_holds(process: Process) -> list[Finding]:
                 f"at {place}",
                 [
                     f"times that others waited through it: {hold.victims}, up to {duration(hold.waited_ns)}",
-                    "it did not drop the GIL when asked, so it was in one call into C",
+                    "it did not drop the GIL when asked: one call into C, or a thread that had no processor",
                 ],
                 process.label(number),
                 place,

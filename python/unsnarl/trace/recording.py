@@ -94,6 +94,8 @@ class Recording:
         if not _native.trace_is_on():
             return
         _name_threads()
+        if sys.getprofile() is _notice_first_line:
+            sys.setprofile(None)
         _native.trace_stop()
         for module, name, original in self._replaced:
             if type(getattr(module, name, None)) in (_native.TimedImport, _native.NamedStart):

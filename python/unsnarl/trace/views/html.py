@@ -31,7 +31,9 @@ def page(processes: list[Process], findings: list[Finding], syscalls: Syscalls) 
         "syscalls": asdict(syscalls),
     }
     # In HTML a script element ends at its first "</", whatever stands around it.
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/").replace("<!--", "<\\!--")
+    text = (
+        json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/").replace("<!--", "\\u003c!--")
+    )
     parts = {
         "@TITLE@": html.escape(data["title"]),
         "@STYLE@": (HERE / "report.css").read_text(encoding="utf-8"),
