@@ -6,7 +6,7 @@ nothing meets a rule, that is said as well. Pure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from unsnarl.trace.model import Process
 
@@ -48,6 +48,7 @@ class Finding:
         place: the line that causes it, as ``file:line in function``, or None.
         figures: the numbers behind it.
         remedy: what to do.
+        pid: the process it is about.
     """
 
     kind: str
@@ -58,6 +59,7 @@ class Finding:
     place: str | None = None
     figures: Figures = field(default_factory=dict[str, float | int | str])
     remedy: Remedy | None = None
+    pid: int | None = None
 
 
 def all_findings(processes: list[Process]) -> list[Finding]:
@@ -66,9 +68,10 @@ def all_findings(processes: list[Process]) -> list[Finding]:
 
     result: list[Finding] = []
     for process in processes:
+        found = lost_records(process)
         for part in (findings_gil, findings_locks, findings_startup):
-            result += part.findings(process)
-        result += lost_records(process)
+            found += part.findings(process)
+        result += [replace(finding, pid=process.pid) for finding in found]
     order = (SEVERE, NOTABLE, FINE)
     return sorted(result, key=lambda finding: order.index(finding.severity))
 

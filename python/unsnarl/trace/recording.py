@@ -54,7 +54,7 @@ class Recording:
             _note_untraced(directory)
             return
         is_first = _is_first(directory)
-        _native.trace_start(
+        self._start(
             os.path.join(directory, f"{os.getpid()}-{_monotonic_ns()}{SUFFIX}"),
             self._settings.trace_chunks if is_first else CHILD_CHUNKS,
             _about_program(),
@@ -62,6 +62,14 @@ class Recording:
             round(sys.getswitchinterval() * 1e9),
         )
         _name_threads()
+
+    def _start(self, path: str, chunks: int, text: str, executed_ns: int, interval_ns: int) -> None:
+        try:
+            _native.trace_start(path, chunks, text, executed_ns, interval_ns)
+        except _native.Unsupported as error:
+            from unsnarl.errors import UnsupportedInterpreter
+
+            raise UnsupportedInterpreter(*error.args) from None
 
     def watch(self, *, is_running: bool = False) -> None:
         """Have imports timed, threads named, stacks taken, and the program's first line noted.

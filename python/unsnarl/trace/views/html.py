@@ -113,7 +113,7 @@ def about(process: Process) -> str:
         f"process {process.pid}",
         "with the scheduler" if process.is_scheduled else "stock scheduling",
         duration(process.length_ns),
-        f"{process.thread_count:,} threads",
+        f"{process.thread_count:,} {'thread' if process.thread_count == 1 else 'threads'}",
     ]
     if not process.is_complete:
         words.append("the recording was not ended in order: the process was killed, or left by os._exit")

@@ -41,7 +41,7 @@ function fill(id, ...parts) {
   $(id).hidden = parts.length === 0;
 }
 function showFindings() {
-  fill("findings", ...DATA.findings.filter((f) => f.pid === undefined || f.pid === process.pid).map((finding) => {
+  fill("findings", ...DATA.findings.filter((f) => f.pid === null || f.pid === process.pid).map((finding) => {
     const card = element("div", "finding " + finding.severity);
     card.dataset.kind = finding.kind;
     card.append(element("strong", "", finding.title));

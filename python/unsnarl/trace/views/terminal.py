@@ -23,7 +23,9 @@ Line = tuple[str, str]
 
 def text(processes: list[Process], findings: list[Finding], syscalls: Syscalls, columns: int | None = None) -> str:
     """Return the summary; ``columns`` is the width of a terminal with colour, or None."""
-    lines: list[Line] = [*_findings(findings)]
+    first = processes[0].pid if processes else None
+    told = [finding for finding in findings if finding.severity != FINE or finding.pid == first]
+    lines: list[Line] = [*_findings(told, first)]
     for process in processes[:4]:
         lines += _threads(process)
     if len(processes) > 4:
@@ -41,10 +43,11 @@ def _printable(line: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
 
 
-def _findings(findings: list[Finding]) -> list[Line]:
+def _findings(findings: list[Finding], first: int | None) -> list[Line]:
     lines: list[Line] = []
     for finding in findings:
-        lines.append((COLOURS[finding.severity], f"{MARKS[finding.severity]} {finding.title}"))
+        where = "" if finding.pid == first else f" (process {finding.pid})"
+        lines.append((COLOURS[finding.severity], f"{MARKS[finding.severity]} {finding.title}{where}"))
         lines += [("", f"     {detail}") for detail in finding.details]
         if finding.remedy is not None:
             command = f" ({finding.remedy.command})" if finding.remedy.command else ""
@@ -54,7 +57,7 @@ def _findings(findings: list[Finding]) -> list[Line]:
 
 
 def _threads(process: Process) -> list[Line]:
-    head = f"process {process.pid}: {duration(process.length_ns)}, {process.thread_count:,} threads"
+    head = f"process {process.pid}: {duration(process.length_ns)}, {threads_of(process)}"
     heads = ["thread", "running", "waiting", "on locks", "outside", "sleeping", "GIL taken", "longest wait"]
     threads = sorted(process.threads, key=lambda thread: -thread.waiting_ns - thread.running_ns)
     rows = [heads]
@@ -66,6 +69,11 @@ def _threads(process: Process) -> list[Line]:
     if len(threads) > MAX_THREADS:
         lines.append(("dim", f"and {len(threads) - MAX_THREADS} more"))
     return lines
+
+
+def threads_of(process: Process) -> str:
+    """Say how many threads there were."""
+    return f"{process.thread_count:,} {'thread' if process.thread_count == 1 else 'threads'}"
 
 
 def _syscalls(syscalls: Syscalls) -> list[Line]:
