@@ -35,6 +35,17 @@ def findings(process: Process) -> list[Finding]:
     return result or [no_contention(process)]
 
 
+def futex_calls(process: Process) -> tuple[int, int]:
+    """Return the least number of futex calls for locks and for the GIL.
+
+    Blocking is one call and being woken is another's; a wait for the GIL goes back to
+    sleep at each wake-up.
+    """
+    locks = 2 * sum(thread.lock_waits for thread in process.threads)
+    gil = sum(thread.wakeups + thread.waits for thread in process.threads)
+    return locks, gil
+
+
 def is_for_work(process: Process, node: int) -> bool:
     """Tell whether a wait is for something to do, and not for a lock that somebody holds."""
     for line in process.stack(node):

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from unsnarl.run_settings import VARIABLE, RunSettings
 from unsnarl.trace import recordings, syscalls
+from unsnarl.trace.findings_locks import futex_calls
+from unsnarl.trace.model import Process
 from unsnarl.trace.supervisor import Ending, Supervisor
 
 CHUNK_BYTES = 4096
@@ -90,11 +92,13 @@ class Session:
             UnreadableTrace: nothing was, or it cannot be read.
         """
         found = recordings.read(self.directory)
-        names = {thread.tid: thread.label for process in found.processes for thread in process.threads}
-        return found, self._syscalls(names, ending)
-
-    def _syscalls(self, names: dict[int, str], ending: Ending | None) -> syscalls.Syscalls:
         known = [] if ending is None else _known(ending)
+        for process in found.processes[:1]:
+            known += _futexes(process)
+        names = {thread.tid: thread.label for process in found.processes for thread in process.threads}
+        return found, self._syscalls(names, known)
+
+    def _syscalls(self, names: dict[int, str], known: list[tuple[str, str]]) -> syscalls.Syscalls:
         if not self.options.syscalls:
             return syscalls.Syscalls(known=known)
         if syscalls.strace() is None:
@@ -120,6 +124,21 @@ def _known(ending: Ending) -> list[tuple[str, str]]:
         ("page faults, from disk", f"{major:,}"),
         ("page faults, from memory", f"{minor:,}"),
         ("largest resident set", f"{ending.memory_kb:,} KiB"),
+    ]
+
+
+def _futexes(process: Process) -> list[tuple[str, str]]:
+    """Say how many futex calls the waits that were recorded took at the least."""
+    seconds = process.length_ns / 1e9 or 1.0
+    locks, gil = futex_calls(process)
+    waits = sum(thread.waits for thread in process.threads)
+    blocked = sum(thread.lock_waits for thread in process.threads)
+    return [
+        ("futex calls for locks, at least", f"{locks:,} ({locks / seconds:,.0f} a second, {blocked:,} waits)"),
+        (
+            "futex calls for the GIL, at least",
+            f"{gil:,} ({gil / seconds:,.0f} a second, {gil / max(waits, 1):.1f} a wait)",
+        ),
     ]
 
 
