@@ -31,8 +31,11 @@ SQUARE_WAITERS = 8
 SQUARE_SHARE = 0.2
 """Wake-ups per wait and waiter: one waking thread in five wakes for nothing."""
 
-CPU_SHARE = 0.5
-"""Share of its life that a CPU-bound thread runs or wants to."""
+IDLE_SHARE = 0.4
+"""Share of its life that a CPU-bound thread is blocked at most; without a processor it looks so, too."""
+
+HOLD_SHARE = 0.2
+"""Of a switch interval: a CPU-bound thread holds the GIL for longer at a time."""
 
 
 def findings(process: Process) -> list[Finding]:
@@ -42,11 +45,12 @@ def findings(process: Process) -> list[Finding]:
     return result or hand_overs(process) or [no_contention(process)]
 
 
-def is_cpu_bound(thread: Thread) -> bool:
-    """Tell whether a thread mostly runs, or would if it could: it rarely blocks."""
+def is_cpu_bound(process: Process, thread: Thread) -> bool:
+    """Tell whether a thread computes for a good part of a slice at a time, and rarely blocks."""
     life = sum(thread.totals_ns)
-    wants = thread.running_ns + thread.waiting_ns
-    return life > 0 and wants >= CPU_SHARE * life and thread.forced_drops > 2 and thread.forced_drops * 4 > thread.waits
+    idle = thread.on_lock_ns + thread.outside_ns + thread.asleep_ns
+    mean_hold = thread.running_ns / max(thread.takes, 1)
+    return life > 0 and idle <= IDLE_SHARE * life and mean_hold >= HOLD_SHARE * process.interval_ns
 
 
 def convoys(process: Process) -> list[Finding]:
@@ -57,7 +61,7 @@ def convoys(process: Process) -> list[Finding]:
     result: list[Finding] = []
     for number, pairs in behind.items():
         thread = process.threads[number]
-        if not is_cpu_bound(thread) and _is_convoy(thread, pairs):
+        if not is_cpu_bound(process, thread) and _is_convoy(thread, pairs):
             result.append(_convoy(process, thread, pairs))
     result.sort(key=lambda finding: -int(finding.figures["total_ns"]))
     if len(result) > MOST_CONVOYS:
@@ -179,7 +183,7 @@ def square(process: Process) -> list[Finding]:
 
 def cpu_bound(process: Process, others: list[Finding]) -> list[Finding]:
     """Say that threads compete for one processor, which no scheduler makes more of."""
-    threads = [thread for thread in process.threads if is_cpu_bound(thread)]
+    threads = [thread for thread in process.threads if is_cpu_bound(process, thread)]
     waiting = sum(thread.waiting_ns for thread in threads)
     if len(threads) < 2 or waiting < 0.05 * process.length_ns:
         return []
