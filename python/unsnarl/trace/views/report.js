@@ -51,9 +51,9 @@ function showFindings() {
       card.append(list);
     }
     if (finding.remedy) {
-      const remedy = element("div", "remedy", finding.remedy.what + " ");
+      const remedy = element("div", "remedy", finding.remedy.what + (finding.remedy.command ? ": " : " "));
       if (finding.remedy.command) remedy.append(element("code", "", finding.remedy.command));
-      if (finding.remedy.saves_ns) remedy.append(element("span", "quiet", ` up to ${time(finding.remedy.saves_ns)} of waiting`));
+      if (finding.remedy.saves_ns) remedy.append(element("span", "quiet", `, up to ${time(finding.remedy.saves_ns)}`));
       card.append(remedy);
     }
     return card;

@@ -51,7 +51,7 @@ def _findings(findings: list[Finding], first: int | None) -> list[Line]:
         lines += [("", f"     {detail}") for detail in finding.details]
         if finding.remedy is not None:
             command = f" ({finding.remedy.command})" if finding.remedy.command else ""
-            saves = f"; up to {duration(finding.remedy.saves_ns)} of waiting" if finding.remedy.saves_ns else ""
+            saves = f", up to {duration(finding.remedy.saves_ns)}" if finding.remedy.saves_ns else ""
             lines.append(("", f"     → {finding.remedy.what}{command}{saves}"))
     return lines
 
