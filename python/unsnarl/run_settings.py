@@ -155,7 +155,7 @@ def decode(text: str) -> RunSettings:
             patch=_YES_NO[words.get("patch", "no")],
             scheduler=_YES_NO[words.get("scheduler", "yes")],
             trace=os.fsdecode(bytes.fromhex(words["trace"])) if "trace" in words else None,
-            trace_chunks=int(words.get("trace_chunks", "1024")),
+            trace_chunks=int(words.get("trace_chunks", "8192")),
             executed_ns=int(words.get("executed_ns", "0")),
             main_pid=int(words["main_pid"]),
             abi=words["abi"],

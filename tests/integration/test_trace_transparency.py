@@ -33,8 +33,8 @@ while True:
 
 INTERRUPTED = """\
 import time
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     while True:
         time.sleep(0.05)
 except KeyboardInterrupt:
