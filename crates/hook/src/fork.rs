@@ -7,8 +7,8 @@
 
 use crate::error::Unsupported;
 use crate::gil::{self, MUTEX, SWITCHING};
-use crate::{install, record};
 use crate::thread::{self, Own, with_own};
+use crate::{install, record};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Set and read by whoever has the turn to install.

@@ -262,7 +262,9 @@ pub fn start_recording(api: &PythonApi, destination: &record::Destination) -> Re
     fork::register()?;
     redirect(api, || {
         let own = Slots::find(&interpreter(api)?, &record::calls::replacements())?;
-        own.replace().and_then(|()| settle(&own)).or_else(|error| own.restore().and(Err(error)))?;
+        own.replace()
+            .and_then(|()| settle(&own))
+            .or_else(|error| own.restore().and(Err(error)))?;
         if let Err(error) = record::create(destination, gil::is_active()) {
             own.restore()?;
             return Err(Unsupported::new(

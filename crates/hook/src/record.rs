@@ -167,6 +167,7 @@ fn dropped() {
             own.blocks_at_drop.set(blocks());
         }
         own.dropped_at.set(now);
+        own.lock_ns.set(0);
     });
 }
 
@@ -229,10 +230,21 @@ fn account(own: &Writer, waited: u64, away: u64) {
     }
     let on_lock = own.lock_ns.get();
     let rest = away.saturating_sub(waited).saturating_sub(on_lock);
-    let (waited, rest) = if own.is_forced.get() { (waited + rest, 0) } else { (waited, rest) };
+    let (waited, rest) = if own.is_forced.get() {
+        (waited + rest, 0)
+    } else {
+        (waited, rest)
+    };
     own.add(total::WAITED, waited);
     own.add(total::ON_LOCK, on_lock);
-    own.add(if own.is_asleep.get() { total::ASLEEP } else { total::OUTSIDE }, rest);
+    own.add(
+        if own.is_asleep.get() {
+            total::ASLEEP
+        } else {
+            total::OUTSIDE
+        },
+        rest,
+    );
 }
 
 /// Records the stack of the calling thread, which holds the GIL or has it at its

@@ -186,11 +186,7 @@ impl NamedStart {
 /// The identifier is what `start_new_thread` returns, or the handle that
 /// `start_joinable_thread` was given or returns; the name is that of the
 /// `threading.Thread` whose method is started, or else the function's.
-fn note_name(
-    result: &Bound<'_, PyAny>,
-    args: &Bound<'_, PyTuple>,
-    kwargs: Option<&Bound<'_, PyDict>>,
-) -> PyResult<()> {
+fn note_name(result: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     let function = match args.get_item(0) {
         Ok(function) => function,
         Err(error) => kwargs

@@ -129,9 +129,13 @@ pub fn examine(threads: &[Vec<Stretch>], interval: Nanos) -> Contention {
         }
     }
     result.pairs = tallies.into_iter().map(|(key, tally)| pair(key, tally)).collect();
-    result.pairs.sort_by_key(|pair| (std::cmp::Reverse(pair.total_ns), pair.waiter, pair.holder));
+    result
+        .pairs
+        .sort_by_key(|pair| (std::cmp::Reverse(pair.total_ns), pair.waiter, pair.holder));
     result.long_holds = long.into_values().collect();
-    result.long_holds.sort_by_key(|hold| (std::cmp::Reverse(hold.length_ns), hold.begin_ns));
+    result
+        .long_holds
+        .sort_by_key(|hold| (std::cmp::Reverse(hold.length_ns), hold.begin_ns));
     result.wakeups = groups.into_iter().filter(|group| group.waits > 0).collect();
     result
 }

@@ -68,7 +68,11 @@ pub fn examine(threads: &[Thread], stretches: &[Vec<Stretch>]) -> Vec<LockWaits>
     for (waiter, own) in stretches.iter().enumerate() {
         for wait in own.iter().filter(|stretch| stretch.state == State::OnLock) {
             let post = release_of(wait, waiter, &posts);
-            let key = (wait.node, post.map(|post| post.thread), post.map_or(0, |post| post.node));
+            let key = (
+                wait.node,
+                post.map(|post| post.thread),
+                post.map_or(0, |post| post.node),
+            );
             let tally = tallies.entry(key).or_default();
             add(tally, waiter, wait);
             if let Some(post) = post {

@@ -83,7 +83,10 @@ pub struct Trace {
 
 /// The header's numbers and text.
 #[derive(Debug, Clone, Default)]
-#[allow(missing_docs, reason = "the names are those of `layout::header`, which documents them")]
+#[allow(
+    missing_docs,
+    reason = "the names are those of `layout::header`, which documents them"
+)]
 pub struct Header {
     pub pid: u32,
     pub parent: u32,
@@ -127,10 +130,18 @@ fn text_at(bytes: &[u8], at: usize, size: usize) -> String {
 /// [`Malformed`] if it is none, or is cut off within its tables.
 pub fn read(bytes: &[u8]) -> Result<Trace, Malformed> {
     if bytes.len() < layout::MAGIC.len() || bytes[..layout::MAGIC.len()] != layout::MAGIC {
-        return Err(if bytes.is_empty() { Malformed::Truncated } else { Malformed::Foreign });
+        return Err(if bytes.is_empty() {
+            Malformed::Truncated
+        } else {
+            Malformed::Foreign
+        });
     }
     if u32_at(bytes, header::ENDIAN) != layout::ENDIAN_MARK {
-        return Err(if bytes.len() < layout::PAGE { Malformed::Truncated } else { Malformed::ByteOrder });
+        return Err(if bytes.len() < layout::PAGE {
+            Malformed::Truncated
+        } else {
+            Malformed::ByteOrder
+        });
     }
     if u32_at(bytes, header::VERSION) != layout::VERSION {
         return Err(Malformed::Version(u32_at(bytes, header::VERSION)));

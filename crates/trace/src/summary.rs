@@ -25,7 +25,10 @@ const BINS: usize = 240;
 
 /// A thread, summed up.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "the totals are those of `layout::thread`, which documents them")]
+#[allow(
+    missing_docs,
+    reason = "the totals are those of `layout::thread`, which documents them"
+)]
 pub struct ThreadSummary {
     pub ident: u64,
     pub tid: u32,
@@ -66,7 +69,10 @@ pub struct Rates {
 
 /// One process.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs, reason = "the names are those of `layout::header`, which documents them")]
+#[allow(
+    missing_docs,
+    reason = "the names are those of `layout::header`, which documents them"
+)]
 pub struct Summary {
     pub pid: u32,
     pub parent: u32,
@@ -110,7 +116,11 @@ pub struct Summary {
 pub fn summarise(bytes: &[u8]) -> Result<Summary, Malformed> {
     let trace = reader::read(bytes)?;
     let last = trace.threads.iter().map(|thread| thread.span.1).max().unwrap_or(0);
-    let end = if trace.header.ended == 0 { last } else { trace.header.ended.max(last) };
+    let end = if trace.header.ended == 0 {
+        last
+    } else {
+        trace.header.ended.max(last)
+    };
     let stretches: Vec<Vec<Stretch>> = trace
         .threads
         .iter()
@@ -202,7 +212,13 @@ fn sum_up(thread: &Thread, stretches: &[Stretch], shown: Vec<Stretch>, end: Nano
     let counted = |kind| thread.records.iter().filter(|record| record.kind == kind).count() as u64;
     let mut totals = thread.totals.unwrap_or_else(|| {
         let mut totals = [0; 12];
-        let states = [State::Running, State::Waiting, State::OnLock, State::Asleep, State::Outside];
+        let states = [
+            State::Running,
+            State::Waiting,
+            State::OnLock,
+            State::Asleep,
+            State::Outside,
+        ];
         for (total, state) in totals.iter_mut().zip(states) {
             *total = time_in(stretches, state);
         }
@@ -254,7 +270,9 @@ fn sum_up(thread: &Thread, stretches: &[Stretch], shown: Vec<Stretch>, end: Nano
 fn merged(threads: &[Vec<Stretch>]) -> (Nanos, Vec<Vec<Stretch>>) {
     let mut shown: Vec<Vec<Stretch>> = threads.to_vec();
     let mut resolution = 0;
-    while shown.iter().map(Vec::len).sum::<usize>() > MAX_STRETCHES.max(threads.len() * 2) && resolution < Nanos::MAX / 4 {
+    while shown.iter().map(Vec::len).sum::<usize>() > MAX_STRETCHES.max(threads.len() * 2)
+        && resolution < Nanos::MAX / 4
+    {
         resolution = if resolution == 0 { 1000 } else { resolution * 2 };
         shown = shown.iter().map(|stretches| merge(stretches, resolution)).collect();
     }
@@ -288,8 +306,14 @@ fn flush(group: &mut Vec<Stretch>, result: &mut Vec<Stretch>) {
     for stretch in group.iter() {
         *times.entry(stretch.state).or_default() += stretch.length();
     }
-    let state = times.into_iter().max_by_key(|&(state, time)| (time, state)).map(|(state, _)| state);
-    let longest = group.iter().filter(|stretch| Some(stretch.state) == state).max_by_key(|stretch| stretch.length());
+    let state = times
+        .into_iter()
+        .max_by_key(|&(state, time)| (time, state))
+        .map(|(state, _)| state);
+    let longest = group
+        .iter()
+        .filter(|stretch| Some(stretch.state) == state)
+        .max_by_key(|stretch| stretch.length());
     if let Some(&longest) = longest {
         result.push(Stretch {
             begin: first.begin,

@@ -145,7 +145,11 @@ impl Builder {
 
     fn taken(&mut self, record: &Record) {
         let take = Take::unpack(record.payload);
-        let began = if self.is_forced { self.at } else { record.time.saturating_sub(take.waited) };
+        let began = if self.is_forced {
+            self.at
+        } else {
+            record.time.saturating_sub(take.waited)
+        };
         let state = self.idle_state();
         self.push(began, state);
         if let Some(wait) = self.push(record.time, State::Waiting) {

@@ -11,7 +11,9 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{
+    AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release,
+};
 use unsnarl_trace::layout::{self, chunk, header, thread};
 
 static BASE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
@@ -92,7 +94,16 @@ fn map(path: &CString, size: usize) -> io::Result<*mut u8> {
     }
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping, of a file of this size.
-    let base = unsafe { libc::mmap(std::ptr::null_mut(), size, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    let base = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            size,
+            access,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        )
+    };
     if base == libc::MAP_FAILED {
         let error = io::Error::last_os_error();
         remove(path);
@@ -286,7 +297,11 @@ pub(super) fn end_thread(entry: u32) {
 }
 
 fn total(entry: u32, field: usize) -> Option<&'static AtomicU64> {
-    if entry == 0 { None } else { word(entry_at(entry) + field) }
+    if entry == 0 {
+        None
+    } else {
+        word(entry_at(entry) + field)
+    }
 }
 
 /// Sets one of a thread's totals; that thread alone does.

@@ -11,7 +11,13 @@ static REAL_NANOSLEEP: AtomicUsize = AtomicUsize::new(0);
 /// The functions, none of them required: a build without semaphores has no locks to see.
 pub(crate) fn replacements() -> [Replacement; 2] {
     [
-        Replacement::new("sem_post", post as *const (), libc::sem_post as *const (), &REAL_POST, false),
+        Replacement::new(
+            "sem_post",
+            post as *const (),
+            libc::sem_post as *const (),
+            &REAL_POST,
+            false,
+        ),
         Replacement::new(
             "clock_nanosleep",
             nanosleep as *const (),

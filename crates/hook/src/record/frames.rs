@@ -163,10 +163,25 @@ fn locate(api: &FrameApi, frame: Frame) -> u32 {
         return 0;
     }
     // The texts are part of it, as the address of a code object may be used again.
-    let fingerprint = [frame.code, frame.instruction, file, function, field(api.layout.first_line & !7)]
-        .iter()
-        .fold(2, |mixed, &part| mix(mixed, part as u64));
-    tables::location(fingerprint, 0, &Described { api, frame, file, function })
+    let fingerprint = [
+        frame.code,
+        frame.instruction,
+        file,
+        function,
+        field(api.layout.first_line & !7),
+    ]
+    .iter()
+    .fold(2, |mixed, &part| mix(mixed, part as u64));
+    tables::location(
+        fingerprint,
+        0,
+        &Described {
+            api,
+            frame,
+            file,
+            function,
+        },
+    )
 }
 
 struct Described<'a> {

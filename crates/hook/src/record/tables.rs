@@ -46,7 +46,11 @@ pub(super) fn location(fingerprint: u64, kind: u32, describe: &impl Describe) ->
             set32(at + layout::LOCATION_KIND, kind);
             let file = describe.file().skip(describe.skip());
             write_text(at + layout::LOCATION_FILE, layout::FILE_SIZE, file);
-            write_text(at + layout::LOCATION_FUNCTION, layout::FUNCTION_SIZE, describe.function());
+            write_text(
+                at + layout::LOCATION_FUNCTION,
+                layout::FUNCTION_SIZE,
+                describe.function(),
+            );
             set64(at, fingerprint);
         }
         if found == 0 || found == fingerprint {
@@ -90,7 +94,11 @@ pub fn name_thread(ident: u64, name: &str) {
     let at = layout::NAMES_AT + index * layout::NAME_SIZE;
     set64(at, 0);
     set64(at + 8, since_start(clock::now()));
-    write_text(at + layout::NAME_TEXT, layout::NAME_TEXT_SIZE, whole_characters(name, layout::NAME_TEXT_SIZE - 1).bytes());
+    write_text(
+        at + layout::NAME_TEXT,
+        layout::NAME_TEXT_SIZE,
+        whole_characters(name, layout::NAME_TEXT_SIZE - 1).bytes(),
+    );
     set64(at, ident);
 }
 

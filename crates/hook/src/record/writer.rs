@@ -109,7 +109,13 @@ impl Writer {
         self.last.set(0);
         self.entry.set(buffer::new_thread(tid(), ident(), clock::now()));
         self.is_held.set(false);
-        for cell in [&self.taken_at, &self.dropped_at, &self.wait_began, &self.lock_ns, &self.short_ns] {
+        for cell in [
+            &self.taken_at,
+            &self.dropped_at,
+            &self.wait_began,
+            &self.lock_ns,
+            &self.short_ns,
+        ] {
             cell.set(0);
         }
         self.short_calls.set(0);
