@@ -2,7 +2,8 @@
 
 ``python -m bench.trace_overhead --out FILE`` measures the cases below in windows of fixed
 length that alternate, and writes medians, quartiles and the ratio as JSON;
-``--render FILE...`` makes the tables of docs/results/trace-overhead.md from such files.
+``--render FILE...`` makes the tables of docs/results/trace-overhead.md from such files. On
+a machine that does other things as well, the processor time says more than the clock.
 
 - ``hand-overs``: two threads pass single items through two queues of one place, so that
   each item is a hand-over of the GIL after a wait for a lock. The goal is 5 % at 50,000
@@ -28,7 +29,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.overhead import one_round
 from unsnarl import _native
@@ -38,6 +39,21 @@ WINDOW_S = 0.2
 
 Work = Callable[[float], float]
 """Works for some seconds; returns units of work a second."""
+
+
+class Window(NamedTuple):
+    """One window: units of work a second, and nanoseconds of processor time a unit."""
+
+    rate: float
+    cpu_ns: float
+
+
+def timed(work: Work) -> Window:
+    """Work through one window."""
+    cpu, began = time.process_time_ns(), time.perf_counter()
+    rate = work(WINDOW_S)
+    elapsed = time.perf_counter() - began
+    return Window(rate, (time.process_time_ns() - cpu) / max(rate * elapsed, 1.0))
 
 
 def hand_overs(seconds: float) -> float:
@@ -110,24 +126,24 @@ GOALS = {"hand-overs": 5.0, "program": 1.0}
 """Percent."""
 
 
-def recorded(work: Work, folder: str, number: int) -> tuple[float, dict[str, Any]]:
-    """Work with a recording; return the rate, and what the recording says."""
+def recorded(work: Work, folder: str, number: int) -> tuple[Window, dict[str, Any]]:
+    """Work with a recording; return the window, and what the recording says."""
     path = os.path.join(folder, f"{number}.trace")
     _native.trace_start(path, CHUNKS, "", 0, round(sys.getswitchinterval() * 1e9))
     try:
-        rate = work(WINDOW_S)
+        window = timed(work)
     finally:
         _native.trace_stop()
     summary: dict[str, Any] = json.loads(_native.trace_read(path))
     os.unlink(path)
-    return rate, summary
+    return window, summary
 
 
 def measure(name: str, pairs: int) -> dict[str, Any]:
     """Measure a case in pairs of windows, the first of a pair in turn."""
     work = CASES[name]
-    plain: list[float] = []
-    traced: list[float] = []
+    plain: list[Window] = []
+    traced: list[Window] = []
     takes: list[float] = []
     frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     _native.trace_calibrate(frame.f_code, frame.f_lineno)
@@ -135,41 +151,50 @@ def measure(name: str, pairs: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         for number in range(pairs):
             if number % 2:
-                plain.append(work(WINDOW_S))
-            rate, summary = recorded(work, folder, number)
-            traced.append(rate)
+                plain.append(timed(work))
+            window, summary = recorded(work, folder, number)
+            traced.append(window)
             takes.append(sum(thread["takes"] for thread in summary["threads"]) / (summary["length_ns"] / 1e9))
             if not number % 2:
-                plain.append(work(WINDOW_S))
-    costs = [100 * (without / with_it - 1) for without, with_it in zip(plain, traced, strict=True)]
-    low, median, high = statistics.quantiles(costs, n=4)
+                plain.append(timed(work))
     return {
         "case": name,
         "pairs": pairs,
-        "plain_per_s": statistics.median(plain),
-        "recorded_per_s": statistics.median(traced),
+        "plain_per_s": statistics.median(window.rate for window in plain),
+        "recorded_per_s": statistics.median(window.rate for window in traced),
         "takes_per_s": statistics.median(takes),
-        "cost_percent": median,
-        "cost_percent_quartiles": [low, high],
+        "wall_cost_percent": costs([window.rate for window in plain], [window.rate for window in traced]),
+        "cpu_cost_percent": costs([window.cpu_ns for window in traced], [window.cpu_ns for window in plain]),
         "goal_percent": GOALS.get(name),
     }
+
+
+def costs(more: list[float], less: list[float]) -> list[float]:
+    """Return the quartiles of how much more it is, pair by pair, in percent."""
+    return statistics.quantiles([100 * (one / other - 1) for one, other in zip(more, less, strict=True)], n=4)
 
 
 def table(document: dict[str, Any]) -> str:
     """Return one interpreter's results as a Markdown table."""
     lines = [
         f"### {document['python']}\n",
-        "| case | plain, per s | recorded, per s | GIL taken, per s | cost | middle half | goal |",
+        f"Load of the machine meanwhile: {document['load'][0]:.1f} to {document['load'][1]:.1f}.\n",
+        "| case | plain, per s | recorded, per s | GIL taken, per s | CPU time | wall-clock time | goal |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for row in document["results"]:
-        low, high = row["cost_percent_quartiles"]
         goal = f"≤ {row['goal_percent']:g} %" if row["goal_percent"] else "–"
         lines.append(
             f"| {row['case']} | {row['plain_per_s']:,.0f} | {row['recorded_per_s']:,.0f} | {row['takes_per_s']:,.0f} "
-            f"| {row['cost_percent']:+.1f} % | {low:+.1f} … {high:+.1f} % | {goal} |"
+            f"| {spread(row['cpu_cost_percent'])} | {spread(row['wall_cost_percent'])} | {goal} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def spread(quartiles: list[float]) -> str:
+    """Write a median and the middle half around it."""
+    low, median, high = quartiles
+    return f"{median:+.1f} % ({low:+.1f} … {high:+.1f})"
 
 
 def main() -> int:
@@ -183,8 +208,14 @@ def main() -> int:
     if arguments.render:
         print("\n".join(table(json.loads(path.read_text())) for path in arguments.render))
         return 0
+    before = os.getloadavg()[0]
     results = [measure(name, arguments.pairs) for name in arguments.only or CASES]
-    document = {"python": f"CPython {platform.python_version()}", "window_s": WINDOW_S, "results": results}
+    document = {
+        "python": f"CPython {platform.python_version()}",
+        "window_s": WINDOW_S,
+        "load": [before, os.getloadavg()[0]],
+        "results": results,
+    }
     text = json.dumps(document, indent=1) + "\n"
     if arguments.out:
         arguments.out.write_text(text)

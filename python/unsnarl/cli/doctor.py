@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
         examination = Examination(words, environment_as_given(), request.limit_s, _progress)
         diagnosis = examination.diagnose(request.runs, request.budget_s)
     except Undiagnosable as error:
-        raise CommandError(*error.args, 1) from None
+        raise CommandError(error.reason, error.hint, 1) from None
     except OSError as error:
         raise CommandError(
             f"cannot examine it: {error.strerror}", "is there room in the directory for temporary files?", 1
@@ -106,8 +106,8 @@ def parse(words: list[str]) -> tuple[DoctorRequest, RunRequest]:
     try:
         return request, parse_run(words, take_unless_help)
     except CommandError as error:
-        said = (text.replace("unsnarl run", "unsnarl doctor") for text in (error.what, error.hint))
-        raise CommandError(*said, error.status) from None
+        what, hint = (text.replace("unsnarl run", "unsnarl doctor") for text in (error.what, error.hint))
+        raise CommandError(what, hint, error.status) from None
 
 
 def _number(name: str, attached: str | None, rest: list[str], low: float, high: float) -> float:

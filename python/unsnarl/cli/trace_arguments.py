@@ -103,8 +103,8 @@ def _parse_run(words: list[str], take: TakeOption) -> RunRequest:
     try:
         run = parse_run(words, take)
     except CommandError as error:
-        said = (text.replace("unsnarl run", "unsnarl trace") for text in (error.what, error.hint))
-        raise CommandError(*said, error.status) from None
+        what, hint = (text.replace("unsnarl run", "unsnarl trace") for text in (error.what, error.hint))
+        raise CommandError(what, hint, error.status) from None
     if run.slice_ms is not None or run.stats != "no":
         name = "--slice" if run.slice_ms is not None else "--stats"
         raise CommandError(f"option {name} belongs to `unsnarl run`, not to `unsnarl trace`", _HELP)

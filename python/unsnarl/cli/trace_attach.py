@@ -29,7 +29,7 @@ def attach(request: TraceRequest) -> int:
         record(pid, directory, request.seconds, request.size_mb * 2**20 // CHUNK_BYTES)
         return trace.report_on(request, directory)
     except NotAttachable as error:
-        raise CommandError(*error.args, 1) from None
+        raise CommandError(error.reason, error.hint, 1) from None
     finally:
         if not request.keep:
             shutil.rmtree(directory, ignore_errors=True)

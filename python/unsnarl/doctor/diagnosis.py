@@ -28,7 +28,21 @@ Progress = Callable[[str], None]
 
 
 class Undiagnosable(UnsnarlError):  # noqa: N818 -- said of the command
-    """Say why the command cannot be examined: what is the matter, and a hint."""
+    """Say why the command cannot be examined.
+
+    Attributes:
+        reason: what is the matter.
+        hint: what to do about it.
+    """
+
+    reason: str
+    hint: str
+
+    def __init__(self, reason: str, hint: str) -> None:
+        """Keep the two apart."""
+        super().__init__(reason, hint)
+        self.reason = reason
+        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)

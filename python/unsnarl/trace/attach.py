@@ -45,7 +45,21 @@ open({done!r}, "w").close()
 
 
 class NotAttachable(UnsnarlError):  # noqa: N818 -- said of the process
-    """Say why a process cannot be recorded: what is the matter, and a hint."""
+    """Say why a process cannot be recorded.
+
+    Attributes:
+        reason: what is the matter.
+        hint: what to do about it.
+    """
+
+    reason: str
+    hint: str
+
+    def __init__(self, reason: str, hint: str) -> None:
+        """Keep the two apart."""
+        super().__init__(reason, hint)
+        self.reason = reason
+        self.hint = hint
 
 
 def record(pid: int, directory: Path, seconds: float, chunks: int) -> None:

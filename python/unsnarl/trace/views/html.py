@@ -24,8 +24,9 @@ MAX_LOCK_ROWS = 60
 def page(processes: list[Process], findings: list[Finding], syscalls: Syscalls) -> str:
     """Return the page."""
     command = " ".join(processes[0].command) or "python"
+    title = f"{command} · unsnarl trace"
     data = {
-        "title": f"{command} · unsnarl trace",
+        "title": title,
         "processes": [_process(process, syscalls) for process in processes],
         "findings": [asdict(finding) for finding in findings],
         "syscalls": asdict(syscalls),
@@ -35,7 +36,7 @@ def page(processes: list[Process], findings: list[Finding], syscalls: Syscalls) 
         json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/").replace("<!--", "\\u003c!--")
     )
     parts = {
-        "@TITLE@": html.escape(data["title"]),
+        "@TITLE@": html.escape(title),
         "@STYLE@": (HERE / "report.css").read_text(encoding="utf-8"),
         "@SCRIPT@": (HERE / "report.js").read_text(encoding="utf-8"),
         "@DATA@": text.encode("utf-8", "replace").decode("utf-8"),
