@@ -1,0 +1,36 @@
+"""Entry into the command's own interpreter: ``python [options] launch.py ROLE …``.
+
+Nothing of unsnarl needs to be installed there: the siblings of this file are
+found beside it, under the name ``_unsnarl_warm``.
+
+Invariant: when the command's code runs, this module's frame is the only one of
+ours beneath :func:`worker.run`'s, and ``__main__`` is no longer this module.
+"""
+
+import sys
+
+
+def _siblings() -> None:
+    here = __file__.rpartition("/")[0]
+    package = type(sys)("_unsnarl_warm")
+    package.__path__ = [here]
+    package.__package__ = "_unsnarl_warm"
+    sys.modules["_unsnarl_warm"] = package
+    # `python FILE` has put this directory first on the path; not with -P or -I.
+    if sys.path and sys.path[0] == here:
+        del sys.path[0]
+
+
+if __name__ == "__main__":
+    _siblings()
+    if sys.argv[1] == "probe":
+        from _unsnarl_warm import probe  # type: ignore[import-not-found]
+
+        probe.main(sys.argv[2:])
+    else:
+        from _unsnarl_warm import server
+
+        _job = server.main(sys.argv[1:])
+        from _unsnarl_warm import worker
+
+        worker.run(_job)

@@ -1,0 +1,276 @@
+"""Watch what a command's imports do: the learning run.
+
+Runs in a process of its own, which is thrown away. Imports what it is told to
+import, with recorders in place of ``os.environ``, ``os.getcwd`` and the like,
+an audit hook, and a comparison of the process before and after.
+
+Invariant: nothing the recorders do changes what the watched code computes; and
+nothing is called harmless that was not seen to be.
+
+Things that do not work: looking at ``os.environ`` before and after (reads leave
+no trace); running the command itself (it must never run twice).
+"""
+
+from __future__ import annotations
+
+import ast  # noqa: F401  (so that it does not count as the command's)
+import gc
+import importlib.util  # noqa: F401  (so that it does not count as the command's)
+import os
+import sys
+import time
+
+from . import facts as facts_of
+from . import preload
+
+# Variables that differ from call to call: a module that keeps one of them
+# cannot be imported ahead, and a server per value would be of no use.
+VOLATILE = frozenset(
+    "PWD OLDPWD SHLVL _ WINDOWID SSH_CLIENT SSH_CONNECTION SSH_TTY TMUX_PANE STY "
+    "XDG_SESSION_ID INVOCATION_ID JOURNAL_STREAM".split()
+)
+# Audit events that cannot be replayed in a worker, with words for them.
+FATAL = {
+    "_thread.start_new_thread": "starts a thread",
+    "_thread.start_joinable_thread": "starts a thread",
+    "socket.connect": "connects a socket",
+    "socket.bind": "binds a socket",
+    "socket.getaddrinfo": "asks the name service",
+    "os.fork": "forks",
+    "os.forkpty": "forks",
+    "os.chdir": "changes the working directory",
+    "signal.pthread_kill": "sends a signal",
+}
+# Events worth a line in `unsnarl warm why`: replayed by their result alone.
+NOTED = {"subprocess.Popen": "runs a program", "os.posix_spawn": "runs a program", "os.system": "runs a program"}
+
+
+class Watch:
+    """Collect what happens, by the module that was being imported.
+
+    ``fatal`` holds ``(wanted, reason)``: which of the modules asked for must
+    not be imported ahead, and why.
+    """
+
+    def __init__(self) -> None:
+        self.current = ""
+        self.fatal: list[tuple[str, str]] = []
+        self.notes: list[str] = []
+        self.variables: set[str] = set()
+        self.opened: set[str] = set()
+        self.asks_tty = False
+        self.is_on = False
+
+    def fail(self, reason: str) -> None:
+        if self.is_on:
+            self.fatal.append((self.current, f"{_importing()} {reason} while it is imported"))
+
+    def note(self, text: str) -> None:
+        if self.is_on:
+            self.notes.append(f"{_importing()} {text} while it is imported")
+
+    def read_variable(self, name: str) -> None:
+        if not self.is_on:
+            return
+        if name in VOLATILE:
+            self.fail(f"reads ${name}, which differs from call to call,")
+        else:
+            self.variables.add(name)
+
+    def audit(self, event: str, args: tuple[object, ...]) -> None:
+        if not self.is_on:
+            return
+        if event == "open":
+            if isinstance(args[0], str) and isinstance(args[2], int) and not args[2] & (os.O_WRONLY | os.O_RDWR):
+                self.opened.add(args[0])
+        elif event in FATAL:
+            self.fail(FATAL[event])
+        elif event in NOTED:
+            self.note(NOTED[event])
+
+
+def _importing() -> str:
+    """Return the name of the module whose body is running."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and not frame.f_globals.get("__name__", "").startswith("_unsnarl"):
+            return str(frame.f_globals.get("__name__"))
+        frame = frame.f_back  # type: ignore[assignment]
+    return "it"
+
+
+def _watch_environment(watch: Watch) -> None:
+    base = type(os.environ)
+
+    class Watched(base):  # type: ignore[misc, valid-type]
+        def __getitem__(self, key):  # type: ignore[no-untyped-def]
+            watch.read_variable(os.fsdecode(key) if isinstance(key, (str, bytes)) else repr(key))
+            return super().__getitem__(key)
+
+        def __iter__(self):  # type: ignore[no-untyped-def]
+            watch.fail("reads the whole environment")
+            return super().__iter__()
+
+    os.environ.__class__ = Watched
+    os.environb.__class__ = Watched
+
+
+def _watch_process(watch: Watch) -> None:
+    def failing(name: str, reason: str) -> None:
+        original = getattr(os, name)
+
+        def watched(*args: object, **named: object) -> object:
+            watch.fail(reason)
+            return original(*args, **named)
+
+        setattr(os, name, watched)
+
+    failing("getcwd", "asks for the working directory")
+    failing("getcwdb", "asks for the working directory")
+    failing("get_terminal_size", "asks for the size of the terminal")
+
+
+def _watch_terminals(watch: Watch) -> None:
+    original = os.isatty
+
+    def isatty(fd: int) -> bool:
+        watch.asks_tty = watch.asks_tty or (watch.is_on and fd <= 2)
+        return original(fd)
+
+    os.isatty = isatty  # type: ignore[assignment]
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        for layer in (stream, stream.buffer, getattr(stream.buffer, "raw", stream.buffer)):
+
+            def ask(layer=layer, plain=layer.isatty) -> bool:  # type: ignore[no-untyped-def]
+                watch.asks_tty = watch.asks_tty or watch.is_on
+                return plain()
+
+            try:
+                layer.isatty = ask
+            except AttributeError:
+                watch.notes.append(f"{type(layer).__name__}.isatty cannot be watched")
+
+
+def _import_all(watch: Watch, wanted: list[str], expected: dict[str, str]) -> None:
+    for name in wanted:
+        watch.current = name
+        try:
+            __import__(name)
+        except BaseException as problem:
+            watch.notes.append(f"{name} is left out: importing it ends with {type(problem).__name__}")
+            continue
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if name in expected and file != expected[name]:
+            watch.fatal.append((name, f"{name} was {expected[name]} in the run, here it is {file}"))
+
+
+def _kept_clocks(watch: Watch, start: dict[str, float], modules: list[str]) -> list[tuple[str, str, str]]:
+    """Find globals that hold the time of their import."""
+    windows = {clock: (start[clock], getattr(time, clock)()) for clock in preload.CLOCKS}
+    found: list[tuple[str, str, str]] = []
+    for name in modules:
+        for key, value in list(getattr(sys.modules.get(name), "__dict__", {}).items()):
+            for clock, (low, high) in windows.items():
+                if type(value) is type(low) and low <= value <= high:
+                    found.append((name, key, clock))
+                    break
+            else:
+                if type(value).__module__ == "datetime" and type(value).__name__ in ("date", "datetime"):
+                    if abs(value.toordinal() - time.time() // 86400 - 719163) <= 1:
+                        watch.fatal.append((name, f"{name}.{key} keeps the date of its import"))
+    return found
+
+
+def _open_descriptors() -> set[str]:
+    return {fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")}
+
+
+def _judge_process(watch: Watch, before: set[str]) -> None:
+    for fd in _open_descriptors() - before:
+        target = os.readlink(f"/proc/self/fd/{fd}")
+        watch.fatal.append(("", f"an import leaves {target} open"))
+    if len(os.listdir("/proc/self/task")) > 1:
+        watch.fatal.append(("", "an import leaves a thread running"))
+    if any(open(f"/proc/self/task/{t}/children").read() for t in os.listdir("/proc/self/task")):
+        watch.fatal.append(("", "an import leaves a child process"))
+
+
+def _files(watch: Watch, command: preload.Command) -> set[str]:
+    files = set(watch.opened) | {sys.executable, os.path.realpath(sys.executable), sys.prefix + "/pyvenv.cfg"}
+    files |= {command.name} if command.kind == "script" else set()
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str):
+            files.add(path)
+    with open("/proc/self/maps") as maps:
+        files |= {line.split(None, 5)[5].strip() for line in maps if "/" in line}
+    here = __file__.rpartition("/")[0]
+    return {os.path.abspath(f) for f in files if f.startswith("/") and not f.startswith(("/proc/", "/dev/", here))}
+
+
+def _directories() -> list[str]:
+    found = [entry for entry in sys.path if os.path.isdir(entry)]
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__path__", None)
+        try:
+            found += [entry for entry in path or () if isinstance(entry, str) and os.path.isdir(entry)]
+        except Exception:  # a lazy or broken package path: its files are stamped all the same
+            continue
+    return list(dict.fromkeys(found))
+
+
+def main(args: list[str]) -> None:
+    """Learn a command: ``OUT KIND NAME WANTED``; writes facts and ``exclude`` lines to OUT.
+
+    WANTED is a file of ``module<TAB>file`` lines: what earlier runs have loaded.
+    """
+    out, kind, name, wanted_file = args
+    sys.dont_write_bytecode = True
+    command = preload.Command(kind, name)
+    sys.argv[:] = [sys.argv[0]]
+    preload.arrange(command)
+    expected: dict[str, str] = {}
+    excluded: list[str] = []
+    with open(wanted_file, encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            module, _, path = line.rstrip("\n").partition("\t")
+            if path == "-":
+                excluded.append(module)
+            else:
+                expected[module] = path
+
+    watch = Watch()
+    sys.addaudithook(watch.audit)
+    _watch_environment(watch)
+    _watch_process(watch)
+    _watch_terminals(watch)
+    baseline = set(sys.modules)
+    descriptors = _open_descriptors()
+    start = {clock: getattr(time, clock)() for clock in preload.CLOCKS}
+    watch.is_on = True
+    roots = preload.roots(command)
+    wanted = [module for module in [*roots, *expected] if module not in excluded]
+    _import_all(watch, list(dict.fromkeys(wanted)), {k: v for k, v in expected.items() if v})
+    watch.is_on = False
+
+    found = [module for module in sys.modules if module not in baseline]
+    result = facts_of.Facts()
+    result.modules = found
+    result.variables = sorted(watch.variables)
+    result.asks_tty = watch.asks_tty
+    result.clocks = _kept_clocks(watch, start, found)
+    gc.collect()
+    _judge_process(watch, descriptors)
+    _, lost = preload.argument_copies()
+    watch.fatal += [("", f"{where} keeps the arguments in a form that cannot be replaced") for where in lost]
+    result.notes = list(dict.fromkeys(watch.notes))
+    result.directories = _directories()
+    result.files = {path: facts_of.stamp_of(path) for path in sorted(_files(watch, command))}
+    excludes = []
+    for module, reason in dict.fromkeys(watch.fatal):
+        if module in roots or not module:
+            result.refusals.append(reason)
+        else:
+            excludes.append(f"exclude\t{module}\t{reason}\n")
+    with open(out, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write("".join(excludes) + facts_of.dump(result))

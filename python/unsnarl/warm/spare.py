@@ -1,0 +1,147 @@
+"""A forked process that waits for the next client.
+
+Invariant: until ``GO`` has been read, nothing outside of this process has been
+changed on behalf of the request; whatever goes wrong before is a refusal, and
+the client runs the plain command.
+"""
+
+from __future__ import annotations
+
+import _signal
+import _socket
+import os
+from _struct import unpack
+from array import array
+from typing import TYPE_CHECKING
+
+from . import wire
+
+if TYPE_CHECKING:
+    from .server import Server
+
+# Longest silence of a client in the middle of a request, as a struct timeval.
+_PATIENCE = (5).to_bytes(8, "little") + bytes(8)
+_PR_SET_PDEATHSIG = 1
+
+
+class Taken:
+    """Hold a request that was accepted, and what belongs to it."""
+
+    def __init__(self, server: Server, conn: _socket.socket, request: wire.Request, fds: list[int], peer: int) -> None:
+        self.server = server
+        self.conn = conn
+        self.request = request
+        self.fds = fds
+        self.peer = peer
+
+    def await_go(self) -> None:
+        """Return when the client has committed itself; without that, end without a trace."""
+        try:
+            word = self.conn.recv(1)
+        except OSError:
+            word = b""
+        if word != wire.GO:
+            os._exit(0)
+
+
+class Spare:
+    """One waiting process."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def wait(self) -> Taken:
+        """Wait for a client and return its request. Ends the process if it must be refused."""
+        server = self._server
+        _signal.set_wakeup_fd(-1)
+        for signum in (_signal.SIGCHLD, _signal.SIGTERM):
+            _signal.signal(signum, _signal.SIG_DFL)
+        for conn in server.workers.values():
+            os.close(conn)
+        self._die_with_parent(_signal.SIGKILL)
+        listener = _socket.socket(fileno=server.listener)
+        fd, _ = listener._accept()  # type: ignore[attr-defined]
+        # From here on the end of the server must not be ours, nor its wish to thin out.
+        _signal.signal(_signal.SIGUSR1, _signal.SIG_IGN)
+        self._die_with_parent(0)
+        listener.detach()
+        conn = _socket.socket(fileno=fd)
+        self._tell_server(fd)
+        _signal.signal(_signal.SIGUSR1, _signal.SIG_DFL)
+        return self._receive(conn)
+
+    def _die_with_parent(self, signum: int) -> None:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signum))
+
+    def _tell_server(self, fd: int) -> None:
+        channel = _socket.socket(fileno=self._server.taken_out)
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array("i", [fd]))]
+        try:
+            channel.sendmsg([os.getpid().to_bytes(8, "little")], rights)
+        except OSError:
+            os._exit(0)  # the server is gone: the client sees the end and runs plainly
+        channel.detach()
+
+    def _receive(self, conn: _socket.socket) -> Taken:
+        conn.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVTIMEO, _PATIENCE)
+        peer, uid, _ = unpack("3i", conn.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))
+        if uid != os.geteuid() or peer <= 0 or not self._is_in_session(peer):
+            self._refuse(conn, wire.PEER)
+        if self._is_in_doubt():
+            self._refuse(conn, wire.STALE)
+        try:
+            request, fds = _read_request(conn)
+        except (ValueError, OSError):
+            self._refuse(conn, wire.REQUEST)
+        if request.key != self._server.key:
+            self._refuse(conn, wire.KEY)
+        conn.send(wire.REPLY.pack(wire.READY, os.getpid()), _socket.MSG_NOSIGNAL)
+        return Taken(self._server, conn, request, fds, peer)
+
+    def _is_in_session(self, peer: int) -> bool:
+        if self._server.session != "shared":
+            return True
+        try:
+            return os.getsid(peer) == os.getsid(0)
+        except OSError:
+            return False
+
+    def _is_in_doubt(self) -> bool:
+        from select import POLLIN, poll
+
+        question = poll()
+        question.register(self._server.doubt_in, POLLIN)
+        return bool(question.poll(0)) or self._server.files.is_in_doubt()
+
+    def _refuse(self, conn: _socket.socket, why: int) -> None:
+        try:
+            conn.send(wire.REPLY.pack(wire.REFUSED, why), _socket.MSG_NOSIGNAL)
+        except OSError:
+            pass  # it is gone: nobody to refuse
+        os._exit(0)
+
+
+def _read_request(conn: _socket.socket) -> tuple[wire.Request, list[int]]:
+    room = _socket.CMSG_SPACE(4 * wire.MAX_FDS)
+    data, rights, flags, _ = conn.recvmsg(1 << 16, room, _socket.MSG_CMSG_CLOEXEC)
+    fds = [fd for level, kind, raw in rights for fd in unpack(f"{len(raw) // 4}i", raw[: len(raw) // 4 * 4])]
+    if len(data) < wire.HEADER.size or flags & _socket.MSG_CTRUNC:
+        raise ValueError("short header, or descriptors lost")
+    fd_count, body_len = wire.decode_header(data[: wire.HEADER.size])
+    body = data[wire.HEADER.size :]
+    if len(body) < body_len:
+        parts = [body]
+        missing = body_len - len(body)
+        while missing:
+            part = conn.recv(min(missing, 1 << 20))
+            if not part:
+                raise ValueError("cut short")
+            parts.append(part)
+            missing -= len(part)
+        body = b"".join(parts)
+    request = wire.decode_request(body)
+    if len(fds) != fd_count or len(request.fds) != fd_count - 1:
+        raise ValueError("descriptors do not match")
+    return request, fds

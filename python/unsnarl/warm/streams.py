@@ -1,0 +1,45 @@
+"""Make the standard streams what a fresh interpreter would have made of these descriptors.
+
+The stream objects stay the same: imports may have kept ``sys.stdout``, its
+buffer or its file. Their ``__init__`` is called again, which sets buffer size,
+line buffering and the cached facts about the file anew.
+
+Invariant: called before the program has read or written anything.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+
+def rebuild() -> None:
+    """Set up ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` for descriptors 0 to 2."""
+    for stream, mode in ((sys.__stdin__, "r"), (sys.__stdout__, "w"), (sys.__stderr__, "w")):
+        if type(stream) is io.TextIOWrapper:
+            _rebuild(stream, mode)
+
+
+def _rebuild(text: io.TextIOWrapper, mode: str) -> None:
+    buffer = text.buffer
+    raw = getattr(buffer, "raw", buffer)
+    if type(raw) is not io.FileIO or raw.closed:
+        return
+    fd, name = raw.fileno(), raw.name
+    is_terminal = os.isatty(fd)
+    encoding, errors = text.encoding, text.errors
+    write_through = text.write_through
+    # create_stdio (Python/pylifecycle.c): line buffered on a terminal; stderr always.
+    is_line_buffered = is_terminal or fd == 2
+    raw.__init__(fd, mode, closefd=False)  # type: ignore[misc]
+    raw.name = name  # type: ignore[misc]
+    if buffer is not raw:
+        size = max(os.fstat(fd).st_blksize, 2)
+        if sys.version_info >= (3, 14):
+            size = max(min(size, 8 << 20), io.DEFAULT_BUFFER_SIZE)
+        buffer.__init__(raw, size)  # type: ignore[misc]
+    text.__init__(  # type: ignore[misc]
+        buffer, encoding, errors, newline="\n", line_buffering=is_line_buffered, write_through=write_through
+    )
+    text.mode = mode
