@@ -49,6 +49,10 @@ pub(crate) fn build(target: &Target, record: &Record, session: Session, tty: &st
         key.extend(tty.as_bytes());
     }
     key.push(b'\n');
+    if record.asks_cwd {
+        key.extend(crate::syscall::readlink(b"/proc/self/cwd")?);
+    }
+    key.push(b'\n');
     key.extend(place::describe()?.into_bytes());
     for entry in environ.iter().filter(|entry| is_relevant(entry, record)) {
         key.extend(entry);

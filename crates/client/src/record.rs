@@ -7,6 +7,7 @@
 //! | `unsnarl-record 1 warm` or `… plain` | verdict |
 //! | `var NAME` | the imports read this variable: it belongs to the key |
 //! | `tty` | the imports asked whether a standard stream is a terminal |
+//! | `cwd` | the imports asked for the working directory |
 //! | `stamp MTIME_NS SIZE PATH` | a plain verdict holds while these files are as they were |
 //!
 //! Invariant: text that is not understood is no record; the command is then
@@ -23,6 +24,8 @@ pub(crate) struct Record {
     pub(crate) variables: Vec<Bytes>,
     /// Whether the kind of the standard streams belongs to the key.
     pub(crate) asks_tty: bool,
+    /// Whether the working directory belongs to the key.
+    pub(crate) asks_cwd: bool,
     stamps: Vec<(i128, i64, Bytes)>,
 }
 
@@ -48,6 +51,8 @@ impl Record {
                 record.variables.push(name.to_vec());
             } else if line == b"tty" {
                 record.asks_tty = true;
+            } else if line == b"cwd" {
+                record.asks_cwd = true;
             } else if let Some(stamp) = line.strip_prefix(b"stamp ") {
                 record.stamps.push(parse_stamp(stamp)?);
             } else {

@@ -118,12 +118,9 @@ fn become_server(start: &Start<'_>, lock: c_int) -> ! {
     }
     arrange([null, log, log, lock, key]);
     reset_signals();
-    let root = c_string(b"/");
-    // SAFETY: a NUL-ended path; the mask is a number.
-    unsafe {
-        libc::chdir(root.as_ptr());
-        libc::umask(0o077);
-    }
+    // The directory stays the caller's: imports may ask for it.
+    // SAFETY: always sound.
+    unsafe { libc::umask(0o077) };
     let Some(bin) = own_directory() else { exit(1) };
     let python = [&bin[..], b"/python"].concat();
     let argv = arguments(start, &python, &bin);

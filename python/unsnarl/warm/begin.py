@@ -81,7 +81,7 @@ def _probe(start: Start, wanted: dict[str, str]) -> tuple[facts_of.Facts, dict[s
         with open(said, "wb") as spoken:
             try:
                 subprocess.run(
-                    argv, stdin=subprocess.DEVNULL, stdout=spoken, stderr=spoken, timeout=LEARN_TIMEOUT_S, cwd="/"
+                    argv, stdin=subprocess.DEVNULL, stdout=spoken, stderr=spoken, timeout=LEARN_TIMEOUT_S
                 )
             except subprocess.TimeoutExpired:
                 return _refused(start, f"importing it takes more than {LEARN_TIMEOUT_S} s"), {}

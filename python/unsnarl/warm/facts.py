@@ -18,8 +18,9 @@ class Facts:
     """Hold a verdict and its grounds.
 
     ``modules`` are imported in this order; ``files`` map a path to
-    ``(mtime_ns, size, inode)``; ``clocks`` are ``(module, name, clock)`` of
-    globals that hold the time of their import; ``notes`` say in words what was
+    ``(mtime_ns, size, inode)``, the command and its interpreter first; ``clocks`` are ``(module, name, clock)`` of
+    globals that hold the time (or, as clock ``cwd``, the directory) of their
+    import, to be set anew in each worker; ``notes`` say in words what was
     found; a verdict is plain if ``refusals`` is not empty.
     """
 
@@ -27,6 +28,7 @@ class Facts:
         self.modules: list[str] = []
         self.variables: list[str] = []
         self.asks_tty = False
+        self.asks_cwd = False
         self.files: dict[str, tuple[int, int, int]] = {}
         self.directories: list[str] = []
         self.clocks: list[tuple[str, str, str]] = []
@@ -56,6 +58,7 @@ def dump(facts: Facts) -> str:
     rows += [("module", name) for name in facts.modules]
     rows += [("variable", name) for name in facts.variables]
     rows += [("tty",)] if facts.asks_tty else []
+    rows += [("cwd",)] if facts.asks_cwd else []
     rows += [("directory", path) for path in facts.directories]
     rows += [("clock", *clock) for clock in facts.clocks]
     rows += [("note", note) for note in facts.notes]
@@ -83,6 +86,8 @@ def parse(text: str) -> Facts:
             lists[kind].append(rest)
         elif kind == "tty":
             facts.asks_tty = True
+        elif kind == "cwd":
+            facts.asks_cwd = True
         elif kind == "clock":
             module, name, clock = rest.split("\t")
             facts.clocks.append((module, name, clock))
@@ -97,10 +102,12 @@ def parse(text: str) -> Facts:
 def client_text(facts: Facts) -> str:
     """Return the text of the client's .rec file."""
     if facts.refusals:
-        stamps = "".join(f"stamp {s[0]} {s[1]} {path}\n" for path, s in facts.files.items() if s[2])
+        # Few, for the client looks at them on every call: what an installation changes.
+        paths = [path for path in facts.directories if path.endswith("-packages")] + list(facts.files)[:2]
+        stamps = "".join(f"stamp {s[0]} {s[1]} {path}\n" for path in paths if (s := stamp_of(path))[2])
         return "unsnarl-record 1 plain\n" + stamps
     names = "".join(f"var {name}\n" for name in facts.variables)
-    return "unsnarl-record 1 warm\n" + names + ("tty\n" if facts.asks_tty else "")
+    return "unsnarl-record 1 warm\n" + names + ("tty\n" if facts.asks_tty else "") + ("cwd\n" if facts.asks_cwd else "")
 
 
 def load(path: str) -> Facts | None:

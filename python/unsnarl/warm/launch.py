@@ -30,7 +30,7 @@ if __name__ == "__main__":
     else:
         from _unsnarl_warm import server
 
-        _job = server.main(sys.argv[1:])
+        _job = server.main(sys.argv[2:])
         from _unsnarl_warm import worker
 
         worker.run(_job)

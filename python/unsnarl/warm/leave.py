@@ -16,6 +16,7 @@ import _signal
 import _socket
 import atexit
 import gc
+import io
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -147,8 +148,6 @@ class _Unraisable:
 
 def _is_unobserved() -> bool:
     """Say whether nobody could notice that the teardown is left out."""
-    import io
-
     kinds = {type(thing) for thing in gc.get_objects()}
     finalised = [
         kind

@@ -34,15 +34,23 @@ FATAL = {
     "_thread.start_new_thread": "starts a thread",
     "_thread.start_joinable_thread": "starts a thread",
     "socket.connect": "connects a socket",
-    "socket.bind": "binds a socket",
-    "socket.getaddrinfo": "asks the name service",
     "os.fork": "forks",
     "os.forkpty": "forks",
     "os.chdir": "changes the working directory",
     "signal.pthread_kill": "sends a signal",
 }
 # Events worth a line in `unsnarl warm why`: replayed by their result alone.
-NOTED = {"subprocess.Popen": "runs a program", "os.posix_spawn": "runs a program", "os.system": "runs a program"}
+NOTED = {
+    "subprocess.Popen": "runs a program",
+    "os.posix_spawn": "runs a program",
+    "os.system": "runs a program",
+    # Of the network namespace, which is part of the key; a socket left open is found later.
+    "socket.bind": "binds a socket",
+}
+
+
+# Modules known to do nothing with the working directory but to keep it.
+KEPT_DIRECTORY = {"multiprocessing.process": ("multiprocessing.process", "ORIGINAL_DIR", "cwd")}
 
 
 class Watch:
@@ -59,6 +67,8 @@ class Watch:
         self.variables: set[str] = set()
         self.opened: set[str] = set()
         self.asks_tty = False
+        self.asks_cwd = False
+        self.clocks: list[tuple[str, str, str]] = []
         self.is_on = False
 
     def fail(self, reason: str) -> None:
@@ -77,16 +87,31 @@ class Watch:
         else:
             self.variables.add(name)
 
+    def read_directory(self) -> None:
+        if self.is_on:
+            kept = KEPT_DIRECTORY.get(_importing())
+            if kept is None:
+                self.asks_cwd = True
+            elif kept not in self.clocks:
+                self.clocks.append(kept)
+
     def audit(self, event: str, args: tuple[object, ...]) -> None:
         if not self.is_on:
             return
         if event == "open":
             if isinstance(args[0], str) and isinstance(args[2], int) and not args[2] & (os.O_WRONLY | os.O_RDWR):
                 self.opened.add(args[0])
+        elif event == "socket.getaddrinfo" and not _is_local(args[0]):
+            self.fail("asks the name service")
         elif event in FATAL:
             self.fail(FATAL[event])
         elif event in NOTED:
             self.note(NOTED[event])
+
+
+def _is_local(host: object) -> bool:
+    name = host.decode() if isinstance(host, bytes) else str(host)
+    return host is None or name == "localhost" or not name.strip("0123456789.:")
 
 
 def _importing() -> str:
@@ -125,8 +150,13 @@ def _watch_process(watch: Watch) -> None:
 
         setattr(os, name, watched)
 
-    failing("getcwd", "asks for the working directory")
-    failing("getcwdb", "asks for the working directory")
+    for name in ("getcwd", "getcwdb"):
+
+        def where(original=getattr(os, name)) -> object:  # type: ignore[no-untyped-def]
+            watch.read_directory()
+            return original()
+
+        setattr(os, name, where)
     failing("get_terminal_size", "asks for the size of the terminal")
 
 
@@ -195,9 +225,8 @@ def _judge_process(watch: Watch, before: set[str]) -> None:
         watch.fatal.append(("", "an import leaves a child process"))
 
 
-def _files(watch: Watch, command: preload.Command) -> set[str]:
-    files = set(watch.opened) | {sys.executable, os.path.realpath(sys.executable), sys.prefix + "/pyvenv.cfg"}
-    files |= {command.name} if command.kind == "script" else set()
+def _files(watch: Watch, command: preload.Command) -> list[str]:
+    files = set(watch.opened) | {os.path.realpath(sys.executable), sys.prefix + "/pyvenv.cfg"}
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)
         if isinstance(path, str):
@@ -205,7 +234,9 @@ def _files(watch: Watch, command: preload.Command) -> set[str]:
     with open("/proc/self/maps") as maps:
         files |= {line.split(None, 5)[5].strip() for line in maps if "/" in line}
     here = __file__.rpartition("/")[0]
-    return {os.path.abspath(f) for f in files if f.startswith("/") and not f.startswith(("/proc/", "/dev/", here))}
+    kept = {os.path.abspath(f) for f in files if f.startswith("/") and not f.startswith(("/proc/", "/dev/", here))}
+    first = [command.name] if command.kind == "script" else []
+    return [*first, sys.executable, *sorted(kept.difference([*first, sys.executable]))]
 
 
 def _directories() -> list[str]:
@@ -216,7 +247,8 @@ def _directories() -> list[str]:
             found += [entry for entry in path or () if isinstance(entry, str) and os.path.isdir(entry)]
         except Exception:  # a lazy or broken package path: its files are stamped all the same
             continue
-    return list(dict.fromkeys(found))
+    here = __file__.rpartition("/")[0]
+    return [entry for entry in dict.fromkeys(found) if entry != here]
 
 
 def main(args: list[str]) -> None:
@@ -258,14 +290,15 @@ def main(args: list[str]) -> None:
     result.modules = found
     result.variables = sorted(watch.variables)
     result.asks_tty = watch.asks_tty
-    result.clocks = _kept_clocks(watch, start, found)
+    result.asks_cwd = watch.asks_cwd
+    result.clocks = watch.clocks + _kept_clocks(watch, start, found)
     gc.collect()
     _judge_process(watch, descriptors)
     _, lost = preload.argument_copies()
     watch.fatal += [("", f"{where} keeps the arguments in a form that cannot be replaced") for where in lost]
     result.notes = list(dict.fromkeys(watch.notes))
     result.directories = _directories()
-    result.files = {path: facts_of.stamp_of(path) for path in sorted(_files(watch, command))}
+    result.files = {path: facts_of.stamp_of(path) for path in _files(watch, command)}
     excludes = []
     for module, reason in dict.fromkeys(watch.fatal):
         if module in roots or not module:

@@ -28,8 +28,8 @@ import time
 from select import POLLHUP, POLLIN, poll
 
 from . import facts as facts_of
-from . import preload, wire
-from .spare import Spare, Taken
+from . import leave, preload, streams, wire, worker  # noqa: F401  (loaded before the first fork)
+from .spare import REFUSED_STATUS, Spare, Taken
 from .watch import Files
 
 # Seconds without a request after which a server ends.
@@ -70,13 +70,17 @@ class Server:
         self.successor = 0
         self.record_stamp = facts_of.stamp_of(f"{self.house}/{self.command_id}.facts")
         self.told = 0.0
+        self.cpus = os.cpu_count() or 1
 
     # -- before the first request ------------------------------------------
 
     def prepare(self) -> None:
         """Import, freeze, listen."""
         self.files = Files(self.facts)
+        self.files.fd = _high(self.files.fd) if self.files.fd >= 0 else -1
         self.launch_argv = [sys.executable, *sys.orig_argv[1:]]
+        if not self.facts.asks_cwd:
+            os.chdir("/")
         preload.terminals(self.tty)
         preload.arrange(self.command)
         for name in [m for m in ("runpy", "pkgutil") if self.command.kind == "module"] + self.facts.modules:
@@ -88,6 +92,7 @@ class Server:
         self.argument_lists, _ = preload.argument_copies()
         self.baseline = frozenset(sys.modules)
         self.code = self._compile()
+        os.chdir("/")
         self._listen()
         gc.collect()
         gc.freeze()
@@ -141,7 +146,7 @@ class Server:
 
     def _fill(self) -> Taken | None:
         """Fork spares; returns the request in each of them once it has one."""
-        wanted = min(SPARES + len(self.workers), max(SPARES, os.cpu_count() or 1)) if self.is_open else 0
+        wanted = min(SPARES + len(self.workers), max(SPARES, self.cpus)) if self.is_open else 0
         while len(self.spares) < wanted:
             pid = os.fork()
             if pid == 0:
@@ -198,6 +203,8 @@ class Server:
                 self._say(pid, wire.STOPPED, os.WSTOPSIG(status))
                 continue
             self._say(pid, wire.ENDED, status)
+            if os.WIFEXITED(status) and os.WEXITSTATUS(status) >= REFUSED_STATUS and pid in self.workers:
+                log(f"{self.command.name}: worker {pid} ended with {os.WEXITSTATUS(status)}")
             conn = self.workers.pop(pid, -1)
             if conn >= 0:
                 os.close(conn)

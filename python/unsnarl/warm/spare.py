@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import _signal
 import _socket
+import ctypes
 import os
 from _struct import unpack
 from array import array
-from typing import TYPE_CHECKING
+from select import POLLIN, poll
+from typing import TYPE_CHECKING, NoReturn
 
 from . import wire
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 # Longest silence of a client in the middle of a request, as a struct timeval.
 _PATIENCE = (5).to_bytes(8, "little") + bytes(8)
 _PR_SET_PDEATHSIG = 1
+# Exit statuses of a spare that has refused: this, plus the reason of the wire format.
+REFUSED_STATUS = 100
 
 
 class Taken:
@@ -37,11 +41,17 @@ class Taken:
     def await_go(self) -> None:
         """Return when the client has committed itself; without that, end without a trace."""
         try:
+            self.conn.send(wire.REPLY.pack(wire.READY, os.getpid()), _socket.MSG_NOSIGNAL)
             word = self.conn.recv(1)
         except OSError:
             word = b""
         if word != wire.GO:
             os._exit(0)
+
+
+    def decline(self) -> NoReturn:
+        """Refuse after all: the request cannot be put on. Nothing of it has run."""
+        _refuse(self.conn, wire.REQUEST)
 
 
 class Spare:
@@ -71,8 +81,6 @@ class Spare:
         return self._receive(conn)
 
     def _die_with_parent(self, signum: int) -> None:
-        import ctypes
-
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signum))
 
     def _tell_server(self, fd: int) -> None:
@@ -88,16 +96,15 @@ class Spare:
         conn.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVTIMEO, _PATIENCE)
         peer, uid, _ = unpack("3i", conn.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))
         if uid != os.geteuid() or peer <= 0 or not self._is_in_session(peer):
-            self._refuse(conn, wire.PEER)
+            _refuse(conn, wire.PEER)
         if self._is_in_doubt():
-            self._refuse(conn, wire.STALE)
+            _refuse(conn, wire.STALE)
         try:
             request, fds = _read_request(conn)
         except (ValueError, OSError):
-            self._refuse(conn, wire.REQUEST)
+            _refuse(conn, wire.REQUEST)
         if request.key != self._server.key:
-            self._refuse(conn, wire.KEY)
-        conn.send(wire.REPLY.pack(wire.READY, os.getpid()), _socket.MSG_NOSIGNAL)
+            _refuse(conn, wire.KEY)
         return Taken(self._server, conn, request, fds, peer)
 
     def _is_in_session(self, peer: int) -> bool:
@@ -109,18 +116,18 @@ class Spare:
             return False
 
     def _is_in_doubt(self) -> bool:
-        from select import POLLIN, poll
-
         question = poll()
         question.register(self._server.doubt_in, POLLIN)
         return bool(question.poll(0)) or self._server.files.is_in_doubt()
 
-    def _refuse(self, conn: _socket.socket, why: int) -> None:
-        try:
-            conn.send(wire.REPLY.pack(wire.REFUSED, why), _socket.MSG_NOSIGNAL)
-        except OSError:
-            pass  # it is gone: nobody to refuse
-        os._exit(0)
+
+def _refuse(conn: _socket.socket, why: int) -> NoReturn:
+    try:
+        conn.send(wire.REPLY.pack(wire.REFUSED, why), _socket.MSG_NOSIGNAL)
+    except OSError:
+        pass  # it is gone: nobody to refuse
+    # Not 0: the server writes it to the log.
+    os._exit(REFUSED_STATUS + why)
 
 
 def _read_request(conn: _socket.socket) -> tuple[wire.Request, list[int]]:

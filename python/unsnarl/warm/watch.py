@@ -43,8 +43,11 @@ class Files:
         self._facts = facts
         self._names = {os.path.basename(path) for path in facts.files}
         self.fd = -1
+        # Imports that ask for the working directory may look at anything in it.
+        self._here = os.getcwd() if facts.asks_cwd else ""
+        self._here_watch = -1
         directories = {os.path.dirname(path) for path in facts.files} | set(facts.directories)
-        self._watch(sorted(directories))
+        self._watch(sorted(directories | ({self._here} if self._here else set())))
 
     def _watch(self, directories: list[str]) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -52,9 +55,14 @@ class Files:
         if fd < 0:
             return
         for directory in directories:
-            if os.path.isdir(directory) and libc.inotify_add_watch(fd, os.fsencode(directory), _MASK) < 0:
+            if not os.path.isdir(directory):
+                continue
+            number = libc.inotify_add_watch(fd, os.fsencode(directory), _MASK)
+            if number < 0:
                 os.close(fd)
                 return
+            if directory == self._here:
+                self._here_watch = number
         self.fd = fd
 
     def is_in_doubt(self) -> bool:
@@ -81,10 +89,11 @@ class Files:
             mask = int.from_bytes(data[at + 4 : at + 8], "little")
             length = int.from_bytes(data[at + 12 : at + 16], "little")
             name = os.fsdecode(data[at + 16 : at + 16 + length].rstrip(b"\0"))
+            number = int.from_bytes(data[at : at + 4], "little", signed=True)
             at += 16 + length
             if mask & (_OVERFLOW | _DELETE_SELF | _MOVE_SELF):
                 return "a watched directory is gone"
-            if self._is_loaded(name, mask):
+            if number == self._here_watch or self._is_loaded(name, mask):
                 return f"{name} has changed"
         return None
 

@@ -11,6 +11,7 @@ lists.
 from __future__ import annotations
 
 import _signal
+import _socket
 import fcntl
 import os
 import resource
@@ -28,9 +29,12 @@ _IGNORED_BY_PYTHON = (_signal.SIGPIPE, _signal.SIGXFSZ)
 
 def run(taken: Taken) -> None:
     """Run the request; raises SystemExit at its end, or ends the process."""
-    conn = _dress(taken)
-    ending = leave.Ending(conn, taken.server)
-    main = _fresh_main(taken)
+    try:
+        conn = _dress(taken)
+        ending = leave.Ending(conn, taken.server)
+        main = _fresh_main(taken)
+    except BaseException:
+        taken.decline()
     taken.await_go()
     ending.arm()
     try:
@@ -74,12 +78,11 @@ def _install_descriptors(taken: Taken) -> int:
     conn = fcntl.fcntl(taken.conn.detach(), fcntl.F_DUPFD_CLOEXEC, above)
     for source, target in zip(sources, targets):
         os.dup2(source, target)
-    import _socket
-
     taken.conn = _socket.socket(fileno=conn)
     low = 0
     for keep in sorted((*targets, conn)):
-        os.closerange(low, keep)
+        if keep > low:  # os.closerange(n, n) may close everything: its last is n - 1, unsigned
+            os.closerange(low, keep)
         low = keep + 1
     os.closerange(low, 0x7FFFFFFF)
     return conn
@@ -139,7 +142,7 @@ def _is_untouched(signum: int) -> bool:
 def _clocks(clocks: list[tuple[str, str, str]]) -> None:
     for module, name, clock in clocks:
         if module in sys.modules:
-            setattr(sys.modules[module], name, getattr(time, clock)())
+            setattr(sys.modules[module], name, os.getcwd() if clock == "cwd" else getattr(time, clock)())
 
 
 def _name(path: str) -> None:
