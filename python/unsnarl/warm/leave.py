@@ -71,7 +71,7 @@ class Ending:
         os._exit(status & 0xFF)
 
     def _say(self, kind: int, value: int) -> None:
-        channel = _socket.socket(fileno=self._conn)
+        channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, self._conn)
         try:
             channel.send(wire.REPLY.pack(kind, value), _socket.MSG_NOSIGNAL)
         except OSError:

@@ -175,7 +175,7 @@ class Server:
         self._keep_house()
 
     def _note_taken(self) -> None:
-        channel = _socket.socket(fileno=self.taken_in)
+        channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, self.taken_in)
         try:
             while True:
                 data, rights, _, _ = channel.recvmsg(8, _socket.CMSG_SPACE(4), _socket.MSG_DONTWAIT)
@@ -217,7 +217,7 @@ class Server:
         conn = self.workers.get(pid, -1)
         if conn < 0:
             return
-        channel = _socket.socket(fileno=conn)
+        channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, conn)
         try:
             channel.send(_FINAL(kind, value), _socket.MSG_NOSIGNAL | _socket.MSG_DONTWAIT)
         except OSError:

@@ -47,6 +47,8 @@ class Taken:
             word = b""
         if word != wire.GO:
             os._exit(0)
+        self.conn.detach()
+        del self.conn
 
 
     def decline(self) -> NoReturn:
@@ -69,13 +71,13 @@ class Spare:
         for conn in server.workers.values():
             os.close(conn)
         self._die_with_parent(_signal.SIGKILL)
-        listener = _socket.socket(fileno=server.listener)
+        listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, server.listener)
         fd, _ = listener._accept()  # type: ignore[attr-defined]
         # From here on the end of the server must not be ours, nor its wish to thin out.
         _signal.signal(_signal.SIGUSR1, _signal.SIG_IGN)
         self._die_with_parent(0)
         listener.detach()
-        conn = _socket.socket(fileno=fd)
+        conn = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
         self._tell_server(fd)
         _signal.signal(_signal.SIGUSR1, _signal.SIG_DFL)
         return self._receive(conn)
@@ -84,7 +86,7 @@ class Spare:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signum))
 
     def _tell_server(self, fd: int) -> None:
-        channel = _socket.socket(fileno=self._server.taken_out)
+        channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, self._server.taken_out)
         rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array("i", [fd]))]
         try:
             channel.sendmsg([os.getpid().to_bytes(8, "little")], rights)

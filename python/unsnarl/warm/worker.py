@@ -78,7 +78,7 @@ def _install_descriptors(taken: Taken) -> int:
     conn = fcntl.fcntl(taken.conn.detach(), fcntl.F_DUPFD_CLOEXEC, above)
     for source, target in zip(sources, targets):
         os.dup2(source, target)
-    taken.conn = _socket.socket(fileno=conn)
+    taken.conn = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, conn)
     low = 0
     for keep in sorted((*targets, conn)):
         if keep > low:  # os.closerange(n, n) may close everything: its last is n - 1, unsigned
