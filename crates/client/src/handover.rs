@@ -56,6 +56,24 @@ pub(crate) fn is_served(path: &[u8]) -> bool {
 }
 
 fn connect(path: &[u8]) -> Result<c_int, Declined> {
+    let is_long = path.len() >= size_of::<libc::sockaddr_un>() - size_of::<libc::sa_family_t>();
+    if is_long {
+        return connect_by_directory(path);
+    }
+    connect_to(path)
+}
+
+/// An address holds 107 bytes: a longer path goes by its directory's descriptor.
+fn connect_by_directory(path: &[u8]) -> Result<c_int, Declined> {
+    let Some(slash) = path.iter().rposition(|b| *b == b'/') else { return Err(Declined::Refused) };
+    let directory = open(&path[..slash], libc::O_PATH | libc::O_DIRECTORY, 0);
+    let short = [format!("/proc/self/fd/{directory}").as_bytes(), &path[slash..]].concat();
+    let socket = connect_to(&short);
+    close(directory);
+    socket
+}
+
+fn connect_to(path: &[u8]) -> Result<c_int, Declined> {
     let Some(address) = address(path) else { return Err(Declined::Refused) };
     // SAFETY: the address is a filled sockaddr_un, its size is given.
     unsafe {

@@ -52,6 +52,7 @@ def learn(start: Start) -> facts_of.Facts:
             wanted[module] = "-"
     else:
         result.refusals.append("its imports could not be told apart from what must not be imported ahead")
+    result.command = start.name
     result.notes = [*notes, *result.notes]
     changed = result.changed_file()
     if changed is not None and not result.refusals:

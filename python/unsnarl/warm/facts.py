@@ -25,6 +25,7 @@ class Facts:
     """
 
     def __init__(self) -> None:
+        self.command = ""
         self.modules: list[str] = []
         self.variables: list[str] = []
         self.asks_tty = False
@@ -55,6 +56,7 @@ def stamp_of(path: str) -> tuple[int, int, int]:
 def dump(facts: Facts) -> str:
     """Return the text of a .facts file."""
     rows: list[tuple[object, ...]] = [(_HEAD,)]
+    rows += [("command", facts.command)]
     rows += [("module", name) for name in facts.modules]
     rows += [("variable", name) for name in facts.variables]
     rows += [("tty",)] if facts.asks_tty else []
@@ -84,6 +86,8 @@ def parse(text: str) -> Facts:
         kind, _, rest = line.partition("\t")
         if kind in lists:
             lists[kind].append(rest)
+        elif kind == "command":
+            facts.command = rest
         elif kind == "tty":
             facts.asks_tty = True
         elif kind == "cwd":

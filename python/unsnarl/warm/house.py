@@ -111,10 +111,14 @@ def _listener(sock_path: str) -> int | None:
     """Return the process that listens at a socket, None if nobody of this user does."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)
+        # By the descriptor of the directory: an address holds 107 bytes only.
+        directory = os.open(os.path.dirname(sock_path), os.O_PATH | os.O_DIRECTORY)
         try:
-            probe.connect(sock_path)
+            probe.connect(f"/proc/self/fd/{directory}/{os.path.basename(sock_path)}")
         except OSError:
             return None
+        finally:
+            os.close(directory)
         peer = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     pid, uid, _ = struct.unpack("3i", peer)
     return pid if uid == os.geteuid() and pid > 0 else None

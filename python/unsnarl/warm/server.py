@@ -108,7 +108,10 @@ class Server:
     def _listen(self) -> None:
         temporary = f"{self.stem}.{os.getpid()}.tmp"
         listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        listener.bind(temporary)
+        # By the descriptor of the directory: an address holds 107 bytes only.
+        directory = os.open(self.house, os.O_PATH | os.O_DIRECTORY)
+        listener.bind(f"/proc/self/fd/{directory}/{os.path.basename(temporary)}")
+        os.close(directory)
         listener.listen(BACKLOG)
         os.rename(temporary, self.stem + ".sock")
         self.socket_inode = os.stat(self.stem + ".sock").st_ino

@@ -51,8 +51,13 @@ class Taken:
         del self.conn
 
 
-    def decline(self) -> NoReturn:
+    def decline(self, problem: BaseException) -> NoReturn:
         """Refuse after all: the request cannot be put on. Nothing of it has run."""
+        trace = problem.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        where = trace.tb_frame.f_code.co_name if trace is not None else "?"
+        note(self.server, f"a request could not be put on: {type(problem).__name__} in {where}")
         _refuse(self.conn, wire.REQUEST)
 
 
@@ -103,7 +108,8 @@ class Spare:
             _refuse(conn, wire.STALE)
         try:
             request, fds = _read_request(conn)
-        except (ValueError, OSError):
+        except (ValueError, OSError) as problem:
+            note(server, f"a request could not be read: {problem}")
             _refuse(conn, wire.REQUEST)
         if request.key != self._server.key:
             _refuse(conn, wire.KEY)
@@ -132,9 +138,18 @@ def _refuse(conn: _socket.socket, why: int) -> NoReturn:
     os._exit(REFUSED_STATUS + why)
 
 
+def note(server: Server, words: str) -> None:
+    """Add a line to the log by its path: descriptor 2 may be the client's already."""
+    fd = os.open(f"{server.house}/{server.command_id}.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    os.write(fd, f"{server.command.name}: {words}\n".encode(errors="surrogateescape"))
+    os.close(fd)
+
+
 def _read_request(conn: _socket.socket) -> tuple[wire.Request, list[int]]:
     room = _socket.CMSG_SPACE(4 * wire.MAX_FDS)
     data, rights, flags, _ = conn.recvmsg(1 << 16, room, _socket.MSG_CMSG_CLOEXEC)
+    if not data:
+        os._exit(0)  # it only wanted to know whether somebody listens
     fds = [fd for level, kind, raw in rights for fd in unpack(f"{len(raw) // 4}i", raw[: len(raw) // 4 * 4])]
     if len(data) < wire.HEADER.size or flags & _socket.MSG_CTRUNC:
         raise ValueError("short header, or descriptors lost")

@@ -1,8 +1,9 @@
 """Make the standard streams what a fresh interpreter would have made of these descriptors.
 
 The stream objects stay the same: imports may have kept ``sys.stdout``, its
-buffer or its file. Their ``__init__`` is called again, which sets buffer size,
-line buffering and the cached facts about the file anew.
+buffer. Their ``__init__`` is called again, which sets buffer size, line
+buffering and what is known about the file anew. Of unbuffered streams (``-u``) only
+the text layer is kept; a file kept by an import still writes to the descriptor.
 
 Invariant: called before the program has read or written anything.
 """
@@ -32,13 +33,17 @@ def _rebuild(text: io.TextIOWrapper, mode: str) -> None:
     write_through = text.write_through
     # create_stdio (Python/pylifecycle.c): line buffered on a terminal; stderr always.
     is_line_buffered = is_terminal or fd == 2
-    raw.__init__(fd, mode, closefd=False)  # type: ignore[misc]
+    is_buffered = buffer is not raw
+    # A new file below: FileIO.__init__ does not forget what it knows about seeking (3.13).
+    raw = io.FileIO(fd, mode, closefd=False)
     raw.name = name  # type: ignore[misc]
-    if buffer is not raw:
+    if is_buffered:
         size = max(os.fstat(fd).st_blksize, 2)
         if sys.version_info >= (3, 14):
             size = max(min(size, 8 << 20), io.DEFAULT_BUFFER_SIZE)
         buffer.__init__(raw, size)  # type: ignore[misc]
+    else:
+        buffer = raw
     text.__init__(  # type: ignore[misc]
         buffer, encoding, errors, newline="\n", line_buffering=is_line_buffered, write_through=write_through
     )

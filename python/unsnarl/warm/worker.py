@@ -33,8 +33,8 @@ def run(taken: Taken) -> None:
         conn = _dress(taken)
         ending = leave.Ending(conn, taken.server)
         main = _fresh_main(taken)
-    except BaseException:
-        taken.decline()
+    except BaseException as problem:
+        taken.decline(problem)
     taken.await_go()
     ending.arm()
     try:
