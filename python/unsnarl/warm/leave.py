@@ -59,7 +59,7 @@ class Ending:
         if self._conn < 0 or os.getpid() != self._pid:
             _finalise(status)
         self._report_modules()
-        if _is_unobserved():
+        if is_unobserved():
             self._leave(status)
         self._say(wire.LEAVING, _wait_status(status))
         _finalise(status)
@@ -146,7 +146,7 @@ class _Unraisable:
         self.err_msg, self.object = None, thing
 
 
-def _is_unobserved() -> bool:
+def is_unobserved() -> bool:
     """Say whether nobody could notice that the teardown is left out."""
     kinds = {type(thing) for thing in gc.get_objects()}
     finalised = [

@@ -90,7 +90,8 @@ class Server:
                 log(f"{name} is left out: {type(problem).__name__}")
         self.environment_delta = preload.environment_delta(self.first_environment, os.environb._data)  # type: ignore[attr-defined]
         self.argument_lists, _ = preload.argument_copies()
-        self.baseline = frozenset(sys.modules)
+        # What a run has loaded before and learning has left out is no news.
+        self.baseline = frozenset(sys.modules) | self._considered()
         self.code = self._compile()
         os.chdir("/")
         self._listen()
@@ -98,6 +99,13 @@ class Server:
         gc.freeze()
         if self.facts.changed_file() is not None or (self.files.fd >= 0 and self.files.reason()):
             os._exit(1)  # changed while it was imported: the next call learns again
+
+    def _considered(self) -> set[str]:
+        try:
+            with open(f"{self.house}/{self.command_id}.wanted", encoding="utf-8", errors="surrogateescape") as file:
+                return {line.partition("\t")[0] for line in file}
+        except OSError:
+            return set()
 
     def _compile(self) -> object:
         if self.command.kind == "module":
@@ -167,6 +175,8 @@ class Server:
         if bytes([_signal.SIGCHLD]) in signals:
             self._reap()
         if bytes([_signal.SIGTERM]) in signals:
+            if self.successor:
+                os.kill(self.successor, _signal.SIGTERM)
             self.retire("asked to end")
         if leader in events:
             self.retire("its session has ended")

@@ -16,7 +16,7 @@ from array import array
 from select import POLLIN, poll
 from typing import TYPE_CHECKING, NoReturn
 
-from . import wire
+from . import wire, worker
 
 if TYPE_CHECKING:
     from .server import Server
@@ -76,6 +76,7 @@ class Spare:
         for conn in server.workers.values():
             os.close(conn)
         self._die_with_parent(_signal.SIGKILL)
+        worker.rehearse(server)
         listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, server.listener)
         fd, _ = listener._accept()  # type: ignore[attr-defined]
         # From here on the end of the server must not be ours, nor its wish to thin out.

@@ -40,6 +40,12 @@ class Request:
     environ: list[bytes]
 
 
+    @classmethod
+    def empty(cls) -> Request:
+        """Return a request that asks for nothing."""
+        return _decode(bytes(_FIXED.size + 4 * _COUNT.size))
+
+
 def decode_header(data: bytes) -> tuple[int, int]:
     """Return the number of descriptors and the length of the body in bytes.
 
