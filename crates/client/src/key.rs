@@ -14,7 +14,7 @@ use crate::target::{Kind, Target};
 
 /// Variables that decide what the interpreter or the C library do before any
 /// Python code could be watched reading them.
-const NAMES: &[&str] = &["HOME", "TZ", "LANG", "LANGUAGE", "LOCPATH", "NLSPATH", "GCONV_PATH", "GLIBC_TUNABLES"];
+const NAMES: &[&str] = &["TZ", "LANG", "LANGUAGE", "LOCPATH", "NLSPATH", "GCONV_PATH", "GLIBC_TUNABLES"];
 
 /// The same, by prefix; the last line is what C extensions commonly read.
 const PREFIXES: &[&str] = &[
@@ -54,11 +54,18 @@ pub(crate) fn build(target: &Target, record: &Record, session: Session, tty: &st
     }
     key.push(b'\n');
     key.extend(place::describe()?.into_bytes());
-    for entry in environ.iter().filter(|entry| is_relevant(entry, record)) {
+    let ignored = crate::syscall::variable(environ, b"UNSNARL_WARM_IGNORE").unwrap_or_default();
+    for entry in environ.iter().filter(|entry| is_relevant(entry, record) && !is_named(entry, ignored)) {
         key.extend(entry);
         key.push(0);
     }
     Some(key)
+}
+
+/// Whether the user has vouched for a variable: its value is replayed, not made part of the key.
+fn is_named(entry: &[u8], names: &[u8]) -> bool {
+    let name = entry.split(|b| *b == b'=').next().unwrap_or(entry);
+    names.split(|b| *b == b' ').any(|n| n == name)
 }
 
 fn is_relevant(entry: &[u8], record: &Record) -> bool {
@@ -102,7 +109,7 @@ mod tests {
     #[test]
     fn learned_variables_are_relevant() {
         let record = Record::default();
-        assert!(is_relevant(b"LC_ALL=C", &record) && is_relevant(b"HOME=/h", &record));
+        assert!(is_relevant(b"LC_ALL=C", &record) && is_relevant(b"TZ=UTC", &record));
         assert!(!is_relevant(b"PWD=/h", &record) && !is_relevant(b"HOMER=x", &record));
     }
 }

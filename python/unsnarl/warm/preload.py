@@ -131,6 +131,23 @@ def environment_delta(before: dict[bytes, bytes], after: dict[bytes, bytes]) -> 
     return changed + [(k, None) for k in before if k not in after]
 
 
+def kept_variables(environ: dict[bytes, bytes]) -> list[tuple[object, str, bytes, bool]]:
+    """Find globals that hold the value of a variable in ``UNSNARL_WARM_IGNORE``.
+
+    Returns ``(module, global, variable, is_bytes)``; they are set anew in each worker.
+    """
+    found: list[tuple[object, str, bytes, bool]] = []
+    for name in environ.get(b"UNSNARL_WARM_IGNORE", b"").split():
+        raw = environ.get(name)
+        if not raw:
+            continue
+        for module in list(sys.modules.values()):
+            for key, value in list(getattr(module, "__dict__", {}).items()):
+                if type(value) in (str, bytes) and value in (raw, os.fsdecode(raw)):
+                    found.append((module, key, name, type(value) is bytes))
+    return found
+
+
 def terminals(tty: str) -> None:
     """Make standard streams of the wanted kind: ``tty`` holds a digit for each.
 

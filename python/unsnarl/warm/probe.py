@@ -288,7 +288,9 @@ def main(args: list[str]) -> None:
     found = [module for module in sys.modules if module not in baseline]
     result = facts_of.Facts()
     result.modules = found
-    result.variables = sorted(watch.variables)
+    # Read before any code could be watched: where the user's own packages are.
+    user_site = {"HOME"} if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", True) else set()
+    result.variables = sorted(watch.variables | user_site)
     result.asks_tty = watch.asks_tty
     result.asks_cwd = watch.asks_cwd
     result.clocks = watch.clocks + _kept_clocks(watch, start, found)

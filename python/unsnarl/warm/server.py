@@ -89,6 +89,7 @@ class Server:
             except BaseException as problem:
                 log(f"{name} is left out: {type(problem).__name__}")
         self.environment_delta = preload.environment_delta(self.first_environment, os.environb._data)  # type: ignore[attr-defined]
+        self.kept_variables = preload.kept_variables(self.first_environment)
         self.argument_lists, _ = preload.argument_copies()
         # What a run has loaded before and learning has left out is no news.
         self.baseline = frozenset(sys.modules) | self._considered()

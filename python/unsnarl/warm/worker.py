@@ -79,6 +79,7 @@ def _dress(taken: Taken) -> int:
     conn = _install_descriptors(taken)
     _environment(request.environ, server.environment_delta)
     _arguments(taken)
+    _kept_variables(server.kept_variables)
     _limits(request.limits)
     _signals(request)
     _clocks(server.facts.clocks)
@@ -134,6 +135,12 @@ def _arguments(taken: Taken) -> None:
         kept[index : index + 1] = raw if is_bytes else text
     if taken.server.command.kind == "module" and not sys.flags.safe_path:
         sys.path.insert(0, os.getcwd())
+
+
+def _kept_variables(kept: list[tuple[object, str, bytes, bool]]) -> None:
+    for module, key, name, is_bytes in kept:
+        value = (os.environb if is_bytes else os.environ).get(name if is_bytes else os.fsdecode(name))
+        setattr(module, key, value)
 
 
 def _limits(limits: list[tuple[int, int]]) -> None:
