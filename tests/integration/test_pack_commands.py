@@ -91,7 +91,9 @@ def test_a_damaged_pack_is_left_aside_with_a_warning(rig: "Rig", packed: "tuple[
     data[at] ^= 0xFF
     pack.write_bytes(data)
     damaged = same(rig, script, launcher)
-    assert damaged.stderr == b"" or damaged.stderr.count(b"\n") == damaged.stderr.count(b"warning: the pack is not used")
+    assert damaged.stderr == b"" or damaged.stderr.count(b"\n") == damaged.stderr.count(
+        b"warning: the pack is not used"
+    )
 
 
 def test_a_missing_pack_is_only_a_warning(rig: "Rig", packed: "tuple[str, str, Path]") -> None:

@@ -34,7 +34,6 @@ sys.stderr.write("warm\\n" if "_unsnarl_warm" in sys.modules else "plain\\n")
 """
 
 
-
 def reports(rig: "Rig", script: str, *args: str, **options: object) -> tuple[dict[str, object], dict[str, object]]:
     """Return what the script reports when it runs plainly, and warm."""
     rig.start(script, **{k: v for k, v in options.items() if k in ("env", "preexec_fn")})
@@ -82,7 +81,9 @@ def test_inherited_descriptors_keep_their_numbers(rig: "Rig") -> None:
 
 
 def test_a_large_environment_arrives(rig: "Rig") -> None:
-    script = rig.script("env", "import os\nimport sys\nprint(sum(map(len, os.environ.values())), '_unsnarl_warm' in sys.modules)\n")
+    script = rig.script(
+        "env", "import os\nimport sys\nprint(sum(map(len, os.environ.values())), '_unsnarl_warm' in sys.modules)\n"
+    )
     env = rig.env | {f"V{n}": "x" * 100_000 for n in range(20)}
     rig.start(script)
     plain, warm = rig.plain(script, env=env), rig.warm(script, env=env)
@@ -183,7 +184,9 @@ def test_what_imports_set_in_the_environment_is_set_again(rig: "Rig") -> None:
     (rig.directory / "bin" / "sets.py").write_text(
         "import os\nos.environ['SET_AT_IMPORT'] = os.environ.get('SOURCE', 'none')\nos.environ.pop('DROPPED', None)\n"
     )
-    script = rig.script("setter", "import sets, os\nprint(os.environ.get('SET_AT_IMPORT'), os.environ.get('DROPPED'))\n")
+    script = rig.script(
+        "setter", "import sets, os\nprint(os.environ.get('SET_AT_IMPORT'), os.environ.get('DROPPED'))\n"
+    )
     for source in ("a", "b"):
         env = rig.env | {"SOURCE": source, "DROPPED": "x"}
         rig.start(script, env=env)

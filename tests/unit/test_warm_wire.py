@@ -16,7 +16,9 @@ def blob(data: bytes) -> bytes:
     return struct.pack("<I", len(data)) + data
 
 
-def encode(umask: int, ignored: int, blocked: int, fds: list[int], key: bytes, argv: list[bytes], env: list[bytes]) -> bytes:
+def encode(
+    umask: int, ignored: int, blocked: int, fds: list[int], key: bytes, argv: list[bytes], env: list[bytes]
+) -> bytes:
     """Encode a request as crates/wire does."""
     head = struct.pack("<IQQII", umask, ignored, blocked, 1, 7) + struct.pack("<Q", 64)
     numbers = struct.pack(f"<I{len(fds)}I", len(fds), *fds)
@@ -35,7 +37,7 @@ def test_a_request_is_read_back(
     assert (request.umask, request.ignored, request.blocked, request.fds) == (umask, ignored, blocked, fds)
     assert (request.key, request.argv, request.environ, request.limits) == (key, argv, env, [(7, 64)])
     for cut in range(0, len(body), max(1, len(body) // 7)):
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             wire.decode_request(body[:cut])
 
 

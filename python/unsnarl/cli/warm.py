@@ -176,6 +176,7 @@ def _run(words: list[str]) -> int:
 
 
 def _start(words: list[str]) -> int:
+    _need(words, "start")
     raise CommandError("there is no native executable here", "install unsnarl with a Rust compiler at hand", 1)
 
 

@@ -35,7 +35,7 @@ IS_PACKAGE, PATH, MTIME_NS, SIZE, OFFSET, LENGTH, HASH, KIND = range(8)
 _TYPES = (bool, str, int, int, int, int, bytes, str)
 
 
-class BadPack(ValueError):
+class BadPack(ValueError):  # noqa: N818 (it is said of a file, not of a call)
     """Say why a file is no pack for this interpreter."""
 
 

@@ -58,7 +58,7 @@ class PackFinder:
         self._area = area
         self._listings: dict[str, frozenset[str]] = {}
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
         """Return the spec of a packed module, or None."""
         entry = self._entries.get(name)
         if entry is None or not _is_fresh(entry):
@@ -67,9 +67,7 @@ class PackFinder:
         base = folder.rpartition("/")[0] if entry[IS_PACKAGE] else folder
         if base not in path if path is not None else self._is_hidden(name, base):  # type: ignore[operator]
             return None
-        loader = (
-            ExtensionFileLoader(name, entry[PATH]) if entry[KIND] == "x" else PackLoader(name, entry, self._area)
-        )
+        loader = ExtensionFileLoader(name, entry[PATH]) if entry[KIND] == "x" else PackLoader(name, entry, self._area)
         spec = ModuleSpec(name, loader, origin=entry[PATH], is_package=entry[IS_PACKAGE])
         if entry[IS_PACKAGE]:
             spec.submodule_search_locations = [folder]

@@ -36,6 +36,7 @@ class Start:
 
     @property
     def stem(self) -> str:
+        """Return the path of the command's record, without suffix."""
         return os.path.join(self.house, self.command_id)
 
 
@@ -82,7 +83,7 @@ def _probe(start: Start, wanted: dict[str, str]) -> tuple[facts_of.Facts, dict[s
         with open(said, "wb") as spoken:
             try:
                 subprocess.run(
-                    argv, stdin=subprocess.DEVNULL, stdout=spoken, stderr=spoken, timeout=LEARN_TIMEOUT_S
+                    argv, stdin=subprocess.DEVNULL, stdout=spoken, stderr=spoken, timeout=LEARN_TIMEOUT_S, check=False
                 )
             except subprocess.TimeoutExpired:
                 return _refused(start, f"importing it takes more than {LEARN_TIMEOUT_S} s"), {}

@@ -86,12 +86,12 @@ def parse(text: str) -> Facts:
         kind, _, rest = line.partition("\t")
         if kind in lists:
             lists[kind].append(rest)
-        elif kind == "command":
-            facts.command = rest
-        elif kind == "tty":
-            facts.asks_tty = True
-        elif kind == "cwd":
-            facts.asks_cwd = True
+        elif kind in ("command", "tty", "cwd"):
+            setattr(
+                facts,
+                {"command": "command", "tty": "asks_tty", "cwd": "asks_cwd"}[kind],
+                rest if kind == "command" else True,
+            )
         elif kind == "clock":
             module, name, clock = rest.split("\t")
             facts.clocks.append((module, name, clock))

@@ -120,7 +120,8 @@ def _exit_status(code: object) -> int:
         return 0
     if isinstance(code, int):
         return code & 0xFF
-    print(code, file=sys.stderr)
+    if sys.stderr is not None:
+        sys.stderr.write(f"{code}\n")
     return 1
 
 

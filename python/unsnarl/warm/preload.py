@@ -16,6 +16,7 @@ import sys
 # Stands for the arguments of the command while it is imported. A module that
 # copies sys.argv copies this, and the copy is found by it.
 SENTINEL = "--unsnarl-arguments-to-be"
+_SENTINEL_BYTES = SENTINEL.encode()
 
 CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
 
@@ -106,23 +107,26 @@ def argument_copies() -> tuple[list[tuple[list[object], int, bool]], list[str]]:
     """
     import gc
 
-    encoded = SENTINEL.encode()
     lists: list[tuple[list[object], int, bool]] = []
     lost: list[str] = []
     for thing in gc.get_objects():
         if type(thing) is list and thing is not sys.argv and thing is not sys.orig_argv:
-            for index, item in enumerate(thing):
-                if type(item) in (str, bytes) and item in (SENTINEL, encoded):
-                    lists.append((thing, index, item == encoded))
-        elif type(thing) is tuple and any(type(i) in (str, bytes) and i in (SENTINEL, encoded) for i in thing):
+            lists += [(thing, at, type(item) is bytes) for at, item in enumerate(thing) if _is_sentinel(item)]
+        elif type(thing) is tuple and any(map(_is_sentinel, thing)):
             lost.append("a tuple")
     for name, module in list(sys.modules.items()):
-        if name.startswith("_unsnarl_warm") or name == "__main__":
-            continue
-        for key, value in list(getattr(module, "__dict__", {}).items()):
-            if type(value) in (str, bytes) and (SENTINEL if type(value) is str else encoded) in value:
-                lost.append(f"{name}.{key}")
+        if not name.startswith("_unsnarl_warm") and name != "__main__":
+            names = getattr(module, "__dict__", {})
+            lost += [f"{name}.{key}" for key, value in list(names.items()) if _holds_sentinel(value)]
     return lists, lost
+
+
+def _is_sentinel(item: object) -> bool:
+    return type(item) in (str, bytes) and item in (SENTINEL, _SENTINEL_BYTES)
+
+
+def _holds_sentinel(value: object) -> bool:
+    return (type(value) is str and SENTINEL in value) or (type(value) is bytes and _SENTINEL_BYTES in value)
 
 
 def environment_delta(before: dict[bytes, bytes], after: dict[bytes, bytes]) -> list[tuple[bytes, bytes | None]]:

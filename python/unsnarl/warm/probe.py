@@ -26,8 +26,21 @@ from . import preload
 # Variables that differ from call to call: a module that keeps one of them
 # cannot be imported ahead, and a server per value would be of no use.
 VOLATILE = frozenset(
-    "PWD OLDPWD SHLVL _ WINDOWID SSH_CLIENT SSH_CONNECTION SSH_TTY TMUX_PANE STY "
-    "XDG_SESSION_ID INVOCATION_ID JOURNAL_STREAM".split()
+    [
+        "PWD",
+        "OLDPWD",
+        "SHLVL",
+        "_",
+        "WINDOWID",
+        "SSH_CLIENT",
+        "SSH_CONNECTION",
+        "SSH_TTY",
+        "TMUX_PANE",
+        "STY",
+        "XDG_SESSION_ID",
+        "INVOCATION_ID",
+        "JOURNAL_STREAM",
+    ]
 )
 # Audit events that cannot be replayed in a worker, with words for them.
 FATAL = {
@@ -72,14 +85,17 @@ class Watch:
         self.is_on = False
 
     def fail(self, reason: str) -> None:
+        """Note that what is being imported must not be imported ahead."""
         if self.is_on:
             self.fatal.append((self.current, f"{_importing()} {reason} while it is imported"))
 
     def note(self, text: str) -> None:
+        """Note something worth a line."""
         if self.is_on:
             self.notes.append(f"{_importing()} {text} while it is imported")
 
     def read_variable(self, name: str) -> None:
+        """Note that a variable of the environment was asked for."""
         if not self.is_on:
             return
         if name in VOLATILE:
@@ -88,6 +104,7 @@ class Watch:
             self.variables.add(name)
 
     def read_directory(self) -> None:
+        """Note that the working directory was asked for."""
         if self.is_on:
             kept = KEPT_DIRECTORY.get(_importing())
             if kept is None:
@@ -96,6 +113,7 @@ class Watch:
                 self.clocks.append(kept)
 
     def audit(self, event: str, args: tuple[object, ...]) -> None:
+        """Judge an audit event of the interpreter."""
         if not self.is_on:
             return
         if event == "open":
@@ -152,7 +170,7 @@ def _watch_process(watch: Watch) -> None:
 
     for name in ("getcwd", "getcwdb"):
 
-        def where(original=getattr(os, name)) -> object:  # type: ignore[no-untyped-def]
+        def where(original=getattr(os, name)) -> object:  # noqa: B008 (bound now, on purpose)  # type: ignore[no-untyped-def]
             watch.read_directory()
             return original()
 
@@ -171,7 +189,7 @@ def _watch_terminals(watch: Watch) -> None:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         for layer in (stream, stream.buffer, getattr(stream.buffer, "raw", stream.buffer)):
 
-            def ask(layer=layer, plain=layer.isatty) -> bool:  # type: ignore[no-untyped-def]
+            def ask(plain=layer.isatty) -> bool:  # type: ignore[no-untyped-def]
                 watch.asks_tty = watch.asks_tty or watch.is_on
                 return plain()
 
@@ -205,10 +223,17 @@ def _kept_clocks(watch: Watch, start: dict[str, float], modules: list[str]) -> l
                     found.append((name, key, clock))
                     break
             else:
-                if type(value).__module__ == "datetime" and type(value).__name__ in ("date", "datetime"):
-                    if abs(value.toordinal() - time.time() // 86400 - 719163) <= 1:
-                        watch.fatal.append((name, f"{name}.{key} keeps the date of its import"))
+                if _is_today(value):
+                    watch.fatal.append((name, f"{name}.{key} keeps the date of its import"))
     return found
+
+
+def _is_today(value: object) -> bool:
+    kind = type(value)
+    if kind.__module__ != "datetime" or kind.__name__ not in ("date", "datetime"):
+        return False
+    # Proleptic day number of 1970-01-01; a day more or less for time zones.
+    return abs(value.toordinal() - time.time() // 86400 - 719163) <= 1  # type: ignore[attr-defined]
 
 
 def _open_descriptors() -> set[str]:
@@ -221,8 +246,9 @@ def _judge_process(watch: Watch, before: set[str]) -> None:
         watch.fatal.append(("", f"an import leaves {target} open"))
     if len(os.listdir("/proc/self/task")) > 1:
         watch.fatal.append(("", "an import leaves a thread running"))
-    if any(open(f"/proc/self/task/{t}/children").read() for t in os.listdir("/proc/self/task")):
-        watch.fatal.append(("", "an import leaves a child process"))
+    with open(f"/proc/self/task/{os.getpid()}/children") as children:
+        if children.read():
+            watch.fatal.append(("", "an import leaves a child process"))
 
 
 def _files(watch: Watch, command: preload.Command) -> list[str]:
@@ -251,6 +277,50 @@ def _directories() -> list[str]:
     return [entry for entry in dict.fromkeys(found) if entry != here]
 
 
+def _wishes(path: str) -> tuple[dict[str, str], list[str]]:
+    """Return what earlier runs have loaded, by file, and what must be left out."""
+    expected: dict[str, str] = {}
+    excluded: list[str] = []
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            module, _, origin = line.rstrip("\n").partition("\t")
+            if origin == "-":
+                excluded.append(module)
+            else:
+                expected[module] = origin
+    return expected, excluded
+
+
+def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], excluded: list[str]) -> list[str]:
+    """Import everything under watch; returns the modules the command's own file names."""
+    sys.addaudithook(watch.audit)
+    _watch_environment(watch)
+    _watch_process(watch)
+    _watch_terminals(watch)
+    watch.is_on = True
+    roots = preload.roots(command)
+    wanted = [module for module in dict.fromkeys([*roots, *expected]) if module not in excluded]
+    _import_all(watch, wanted, {name: path for name, path in expected.items() if path})
+    watch.is_on = False
+    return roots
+
+
+def _result(
+    watch: Watch, command: preload.Command, clocks: list[tuple[str, str, str]], found: list[str]
+) -> facts_of.Facts:
+    result = facts_of.Facts()
+    result.modules = found
+    # Read before any code could be watched: where the user's own packages are.
+    user_site = {"HOME"} if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", True) else set()
+    result.variables = sorted(watch.variables | user_site)
+    result.asks_tty, result.asks_cwd = watch.asks_tty, watch.asks_cwd
+    result.clocks = watch.clocks + clocks
+    result.notes = list(dict.fromkeys(watch.notes))
+    result.directories = _directories()
+    result.files = {path: facts_of.stamp_of(path) for path in _files(watch, command)}
+    return result
+
+
 def main(args: list[str]) -> None:
     """Learn a command: ``OUT KIND NAME WANTED``; writes facts and ``exclude`` lines to OUT.
 
@@ -261,46 +331,20 @@ def main(args: list[str]) -> None:
     command = preload.Command(kind, name)
     sys.argv[:] = [sys.argv[0]]
     preload.arrange(command)
-    expected: dict[str, str] = {}
-    excluded: list[str] = []
-    with open(wanted_file, encoding="utf-8", errors="surrogateescape") as file:
-        for line in file:
-            module, _, path = line.rstrip("\n").partition("\t")
-            if path == "-":
-                excluded.append(module)
-            else:
-                expected[module] = path
-
     watch = Watch()
-    sys.addaudithook(watch.audit)
-    _watch_environment(watch)
-    _watch_process(watch)
-    _watch_terminals(watch)
-    baseline = set(sys.modules)
-    descriptors = _open_descriptors()
+    descriptors, baseline = _open_descriptors(), set(sys.modules)
     start = {clock: getattr(time, clock)() for clock in preload.CLOCKS}
-    watch.is_on = True
-    roots = preload.roots(command)
-    wanted = [module for module in [*roots, *expected] if module not in excluded]
-    _import_all(watch, list(dict.fromkeys(wanted)), {k: v for k, v in expected.items() if v})
-    watch.is_on = False
-
+    roots = _watched(watch, command, *_wishes(wanted_file))
     found = [module for module in sys.modules if module not in baseline]
-    result = facts_of.Facts()
-    result.modules = found
-    # Read before any code could be watched: where the user's own packages are.
-    user_site = {"HOME"} if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", True) else set()
-    result.variables = sorted(watch.variables | user_site)
-    result.asks_tty = watch.asks_tty
-    result.asks_cwd = watch.asks_cwd
-    result.clocks = watch.clocks + _kept_clocks(watch, start, found)
+    clocks = _kept_clocks(watch, start, found)
     gc.collect()
     _judge_process(watch, descriptors)
-    _, lost = preload.argument_copies()
+    lost = preload.argument_copies()[1]
     watch.fatal += [("", f"{where} keeps the arguments in a form that cannot be replaced") for where in lost]
-    result.notes = list(dict.fromkeys(watch.notes))
-    result.directories = _directories()
-    result.files = {path: facts_of.stamp_of(path) for path in _files(watch, command)}
+    _write(out, _result(watch, command, clocks, found), watch, roots)
+
+
+def _write(out: str, result: facts_of.Facts, watch: Watch, roots: list[str]) -> None:
     excludes = []
     for module, reason in dict.fromkeys(watch.fatal):
         if module in roots or not module:

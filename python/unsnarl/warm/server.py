@@ -175,18 +175,22 @@ class Server:
             self._note_taken()
         if bytes([_signal.SIGCHLD]) in signals:
             self._reap()
-        if bytes([_signal.SIGTERM]) in signals:
-            if self.successor:
-                os.kill(self.successor, _signal.SIGTERM)
-            self.retire("asked to end")
-        if leader in events:
-            self.retire("its session has ended")
-        if self.is_open and self.files.fd in events:
-            self._judge_files()
         for pid, conn in list(self.workers.items()):
             if events.get(conn, 0) & POLLHUP:
                 self._kill(pid)
+        if self.is_open:
+            self._consider_ending(bytes([_signal.SIGTERM]) in signals, leader in events, self.files.fd in events)
         self._keep_house()
+
+    def _consider_ending(self, is_asked: bool, is_alone: bool, is_in_doubt: bool) -> None:
+        if is_asked:
+            if self.successor:
+                os.kill(self.successor, _signal.SIGTERM)
+            self.retire("asked to end")
+        elif is_alone:
+            self.retire("its session has ended")
+        elif is_in_doubt:
+            self._judge_files()
 
     def _note_taken(self) -> None:
         channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, self.taken_in)

@@ -50,7 +50,6 @@ class Taken:
         self.conn.detach()
         del self.conn
 
-
     def decline(self, problem: BaseException) -> NoReturn:
         """Refuse after all: the request cannot be put on. Nothing of it has run."""
         trace = problem.__traceback__
@@ -110,7 +109,7 @@ class Spare:
         try:
             request, fds = _read_request(conn)
         except (ValueError, OSError) as problem:
-            note(server, f"a request could not be read: {problem}")
+            note(self._server, f"a request could not be read: {problem}")
             _refuse(conn, wire.REQUEST)
         if request.key != self._server.key:
             _refuse(conn, wire.KEY)
@@ -141,7 +140,9 @@ def _refuse(conn: _socket.socket, why: int) -> NoReturn:
 
 def note(server: Server, words: str) -> None:
     """Add a line to the log by its path: descriptor 2 may be the client's already."""
-    fd = os.open(f"{server.house}/{server.command_id}.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = os.open(
+        f"{server.house}/{server.command_id}.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
+    )
     os.write(fd, f"{server.command.name}: {words}\n".encode(errors="surrogateescape"))
     os.close(fd)
 

@@ -39,7 +39,6 @@ class Request:
     argv: list[bytes]
     environ: list[bytes]
 
-
     @classmethod
     def empty(cls) -> Request:
         """Return a request that asks for nothing."""

@@ -95,7 +95,7 @@ def _install_descriptors(taken: Taken) -> int:
     occupied = set(targets)
     sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above) if fd in occupied else fd for fd in sources]
     conn = fcntl.fcntl(taken.conn.detach(), fcntl.F_DUPFD_CLOEXEC, above)
-    for source, target in zip(sources, targets):
+    for source, target in zip(sources, targets, strict=True):
         os.dup2(source, target)
     taken.conn = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, conn)
     low = 0
@@ -146,9 +146,9 @@ def _kept_variables(kept: list[tuple[object, str, bytes, bool]]) -> None:
 def _limits(limits: list[tuple[int, int]]) -> None:
     for which, soft in limits:
         now, hard = resource.getrlimit(which)
-        soft = resource.RLIM_INFINITY if soft == 0xFFFFFFFFFFFFFFFF else soft
-        if soft != now:
-            resource.setrlimit(which, (soft, hard))
+        wanted = resource.RLIM_INFINITY if soft == 0xFFFFFFFFFFFFFFFF else soft
+        if wanted != now:
+            resource.setrlimit(which, (wanted, hard))
 
 
 def _signals(request: wire.Request) -> None:
