@@ -148,7 +148,7 @@ def test_an_unsafe_directory_is_not_used(rig: "Rig") -> None:
 def test_a_stale_socket_is_replaced(rig: "Rig") -> None:
     module(rig, 1)
     script = rig.script("who", WHO)
-    rig.start(script)
+    until_warm(rig, script)
     (pid,) = server_pids(rig)
     os.kill(pid, signal.SIGKILL)
     until(lambda: not is_alive(pid))
@@ -159,7 +159,7 @@ def test_a_stale_socket_is_replaced(rig: "Rig") -> None:
 def test_a_silent_peer_does_not_stop_the_others(rig: "Rig") -> None:
     module(rig, 1)
     script = rig.script("who", WHO)
-    rig.start(script)
+    until_warm(rig, script)
     (path,) = rig.house.glob("*.sock")
     here = os.open(rig.house, os.O_PATH)
     silent = []

@@ -102,7 +102,7 @@ def test_stop_background_and_foreground(rig: "Rig", terminal: Terminal) -> None:
     terminal.type(command + "\n")
     terminal.wait_for(b"up warm")
     terminal.type("\x1a")
-    terminal.wait_for(b"Stopped")
+    terminal.wait_for(rb"(?s)Stopped.*" + PROMPT)
     assert b"Running" in terminal.run("bg; jobs -r; true")
     terminal.type("fg\n")
     terminal.wait_for(rb"warm run")

@@ -95,11 +95,13 @@ class Server:
         self.baseline = frozenset(sys.modules) | self._considered()
         self.code = self._compile()
         os.chdir("/")
-        self._listen()
         gc.collect()
         gc.freeze()
-        if self.facts.changed_file() is not None or (self.files.fd >= 0 and self.files.reason()):
-            os._exit(1)  # changed while it was imported: the next call learns again
+        changed = self.facts.changed_file() or (self.files.reason() if self.files.fd >= 0 else None)
+        if changed is not None:
+            log(f"{self.command.name}: does not start, {changed} while it was imported")
+            os._exit(1)  # the next call learns again
+        self._listen()
 
     def _considered(self) -> set[str]:
         try:
