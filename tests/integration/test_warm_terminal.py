@@ -80,8 +80,8 @@ def prepare(rig: "Rig", terminal: Terminal, text: str) -> str:
 
 SLEEPER = """
 import sys, time
-print("up", "warm" if "_unsnarl_warm" in sys.modules else "plain", flush=True)
 try:
+    print("up", "warm" if "_unsnarl_warm" in sys.modules else "plain", flush=True)
     time.sleep(600)
 except KeyboardInterrupt:
     print("interrupted")
@@ -144,7 +144,7 @@ def test_the_terminal_is_the_controlling_one(rig: "Rig", terminal: Terminal) -> 
 def test_the_size_of_the_window_is_noticed(rig: "Rig", terminal: Terminal) -> None:
     text = (
         "import os, signal, sys\n"
-        "def changed(*args): print('size', *os.get_terminal_size(0)); sys.exit(0)\n"
+        "def changed(*args): os.write(1, b'size %d %d' % os.get_terminal_size(0)); sys.exit(0)\n"
         "signal.signal(signal.SIGWINCH, changed)\nprint('up', flush=True)\nsignal.pause()\n"
     )
     command = prepare(rig, terminal, text)

@@ -65,7 +65,9 @@ fn connect(path: &[u8]) -> Result<c_int, Declined> {
 
 /// An address holds 107 bytes: a longer path goes by its directory's descriptor.
 fn connect_by_directory(path: &[u8]) -> Result<c_int, Declined> {
-    let Some(slash) = path.iter().rposition(|b| *b == b'/') else { return Err(Declined::Refused) };
+    let Some(slash) = path.iter().rposition(|b| *b == b'/') else {
+        return Err(Declined::Refused);
+    };
     let directory = open(&path[..slash], libc::O_PATH | libc::O_DIRECTORY, 0);
     let short = [format!("/proc/self/fd/{directory}").as_bytes(), &path[slash..]].concat();
     let socket = connect_to(&short);
@@ -74,7 +76,9 @@ fn connect_by_directory(path: &[u8]) -> Result<c_int, Declined> {
 }
 
 fn connect_to(path: &[u8]) -> Result<c_int, Declined> {
-    let Some(address) = address(path) else { return Err(Declined::Refused) };
+    let Some(address) = address(path) else {
+        return Err(Declined::Refused);
+    };
     // SAFETY: the address is a filled sockaddr_un, its size is given.
     unsafe {
         let socket = libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
@@ -88,7 +92,11 @@ fn connect_to(path: &[u8]) -> Result<c_int, Declined> {
         }
         let why = errno();
         close(socket);
-        Err(if why == libc::ENOENT || why == libc::ECONNREFUSED { Declined::NoServer } else { Declined::Refused })
+        Err(if why == libc::ENOENT || why == libc::ECONNREFUSED {
+            Declined::NoServer
+        } else {
+            Declined::Refused
+        })
     }
 }
 
@@ -106,11 +114,20 @@ fn address(path: &[u8]) -> Option<libc::sockaddr_un> {
 }
 
 fn set_timeout(socket: c_int, seconds: i64) {
-    let time = libc::timeval { tv_sec: seconds, tv_usec: 0 };
+    let time = libc::timeval {
+        tv_sec: seconds,
+        tv_usec: 0,
+    };
     for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
         // SAFETY: a valid timeval of the given size.
         unsafe {
-            libc::setsockopt(socket, libc::SOL_SOCKET, option, (&raw const time).cast(), size_of_val(&time) as u32);
+            libc::setsockopt(
+                socket,
+                libc::SOL_SOCKET,
+                option,
+                (&raw const time).cast(),
+                size_of_val(&time) as u32,
+            );
         }
     }
 }
@@ -135,11 +152,16 @@ fn offer(socket: c_int, call: Call<'_>) -> Option<()> {
         limits: inherited::soft_limits()?,
     }
     .encode();
-    let header = Header { fd_count: u16::try_from(fds.len() + 1).ok()?, body_len: u32::try_from(body.len()).ok()? };
+    let header = Header {
+        fd_count: u16::try_from(fds.len() + 1).ok()?,
+        body_len: u32::try_from(body.len()).ok()?,
+    };
     let attached: Vec<c_int> = [directory].into_iter().chain(fds).collect();
     send(socket, &[&header.encode().ok()?[..], &body].concat(), &attached)?;
     close(directory);
-    let Reply::Ready(worker) = receive(socket)? else { return None };
+    let Reply::Ready(worker) = receive(socket)? else {
+        return None;
+    };
     relay::aim(worker, call.shares_terminal)?;
     set_timeout(socket, 0);
     relay::install();
@@ -147,11 +169,21 @@ fn offer(socket: c_int, call: Call<'_>) -> Option<()> {
 }
 
 fn is_same_user(socket: c_int) -> bool {
-    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: u32::MAX,
+        gid: u32::MAX,
+    };
     let mut size = size_of_val(&peer) as libc::socklen_t;
     // SAFETY: peer is valid for writes of its size.
     let rc = unsafe {
-        libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut peer).cast(), &mut size)
+        libc::getsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &mut size,
+        )
     };
     // SAFETY: always succeeds.
     rc == 0 && peer.uid == unsafe { libc::geteuid() }
@@ -173,7 +205,10 @@ fn send(socket: c_int, bytes: &[u8], fds: &[c_int]) -> Option<()> {
 }
 
 fn send_some(socket: c_int, bytes: &[u8], fds: &[c_int]) -> isize {
-    let mut io = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut io = libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    };
     let payload = u32::try_from(size_of_val(fds)).unwrap_or(0);
     // SAFETY: arithmetic on a bounded number.
     let space = unsafe { libc::CMSG_SPACE(payload) } as usize;
@@ -227,6 +262,8 @@ fn wait(socket: c_int) -> ! {
     if let Some(status) = leaving {
         relay::end_as(status);
     }
-    complain("error: the worker and its server are gone; how the command ended is unknown\nhint: `unsnarl warm logs` may tell why\n");
+    complain(
+        "error: the worker and its server are gone; how the command ended is unknown\nhint: `unsnarl warm logs` may tell why\n",
+    );
     exit(255)
 }

@@ -24,9 +24,8 @@ impl House {
         let found = lstat(&path)?;
         // SAFETY: always succeeds.
         let user = unsafe { libc::geteuid() };
-        let is_private = found.st_mode & libc::S_IFMT == libc::S_IFDIR
-            && found.st_uid == user
-            && found.st_mode & 0o077 == 0;
+        let is_private =
+            found.st_mode & libc::S_IFMT == libc::S_IFDIR && found.st_uid == user && found.st_mode & 0o077 == 0;
         is_private.then_some(Self { path })
     }
 

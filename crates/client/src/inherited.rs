@@ -74,7 +74,15 @@ pub(crate) fn descriptors(own: &[c_int]) -> Option<Vec<c_int>> {
 /// Soft limits.
 pub(crate) fn soft_limits() -> Option<Vec<SoftLimit>> {
     let limits = place::limits()?;
-    Some(limits.into_iter().map(|(resource, limit)| SoftLimit { resource, soft: limit.rlim_cur }).collect())
+    Some(
+        limits
+            .into_iter()
+            .map(|(resource, limit)| SoftLimit {
+                resource,
+                soft: limit.rlim_cur,
+            })
+            .collect(),
+    )
 }
 
 /// Read the file mode creation mask.

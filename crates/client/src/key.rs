@@ -14,12 +14,31 @@ use crate::target::{Kind, Target};
 
 /// Variables that decide what the interpreter or the C library do before any
 /// Python code could be watched reading them.
-const NAMES: &[&str] = &["TZ", "LANG", "LANGUAGE", "LOCPATH", "NLSPATH", "GCONV_PATH", "GLIBC_TUNABLES"];
+const NAMES: &[&str] = &[
+    "TZ",
+    "LANG",
+    "LANGUAGE",
+    "LOCPATH",
+    "NLSPATH",
+    "GCONV_PATH",
+    "GLIBC_TUNABLES",
+];
 
 /// The same, by prefix; the last line is what C extensions commonly read.
 const PREFIXES: &[&str] = &[
-    "PYTHON", "LC_", "LD_", "MALLOC_", "UNSNARL",
-    "OMP_", "OPENBLAS_", "MKL_", "KMP_", "NUMBA_", "CUDA_", "OPENSSL_", "SSL_",
+    "PYTHON",
+    "LC_",
+    "LD_",
+    "MALLOC_",
+    "UNSNARL",
+    "OMP_",
+    "OPENBLAS_",
+    "MKL_",
+    "KMP_",
+    "NUMBA_",
+    "CUDA_",
+    "OPENSSL_",
+    "SSL_",
 ];
 
 /// Names a command: interpreter, options, script or module.
@@ -38,7 +57,11 @@ pub(crate) fn build(target: &Target, record: &Record, session: Session, tty: &st
     let mut key = format!(
         "unsnarl-key 1 {}\n{session:?}\n{}:{}:{}.{}:{}\n",
         env!("CARGO_PKG_VERSION"),
-        python.st_dev, python.st_ino, python.st_mtime, python.st_mtime_nsec, python.st_size
+        python.st_dev,
+        python.st_ino,
+        python.st_mtime,
+        python.st_mtime_nsec,
+        python.st_size
     )
     .into_bytes();
     for word in target.plain_argv(&[]) {
@@ -55,7 +78,10 @@ pub(crate) fn build(target: &Target, record: &Record, session: Session, tty: &st
     key.push(b'\n');
     key.extend(place::describe()?.into_bytes());
     let ignored = crate::syscall::variable(environ, b"UNSNARL_WARM_IGNORE").unwrap_or_default();
-    for entry in environ.iter().filter(|entry| is_relevant(entry, record) && !is_named(entry, ignored)) {
+    for entry in environ
+        .iter()
+        .filter(|entry| is_relevant(entry, record) && !is_named(entry, ignored))
+    {
         key.extend(entry);
         key.push(0);
     }
@@ -78,8 +104,17 @@ fn is_relevant(entry: &[u8], record: &Record) -> bool {
 /// Whether the interpreter was asked for something only a process of its own can give.
 pub(crate) fn forbids_server(target: &Target, environ: &[Bytes]) -> bool {
     const OWN_PROCESS: &[&str] = &[
-        "UNSNARL_RUN", "PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME", "PYTHONVERBOSE", "PYTHONDEBUG", "PYTHONDEVMODE",
-        "PYTHONTRACEMALLOC", "PYTHONMALLOCSTATS", "PYTHONDUMPREFS", "PYTHONPERFSUPPORT", "PYTHONWARNINGS",
+        "UNSNARL_RUN",
+        "PYTHONINSPECT",
+        "PYTHONPROFILEIMPORTTIME",
+        "PYTHONVERBOSE",
+        "PYTHONDEBUG",
+        "PYTHONDEVMODE",
+        "PYTHONTRACEMALLOC",
+        "PYTHONMALLOCSTATS",
+        "PYTHONDUMPREFS",
+        "PYTHONPERFSUPPORT",
+        "PYTHONWARNINGS",
     ];
     let is_set = |name: &str| crate::syscall::variable(environ, name.as_bytes()).is_some_and(|v| !v.is_empty());
     OWN_PROCESS.iter().any(|name| is_set(name))
@@ -92,7 +127,9 @@ pub(crate) fn forbids_server(target: &Target, environ: &[Bytes]) -> bool {
 pub(crate) fn hash(text: &[u8]) -> String {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    let hash = text.iter().fold(OFFSET, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME));
+    let hash = text
+        .iter()
+        .fold(OFFSET, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME));
     format!("{hash:032x}")
 }
 

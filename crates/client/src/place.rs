@@ -41,7 +41,11 @@ pub(crate) fn describe() -> Option<String> {
     namespaces(&mut out)?;
     scheduling(&mut out);
     hard_limits(&mut out)?;
-    for file in ["/proc/self/cgroup", "/proc/self/attr/current", "/proc/self/oom_score_adj"] {
+    for file in [
+        "/proc/self/cgroup",
+        "/proc/self/attr/current",
+        "/proc/self/oom_score_adj",
+    ] {
         let text = read_file(file.as_bytes(), 4096).unwrap_or_default();
         let _ = writeln!(out, "{file}={}", String::from_utf8_lossy(&text));
     }
@@ -72,8 +76,12 @@ fn identity(out: &mut String) -> Option<()> {
 /// Capabilities. A filter or a sandbox cannot be compared: no server then.
 fn privileges(out: &mut String) -> Option<()> {
     // SAFETY: these options take and fill no memory.
-    let (seccomp, nnp) =
-        unsafe { (libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0), libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)) };
+    let (seccomp, nnp) = unsafe {
+        (
+            libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0),
+            libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0),
+        )
+    };
     if seccomp > 0 || nnp != 0 {
         return None;
     }
@@ -86,10 +94,14 @@ fn privileges(out: &mut String) -> Option<()> {
         return None;
     }
     // SAFETY: these options take and fill no memory.
-    let bounding: u64 = (0..64).map(|cap| u64::from(unsafe { libc::prctl(libc::PR_CAPBSET_READ, cap, 0, 0, 0) } == 1) << cap).sum();
+    let bounding: u64 = (0..64)
+        .map(|cap| u64::from(unsafe { libc::prctl(libc::PR_CAPBSET_READ, cap, 0, 0, 0) } == 1) << cap)
+        .sum();
     // SAFETY: as above.
     let ambient: u64 = (0..41)
-        .map(|cap| u64::from(unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_IS_SET, cap, 0, 0) } == 1) << cap)
+        .map(|cap| {
+            u64::from(unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_IS_SET, cap, 0, 0) } == 1) << cap
+        })
         .sum();
     // SAFETY: KEYCTL_GET_KEYRING_ID (0) of KEY_SPEC_SESSION_KEYRING (-3), without creating one.
     let keyring = unsafe { libc::syscall(libc::SYS_keyctl, 0, -3, 0) };
@@ -121,7 +133,11 @@ fn scheduling(out: &mut String) {
         )
     };
     let words = usize::try_from(affinity).unwrap_or(0) / 8;
-    let _ = writeln!(out, "sched={nice} {policy} {io} {slack} {personality} {:x?}", &cpus[..words.min(128)]);
+    let _ = writeln!(
+        out,
+        "sched={nice} {policy} {io} {slack} {personality} {:x?}",
+        &cpus[..words.min(128)]
+    );
 }
 
 fn hard_limits(out: &mut String) -> Option<()> {
@@ -136,7 +152,10 @@ fn hard_limits(out: &mut String) -> Option<()> {
 pub(crate) fn limits() -> Option<Vec<(u32, libc::rlimit)>> {
     (0..16u32)
         .map(|resource| {
-            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            let mut limit = libc::rlimit {
+                rlim_cur: 0,
+                rlim_max: 0,
+            };
             // SAFETY: limit is valid for writes.
             (unsafe { libc::getrlimit(resource, &mut limit) } == 0).then_some((resource, limit))
         })
@@ -146,7 +165,9 @@ pub(crate) fn limits() -> Option<Vec<(u32, libc::rlimit)>> {
 /// Which of the standard streams are terminals, as three digits.
 pub(crate) fn terminals() -> String {
     // SAFETY: any number may be asked.
-    (0..3).map(|fd| if unsafe { libc::isatty(fd) } == 1 { '1' } else { '0' }).collect()
+    (0..3)
+        .map(|fd| if unsafe { libc::isatty(fd) } == 1 { '1' } else { '0' })
+        .collect()
 }
 
 /// The file a process is an image of.

@@ -24,7 +24,11 @@ pub(crate) fn run_words(words: &[Bytes], environ: &[Bytes]) -> ! {
 /// Report that `what` could not be executed; the statuses are the shell's.
 pub(crate) fn fail(what: &[u8]) -> ! {
     let missing = errno() == libc::ENOENT || !what.contains(&b'/');
-    let reason = if missing { "no such command" } else { "cannot be executed" };
+    let reason = if missing {
+        "no such command"
+    } else {
+        "cannot be executed"
+    };
     complain(&format!(
         "error: {reason}: {}\nhint: check the path, or run `unsnarl warm disable` for a shim of a removed environment\n",
         String::from_utf8_lossy(what)

@@ -63,7 +63,15 @@ extern "C" fn pass_on(signal: c_int, info: *const libc::siginfo_t, _context: *co
         return;
     }
     // SAFETY: numbers and a null pointer; a dead worker only makes it fail.
-    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, WORKER.load(Ordering::Relaxed), signal, 0usize, 0) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            WORKER.load(Ordering::Relaxed),
+            signal,
+            0usize,
+            0,
+        )
+    };
 }
 
 /// Stop as the worker has stopped, until continued.
@@ -84,7 +92,10 @@ fn die_of(signal: c_int) {
     // SAFETY: plain system calls with valid structures; a core dump of this
     // process would describe the wrong program, so it is switched off.
     unsafe {
-        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        let none = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
         libc::setrlimit(libc::RLIMIT_CORE, &none);
         libc::signal(signal, libc::SIG_DFL);
         let mut set: libc::sigset_t = core::mem::zeroed();

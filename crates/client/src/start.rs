@@ -111,7 +111,11 @@ fn leave_job(session: Session) {
 
 fn become_server(start: &Start<'_>, lock: c_int) -> ! {
     let key = memory_file(start.key);
-    let log = open(&start.house.file(start.command_id, ".log"), libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_NOFOLLOW, 0o600);
+    let log = open(
+        &start.house.file(start.command_id, ".log"),
+        libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_NOFOLLOW,
+        0o600,
+    );
     let null = open(b"/dev/null", libc::O_RDONLY, 0);
     if key < 0 || log < 0 || null < 0 {
         exit(1);
@@ -155,7 +159,11 @@ fn memory_file(contents: &[u8]) -> c_int {
     unsafe {
         let fd = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
         let n = libc::pwrite(fd, contents.as_ptr().cast(), contents.len(), 0);
-        if usize::try_from(n) == Ok(contents.len()) { fd } else { -1 }
+        if usize::try_from(n) == Ok(contents.len()) {
+            fd
+        } else {
+            -1
+        }
     }
 }
 

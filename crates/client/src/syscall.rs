@@ -131,5 +131,7 @@ pub(crate) fn complain(message: &str) {
 
 /// Value of a variable in an `environ` array.
 pub(crate) fn variable<'a>(environ: &'a [Bytes], name: &[u8]) -> Option<&'a [u8]> {
-    environ.iter().find_map(|entry| entry.strip_prefix(name)?.strip_prefix(b"="))
+    environ
+        .iter()
+        .find_map(|entry| entry.strip_prefix(name)?.strip_prefix(b"="))
 }

@@ -48,10 +48,15 @@ impl Target {
 
     /// Read a shim: `python=`, `option=` any number of times, `script=` or `module=`.
     pub(crate) fn from_shim(text: &[u8]) -> Option<Self> {
-        let mut lines = text.split(|b| *b == b'\n').skip_while(|line| *line != SHIM_MAGIC).skip(1);
+        let mut lines = text
+            .split(|b| *b == b'\n')
+            .skip_while(|line| *line != SHIM_MAGIC)
+            .skip(1);
         let (mut python, mut options, mut name) = (None, Vec::new(), None);
         for line in &mut lines {
-            let Some(at) = line.iter().position(|b| *b == b'=') else { continue };
+            let Some(at) = line.iter().position(|b| *b == b'=') else {
+                continue;
+            };
             let value = line[at + 1..].to_vec();
             match &line[..at] {
                 b"python" => python = Some(value),
@@ -62,7 +67,12 @@ impl Target {
             }
         }
         let (kind, name) = name?;
-        Some(Self { python: python?, options, kind, name })
+        Some(Self {
+            python: python?,
+            options,
+            kind,
+            name,
+        })
     }
 
     /// Understand a command line: a console script's name or path, or a
@@ -83,7 +93,12 @@ impl Target {
             return Self::from_shim(&head);
         }
         let (python, options) = shebang(&head, environ)?;
-        Some(Self { python, options, kind: Kind::Script, name: file.to_vec() })
+        Some(Self {
+            python,
+            options,
+            kind: Kind::Script,
+            name: file.to_vec(),
+        })
     }
 
     fn of_interpreter(python: Bytes, words: &[Bytes]) -> Option<(Self, usize)> {
@@ -95,7 +110,15 @@ impl Target {
         } else {
             (Kind::Script, first.clone(), 2)
         };
-        Some((Self { python, options: Vec::new(), kind, name }, used))
+        Some((
+            Self {
+                python,
+                options: Vec::new(),
+                kind,
+                name,
+            },
+            used,
+        ))
     }
 }
 
@@ -104,8 +127,14 @@ fn shebang(head: &[u8], environ: &[Bytes]) -> Option<(Bytes, Vec<Bytes>)> {
     let mut lines = head.strip_prefix(b"#!")?.split(|b| *b == b'\n');
     let line = lines.next()?.trim_ascii();
     if line == b"/bin/sh" {
-        let python = lines.next()?.strip_prefix(b"'''exec' ")?.strip_suffix(b" \"$0\" \"$@\"")?;
-        let python = python.strip_prefix(b"\"").and_then(|p| p.strip_suffix(b"\"")).unwrap_or(python);
+        let python = lines
+            .next()?
+            .strip_prefix(b"'''exec' ")?
+            .strip_suffix(b" \"$0\" \"$@\"")?;
+        let python = python
+            .strip_prefix(b"\"")
+            .and_then(|p| p.strip_suffix(b"\""))
+            .unwrap_or(python);
         return is_python(python).then(|| (python.to_vec(), Vec::new()));
     }
     let mut words = line.splitn(2, |b| *b == b' ').map(<[u8]>::trim_ascii);
@@ -120,7 +149,8 @@ fn shebang(head: &[u8], environ: &[Bytes]) -> Option<(Bytes, Vec<Bytes>)> {
 /// `python`, `python3`, `python3.13`, by the last part of the path.
 fn is_python(path: &[u8]) -> bool {
     let name = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
-    name.strip_prefix(b"python").is_some_and(|rest| rest.iter().all(|b| b.is_ascii_digit() || *b == b'.'))
+    name.strip_prefix(b"python")
+        .is_some_and(|rest| rest.iter().all(|b| b.is_ascii_digit() || *b == b'.'))
 }
 
 /// The file a word means, as a shell finds it.

@@ -85,7 +85,14 @@ fn plan(target: &Target, environ: &[Bytes]) -> Option<Plan> {
     let tty = place::terminals();
     let key = key::build(target, &record, session, &tty, environ)?;
     let key_id = key::hash(&key);
-    Some(Plan { house, command_id, key, key_id, session, tty })
+    Some(Plan {
+        house,
+        command_id,
+        key,
+        key_id,
+        session,
+        tty,
+    })
 }
 
 impl Plan {
@@ -111,7 +118,13 @@ fn run(target: &Target, args: &[Bytes], environ: &[Bytes]) -> ! {
     if let Some(plan) = plan(target, environ) {
         let socket = plan.socket();
         let shares_terminal = plan.session != Session::Detached;
-        let call = Call { socket: &socket, key: plan.key.clone(), args, environ, shares_terminal };
+        let call = Call {
+            socket: &socket,
+            key: plan.key.clone(),
+            args,
+            environ,
+            shares_terminal,
+        };
         if handover::run(call) == Declined::NoServer {
             start::in_background(&plan.start(target, environ));
         }
@@ -146,16 +159,34 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
 
 /// `--warm-serve TTY KIND NAME PYTHON [options]`
 fn serve(words: &[Bytes], environ: &[Bytes]) -> c_int {
-    let [tty, kind, name, python, options @ ..] = words else { return 2 };
+    let [tty, kind, name, python, options @ ..] = words else {
+        return 2;
+    };
     let kind = if kind == b"module" { Kind::Module } else { Kind::Script };
-    let target = Target { python: python.clone(), options: options.to_vec(), kind, name: name.clone() };
+    let target = Target {
+        python: python.clone(),
+        options: options.to_vec(),
+        kind,
+        name: name.clone(),
+    };
     let Some(house) = House::open(environ) else { return 1 };
     let Some(session) = place::session() else { return 1 };
     let command_id = key::command_id(&target);
-    let Some(record) = Record::read(&house.file(&command_id, ".rec")) else { return 1 };
+    let Some(record) = Record::read(&house.file(&command_id, ".rec")) else {
+        return 1;
+    };
     let tty = String::from_utf8_lossy(tty).into_owned();
-    let Some(key) = key::build(&target, &record, session, &tty, environ) else { return 1 };
+    let Some(key) = key::build(&target, &record, session, &tty, environ) else {
+        return 1;
+    };
     let key_id = key::hash(&key);
-    let plan = Plan { house, command_id, key, key_id, session, tty };
+    let plan = Plan {
+        house,
+        command_id,
+        key,
+        key_id,
+        session,
+        tty,
+    };
     start::in_place(&plan.start(&target, environ))
 }

@@ -84,9 +84,17 @@ mod tests {
 
     #[test]
     fn too_much_is_refused_on_both_sides() {
-        let header = Header { fd_count: 0, body_len: MAX_BODY + 1 };
+        let header = Header {
+            fd_count: 0,
+            body_len: MAX_BODY + 1,
+        };
         assert_eq!(header.encode(), Err(Malformed::Bound));
-        let mut bytes = Header { fd_count: 0, body_len: 0 }.encode().unwrap();
+        let mut bytes = Header {
+            fd_count: 0,
+            body_len: 0,
+        }
+        .encode()
+        .unwrap();
         bytes[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
         assert_eq!(Header::decode(&bytes), Err(Malformed::Bound));
     }

@@ -81,7 +81,11 @@ impl Request {
             argv: rest.strings()?,
             environ: rest.strings()?,
         };
-        if rest.rest.is_empty() { Ok(request) } else { Err(Malformed::Length) }
+        if rest.rest.is_empty() {
+            Ok(request)
+        } else {
+            Err(Malformed::Length)
+        }
     }
 }
 
@@ -140,7 +144,14 @@ impl<'a> Reader<'a> {
         if n > MAX_LIMITS {
             return Err(Malformed::Bound);
         }
-        (0..n).map(|_| Ok(SoftLimit { resource: self.u32()?, soft: self.u64()? })).collect()
+        (0..n)
+            .map(|_| {
+                Ok(SoftLimit {
+                    resource: self.u32()?,
+                    soft: self.u64()?,
+                })
+            })
+            .collect()
     }
 
     fn fds(&mut self) -> Result<Vec<u32>, Malformed> {
