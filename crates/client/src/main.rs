@@ -10,7 +10,9 @@
 //!
 //! There is no Rust runtime start-up (`no_main`): it would ignore SIGPIPE, and
 //! the disposition this process inherited is part of what is handed over.
-#![no_main]
+// The tests have a `main` of their own.
+#![cfg_attr(not(test), no_main)]
+#![cfg_attr(test, allow(dead_code))]
 
 mod handover;
 mod house;
@@ -25,12 +27,14 @@ mod syscall;
 mod target;
 mod verb;
 
+#[cfg(not(test))]
 use core::ffi::{c_char, c_int};
 
 /// Entry point called by the C runtime.
 ///
 /// # Safety
 /// `argv` and `envp` are what the kernel gave: NULL-ended arrays of strings.
+#[cfg(not(test))]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn main(argc: c_int, argv: *const *const c_char, envp: *const *const c_char) -> c_int {
     // SAFETY: both arrays come from the C runtime and live as long as the process.
