@@ -22,7 +22,7 @@ from typing import Any
 
 from bench import machine
 from bench.plan import Case, cases
-from bench.variant import VARIANTS
+from unsnarl.demo.variant import VARIANTS
 
 PAIRS = 5
 QUICK_PAIRS, QUICK_SECONDS = 2, 1.0

@@ -12,17 +12,19 @@ import json
 import os
 import resource
 import socket
-import subprocess
 import sys
 import threading
 from pathlib import Path
 from typing import Any
 
-from bench import variant
+from bench import run
+from unsnarl.demo.child import Child
 from unsnarl.demo.hogs import Hogs, jain, rates
 
 CLIENT = Path(__file__).with_name("echo_client.py")
 BUFFER_BYTES = 2048
+PATIENCE_S = 30.0
+"""Seconds the client may be silent beyond its window before it counts as hung."""
 
 
 def serve_udp(sock: socket.socket) -> None:
@@ -61,27 +63,18 @@ def client_command(arguments: argparse.Namespace, port: int) -> list[str]:
     ]
 
 
-def expect(client: subprocess.Popen[str], word: str) -> None:
-    """Wait for the client's next line, which must be ``word``."""
-    assert client.stdout is not None
-    line = client.stdout.readline().strip()
-    if line != word:
-        raise SystemExit(f"error: the echo client ended before {word!r}, with {line!r}")
-
-
 def measure(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Run one window; return its figures and the scheduler's account of it."""
     port = start_server(arguments.protocol)
     hogs = Hogs(arguments.hogs)
-    with subprocess.Popen(client_command(arguments, port), stdout=subprocess.PIPE, text=True) as client:
-        expect(client, "begin")
-        variant.reset_stats(arguments)
+    with Child("echo client", client_command(arguments, port), os.environ) as client:
+        client.expect("begin", PATIENCE_S + arguments.warmup)
+        run.reset_stats(arguments)
         begin, used_begin = hogs.read(), resource.getrusage(resource.RUSAGE_SELF)
-        expect(client, "end")
+        client.expect("end", PATIENCE_S + arguments.seconds)
         end, used_end = hogs.read(), resource.getrusage(resource.RUSAGE_SELF)
-        gil = variant.stats(arguments)
-        assert client.stdout is not None
-        figures: dict[str, Any] = json.loads(client.stdout.readline())
+        gil = run.stats(arguments)
+        figures: dict[str, Any] = json.loads(client.hear(PATIENCE_S))
     work = rates(begin, end)
     switches = used_end.ru_nvcsw - used_begin.ru_nvcsw + used_end.ru_nivcsw - used_begin.ru_nivcsw
     figures["work_per_s"] = sum(work)
@@ -93,17 +86,17 @@ def measure(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, An
 
 def main() -> None:
     """Measure one window and print it."""
-    parser = variant.parser(__doc__ or "")
+    parser = run.parser(__doc__ or "")
     parser.add_argument("--protocol", choices=("udp", "tcp"), default="udp")
     parser.add_argument("-k", "--hogs", type=int, default=1, metavar="K", help="CPU-bound threads")
     parser.add_argument("--rate", type=float, default=0.0, help="requests a second; 0: closed loop")
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--warmup", type=float, default=0.5)
     arguments = parser.parse_args()
-    variant.apply(arguments)
+    run.begin(arguments)
     figures, gil = measure(arguments)
     parameters = {"protocol": arguments.protocol, "hogs": arguments.hogs, "rate": arguments.rate}
-    variant.print_run("echo", arguments, parameters, figures, gil)
+    run.print_line("echo", arguments, parameters, figures, gil)
     os._exit(0)  # the hogs are daemons: an orderly exit would measure CPython's finalisation
 
 

@@ -30,7 +30,7 @@ import timeit
 from pathlib import Path
 from typing import Any
 
-from bench import variant
+from bench import run
 
 CALLS = 20_000
 """Calls per sample of ``release``: a few milliseconds."""
@@ -111,7 +111,7 @@ def program_figures(arguments: argparse.Namespace) -> dict[str, float]:
 
 def main() -> None:
     """Measure once and print."""
-    parser = variant.parser(__doc__ or "")
+    parser = run.parser(__doc__ or "")
     parser.add_argument("--measure", choices=("release", "program"), default="release")
     parser.add_argument("--instructions", action="store_true", help="count with callgrind")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
@@ -119,11 +119,11 @@ def main() -> None:
     if arguments.instructions:
         figures = program_figures(arguments)
     else:
-        variant.apply(arguments)
+        run.begin(arguments)
         measure_release = arguments.measure == "release"
         figures = release_figures() if measure_release else program_figures(arguments)
     parameters = {"measure": arguments.measure, "instructions": arguments.instructions}
-    variant.print_run("overhead", arguments, parameters, figures)
+    run.print_line("overhead", arguments, parameters, figures)
 
 
 if __name__ == "__main__":

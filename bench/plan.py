@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bench.variant import STOCK, UNSNARL, VARIANTS
+from unsnarl.demo.variant import STOCK, UNSNARL, VARIANTS
 
 HOGS = (1, 2, 4, 8)
 THREADS = (100, 200, 400, 800, 1600, 3200)

@@ -14,8 +14,8 @@ from typing import Any
 from bench.goals import MET, MISSED, NOISE, SQUARE_AT, goals, square_times
 from bench.plan import CONNECTIONS, HOGS, THREADS
 from bench.results import Result, Results, exponent, load
-from bench.variant import STOCK, SWITCHINTERVAL, UNSNARL, VARIANTS
 from unsnarl.demo.figures import NONE, count, digits, duration, times
+from unsnarl.demo.variant import STOCK, SWITCHINTERVAL, UNSNARL, VARIANTS
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

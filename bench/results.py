@@ -8,8 +8,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from bench.variant import STOCK, UNSNARL
 from unsnarl.demo.comparison import Ratio, ratio_of
+from unsnarl.demo.variant import STOCK, UNSNARL
 
 
 class Result:

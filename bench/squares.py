@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from bench import variant
+from bench import run
 
 SMALL_STACK_BYTES = 256 * 1024
 """Thousands of threads: the default of 8 MiB each would only measure mappings."""
@@ -104,15 +104,15 @@ PROGRAMS = {"start": start, "mutex": mutex, "wakeup": wakeup}
 
 def main() -> None:
     """Run one program once and print its elapsed time."""
-    parser = variant.parser(__doc__ or "")
+    parser = run.parser(__doc__ or "")
     parser.add_argument("--program", choices=tuple(PROGRAMS), default="start")
     parser.add_argument("-n", "--threads", type=int, default=400)
     arguments = parser.parse_args()
     threading.stack_size(SMALL_STACK_BYTES)
-    variant.apply(arguments)
+    run.begin(arguments)
     elapsed_s = PROGRAMS[arguments.program](arguments.threads)
     parameters = {"program": arguments.program, "threads": arguments.threads}
-    variant.print_run("squares", arguments, parameters, {"elapsed_s": elapsed_s}, variant.stats(arguments))
+    run.print_line("squares", arguments, parameters, {"elapsed_s": elapsed_s}, run.stats(arguments))
     sys.stdout.flush()
     os._exit(0)
 

@@ -15,7 +15,7 @@ import threading
 import time
 from typing import Any
 
-from bench import variant
+from bench import run
 from unsnarl.demo.hogs import burn
 
 BOUND_S_PER_THREAD = 0.050 / 2
@@ -95,22 +95,22 @@ def measure(arguments: argparse.Namespace) -> dict[str, float]:
 
 def main() -> None:
     """Measure once and print."""
-    parser = variant.parser(__doc__ or "")
+    parser = run.parser(__doc__ or "")
     parser.add_argument("-k", "--hogs", type=int, default=1, metavar="K", help="CPU-bound threads")
     parser.add_argument("--abusers", type=int, default=100)
     parser.add_argument("--abuse", choices=tuple(ABUSES), default="sleep")
     parser.add_argument("--seconds", type=float, default=5.0)
     arguments = parser.parse_args()
-    variant.apply(arguments)
-    variant.reset_stats(arguments)
+    run.begin(arguments)
+    run.reset_stats(arguments)
     figures = measure(arguments)
-    gil = variant.stats(arguments)
+    gil = run.stats(arguments)
     parameters = {
         "hogs": arguments.hogs,
         "abusers": arguments.abusers,
         "abuse": arguments.abuse,
     }
-    variant.print_run("starvation", arguments, parameters, figures, gil)
+    run.print_line("starvation", arguments, parameters, figures, gil)
     os._exit(0)
 
 

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench import variant
+from bench import run
 from unsnarl.demo.child import Child
 from unsnarl.demo.hogs import jain, rates
 from unsnarl.demo.measurement import COMMANDS, PATIENCE_S, STDLIB, Served, load_once
@@ -59,7 +59,7 @@ def load_with_wrk(served: Served, connections: int, seconds: int) -> tuple[dict[
 
 def main() -> None:
     """Measure one window and print it."""
-    parser = variant.parser(__doc__ or "")
+    parser = run.parser(__doc__ or "")
     parser.add_argument("--server", choices=tuple(COMMANDS), default=STDLIB)
     parser.add_argument("--load", choices=("wrk", "own"), default="wrk" if shutil.which("wrk") else "own")
     parser.add_argument("-c", "--connections", type=int, default=10)
@@ -75,7 +75,7 @@ def main() -> None:
     figures |= {"work_per_s": sum(work), "work_each_per_s": work, "jain": jain(work)}
     names = ("server", "load", "connections", "hogs")
     parameters = {name: getattr(arguments, name) for name in names}
-    variant.print_run("web", arguments, parameters, figures)
+    run.print_line("web", arguments, parameters, figures)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ under a watchdog, and without any setting of unsnarl inherited from outside.
 """
 
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -58,17 +59,23 @@ class Programs:
         pass_fds: Sequence[int] = (),
     ) -> Outcome:
         """Run a command to its end; ``env`` is added to the environment of the tests."""
-        done = subprocess.run(
+        with subprocess.Popen(
             [os.fspath(word) for word in command],
             cwd=cwd or self.directory,
             env={**clean_environment(), **(env or {})},
-            input=stdin,
-            capture_output=True,
-            timeout=WATCHDOG_S,
-            check=False,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             pass_fds=pass_fds,
-        )
-        return Outcome(done.returncode, done.stdout, done.stderr)
+            start_new_session=True,
+        ) as process:
+            try:
+                stdout, stderr = process.communicate(stdin, timeout=WATCHDOG_S)
+            except BaseException:
+                # The children as well, which would keep the pipes open.
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        return Outcome(process.returncode, stdout, stderr)
 
     def python(self, *words: str | Path, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> Outcome:
         """Run ``python WORDS...`` with the stock GIL."""

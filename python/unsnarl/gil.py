@@ -1,9 +1,16 @@
 """The GIL scheduler: install it, say what a thread is, see what it did.
 
-Invariant: this module decides nothing; the policy lives in native code.
-"""
+    import unsnarl
+    unsnarl.gil.install()
 
-from __future__ import annotations
+Threads that come back from I/O or from a lock run at once; CPU-bound threads
+keep their throughput and share it evenly; nobody starves. ``docs/concepts/gil.md``
+explains it, ``docs/design/gil-policy.md`` gives the rules as formulas.
+
+Invariant: this module decides nothing, the policy is native; and importing it
+loads no module of the standard library that a bare interpreter has not loaded
+(``unsnarl run`` imports it before the program's first line).
+"""
 
 import os
 import sys
@@ -11,29 +18,132 @@ import sys
 from unsnarl import _native
 from unsnarl.errors import UnsupportedInterpreter
 
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Literal
+
+    from unsnarl.gil_stats import ClassStats as ClassStats
+    from unsnarl.gil_stats import GilStats as GilStats
+
+    Kind = Literal["interactive", "batch"] | None
+
+__all__ = ["ClassStats", "GilStats", "hint", "install", "installed", "reset_stats", "stats", "uninstall"]
+
+SHORTEST_SLICE_MS = 0.001
+"""CPython's own resolution of the switch interval: one microsecond."""
+LONGEST_SLICE_MS = 1_000_000.0
+"""A little under 17 minutes: longer is a mistake, not a slice."""
+
 
 def install(*, slice_ms: float | None = None, kernel_hints: bool = True) -> None:
+    """Install the scheduler in this interpreter, for all its threads.
+
+    Installing twice is one install: the second call only applies ``slice_ms``.
+    With ``UNSNARL=off`` in the environment nothing happens. Thread-safe; the
+    calling thread gives the GIL up and takes it again meanwhile.
+
+    Args:
+        slice_ms: how long a CPU-bound thread runs while others wait, in
+            milliseconds; the same as ``sys.setswitchinterval(slice_ms / 1000)``,
+            which keeps working afterwards. By default the interval stays.
+        kernel_hints: whether to tell the kernel which threads are CPU-bound
+            (SCHED_BATCH and a long slice, for the time that they are), so that
+            whoever wakes up on their processor runs at once.
+
+    Raises:
+        UnsupportedInterpreter: it cannot be installed here, with the reason
+            and a hint; the interpreter is exactly as it was.
+        ValueError: ``slice_ms`` is not between 0.001 and 1,000,000.
+    """
     if os.environ.get("UNSNARL") == "off":
         return
     if slice_ms is not None:
-        sys.setswitchinterval(slice_ms / 1000)
+        _set_slice(slice_ms)
     try:
         _native.install(round(sys.getswitchinterval() * 1e9), kernel_hints)
     except _native.Unsupported as error:
         raise UnsupportedInterpreter(*error.args) from None
 
 
+def _set_slice(slice_ms: float) -> None:
+    """Set the switch interval, in milliseconds."""
+    if not SHORTEST_SLICE_MS <= slice_ms <= LONGEST_SLICE_MS:
+        raise ValueError(f"slice_ms must be between {SHORTEST_SLICE_MS} and {LONGEST_SLICE_MS:.0f}, not {slice_ms!r}")
+    sys.setswitchinterval(slice_ms / 1000)
+
+
 def uninstall() -> bool:
+    """Put the interpreter back as it was; return whether the scheduler was installed.
+
+    Threads that wait for the GIL at this moment go on waiting the stock way.
+    """
     return _native.uninstall()
 
 
 def installed() -> bool:
+    """Return whether the scheduler is at work in this interpreter."""
     return _native.is_installed()
 
 
-def stats():
-    return _native.stats()
+class HintScope:
+    """Put the hint before back at the end of a ``with`` block."""
+
+    __slots__ = ("_before",)
+
+    def __init__(self, before: "Kind") -> None:
+        """Remember what to put back."""
+        self._before = before
+
+    def __enter__(self) -> None:
+        """Do nothing: the hint holds already."""
+
+    def __exit__(
+        self, kind: "type[BaseException] | None", error: "BaseException | None", traceback: "TracebackType | None"
+    ) -> None:
+        """Put the hint before back, for the thread that leaves the block."""
+        _native.hint(self._before)
+
+
+def hint(kind: "Kind") -> HintScope:
+    """Say what the calling thread is, instead of leaving it to its history.
+
+    It holds at once, until the next hint of the same thread, or to the end of
+    the block when used as ``with unsnarl.gil.hint("interactive"):``. Without the
+    scheduler it has no effect.
+
+    Args:
+        kind: ``"interactive"``: always served as a thread that comes from I/O;
+            ``"batch"``: always served as a CPU-bound thread; ``None``: by its history.
+
+    Raises:
+        ValueError: ``kind`` is something else.
+    """
+    return HintScope(_native.hint(kind))
+
+
+def stats() -> "GilStats":
+    """Return what the scheduler has counted since it was installed or reset.
+
+    Times are in nanoseconds. The counters are kept by the queue's lock and cost
+    no clock reading while nobody waits; one call copies them, in microseconds.
+    """
+    from unsnarl import gil_stats
+
+    return gil_stats.from_counters(_native.stats())
 
 
 def reset_stats() -> None:
+    """Set all counters to zero."""
     _native.reset_stats()
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Load the classes of the statistics on first use: they need ``dataclasses``."""
+        if name in {"ClassStats", "GilStats"}:
+            from unsnarl import gil_stats
+
+            return getattr(gil_stats, name)
+        raise AttributeError(f"module 'unsnarl.gil' has no attribute {name!r}")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.machine import ROOT
-from bench.variant import VARIANTS
+from unsnarl.demo.variant import VARIANTS
 
 
 def run(program: str, *arguments: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from bench import __main__ as runner
 from bench import goals, machine, plan, render
 from bench.results import Result, exponent, load
-from bench.variant import STOCK, UNSNARL, VARIANTS
+from unsnarl.demo.variant import STOCK, UNSNARL, VARIANTS
 
 MACHINE: dict[str, Any] = {
     "python": {

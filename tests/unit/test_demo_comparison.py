@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from unsnarl.demo.comparison import CONFIDENCE, Ratio, compare, confidence, interval_of, median_of, ratio_of
 from unsnarl.demo.hogs import Reading, jain, rates
-from unsnarl.demo.measurement import STOCK, UNSNARL, Window
+from unsnarl.demo.measurement import Window
+from unsnarl.demo.variant import STOCK, UNSNARL
 
 positive = st.floats(min_value=1e-3, max_value=1e6)
 

@@ -5,8 +5,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from unsnarl.demo.measurement import STOCK, UNSNARL, Plan, Window
+from unsnarl.demo.measurement import Plan, Window
 from unsnarl.demo.report import Report
+from unsnarl.demo.variant import STOCK, UNSNARL
 
 PLAN = Plan(("stdlib", "gunicorn"), (1, 50), hogs=4, pairs=2, window_s=0.5, warmup_s=0.1)
 

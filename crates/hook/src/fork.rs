@@ -6,6 +6,7 @@
 //! when C code forks.
 
 use crate::gil::{self, MUTEX, SWITCHING};
+use crate::install;
 use crate::thread::{self, Own, with_own};
 use std::sync::Once;
 use std::sync::atomic::Ordering::Relaxed;
@@ -52,6 +53,7 @@ extern "C" fn after_in_child() {
         policy.restart_in_child(with_own(Own::id));
     }
     thread::restart_in_child();
+    install::restart_in_child();
     SWITCHING.store(0, Relaxed);
     with_own(crate::kernel::forget);
     after_in_parent();

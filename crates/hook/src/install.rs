@@ -5,9 +5,9 @@
 //! what it signals once it has the GIL is `gil.switch_cond`. No offset into a
 //! structure of CPython is known here.
 //!
-//! Invariant: whatever fails, the slots are as they were; `install` and
-//! `uninstall` are called with the GIL held and are serialised by it and by
-//! `STATE`.
+//! Invariants: whatever fails, the slots are as they were; what is installed is
+//! only looked at and changed with the GIL held; an installation, which gives the
+//! GIL up on its way, has the `Turn`, and nobody waits for a turn with the GIL.
 
 use crate::cond::{self, notify_all, with_mutex};
 use crate::error::Unsupported;
@@ -17,7 +17,7 @@ use crate::slots::{Replacement, Slots};
 use crate::thread::{self, CAPACITY, with_own};
 use crate::{fork, kernel, processors, sem};
 use libc::{c_int, c_void, pthread_cond_t, pthread_mutex_t};
-use std::sync::Mutex;
+use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::time::Duration;
 use unsnarl_policy::{Config, Nanos, Policy};
@@ -54,7 +54,57 @@ pub struct Options {
     pub kernel_hints: bool,
 }
 
-static STATE: Mutex<Option<Slots>> = Mutex::new(None);
+struct Installed(UnsafeCell<Option<Slots>>);
+// SAFETY: only `installed` reaches the cell, and its callers hold the GIL.
+unsafe impl Sync for Installed {}
+static INSTALLED: Installed = Installed(UnsafeCell::new(None));
+
+/// The slots that are replaced, while the scheduler is installed.
+///
+/// # Safety
+/// The caller holds the GIL of the main interpreter, and drops the reference
+/// before it gives the GIL up.
+#[allow(clippy::mut_from_ref)]
+unsafe fn installed() -> &'static mut Option<Slots> {
+    // SAFETY: exclusive by the caller's promise.
+    unsafe { &mut *INSTALLED.0.get() }
+}
+
+static IS_CHANGING: AtomicBool = AtomicBool::new(false);
+
+/// The right to install or uninstall; one thread has it at a time.
+struct Turn;
+
+impl Turn {
+    /// Waits for it without the GIL: the thread that has it may want the GIL.
+    fn wait(api: &PythonApi) -> Self {
+        // ORDERING: Acquire pairs with the Release in `drop`.
+        while IS_CHANGING.swap(true, Acquire) {
+            // SAFETY: the caller of `install` or `uninstall` holds the GIL.
+            let thread_state = unsafe { (api.save_thread)() };
+            std::thread::sleep(PROBE_PAUSE);
+            // SAFETY: the state that save_thread returned.
+            unsafe { (api.restore_thread)(thread_state) };
+        }
+        Self
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        IS_CHANGING.store(false, Release);
+    }
+}
+
+/// Ends an installation that a fork has cut short: the thread that was at it does
+/// not exist in the child. The hooks that it left in place pass through.
+pub(crate) fn restart_in_child() {
+    if IS_CHANGING.swap(false, Relaxed) {
+        IS_LEARNING.store(false, Relaxed);
+        COND.store(std::ptr::null_mut(), Relaxed);
+    }
+}
+
 static IS_LEARNING: AtomicBool = AtomicBool::new(false);
 static SEEN_COND: AtomicPtr<pthread_cond_t> = AtomicPtr::new(std::ptr::null_mut());
 static SEEN_MUTEX: AtomicPtr<pthread_mutex_t> = AtomicPtr::new(std::ptr::null_mut());
@@ -127,8 +177,9 @@ unsafe extern "C" {
 /// # Errors
 /// [`Unsupported`], with the interpreter as it was before.
 pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
-    let mut state = STATE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if state.is_some() {
+    let _turn = Turn::wait(api);
+    // SAFETY: the caller holds the GIL.
+    if unsafe { installed() }.is_some() {
         return Ok(());
     }
     let object = LoadedObject::containing(api.restore_thread as *const () as usize).ok_or_else(|| {
@@ -139,8 +190,9 @@ pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
     })?;
     let slots = Slots::find(&object, &replacements())?;
     prepare(options);
-    slots.replace()?;
-    let learned = learn(api)
+    let learned = slots
+        .replace()
+        .and_then(|()| learn(api))
         .and_then(|()| activate(api, options))
         .and_then(|()| settle(&slots));
     if let Err(error) = learned {
@@ -148,30 +200,33 @@ pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
         slots.restore()?;
         return Err(error);
     }
-    *state = Some(slots);
+    // SAFETY: the caller holds the GIL, and this thread has taken it again.
+    *unsafe { installed() } = Some(slots);
     Ok(())
 }
 
-/// Uninstalls the scheduler; says whether it was installed.
+/// Uninstalls the scheduler; says whether it was installed. The calling thread
+/// holds the GIL of the main interpreter.
 ///
 /// # Errors
 /// [`Unsupported`] if the slots cannot be written; the hooks pass through then.
-pub fn uninstall() -> Result<bool, Unsupported> {
-    let mut state = STATE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let Some(slots) = state.take() else { return Ok(false) };
+pub fn uninstall(api: &PythonApi) -> Result<bool, Unsupported> {
+    let _turn = Turn::wait(api);
+    // SAFETY: the caller holds the GIL.
+    let Some(slots) = (unsafe { installed() }).take() else {
+        return Ok(false);
+    };
     deactivate();
     slots.restore()?;
     Ok(true)
 }
 
-/// Whether the scheduler is installed and all its slots are in place.
+/// Whether the scheduler is installed and all its slots are in place. The calling
+/// thread holds the GIL of the main interpreter.
 #[must_use]
 pub fn is_installed() -> bool {
-    STATE
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .as_ref()
-        .is_some_and(Slots::is_intact)
+    // SAFETY: the caller holds the GIL.
+    unsafe { installed() }.as_ref().is_some_and(Slots::is_intact)
 }
 
 fn prepare(options: &Options) {

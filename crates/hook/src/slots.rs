@@ -25,11 +25,31 @@ pub(crate) struct Replacement {
     pub(crate) is_required: bool,
 }
 
+impl Replacement {
+    /// Keeps what is to be called instead of a slot's present `value`; returns
+    /// what restores the slot.
+    ///
+    /// A slot that still holds our function (a fork in the midst of an
+    /// installation, a page that could not be written) was left behind by an
+    /// earlier installation, which has kept the original.
+    fn keep_original(&self, value: usize, object: &LoadedObject) -> usize {
+        if value == self.ours {
+            return self.original.load(SeqCst);
+        }
+        // A slot that points back into its own object is not bound yet.
+        let is_bound = value != 0 && !object.contains(value);
+        self.original.store(if is_bound { value } else { self.theirs }, SeqCst);
+        value
+    }
+}
+
 #[derive(Debug)]
 struct Slot {
     address: usize,
     before: usize,
     ours: usize,
+    /// Protection of its page, as it was when the slot was found.
+    protection: libc::c_int,
 }
 
 /// The slots that have been replaced.
@@ -41,6 +61,7 @@ pub(crate) struct Slots {
 impl Slots {
     /// Finds the slots of all `replacements` in `object`, and the original of each.
     pub(crate) fn find(object: &LoadedObject, replacements: &[Replacement]) -> Result<Self, Unsupported> {
+        let protections = Protections::read()?;
         let mut slots = Vec::new();
         for replacement in replacements {
             let addresses = object.slots(replacement.name).map_err(|_| {
@@ -59,16 +80,12 @@ impl Slots {
                 ));
             }
             for address in addresses {
-                let before = slot(address).load(Relaxed);
-                // A slot that points back into its own object is not bound yet.
-                let is_bound = before != 0 && !object.contains(before);
-                replacement
-                    .original
-                    .store(if is_bound { before } else { replacement.theirs }, SeqCst);
+                let before = replacement.keep_original(slot(address).load(Relaxed), object);
                 slots.push(Slot {
                     address,
                     before,
                     ours: replacement.ours,
+                    protection: protections.of(address),
                 });
             }
         }
@@ -93,12 +110,25 @@ impl Slots {
     }
 
     fn write(&self, value: impl Fn(&Slot) -> usize) -> Result<(), Unsupported> {
-        let protections = Protections::read()?;
         for entry in &self.slots {
             let value = value(entry);
-            protections.while_writable(entry.address, || slot(entry.address).store(value, SeqCst))?;
+            entry.while_writable(|| slot(entry.address).store(value, SeqCst))?;
         }
         Ok(())
+    }
+}
+
+impl Slot {
+    /// Runs `write` while the page of the slot is writable, and puts its
+    /// protection back.
+    fn while_writable(&self, write: impl FnOnce()) -> Result<(), Unsupported> {
+        if self.protection & libc::PROT_WRITE != 0 {
+            write();
+            return Ok(());
+        }
+        protect(self.address, self.protection | libc::PROT_WRITE)?;
+        write();
+        protect(self.address, self.protection)
     }
 }
 
@@ -125,19 +155,6 @@ impl Protections {
         let maps =
             MemoryMaps::from_buf_read(std::io::BufReader::new(file)).map_err(|error| unreadable(error.to_string()))?;
         Ok(Self { maps })
-    }
-
-    /// Runs `write` while the page of `address` is writable, and puts its
-    /// protection back.
-    fn while_writable(&self, address: usize, write: impl FnOnce()) -> Result<(), Unsupported> {
-        let before = self.of(address);
-        if before & libc::PROT_WRITE != 0 {
-            write();
-            return Ok(());
-        }
-        protect(address, before | libc::PROT_WRITE)?;
-        write();
-        protect(address, before)
     }
 
     fn of(&self, address: usize) -> libc::c_int {

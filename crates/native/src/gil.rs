@@ -70,7 +70,7 @@ pub(crate) fn install(_py: Python<'_>, slice_ns: u64, kernel_hints: bool) -> PyR
 /// Uninstall the scheduler; return whether it was installed.
 #[pyfunction]
 pub(crate) fn uninstall(_py: Python<'_>) -> PyResult<bool> {
-    unsnarl_hook::uninstall().map_err(unsupported)
+    unsnarl_hook::uninstall(&PYTHON).map_err(unsupported)
 }
 
 /// Return whether the scheduler is installed.

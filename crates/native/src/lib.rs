@@ -7,7 +7,7 @@ mod gil;
 use pyo3::prelude::*;
 
 /// Native part of unsnarl; use the public modules instead.
-#[pymodule(gil_used = true)]
+#[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
     use super::gil::{Unsupported, hint, install, is_installed, reset_stats, stats, uninstall};

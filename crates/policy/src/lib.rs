@@ -9,6 +9,7 @@ mod ports;
 mod predictor;
 mod queue;
 mod scheduler;
+pub mod sim;
 mod spin;
 mod stats;
 mod thread;

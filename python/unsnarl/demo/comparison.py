@@ -16,7 +16,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from unsnarl.demo.measurement import STOCK, UNSNARL, Window
+from unsnarl.demo.measurement import Window
+from unsnarl.demo.variant import STOCK, UNSNARL
 
 CONFIDENCE = 0.9375
 """The probability that the range of five values holds the true median: 1 - 2 / 2**5."""

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 from unsnarl.demo import server
 from unsnarl.demo.child import Child
 from unsnarl.demo.hogs import Reading, rates
+from unsnarl.demo.variant import STOCK, UNSNARL
 from unsnarl.errors import UnsupportedInterpreter
 from unsnarl.run_settings import VARIABLE as RUN_VARIABLE
 
-STOCK, UNSNARL = "stock", "unsnarl"
 STDLIB, GUNICORN = "stdlib", "gunicorn"
 COMMANDS = {
     STDLIB: ("-m", "unsnarl.demo.server"),

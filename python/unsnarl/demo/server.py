@@ -17,12 +17,13 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
+from unsnarl.demo import variant
 from unsnarl.demo.hogs import Hogs
+from unsnarl.errors import UnsupportedInterpreter
 
 VARIABLE = "UNSNARL_DEMO"
 """Environment variable that carries the setup, as JSON."""
 
-SHORT_INTERVAL_S = 0.0005
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 BACKLOG = 256
 """All connections of a load arrive at once; with the default of 5 some wait a second for a retry."""
@@ -32,7 +33,7 @@ class Setup(NamedTuple):
     """How a measured process is set up."""
 
     variant: str
-    """``stock``, ``switchinterval`` or ``unsnarl``."""
+    """One of ``variant.VARIANTS``."""
     hogs: int
     """CPU-bound threads beside the server."""
     parent: int
@@ -60,16 +61,11 @@ def tell_parent(message: dict[str, Any]) -> None:
 
 def apply_variant(setup: Setup) -> None:
     """Set this process up as its variant says; tell the parent and end if that cannot be."""
-    if setup.variant == "switchinterval":
-        sys.setswitchinterval(SHORT_INTERVAL_S)
-    elif setup.variant == "unsnarl":
-        from unsnarl import UnsupportedInterpreter, gil
-
-        try:
-            gil.install(**setup.options)
-        except UnsupportedInterpreter as refusal:
-            tell_parent({"error": refusal.reason, "hint": refusal.hint})
-            os._exit(1)
+    try:
+        variant.enter(setup.variant, setup.options)
+    except UnsupportedInterpreter as refusal:
+        tell_parent({"error": refusal.reason, "hint": refusal.hint})
+        os._exit(1)
 
 
 def answer_parent(hogs: Hogs) -> None:

@@ -1,10 +1,4 @@
-"""The three ways a measured process is set up, and the line it prints about itself.
-
-``stock`` leaves the interpreter alone, ``switchinterval`` sets the known
-work-around (a short interval, with its cost for CPU-bound threads), ``unsnarl``
-installs the scheduler. Invariant: nothing of unsnarl's scheduler is touched
-unless the variant is ``unsnarl``.
-"""
+"""One run of a measuring program: the arguments all of them take, and the line they print."""
 
 from __future__ import annotations
 
@@ -12,14 +6,9 @@ import argparse
 import dataclasses
 import json
 import platform
-import sys
 from typing import Any
 
-STOCK, SWITCHINTERVAL, UNSNARL = "stock", "switchinterval", "unsnarl"
-VARIANTS = (STOCK, SWITCHINTERVAL, UNSNARL)
-
-SHORT_INTERVAL_S = 0.0005
-"""Seconds; a tenth of CPython's default of 5 ms, the usual advice."""
+from unsnarl.demo.variant import STOCK, UNSNARL, VARIANTS, enter
 
 
 def parser(description: str) -> argparse.ArgumentParser:
@@ -36,35 +25,30 @@ def parser(description: str) -> argparse.ArgumentParser:
     return common
 
 
-def apply(arguments: argparse.Namespace) -> None:
+def begin(arguments: argparse.Namespace) -> None:
     """Set this process up as its variant says; the first act of a program."""
-    if arguments.variant == SWITCHINTERVAL:
-        sys.setswitchinterval(SHORT_INTERVAL_S)
-    elif arguments.variant == UNSNARL:
-        import unsnarl
-
-        unsnarl.gil.install(**arguments.options)
+    enter(arguments.variant, arguments.options)
 
 
 def reset_stats(arguments: argparse.Namespace) -> None:
     """Begin the scheduler's own account anew, where there is a scheduler."""
     if arguments.variant == UNSNARL:
-        import unsnarl
+        from unsnarl import gil
 
-        unsnarl.gil.reset_stats()
+        gil.reset_stats()
 
 
 def stats(arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """Return the scheduler's own account as plain data; None without a scheduler."""
+    """Return the scheduler's own account as plain data, classes by name; None without a scheduler."""
     if arguments.variant != UNSNARL:
         return None
-    import unsnarl
+    from unsnarl import gil
 
-    account: Any = unsnarl.gil.stats()
-    return dataclasses.asdict(account) if dataclasses.is_dataclass(account) else dict(account)  # type: ignore[arg-type]
+    account = dataclasses.asdict(gil.stats())
+    return account | {"classes": {entry["name"]: entry for entry in account["classes"]}}
 
 
-def print_run(
+def print_line(
     bench: str,
     arguments: argparse.Namespace,
     parameters: dict[str, Any],
@@ -72,7 +56,7 @@ def print_run(
     gil: dict[str, Any] | None = None,
 ) -> None:
     """Print one run as one line of JSON on stdout."""
-    run = {
+    line = {
         "bench": bench,
         "variant": arguments.variant,
         "options": arguments.options,
@@ -81,4 +65,4 @@ def print_run(
         "gil": gil,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
     }
-    print(json.dumps(run, default=str), flush=True)
+    print(json.dumps(line, default=str), flush=True)

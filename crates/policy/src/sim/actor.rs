@@ -1,0 +1,144 @@
+//! One simulated thread: where it is in its program, and in `take_gil` or
+//! `drop_gil`.
+//!
+//! Invariant: `doing` says what the thread does when it next has a processor (or
+//! that it will have none before something wakes it).
+
+use super::parker::Parker;
+use super::scenario::{Program, Step};
+use crate::{Nanos, ThreadId};
+
+/// What follows a drop of the GIL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    /// Wants it again: it was asked to drop it.
+    Retake,
+    Block(Nanos),
+    Work(Nanos),
+    Lock(usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doing {
+    Unstarted,
+    /// Has the GIL.
+    Holding,
+    /// Computes without the GIL.
+    Working,
+    /// In `drop_gil`, before it looks whether it must switch.
+    Leaving(After),
+    /// In the forced switch, awake.
+    SwitchingAwake {
+        after: After,
+        takes: u64,
+        deadline: Nanos,
+    },
+    /// In the forced switch, asleep or just woken.
+    Switching(After),
+    /// About to enter `take_gil`.
+    Wants,
+    /// Parked, awake.
+    Spinning {
+        deadline: Nanos,
+        until: Nanos,
+    },
+    /// Parked, asleep or just woken.
+    Sleeping,
+    /// In CPython's own condition variable, or waiting by polling.
+    StockWaiting {
+        switch_number: u64,
+        is_timed_out: bool,
+    },
+    /// In a blocking call.
+    Blocked,
+    /// In the wait for a permit.
+    OnLock,
+    Ended,
+}
+
+/// Where the thread is for the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Off,
+    Queued,
+    On(usize),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Actor {
+    pub(super) program: Program,
+    pub(super) position: usize,
+    pub(super) rounds_done: u64,
+    pub(super) doing: Doing,
+    pub(super) place: Place,
+    pub(super) last_core: usize,
+    /// What is left of what it does, and since when it does it.
+    pub(super) remaining_ns: Nanos,
+    /// What was left of the step when it was interrupted by a forced switch.
+    pub(super) interrupted_ns: Nanos,
+    pub(super) since: Nanos,
+    /// Number of its valid `Turn`, and of its valid `Timer` or `Wake`.
+    pub(super) turn: u32,
+    pub(super) alarm: u32,
+    pub(super) id: Option<ThreadId>,
+    pub(super) parker: Parker,
+    pub(super) was_on_lock: bool,
+    pub(super) switched_at: Option<Nanos>,
+    pub(super) wants_since: Nanos,
+    /// Takes of the GIL when its present wait call began, and the switch number.
+    pub(super) takes: u64,
+    pub(super) switch_number: u64,
+    pub(super) has_slept: bool,
+    /// Its timer in the park, and whether that is only the insurance.
+    pub(super) until: Nanos,
+    pub(super) is_insurance: bool,
+    pub(super) has_timed_out: bool,
+}
+
+impl Actor {
+    pub(super) fn new(program: Program) -> Self {
+        Self {
+            program,
+            position: 0,
+            rounds_done: 0,
+            doing: Doing::Unstarted,
+            place: Place::Off,
+            last_core: 0,
+            remaining_ns: 0,
+            interrupted_ns: 0,
+            since: 0,
+            turn: 0,
+            alarm: 0,
+            id: None,
+            parker: Parker::default(),
+            was_on_lock: false,
+            switched_at: None,
+            wants_since: 0,
+            takes: 0,
+            switch_number: 0,
+            has_slept: false,
+            until: 0,
+            is_insurance: false,
+            has_timed_out: false,
+        }
+    }
+
+    pub(super) fn step(&self) -> Option<Step> {
+        self.program.steps.get(self.position).copied()
+    }
+
+    /// Goes to the next step; false at the end of the program.
+    pub(super) fn advance(&mut self) -> bool {
+        self.position += 1;
+        if self.position >= self.program.steps.len() {
+            self.position = 0;
+            self.rounds_done += 1;
+        }
+        self.rounds_done < self.program.rounds
+    }
+
+    /// Whether bytecodes run, which notice a drop request.
+    pub(super) fn is_interruptible(&self) -> bool {
+        self.doing == Doing::Holding && !matches!(self.step(), Some(Step::Call(_)))
+    }
+}

@@ -1,0 +1,118 @@
+"""What :func:`unsnarl.gil.stats` returns.
+
+Invariant: plain frozen data, in nanoseconds; every wait that ended with the GIL
+is counted in exactly one class.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unsnarl._native import ClassCounters, Counters
+
+CLASSES = ("handed", "io", "yielded", "batch")
+"""Names of the classes, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassStats:
+    """The waits for the GIL of one class of threads.
+
+    Attributes:
+        name: ``handed`` (came from a lock, or new), ``io`` (came from a blocking
+            call), ``yielded`` (runnable, not known to be CPU-bound) or ``batch``
+            (CPU-bound).
+        waits: waits begun.
+        served: waits that ended with the GIL.
+        wait_p50_ns: median of the waits served, to one part in eight.
+        wait_p99_ns: 99th percentile, to one part in eight.
+        wait_max_ns: the longest.
+        wait_sum_ns: all together.
+        asks: times a thread of this class asked the holder to drop the GIL.
+        forced_drops: times a holder of this class dropped it because it was asked.
+        barged: times the GIL was meant for a waiting thread of this class and
+            another one, that did not wait, took it first.
+    """
+
+    name: str
+    waits: int
+    served: int
+    wait_p50_ns: int
+    wait_p99_ns: int
+    wait_max_ns: int
+    wait_sum_ns: int
+    asks: int
+    forced_drops: int
+    barged: int
+
+
+@dataclass(frozen=True, slots=True)
+class GilStats:
+    """What the scheduler has counted.
+
+    Attributes:
+        classes: one entry a class, best first.
+        hand_overs: times the GIL went to another thread while someone waited.
+        forced_drops: times a holder dropped it because it was asked; all classes.
+        barged: see :class:`ClassStats`; all classes.
+        aged_picks: times an old waiter was picked out of order.
+        share_picks: times CPU-bound threads were paid their least share.
+        lingers: times a dropped GIL was left for a thread expected straight back.
+        lingers_hit: times it did come.
+        longest_hold_ns: longest time one thread held the GIL while another wanted it.
+        longest_hold_thread: name of that thread, or its identifier if it has ended.
+        waiting_now: threads that wait at this moment.
+    """
+
+    classes: tuple[ClassStats, ...]
+    hand_overs: int
+    forced_drops: int
+    barged: int
+    aged_picks: int
+    share_picks: int
+    lingers: int
+    lingers_hit: int
+    longest_hold_ns: int
+    longest_hold_thread: str | None
+    waiting_now: int
+
+
+def from_counters(counters: Counters | None) -> GilStats:
+    """Make the statistics from the native counters; all zero without any."""
+    if counters is None:
+        nothing = tuple(ClassStats(name, *[0] * 9) for name in CLASSES)
+        return GilStats(nothing, 0, 0, 0, 0, 0, 0, 0, 0, None, 0)
+    classes = tuple(_class_stats(name, counters["classes"][name]) for name in CLASSES)
+    return GilStats(
+        classes=classes,
+        hand_overs=counters["hand_overs"],
+        forced_drops=sum(entry.forced_drops for entry in classes),
+        barged=sum(entry.barged for entry in classes),
+        aged_picks=counters["aged_picks"],
+        share_picks=counters["share_picks"],
+        lingers=counters["lingers"],
+        lingers_hit=counters["lingers_hit"],
+        longest_hold_ns=counters["longest_hold_ns"],
+        longest_hold_thread=_thread_name(counters["longest_hold_ident"]),
+        waiting_now=counters["waiting"],
+    )
+
+
+def _class_stats(name: str, counters: ClassCounters) -> ClassStats:
+    """Make the statistics of one class."""
+    return ClassStats(name=name, **counters)
+
+
+def _thread_name(ident: int | None) -> str | None:
+    """Return the name of a thread by its identifier, as far as it is known."""
+    if ident is None:
+        return None
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        for thread in threading.enumerate():
+            if thread.ident == ident:
+                return thread.name
+    return f"thread {ident:#x} (ended, or not started by threading)"

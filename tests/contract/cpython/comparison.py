@@ -1,0 +1,94 @@
+"""Compares a module's outcomes with the scheduler to those without it.
+
+A test whose outcome differs is judged by running it alone, both ways, several
+times: it counts against the scheduler only if it goes wrong with it in a way in
+which it never goes wrong without. So a test that is flaky on this machine is told
+apart from a defect. Invariant: no difference is dropped; each is either a
+regression or named as not reproduced, with all that was seen.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tests.contract.cpython.regrtest import Outcomes, Run, Way
+from tests.contract.cpython.suite import Module
+
+REPEATS = 3
+"""Runs of a differing test alone, each way."""
+ABSENT = "absent"
+
+Runner = Callable[[Module, Way, Sequence[str]], Run]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A test that came out differently."""
+
+    test: str
+    plain: frozenset[str]
+    """Every outcome seen without the scheduler."""
+    scheduled: frozenset[str]
+    """Every outcome seen with it when it was run alone."""
+    first: str
+    """The outcome with the scheduler in the run of the whole module."""
+
+    @property
+    def is_regression(self) -> bool:
+        """Tell whether the scheduler did, when run alone, what never happens without it."""
+        return not self.scheduled <= self.plain
+
+    def __str__(self) -> str:
+        """Say what was seen."""
+        verdict = "REGRESSION" if self.is_regression else "not reproduced alone, or flaky without it too"
+        return (
+            f"{self.test}: {self.first} with the scheduler; "
+            f"alone {'/'.join(sorted(self.scheduled))}, without it {'/'.join(sorted(self.plain))}: {verdict}"
+        )
+
+
+@dataclass
+class Comparison:
+    """One module, both ways."""
+
+    module: Module
+    plain: Run
+    scheduled: Run
+    differences: list[Difference] = field(default_factory=list[Difference])
+
+    @property
+    def regressions(self) -> list[Difference]:
+        """Return the differences that count."""
+        return [difference for difference in self.differences if difference.is_regression]
+
+
+def compare(module: Module, runner: Runner) -> Comparison:
+    """Run a module both ways, and judge what differs."""
+    comparison = Comparison(module, runner(module, "plain", ()), runner(module, "scheduled", ()))
+    before, after = comparison.plain.outcomes, comparison.scheduled.outcomes
+    for test in differing(before, after):
+        comparison.differences.append(judge(module, test, before, after, runner))
+    return comparison
+
+
+def differing(before: Outcomes, after: Outcomes) -> list[str]:
+    """Return the tests whose outcome differs, or, where a run has no results, its module."""
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    whole = [name for name in names if name.startswith("(")]
+    # A process that crashed wrote no results: every test of it would seem to differ.
+    return whole if whole else names
+
+
+def judge(module: Module, test: str, before: Outcomes, after: Outcomes, runner: Runner) -> Difference:
+    """Run one test alone, both ways in turn (or all of the module, if it is the module that differs)."""
+    only = () if test.startswith("(") else (test,)
+    plain, scheduled = {before.get(test, ABSENT)}, set[str]()
+    for _ in range(REPEATS):
+        plain.add(runner(module, "plain", only).outcomes.get(test, ABSENT))
+        scheduled.add(runner(module, "scheduled", only).outcomes.get(test, ABSENT))
+    return Difference(test, frozenset(plain), frozenset(scheduled), after.get(test, ABSENT))
+
+
+def counts(outcomes: Outcomes) -> str:
+    """Return the number of tests by outcome, in words."""
+    tests = [outcome for name, outcome in outcomes.items() if not name.startswith("(")]
+    return ", ".join(f"{tests.count(outcome)} {outcome}" for outcome in ("passed", "failed", "skipped"))
