@@ -1,9 +1,12 @@
 """Fixtures for warm commands: a runtime directory, an environment and a server of their own."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +40,10 @@ class Rig:
         """Run a command through the client."""
         return self._run([UNSNARL, "warm", "run", "--", *words], options)
 
+    def served(self, *words: str, **options: object) -> "subprocess.CompletedProcess[bytes]":
+        """Run a command through the client, which fails if no worker takes it."""
+        return self._run([UNSNARL, "warm", "run", "--require", "--", *words], options)
+
     def plain(self, *words: str, **options: object) -> "subprocess.CompletedProcess[bytes]":
         """Run the same command without it."""
         return self._run(list(words), options)
@@ -54,6 +61,15 @@ class Rig:
         """Return all that servers have said."""
         return "".join(path.read_text() for path in self.house.glob("*.log")) if self.house.exists() else ""
 
+    def sweep(self) -> None:
+        """End what was still starting in the background, and wait until nothing of it is left."""
+        deadline = time.monotonic() + WATCHDOG_S
+        while pids := _mentioning(os.fsencode(self.directory) + b"/"):
+            assert time.monotonic() < deadline, f"{pids} do not end"
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
     def _run(self, argv: list[str], options: dict[str, object]) -> "subprocess.CompletedProcess[bytes]":
         settings: dict[str, object] = {"cwd": self.directory / "work", "env": self.env, "timeout": WATCHDOG_S}
         settings |= {"capture_output": True, "stdin": subprocess.DEVNULL} | options
@@ -62,6 +78,17 @@ class Rig:
         if "input" in options:
             del settings["stdin"]
         return subprocess.run(argv, check=False, **settings)  # type: ignore[call-overload, no-any-return]
+
+
+def _mentioning(path: bytes) -> list[int]:
+    """Return the processes whose command line mentions a path: clients, learners, servers, workers."""
+    found: list[int] = []
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal() and int(entry) != os.getpid():
+            with contextlib.suppress(OSError):
+                if path in Path("/proc", entry, "cmdline").read_bytes():
+                    found.append(int(entry))
+    return found
 
 
 @pytest.fixture
@@ -78,3 +105,4 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
         with process:
             process.wait(WATCHDOG_S)
     rig.verb("stop")
+    rig.sweep()

@@ -26,7 +26,7 @@ def client(rig: "Rig", *words: str, **options: object) -> "subprocess.Popen[byte
 
     settings: dict[str, object] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     settings |= {"env": rig.env, "cwd": rig.directory / "work"} | options
-    process = subprocess.Popen([UNSNARL, "warm", "run", "--", *words], **settings)  # type: ignore[call-overload]
+    process = subprocess.Popen([UNSNARL, "warm", "run", "--require", "--", *words], **settings)  # type: ignore[call-overload]
     rig.processes.append(process)
     return process  # type: ignore[no-any-return]
 
@@ -37,12 +37,6 @@ def until(condition: object) -> None:
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline, "the condition never came true"
         os.sched_yield()
-
-
-def until_warm(rig: "Rig", script: str) -> None:
-    """Start the server and run until a run is warm: one may find the server just being replaced."""
-    rig.start(script)
-    until(lambda: rig.warm(script).stdout.endswith(b"warm\n"))
 
 
 def module(rig: "Rig", value: int) -> None:
@@ -70,7 +64,8 @@ def test_a_changed_module_is_never_served(rig: "Rig") -> None:
     module(rig, 0)
     script = rig.script("who", WHO)
     for value in range(1, 6):
-        until_warm(rig, script)
+        rig.start(script)
+        assert rig.warm(script).stdout.endswith(b"warm\n"), rig.log()
         module(rig, value)
         assert rig.warm(script).stdout.split()[0] == str(value).encode()
 
@@ -148,18 +143,19 @@ def test_an_unsafe_directory_is_not_used(rig: "Rig") -> None:
 def test_a_stale_socket_is_replaced(rig: "Rig") -> None:
     module(rig, 1)
     script = rig.script("who", WHO)
-    until_warm(rig, script)
+    rig.start(script)
     (pid,) = server_pids(rig)
     os.kill(pid, signal.SIGKILL)
     until(lambda: not is_alive(pid))
     assert rig.warm(script).stdout.startswith(b"1 ")
-    until_warm(rig, script)
+    rig.start(script)
+    assert rig.warm(script).stdout == b"1 warm\n"
 
 
 def test_a_silent_peer_does_not_stop_the_others(rig: "Rig") -> None:
     module(rig, 1)
     script = rig.script("who", WHO)
-    until_warm(rig, script)
+    rig.start(script)
     (path,) = rig.house.glob("*.sock")
     here = os.open(rig.house, os.O_PATH)
     silent = []
@@ -200,11 +196,13 @@ def test_a_signal_to_the_client_ends_the_command(rig: "Rig", signum: signal.Sign
 def test_a_handled_signal_is_the_commands(rig: "Rig") -> None:
     script = rig.script(
         "handler",
-        "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *a: sys.exit(42))\nprint('up', flush=True)\nsignal.pause()\n",
+        "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *a: sys.exit(42))\n"
+        "print('up', flush=True)\nsignal.pause()\n",
     )
     rig.start(script)
     process = client(rig, script)
-    assert process.stdout is not None and process.stdout.readline() == b"up\n"
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
     process.terminate()
     assert process.wait(WATCHDOG_S) == 42
 
@@ -233,7 +231,9 @@ def test_a_killed_server_leaves_the_command_alone(rig: "Rig") -> None:
     script = rig.script("waiter", "import sys\nprint('up', flush=True)\nsys.stdin.read()\nsys.exit(5)\n")
     rig.start(script)
     process = client(rig, script, stdin=subprocess.PIPE)
-    assert process.stdout is not None and process.stdin is not None and process.stdout.readline() == b"up\n"
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.readline() == b"up\n"
     (pid,) = server_pids(rig)
     os.kill(pid, signal.SIGKILL)
     until(lambda: not is_alive(pid))
@@ -278,7 +278,8 @@ def test_nothing_of_the_environment_reaches_the_disk(rig: "Rig") -> None:
     rig.start(script, env=env)
     rig.warm(script, env=env)
     files = [path for path in rig.house.iterdir() if stat.S_ISREG(path.lstat().st_mode)]
-    assert files and not any(b"s3cr3t" in path.read_bytes() for path in files)
+    assert files
+    assert not any(b"s3cr3t" in path.read_bytes() for path in files)
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
@@ -291,7 +292,8 @@ def test_a_shim_is_enabled_and_disabled(rig: "Rig") -> None:
     rig.start(str(shim))
     assert rig.plain(str(shim)).stdout == b"3 warm\n"
     assert str(shim.parent).encode() in rig.verb("shellenv").stdout
-    assert rig.verb("disable", "who").returncode == 0 and not shim.exists()
+    assert rig.verb("disable", "who").returncode == 0
+    assert not shim.exists()
     assert rig.verb("disable", "who").stderr.startswith(b"error: no shim named 'who'")
 
 

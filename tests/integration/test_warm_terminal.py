@@ -75,7 +75,7 @@ def prepare(rig: "Rig", terminal: Terminal, text: str) -> str:
 
     script = rig.script("cmd", text)
     assert b"rc=0" in terminal.run(f"{UNSNARL} warm start -- {script}; echo rc=$?"), rig.log()
-    return f"{UNSNARL} warm run -- {script}"
+    return f"{UNSNARL} warm run --require -- {script}"
 
 
 SLEEPER = """

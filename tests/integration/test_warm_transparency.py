@@ -37,7 +37,7 @@ sys.stderr.write("warm\\n" if "_unsnarl_warm" in sys.modules else "plain\\n")
 def reports(rig: "Rig", script: str, *args: str, **options: object) -> tuple[dict[str, object], dict[str, object]]:
     """Return what the script reports when it runs plainly, and warm."""
     rig.start(script, **{k: v for k, v in options.items() if k in ("env", "preexec_fn")})
-    plain, warm = rig.plain(script, *args, **options), rig.warm(script, *args, **options)
+    plain, warm = rig.plain(script, *args, **options), rig.served(script, *args, **options)
     assert (plain.stderr, warm.stderr) == (b"plain\n", b"warm\n"), rig.log()
     return json.loads(plain.stdout), json.loads(warm.stdout)
 
@@ -72,7 +72,7 @@ def test_inherited_descriptors_keep_their_numbers(rig: "Rig") -> None:
     rig.start(script)
     pipes = [os.pipe() for _ in range(50)]
     ends = [w for _, w in pipes]
-    outcome = rig.warm(script, *map(str, ends), pass_fds=ends)
+    outcome = rig.served(script, *map(str, ends), pass_fds=ends)
     assert outcome.returncode == 0, outcome.stderr
     for read, write in pipes:
         os.close(write)
@@ -86,7 +86,7 @@ def test_a_large_environment_arrives(rig: "Rig") -> None:
     )
     env = rig.env | {f"V{n}": "x" * 100_000 for n in range(20)}
     rig.start(script)
-    plain, warm = rig.plain(script, env=env), rig.warm(script, env=env)
+    plain, warm = rig.plain(script, env=env), rig.served(script, env=env)
     assert warm.stdout.split() == [plain.stdout.split()[0], b"True"]
 
 
@@ -103,15 +103,36 @@ ENDINGS = {
     "term": "import os; os.kill(os.getpid(), 15)",
     "abort": "import os; os.abort()",
     "atexit": "import atexit, sys\natexit.register(print, 'bye')\nsys.exit(2)",
-    "atexit raises": "import atexit\nclass F:\n    def __call__(self): 1 / 0\n    def __repr__(self): return 'F'\natexit.register(F())",
-    "thread": "import threading\ndef f():\n    import time; time.sleep(0.2); print('late')\nthreading.Thread(target=f).start()",
+    "atexit raises": (
+        "import atexit\n"
+        "class F:\n"
+        "    def __call__(self): 1 / 0\n"
+        "    def __repr__(self): return 'F'\n"
+        "atexit.register(F())"
+    ),
+    "thread": (
+        "import threading\n"
+        "def f():\n"
+        "    import time; time.sleep(0.2); print('late')\n"
+        "threading.Thread(target=f).start()"
+    ),
     "unflushed file": "f = open('out', 'w'); f.write('data'); print(open('out').read())",
     "finaliser": "class C:\n    def __del__(self): print('gone')\nkept = C()",
     "generator": "def g():\n    try:\n        yield\n    finally:\n        print('closed')\nkept = g(); next(kept)",
     "temporary directory": "import tempfile\nd = tempfile.TemporaryDirectory(prefix='here', dir='.')",
-    "fork": "import os\npid = os.fork()\nprint('child' if not pid else 'parent', flush=True) if not pid else os.waitpid(pid, 0)\nif pid: print('parent')",
+    "fork": (
+        "import os\n"
+        "pid = os.fork()\n"
+        "print('child' if not pid else 'parent', flush=True) if not pid else os.waitpid(pid, 0)\n"
+        "if pid: print('parent')"
+    ),
     "subprocess": "import subprocess; subprocess.run(['sh', '-c', 'echo out; echo err >&2; exit 3'], check=True)",
-    "multiprocessing": "import multiprocessing as m\ndef f(n): return n * n\nif __name__ == '__main__':\n    with m.get_context('fork').Pool(2) as p: print(p.map(f, range(4)))",
+    "multiprocessing": (
+        "import multiprocessing as m\n"
+        "def f(n): return n * n\n"
+        "if __name__ == '__main__':\n"
+        "    with m.get_context('fork').Pool(2) as p: print(p.map(f, range(4)))"
+    ),
     "closed stdout": "import sys; sys.stdout.close()",
     "warning": "import warnings; warnings.warn('old', DeprecationWarning)",
     "syntax": "import sys\nexec('1 +')",
@@ -122,7 +143,7 @@ ENDINGS = {
 def test_a_command_ends_the_same(rig: "Rig", name: str) -> None:
     script = rig.script("ending", ENDINGS[name] + "\n")
     rig.start(script)
-    plain, warm = rig.plain(script), rig.warm(script)
+    plain, warm = rig.plain(script), rig.served(script)
     assert (warm.returncode, warm.stdout, warm.stderr) == (plain.returncode, plain.stdout, plain.stderr)
     assert not list((rig.directory / "work").glob("here*"))
 
@@ -131,9 +152,10 @@ def test_a_module_runs_as_a_module(rig: "Rig") -> None:
     words = [sys.executable, "-m", "json.tool", "--sort-keys"]
     rig.start(*words)
     text = b'{"b": 1, "a": 2}'
-    plain, warm = rig.plain(*words, input=text), rig.warm(*words, input=text)
+    plain, warm = rig.plain(*words, input=text), rig.served(*words, input=text)
     assert (warm.returncode, warm.stdout, warm.stderr) == (plain.returncode, plain.stdout, plain.stderr)
-    assert warm.stdout.startswith(b"{") and rig.verb("status").stdout.count(b"json.tool") == 1
+    assert warm.stdout.startswith(b"{")
+    assert rig.verb("status").stdout.count(b"json.tool") == 1
 
 
 def test_a_full_disk_is_reported_the_same(rig: "Rig") -> None:
@@ -141,7 +163,7 @@ def test_a_full_disk_is_reported_the_same(rig: "Rig") -> None:
     rig.start(script)
     with open("/dev/full", "wb") as full:
         plain = rig.plain(script, stdout=full, stderr=subprocess.PIPE)
-        warm = rig.warm(script, stdout=full, stderr=subprocess.PIPE)
+        warm = rig.served(script, stdout=full, stderr=subprocess.PIPE)
     assert (warm.returncode, warm.stderr.splitlines()[-1:]) == (plain.returncode, plain.stderr.splitlines()[-1:])
 
 
@@ -149,7 +171,7 @@ def test_a_reader_that_leaves_ends_a_pipeline_the_same(rig: "Rig") -> None:
     script = rig.script("yes", "import signal\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\nwhile True: print('y')\n")
     rig.start(script)
     statuses = []
-    for words in ([script], [str(rig_client()), "warm", "run", "--", script]):
+    for words in ([script], [str(rig_client()), "warm", "run", "--require", "--", script]):
         line = f"{' '.join(words)} | head -1; echo ${{PIPESTATUS[0]}}"
         statuses.append(rig.plain("bash", "-c", line).stdout)
     assert statuses[0] == statuses[1] == b"y\n141\n"
@@ -165,7 +187,7 @@ def rig_client() -> str:
 def test_random_numbers_differ_from_run_to_run(rig: "Rig") -> None:
     script = rig.script("dice", "import random, uuid\nprint(random.random(), uuid.uuid4())\n")
     rig.start(script)
-    assert len({rig.warm(script).stdout for _ in range(5)}) == 5
+    assert len({rig.served(script).stdout for _ in range(5)}) == 5
 
 
 def test_what_imports_have_kept_of_arguments_is_replaced(rig: "Rig") -> None:
@@ -175,7 +197,7 @@ def test_what_imports_have_kept_of_arguments_is_replaced(rig: "Rig") -> None:
     )
     script = rig.script("keeper", "import keeps\nprint(keeps.show(), '_unsnarl_warm' in __import__('sys').modules)\n")
     rig.start(script)
-    assert rig.warm(script, "one", "two").stdout.decode() == (
+    assert rig.served(script, "one", "two").stdout.decode() == (
         f"(['{script}', 'one', 'two'], [b'{script}', b'one', b'two'], ['one', 'two']) True\n"
     )
 
@@ -190,4 +212,4 @@ def test_what_imports_set_in_the_environment_is_set_again(rig: "Rig") -> None:
     for source in ("a", "b"):
         env = rig.env | {"SOURCE": source, "DROPPED": "x"}
         rig.start(script, env=env)
-        assert rig.warm(script, env=env).stdout == rig.plain(script, env=env).stdout == f"{source} None\n".encode()
+        assert rig.served(script, env=env).stdout == rig.plain(script, env=env).stdout == f"{source} None\n".encode()

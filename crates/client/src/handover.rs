@@ -50,9 +50,14 @@ pub(crate) fn run(call: Call<'_>) -> Declined {
     Declined::Refused
 }
 
-/// Whether a server listens at the path.
+/// Whether a worker at the path would take a request now: it is asked with an empty one.
 pub(crate) fn is_served(path: &[u8]) -> bool {
-    connect(path).map(close).is_ok()
+    let Ok(socket) = connect(path) else { return false };
+    // SAFETY: socket is open; a failure shows in the answer.
+    unsafe { libc::shutdown(socket, libc::SHUT_WR) };
+    let answer = receive(socket);
+    close(socket);
+    matches!(answer, Some(Reply::Ready(_)))
 }
 
 fn connect(path: &[u8]) -> Result<c_int, Declined> {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `--shim FILE args…` (how a shim starts) | that command, warm or plain |
 //! | `warm run [--] CMD args…` | the same without a shim |
+//! | `warm run --require [--] CMD args…` | warm, or not at all |
 //! | `warm start [--] CMD` | start its server and wait until it serves |
 //! | `--warm-serve …` | second step of a start, see [`crate::start`] |
 //! | anything else | `unsnarl.cli` in the Python beside this file |
@@ -19,16 +20,30 @@ use crate::syscall::{Bytes, complain, exec, exit};
 use crate::target::{Kind, Target};
 use core::ffi::c_int;
 
+/// What happens to a call that no worker takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Otherwise {
+    /// The command runs plainly.
+    Plain,
+    /// It does not run: the caller wants to know, as a test does.
+    Refuse,
+}
+
+/// Exit status of a call with `--require` that no worker took: `EX_UNAVAILABLE` of sysexits.h.
+const NOT_WARM: c_int = 69;
+
 /// Do what the words say.
 pub(crate) fn dispatch(args: &[Bytes], environ: Vec<Bytes>) -> c_int {
     let words: Vec<&[u8]> = args.iter().skip(1).map(Vec::as_slice).collect();
     match words.as_slice() {
         [b"--shim", file, ..] => match Target::from_file(file, &environ) {
-            Some(target) => run(&target, &args[3..], &environ),
+            Some(target) => run(&target, &args[3..], &environ, Otherwise::Plain),
             None => plain::fail(file),
         },
-        [b"warm", b"run", b"--", ..] => run_words(&args[4..], &environ),
-        [b"warm", b"run", word, ..] if !word.starts_with(b"-") => run_words(&args[3..], &environ),
+        [b"warm", b"run", b"--require", b"--", ..] => run_words(&args[5..], &environ, Otherwise::Refuse),
+        [b"warm", b"run", b"--require", ..] => run_words(&args[4..], &environ, Otherwise::Refuse),
+        [b"warm", b"run", b"--", ..] => run_words(&args[4..], &environ, Otherwise::Plain),
+        [b"warm", b"run", word, ..] if !word.starts_with(b"-") => run_words(&args[3..], &environ, Otherwise::Plain),
         [b"warm", b"start", b"--", ..] => start_words(&args[4..], &environ),
         [b"warm", b"start", word, ..] if !word.starts_with(b"-") => start_words(&args[3..], &environ),
         [b"--warm-serve", ..] => serve(&args[2..], &environ),
@@ -46,12 +61,13 @@ fn python(args: &[Bytes], environ: &[Bytes]) -> ! {
     plain::fail(&python)
 }
 
-fn run_words(words: &[Bytes], environ: &[Bytes]) -> ! {
+fn run_words(words: &[Bytes], environ: &[Bytes], otherwise: Otherwise) -> ! {
     if words.is_empty() {
         usage("warm run -- CMD [args]");
     }
     match Target::from_words(words, environ) {
-        Some((target, used)) => run(&target, &words[used..], environ),
+        Some((target, used)) => run(&target, &words[used..], environ, otherwise),
+        None if otherwise == Otherwise::Refuse => not_warm(),
         None => plain::run_words(words, environ),
     }
 }
@@ -114,7 +130,12 @@ impl Plan {
     }
 }
 
-fn run(target: &Target, args: &[Bytes], environ: &[Bytes]) -> ! {
+fn not_warm() -> ! {
+    complain("error: no warm worker took the command, and --require rules out a plain run\nhint: `unsnarl warm start -- CMD` waits for its server, `unsnarl warm why CMD` says what is against it\n");
+    exit(NOT_WARM)
+}
+
+fn run(target: &Target, args: &[Bytes], environ: &[Bytes], otherwise: Otherwise) -> ! {
     if let Some(plan) = plan(target, environ) {
         let socket = plan.socket();
         let shares_terminal = plan.session != Session::Detached;
@@ -128,6 +149,9 @@ fn run(target: &Target, args: &[Bytes], environ: &[Bytes]) -> ! {
         if handover::run(call) == Declined::NoServer {
             start::in_background(&plan.start(target, environ));
         }
+    }
+    if otherwise == Otherwise::Refuse {
+        not_warm();
     }
     plain::run(target, args, environ)
 }

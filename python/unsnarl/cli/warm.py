@@ -24,6 +24,8 @@ Run Python commands from a process that has already imported them.
   disable CMD...       remove it
   shellenv             print what puts the shims first on PATH: eval "$(unsnarl warm shellenv)"
   run [--] CMD ARGS    run one command warm, without a shim
+  run --require [--] CMD ARGS
+                       the same, but end with status 69 where it would run plainly
   start [--] CMD       start the server of a command and wait until it serves
   status               list shims and servers
   stop [CMD]           end the servers, of one command or all
@@ -167,6 +169,8 @@ def _logs(arguments: list[str]) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if words[:1] == ["--require"]:
+        _start(words[1:])
     words = words[1:] if words[:1] == ["--"] else words
     _need(words, "run")
     try:

@@ -38,7 +38,8 @@ IDLE_S = 3600.0
 BACKLOG = 512
 # The lowest number for descriptors of ours: below are those a command inherits.
 HIGH_FD = 200
-# Spares while calls come one by one. Measured by bench/warm_spares.py.
+# Spares while calls come one by one: one is taken, one is there for the next call
+# while the server forks.
 SPARES = 2
 # Runs after which it is worth learning again if workers have loaded more modules.
 RELEARN_AFTER = (1, 2, 4, 8, 16, 64, 256, 1024)
@@ -155,7 +156,8 @@ class Server:
             for conn in self.workers.values():
                 question.register(conn, 0)
             self._handle(dict(question.poll(self._timeout_ms())), leader)
-            if not self.is_open and not self.workers:
+            # A spare may be a worker that has not said so yet.
+            if not self.is_open and not self.workers and not self.spares:
                 self._leave()
 
     def _fill(self) -> Taken | None:
@@ -272,10 +274,11 @@ class Server:
         log(f"{self.command.name}: ends, {reason}")
         if self._owns_socket():
             os.unlink(self.stem + ".sock")
-        os.close(self.listener)
-        for pid in self.spares:
-            # An idle spare dies by this; one that has just been taken says so and lives on.
-            os.kill(pid, _signal.SIGUSR1)
+        # Wakes the spares that wait in accept, and they end; one that has just been
+        # taken goes on. A signal could hit it in the middle of a command.
+        listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, self.listener)
+        listener.shutdown(_socket.SHUT_RDWR)
+        listener.close()
         # The start lock is free for the next server of this key.
         os.close(self.lock)
 

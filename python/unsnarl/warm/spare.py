@@ -77,14 +77,15 @@ class Spare:
         self._die_with_parent(_signal.SIGKILL)
         worker.rehearse(server)
         listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, server.listener)
-        fd, _ = listener._accept()  # type: ignore[attr-defined]
-        # From here on the end of the server must not be ours, nor its wish to thin out.
-        _signal.signal(_signal.SIGUSR1, _signal.SIG_IGN)
+        try:
+            fd, _ = listener._accept()  # type: ignore[attr-defined]
+        except OSError:
+            os._exit(0)  # the server has shut the socket down: nobody will come
+        # From here on the end of the server must not be ours.
         self._die_with_parent(0)
         listener.detach()
         conn = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
         self._tell_server(fd)
-        _signal.signal(_signal.SIGUSR1, _signal.SIG_DFL)
         return self._receive(conn)
 
     def _die_with_parent(self, signum: int) -> None:
@@ -151,7 +152,9 @@ def _read_request(conn: _socket.socket) -> tuple[wire.Request, list[int]]:
     room = _socket.CMSG_SPACE(4 * wire.MAX_FDS)
     data, rights, flags, _ = conn.recvmsg(1 << 16, room, _socket.MSG_CMSG_CLOEXEC)
     if not data:
-        os._exit(0)  # it only wanted to know whether somebody listens
+        # It only wanted to know whether a request would be taken now.
+        conn.send(wire.REPLY.pack(wire.READY, os.getpid()), _socket.MSG_NOSIGNAL)
+        os._exit(0)
     fds = [fd for level, kind, raw in rights for fd in unpack(f"{len(raw) // 4}i", raw[: len(raw) // 4 * 4])]
     if len(data) < wire.HEADER.size or flags & _socket.MSG_CTRUNC:
         raise ValueError("short header, or descriptors lost")
