@@ -20,7 +20,7 @@ def test_a_pack_is_read_back() -> None:
     entries, area = container.read(memoryview(DATA))
     assert list(entries) == ["a", "b", "c"]
     scope: dict[str, object] = {}
-    exec(container.code_of(entries["b"], area), scope)  # type: ignore[arg-type]
+    exec(container.code_of(entries["b"], area), scope)
     assert scope["B"] == 2
     assert entries["c"][container.KIND] == "x"
 

@@ -131,7 +131,9 @@ impl Plan {
 }
 
 fn not_warm() -> ! {
-    complain("error: no warm worker took the command, and --require rules out a plain run\nhint: `unsnarl warm start -- CMD` waits for its server, `unsnarl warm why CMD` says what is against it\n");
+    complain(
+        "error: no warm worker took the command, and --require rules out a plain run\nhint: `unsnarl warm start -- CMD` waits for its server, `unsnarl warm why CMD` says what is against it\n",
+    );
     exit(NOT_WARM)
 }
 

@@ -23,8 +23,13 @@ Imports nothing that a fresh interpreter has not loaded: no hashlib, no typing.
 
 import marshal
 import sys
-from _frozen_importlib_external import MAGIC_NUMBER  # type: ignore[import-not-found]
+from _frozen_importlib_external import MAGIC_NUMBER
 from _imp import source_hash
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 MAGIC = b"UNSNPACK"
 VERSION = 2
@@ -49,7 +54,7 @@ def digest(data: bytes | memoryview) -> bytes:
     return source_hash(_KEY, data)
 
 
-def write(modules: dict[str, tuple[tuple[object, ...], bytes]]) -> bytes:
+def write(modules: "Mapping[str, tuple[tuple[object, ...], bytes]]") -> bytes:
     """Return the bytes of a pack from ``name: ((is_package, path, mtime_ns, size, kind), code)``."""
     index: dict[str, tuple[object, ...]] = {}
     parts: list[bytes] = []
@@ -58,12 +63,13 @@ def write(modules: dict[str, tuple[tuple[object, ...], bytes]]) -> bytes:
         index[name] = (*fixed, at, len(code), digest(code), kind)
         parts.append(code)
         at += len(code)
-    head = marshal.dumps((*identity(), index))
+    contents: Any = (*identity(), index)
+    head = marshal.dumps(contents)
     lengths = VERSION.to_bytes(4, "little") + len(head).to_bytes(4, "little")
     return b"".join([MAGIC, lengths, digest(head), head, *parts])
 
 
-def read(data: memoryview) -> tuple[dict[str, tuple], memoryview]:
+def read(data: memoryview) -> "tuple[dict[str, tuple[Any, ...]], memoryview]":
     """Return the index, and the area that offsets count from. Raises BadPack."""
     if len(data) < HEAD or bytes(data[:8]) != MAGIC:
         raise BadPack("it is not a pack")
@@ -83,7 +89,7 @@ def read(data: memoryview) -> tuple[dict[str, tuple], memoryview]:
     return entries, area
 
 
-def code_of(entry: tuple, area: memoryview) -> object:
+def code_of(entry: "tuple[Any, ...]", area: memoryview) -> "Any":
     """Return the code object of an entry. Raises BadPack if its bytes are damaged."""
     data = area[entry[OFFSET] : entry[OFFSET] + entry[LENGTH]]
     if digest(data) != entry[HASH]:

@@ -12,33 +12,39 @@ edited in place does not change it).
 
 import gc
 import sys
-from _frozen_importlib import ModuleSpec  # type: ignore[import-not-found]
-from _frozen_importlib_external import ExtensionFileLoader, SourceFileLoader  # type: ignore[import-not-found]
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib_external import ExtensionFileLoader, SourceFileLoader
 from posix import listdir, stat
 
 from .container import IS_PACKAGE, KIND, MTIME_NS, PATH, SIZE, BadPack, code_of
 
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from types import CodeType, ModuleType
+    from typing import Any
+
 _OPT = f".opt-{sys.flags.optimize}" if sys.flags.optimize else ""
 
 
-class PackLoader(SourceFileLoader):  # type: ignore[misc]
+class PackLoader(SourceFileLoader):
     """A source loader whose code comes from the map; data, resources and source as ever."""
 
-    def __init__(self, name: str, entry: tuple, area: memoryview) -> None:
+    def __init__(self, name: str, entry: "tuple[Any, ...]", area: memoryview) -> None:
         super().__init__(name, entry[PATH])
         self._entry = entry
         self._area = area
 
-    def get_code(self, fullname: str) -> object:
+    def get_code(self, fullname: str) -> "CodeType | None":
         """Return the code object of the module, from its file if the pack is damaged there."""
         if fullname == self.name:
             try:
-                return code_of(self._entry, self._area)
+                code: CodeType = code_of(self._entry, self._area)
+                return code
             except BadPack as problem:
                 warn(str(problem))
         return super().get_code(fullname)
 
-    def exec_module(self, module: object) -> None:
+    def exec_module(self, module: "ModuleType") -> None:
         """Run the module's body, without looking for garbage: imports make next to none."""
         is_outermost = gc.isenabled()
         if is_outermost:
@@ -53,19 +59,19 @@ class PackLoader(SourceFileLoader):  # type: ignore[misc]
 class PackFinder:
     """Find modules in a pack: ``entries`` and ``area`` as :func:`container.read` returns them."""
 
-    def __init__(self, entries: dict[str, tuple], area: memoryview) -> None:
+    def __init__(self, entries: "dict[str, tuple[Any, ...]]", area: memoryview) -> None:
         self._entries = entries
         self._area = area
         self._listings: dict[str, frozenset[str]] = {}
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
+    def find_spec(self, name: str, path: "Any" = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
         """Return the spec of a packed module, or None."""
         entry = self._entries.get(name)
         if entry is None or not _is_fresh(entry):
             return None
         folder = entry[PATH].rpartition("/")[0]
         base = folder.rpartition("/")[0] if entry[IS_PACKAGE] else folder
-        if base not in path if path is not None else self._is_hidden(name, base):  # type: ignore[operator]
+        if base not in path if path is not None else self._is_hidden(name, base):
             return None
         loader = ExtensionFileLoader(name, entry[PATH]) if entry[KIND] == "x" else PackLoader(name, entry, self._area)
         spec = ModuleSpec(name, loader, origin=entry[PATH], is_package=entry[IS_PACKAGE])
@@ -94,12 +100,12 @@ class PackFinder:
         self._listings.clear()
 
 
-def _is_fresh(entry: tuple) -> bool:
+def _is_fresh(entry: "tuple[Any, ...]") -> bool:
     try:
         found = stat(entry[PATH])
     except OSError:
         return False
-    return found.st_mtime_ns == entry[MTIME_NS] and found.st_size == entry[SIZE]
+    return (found.st_mtime_ns, found.st_size) == (entry[MTIME_NS], entry[SIZE])
 
 
 def _top_level(directory: str) -> frozenset[str]:

@@ -6,7 +6,6 @@ Invariant: a pack is written whole, to a temporary name, and renamed.
 from __future__ import annotations
 
 import importlib.machinery
-import importlib.util
 import marshal
 import os
 import subprocess

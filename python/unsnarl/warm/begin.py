@@ -44,6 +44,7 @@ def learn(start: Start) -> facts_of.Facts:
     """Run the probe until nothing unwelcome is left, and return its facts."""
     wanted = _wanted(start)
     notes: list[str] = []
+    result = facts_of.Facts()
     for _ in range(ROUNDS):
         result, excluded = _probe(start, wanted)
         notes += [f"{module} is not imported ahead: {why}" for module, why in excluded.items()]
@@ -137,4 +138,4 @@ def main(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -24,13 +24,7 @@ def _siblings() -> None:
 if __name__ == "__main__":
     _siblings()
     if sys.argv[1] == "probe":
-        from _unsnarl_warm import probe  # type: ignore[import-not-found]
-
-        probe.main(sys.argv[2:])
+        __import__("_unsnarl_warm.probe", fromlist=["main"]).main(sys.argv[2:])
     else:
-        from _unsnarl_warm import server
-
-        _job = server.main(sys.argv[2:])
-        from _unsnarl_warm import worker
-
-        worker.run(_job)
+        _job = __import__("_unsnarl_warm.server", fromlist=["main"]).main(sys.argv[2:])
+        __import__("_unsnarl_warm.worker", fromlist=["run"]).run(_job)

@@ -12,22 +12,28 @@ see has happened, and every descriptor but the connection is closed.
 
 from __future__ import annotations
 
-import _signal
 import _socket
 import atexit
 import gc
 import io
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from . import wire
 
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
+    import signal as _signal
+    from typing import Any
+
     from .server import Server
+else:
+    import _signal
 
 _HERE = __file__.rpartition("/")[0] + "/"
 _SIGINT_STATUS = -2
+# Their ends may run code of the program's: `finally`, `with`.
+_SUSPENDABLE = ("generator", "coroutine", "async_generator")
 
 
 class Ending:
@@ -53,7 +59,7 @@ class Ending:
         del problem
         if "threading" in sys.modules:
             sys.modules["threading"]._shutdown()
-        atexit._run_exitfuncs()
+        atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]  (as the interpreter ends)
         if not _flush() and status == 0:
             status = 120
         if self._conn < 0 or os.getpid() != self._pid:
@@ -135,7 +141,8 @@ def _flush() -> bool:
         except BaseException as problem:
             if stream is sys.stdout:
                 is_good = False
-                sys.unraisablehook(_Unraisable(problem, stream))
+                unraisable: Any = _Unraisable(problem, stream)
+                sys.unraisablehook(unraisable)
     return is_good
 
 
@@ -149,29 +156,29 @@ class _Unraisable:
 
 def is_unobserved() -> bool:
     """Say whether nobody could notice that the teardown is left out."""
-    kinds = {type(thing) for thing in gc.get_objects()}
-    finalised = [
-        kind
-        for kind in kinds
-        if hasattr(kind, "__del__") or kind.__name__ in ("generator", "coroutine", "async_generator")
-    ]
+    kinds: set[type[object]] = {type(thing) for thing in gc.get_objects()}
+    finalised = [kind for kind in kinds if hasattr(kind, "__del__") or kind.__name__ in _SUSPENDABLE]
     if not finalised:
         return True
     standard = {id(layer) for stream in (sys.stdin, sys.stdout, sys.stderr) for layer in _layers(stream)}
     for thing in gc.get_objects():
-        kind = type(thing)
-        if kind not in finalised or id(thing) in standard:
-            continue
-        if isinstance(thing, io.IOBase) and thing.closed:
-            continue
-        if kind.__name__ == "generator" and (thing.gi_frame is None or thing.gi_frame.f_lasti == -1):
-            continue  # over, or not begun: nothing of it would run
-        return False
+        if type(thing) in finalised and id(thing) not in standard and not _is_over(thing):
+            return False
     return True
 
 
+def _is_over(thing: Any) -> bool:
+    """Say of something with a finaliser whether that would do nothing."""
+    if isinstance(thing, io.IOBase):
+        return thing.closed
+    if type(thing).__name__ == "generator":
+        # Over, or not begun: nothing of it would run.
+        return thing.gi_frame is None or thing.gi_frame.f_lasti == -1
+    return False
+
+
 def _layers(stream: object) -> list[object]:
-    layers = [stream]
+    layers: list[object] = [stream]
     for name in ("buffer", "raw"):
         layers.append(getattr(layers[-1], name, None))
     return layers

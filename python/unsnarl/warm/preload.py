@@ -13,6 +13,10 @@ from __future__ import annotations
 import os
 import sys
 
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from typing import Any
+
 # Stands for the arguments of the command while it is imported. A module that
 # copies sys.argv copies this, and the copy is found by it.
 SENTINEL = "--unsnarl-arguments-to-be"
@@ -109,16 +113,22 @@ def argument_copies() -> tuple[list[tuple[list[object], int, bool]], list[str]]:
 
     lists: list[tuple[list[object], int, bool]] = []
     lost: list[str] = []
-    for thing in gc.get_objects():
-        if type(thing) is list and thing is not sys.argv and thing is not sys.orig_argv:
+    things: list[Any] = gc.get_objects()
+    for thing in things:
+        kind = _kind(thing)
+        if kind is list and thing is not sys.argv and thing is not sys.orig_argv:
             lists += [(thing, at, type(item) is bytes) for at, item in enumerate(thing) if _is_sentinel(item)]
-        elif type(thing) is tuple and any(map(_is_sentinel, thing)):
+        elif kind is tuple and any(map(_is_sentinel, thing)):
             lost.append("a tuple")
     for name, module in list(sys.modules.items()):
         if not name.startswith("_unsnarl_warm") and name != "__main__":
             names = getattr(module, "__dict__", {})
             lost += [f"{name}.{key}" for key, value in list(names.items()) if _holds_sentinel(value)]
     return lists, lost
+
+
+def _kind(thing: object) -> type[object]:
+    return type(thing)
 
 
 def _is_sentinel(item: object) -> bool:

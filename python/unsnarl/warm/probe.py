@@ -13,15 +13,24 @@ no trace); running the command itself (it must never run twice).
 
 from __future__ import annotations
 
-import ast  # noqa: F401  (so that it does not count as the command's)
+import ast
 import gc
-import importlib.util  # noqa: F401  (so that it does not count as the command's)
+import importlib.util
 import os
 import sys
 import time
 
 from . import facts as facts_of
 from . import preload
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+    from typing import Any
+
+# Loaded here so that they do not count as the command's: preload needs them.
+_LOADED = (ast, importlib.util)
 
 # Variables that differ from call to call: a module that keeps one of them
 # cannot be imported ahead, and a server per value would be of no use.
@@ -134,28 +143,31 @@ def _is_local(host: object) -> bool:
 
 def _importing() -> str:
     """Return the name of the module whose body is running."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         if frame.f_code.co_name == "<module>" and not frame.f_globals.get("__name__", "").startswith("_unsnarl"):
             return str(frame.f_globals.get("__name__"))
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return "it"
 
 
-def _watch_environment(watch: Watch) -> None:
-    base = type(os.environ)
+def _variable_name(key: object) -> str:
+    return os.fsdecode(key) if isinstance(key, (str, bytes)) else repr(key)
 
-    class Watched(base):  # type: ignore[misc, valid-type]
-        def __getitem__(self, key):  # type: ignore[no-untyped-def]
-            watch.read_variable(os.fsdecode(key) if isinstance(key, (str, bytes)) else repr(key))
+
+def _watch_environment(watch: Watch) -> None:
+    class Watched(os._Environ[str]):  # pyright: ignore[reportPrivateUsage]  (the type of os.environ)
+        def __getitem__(self, key: Any) -> str:
+            watch.read_variable(_variable_name(key))
             return super().__getitem__(key)
 
-        def __iter__(self):  # type: ignore[no-untyped-def]
+        def __iter__(self) -> Iterator[str]:
             watch.fail("reads the whole environment")
             return super().__iter__()
 
-    os.environ.__class__ = Watched
-    os.environb.__class__ = Watched
+    for environ in (os.environ, os.environb):
+        watched: Any = environ
+        watched.__class__ = Watched
 
 
 def _watch_process(watch: Watch) -> None:
@@ -170,7 +182,7 @@ def _watch_process(watch: Watch) -> None:
 
     for name in ("getcwd", "getcwdb"):
 
-        def where(original=getattr(os, name)) -> object:  # noqa: B008 (bound now, on purpose)  # type: ignore[no-untyped-def]
+        def where(original: Callable[[], object] = getattr(os, name)) -> object:  # noqa: B008 (bound now, on purpose)
             watch.read_directory()
             return original()
 
@@ -185,11 +197,12 @@ def _watch_terminals(watch: Watch) -> None:
         watch.asks_tty = watch.asks_tty or (watch.is_on and fd <= 2)
         return original(fd)
 
-    os.isatty = isatty  # type: ignore[assignment]
+    os.isatty = isatty
     for stream in (sys.stdin, sys.stdout, sys.stderr):
-        for layer in (stream, stream.buffer, getattr(stream.buffer, "raw", stream.buffer)):
+        layers: list[Any] = [stream, stream.buffer, getattr(stream.buffer, "raw", stream.buffer)]
+        for layer in layers:
 
-            def ask(plain=layer.isatty) -> bool:  # type: ignore[no-untyped-def]
+            def ask(plain: Callable[[], bool] = layer.isatty) -> bool:
                 watch.asks_tty = watch.asks_tty or watch.is_on
                 return plain()
 
@@ -233,7 +246,8 @@ def _is_today(value: object) -> bool:
     if kind.__module__ != "datetime" or kind.__name__ not in ("date", "datetime"):
         return False
     # Proleptic day number of 1970-01-01; a day more or less for time zones.
-    return abs(value.toordinal() - time.time() // 86400 - 719163) <= 1  # type: ignore[attr-defined]
+    day: Any = value
+    return bool(abs(day.toordinal() - time.time() // 86400 - 719163) <= 1)
 
 
 def _open_descriptors() -> set[str]:
@@ -311,7 +325,7 @@ def _result(
     result = facts_of.Facts()
     result.modules = found
     # Read before any code could be watched: where the user's own packages are.
-    user_site = {"HOME"} if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", True) else set()
+    user_site: set[str] = {"HOME"} if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", True) else set()
     result.variables = sorted(watch.variables | user_site)
     result.asks_tty, result.asks_cwd = watch.asks_tty, watch.asks_cwd
     result.clocks = watch.clocks + clocks
@@ -345,7 +359,7 @@ def main(args: list[str]) -> None:
 
 
 def _write(out: str, result: facts_of.Facts, watch: Watch, roots: list[str]) -> None:
-    excludes = []
+    excludes: list[str] = []
     for module, reason in dict.fromkeys(watch.fatal):
         if module in roots or not module:
             result.refusals.append(reason)

@@ -18,7 +18,6 @@ at exit belongs to the workers.
 
 from __future__ import annotations
 
-import _signal
 import _socket
 import fcntl
 import gc
@@ -28,9 +27,19 @@ import time
 from select import POLLHUP, POLLIN, poll
 
 from . import facts as facts_of
-from . import leave, preload, streams, wire, worker  # noqa: F401  (loaded before the first fork)
+from . import leave, preload, streams, wire, worker
 from .spare import REFUSED_STATUS, Spare, Taken
 from .watch import Files
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    import signal as _signal
+    from types import CodeType
+else:
+    import _signal
+
+# Loaded before the first fork, and used after it.
+_FOR_WORKERS = (leave, streams, worker)
 
 # Seconds without a request after which a server ends.
 IDLE_S = 3600.0
@@ -89,7 +98,7 @@ class Server:
                 __import__(name)
             except BaseException as problem:
                 log(f"{name} is left out: {type(problem).__name__}")
-        self.environment_delta = preload.environment_delta(self.first_environment, os.environb._data)  # type: ignore[attr-defined]
+        self.environment_delta = preload.environment_delta(self.first_environment, worker.environment_data())
         self.kept_variables = preload.kept_variables(self.first_environment)
         self.argument_lists, _ = preload.argument_copies()
         # What a run has loaded before and learning has left out is no news.
@@ -111,9 +120,9 @@ class Server:
         except OSError:
             return set()
 
-    def _compile(self) -> object:
+    def _compile(self) -> CodeType | str:
         if self.command.kind == "module":
-            return None
+            return ""
         with open(self.command.name, "rb") as file:
             return compile(file.read(), self.command.name, "exec", dont_inherit=True)
 

@@ -7,19 +7,23 @@ the client runs the plain command.
 
 from __future__ import annotations
 
-import _signal
 import _socket
 import ctypes
 import os
 from _struct import unpack
 from array import array
 from select import POLLIN, poll
-from typing import TYPE_CHECKING, NoReturn
 
 from . import wire, worker
 
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
+    import signal as _signal
+    from typing import Any, NoReturn
+
     from .server import Server
+else:
+    import _signal
 
 # Longest silence of a client in the middle of a request, as a struct timeval.
 _PATIENCE = (5).to_bytes(8, "little") + bytes(8)
@@ -37,6 +41,7 @@ class Taken:
         self.request = request
         self.fds = fds
         self.peer = peer
+        self.launcher: object = None
 
     def await_go(self) -> None:
         """Return when the client has committed itself; without that, end without a trace."""
@@ -72,13 +77,13 @@ class Spare:
         _signal.set_wakeup_fd(-1)
         for signum in (_signal.SIGCHLD, _signal.SIGTERM):
             _signal.signal(signum, _signal.SIG_DFL)
-        for conn in server.workers.values():
-            os.close(conn)
+        for others in server.workers.values():
+            os.close(others)
         self._die_with_parent(_signal.SIGKILL)
         worker.rehearse(server)
-        listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, server.listener)
+        listener: Any = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, server.listener)
         try:
-            fd, _ = listener._accept()  # type: ignore[attr-defined]
+            fd, _ = listener._accept()
         except OSError:
             os._exit(0)  # the server has shut the socket down: nobody will come
         # From here on the end of the server must not be ours.
@@ -155,7 +160,7 @@ def _read_request(conn: _socket.socket) -> tuple[wire.Request, list[int]]:
         # It only wanted to know whether a request would be taken now.
         conn.send(wire.REPLY.pack(wire.READY, os.getpid()), _socket.MSG_NOSIGNAL)
         os._exit(0)
-    fds = [fd for level, kind, raw in rights for fd in unpack(f"{len(raw) // 4}i", raw[: len(raw) // 4 * 4])]
+    fds = [fd for _, _, raw in rights for fd in unpack(f"{len(raw) // 4}i", raw[: len(raw) // 4 * 4])]
     if len(data) < wire.HEADER.size or flags & _socket.MSG_CTRUNC:
         raise ValueError("short header, or descriptors lost")
     fd_count, body_len = wire.decode_header(data[: wire.HEADER.size])

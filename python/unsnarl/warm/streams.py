@@ -14,6 +14,10 @@ import io
 import os
 import sys
 
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from typing import Any
+
 
 def rebuild() -> None:
     """Set up ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` for descriptors 0 to 2."""
@@ -22,9 +26,10 @@ def rebuild() -> None:
             _rebuild(stream, mode)
 
 
-def _rebuild(text: io.TextIOWrapper, mode: str) -> None:
-    buffer = text.buffer
-    raw = getattr(buffer, "raw", buffer)
+def _rebuild(text: Any, mode: str) -> None:
+    # Any: calling __init__ again is what type checkers rightly warn of.
+    buffer: Any = text.buffer
+    raw: Any = getattr(buffer, "raw", buffer)
     if type(raw) is not io.FileIO or raw.closed:
         return
     fd, name = raw.fileno(), raw.name
@@ -36,15 +41,13 @@ def _rebuild(text: io.TextIOWrapper, mode: str) -> None:
     is_buffered = buffer is not raw
     # A new file below: FileIO.__init__ does not forget what it knows about seeking (3.13).
     raw = io.FileIO(fd, mode, closefd=False)
-    raw.name = name  # type: ignore[misc]
+    raw.name = name
     if is_buffered:
         size = max(os.fstat(fd).st_blksize, 2)
         if sys.version_info >= (3, 14):
             size = max(min(size, 8 << 20), io.DEFAULT_BUFFER_SIZE)
-        buffer.__init__(raw, size)  # type: ignore[misc]
+        buffer.__init__(raw, size)
     else:
         buffer = raw
-    text.__init__(  # type: ignore[misc]
-        buffer, encoding, errors, newline="\n", line_buffering=is_line_buffered, write_through=write_through
-    )
+    text.__init__(buffer, encoding, errors, newline="\n", line_buffering=is_line_buffered, write_through=write_through)
     text.mode = mode

@@ -6,7 +6,11 @@ multiple of its own length; whatever is not exactly a request raises ValueError.
 
 from __future__ import annotations
 
-from _struct import Struct, error
+import _struct
+from _struct import Struct
+
+# Without a type in the stubs of type checkers.
+_struct_error: type[Exception] = vars(_struct)["error"]
 
 HEADER = Struct("<4sHHII")
 REPLY = Struct("<Ii")
@@ -62,7 +66,7 @@ def decode_request(body: bytes) -> Request:
     """Decode a whole body. Raises ValueError unless it is exactly one request."""
     try:
         return _decode(body)
-    except error as problem:
+    except _struct_error as problem:
         raise ValueError(str(problem)) from None
 
 

@@ -10,7 +10,6 @@ lists.
 
 from __future__ import annotations
 
-import _signal
 import _socket
 import fcntl
 import os
@@ -18,13 +17,19 @@ import resource
 import sys
 import time
 from importlib.machinery import SourceFileLoader
-from typing import TYPE_CHECKING
 
 from . import leave, preload, streams, wire
 
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
+    import signal as _signal
+    from types import ModuleType
+    from typing import Any
+
     from .server import Server
     from .spare import Taken
+else:
+    import _signal
 
 _IGNORED_BY_PYTHON = (_signal.SIGPIPE, _signal.SIGXFSZ)
 
@@ -43,9 +48,10 @@ def run(taken: Taken) -> None:
         if taken.server.command.kind == "module":
             import runpy
 
-            runpy._run_module_as_main(taken.server.command.name)  # type: ignore[attr-defined]
+            as_main: Any = runpy  # what `python -m` calls is private, and has no type
+            as_main._run_module_as_main(taken.server.command.name)
         else:
-            exec(taken.server.code, main.__dict__)  # type: ignore[arg-type]
+            exec(taken.server.code, main.__dict__)
     except BaseException as problem:
         ending.after(problem)
     ending.after(None)
@@ -107,8 +113,15 @@ def _install_descriptors(taken: Taken) -> int:
     return conn
 
 
+def environment_data() -> dict[bytes, bytes]:
+    """Return the dictionary beneath ``os.environ`` and ``os.environb``."""
+    environ: Any = os.environ
+    data: dict[bytes, bytes] = environ._data
+    return data
+
+
 def _environment(entries: list[bytes], delta: list[tuple[bytes, bytes | None]]) -> None:
-    data = os.environ._data  # type: ignore[attr-defined]
+    data = environment_data()
     for name in list(data):
         os.unsetenv(name)
     data.clear()
@@ -139,8 +152,8 @@ def _arguments(taken: Taken) -> None:
 
 def _kept_variables(kept: list[tuple[object, str, bytes, bool]]) -> None:
     for module, key, name, is_bytes in kept:
-        value = (os.environb if is_bytes else os.environ).get(name if is_bytes else os.fsdecode(name))
-        setattr(module, key, value)
+        raw = os.environb.get(name)
+        setattr(module, key, raw if is_bytes or raw is None else os.fsdecode(raw))
 
 
 def _limits(limits: list[tuple[int, int]]) -> None:
@@ -180,7 +193,7 @@ def _name(path: str) -> None:
         pass  # a name for the eyes of people only
 
 
-def _fresh_main(taken: Taken) -> object:
+def _fresh_main(taken: Taken) -> ModuleType:
     module = type(sys)("__main__")
     module.__dict__.update(__builtins__=sys.modules["builtins"], __spec__=None, __package__=None, __annotations__={})
     if taken.server.command.kind == "script":
@@ -190,6 +203,6 @@ def _fresh_main(taken: Taken) -> object:
         del module.__dict__["__package__"]
         module.__dict__["__package__"] = None
         module.__dict__.pop("__annotations__")
-    taken.main = sys.modules["__main__"]  # type: ignore[attr-defined]
+    taken.launcher = sys.modules["__main__"]  # kept: this frame belongs to it
     sys.modules["__main__"] = module
     return module
