@@ -114,5 +114,5 @@ def _thread_name(ident: int | None) -> str | None:
     if threading is not None:
         for thread in threading.enumerate():
             if thread.ident == ident:
-                return thread.name
+                return str(thread.name)
     return f"thread {ident:#x} (ended, or not started by threading)"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from unsnarl import gil
@@ -42,10 +42,10 @@ STATS = Stats(
 EXPECTED = """\
 unsnarl: TITLE
 name             waits  wait p50  wait max
-interactive  1,234,567   12.3 us      4 ms
+interactive  1,234,567   12.3 us   4.00 ms
 batch                2      0 ns    999 ns
 hand overs           7
-longest hold         1.5 s
+longest hold         1.50 s
 longest hold thread  -
 """
 
@@ -83,7 +83,9 @@ def test_what_is_no_statistics_is_refused() -> None:
 
 
 @given(st.integers(0, 10**15))
-def test_a_duration_has_three_digits_and_a_unit(value_ns: int) -> None:
+@example(999_999)
+@example(9_999)
+def test_a_duration_has_three_digits_or_more_and_a_unit(value_ns: int) -> None:
     number, unit = gil_stats.duration(value_ns).split()
     size_ns = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
     assert float(number.replace(",", "")) * size_ns == pytest.approx(value_ns, rel=6e-3)

@@ -110,56 +110,47 @@ static SEEN_COND: AtomicPtr<pthread_cond_t> = AtomicPtr::new(std::ptr::null_mut(
 static SEEN_MUTEX: AtomicPtr<pthread_mutex_t> = AtomicPtr::new(std::ptr::null_mut());
 static SEEN_SWITCH: AtomicPtr<pthread_cond_t> = AtomicPtr::new(std::ptr::null_mut());
 
+/// The hooked functions: all that are called are listed here, and nowhere else.
 fn replacements() -> [Replacement; 6] {
-    let entry = |name, ours, theirs, original, is_required| Replacement {
-        name,
-        ours,
-        theirs,
-        original,
-        is_required,
-    };
+    let required = |name, ours, theirs, original| Replacement::new(name, ours, theirs, original, true);
+    let optional = |name, ours, theirs, original| Replacement::new(name, ours, theirs, original, false);
+    let (signal, timedwait) = (cond::signal as *const (), cond::timedwait as *const ());
     [
-        entry(
+        required(
             "pthread_cond_signal",
-            cond::signal as *const () as usize,
-            libc::pthread_cond_signal as *const () as usize,
+            signal,
+            libc::pthread_cond_signal as *const (),
             &cond::REAL_SIGNAL,
-            true,
         ),
-        entry(
+        required(
             "pthread_cond_wait",
-            cond::wait as *const () as usize,
-            libc::pthread_cond_wait as *const () as usize,
+            cond::wait as *const (),
+            libc::pthread_cond_wait as *const (),
             &cond::REAL_WAIT,
-            true,
         ),
-        entry(
+        required(
             "pthread_cond_timedwait",
-            cond::timedwait as *const () as usize,
-            libc::pthread_cond_timedwait as *const () as usize,
+            timedwait,
+            libc::pthread_cond_timedwait as *const (),
             &cond::REAL_TIMEDWAIT,
-            true,
         ),
-        entry(
+        optional(
             "sem_wait",
-            sem::wait as *const () as usize,
-            libc::sem_wait as *const () as usize,
+            sem::wait as *const (),
+            libc::sem_wait as *const (),
             &sem::REAL_WAIT,
-            false,
         ),
-        entry(
+        optional(
             "sem_timedwait",
-            sem::timedwait as *const () as usize,
-            libc::sem_timedwait as *const () as usize,
+            sem::timedwait as *const (),
+            libc::sem_timedwait as *const (),
             &sem::REAL_TIMEDWAIT,
-            false,
         ),
-        entry(
+        optional(
             "sem_clockwait",
-            sem::clockwait as *const () as usize,
-            sem_clockwait as *const () as usize,
+            sem::clockwait as *const (),
+            sem_clockwait as *const (),
             &sem::REAL_CLOCKWAIT,
-            false,
         ),
     ]
 }

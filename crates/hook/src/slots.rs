@@ -43,6 +43,24 @@ impl Replacement {
     }
 }
 
+impl Replacement {
+    pub(crate) fn new(
+        name: &'static str,
+        ours: *const (),
+        theirs: *const (),
+        original: &'static AtomicUsize,
+        is_required: bool,
+    ) -> Self {
+        Self {
+            name,
+            ours: ours as usize,
+            theirs: theirs as usize,
+            original,
+            is_required,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Slot {
     address: usize,

@@ -24,6 +24,7 @@ use crate::class::{Class, Hint};
 use crate::classify::{Place, classify};
 use crate::config::Config;
 use crate::ports::{Arrival, Grant, Taken, Verdict};
+use crate::predictor::Predictor;
 use crate::queue::Queue;
 use crate::stats::Stats;
 use crate::thread::{Awake, ThreadId, Threads};
@@ -75,8 +76,12 @@ pub struct Policy {
     alarm: Nanos,
     /// A preempted thread that is about to wait again.
     returning: Option<ThreadId>,
-    /// The thread for which the GIL was left lingering.
-    lingering_for: Option<ThreadId>,
+    /// The GIL was left lingering for whoever comes straight back.
+    is_lingering: bool,
+    /// Since when only CPU-bound threads want the GIL.
+    gap_since: Option<Nanos>,
+    /// How such gaps turned out.
+    gaps: Predictor,
     picks_since_aged: u32,
     batch_credit_ns: Nanos,
     stats: Stats,
@@ -98,7 +103,9 @@ impl Policy {
             timekeeper: None,
             alarm: 0,
             returning: None,
-            lingering_for: None,
+            is_lingering: false,
+            gap_since: None,
+            gaps: Predictor::default(),
             picks_since_aged: 0,
             batch_credit_ns: 0,
             stats: Stats::default(),
@@ -115,12 +122,7 @@ impl Policy {
     /// Gives the record of a thread that will not come back to reuse.
     pub fn retire(&mut self, thread: ThreadId) {
         self.cancel(thread);
-        for role in [
-            &mut self.last_holder,
-            &mut self.returning,
-            &mut self.lingering_for,
-            &mut self.tenure.holder,
-        ] {
+        for role in [&mut self.last_holder, &mut self.returning, &mut self.tenure.holder] {
             if *role == Some(thread) {
                 *role = None;
             }
@@ -139,7 +141,7 @@ impl Policy {
         self.last_holder = survivor;
         self.timekeeper = None;
         self.returning = None;
-        self.lingering_for = None;
+        self.is_lingering = false;
     }
 
     /// Takes up work again after a time in which the GIL changed hands unseen;
@@ -153,7 +155,7 @@ impl Policy {
         self.heir = None;
         self.last_holder = thread;
         self.returning = None;
-        self.lingering_for = None;
+        self.is_lingering = false;
     }
 
     /// Sets the slice of CPU-bound threads, in nanoseconds.
@@ -287,7 +289,7 @@ impl Policy {
             picked_at: now,
             is_share,
         });
-        let not_before = now + self.linger(thread, tenure, heir);
+        let not_before = now + self.linger(thread, tenure, heir, now);
         Some(Grant { heir, not_before })
     }
 
@@ -308,8 +310,8 @@ impl Policy {
             self.stats.hand_overs += 1;
             self.last_holder = thread;
         }
-        let revoked = heir.filter(|_| !is_heir).map(|heir| self.barge(heir.thread, thread));
-        self.lingering_for = None;
+        let revoked = heir.filter(|_| !is_heir).map(|heir| self.barge(heir.thread));
+        self.is_lingering = false;
         Taken {
             revoked,
             appoint: self.appoint(now),
@@ -376,7 +378,9 @@ impl Policy {
     }
 
     fn classify(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) -> Place {
-        classify(&mut self.threads[thread], &self.config, now, arrival)
+        let place = classify(&mut self.threads[thread], &self.config, now, arrival);
+        self.finish_gap(place.class, now);
+        place
     }
 
     // ---- accounting -------------------------------------------------------
@@ -417,7 +421,7 @@ impl Policy {
             self.dequeue(thread);
             return class;
         }
-        if self.lingering_for == Some(thread) {
+        if self.is_lingering {
             self.stats.lingers_hit += 1;
         }
         if self.returning == Some(thread) {
@@ -426,9 +430,8 @@ impl Policy {
         self.classify(thread, now, arrival).class
     }
 
-    fn barge(&mut self, heir: ThreadId, by: Option<ThreadId>) -> ThreadId {
-        let is_expected = self.lingering_for.is_some() && self.lingering_for == by;
-        if !is_expected {
+    fn barge(&mut self, heir: ThreadId) -> ThreadId {
+        if !self.is_lingering {
             let class = self.threads[heir].class;
             self.stats.classes[class.index()].barged += 1;
         }

@@ -79,9 +79,8 @@ def duration(value_ns: float) -> str:
     """Write nanoseconds in the largest unit that leaves a digit before the point."""
     for size_ns, unit in _UNITS:
         if value_ns >= size_ns:
-            return (
-                f"{value_ns / size_ns:.3g} {unit}" if value_ns < 1000 * size_ns else f"{value_ns / size_ns:,.0f} {unit}"
-            )
+            value = value_ns / size_ns
+            return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
     return f"{value_ns:g} ns"
 
 

@@ -44,16 +44,30 @@ impl Policy {
         (self.threads[oldest].waiting_since + self.config.age_ns <= now).then_some(oldest)
     }
 
-    /// How long an awake heir leaves the GIL alone after this drop.
-    pub(super) fn linger(&mut self, dropper: Option<ThreadId>, tenure: Tenure, heir: ThreadId) -> Nanos {
-        let Some(dropper) = dropper else { return 0 };
-        let comes_back = tenure.class != Class::Batch && self.threads[dropper].predictor.is_short_expected();
-        if tenure.asked_at.is_some() || !comes_back || self.threads[heir].class != Class::Batch {
+    /// How long an awake heir leaves the GIL alone after this drop: a CPU-bound
+    /// one does, when an interactive thread is expected before a hand-over to it
+    /// and back would have paid off.
+    pub(super) fn linger(&mut self, dropper: Option<ThreadId>, tenure: Tenure, heir: ThreadId, now: Nanos) -> Nanos {
+        if tenure.class == Class::Batch || self.threads[heir].class != Class::Batch {
+            return 0;
+        }
+        self.gap_since = Some(now);
+        let is_back_soon = dropper.is_some_and(|dropper| self.threads[dropper].predictor.is_short_expected());
+        if tenure.asked_at.is_some() || !(is_back_soon || self.gaps.is_short_expected()) {
             return 0;
         }
         self.stats.lingers += 1;
-        self.lingering_for = Some(dropper);
+        self.is_lingering = true;
         self.config.linger_ns
+    }
+
+    /// Books the end of a gap in which only CPU-bound threads wanted the GIL.
+    pub(super) fn finish_gap(&mut self, class: Class, now: Nanos) {
+        if class != Class::Batch
+            && let Some(since) = self.gap_since.take()
+        {
+            self.gaps.record(now.saturating_sub(since) < self.config.short_ns);
+        }
     }
 
     /// Until when nobody asks: a CPU-bound thread that is owed its least share,
