@@ -113,7 +113,7 @@ fn address(path: &[u8]) -> Option<libc::sockaddr_un> {
         return None;
     }
     for (to, from) in address.sun_path.iter_mut().zip(path) {
-        *to = from.cast_signed();
+        *to = core::ffi::c_char::from_ne_bytes([*from]);
     }
     Some(address)
 }

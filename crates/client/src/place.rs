@@ -97,10 +97,11 @@ fn privileges(out: &mut String) -> Option<()> {
     let bounding: u64 = (0..64)
         .map(|cap| u64::from(unsafe { libc::prctl(libc::PR_CAPBSET_READ, cap, 0, 0, 0) } == 1) << cap)
         .sum();
-    // SAFETY: as above.
     let ambient: u64 = (0..41)
         .map(|cap| {
-            u64::from(unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_IS_SET, cap, 0, 0) } == 1) << cap
+            // SAFETY: asks, and takes no memory.
+            let is_set = unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_IS_SET, cap, 0, 0) };
+            u64::from(is_set == 1) << cap
         })
         .sum();
     // SAFETY: KEYCTL_GET_KEYRING_ID (0) of KEY_SPEC_SESSION_KEYRING (-3), without creating one.
