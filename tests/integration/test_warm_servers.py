@@ -149,7 +149,7 @@ def test_a_stale_socket_is_replaced(rig: "Rig") -> None:
     until(lambda: not is_alive(pid))
     assert rig.warm(script).stdout.startswith(b"1 ")
     rig.start(script)
-    assert rig.warm(script).stdout == b"1 warm\n"
+    assert rig.warm(script).stdout == b"1 warm\n", rig.log()
 
 
 def test_a_silent_peer_does_not_stop_the_others(rig: "Rig") -> None:

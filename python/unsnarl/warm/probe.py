@@ -275,6 +275,8 @@ def _files(watch: Watch, command: preload.Command) -> list[str]:
         files |= {line.split(None, 5)[5].strip() for line in maps if "/" in line}
     here = __file__.rpartition("/")[0]
     kept = {os.path.abspath(f) for f in files if f.startswith("/") and not f.startswith(("/proc/", "/dev/", here))}
+    # What is cached there belongs to a source that is watched, and any plain run may write more of it.
+    kept = {path for path in kept if "/__pycache__/" not in path}
     first = [command.name] if command.kind == "script" else []
     return [*first, sys.executable, *sorted(kept.difference([*first, sys.executable]))]
 
