@@ -97,12 +97,11 @@ pub(crate) unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> libc::c_int
 /// The GIL has been dropped; whether a waiter of ours was notified. If not, one
 /// may be left in the real condvar from before the installation.
 fn dropped(policy: &mut Policy) -> bool {
-    let thread = with_own(Own::id);
     if !policy.has_waiters() {
-        policy.dropped_uncontended(thread);
+        policy.dropped_uncontended(None);
         return false;
     }
-    let now = clock::now();
+    let (thread, now) = (with_own(Own::id), clock::now());
     let Some(grant) = policy.dropped(thread, now) else {
         return false;
     };
@@ -117,15 +116,13 @@ fn dropped(policy: &mut Policy) -> bool {
 
 /// The GIL has been taken.
 fn taken(policy: &mut Policy) {
+    if !policy.has_waiters() {
+        policy.taken_uncontended(None);
+        return;
+    }
     with_own(|own| {
-        let thread = own.register(policy);
-        if !policy.has_waiters() {
-            own.take_arrival();
-            policy.taken_uncontended(thread);
-            return;
-        }
-        let now = clock::now();
-        let taken = policy.taken(thread, now, own.take_arrival());
+        let (thread, now) = (own.register(policy), clock::now());
+        let taken = policy.taken(thread, now, own.take_arrival(now));
         if let Some(revoked) = taken.revoked {
             parker(revoked).revoke(now);
         }
@@ -184,7 +181,7 @@ fn wait_in_queue(own: &Own, thread: ThreadId, mutex: *mut pthread_mutex_t, until
         let verdict = if has_slept {
             policy.look(thread, now)
         } else {
-            policy.wait(thread, now, own.take_arrival())
+            policy.wait(thread, now, own.take_arrival(now))
         };
         match verdict {
             Verdict::Go => return 0,

@@ -5,6 +5,7 @@
 //! is handed back through a lock-free list by a pthread key's destructor, which
 //! takes no lock and calls nothing of Python.
 
+use crate::clock;
 use crate::parker::Parker;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -14,12 +15,17 @@ use unsnarl_policy::{Arrival, Nanos, Policy, ThreadId};
 /// default (`vm.max_map_count` / 2). A thread beyond them waits by polling.
 pub(crate) const CAPACITY: usize = 32_768;
 
+/// A thread wants the GIL right after it got a lock, unless the kernel takes the
+/// processor away; older than this, the lock was for an uncontended take.
+const FROM_LOCK_WITHIN_NS: Nanos = 1_000_000;
+
 const NONE: u32 = u32::MAX;
 
 /// State of the calling thread.
 pub(crate) struct Own {
     id: Cell<u32>,
-    was_on_lock: Cell<bool>,
+    /// When it last came out of a wait for a lock; 0 if that has been used.
+    on_lock_until: Cell<Nanos>,
     switched_at: Cell<Nanos>,
     /// This is the helper thread that provokes waits during installation.
     pub(crate) is_probe: Cell<bool>,
@@ -33,7 +39,7 @@ thread_local! {
     static OWN: Own = const {
         Own {
             id: Cell::new(NONE),
-            was_on_lock: Cell::new(false),
+            on_lock_until: Cell::new(0),
             switched_at: Cell::new(0),
             is_probe: Cell::new(false),
             is_kernel_batch: Cell::new(false),
@@ -96,17 +102,18 @@ impl Own {
     }
 
     /// How the thread comes to want the GIL; asked once per wait.
-    pub(crate) fn take_arrival(&self) -> Arrival {
+    pub(crate) fn take_arrival(&self, now: Nanos) -> Arrival {
         let switched_at = self.switched_at.take();
+        let on_lock_until = self.on_lock_until.take();
         Arrival {
-            was_on_lock: self.was_on_lock.take(),
+            was_on_lock: now.saturating_sub(on_lock_until) < FROM_LOCK_WITHIN_NS,
             switched_at: (switched_at != 0).then_some(switched_at),
         }
     }
 
     /// Remembers that the thread has just blocked on a lock and got it.
     pub(crate) fn was_on_lock(&self) {
-        self.was_on_lock.set(true);
+        self.on_lock_until.set(clock::now());
     }
 
     /// Remembers when the thread came out of a forced switch.

@@ -319,26 +319,33 @@ impl Policy {
     }
 
     /// The same as [`dropped`](Self::dropped) when nobody waits: nothing is
-    /// decided and no clock is needed.
+    /// decided and no clock is needed. `None`: whoever is known to hold it.
     pub fn dropped_uncontended(&mut self, thread: Option<ThreadId>) {
         self.is_held = false;
-        self.tenure = Tenure::unknown();
-        if let Some(thread) = thread {
-            let record = &mut self.threads[thread];
+        if let Some(holder) = thread.or(self.tenure.holder) {
+            self.tenure = Tenure::unknown();
+            let record = &mut self.threads[holder];
             record.dropped_at = None;
             record.was_asked = false;
             record.is_new = false;
         }
     }
 
-    /// The same as [`taken`](Self::taken) when nobody waits.
+    /// The same as [`taken`](Self::taken) when nobody waits. `None`: it costs too
+    /// much to find out who; a holder nothing is known about is asked later.
     pub fn taken_uncontended(&mut self, thread: Option<ThreadId>) {
         self.is_held = true;
         self.last_holder = thread;
-        self.tenure.holder = thread;
-        self.tenure.class = thread.map_or(Class::Yielded, |thread| self.threads[thread].class);
-        self.tenure.since = None;
-        self.tenure.asked_at = None;
+        if thread.is_some() || self.tenure.holder.is_some() {
+            self.tenure = Tenure {
+                holder: thread,
+                class: thread.map_or(Class::Yielded, |thread| self.threads[thread].class),
+                ..Tenure::unknown()
+            };
+        } else {
+            self.tenure.since = None;
+            self.tenure.asked_at = None;
+        }
     }
 
     /// Whether anybody waits: decides between the calls above and their

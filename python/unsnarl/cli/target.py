@@ -5,12 +5,15 @@ known for certain without running any of the program, is refused here with a
 hint. The rest is left to python, whose own words and status then stand.
 """
 
+import importlib.machinery
 import os
 import sys
-from importlib.machinery import PathFinder
 
 from unsnarl.cli.failure import NOT_EXECUTABLE, NOT_FOUND, USAGE, CommandError
 from unsnarl.cli.run_arguments import CODE, COMMAND, MODULE, STDIN, RunRequest
+
+# Not by "from": that asks the module for a __path__ first, for which 3.14's imports warnings.
+_PathFinder = importlib.machinery.PathFinder
 
 REFUSED_BY_PYTHON = 1
 """The status with which python ends where there is no module to run."""
@@ -156,7 +159,7 @@ def _importer(target: str) -> object | None:
 
 
 def _main_module(target: str) -> object | None:
-    return PathFinder.find_spec("__main__", [target])
+    return _PathFinder.find_spec("__main__", [target])
 
 
 def _module_name(target: str) -> str:
@@ -184,6 +187,6 @@ def _check_module(request: RunRequest) -> None:
 
 def _is_found(top: str) -> bool:
     """Ask the finders as python will, with the current directory in the script's place."""
-    if PathFinder.find_spec(top, [_here()]) is not None:
+    if _PathFinder.find_spec(top, [_here()]) is not None:
         return True
     return any(finder.find_spec(top, None) is not None for finder in sys.meta_path)

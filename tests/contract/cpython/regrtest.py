@@ -46,6 +46,7 @@ def run(module: Module, way: Way, only: Sequence[str] = ()) -> Run:
         results = Path(directory, "results.xml")
         patterns = [word for name in (only or module.match) for word in ("-m", name)]
         options = ["--junit-xml", str(results), "--timeout", str(DUMP_AFTER_S), *patterns]
+        options += [word for name in module.resources for word in ("-u", name)]
         words = [*prefix(way), "-m", "test", *options, module.name]
         status, text = execute(words, directory)
         scheduled = "GIL statistics of process" in text

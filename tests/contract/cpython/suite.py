@@ -16,6 +16,8 @@ class Module(NamedTuple):
     """As `python -m test` takes it."""
     match: tuple[str, ...] = ()
     """Patterns of the tests that are run; all of them without any."""
+    resources: tuple[str, ...] = ()
+    """What regrtest's tests may only use when told so (``-u``)."""
 
     @property
     def title(self) -> str:
@@ -38,7 +40,7 @@ QUICK: tuple[Choice, ...] = (
     (Module("test_concurrent_futures.test_thread_pool"), Module("test_concurrent_futures", ("ThreadPool*Test",))),
     (Module("test_asyncio.test_locks"),),
     (Module("test_asyncio.test_queues"),),
-    (Module("test_socketserver"),),
+    (Module("test_socketserver", resources=("network",)),),
 )
 """Chosen so that both ways together take less than four minutes on two cores."""
 

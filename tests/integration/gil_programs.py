@@ -1,0 +1,46 @@
+"""Runs the programs of the scheduler's tests, each in a process of its own.
+
+Invariant: two watchdogs hold for each program: its own, which dumps the stacks of
+all threads (``contention``), and the one of ``Programs``, which kills it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Outcome, Programs
+
+HERE = Path(__file__).parent
+
+BEGIN = """\
+import os, sys, threading, time
+import contention, interpreter_image
+from unsnarl import UnsupportedInterpreter, gil
+"""
+
+LAZY: dict[str, str] = {}
+EAGER = {"LD_BIND_NOW": "1"}
+BINDINGS = {"lazy": LAZY, "eager": EAGER}
+"""How the dynamic linker binds functions: at the first call, or all at once at the start."""
+
+
+def start(programs: Programs, text: str, env: Mapping[str, str] | None = None) -> Outcome:
+    """Run a program to its end, whatever that is."""
+    script = programs.write("program.py", BEGIN + text)
+    try:
+        return programs.python(script, env={"PYTHONPATH": str(HERE), **(env or {})})
+    except subprocess.TimeoutExpired as hang:
+        pytest.fail(f"no end after {hang.timeout:.0f} s\n{(hang.stderr or b'').decode(errors='backslashreplace')}")
+
+
+def succeed(programs: Programs, text: str, env: Mapping[str, str] | None = None) -> str:
+    """Run a program that has to end well; return what it printed."""
+    outcome = start(programs, text, env)
+    assert outcome.status == 0, f"exit status {outcome.status}\n{outcome.complaint}"
+    return outcome.stdout.decode()

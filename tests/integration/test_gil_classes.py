@@ -1,0 +1,88 @@
+"""What a thread is taken for, by what it does; seen in the statistics.
+
+One thread does something again and again beside a CPU-bound one; the classes of
+the waits tell what it was taken for. A share is compared, not a number: a machine
+that is busy with other things delays some returns, and they look like another kind.
+"""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration import gil_programs
+
+if TYPE_CHECKING:
+    from tests.conftest import Programs
+
+STEPS = {
+    "long work in C": "zlib.compress(data)",
+    "sleep(0)": "time.sleep(0)",
+    "a short sleep": "time.sleep(0.0002)",
+    "a socket's echo": "pair.step()",
+}
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_who_blocks_is_not_taken_for_cpu_bound(programs: "Programs", kind: str) -> None:
+    gil_programs.succeed(
+        programs,
+        f"""
+import zlib
+data = os.urandom(100_000)
+gil.install()
+pair = contention.PingPong()
+with contention.hogs(1):
+    for _ in range(20):
+        {STEPS[kind]}
+    gil.reset_stats()
+    for _ in range(300):
+        {STEPS[kind]}
+    stats = gil.stats()
+waits = {{each.name: each.waits for each in stats.classes}}
+# The hog waits once for each time that it had to give way, always as batch.
+blocked = waits["handed"] + waits["io"] + waits["yielded"]
+assert blocked >= 100, waits
+assert waits["handed"] + waits["io"] >= blocked / 2, waits
+""",
+    )
+
+
+def test_who_computes_is_taken_for_cpu_bound(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        """
+gil.install()
+with contention.hogs(3) as hogs:
+    gil.reset_stats()
+    hogs.await_progress(2000)
+    stats = gil.stats()
+hogs_waits = {each.name: each.waits for each in stats.classes}
+assert hogs_waits["batch"] > 0, hogs_waits
+assert stats.forced_drops > 0, stats
+assert stats.longest_hold_ns > 0 and stats.longest_hold_thread, stats
+""",
+    )
+
+
+def test_one_long_call_is_reported_with_its_thread(programs: "Programs") -> None:
+    """No policy can interrupt it; the statistics say who it was."""
+    gil_programs.succeed(
+        programs,
+        """
+gil.install()
+numbers = list(range(3_000_000, 0, -1))
+def hold():
+    sorted(numbers, key=None)
+    sum(range(20_000_000))
+with contention.pollers(1):
+    gil.reset_stats()
+    holder = threading.Thread(target=lambda: (hold(), ended.wait()), name="the one long call")
+    ended = threading.Event()
+    holder.start()
+    while gil.stats().longest_hold_ns < 50_000_000:
+        contention.turn()
+    assert gil.stats().longest_hold_thread == "the one long call", gil.stats()
+    ended.set()
+    holder.join()
+""",
+    )

@@ -1,0 +1,108 @@
+"""The end of the interpreter: whoever is in a hook then, it ends, with its exit status."""
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration import gil_programs
+
+if TYPE_CHECKING:
+    from tests.conftest import Programs
+
+ENDINGS = {
+    "the last line": ("", 0),
+    "sys.exit": ("sys.exit(7)", 7),
+    "an exception": ("raise RuntimeError('the end')", 1),
+    "os._exit": ("os._exit(9)", 9),
+    "SIGTERM": ("os.kill(os.getpid(), 15); contention.hogs(1).__enter__().await_progress(10**9)", -signal.SIGTERM),
+}
+REPEATS = 5
+"""Each time other threads are in other places when the end comes."""
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_daemon_threads_in_the_hooks_at_the_end(programs: "Programs", ending: str) -> None:
+    line, status = ENDINGS[ending]
+    for _ in range(REPEATS):
+        outcome = gil_programs.start(
+            programs,
+            f"""
+gil.install()
+threads = [contention.hogs(3), contention.pollers(3), contention.lock_users(3)]
+for each in threads:
+    each.__enter__()
+{line}
+""",
+        )
+        assert outcome.status == status, outcome.complaint
+        assert b"Fatal" not in outcome.stderr, outcome.complaint
+
+
+def test_threads_that_outlive_the_main_thread_finish_their_work(programs: "Programs") -> None:
+    printed = gil_programs.succeed(
+        programs,
+        """
+gil.install()
+def work(number):
+    for _ in range(200):
+        contention.compute()
+        contention.turn()
+    print(number)
+for number in range(6):
+    threading.Thread(target=work, args=(number,)).start()
+contention.hogs(2).__enter__()
+""",
+    )
+    assert sorted(map(int, printed.split())) == list(range(6))
+
+
+def test_atexit_with_threads_and_an_uninstall(programs: "Programs") -> None:
+    """What a late atexit function does with locks works beside daemon threads."""
+    for uninstall in ("pass", "gil.uninstall()"):
+        printed = gil_programs.succeed(
+            programs,
+            f"""
+import atexit
+gil.install()
+lock = threading.Lock()
+def late():
+    {uninstall}
+    for _ in range(100):
+        with lock:
+            contention.turn()
+    print("late")
+atexit.register(late)
+contention.hogs(2).__enter__()
+contention.pollers(3).__enter__()
+""",
+        )
+        assert printed == "late\n"
+
+
+def test_sys_exit_in_a_thread_ends_that_thread_alone(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        """
+gil.install()
+with contention.hogs(2):
+    threads = [threading.Thread(target=sys.exit, args=(3,)) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+""",
+    )
+
+
+def test_statistics_are_to_be_had_to_the_last(programs: "Programs") -> None:
+    printed = gil_programs.succeed(
+        programs,
+        """
+import atexit
+gil.install()
+atexit.register(lambda: print(gil.stats().hand_overs > 0))
+contention.hogs(2).__enter__()
+""",
+    )
+    assert printed == "True\n"

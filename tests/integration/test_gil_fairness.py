@@ -1,0 +1,127 @@
+"""Nobody starves, and nobody who holds a lock is kept from giving it back.
+
+The one bound in time is the contract's: a runnable thread gets the GIL within
+50 ms times half the number of runnable threads. It is tested with generous slack,
+since the machine may be busy with other things; what starves exceeds any bound.
+Everything else is progress, and the watchdog's.
+"""
+
+from typing import TYPE_CHECKING
+
+from tests.integration import gil_programs
+
+if TYPE_CHECKING:
+    from tests.conftest import Programs
+
+BOUND = """
+SLACK = 4
+def bound_ns(runnable):
+    return SLACK * 50_000_000 * runnable // 2
+def longest_wait_ns():
+    return max(each.wait_max_ns for each in gil.stats().classes)
+"""
+
+
+def test_a_hundred_wake_up_abusers_beside_one_cpu_thread(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        BOUND
+        + """
+gil.install()
+with contention.pollers(100) as abusers, contention.hogs(1) as hog:
+    gil.reset_stats()
+    hog.await_progress(2000)
+    abusers.await_progress(3)
+    waited_ns = longest_wait_ns()
+assert waited_ns <= bound_ns(101), waited_ns
+""",
+        {"CONTENTION_WATCHDOG_S": "55"},
+    )
+
+
+def test_a_hundred_users_of_one_lock_beside_one_cpu_thread(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        BOUND
+        + """
+gil.install()
+with contention.lock_users(100) as users, contention.hogs(1) as hog:
+    gil.reset_stats()
+    hog.await_progress(2000)
+    users.await_progress(2)
+    waited_ns = longest_wait_ns()
+assert waited_ns <= bound_ns(101), waited_ns
+""",
+        {"CONTENTION_WATCHDOG_S": "55"},
+    )
+
+
+def test_every_cpu_thread_has_its_turn(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        BOUND
+        + """
+gil.install()
+with contention.hogs(8) as hogs:
+    gil.reset_stats()
+    hogs.await_progress(500)
+    waited_ns = longest_wait_ns()
+assert waited_ns <= bound_ns(9), waited_ns
+""",
+    )
+
+
+def test_hinted_threads_starve_nobody(programs: "Programs") -> None:
+    """A CPU-bound thread that claims to be interactive, beside honest ones."""
+    gil_programs.succeed(
+        programs,
+        """
+gil.install()
+hinted = threading.local()
+def pretend():
+    if not hasattr(hinted, "done"):
+        gil.hint("interactive")
+        hinted.done = True
+    contention.compute()
+with contention.Threads(2, pretend) as liars, contention.hogs(1) as hog, contention.pollers(1) as poller:
+    for threads in (hog, poller, liars):
+        threads.await_progress(100)
+""",
+    )
+
+
+def test_a_cpu_thread_that_holds_a_lock_gives_it_back(programs: "Programs") -> None:
+    """Priority inversion: those who wait for the lock are served first, and its holder last."""
+    gil_programs.succeed(
+        programs,
+        """
+gil.install()
+lock = threading.Lock()
+def hold_and_compute():
+    with lock:
+        for _ in range(200):
+            contention.compute()
+def want_it():
+    contention.turn()
+    with lock:
+        pass
+with contention.Threads(1, hold_and_compute), contention.hogs(3), contention.pollers(20):
+    with contention.Threads(2, want_it) as wanting:
+        wanting.await_progress(5)
+""",
+    )
+
+
+def test_a_thread_that_echoes_is_served_beside_cpu_threads(programs: "Programs") -> None:
+    """With an interval of 1,000 s the stock interpreter would not serve it before the watchdog."""
+    gil_programs.succeed(
+        programs,
+        """
+gil.install()
+sys.setswitchinterval(1000)
+pair = contention.PingPong()
+with contention.hogs(4):
+    for _ in range(300):
+        pair.step()
+""",
+    )

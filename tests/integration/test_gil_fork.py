@@ -1,0 +1,213 @@
+"""Forks under contention: the child has one thread, and a scheduler that knows it."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration import gil_programs
+
+if TYPE_CHECKING:
+    from tests.conftest import Programs
+
+FORK = """
+def in_child(work):
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            contention.guard_child()
+            work()
+            status = 0
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(pid, 0)
+    assert status == 0, status
+
+def child():
+    assert gil.installed()
+    contention.work_through()
+"""
+
+
+def test_forks_from_several_threads_while_others_wait(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        FORK
+        + """
+gil.install()
+errors = []
+def fork_often():
+    try:
+        for _ in range(10):
+            in_child(child)
+    except BaseException as error:
+        errors.append(error)
+with contention.hogs(2) as hogs, contention.pollers(3), contention.lock_users(3) as users:
+    forkers = [threading.Thread(target=fork_often) for _ in range(3)]
+    for forker in forkers:
+        forker.start()
+    for forker in forkers:
+        forker.join()
+    hogs.await_progress()
+    users.await_progress()
+assert not errors, errors
+""",
+    )
+
+
+def test_a_grandchild_and_its_uninstall(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        FORK
+        + """
+gil.install()
+def grandchild():
+    child()
+    assert gil.uninstall()
+    contention.work_through()
+    gil.install()
+    child()
+def first_child():
+    child()
+    with contention.hogs(2):
+        in_child(grandchild)
+    child()
+with contention.hogs(2), contention.pollers(2):
+    in_child(first_child)
+contention.work_through()
+""",
+    )
+
+
+def test_a_fork_in_the_midst_of_installations(programs: "Programs") -> None:
+    """The thread that installs is not in the child, which must be able to do it itself."""
+    gil_programs.succeed(
+        programs,
+        FORK
+        + """
+def toggle():
+    gil.install()
+    gil.uninstall()
+def child_of_toggling():
+    gil.install()
+    child()
+    assert gil.uninstall()
+    contention.work_through()
+    gil.install()
+    child()
+sys.setswitchinterval(1e-4)
+with contention.Threads(1, toggle), contention.pollers(2):
+    for _ in range(60):
+        in_child(child_of_toggling)
+""",
+    )
+
+
+def test_handlers_of_register_at_fork_may_use_threads(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        FORK
+        + """
+gil.install()
+calls = []
+os.register_at_fork(
+    before=lambda: (contention.work_through(), calls.append("before")),
+    after_in_parent=lambda: (contention.work_through(), calls.append("parent")),
+    after_in_child=lambda: (contention.work_through(), calls.append("child")),
+)
+def check_child():
+    child()
+    assert calls[-1] == "child", calls
+with contention.hogs(2), contention.pollers(2):
+    in_child(check_child)
+assert calls == ["before", "parent"], calls
+""",
+    )
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_multiprocessing_beside_contending_threads(programs: "Programs", method: str) -> None:
+    gil_programs.succeed(
+        programs,
+        f"""
+import multiprocessing
+def work(number):
+    gil.install()
+    contention.work_through()
+    return number * number
+if __name__ == "__main__":
+    gil.install()
+    with contention.hogs(2), contention.pollers(2):
+        with multiprocessing.get_context({method!r}).Pool(3) as pool:
+            assert pool.map(work, range(20)) == [number * number for number in range(20)]
+    assert gil.installed()
+""",
+    )
+
+
+def test_subprocess_with_and_without_preexec_fn(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        """
+import subprocess
+gil.install()
+word = [sys.executable, "-c", "print('here')"]
+with contention.hogs(2), contention.pollers(2):
+    for preexec_fn in (None, lambda: None, contention.turn) * 3:
+        done = subprocess.run(word, preexec_fn=preexec_fn, check=True, capture_output=True)
+        assert done.stdout == b"here\\n"
+""",
+    )
+
+
+BATCH = """
+gil.install()
+def become_batch():
+    # Until the kernel was told, or plainly never will be.
+    while os.sched_getscheduler(0) != os.SCHED_BATCH and gil.stats().classes[3].waits < 2000:
+        contention.compute()
+seen = []
+def in_batch_thread(work):
+    def run():
+        become_batch()
+        work()
+    with contention.hogs(2):
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+"""
+
+
+def test_threads_do_not_inherit_what_the_kernel_was_told(programs: "Programs") -> None:
+    """A CPU-bound thread is SCHED_BATCH; one that it starts is not, unless it is CPU-bound as well."""
+    gil_programs.succeed(
+        programs,
+        BATCH
+        + """
+def start_thread():
+    thread = threading.Thread(target=lambda: seen.append(os.sched_getscheduler(0)))
+    thread.start()
+    thread.join()
+in_batch_thread(start_thread)
+assert seen == [os.SCHED_OTHER], seen
+""",
+    )
+
+
+def test_programs_do_not_inherit_what_the_kernel_was_told(programs: "Programs") -> None:
+    """Without preexec_fn, subprocess uses vfork, which runs no fork handlers."""
+    gil_programs.succeed(
+        programs,
+        BATCH
+        + """
+import subprocess
+word = [sys.executable, "-c", "import os; print(os.sched_getscheduler(0))"]
+def start_program():
+    seen.append(int(subprocess.run(word, check=True, capture_output=True).stdout))
+in_batch_thread(start_program)
+assert seen == [os.SCHED_OTHER], seen
+""",
+    )

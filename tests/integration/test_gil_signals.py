@@ -1,0 +1,142 @@
+"""Signals, tracing, and the extremes of the switch interval, with the scheduler at work."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration import gil_programs
+
+if TYPE_CHECKING:
+    from tests.conftest import Programs
+
+WAITS = {
+    "for the GIL": "while True: contention.compute()",
+    "for a lock": "locked.acquire()",
+    "for a condition": "never.wait()",
+    "for a thread": "forever.join()",
+    "in a sleep": "time.sleep(1000)",
+    "in a read": "os.read(silent, 1)",
+}
+
+
+@pytest.mark.parametrize("waiting", WAITS)
+def test_ctrl_c_reaches_a_main_thread_that_waits(programs: "Programs", waiting: str) -> None:
+    gil_programs.succeed(
+        programs,
+        f"""
+import signal
+gil.install()
+locked = threading.Lock()
+locked.acquire()
+never = threading.Event()
+forever = threading.Thread(target=never.wait, daemon=True)
+forever.start()
+silent, _write = os.pipe()
+rounds = threading.Semaphore(0)
+def interrupt():
+    while rounds.acquire():
+        os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+with contention.hogs(3), contention.pollers(2):
+    for _ in range(10):
+        try:
+            rounds.release()
+            {WAITS[waiting]}
+        except KeyboardInterrupt:
+            continue
+        raise AssertionError("not interrupted")
+""",
+    )
+
+
+def test_a_storm_of_timers(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        """
+import signal
+gil.install()
+fired = 0
+def count(number, frame):
+    global fired
+    fired += 1
+signal.signal(signal.SIGALRM, count)
+with contention.hogs(2) as hogs, contention.pollers(3) as pollers, contention.lock_users(3) as users:
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    while fired < 300:
+        contention.compute()
+        contention.turn()
+    for threads in (hogs, pollers, users):
+        threads.await_progress()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+""",
+    )
+
+
+def test_stacks_are_dumped_again_and_again(programs: "Programs") -> None:
+    """By faulthandler's own thread, which looks at the others without the GIL."""
+    gil_programs.succeed(
+        programs,
+        """
+import faulthandler, tempfile
+gil.install()
+with tempfile.TemporaryFile("w+b") as dump, contention.hogs(2), contention.pollers(3) as pollers:
+    faulthandler.dump_traceback_later(0.005, repeat=True, file=dump)
+    while dump.tell() < 20_000:
+        pollers.await_progress()
+        dump.seek(0, os.SEEK_END)
+    faulthandler.cancel_dump_traceback_later()
+    dump.seek(0)
+    assert dump.read().count(b"Timeout") > 1
+""",
+    )
+
+
+@pytest.mark.parametrize("function", ["settrace", "setprofile"])
+def test_tracing_of_all_threads(programs: "Programs", function: str) -> None:
+    gil_programs.succeed(
+        programs,
+        f"""
+gil.install()
+calls = set()
+def trace(frame, event, argument):
+    calls.add(threading.get_ident())
+    return trace
+threading.{function}(trace)
+sys.{function}(trace)
+with contention.hogs(2), contention.pollers(2), contention.lock_users(2):
+    contention.work_through()
+sys.{function}(None)
+threading.{function}(None)
+assert len(calls) >= 7, calls
+""",
+    )
+
+
+@pytest.mark.parametrize("interval_s", [1e-6, 1e-4, 1000.0])
+def test_extremes_of_the_switch_interval(programs: "Programs", interval_s: float) -> None:
+    gil_programs.succeed(
+        programs,
+        f"""
+gil.install()
+with contention.hogs(1) as hog, contention.pollers(3) as pollers, contention.lock_users(3) as users:
+    sys.setswitchinterval({interval_s})
+    for threads in (pollers, users, hog):
+        threads.await_progress(20)
+    assert abs(sys.getswitchinterval() - {interval_s}) < 1e-9
+contention.work_through()
+""",
+    )
+
+
+def test_the_interval_changes_all_the_time(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        """
+gil.install()
+with contention.hogs(2) as hogs, contention.pollers(3) as pollers:
+    for interval in (1e-6, 0.005, 1e-5, 0.1, 1e-6, 0.005):
+        sys.setswitchinterval(interval)
+        pollers.await_progress(10)
+        hogs.await_progress(2)
+""",
+    )
