@@ -25,6 +25,8 @@ class Rig:
         self.house = directory / "house"
         self.env = {name: value for name, value in os.environ.items() if name not in DROPPED}
         self.env |= {"UNSNARL_WARM_DIR": str(self.house), "XDG_DATA_HOME": str(directory / "data")}
+        # Where the tests themselves are killed, nobody sweeps: then no server stays for an hour.
+        self.env["UNSNARL_WARM_IDLE"] = "120"
         self.processes: list[subprocess.Popen[bytes]] = []
         (directory / "bin").mkdir()
         (directory / "work").mkdir()
