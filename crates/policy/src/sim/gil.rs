@@ -311,7 +311,10 @@ impl World<'_> {
     /// Class and order of those who wait, but for `taker`.
     fn order(&self, taker: Option<ThreadId>) -> Vec<(ThreadId, crate::Class)> {
         let Some(policy) = &self.policy else { return Vec::new() };
-        let others = self.waiting_in_policy().into_iter().filter(|&thread| Some(thread) != taker);
+        let others = self
+            .waiting_in_policy()
+            .into_iter()
+            .filter(|&thread| Some(thread) != taker);
         others.map(|thread| (thread, policy.class(thread))).collect()
     }
 

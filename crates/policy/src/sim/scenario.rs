@@ -86,8 +86,8 @@ pub struct Machine {
     pub context_switch_ns: Nanos,
     /// How long a thread runs while others wait for its processor.
     pub slice_ns: Nanos,
-    /// Whether a thread that wakes up goes before the one that runs (as one of
-    /// the default policy does before a `SCHED_BATCH` one).
+    /// Whether a thread that wakes up cuts short the turn of the one that runs
+    /// (as one of the default policy does beside a `SCHED_BATCH` one).
     pub has_wakeup_preemption: bool,
     /// Whether a thread always wakes up on the processor it ran on, even beside
     /// an idle one.

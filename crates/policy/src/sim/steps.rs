@@ -163,7 +163,7 @@ impl World<'_> {
         }
         self.cores = Cores::new(&self.scenario.machine);
         self.actors[survivor].place = Place::On(0);
-        self.cores.all[0].running = Some(survivor);
+        self.cores.begin(0, survivor, self.now);
         self.gil = Gil::new(self.gil.interval_ns, self.scenario.capacity);
         self.restart_policy_in_child(survivor);
         self.want(survivor);

@@ -202,54 +202,33 @@ impl<'s> World<'s> {
             return;
         }
         let core = self.cores.place(self.actors[thread].last_core);
-        let Some(running) = self.cores.all[core].running else {
-            return self.dispatch(core, thread);
-        };
-        if self.scenario.machine.has_wakeup_preemption {
-            self.suspend(running);
-            self.cores.all[core].queue.push_front(running);
+        if self.cores.all[core].running.is_none() {
             return self.dispatch(core, thread);
         }
         self.actors[thread].place = Place::Queued;
-        self.cores.all[core].queue.push_back(thread);
-        if self.cores.all[core].queue.len() == 1 {
-            let (since, number) = (self.cores.all[core].since, self.cores.all[core].number);
-            let at = self.now.max(since + self.scenario.machine.slice_ns);
-            self.events.plan(at, Event::Slice { core, number });
-        }
+        let at = self.now.max(self.cores.enqueue(core, thread));
+        let number = self.cores.all[core].number;
+        self.events.plan(at, Event::Slice { core, number });
     }
 
     fn dispatch(&mut self, core: usize, thread: usize) {
-        let machine = &self.scenario.machine;
-        let chosen = &mut self.cores.all[core];
-        chosen.running = Some(thread);
-        chosen.number += 1;
-        chosen.since = self.now;
-        if !chosen.queue.is_empty() {
-            let number = chosen.number;
-            self.events
-                .plan(self.now + machine.slice_ns, Event::Slice { core, number });
+        if let Some(at) = self.cores.begin(core, thread, self.now) {
+            let number = self.cores.all[core].number;
+            self.events.plan(at, Event::Slice { core, number });
         }
         self.actors[thread].place = Place::On(core);
         self.actors[thread].last_core = core;
         self.actors[thread].since = NEVER;
-        self.plan_turn(thread, self.now + machine.context_switch_ns);
+        self.plan_turn(thread, self.now + self.scenario.machine.context_switch_ns);
     }
 
-    fn suspend(&mut self, thread: usize) {
-        self.account(thread);
-        self.actors[thread].turn += 1;
-        self.actors[thread].place = Place::Queued;
-    }
-
+    /// Ends the turn of the thread that runs on `core`, if another one waits.
     fn rotate(&mut self, core: usize) {
-        let Some(running) = self.cores.all[core].running else {
-            return;
-        };
-        let Some(next) = self.cores.all[core].queue.pop_front() else {
-            return;
-        };
-        self.suspend(running);
+        let Some(running) = self.cores.all[core].running else { return };
+        let Some(next) = self.cores.all[core].queue.pop_front() else { return };
+        self.account(running);
+        self.actors[running].turn += 1;
+        self.actors[running].place = Place::Queued;
         self.cores.all[core].queue.push_back(running);
         self.dispatch(core, next);
     }

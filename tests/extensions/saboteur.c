@@ -1,0 +1,131 @@
+/* Delays and failures, injected from outside: to be loaded with LD_PRELOAD.
+ *
+ * The hooks call libc through relocations of their own library, so calls of the
+ * futex system call, of the clock, of pthread_mutex_(try)lock and -unlock come by
+ * here, as do the interpreter's: these are the places at which a thread may be
+ * held up in the midst of a hand-over. Must never: change a result, except that of
+ * the one mprotect that is asked to fail.
+ *
+ * SABOTEUR_SEED: seed of the delays; 0 or nothing for none.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static _Atomic unsigned seed, next_thread, mprotects_to_failure, foreign_turns;
+static __thread uint32_t state;
+
+static long (*real_syscall)(long, long, long, long, long, long, long);
+static int (*real_trylock)(pthread_mutex_t *), (*real_unlock)(pthread_mutex_t *), (*real_mprotect)(void *, size_t, int);
+
+__attribute__((constructor)) static void begin(void)
+{
+    const char *text = getenv("SABOTEUR_SEED");
+    real_syscall = (long (*)(long, long, long, long, long, long, long))dlsym(RTLD_NEXT, "syscall");
+    real_trylock = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_trylock");
+    real_unlock = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+    real_mprotect = (int (*)(void *, size_t, int))dlsym(RTLD_NEXT, "mprotect");
+    seed = text ? (unsigned)atoi(text) : 0;
+}
+
+/* One call in sixteen is held up: by a yield, or for up to a millisecond. */
+static void delay(void)
+{
+    int saved = errno;
+    if (seed == 0)
+        return;
+    if (state == 0)
+        state = seed * 2654435761u + ++next_thread * 40503u + 1;
+    state ^= state << 13, state ^= state >> 17, state ^= state << 5;
+    if (state % 16 == 0)
+        sched_yield();
+    else if (state % 64 == 1) {
+        struct timespec pause = {0, (long)(state >> 8) % 1000000};
+        real_syscall(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
+    }
+    errno = saved;
+}
+
+long syscall(long number, ...)
+{
+    long a[6];
+    va_list arguments;
+    va_start(arguments, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(arguments, long);
+    va_end(arguments);
+    delay();
+    long result = real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    delay();
+    return result;
+}
+
+int pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+    delay();
+    return real_trylock(mutex);
+}
+
+int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+    int result = real_unlock(mutex);
+    delay();
+    return result;
+}
+
+int mprotect(void *address, size_t size, int protection)
+{
+    if (mprotects_to_failure > 0 && --mprotects_to_failure == 0) {
+        errno = EPERM;
+        return -1;
+    }
+    return real_mprotect(address, size, protection);
+}
+
+/* Lets the nth mprotect from now fail, once; 0: none. */
+void saboteur_fail_mprotect(int nth)
+{
+    mprotects_to_failure = (unsigned)nth;
+}
+
+/* Foreign threads: they take the GIL and give it back until the process ends.
+ * Python is looked up at run time, so that this also loads into other programs. */
+static int (*ensure)(void);
+static void (*release)(int);
+
+static void *foreign(void *unused)
+{
+    for (;;) {
+        int gil = ensure();
+        foreign_turns++;
+        release(gil);
+    }
+    return unused;
+}
+
+int saboteur_start_foreign_threads(int count)
+{
+    ensure = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
+    release = (void (*)(int))dlsym(RTLD_DEFAULT, "PyGILState_Release");
+    for (int i = 0; i < count; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, foreign, NULL) != 0)
+            return i;
+        pthread_detach(thread);
+    }
+    return count;
+}
+
+unsigned saboteur_foreign_turns(void)
+{
+    return foreign_turns;
+}

@@ -1,0 +1,171 @@
+"""The scheduler's races, repeated: each test tries what can go wrong only in rare orders.
+
+Run by ``scripts/stress``. Delays are injected from outside (``saboteur``), so that
+the hooks under test are the ones that are shipped.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.extensions import compiler
+from tests.integration import gil_programs
+from tests.integration.gil_programs import BINDINGS
+
+if TYPE_CHECKING:
+    from tests.conftest import Programs
+
+LONG = {"CONTENTION_WATCHDOG_S": "55"}
+FIRST_ACTS = 1000
+
+
+@pytest.fixture(scope="session")
+def saboteur(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiler.shared_library("saboteur", tmp_path_factory.mktemp("saboteur"))
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_install_as_the_first_act_a_thousand_times(programs: "Programs", binding: str) -> None:
+    """In children of a process that has never waited for its GIL: there nothing is bound yet either."""
+    gil_programs.succeed(
+        programs,
+        f"""
+import _thread
+def first_act():
+    contention.guard_child()
+    steps = [0, 0, 0]
+    def hog(place):
+        while True:
+            steps[place] += 1
+            if place:
+                contention.turn()
+    for place in range(3):
+        _thread.start_new_thread(hog, (place,))
+    gil.install()
+    assert gil.installed()
+    while not all(steps):
+        contention.turn()
+    assert gil.installed()
+for _ in range({FIRST_ACTS}):
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            first_act()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0
+""",
+        {**LONG, **BINDINGS[binding]},
+    )
+
+
+WORK = {
+    "threads that end while the GIL is asked for": """
+with contention.hogs(2) as hogs, contention.pollers(2) as pollers:
+    for _ in range(60):
+        contention.work_through(6)
+        hogs.await_progress()
+        pollers.await_progress()
+""",
+    "locks and echoes": """
+pair = contention.PingPong()
+with contention.hogs(2) as hogs, contention.lock_users(4) as users:
+    for _ in range(20):
+        pair.step()
+        users.await_progress()
+    hogs.await_progress()
+""",
+    "installations": """
+sys.setswitchinterval(1e-4)
+with contention.hogs(2) as hogs, contention.pollers(2) as pollers:
+    for _ in range(60):
+        gil.uninstall()
+        contention.turn()
+        gil.install()
+        pollers.await_progress()
+    hogs.await_progress()
+""",
+    "forks": """
+with contention.hogs(2), contention.pollers(3):
+    for _ in range(30):
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                contention.guard_child()
+                contention.work_through()
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitpid(pid, 0)[1] == 0
+""",
+}
+
+
+@pytest.mark.parametrize("interval_s", [0.005, 1e-5])
+@pytest.mark.parametrize("work", WORK)
+def test_delays_at_every_call_of_the_hooks(programs: "Programs", saboteur: Path, work: str, interval_s: float) -> None:
+    """Between decision and sleep, wake-up and return, unlock and forced switch: each may take long."""
+    for seed in (1, 2, 3):
+        gil_programs.succeed(
+            programs,
+            f"gil.install()\nsys.setswitchinterval({interval_s})\n{WORK[work]}",
+            {**LONG, "LD_PRELOAD": str(saboteur), "SABOTEUR_SEED": str(seed)},
+        )
+
+
+def test_page_protections_that_fail_once(programs: "Programs", saboteur: Path) -> None:
+    """Whichever mprotect fails, the interpreter is exactly as it was."""
+    printed = gil_programs.succeed(
+        programs,
+        """
+import ctypes
+library = ctypes.CDLL(os.environ["LD_PRELOAD"])
+gil.installed()
+before = interpreter_image.take()
+failures = 0
+for number in range(1, 40):
+    library.saboteur_fail_mprotect(number)
+    try:
+        gil.install()
+    except UnsupportedInterpreter as error:
+        failures += 1
+        assert "writable" in error.reason, error.reason
+        assert not gil.installed()
+    else:
+        library.saboteur_fail_mprotect(0)
+        assert gil.uninstall()
+    library.saboteur_fail_mprotect(0)
+    after = interpreter_image.take()
+    assert after.mappings == before.mappings
+    assert not after.rebound_since(before)
+contention.work_through()
+print(failures)
+""",
+        {"LD_PRELOAD": str(saboteur), "LD_BIND_NOW": "1", "SABOTEUR_SEED": "0"},
+    )
+    if printed.strip() == "0":
+        pytest.skip("this interpreter's table is in pages that are always writable: mprotect is not needed")
+
+
+def test_foreign_threads_that_want_the_gil_at_the_end(programs: "Programs", saboteur: Path) -> None:
+    """C threads in PyGILState_Ensure, which know nothing of Python's end."""
+    for _ in range(20):
+        outcome = gil_programs.start(
+            programs,
+            """
+import ctypes
+library = ctypes.PyDLL(os.environ["LD_PRELOAD"])
+gil.install()
+library.saboteur_start_foreign_threads(4)
+contention.hogs(2).__enter__()
+while library.saboteur_foreign_turns() < 20:
+    contention.turn()
+sys.exit(5)
+""",
+            {"LD_PRELOAD": str(saboteur), "SABOTEUR_SEED": "0"},
+        )
+        assert outcome.status == 5, outcome.complaint
