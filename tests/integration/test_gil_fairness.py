@@ -101,6 +101,8 @@ def hold_and_compute():
     with lock:
         for _ in range(200):
             contention.compute()
+    # The lock is unfair by itself: whoever takes it again at once keeps it.
+    contention.block()
 def want_it():
     contention.turn()
     with lock:

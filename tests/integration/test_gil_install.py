@@ -90,7 +90,7 @@ gil.install()
 assert gil.installed()
 before = steps.copy()
 while any(now == then for now, then in zip(steps, before)):
-    contention.turn()
+    contention.block()
 assert gil.installed()
 """,
             BINDINGS[binding],

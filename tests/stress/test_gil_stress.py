@@ -39,13 +39,13 @@ def first_act():
         while True:
             steps[place] += 1
             if place:
-                contention.turn()
+                contention.block()
     for place in range(3):
         _thread.start_new_thread(hog, (place,))
     gil.install()
     assert gil.installed()
     while not all(steps):
-        contention.turn()
+        contention.block()
     assert gil.installed()
 for _ in range({FIRST_ACTS}):
     pid = os.fork()
@@ -83,7 +83,7 @@ sys.setswitchinterval(1e-4)
 with contention.hogs(2) as hogs, contention.pollers(2) as pollers:
     for _ in range(60):
         gil.uninstall()
-        contention.turn()
+        contention.block()
         gil.install()
         pollers.await_progress()
     hogs.await_progress()
@@ -163,7 +163,7 @@ gil.install()
 library.saboteur_start_foreign_threads(4)
 contention.hogs(2).__enter__()
 while library.saboteur_foreign_turns() < 20:
-    contention.turn()
+    contention.block()
 sys.exit(5)
 """,
             {"LD_PRELOAD": str(saboteur), "SABOTEUR_SEED": "0"},

@@ -310,7 +310,10 @@ impl Policy {
             self.stats.hand_overs += 1;
             self.last_holder = thread;
         }
-        let revoked = heir.filter(|_| !is_heir).map(|heir| self.barge(heir.thread));
+        if heir.is_some_and(|heir| heir.is_share) && is_heir {
+            self.picks_since_aged = 0;
+        }
+        let revoked = heir.filter(|_| !is_heir).map(|heir| self.barge(heir, class, now));
         self.is_lingering = false;
         Taken {
             revoked,
@@ -377,6 +380,7 @@ impl Policy {
 
     fn dequeue(&mut self, thread: ThreadId) {
         let class = self.threads[thread].class;
+        self.threads[thread].was_overtaken = false;
         self.queues[class.index()].remove(&mut self.threads, thread);
         self.waiting -= 1;
         if self.timekeeper == Some(thread) {
@@ -434,14 +438,21 @@ impl Policy {
         if self.returning == Some(thread) {
             self.returning = None;
         }
-        self.classify(thread, now, arrival).class
+        let place = self.classify(thread, now, arrival);
+        if place.class == Class::Batch && !place.keeps_turn {
+            // A new slice is had by waiting for it, not by coming first.
+            self.threads[thread].slice_left_ns = 0;
+        }
+        place.class
     }
 
-    fn barge(&mut self, heir: ThreadId) -> ThreadId {
+    fn barge(&mut self, heir: Heir, by: Class, now: Nanos) -> ThreadId {
         if !self.is_lingering {
-            let class = self.threads[heir].class;
-            self.stats.classes[class.index()].barged += 1;
+            let record = &mut self.threads[heir.thread];
+            let is_aged = record.waiting_since + self.config.age_ns <= now;
+            record.was_overtaken |= heir.is_share || is_aged || by == Class::Batch;
+            self.stats.classes[record.class.index()].barged += 1;
         }
-        heir
+        heir.thread
     }
 }

@@ -57,6 +57,8 @@ pub(crate) struct Thread {
     pub(crate) spin_answer: SpinScore,
     pub(crate) spin_resume: SpinScore,
     pub(crate) awake: Option<Awake>,
+    /// Others took the GIL before it although its turn was overdue.
+    pub(crate) was_overtaken: bool,
 }
 
 impl Thread {
@@ -77,6 +79,7 @@ impl Thread {
             spin_answer: SpinScore::default(),
             spin_resume: SpinScore::default(),
             awake: None,
+            was_overtaken: false,
         }
     }
 

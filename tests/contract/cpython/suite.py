@@ -86,13 +86,12 @@ def choose(choices: tuple[Choice, ...], is_there: Callable[[str], bool] = exists
 
 
 def named(names: Sequence[str], is_there: Callable[[str], bool] = exists) -> tuple[list[Module], list[str]]:
-    """Return the modules by these names, with the patterns of the list above, and those not shipped."""
-    known = [module for choice in FULL for module in choice]
-    absent = [name for name in names if not is_there(name)]
-    present = [
-        module
-        for name in names
-        if name not in absent
-        for module in ([module for module in known if module.name == name] or [Module(name)])
-    ]
+    """Return what is in the lists under these names, in whatever version, and those not shipped."""
+    present: list[Module] = []
+    absent: list[str] = []
+    for name in names:
+        known = tuple(choice for choice in FULL if any(module.name == name for module in choice))
+        found, missing = choose(known or ((Module(name),),), is_there)
+        present += found
+        absent += missing
     return present, absent

