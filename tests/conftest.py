@@ -14,6 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes depends on what else runs on the machine: it is no property of ours.
+settings.register_profile("unsnarl", deadline=None)
+settings.load_profile("unsnarl")
 
 WATCHDOG_S = 60.0
 """No program of a test runs that long by far; one that does hangs, and is killed."""

@@ -14,13 +14,93 @@ first use, and why ``typing`` is not imported for the name below.
 
 from unsnarl.errors import UnsnarlError, UnsupportedInterpreter
 
+_PRIMITIVES = frozenset(
+    (
+        "Barrier",
+        "BoundedSemaphore",
+        "CapacityLimiter",
+        "Condition",
+        "CountdownEvent",
+        "Empty",
+        "Event",
+        "Flag",
+        "Full",
+        "Latch",
+        "LifoQueue",
+        "Lock",
+        "Once",
+        "PriorityQueue",
+        "Queue",
+        "RLock",
+        "RWLock",
+        "ResourceGuard",
+        "Semaphore",
+        "ShutDown",
+        "SimpleQueue",
+    )
+)
+"""The classes of ``unsnarl.sync`` that this package offers under its own name."""
+
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    from unsnarl import gil as gil
+    from unsnarl import gil, sync
+    from unsnarl.patching import patch, unpatch
+    from unsnarl.sync import (
+        Barrier,
+        BoundedSemaphore,
+        CapacityLimiter,
+        Condition,
+        CountdownEvent,
+        Empty,
+        Event,
+        Flag,
+        Full,
+        Latch,
+        LifoQueue,
+        Lock,
+        Once,
+        PriorityQueue,
+        Queue,
+        ResourceGuard,
+        RLock,
+        RWLock,
+        Semaphore,
+        ShutDown,
+        SimpleQueue,
+    )
 
     __version__: str
 
-__all__ = ["UnsnarlError", "UnsupportedInterpreter", "__version__", "gil"]
+__all__ = [
+    "Barrier",
+    "BoundedSemaphore",
+    "CapacityLimiter",
+    "Condition",
+    "CountdownEvent",
+    "Empty",
+    "Event",
+    "Flag",
+    "Full",
+    "Latch",
+    "LifoQueue",
+    "Lock",
+    "Once",
+    "PriorityQueue",
+    "Queue",
+    "RLock",
+    "RWLock",
+    "ResourceGuard",
+    "Semaphore",
+    "ShutDown",
+    "SimpleQueue",
+    "UnsnarlError",
+    "UnsupportedInterpreter",
+    "__version__",
+    "gil",
+    "patch",
+    "sync",
+    "unpatch",
+]
 
 
 def _version() -> str:
@@ -41,6 +121,14 @@ if not TYPE_CHECKING:
             # import_module would load importlib; the statement form would
             # look the attribute up again before it imports.
             return __import__("unsnarl.gil", fromlist=["gil"])
+        if name in _PRIMITIVES:
+            globals()[name] = primitive = getattr(__import__("unsnarl.sync", fromlist=["sync"]), name)
+            return primitive
+        if name == "sync":
+            return __import__("unsnarl.sync", fromlist=["sync"])
+        if name in ("patch", "unpatch"):
+            globals()[name] = function = getattr(__import__("unsnarl.patching", fromlist=["patch"]), name)
+            return function
         if name == "__version__":
             globals()["__version__"] = version = _version()
             return version

@@ -5,7 +5,8 @@
 call: it installs the scheduler, or says in one line why it could not, and never
 raises, since the program is to run unchanged either way.
 
-Invariant: without unsnarl's own modules, ``sys.modules`` is the same before and
+Invariant: without unsnarl's own modules (and, under ``--patch``, the modules it
+patches, which have to be loaded for that), ``sys.modules`` is the same before and
 after a quiet start. A program may bring a ``signal.py`` or ``queue.py`` of its
 own, and it must find that one, as it would without unsnarl.
 """
@@ -38,6 +39,8 @@ def start() -> None:
 
 def _enter(settings: RunSettings) -> None:
     """Install, and arrange for what happens at a fork and at the end."""
+    if settings.patch:
+        _patch(settings)
     if not _install(settings):
         return
     if not settings.children:
@@ -62,6 +65,19 @@ def _install(settings: RunSettings) -> bool:
             _say(f"the program runs without the GIL scheduler: {error}")
         return False
     return True
+
+
+def _patch(settings: RunSettings) -> None:
+    """Make the standard library's primitives native; where that fails, say so once."""
+    try:
+        from unsnarl.patching import patch
+
+        patch()
+    except KeyboardInterrupt:
+        _die_of_interrupt()
+    except Exception as error:
+        if settings.is_main():
+            _say(f"the program runs with the standard library's primitives: {error}")
 
 
 def _leave_in_forked_children() -> None:

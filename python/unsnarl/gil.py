@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Literal
 
-    from unsnarl.gil_stats import ClassStats as ClassStats
-    from unsnarl.gil_stats import GilStats as GilStats
+    from unsnarl.gil_stats import ClassStats, GilStats
 
     Kind = Literal["interactive", "batch"] | None
 
@@ -91,9 +90,11 @@ class HintScope:
 
     __slots__ = ("_before",)
 
+    _before: "Kind"
+
     def __init__(self, before: "Kind") -> None:
         """Remember what to put back."""
-        self._before = before
+        self._before: Kind = before
 
     def __enter__(self) -> None:
         """Do nothing: the hint holds already."""

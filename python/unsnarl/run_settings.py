@@ -2,7 +2,7 @@
 
 The settings travel in one environment variable, as ``name=value`` words:
 
-    slice_ms=2.5 kernel_hints=yes children=yes stats=main main_pid=4711 abi=cpython-313 prefix=/venv
+    slice_ms=2.5 kernel_hints=yes children=yes stats=main patch=no main_pid=4711 abi=cpython-313 prefix=/venv
 
 ``prefix`` comes last and takes the rest, blanks included. Words with an unknown
 name are skipped, so that a process that outlives an upgrade still understands
@@ -41,12 +41,13 @@ class RunSettings:
         kernel_hints: whether the kernel's scheduler may be told what a thread is.
         children: whether processes started with the same interpreter take part.
         stats: one of STATS_CHOICES.
+        patch: whether the standard library's primitives are replaced by native ones.
         main_pid: the process that ``unsnarl run`` became.
         abi: the interpreter they are for, as ``sys.implementation.cache_tag``.
         prefix: the environment they are for, as ``sys.prefix``.
     """
 
-    __slots__ = ("abi", "children", "kernel_hints", "main_pid", "prefix", "slice_ms", "stats")
+    __slots__ = ("abi", "children", "kernel_hints", "main_pid", "patch", "prefix", "slice_ms", "stats")
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class RunSettings:
         kernel_hints: bool = True,
         children: bool = True,
         stats: str = "no",
+        patch: bool = False,
         main_pid: int | None = None,
         abi: str | None = None,
         prefix: str | None = None,
@@ -64,6 +66,7 @@ class RunSettings:
         self.kernel_hints = kernel_hints
         self.children = children
         self.stats = stats
+        self.patch = patch
         self.main_pid = os.getpid() if main_pid is None else main_pid
         self.abi = _this_abi() if abi is None else abi
         self.prefix = sys.prefix if prefix is None else prefix
@@ -87,6 +90,7 @@ class RunSettings:
             f"kernel_hints={_yes_no(self.kernel_hints)}",
             f"children={_yes_no(self.children)}",
             f"stats={self.stats}",
+            f"patch={_yes_no(self.patch)}",
             f"main_pid={self.main_pid}",
             f"abi={self.abi}",
             f"prefix={self.prefix}",
@@ -110,6 +114,7 @@ def decode(text: str) -> RunSettings:
             kernel_hints=_YES_NO[words["kernel_hints"]],
             children=_YES_NO[words["children"]],
             stats=_stats_choice(words["stats"]),
+            patch=_YES_NO[words.get("patch", "no")],
             main_pid=int(words["main_pid"]),
             abi=words["abi"],
             prefix=prefix,

@@ -27,13 +27,16 @@ static __thread uint32_t state;
 static long (*real_syscall)(long, long, long, long, long, long, long);
 static int (*real_trylock)(pthread_mutex_t *), (*real_unlock)(pthread_mutex_t *), (*real_mprotect)(void *, size_t, int);
 
+/* As early as a call comes by: other libraries' constructors may run first. */
 __attribute__((constructor)) static void begin(void)
 {
     const char *text = getenv("SABOTEUR_SEED");
-    real_syscall = (long (*)(long, long, long, long, long, long, long))dlsym(RTLD_NEXT, "syscall");
+    if (real_syscall != NULL)
+        return;
     real_trylock = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_trylock");
     real_unlock = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_unlock");
     real_mprotect = (int (*)(void *, size_t, int))dlsym(RTLD_NEXT, "mprotect");
+    real_syscall = (long (*)(long, long, long, long, long, long, long))dlsym(RTLD_NEXT, "syscall");
     seed = text ? (unsigned)atoi(text) : 0;
 }
 
@@ -63,6 +66,7 @@ long syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(arguments, long);
     va_end(arguments);
+    begin();
     delay();
     long result = real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     delay();
@@ -71,12 +75,14 @@ long syscall(long number, ...)
 
 int pthread_mutex_trylock(pthread_mutex_t *mutex)
 {
+    begin();
     delay();
     return real_trylock(mutex);
 }
 
 int pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
+    begin();
     int result = real_unlock(mutex);
     delay();
     return result;
@@ -88,6 +94,7 @@ int mprotect(void *address, size_t size, int protection)
         errno = EPERM;
         return -1;
     }
+    begin();
     return real_mprotect(address, size, protection);
 }
 
@@ -102,8 +109,14 @@ void saboteur_fail_mprotect(int nth)
 static int (*ensure)(void);
 static void (*release)(int);
 
+static void *(*save)(void);
+
+/* With a thread state made in time: CPython 3.13 dereferences null when one is
+ * made after the end (new_threadstate in Python/pystate.c), whatever the GIL. */
 static void *foreign(void *unused)
 {
+    ensure();
+    save();
     for (;;) {
         int gil = ensure();
         foreign_turns++;
@@ -115,6 +128,7 @@ static void *foreign(void *unused)
 int saboteur_start_foreign_threads(int count)
 {
     ensure = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
+    save = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyEval_SaveThread");
     release = (void (*)(int))dlsym(RTLD_DEFAULT, "PyGILState_Release");
     for (int i = 0; i < count; i++) {
         pthread_t thread;

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
+from typing import Self
 
 WATCHDOG_S = float(os.environ.get("CONTENTION_WATCHDOG_S", "45"))
 """Seconds; within the tests' own watchdog, so that the stacks are seen before the process is killed."""
@@ -44,7 +45,7 @@ class Threads:
             self._step()
             self.steps[place] += 1
 
-    def __enter__(self) -> "Threads":
+    def __enter__(self) -> Self:
         """Start the threads, and wait until each has done a step."""
         for thread in self._threads:
             thread.start()

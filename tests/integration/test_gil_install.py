@@ -4,7 +4,6 @@ The interpreter is compared before and after, byte for byte: its global offset
 table and the protection of its pages.
 """
 
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +20,8 @@ FRESH_PROCESSES = 30
 SAME = """
 def assert_same(before, after):
     assert before.mappings == after.mappings, (before.mappings, after.mappings)
-    assert not after.rebound_since(before), {hex(a): (hex(x), hex(y)) for a, (x, y) in after.rebound_since(before).items()}
+    rebound = after.rebound_since(before)
+    assert not rebound, {hex(a): (hex(x), hex(y)) for a, (x, y) in rebound.items()}
 """
 
 
@@ -224,8 +224,8 @@ with contention.hogs(2) as hogs:
 
 
 def test_pages_that_must_not_become_writable_refuse_the_installation(programs: "Programs") -> None:
-    """Where the table is always writable, no permission is asked for, and it is installed."""
-    printed = gil_programs.succeed(
+    """Either those of the table, or, where that is always writable, those of the probe's stack."""
+    gil_programs.succeed(
         programs,
         SAME
         + """
@@ -236,19 +236,15 @@ forbidden_calls.forbid_writable_pages()
 try:
     gil.install()
 except UnsupportedInterpreter as error:
-    assert "writable" in error.reason, error.reason
-    print("refused")
+    assert error.hint
+    assert not gil.installed()
 else:
     assert gil.uninstall()
-    print("installed")
 assert_same(before, interpreter_image.take())
-print(before.writable_words())
+contention.compute()
 """,
         EAGER,
     )
-    ending, is_writable = printed.split()
-    if ending == "installed":
-        pytest.skip(f"{sys.executable} has its table in writable pages: nothing to refuse ({is_writable})")
 
 
 def test_a_bad_slice_is_refused_and_changes_nothing(programs: "Programs") -> None:

@@ -13,7 +13,7 @@ WAITS = {
     "for the GIL": "while True: contention.compute()",
     "for a lock": "locked.acquire()",
     "for a condition": "never.wait()",
-    "for a thread": "forever.join()",
+    "for a thread": "next(forever).join()",
     "in a sleep": "time.sleep(1000)",
     "in a read": "os.read(silent, 1)",
 }
@@ -29,18 +29,32 @@ gil.install()
 locked = threading.Lock()
 locked.acquire()
 never = threading.Event()
-forever = threading.Thread(target=never.wait, daemon=True)
-forever.start()
+# One a round: before CPython 3.13 an interrupted join takes the thread for ended.
+joinable = [threading.Thread(target=never.wait, daemon=True) for _ in range(10)]
+for thread in joinable:
+    thread.start()
+forever = iter(joinable)
 silent, _write = os.pipe()
 # Not a semaphore: interrupted in its Python code, that of the library loses a wake-up.
 begun, begin = os.pipe()
+waiting = False
 def interrupt():
+    # Again and again: a signal just before a call that blocks does not interrupt it.
     while os.read(begun, 1):
-        os.kill(os.getpid(), signal.SIGINT)
+        while waiting:
+            os.kill(os.getpid(), signal.SIGINT)
+            contention.block()
+def raise_once(number, frame):
+    global waiting
+    if waiting:
+        waiting = False
+        raise KeyboardInterrupt
+signal.signal(signal.SIGINT, raise_once)
 threading.Thread(target=interrupt, daemon=True).start()
 with contention.hogs(3), contention.pollers(2):
     for _ in range(10):
         try:
+            waiting = True
             os.write(begin, b'x')
             {WAITS[waiting]}
         except KeyboardInterrupt:

@@ -50,6 +50,16 @@ pub(crate) fn tell(own: &Own, class: Class) {
     }
 }
 
+/// Makes a new thread normal that a thread found CPU-bound has started: Linux
+/// lets it inherit what that one was told. Where the kernel reports no slices
+/// (before 6.12) it cannot be told from a thread that somebody else made batch.
+pub(crate) fn disinherit() {
+    let is_ours = |attr: SchedAttr| attr.policy == libc::SCHED_BATCH as u32 && attr.runtime == LONG_SLICE_NS;
+    if IS_ENABLED.load(Relaxed) && get().is_some_and(is_ours) {
+        become_normal();
+    }
+}
+
 /// Makes the calling thread what it was, before it ends up in other hands.
 pub(crate) fn forget(own: &Own) {
     if own.is_kernel_batch.get() {

@@ -92,6 +92,7 @@ impl Own {
         let ident = unsafe { libc::pthread_self() };
         let thread = policy.register(ident as u64)?;
         parker(thread).reset();
+        crate::kernel::disinherit();
         self.id.set(thread.index() as u32);
         if let Some(&key) = KEY.get() {
             // SAFETY: the key was created and is never deleted; the value is

@@ -3,6 +3,7 @@
 //! Must never: decide anything; it converts arguments, results and errors.
 
 mod gil;
+mod sync;
 
 use pyo3::prelude::*;
 
@@ -11,4 +12,10 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::gil::{Unsupported, hint, install, is_installed, reset_stats, stats, uninstall};
+
+    /// Add the primitives.
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        super::sync::register(module)
+    }
 }

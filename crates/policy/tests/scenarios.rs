@@ -317,7 +317,11 @@ fn the_child_of_a_fork_starts_afresh() {
     for processors in [1, 2] {
         let programs = vec![main.clone(), hog(), echo(), child(), hog().unstarted()];
         let trace = simulate(&Scenario::new(processors, programs));
-        assert_eq!(trace.threads[0].marks, 2, "{processors} processors: {:?}", trace.threads);
+        assert_eq!(
+            trace.threads[0].marks, 2,
+            "{processors} processors: {:?}",
+            trace.threads
+        );
         assert!(trace.threads[3].marks >= 1_000);
         assert!(trace.threads[4].work_ns >= 100 * MS);
     }
@@ -335,7 +339,11 @@ fn uninstalling_and_installing_under_load_loses_nobody() {
         let mut scenario = Scenario::new(processors, beside(vec![toggler.clone(), echo()], hogs(3)));
         scenario.until = 2 * SECOND;
         let trace = simulate(&scenario);
-        assert!(trace.threads[0].marks >= 20, "{processors} processors: {:?}", trace.threads);
+        assert!(
+            trace.threads[0].marks >= 20,
+            "{processors} processors: {:?}",
+            trace.threads
+        );
         assert!(trace.fairness(2..5) >= 0.9);
         assert!(trace.longest_wait_ns(0..5) <= 100 * MS);
     }
@@ -361,6 +369,10 @@ fn ten_thousand_threads_on_64_processors() {
     let trace = simulate(&scenario);
     assert!(trace.longest_wait_ns(0..count + 4) <= starvation_bound(&trace));
     let hogs_ns: Nanos = trace.threads[count..].iter().map(|hog| hog.work_ns).sum();
-    assert!(hogs_ns as f64 >= 0.9 * trace.ended_at as f64 / (Config::default().batch_share_of + 1) as f64, "{hogs_ns} of {} ns", trace.ended_at);
+    assert!(
+        hogs_ns as f64 >= 0.9 * trace.ended_at as f64 / (Config::default().batch_share_of + 1) as f64,
+        "{hogs_ns} of {} ns",
+        trace.ended_at
+    );
     assert!(trace.stats.classes[Class::Io.index()].waits > count as u64);
 }

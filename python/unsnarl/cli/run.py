@@ -21,6 +21,8 @@ targets:
 options:
   --stats[=main|all]     print what the scheduler saw on stderr at the end: of
                          the program's first process, or of each process
+  --patch                make threading's and queue's classes native (Condition,
+                         Semaphore, Event, Barrier, Queue and their variants)
   --no-children          only this process: its children have the stock GIL
   --slice MS             the slice of a CPU-bound thread, in milliseconds
                          (default: the interpreter's switch interval)
@@ -50,4 +52,5 @@ def _settings(request: RunRequest) -> RunSettings:
         kernel_hints=request.kernel_hints,
         children=request.children,
         stats=request.stats,
+        patch=request.patch,
     )

@@ -45,7 +45,7 @@ class RunRequest:
         target: the module, code, file or command; ``-`` for STDIN.
         arguments: the program's arguments.
         wants_help: whether help was asked for; then there is no target.
-        slice_ms, kernel_hints, children, stats: as in ``RunSettings``.
+        slice_ms, kernel_hints, children, stats, patch: as in ``RunSettings``.
     """
 
     __slots__ = (
@@ -53,6 +53,7 @@ class RunRequest:
         "children",
         "kernel_hints",
         "kind",
+        "patch",
         "python_flags",
         "python_words",
         "slice_ms",
@@ -73,6 +74,7 @@ class RunRequest:
         self.kernel_hints = True
         self.children = True
         self.stats = "no"
+        self.patch = False
 
 
 def parse(words: list[str]) -> RunRequest:
@@ -156,7 +158,9 @@ def _take_long_option(request: RunRequest, word: str, rest: list[str]) -> None:
         request.children = False
     elif word == "--no-kernel-hints":
         request.kernel_hints = False
-    elif name in ("--no-children", "--no-kernel-hints"):
+    elif word == "--patch":
+        request.patch = True
+    elif name in ("--no-children", "--no-kernel-hints", "--patch"):
         raise CommandError(f"option {name} takes no value, in {word!r}", _HELP)
     else:
         raise CommandError(f"unknown option {name}, in `unsnarl run`", _HELP)

@@ -69,7 +69,8 @@ def conclude(done: Sequence[Comparison]) -> int:
         plain |= {f"{name} {number}": outcome for name, outcome in one.plain.outcomes.items()}
         scheduled |= {f"{name} {number}": outcome for name, outcome in one.scheduled.outcomes.items()}
     regressions = sum(len(one.regressions) for one in done)
-    print(f"Python {platform.python_version()}, {len(done)} modules: plain {counts(plain)}; scheduled {counts(scheduled)}")
+    print(f"Python {platform.python_version()}, {len(done)} modules")
+    print(f"plain {counts(plain)}; scheduled {counts(scheduled)}")
     print(f"{sum(len(one.differences) for one in done)} differences, {regressions} regressions")
     return 1 if regressions else 0
 

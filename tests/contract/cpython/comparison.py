@@ -75,7 +75,7 @@ def differing(before: Outcomes, after: Outcomes) -> list[str]:
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     whole = [name for name in names if name.startswith("(")]
     # A process that crashed wrote no results: every test of it would seem to differ.
-    return whole if whole else names
+    return whole or names
 
 
 def judge(module: Module, test: str, before: Outcomes, after: Outcomes, runner: Runner) -> Difference:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -92,7 +92,7 @@ def execute(words: Sequence[str], directory: str) -> tuple[int | None, str]:
         return status, output.read()
 
 
-def end(process: "subprocess.Popen[str]") -> None:
+def end(process: "subprocess.Popen[bytes]") -> None:
     """Kill what is left of a run."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
@@ -106,7 +106,7 @@ def read(results: Path) -> Outcomes:
     if not results.exists():
         return {}
     outcomes: Outcomes = {}
-    for case in ElementTree.parse(results).iter("testcase"):
+    for case in ET.parse(results).iter("testcase"):
         outcome = outcome_of(case)
         name = case.get("name", "?")
         if outcomes.get(name) != "failed":
@@ -114,7 +114,7 @@ def read(results: Path) -> Outcomes:
     return outcomes
 
 
-def outcome_of(case: ElementTree.Element) -> str:
+def outcome_of(case: ET.Element) -> str:
     """Return the outcome of one test, an expected failure being a pass."""
     if case.find("failure") is not None or case.find("error") is not None:
         return "failed"

@@ -81,6 +81,10 @@ impl Cores {
         if self.is_sticky {
             return None;
         }
-        self.all.iter_mut().max_by_key(|core| core.queue.len())?.queue.pop_front()
+        self.all
+            .iter_mut()
+            .max_by_key(|core| core.queue.len())?
+            .queue
+            .pop_front()
     }
 }

@@ -224,8 +224,12 @@ impl<'s> World<'s> {
 
     /// Ends the turn of the thread that runs on `core`, if another one waits.
     fn rotate(&mut self, core: usize) {
-        let Some(running) = self.cores.all[core].running else { return };
-        let Some(next) = self.cores.all[core].queue.pop_front() else { return };
+        let Some(running) = self.cores.all[core].running else {
+            return;
+        };
+        let Some(next) = self.cores.all[core].queue.pop_front() else {
+            return;
+        };
         self.account(running);
         self.actors[running].turn += 1;
         self.actors[running].place = Place::Queued;

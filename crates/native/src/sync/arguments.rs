@@ -1,0 +1,171 @@
+//! Arguments of the hand-written methods, and the standard library's rules for timeouts.
+//!
+//! Invariant: the exception types are those of `threading.Lock` (`lock_timeout`),
+//! `threading.Condition` (`wait_timeout`) and `queue.Queue` (`queue_timeout`).
+
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::time::{Duration, Instant};
+
+/// `threading.TIMEOUT_MAX`, seconds: the largest number of nanoseconds in an i64.
+const TIMEOUT_MAX_S: f64 = 9_223_372_036.0;
+
+/// How long a call may wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Patience {
+    /// Not at all.
+    None,
+    /// Until then.
+    Until(Instant),
+    /// For ever.
+    Endless,
+}
+
+impl Patience {
+    pub(super) fn deadline(self) -> Option<Instant> {
+        match self {
+            Self::Until(deadline) => Some(deadline),
+            _ => None,
+        }
+    }
+
+    fn seconds(seconds: f64) -> Self {
+        if seconds <= 0.0 {
+            return Self::None;
+        }
+        match Instant::now().checked_add(Duration::from_secs_f64(seconds)) {
+            Some(deadline) => Self::Until(deadline),
+            None => Self::Endless,
+        }
+    }
+}
+
+/// Sort the arguments of a METH_FASTCALL | METH_KEYWORDS call by parameter.
+///
+/// # Safety
+/// The arguments are those CPython passed to the method.
+pub(super) unsafe fn sort<'py, const N: usize>(
+    py: Python<'py>,
+    function: &str,
+    names: [&str; N],
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> PyResult<[Option<Bound<'py, PyAny>>; N]> {
+    let nargs = nargs as usize;
+    let mut sorted = [const { None }; N];
+    if nargs > N {
+        return Err(PyTypeError::new_err(format!(
+            "{function}() takes at most {N} arguments ({nargs} given)"
+        )));
+    }
+    for (index, slot) in sorted.iter_mut().enumerate().take(nargs) {
+        // SAFETY: `args` holds `nargs` borrowed objects.
+        *slot = Some(unsafe { Bound::from_borrowed_ptr(py, *args.add(index)) });
+    }
+    if kwnames.is_null() {
+        return Ok(sorted);
+    }
+    // SAFETY: `kwnames` is a tuple of str, whose values follow the positional arguments.
+    let keywords = unsafe { Bound::from_borrowed_ptr(py, kwnames).cast_into_unchecked::<pyo3::types::PyTuple>() };
+    for (offset, keyword) in keywords.iter().enumerate() {
+        let keyword: String = keyword.extract()?;
+        let index = names.iter().position(|name| *name == keyword).ok_or_else(|| {
+            PyTypeError::new_err(format!("{function}() got an unexpected keyword argument '{keyword}'"))
+        })?;
+        if sorted[index].is_some() {
+            return Err(PyTypeError::new_err(format!(
+                "{function}() got multiple values for argument '{keyword}'"
+            )));
+        }
+        // SAFETY: as above, `nargs + len(kwnames)` objects.
+        sorted[index] = Some(unsafe { Bound::from_borrowed_ptr(py, *args.add(nargs + offset)) });
+    }
+    Ok(sorted)
+}
+
+fn number(timeout: &Bound<'_, PyAny>) -> PyResult<f64> {
+    let seconds: f64 = timeout.extract()?;
+    if seconds.is_nan() {
+        return Err(PyValueError::new_err("Invalid value NaN (not a number)"));
+    }
+    if seconds > TIMEOUT_MAX_S {
+        return Err(PyOverflowError::new_err("timeout value is too large"));
+    }
+    Ok(seconds)
+}
+
+/// `acquire(blocking=True, timeout=-1)` of Lock and RLock.
+pub(super) fn lock_patience(
+    blocking: Option<&Bound<'_, PyAny>>,
+    timeout: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Patience> {
+    let blocking = blocking.map_or(Ok(true), Bound::is_truthy)?;
+    let seconds = match timeout {
+        Some(timeout) => number(timeout)?,
+        None => -1.0,
+    };
+    if !blocking && seconds != -1.0 {
+        return Err(PyValueError::new_err("can't specify a timeout for a non-blocking call"));
+    }
+    if seconds < 0.0 && seconds != -1.0 {
+        return Err(PyValueError::new_err("timeout value must be a non-negative number"));
+    }
+    Ok(if !blocking {
+        Patience::None
+    } else if seconds == -1.0 {
+        Patience::Endless
+    } else {
+        Patience::seconds(seconds)
+    })
+}
+
+/// `wait(timeout=None)`: nothing or a negative time does not wait.
+pub(super) fn wait_patience(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
+    match timeout {
+        Some(timeout) if !timeout.is_none() => Ok(Patience::seconds(number(timeout)?)),
+        _ => Ok(Patience::Endless),
+    }
+}
+
+/// `put(block=True, timeout=None)` of queues.
+pub(super) fn queue_patience(block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
+    if !block {
+        return Ok(Patience::None);
+    }
+    match timeout {
+        Some(timeout) if !timeout.is_none() => {
+            let seconds = number(timeout)?;
+            if seconds < 0.0 {
+                return Err(PyValueError::new_err("'timeout' must be a non-negative number"));
+            }
+            Ok(Patience::seconds(seconds))
+        }
+        _ => Ok(Patience::Endless),
+    }
+}
+
+/// `timeout=None` of the asynchronous methods, in seconds; negative is an error.
+pub(super) fn task_timeout(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Option<f64>> {
+    match timeout {
+        Some(timeout) if !timeout.is_none() => {
+            let seconds = number(timeout)?;
+            if seconds < 0.0 {
+                return Err(PyValueError::new_err("'timeout' must be a non-negative number"));
+            }
+            Ok(Some(seconds))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The error for an argument that was not given.
+pub(super) fn missing(function: &str, name: &str) -> PyErr {
+    PyTypeError::new_err(format!("{function}() missing required argument: '{name}'"))
+}
+
+/// Warn as the standard library does.
+pub(super) fn deprecated(py: Python<'_>, message: &std::ffi::CStr) -> PyResult<()> {
+    PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyDeprecationWarning>(), message, 1)
+}

@@ -1,0 +1,280 @@
+//! Barrier: a rendezvous with an action.
+
+use super::arguments::{self, Patience};
+use super::blocking::{Wait, block};
+use super::identity;
+use super::operation::Operation;
+use super::party::Party;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+use unsnarl_sync::{Arc, Arrival, GRANTED, Rendezvous, Waiter};
+
+/// A meeting point for a fixed number of threads, tasks and greenlets.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl")]
+pub(super) struct Barrier {
+    state: PyOnceLock<State>,
+}
+
+struct State {
+    rendezvous: Rendezvous<Party>,
+    action: Option<Py<PyAny>>,
+    timeout: Option<Py<PyAny>>,
+}
+
+fn broken(py: Python<'_>) -> PyErr {
+    let class = py
+        .import("threading")
+        .and_then(|threading| threading.getattr("BrokenBarrierError"));
+    match class.and_then(|class| class.call0()) {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}
+
+/// Waiting for the others.
+struct MeetWait {
+    object: Py<Barrier>,
+    index: usize,
+}
+
+impl MeetWait {
+    fn arrive(&mut self, py: Python<'_>, waiter: impl FnOnce() -> Arc<Waiter<Party>>) -> PyResult<bool> {
+        let state = self.object.get().state(py)?;
+        match state.rendezvous.arrive(waiter) {
+            Arrival::Broken => Err(broken(py)),
+            Arrival::Wait(index) => {
+                self.index = index;
+                Ok(false)
+            }
+            Arrival::Last(index) => {
+                self.index = index;
+                state.complete(py).map(|()| true)
+            }
+        }
+    }
+}
+
+impl State {
+    fn complete(&self, py: Python<'_>) -> PyResult<()> {
+        if let Some(action) = &self.action
+            && let Err(error) = action.call0(py)
+        {
+            self.rendezvous.break_up(identity::fan_out());
+            return Err(error);
+        }
+        self.rendezvous.release(identity::fan_out());
+        Ok(())
+    }
+}
+
+impl Wait for MeetWait {
+    fn attempt(&mut self, _py: Python<'_>) -> PyResult<bool> {
+        Ok(false)
+    }
+    fn begin(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        self.arrive(py, || Arc::clone(waiter))
+    }
+    fn resume(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        if waiter.state() == GRANTED {
+            Ok(true)
+        } else {
+            Err(broken(py))
+        }
+    }
+    fn cancel(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        let state = self.object.get().state(py)?;
+        Ok(state.rendezvous.cancel(waiter, identity::fan_out()) && waiter.state() == GRANTED)
+    }
+    fn give_back(&mut self, _py: Python<'_>) {}
+    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(self.index.into_pyobject(py)?.into_any().unbind())
+    }
+    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Err(broken(py))
+    }
+    fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.object)
+    }
+}
+
+impl Barrier {
+    fn state(&self, py: Python<'_>) -> PyResult<&State> {
+        self.state
+            .get(py)
+            .ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("Barrier.__init__() was not called"))
+    }
+}
+
+#[pymethods]
+impl Barrier {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(parties, action=None, timeout=None)")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self {
+            state: PyOnceLock::new(),
+        }
+    }
+
+    #[pyo3(signature = (parties, action=None, timeout=None))]
+    fn __init__(
+        &self,
+        py: Python<'_>,
+        parties: i64,
+        action: Option<Py<PyAny>>,
+        timeout: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let parties = usize::try_from(parties)
+            .ok()
+            .filter(|parties| *parties > 0)
+            .ok_or_else(|| PyValueError::new_err("parties must be >= 1"))?;
+        let _ = self.state.set(
+            py,
+            State {
+                rendezvous: Rendezvous::new(parties),
+                action,
+                timeout,
+            },
+        );
+        Ok(())
+    }
+
+    /// Wait for the others; the order of arrival, from 0. `BrokenBarrierError` if
+    /// the barrier breaks, which a timeout (seconds) does.
+    #[pyo3(signature = (timeout=None))]
+    fn wait(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<usize> {
+        let py = slf.py();
+        let state = slf.get().state(py)?;
+        let timeout = timeout.or_else(|| state.timeout.as_ref().map(|timeout| timeout.bind(py).clone()));
+        let mut wait = MeetWait {
+            object: slf.clone().unbind(),
+            index: 0,
+        };
+        if state.rendezvous.parties() == 1 {
+            wait.arrive(py, || Waiter::new(Party::thread()))?;
+            return Ok(wait.index);
+        }
+        let deadline = match arguments::wait_patience(timeout.as_ref())? {
+            Patience::None => Some(std::time::Instant::now()),
+            patience => patience.deadline(),
+        };
+        if block(py, &mut wait, deadline)? {
+            Ok(wait.index)
+        } else {
+            Err(broken(py))
+        }
+    }
+
+    /// Wait for the others in a task.
+    #[pyo3(signature = (timeout=None))]
+    fn async_wait(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let timeout = match (&timeout, &slf.get().state(py)?.timeout) {
+            (None, Some(timeout)) => arguments::task_timeout(Some(timeout.bind(py)))?,
+            (timeout, _) => arguments::task_timeout(timeout.as_ref())?,
+        };
+        let operation = Operation::spawn(
+            py,
+            Box::new(MeetWait {
+                object: slf.unbind(),
+                index: 0,
+            }),
+            timeout,
+        )?;
+        // SAFETY: a new reference.
+        Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
+    }
+
+    fn __await__(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Self::async_wait(slf, None)
+    }
+
+    /// Turn those who wait away with `BrokenBarrierError` and start anew.
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        self.state(py)?.rendezvous.reset(identity::fan_out());
+        Ok(())
+    }
+
+    /// Break the barrier for those who wait and those who come, until `reset`.
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        self.state(py)?.rendezvous.break_up(identity::fan_out());
+        Ok(())
+    }
+
+    /// How many must meet.
+    #[getter]
+    fn parties(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.state(py)?.rendezvous.parties())
+    }
+
+    /// How many wait now.
+    #[getter]
+    fn n_waiting(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.state(py)?.rendezvous.arrived())
+    }
+
+    /// How many wait now.
+    #[getter]
+    fn waiting(&self, py: Python<'_>) -> PyResult<usize> {
+        self.n_waiting(py)
+    }
+
+    /// Whether the barrier is broken.
+    #[getter]
+    fn broken(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.state(py)?.rendezvous.is_broken())
+    }
+
+    /// Describe the barrier's state.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = PyDict::new(py);
+        statistics.set_item("parties", self.parties(py)?)?;
+        statistics.set_item("waiting", self.n_waiting(py)?)?;
+        statistics.set_item("broken", self.broken(py)?)?;
+        Ok(statistics)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let (py, class) = (slf.py(), slf.get_type());
+        let place = format!(
+            "{}.{} at {:#x}",
+            class.module()?,
+            class.qualname()?,
+            slf.as_ptr() as usize
+        );
+        let rendezvous = &slf.get().state(py)?.rendezvous;
+        if rendezvous.is_broken() {
+            return Ok(format!("<{place}: broken>"));
+        }
+        Ok(format!(
+            "<{place}: waiters={}/{}>",
+            rendezvous.arrived(),
+            rendezvous.parties()
+        ))
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "cannot pickle '{}' object",
+            slf.get_type().name()?
+        )))
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        // SAFETY: only reads the cell; no reference count is touched.
+        match self.state.get(unsafe { Python::assume_attached() }) {
+            Some(State { action, timeout, .. }) => {
+                visit.call(action)?;
+                visit.call(timeout)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let class = module.py().get_type::<Barrier>();
+    class.setattr("green_wait", class.getattr("wait")?)?;
+    module.add("Barrier", class)
+}

@@ -1,0 +1,398 @@
+//! Condition: waiting for a notification with a lock given up meanwhile.
+//!
+//! With a lock of ours a notified waiter is not woken: it moves to the lock's
+//! queue, and wakes when it can have the lock. One wake-up instead of two, and
+//! `notify_all` lets the waiters through one after the other instead of sending
+//! all of them to fight for a lock that the notifier still holds.
+//!
+//! Any other lock works as in the standard library, through its methods.
+//!
+//! Invariant: `wait` returns, or raises, with the lock held as before.
+
+use super::arguments::{self, Patience};
+use super::blocking::block;
+use super::fast::{self, Method};
+use super::guard::Guard;
+use super::identity;
+use super::lock::Lock;
+use super::notify_wait::{Holding, NotifyWait};
+use super::operation::Operation;
+use super::party::Party;
+use super::permit_wait::Acquirable;
+use super::rlock::RLock;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+use unsnarl_sync::{Arc, Notifier};
+
+/// A condition variable for threads, tasks and greenlets.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl")]
+pub(super) struct Condition {
+    pub(super) notifier: Notifier<Party>,
+    guard: PyOnceLock<Guard>,
+}
+
+impl Condition {
+    pub(super) fn guard_set(&self) -> Option<&Guard> {
+        // SAFETY: every caller runs in a method, hence attached.
+        self.guard.get(unsafe { Python::assume_attached() })
+    }
+
+    fn guard(&self) -> PyResult<&Guard> {
+        self.guard_set()
+            .ok_or_else(|| PyRuntimeError::new_err("Condition.__init__() was not called"))
+    }
+
+    pub(super) fn pass_on(&self, count: usize) {
+        let waiters = self.notifier.take(count);
+        if waiters.is_empty() {
+            return;
+        }
+        match self.guard_set() {
+            Some(Guard::Lock(lock)) => waiters.iter().for_each(|waiter| lock.get().permits().adopt(waiter)),
+            Some(Guard::RLock(lock)) => waiters.iter().for_each(|waiter| lock.get().permits().adopt(waiter)),
+            _ => Notifier::grant(waiters, identity::fan_out()),
+        }
+    }
+
+    fn notify_owned(&self, py: Python<'_>, count: usize) -> PyResult<()> {
+        let guard = self.guard()?;
+        let owned = guard.is_owned_by(py, identity::caller(py))?
+            || (matches!(guard, Guard::RLock(_))
+                && identity::task(py).is_ok_and(|task| guard.is_owned_by(py, task).unwrap_or(false)));
+        if !owned {
+            return Err(PyRuntimeError::new_err("cannot notify on un-acquired lock"));
+        }
+        self.pass_on(count);
+        Ok(())
+    }
+
+    fn wait_until(slf: &Bound<'_, Self>, patience: Patience) -> PyResult<bool> {
+        let py = slf.py();
+        let guard = slf.get().guard()?;
+        let who = identity::caller(py);
+        if !guard.is_owned_by(py, who)? {
+            return Err(PyRuntimeError::new_err("cannot wait on un-acquired lock"));
+        }
+        let mut wait = NotifyWait::new(slf.clone().unbind(), who);
+        let deadline = match patience {
+            Patience::None => Some(Instant::now()),
+            patience => patience.deadline(),
+        };
+        let outcome = block(py, &mut wait, deadline);
+        if !wait.has_lock.load(Ordering::Relaxed)
+            && let Some(saved) = &wait.saved
+        {
+            guard.acquire_restore(py, saved)?;
+        }
+        outcome.map(|_| wait.notified)
+    }
+
+    fn enter_guard(slf: &Bound<'_, Self>) -> PyResult<*mut ffi::PyObject> {
+        match slf.get().guard()? {
+            Guard::Lock(lock) => Lock::acquire(lock.bind(slf.py()), Patience::Endless).map(fast::boolean),
+            Guard::RLock(lock) => RLock::acquire(lock.bind(slf.py()), Patience::Endless).map(fast::boolean),
+            Guard::Foreign(lock) => lock.call_method0(slf.py(), "__enter__").map(Py::into_ptr),
+        }
+    }
+}
+
+unsafe extern "C" fn enter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of Condition, hence attached.
+    let (this, py) = unsafe { (fast::this::<Condition>(slf), Python::assume_attached()) };
+    if let Some(Guard::RLock(lock)) = this.guard.get(py)
+        && lock.get().try_take(identity::caller(py))
+    {
+        return fast::boolean(true);
+    }
+    fast::enter(|py| {
+        // SAFETY: as above.
+        let slf = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Condition>() };
+        Condition::enter_guard(&slf)
+    })
+}
+
+unsafe extern "C" fn exit(
+    slf: *mut ffi::PyObject,
+    args: *mut *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of Condition, hence attached.
+    let (this, py) = unsafe { (fast::this::<Condition>(slf), Python::assume_attached()) };
+    if let Some(Guard::RLock(lock)) = this.guard.get(py)
+        && lock.get().put_down(identity::caller(py))
+    {
+        return fast::none();
+    }
+    fast::enter(|py| match this.guard()? {
+        Guard::Foreign(lock) => {
+            // SAFETY: the arguments of this call.
+            let [kind, value, traceback] =
+                unsafe { arguments::sort(py, "__exit__", ["a", "b", "c"], args, nargs, std::ptr::null_mut())? };
+            lock.call_method1(py, "__exit__", (kind, value, traceback))
+                .map(Py::into_ptr)
+        }
+        guard => guard
+            .object(py)
+            .call_method0("release")
+            .map(|none| none.unbind().into_ptr()),
+    })
+}
+
+unsafe extern "C" fn notify(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of Condition, hence attached.
+    let (this, py) = unsafe { (fast::this::<Condition>(slf), Python::assume_attached()) };
+    if nargs == 0
+        && kwnames.is_null()
+        && let Some(Guard::RLock(lock)) = this.guard.get(py)
+        && lock.get().is_owned_by(identity::caller(py))
+    {
+        this.pass_on(1);
+        return fast::none();
+    }
+    fast::enter(|py| {
+        // SAFETY: the arguments of this call.
+        let [count] = unsafe { arguments::sort(py, "notify", ["n"], args, nargs, kwnames)? };
+        let count: i64 = count.map_or(Ok(1), |count| count.extract())?;
+        this.notify_owned(py, usize::try_from(count).unwrap_or(0))?;
+        Ok(fast::none())
+    })
+}
+
+#[pymethods]
+impl Condition {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(lock=None)")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self {
+            notifier: Notifier::default(),
+            guard: PyOnceLock::new(),
+        }
+    }
+
+    #[pyo3(signature = (lock=None))]
+    fn __init__(&self, py: Python<'_>, lock: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        let lock = match lock {
+            Some(lock) => lock,
+            None => py.get_type::<RLock>().call0()?,
+        };
+        let _ = self.guard.set(py, Guard::of(&lock));
+        Ok(())
+    }
+
+    /// Acquire the lock, as its own `acquire` does.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn acquire<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.guard()?.object(py).call_method("acquire", args, kwargs)
+    }
+
+    /// Release the lock.
+    fn release<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.guard()?.object(py).call_method0("release")
+    }
+
+    /// Give up the lock and wait for a notification; False if the timeout (seconds) passed first.
+    #[pyo3(signature = (timeout=None))]
+    fn wait(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
+        Self::wait_until(slf, arguments::wait_patience(timeout.as_ref())?)
+    }
+
+    /// Wait until `predicate()` is true; its last value.
+    #[pyo3(signature = (predicate, timeout=None))]
+    fn wait_for<'py>(
+        slf: &Bound<'py, Self>,
+        predicate: Bound<'py, PyAny>,
+        timeout: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let patience = arguments::wait_patience(timeout.as_ref())?;
+        let wait = slf.getattr(pyo3::intern!(slf.py(), "wait"))?;
+        loop {
+            let result = predicate.call0()?;
+            if result.is_truthy()? || matches!(patience, Patience::None) {
+                return Ok(result);
+            }
+            match patience.deadline() {
+                None => wait.call0()?,
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Ok(result);
+                    }
+                    wait.call1((left.as_secs_f64(),))?
+                }
+            };
+        }
+    }
+
+    /// Notify everybody who waits.
+    fn notify_all(&self, py: Python<'_>) -> PyResult<()> {
+        self.notify_owned(py, usize::MAX)
+    }
+
+    #[allow(non_snake_case)]
+    fn notifyAll(&self, py: Python<'_>) -> PyResult<()> {
+        arguments::deprecated(py, c"notifyAll() is deprecated, use notify_all() instead")?;
+        self.notify_owned(py, usize::MAX)
+    }
+
+    /// Await a notification with the lock given up; the caller takes the lock back if need be.
+    #[pyo3(signature = (timeout=None))]
+    fn _notified(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<(Py<PyAny>, Holding)> {
+        let py = slf.py();
+        let who = identity::task(py)?;
+        if !slf.get().guard()?.is_owned_by(py, who)? {
+            return Err(PyRuntimeError::new_err("cannot wait on un-acquired lock"));
+        }
+        let wait = NotifyWait::new(slf.unbind(), who);
+        let holding = Holding(Arc::clone(&wait.has_lock));
+        let operation = Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout.as_ref())?)?;
+        // SAFETY: a new reference.
+        Ok((unsafe { Bound::from_owned_ptr(py, operation) }.unbind(), holding))
+    }
+
+    /// Wait in a task for a notification; False if the timeout (seconds) passed first.
+    #[pyo3(signature = (timeout=None))]
+    fn async_wait<'py>(slf: &Bound<'py, Self>, timeout: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        identity::python(slf.py(), "condition_wait")?.call1((slf, timeout))
+    }
+
+    /// Wait in a task until `predicate()` is true; its last value.
+    #[pyo3(signature = (predicate, timeout=None))]
+    fn async_wait_for<'py>(
+        slf: &Bound<'py, Self>,
+        predicate: Bound<'py, PyAny>,
+        timeout: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        identity::python(slf.py(), "condition_wait_for")?.call1((slf, predicate, timeout))
+    }
+
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::async_wait(slf, None)?.call_method0("__await__")
+    }
+
+    fn __aenter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.guard()?.object(py).call_method0(pyo3::intern!(py, "__aenter__"))
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __aexit__<'py>(&self, py: Python<'py>, _args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let none = py.None();
+        self.guard()?
+            .object(py)
+            .call_method1(pyo3::intern!(py, "__aexit__"), (&none, &none, &none))
+    }
+
+    #[getter]
+    fn _lock<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.guard()?.object(py))
+    }
+
+    /// The lock.
+    #[getter]
+    fn lock<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self._lock(py)
+    }
+
+    fn _is_owned(&self, py: Python<'_>) -> PyResult<bool> {
+        self.guard()?.is_owned_by(py, identity::caller(py))
+    }
+
+    fn _release_save<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let lock = self.guard()?.object(py);
+        if lock.hasattr("_release_save")? {
+            lock.call_method0("_release_save")
+        } else {
+            lock.call_method0("release")
+        }
+    }
+
+    fn _acquire_restore<'py>(&self, py: Python<'py>, state: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let lock = self.guard()?.object(py);
+        if lock.hasattr("_acquire_restore")? {
+            lock.call_method1("_acquire_restore", (state,))
+        } else {
+            lock.call_method0("acquire")
+        }
+    }
+
+    fn _at_fork_reinit(&self, py: Python<'_>) -> PyResult<()> {
+        self.notifier.reset();
+        self.guard()?.object(py).call_method0("_at_fork_reinit").map(drop)
+    }
+
+    /// Tell whether somebody holds the lock.
+    fn locked<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.guard()?.object(py).call_method0("locked")
+    }
+
+    /// How many parties wait for a notification.
+    #[getter]
+    fn waiting(&self) -> usize {
+        self.notifier.waiting()
+    }
+
+    /// Describe the condition's state.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = PyDict::new(py);
+        statistics.set_item("waiting", self.waiting())?;
+        Ok(statistics)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let this = slf.get();
+        Ok(format!(
+            "<Condition({}, {})>",
+            this.guard()?.object(slf.py()).repr()?,
+            this.waiting()
+        ))
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "cannot pickle '{}' object",
+            slf.get_type().name()?
+        )))
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        // SAFETY: only reads the cell; no reference count is touched.
+        match self.guard.get(unsafe { Python::assume_attached() }) {
+            Some(Guard::Lock(lock)) => visit.call(lock),
+            Some(Guard::RLock(lock)) => visit.call(lock),
+            Some(Guard::Foreign(lock)) => visit.call(lock),
+            None => Ok(()),
+        }
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let class = module.py().get_type::<Condition>();
+    fast::install(
+        &class,
+        &[
+            (c"__enter__", c"Acquire the lock.", Method::NoArgs(enter)),
+            (c"__exit__", c"Release the lock.", Method::Fast(exit)),
+            (
+                c"notify",
+                c"Notify up to n parties, the longest waiting first.",
+                Method::FastKeywords(notify),
+            ),
+        ],
+    )?;
+    class.setattr("green_wait", class.getattr("wait")?)?;
+    module.add("Condition", class)
+}

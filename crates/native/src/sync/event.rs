@@ -1,0 +1,234 @@
+//! Event: a gate that opens and closes.
+
+use super::arguments::{self, Patience};
+use super::blocking::{Wait, block};
+use super::fast::{self, Method};
+use super::identity;
+use super::operation::Operation;
+use super::party::Party;
+use super::ready::yes;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::True;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+use unsnarl_sync::{Arc, Gate, Waiter};
+
+/// A class whose core is a [`Gate`].
+pub(super) trait Gated: pyo3::PyClass<Frozen = True> + Sync + Send {
+    /// The core.
+    fn gate(&self) -> &Gate<Party>;
+}
+
+/// Waiting for a gate to open.
+pub(super) struct GateWait<T> {
+    pub(super) object: Py<T>,
+}
+
+impl<T: Gated> Wait for GateWait<T> {
+    fn attempt(&mut self, _py: Python<'_>) -> PyResult<bool> {
+        Ok(self.object.get().gate().is_open())
+    }
+    fn begin(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        Ok(self.object.get().gate().begin(waiter))
+    }
+    fn resume(&mut self, _py: Python<'_>, _waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        Ok(true)
+    }
+    fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        Ok(self.object.get().gate().cancel(waiter))
+    }
+    fn give_back(&mut self, _py: Python<'_>) {}
+    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
+    }
+    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(false.into_pyobject(py)?.to_owned().into_any().unbind())
+    }
+    fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.object)
+    }
+}
+
+/// Wait for the gate in a thread or a greenlet.
+pub(super) fn pass<T: Gated>(slf: &Bound<'_, T>, patience: Patience) -> PyResult<bool> {
+    match patience {
+        _ if slf.get().gate().is_open() => Ok(true),
+        Patience::None => Ok(false),
+        _ => block(
+            slf.py(),
+            &mut GateWait {
+                object: slf.clone().unbind(),
+            },
+            patience.deadline(),
+        ),
+    }
+}
+
+/// Wait for the gate in a task.
+pub(super) fn pass_async<T: Gated>(slf: Bound<'_, T>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+    let py = slf.py();
+    if slf.get().gate().is_open() {
+        arguments::task_timeout(timeout)?;
+        return yes(py);
+    }
+    let wait = GateWait { object: slf.unbind() };
+    let operation = Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout)?)?;
+    // SAFETY: a new reference.
+    Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
+}
+
+/// A flag that threads, tasks and greenlets can wait for.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl")]
+pub(super) struct Event {
+    gate: Gate<Party>,
+    condition: PyOnceLock<Py<PyAny>>,
+}
+
+impl Gated for Event {
+    fn gate(&self) -> &Gate<Party> {
+        &self.gate
+    }
+}
+
+unsafe extern "C" fn set(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of Event.
+    unsafe { fast::this::<Event>(slf) }.gate.open(identity::fan_out());
+    fast::none()
+}
+
+unsafe extern "C" fn clear(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of Event.
+    unsafe { fast::this::<Event>(slf) }.gate.close();
+    fast::none()
+}
+
+unsafe extern "C" fn is_set(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of Event.
+    fast::boolean(unsafe { fast::this::<Event>(slf) }.gate.is_open())
+}
+
+unsafe extern "C" fn wait(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of Event.
+    if unsafe { fast::this::<Event>(slf) }.gate.is_open() {
+        return fast::boolean(true);
+    }
+    fast::enter(|py| {
+        // SAFETY: the arguments of this call; `slf` as above.
+        let ([timeout], slf) = unsafe {
+            (
+                arguments::sort(py, "wait", ["timeout"], args, nargs, kwnames)?,
+                Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Event>(),
+            )
+        };
+        pass(&slf, arguments::wait_patience(timeout.as_ref())?).map(fast::boolean)
+    })
+}
+
+#[pymethods]
+impl Event {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "()")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self {
+            gate: Gate::new(false),
+            condition: PyOnceLock::new(),
+        }
+    }
+
+    #[pyo3(signature = ())]
+    fn __init__(&self) {}
+
+    /// Wait in a task until the event is set; False if the timeout (seconds) passed first.
+    #[pyo3(signature = (timeout=None))]
+    fn async_wait(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        pass_async(slf, timeout.as_ref())
+    }
+
+    fn __await__(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        pass_async(slf, None)
+    }
+
+    #[allow(non_snake_case)]
+    fn isSet(&self, py: Python<'_>) -> PyResult<bool> {
+        arguments::deprecated(py, c"isSet() is deprecated, use is_set() instead")?;
+        Ok(self.gate.is_open())
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// How many parties wait.
+    #[getter]
+    fn waiting(&self) -> usize {
+        self.gate.waiting()
+    }
+
+    /// Describe the event's state.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = PyDict::new(py);
+        statistics.set_item("set", self.gate.is_open())?;
+        statistics.set_item("waiting", self.waiting())?;
+        Ok(statistics)
+    }
+
+    fn _at_fork_reinit(&self) {
+        self.gate.reset();
+    }
+
+    /// For programs that look into the standard library's event; a condition nobody uses.
+    #[getter]
+    fn _cond(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let make = || -> PyResult<Py<PyAny>> {
+            let lock = py.get_type::<super::lock::Lock>().call0()?;
+            Ok(py.get_type::<super::condition::Condition>().call1((lock,))?.unbind())
+        };
+        self.condition
+            .get_or_try_init(py, make)
+            .map(|condition| condition.clone_ref(py))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let class = slf.get_type();
+        let state = if slf.get().gate.is_open() { "set" } else { "unset" };
+        Ok(format!(
+            "<{}.{} at {:#x}: {state}>",
+            class.module()?,
+            class.qualname()?,
+            slf.as_ptr() as usize
+        ))
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "cannot pickle '{}' object",
+            slf.get_type().name()?
+        )))
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let class = module.py().get_type::<Event>();
+    const WAIT: &std::ffi::CStr = c"Wait until the event is set; False if the timeout (seconds) passed first.";
+    fast::install(
+        &class,
+        &[
+            (
+                c"set",
+                c"Set the event and let everybody who waits go on.",
+                Method::NoArgs(set),
+            ),
+            (c"clear", c"Unset the event.", Method::NoArgs(clear)),
+            (c"is_set", c"Tell whether the event is set.", Method::NoArgs(is_set)),
+            (c"wait", WAIT, Method::FastKeywords(wait)),
+            (c"green_wait", WAIT, Method::FastKeywords(wait)),
+        ],
+    )?;
+    module.add("Event", class)
+}

@@ -1,0 +1,98 @@
+//! Flag, ResourceGuard: primitives that never wait.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A value that is set once: the first to set it wins, everybody gets the winner's.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl")]
+pub(super) struct Flag {
+    value: PyOnceLock<Py<PyAny>>,
+}
+
+#[pymethods]
+impl Flag {
+    #[new]
+    fn new() -> Self {
+        Self {
+            value: PyOnceLock::new(),
+        }
+    }
+
+    /// Set the flag; True for the one caller who did.
+    #[pyo3(signature = (value=None))]
+    fn set(&self, py: Python<'_>, value: Option<Py<PyAny>>) -> bool {
+        self.value.set(py, value.unwrap_or_else(|| py.None())).is_ok()
+    }
+
+    /// The value the flag was set to; LookupError if it was not.
+    fn get(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.value
+            .get(py)
+            .map(|value| value.clone_ref(py))
+            .ok_or_else(|| pyo3::exceptions::PyLookupError::new_err("the flag is not set"))
+    }
+
+    /// Tell whether the flag is set.
+    fn is_set(&self, py: Python<'_>) -> bool {
+        self.value.get(py).is_some()
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> bool {
+        self.is_set(py)
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        // SAFETY: only reads the cell; no reference count is touched.
+        match self.value.get(unsafe { Python::assume_attached() }) {
+            Some(value) => visit.call(value),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A guard that raises instead of waiting when a resource is used twice at once.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl")]
+pub(super) struct ResourceGuard {
+    action: String,
+    is_used: AtomicBool,
+}
+
+#[pymethods]
+impl ResourceGuard {
+    #[new]
+    #[pyo3(signature = (action="using"))]
+    fn new(action: &str) -> Self {
+        Self {
+            action: action.to_owned(),
+            is_used: AtomicBool::new(false),
+        }
+    }
+
+    fn __enter__(&self) -> PyResult<()> {
+        if self.is_used.swap(true, Ordering::Acquire) {
+            return Err(PyRuntimeError::new_err(format!(
+                "somebody else is already {} this resource",
+                self.action
+            )));
+        }
+        Ok(())
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, _args: &Bound<'_, PyTuple>) {
+        self.is_used.store(false, Ordering::Release);
+    }
+
+    /// Tell whether somebody uses the resource.
+    fn locked(&self) -> bool {
+        self.is_used.load(Ordering::Relaxed)
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Flag>()?;
+    module.add_class::<ResourceGuard>()
+}

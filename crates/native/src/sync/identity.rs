@@ -1,0 +1,200 @@
+//! Who is calling: which thread, greenlet or task; and in which process.
+//!
+//! Invariant: an identity is an address (of a thread, a greenlet, a task), so
+//! two parties that live at the same time never share one.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, Ordering};
+
+static EPOCH: AtomicU32 = AtomicU32::new(0);
+
+/// A number that differs between a process and its forked children.
+pub(super) fn epoch() -> u32 {
+    EPOCH.load(Ordering::Relaxed)
+}
+
+/// Count forks, so that waiters of the parent's threads are known as dead in the child.
+pub(super) fn watch_forks() {
+    extern "C" fn in_child() {
+        EPOCH.fetch_add(1, Ordering::Relaxed);
+    }
+    static WATCH: Once = Once::new();
+    // SAFETY: pthread_atfork(3): the handler only adds to an atomic, and the library
+    // that contains it is never unloaded (extension modules are not).
+    WATCH.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(in_child));
+    });
+}
+
+/// This thread's number, as `threading.get_ident()` gives it.
+#[inline]
+pub(super) fn thread() -> usize {
+    // SAFETY: pthread_self(3) always succeeds.
+    (unsafe { libc::pthread_self() }) as usize
+}
+
+/// Whether this is the process's first thread, which runs Python's signal handlers.
+pub(super) fn is_main_thread() -> bool {
+    // SAFETY: gettid(2) and getpid(2) always succeed.
+    unsafe { libc::gettid() == libc::getpid() }
+}
+
+fn modules(py: Python<'_>) -> Option<&Bound<'_, PyDict>> {
+    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    MODULES
+        .get_or_try_init(py, || {
+            py.import("sys")?
+                .getattr("modules")?
+                .cast_into::<PyDict>()
+                .map(Bound::unbind)
+                .map_err(PyErr::from)
+        })
+        .ok()
+        .map(|modules| modules.bind(py))
+}
+
+/// Whether a module has been imported.
+pub(super) fn is_imported(py: Python<'_>, name: &Bound<'_, pyo3::types::PyString>) -> bool {
+    modules(py).is_some_and(|modules| modules.contains(name).unwrap_or(false))
+}
+
+/// Whether there can be greenlets. Asks `sys.modules` only when its size changed.
+fn has_greenlets(py: Python<'_>) -> bool {
+    static SIZE: AtomicIsize = AtomicIsize::new(-1);
+    static FOUND: AtomicBool = AtomicBool::new(false);
+    if FOUND.load(Ordering::Relaxed) {
+        return true;
+    }
+    let Some(modules) = modules(py) else {
+        return false;
+    };
+    // SAFETY: a live dict, attached.
+    let size = unsafe { ffi::PyDict_Size(modules.as_ptr()) };
+    if size != SIZE.swap(size, Ordering::Relaxed) {
+        let found = is_imported(py, pyo3::intern!(py, "greenlet"));
+        FOUND.store(found, Ordering::Relaxed);
+    }
+    FOUND.load(Ordering::Relaxed)
+}
+
+/// The owner that a synchronous call acts for: the thread, or the greenlet if
+/// that is not the thread's main one.
+#[inline]
+pub(super) fn caller(py: Python<'_>) -> usize {
+    if has_greenlets(py) {
+        greenlet(py).unwrap_or_else(|_| thread())
+    } else {
+        thread()
+    }
+}
+
+#[cold]
+fn greenlet(py: Python<'_>) -> PyResult<usize> {
+    static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let current = CURRENT
+        .get_or_try_init(py, || {
+            Ok::<_, PyErr>(py.import("greenlet")?.getattr("getcurrent")?.unbind())
+        })?
+        .bind(py)
+        .call0()?;
+    let is_main = current.getattr(pyo3::intern!(py, "parent"))?.is_none();
+    Ok(if is_main { thread() } else { current.as_ptr() as usize })
+}
+
+/// The owner that an asynchronous call acts for: the running task.
+///
+/// # Errors
+/// `RuntimeError` outside of a task.
+pub(super) fn task(py: Python<'_>) -> PyResult<usize> {
+    let task = if has_other_loops(py) {
+        python(py, "current_task")?.call0()?
+    } else {
+        asyncio_task(py)?
+    };
+    if task.is_none() {
+        return Err(pyo3::exceptions::PyRuntimeError::new_err(
+            "the asynchronous methods work in a task of asyncio, trio, anyio or curio; there is none here",
+        ));
+    }
+    Ok(task.as_ptr() as usize)
+}
+
+/// asyncio's running task, or None.
+fn asyncio_task(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let none = || Ok(py.None().into_bound(py));
+    if !is_imported(py, pyo3::intern!(py, "asyncio.tasks")) {
+        return none();
+    }
+    let current = CURRENT.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import("asyncio.tasks")?.getattr("current_task")?.unbind())
+    })?;
+    match current.bind(py).call0() {
+        Err(error) if error.is_instance_of::<pyo3::exceptions::PyRuntimeError>(py) => none(),
+        outcome => outcome,
+    }
+}
+
+/// asyncio's running loop in this thread.
+pub(super) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if !is_imported(py, pyo3::intern!(py, "asyncio.events")) {
+        return Ok(None);
+    }
+    let running = RUNNING
+        .get_or_try_init(py, || {
+            Ok::<_, PyErr>(py.import("asyncio.events")?.getattr("_get_running_loop")?.unbind())
+        })?
+        .bind(py)
+        .call0()?;
+    Ok((!running.is_none()).then_some(running))
+}
+
+/// Whether a library other than asyncio may run tasks.
+pub(super) fn has_other_loops(py: Python<'_>) -> bool {
+    is_imported(py, pyo3::intern!(py, "trio")) || is_imported(py, pyo3::intern!(py, "curio"))
+}
+
+/// Whether there can be a greenlet hub.
+pub(super) fn has_hubs(py: Python<'_>) -> bool {
+    is_imported(py, pyo3::intern!(py, "gevent")) || is_imported(py, pyo3::intern!(py, "eventlet"))
+}
+
+/// A function of `unsnarl.sync.backends`.
+pub(super) fn python<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    static BACKENDS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    BACKENDS
+        .get_or_try_init(py, || {
+            Ok::<_, PyErr>(py.import("unsnarl.sync.backends")?.into_any().unbind())
+        })?
+        .bind(py)
+        .getattr(name)
+}
+
+/// How many of the threads released together are woken at once: one where there
+/// is a GIL to fight for, all where there is none.
+pub(super) fn fan_out() -> usize {
+    if HAS_GIL.load(Ordering::Relaxed) { 1 } else { usize::MAX }
+}
+
+static HAS_GIL: AtomicBool = AtomicBool::new(true);
+
+/// Ask the interpreter once whether it has a GIL.
+pub(super) fn learn_gil(py: Python<'_>) {
+    let has_gil = py
+        .import("sys")
+        .and_then(|sys| sys.getattr("_is_gil_enabled"))
+        .and_then(|ask| ask.call0())
+        .and_then(|answer| answer.is_truthy())
+        .unwrap_or(true);
+    HAS_GIL.store(has_gil, Ordering::Relaxed);
+    if has_gil {
+        // SAFETY: no primitive exists yet (the module is being made); from now on the cores
+        // are only called by attached threads, and never detach under way (see `sync`).
+        unsafe { unsnarl_sync::elide_mutexes() };
+    }
+}

@@ -1,0 +1,184 @@
+//! CountdownEvent and Latch: gates that open when a count has come down to zero.
+//!
+//! Invariant: the gate is open exactly while the count is zero.
+
+use super::arguments;
+use super::event::{Gated, pass, pass_async};
+use super::identity;
+use super::party::Party;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use unsnarl_sync::Gate;
+
+/// An event that is set while its count is zero; up() raises the count, down() lowers it.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl")]
+pub(super) struct CountdownEvent {
+    gate: Gate<Party>,
+    count: Mutex<usize>,
+}
+
+impl Gated for CountdownEvent {
+    fn gate(&self) -> &Gate<Party> {
+        &self.gate
+    }
+}
+
+impl CountdownEvent {
+    fn count(&self) -> MutexGuard<'_, usize> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lower(&self, number: usize) -> PyResult<()> {
+        let is_zero = {
+            let mut count = self.count();
+            let left = count
+                .checked_sub(number)
+                .ok_or_else(|| PyValueError::new_err("down() called too many times: the count would be negative"))?;
+            *count = left;
+            left == 0
+        };
+        if is_zero {
+            self.gate.open(identity::fan_out());
+        }
+        Ok(())
+    }
+}
+
+fn positive(number: i64) -> PyResult<usize> {
+    usize::try_from(number)
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or_else(|| PyValueError::new_err("count must be >= 1"))
+}
+
+#[pymethods]
+impl CountdownEvent {
+    #[new]
+    #[pyo3(signature = (value=0))]
+    fn new(value: i64) -> PyResult<Self> {
+        let value = usize::try_from(value).map_err(|_| PyValueError::new_err("initial value must be >= 0"))?;
+        Ok(Self {
+            gate: Gate::new(value == 0),
+            count: Mutex::new(value),
+        })
+    }
+
+    /// Raise the count: who waits from now on waits for it to come down.
+    #[pyo3(signature = (count=1))]
+    fn up(&self, count: i64) -> PyResult<()> {
+        let number = positive(count)?;
+        let mut count = self.count();
+        *count += number;
+        self.gate.close();
+        Ok(())
+    }
+
+    /// Lower the count; at zero, everybody who waits goes on. ValueError below zero.
+    #[pyo3(signature = (count=1))]
+    fn down(&self, count: i64) -> PyResult<()> {
+        self.lower(positive(count)?)
+    }
+
+    /// Set the count to zero.
+    fn clear(&self) {
+        *self.count() = 0;
+        self.gate.open(identity::fan_out());
+    }
+
+    /// The count.
+    #[getter]
+    fn value(&self) -> usize {
+        *self.count()
+    }
+
+    /// Tell whether the count is zero.
+    fn is_set(&self) -> bool {
+        self.gate.is_open()
+    }
+
+    /// Wait until the count is zero; False if the timeout (seconds) passed first.
+    #[pyo3(signature = (timeout=None))]
+    fn wait(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
+        pass(slf, arguments::wait_patience(timeout.as_ref())?)
+    }
+
+    /// Wait in a task until the count is zero; False if the timeout (seconds) passed first.
+    #[pyo3(signature = (timeout=None))]
+    fn async_wait(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        pass_async(slf, timeout.as_ref())
+    }
+
+    fn __await__(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        pass_async(slf, None)
+    }
+
+    /// How many parties wait.
+    #[getter]
+    fn waiting(&self) -> usize {
+        self.gate.waiting()
+    }
+
+    /// Describe the state.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = PyDict::new(py);
+        statistics.set_item("value", self.value())?;
+        statistics.set_item("waiting", self.waiting())?;
+        Ok(statistics)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let class = slf.get_type();
+        Ok(format!(
+            "<{}.{} at {:#x}: value={}>",
+            class.module()?,
+            class.qualname()?,
+            slf.as_ptr() as usize,
+            slf.get().value()
+        ))
+    }
+}
+
+/// A gate that opens for good when count_down() was called often enough.
+#[pyclass(frozen, subclass, weakref, extends = CountdownEvent, module = "unsnarl")]
+pub(super) struct Latch;
+
+#[pymethods]
+impl Latch {
+    #[new]
+    #[pyo3(signature = (count=1))]
+    fn new(count: i64) -> PyResult<PyClassInitializer<Self>> {
+        positive(count)?;
+        Ok(PyClassInitializer::from(CountdownEvent::new(count)?).add_subclass(Self))
+    }
+
+    /// Lower the count without waiting; ValueError below zero.
+    #[pyo3(signature = (count=1))]
+    fn count_down(slf: &Bound<'_, Self>, count: i64) -> PyResult<()> {
+        slf.as_super().get().lower(positive(count)?)
+    }
+
+    /// Lower the count and wait for the others; False if the timeout (seconds) passed first.
+    #[pyo3(signature = (timeout=None))]
+    fn arrive_and_wait(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
+        slf.as_super().get().lower(1)?;
+        pass(slf.as_super(), arguments::wait_patience(timeout.as_ref())?)
+    }
+
+    /// A latch does not go up again.
+    #[pyo3(signature = (count=1))]
+    fn up(&self, count: i64) -> PyResult<()> {
+        let _ = count;
+        Err(pyo3::exceptions::PyTypeError::new_err(
+            "a Latch only counts down; use CountdownEvent",
+        ))
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let class = module.py().get_type::<CountdownEvent>();
+    class.setattr("green_wait", class.getattr("wait")?)?;
+    module.add("CountdownEvent", class)?;
+    module.add_class::<Latch>()
+}

@@ -1,0 +1,205 @@
+//! CapacityLimiter: tokens that belong to who borrowed them.
+
+use super::arguments;
+use super::blocking::{Wait, block};
+use super::identity;
+use super::operation::Operation;
+use super::party::Party;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use unsnarl_sync::{Arc, Borrow, Borrowers, Waiter};
+
+/// A limit on how many threads, tasks and greenlets do something at once.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl")]
+pub(super) struct CapacityLimiter {
+    borrowers: Borrowers<Party>,
+}
+
+struct BorrowWait {
+    limiter: Py<CapacityLimiter>,
+    borrower: usize,
+    silent: bool,
+}
+
+fn borrowed(outcome: Borrow) -> PyResult<bool> {
+    match outcome {
+        Borrow::Borrowed => Ok(true),
+        Borrow::None => Ok(false),
+        Borrow::Twice => Err(PyRuntimeError::new_err(
+            "this borrower already holds one of the limiter's tokens",
+        )),
+    }
+}
+
+impl Wait for BorrowWait {
+    fn attempt(&mut self, _py: Python<'_>) -> PyResult<bool> {
+        borrowed(self.limiter.get().borrowers.try_borrow(self.borrower))
+    }
+    fn begin(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        borrowed(self.limiter.get().borrowers.begin(self.borrower, waiter))
+    }
+    fn resume(&mut self, _py: Python<'_>, _waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        Ok(true)
+    }
+    fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        Ok(self.limiter.get().borrowers.cancel(waiter))
+    }
+    fn give_back(&mut self, _py: Python<'_>) {
+        self.limiter.get().borrowers.give_back(self.borrower);
+    }
+    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(if self.silent {
+            py.None()
+        } else {
+            true.into_pyobject(py)?.to_owned().into_any().unbind()
+        })
+    }
+    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(false.into_pyobject(py)?.to_owned().into_any().unbind())
+    }
+    fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.limiter)
+    }
+}
+
+impl CapacityLimiter {
+    fn give_back(&self, borrower: usize) -> PyResult<()> {
+        if self.borrowers.give_back(borrower) {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err(
+            "this borrower holds none of the limiter's tokens",
+        ))
+    }
+
+    fn borrow_async(slf: Bound<'_, Self>, timeout: Option<f64>, silent: bool) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let wait = BorrowWait {
+            borrower: identity::task(py)?,
+            limiter: slf.unbind(),
+            silent,
+        };
+        let operation = Operation::spawn(py, Box::new(wait), timeout)?;
+        // SAFETY: a new reference.
+        Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
+    }
+}
+
+#[pymethods]
+impl CapacityLimiter {
+    #[new]
+    #[pyo3(signature = (total_tokens=1))]
+    fn new(total_tokens: i64) -> PyResult<Self> {
+        let total = usize::try_from(total_tokens).map_err(|_| PyValueError::new_err("total_tokens must be >= 0"))?;
+        Ok(Self {
+            borrowers: Borrowers::new(total),
+        })
+    }
+
+    /// Borrow a token; False if blocking is False or the timeout (seconds) passed first.
+    /// RuntimeError if the caller has one already.
+    #[pyo3(signature = (blocking=true, timeout=None))]
+    fn acquire(slf: &Bound<'_, Self>, blocking: bool, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
+        let py = slf.py();
+        let patience = arguments::queue_patience(blocking, timeout.as_ref())?;
+        let mut wait = BorrowWait {
+            limiter: slf.clone().unbind(),
+            borrower: identity::caller(py),
+            silent: false,
+        };
+        if wait.attempt(py)? {
+            return Ok(true);
+        }
+        if matches!(patience, arguments::Patience::None) {
+            return Ok(false);
+        }
+        block(py, &mut wait, patience.deadline())
+    }
+
+    /// Give the caller's token back; RuntimeError if it has none.
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        self.give_back(identity::caller(py))
+    }
+
+    /// Borrow a token for the running task; False if the timeout (seconds) passed first.
+    #[pyo3(signature = (timeout=None))]
+    fn async_acquire(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        Self::borrow_async(slf, arguments::task_timeout(timeout.as_ref())?, false)
+    }
+
+    /// Give the running task's token back.
+    fn async_release(&self, py: Python<'_>) -> PyResult<()> {
+        self.give_back(identity::task(py)?)
+    }
+
+    fn __enter__(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        Self::acquire(slf, true, None)
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.release(py)
+    }
+
+    fn __aenter__(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Self::borrow_async(slf, None, true)
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __aexit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        self.async_release(py)?;
+        // SAFETY: a new reference.
+        Ok(unsafe { Bound::from_owned_ptr(py, super::ready::done()) }.unbind())
+    }
+
+    /// How many tokens there are; fewer than are borrowed is allowed.
+    #[getter]
+    fn total_tokens(&self) -> usize {
+        self.borrowers.status().0
+    }
+
+    #[setter]
+    fn set_total_tokens(&self, total: i64) -> PyResult<()> {
+        let total = usize::try_from(total).map_err(|_| PyValueError::new_err("total_tokens must be >= 0"))?;
+        self.borrowers.resize(total);
+        Ok(())
+    }
+
+    /// How many tokens are borrowed.
+    #[getter]
+    fn borrowed_tokens(&self) -> usize {
+        self.borrowers.status().1
+    }
+
+    /// How many tokens can be borrowed now.
+    #[getter]
+    fn available_tokens(&self) -> usize {
+        let (total, borrowed, _) = self.borrowers.status();
+        total.saturating_sub(borrowed)
+    }
+
+    /// How many parties wait.
+    #[getter]
+    fn waiting(&self) -> usize {
+        self.borrowers.status().2
+    }
+
+    /// Describe the limiter's state.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (total, borrowed, waiting) = self.borrowers.status();
+        let statistics = PyDict::new(py);
+        statistics.set_item("total_tokens", total)?;
+        statistics.set_item("borrowed_tokens", borrowed)?;
+        statistics.set_item("waiting", waiting)?;
+        statistics.set_item("borrowers", self.borrowers.holders())?;
+        Ok(statistics)
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let class = module.py().get_type::<CapacityLimiter>();
+    class.setattr("green_acquire", class.getattr("acquire")?)?;
+    class.setattr("green_release", class.getattr("release")?)?;
+    module.add("CapacityLimiter", class)
+}

@@ -1,0 +1,60 @@
+//! The primitives as Python sees them: thin classes over the cores of `unsnarl-sync`.
+//!
+//! A class holds a core and answers three questions for it: how a call is
+//! parsed, how a party waits (`blocking` for threads and greenlets, `operation`
+//! for tasks), and what goes wrong in which words.
+//!
+//! Invariant: no Python code runs, and nothing is allocated by Python, while a
+//! core's mutex is held; so a thread that holds one is never switched away from.
+
+mod arguments;
+mod barrier;
+mod blocking;
+mod condition;
+mod event;
+mod fast;
+mod flag;
+mod futex;
+mod guard;
+mod hooks;
+mod identity;
+mod items;
+mod latch;
+mod limiter;
+mod lock;
+mod mailbox;
+mod notify_wait;
+mod operation;
+mod party;
+mod permit_wait;
+mod queue;
+mod queue_access;
+mod queue_calls;
+mod queue_kinds;
+mod queue_wait;
+mod ready;
+mod rlock;
+mod rwlock;
+mod semaphore;
+mod suspension;
+
+use pyo3::prelude::*;
+
+/// Add the classes to the extension module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    identity::watch_forks();
+    identity::learn_gil(module.py());
+    operation::register(module)?;
+    ready::register(module);
+    lock::register(module)?;
+    rlock::register(module)?;
+    semaphore::register(module)?;
+    event::register(module)?;
+    condition::register(module)?;
+    barrier::register(module)?;
+    queue_calls::register(module)?;
+    latch::register(module)?;
+    limiter::register(module)?;
+    rwlock::register(module)?;
+    flag::register(module)
+}

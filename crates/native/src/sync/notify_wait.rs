@@ -1,0 +1,128 @@
+//! Waiting for a notification with the lock given up.
+//!
+//! Invariant: `has_lock` is true exactly while the wait's party holds the lock.
+
+use super::blocking::Wait;
+use super::condition::Condition;
+use super::guard::{Guard, Saved};
+use super::party::Party;
+use super::permit_wait::Acquirable;
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use unsnarl_sync::{Arc, Waiter};
+
+/// True while the lock of an asynchronous wait is held.
+#[pyclass(frozen, module = "unsnarl._native")]
+pub(super) struct Holding(pub(super) Arc<AtomicBool>);
+
+#[pymethods]
+impl Holding {
+    fn __bool__(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Waiting for a notification, and with a lock of ours for the lock as well.
+pub(super) struct NotifyWait {
+    condition: Py<Condition>,
+    who: usize,
+    pub(super) saved: Option<Saved>,
+    pub(super) notified: bool,
+    /// Whether the lock is held: before it is given up, and once it is regained.
+    pub(super) has_lock: Arc<AtomicBool>,
+}
+
+impl NotifyWait {
+    pub(super) fn new(condition: Py<Condition>, who: usize) -> Self {
+        let has_lock = Arc::new(AtomicBool::new(true));
+        Self {
+            condition,
+            who,
+            saved: None,
+            notified: false,
+            has_lock,
+        }
+    }
+
+    fn regained(&mut self) {
+        let guard = self.condition.get().guard_set();
+        let depth = match self.saved {
+            Some(Saved::Depth(depth)) => depth,
+            _ => 1,
+        };
+        match guard {
+            Some(Guard::Lock(lock)) => lock.get().taken(0),
+            Some(Guard::RLock(lock)) => {
+                lock.get().taken(self.who);
+                lock.get().set_depth(depth);
+            }
+            _ => return,
+        }
+        self.has_lock.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Wait for NotifyWait {
+    fn attempt(&mut self, _py: Python<'_>) -> PyResult<bool> {
+        Ok(false)
+    }
+    fn begin(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        let this = self.condition.get();
+        this.notifier.begin(waiter);
+        if let Some(guard) = this.guard_set() {
+            match guard.release_save(py) {
+                Ok(saved) => {
+                    self.saved = Some(saved);
+                    self.has_lock.store(false, Ordering::Relaxed);
+                }
+                Err(error) => {
+                    this.notifier.cancel(waiter);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(false)
+    }
+    fn resume(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        self.notified = true;
+        let regained = match self.condition.get().guard_set() {
+            Some(Guard::Lock(lock)) => lock.get().permits().resume(waiter),
+            Some(Guard::RLock(lock)) => lock.get().permits().resume(waiter),
+            _ => return Ok(true),
+        };
+        if regained {
+            self.regained();
+        }
+        Ok(regained)
+    }
+    fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        let this = self.condition.get();
+        if this.notifier.cancel(waiter) {
+            return Ok(false);
+        }
+        self.notified = true;
+        let granted = match this.guard_set() {
+            Some(Guard::Lock(lock)) => lock.get().permits().cancel(waiter),
+            Some(Guard::RLock(lock)) => lock.get().permits().cancel(waiter),
+            _ => return Ok(true),
+        };
+        if granted {
+            self.regained();
+        }
+        // Notified, though perhaps still without the lock: `wait` takes it.
+        Ok(true)
+    }
+    fn give_back(&mut self, _py: Python<'_>) {
+        // Interrupted after it was notified: the notification is for somebody else.
+        self.condition.get().pass_on(1);
+    }
+    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
+    }
+    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(false.into_pyobject(py)?.to_owned().into_any().unbind())
+    }
+    fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.condition)
+    }
+}

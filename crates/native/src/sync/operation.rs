@@ -1,0 +1,453 @@
+//! What the asynchronous methods return: an awaitable that takes at once if it
+//! can, and otherwise suspends the task until it is woken.
+//!
+//! | stage | left by |
+//! |---|---|
+//! | fresh: nothing has happened yet | `send`: taken → done; enqueued → waiting; `throw`, `close` → done |
+//! | waiting: a waiter is in the core's queue, `inner` suspends the task | woken and served → done; woken in vain → waiting; time up → done; `throw`, `close`, collected → done, and what was granted meanwhile is given back |
+//! | done | never |
+//!
+//! It has `send`, `throw` and `close`, so event loops take it for a coroutine
+//! (`asyncio.create_task(lock.async_acquire())` works).
+//!
+//! Invariant: a waiter is in a queue only while the stage is waiting.
+
+use super::blocking::Wait;
+use super::fast::{self, Method};
+use super::identity;
+use super::mailbox::Mailbox;
+use super::party::Party;
+use super::suspension::{Backend, Waiting};
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use std::time::{Duration, Instant};
+use unsnarl_sync::{ASLEEP, Arc, PENDING, Waiter};
+
+/// An asynchronous call under way.
+#[pyclass(module = "unsnarl._native", weakref, freelist = 64)]
+pub(super) struct Operation {
+    wait: Option<Box<dyn Wait>>,
+    timeout_s: Option<f64>,
+    waiting: Option<Waiting>,
+}
+
+enum Step {
+    Yield(Py<PyAny>),
+    Return(Py<PyAny>),
+}
+
+impl Operation {
+    /// An operation that has not started.
+    pub(super) fn spawn(py: Python<'_>, wait: Box<dyn Wait>, timeout_s: Option<f64>) -> PyResult<*mut ffi::PyObject> {
+        Ok(Py::new(
+            py,
+            Self {
+                wait: Some(wait),
+                timeout_s,
+                waiting: None,
+            },
+        )?
+        .into_ptr())
+    }
+
+    fn step(slf: &Bound<'_, Self>, value: *mut ffi::PyObject) -> PyResult<Step> {
+        let py = slf.py();
+        let mut this = slf.try_borrow_mut()?;
+        if this.waiting.is_some() {
+            return this.drive(slf, value);
+        }
+        let Some(wait) = this.wait.as_mut() else {
+            return Err(PyRuntimeError::new_err(
+                "cannot reuse an operation that was already awaited",
+            ));
+        };
+        match wait.attempt(py) {
+            Ok(true) => return this.finish(py, true),
+            Ok(false) => {}
+            Err(error) => {
+                this.wait = None;
+                return Err(error);
+            }
+        }
+        if this.timeout_s.is_some_and(|timeout_s| timeout_s <= 0.0) {
+            return this.finish(py, false);
+        }
+        match this.start(slf) {
+            Ok(true) => this.finish(py, true),
+            Ok(false) => this.drive(slf, none()),
+            Err(error) => {
+                this.wait = None;
+                Err(error)
+            }
+        }
+    }
+
+    /// Enqueue, and arrange the suspension. True: it was served meanwhile.
+    fn start(&mut self, slf: &Bound<'_, Self>) -> PyResult<bool> {
+        let py = slf.py();
+        let running = identity::running_loop(py)?;
+        let parker = if running.is_none() || identity::has_other_loops(py) {
+            Some(identity::python(py, "task_parker")?.call0()?).filter(|parker| !parker.is_none())
+        } else {
+            None
+        };
+        let timeout = self.timeout_s;
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(Duration::from_secs_f64(timeout)));
+        let Some(wait) = self.wait.as_mut() else {
+            return Ok(false);
+        };
+        let (waiter, backend) = settle(py, parker, running)?;
+        if wait.begin(py, &waiter)? {
+            return Ok(true);
+        }
+        let mut waiting = Waiting {
+            waiter,
+            deadline,
+            inner: py.None(),
+            backend,
+        };
+        let arranged = waiting.arrange(slf, timeout);
+        self.waiting = Some(waiting);
+        if let Err(error) = arranged {
+            self.abandon(py);
+            return Err(error);
+        }
+        Ok(false)
+    }
+
+    /// Let the inner awaitable run, and look when it is through. `value` is what the
+    /// event loop sent.
+    fn drive(&mut self, slf: &Bound<'_, Self>, mut value: *mut ffi::PyObject) -> PyResult<Step> {
+        let py = slf.py();
+        while let Some(waiting) = self.waiting.as_mut() {
+            let sent = send_on(waiting.inner.bind(py), value);
+            value = none();
+            match sent {
+                Ok(Step::Yield(object)) => return Ok(Step::Yield(object)),
+                Ok(Step::Return(_)) => {}
+                Err(error) => {
+                    self.abandon(py);
+                    return Err(error);
+                }
+            }
+            if let Some(step) = self.look(slf)? {
+                return Ok(step);
+            }
+        }
+        self.finish(py, false)
+    }
+
+    /// The task runs again: served, too late, or in vain (None).
+    fn look(&mut self, slf: &Bound<'_, Self>) -> PyResult<Option<Step>> {
+        let py = slf.py();
+        let (Some(waiting), Some(wait)) = (self.waiting.as_mut(), self.wait.as_mut()) else {
+            return Ok(None);
+        };
+        let is_signalled = !matches!(waiting.waiter.state(), PENDING | ASLEEP);
+        if is_signalled {
+            match wait.resume(py, &waiting.waiter) {
+                Ok(true) => return self.finish(py, true).map(Some),
+                Ok(false) => {}
+                Err(error) => {
+                    self.abandon(py);
+                    return Err(error);
+                }
+            }
+        }
+        if waiting.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            let served = wait.cancel(py, &waiting.waiter)?;
+            return self.finish(py, served).map(Some);
+        }
+        let left = waiting
+            .deadline
+            .map(|deadline| deadline.saturating_duration_since(Instant::now()).as_secs_f64());
+        if let Err(error) = waiting.arrange(slf, left) {
+            self.abandon(py);
+            return Err(error);
+        }
+        Ok(None)
+    }
+
+    fn finish(&mut self, py: Python<'_>, served: bool) -> PyResult<Step> {
+        if let Some(waiting) = self.waiting.take() {
+            waiting.stop_timer(py);
+        }
+        match self.wait.take() {
+            Some(mut wait) if served => wait.outcome(py).map(Step::Return),
+            Some(mut wait) => wait.expired(py).map(Step::Return),
+            None => Ok(Step::Return(py.None())),
+        }
+    }
+
+    /// Withdraw; what was granted meanwhile goes to the next.
+    fn abandon(&mut self, py: Python<'_>) {
+        if let (Some(mut wait), Some(waiting)) = (self.wait.take(), self.waiting.take()) {
+            waiting.stop_timer(py);
+            match wait.cancel(py, &waiting.waiter) {
+                Ok(true) => wait.give_back(py),
+                Ok(false) => {}
+                Err(error) => error.write_unraisable(py, None),
+            }
+        }
+    }
+}
+
+/// Choose what suspends the task, and make the waiter that ends the suspension.
+fn settle(
+    py: Python<'_>,
+    parker: Option<Bound<'_, PyAny>>,
+    running: Option<Bound<'_, PyAny>>,
+) -> PyResult<(Arc<Waiter<Party>>, Backend)> {
+    Ok(match (parker, running) {
+        (Some(parker), _) => {
+            let unpark = parker.getattr("unpark")?.unbind();
+            (Waiter::new(Party::callback(unpark)), Backend::Parker(parker.unbind()))
+        }
+        (None, Some(event_loop)) => {
+            let mailbox = Mailbox::of(&event_loop)?;
+            let event_loop = event_loop.unbind();
+            let future = py.None();
+            (
+                Waiter::new(Party::asyncio()),
+                Backend::Asyncio {
+                    event_loop,
+                    mailbox,
+                    future,
+                    timer: None,
+                },
+            )
+        }
+        (None, None) => {
+            return Err(PyRuntimeError::new_err(
+                "no event loop runs in this thread: await this in a task of asyncio, trio, anyio or curio",
+            ));
+        }
+    })
+}
+
+/// None, borrowed.
+fn none() -> *mut ffi::PyObject {
+    // SAFETY: the singleton lives for ever.
+    unsafe { ffi::Py_None() }
+}
+
+fn send_on(inner: &Bound<'_, PyAny>, value: *mut ffi::PyObject) -> PyResult<Step> {
+    let py = inner.py();
+    let mut result = std::ptr::null_mut();
+    // SAFETY: live objects (`value` is borrowed from the caller), attached; `result` receives a new reference or null.
+    let sent = unsafe { ffi::PyIter_Send(inner.as_ptr(), value, &raw mut result) };
+    match sent {
+        // SAFETY: PYGEN_RETURN and PYGEN_NEXT come with a new reference.
+        ffi::PySendResult::PYGEN_RETURN => Ok(Step::Return(unsafe { Bound::from_owned_ptr(py, result) }.unbind())),
+        // SAFETY: as above.
+        ffi::PySendResult::PYGEN_NEXT => Ok(Step::Yield(unsafe { Bound::from_owned_ptr(py, result) }.unbind())),
+        _ => Err(PyErr::fetch(py)),
+    }
+}
+
+/// Raise `StopIteration(value)`, or nothing at all for None: that ends an await as well.
+fn stop(py: Python<'_>, value: Py<PyAny>) -> *mut ffi::PyObject {
+    if !value.is_none(py) {
+        let value = value.bind(py);
+        // PyErr_SetObject would take a tuple for the arguments, an exception for the instance.
+        let is_special = value.is_instance_of::<pyo3::types::PyTuple>()
+            || value.is_instance_of::<pyo3::exceptions::PyBaseException>();
+        if is_special {
+            match py.get_type::<PyStopIteration>().call1((value,)) {
+                Ok(instance) => PyErr::from_value(instance).restore(py),
+                Err(error) => error.restore(py),
+            }
+        } else {
+            // SAFETY: attached, live objects.
+            unsafe { ffi::PyErr_SetObject(ffi::PyExc_StopIteration, value.as_ptr()) };
+        }
+    }
+    std::ptr::null_mut()
+}
+
+fn advance(py: Python<'_>, slf: *mut ffi::PyObject, value: *mut ffi::PyObject) -> PyResult<*mut ffi::PyObject> {
+    // SAFETY: the slot and the method belong to Operation, so `slf` is one.
+    let slf = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Operation>() };
+    Ok(match Operation::step(&slf, value)? {
+        Step::Yield(object) => object.into_ptr(),
+        Step::Return(value) => stop(py, value),
+    })
+}
+
+unsafe extern "C" fn iternext(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    Python::attach(|py| {
+        advance(py, slf, none()).unwrap_or_else(|error| {
+            error.restore(py);
+            std::ptr::null_mut()
+        })
+    })
+}
+
+/// Leave a slot of a method: a bare null would be an error there.
+fn leave(py: Python<'_>, object: *mut ffi::PyObject) -> PyResult<*mut ffi::PyObject> {
+    if object.is_null() {
+        let error = PyErr::take(py).unwrap_or_else(|| PyStopIteration::new_err(()));
+        return Err(error);
+    }
+    Ok(object)
+}
+
+unsafe extern "C" fn send(slf: *mut ffi::PyObject, value: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    fast::enter(|py| leave(py, advance(py, slf, value)?))
+}
+
+unsafe extern "C" fn this_again(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: `slf` is alive.
+    unsafe { ffi::Py_NewRef(slf) }
+}
+
+#[pymethods]
+impl Operation {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyAny>>> {
+        match Self::step(slf, none())? {
+            Step::Yield(object) => Ok(Some(object)),
+            Step::Return(value) => Err(PyStopIteration::new_err((value,))),
+        }
+    }
+
+    #[pyo3(signature = (kind, value=None, traceback=None))]
+    fn throw(
+        slf: &Bound<'_, Self>,
+        kind: Bound<'_, PyAny>,
+        value: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let mut this = slf.try_borrow_mut()?;
+        let Some(waiting) = this.waiting.as_ref() else {
+            this.wait = None;
+            let instance = match value {
+                Some(value) if value.is_instance_of::<pyo3::exceptions::PyBaseException>() => value,
+                Some(value) => kind.call1((value,))?,
+                None if kind.is_instance_of::<PyType>() => kind.call0()?,
+                None => kind,
+            };
+            return Err(PyErr::from_value(instance));
+        };
+        let inner = waiting.inner.clone_ref(py);
+        let thrown = match (value, traceback) {
+            (None, None) => inner.call_method1(py, "throw", (kind,)),
+            (value, traceback) => inner.call_method1(py, "throw", (kind, value, traceback)),
+        };
+        let step = match thrown {
+            Ok(object) => return Ok(object),
+            Err(error) if error.is_instance_of::<PyStopIteration>(py) => match this.look(slf)? {
+                Some(step) => step,
+                None => this.drive(slf, none())?,
+            },
+            Err(error) => {
+                this.abandon(py);
+                return Err(error);
+            }
+        };
+        match step {
+            Step::Yield(object) => Ok(object),
+            Step::Return(value) => Err(PyStopIteration::new_err((value,))),
+        }
+    }
+
+    fn close(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        let inner = {
+            let mut this = slf.try_borrow_mut()?;
+            let inner = this.waiting.as_ref().map(|waiting| waiting.inner.clone_ref(py));
+            this.abandon(py);
+            this.wait = None;
+            inner
+        };
+        match inner {
+            Some(inner) if inner.bind(py).hasattr("close")? => inner.call_method0(py, "close").map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// The time is up: the loop's timer calls this.
+    fn _expire(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        let future = match slf.try_borrow()?.waiting.as_ref().map(|waiting| &waiting.backend) {
+            Some(Backend::Asyncio { future, .. }) => future.clone_ref(py),
+            _ => return Ok(()),
+        };
+        if !future.call_method0(py, "done")?.is_truthy(py)? {
+            future.call_method1(py, "set_result", (py.None(),))?;
+        }
+        Ok(())
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        if let Some(wait) = &self.wait {
+            wait.traverse(&visit)?;
+        }
+        let Some(waiting) = &self.waiting else {
+            return Ok(());
+        };
+        visit.call(&waiting.inner)?;
+        match &waiting.backend {
+            Backend::Parker(parker) => visit.call(parker),
+            Backend::Asyncio {
+                event_loop,
+                mailbox,
+                future,
+                timer,
+            } => {
+                visit.call(event_loop)?;
+                visit.call(mailbox)?;
+                visit.call(future)?;
+                if let Some(timer) = timer {
+                    visit.call(timer)?;
+                }
+                // The party's own reference to the future is counted by the future's referrers.
+                waiting.waiter.port.traverse(&visit)
+            }
+        }
+    }
+
+    fn __clear__(&mut self) {
+        Python::attach(|py| self.abandon(py));
+        self.wait = None;
+    }
+}
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        if self.waiting.is_some() {
+            Python::attach(|py| self.abandon(py));
+        }
+    }
+}
+
+/// Put our own `__next__` and `__await__` in place of PyO3's, which cost twice as much.
+pub(super) fn shorten(class: &Bound<'_, PyType>, next: ffi::iternextfunc) {
+    let class = class.as_type_ptr();
+    // SAFETY: a heap type of this module, not yet visible to any other thread; PyO3
+    // filled both slots for `__next__` and `__await__`, ours have the same contracts.
+    unsafe {
+        (*class).tp_iternext = Some(next);
+        if let Some(slots) = (*class).tp_as_async.as_mut() {
+            slots.am_await = Some(this_again);
+        }
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let class = module.py().get_type::<Operation>();
+    fast::install(&class, &[(c"send", c"Resume.", Method::One(send))])?;
+    shorten(&class, iternext);
+    module.add_class::<Operation>()?;
+    module.add_class::<Mailbox>()
+}

@@ -1,0 +1,127 @@
+//! The port: how a waiter of each kind is woken.
+//!
+//! Invariant: `wake` may be called from any thread, also by `__del__` and by
+//! signal handlers; it does not block and raises nothing (what a callback
+//! raises is reported as unraisable).
+
+use super::{futex, identity, mailbox::Mailbox};
+use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
+use unsnarl_sync::{AtomicU32, Port};
+
+/// Who waits.
+#[derive(Debug)]
+pub(super) struct Party {
+    epoch: u32,
+    how: How,
+}
+
+#[derive(Debug)]
+enum How {
+    Thread,
+    Callback(Py<PyAny>),
+    Asyncio(Mutex<Slot>),
+}
+
+/// The future a task of asyncio is suspended on, and the way to its loop.
+#[derive(Debug, Default)]
+struct Slot {
+    future: Option<(Py<PyAny>, Py<Mailbox>, Py<PyAny>)>,
+    /// Woken before there was a future.
+    is_woken: bool,
+}
+
+impl Party {
+    pub(super) fn thread() -> Self {
+        Self {
+            epoch: identity::epoch(),
+            how: How::Thread,
+        }
+    }
+
+    /// A party that `unpark()` wakes.
+    pub(super) fn callback(unpark: Py<PyAny>) -> Self {
+        Self {
+            epoch: identity::epoch(),
+            how: How::Callback(unpark),
+        }
+    }
+
+    pub(super) fn asyncio() -> Self {
+        Self {
+            epoch: identity::epoch(),
+            how: How::Asyncio(Mutex::default()),
+        }
+    }
+
+    /// Suspend on `future`; `owner` is a weak reference to the operation, which
+    /// is closed if the loop no longer runs.
+    pub(super) fn attach(&self, py: Python<'_>, future: Py<PyAny>, mailbox: Py<Mailbox>, owner: Py<PyAny>) {
+        if let How::Asyncio(slot) = &self.how {
+            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            if std::mem::take(&mut slot.is_woken) {
+                drop(slot);
+                mailbox.get().deliver(py, future, &owner);
+            } else {
+                slot.future = Some((future, mailbox, owner));
+            }
+        }
+    }
+
+    pub(super) fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        match &self.how {
+            How::Thread => Ok(()),
+            How::Callback(unpark) => visit.call(unpark),
+            How::Asyncio(slot) => match slot.try_lock().as_deref() {
+                Ok(Slot {
+                    future: Some((future, mailbox, owner)),
+                    ..
+                }) => {
+                    visit.call(future)?;
+                    visit.call(mailbox)?;
+                    visit.call(owner)
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+}
+
+impl Port for Party {
+    fn wants_grant(&self) -> bool {
+        !matches!(self.how, How::Thread)
+    }
+
+    fn sleeps_on_word(&self) -> bool {
+        matches!(self.how, How::Thread)
+    }
+
+    fn is_alive(&self) -> bool {
+        // A forked greenlet lives on in the child; threads and loops do not.
+        self.epoch == identity::epoch() || matches!(self.how, How::Callback(_))
+    }
+
+    fn wake(&self, word: &AtomicU32) {
+        match &self.how {
+            How::Thread => futex::wake(word),
+            How::Callback(unpark) => Python::attach(|py| {
+                if let Err(error) = unpark.call0(py) {
+                    error.write_unraisable(py, Some(unpark.bind(py)));
+                }
+            }),
+            How::Asyncio(slot) => {
+                let taken = {
+                    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+                    slot.is_woken = slot.future.is_none();
+                    slot.future.take()
+                };
+                if let Some((future, mailbox, owner)) = taken {
+                    Python::attach(|py| {
+                        mailbox.get().deliver(py, future, &owner);
+                        drop((mailbox, owner));
+                    });
+                }
+            }
+        }
+    }
+}

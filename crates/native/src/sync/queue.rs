@@ -1,0 +1,425 @@
+//! Queue, the class; its kinds are in [`super::queue_kinds`].
+//!
+//! Items of plain first-in-first-out and last-in-first-out queues are kept in
+//! native memory: `put` and `get` run no Python code. The others work through
+//! [`super::hooks`].
+//!
+//! Invariant: `hooks` is set once, and then the store counts instead of keeping.
+
+use super::arguments::{self, Patience};
+use super::blocking::block;
+use super::hooks::Hooks;
+use super::identity;
+use super::items::{Item, Items};
+use super::operation::Operation;
+use super::party::Party;
+use super::queue_access::{class_of_error, error, has_own_hooks, into_items, release_all};
+use super::queue_kinds::{LifoQueue, PriorityQueue};
+use super::queue_wait::{GetWait, JoinWait};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use std::collections::VecDeque;
+use unsnarl_sync::Channel;
+
+/// A first-in-first-out queue for threads, tasks and greenlets.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl")]
+pub(super) struct Queue {
+    pub(super) channel: Channel<Items, Party>,
+    pub(super) hooks: PyOnceLock<Hooks>,
+}
+
+#[pymethods]
+impl Queue {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(maxsize=0)")]
+    pub(super) fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self {
+            channel: Channel::new(Items::Fifo(VecDeque::new()), 0),
+            hooks: PyOnceLock::new(),
+        }
+    }
+
+    #[pyo3(signature = (maxsize=0))]
+    fn __init__(slf: &Bound<'_, Self>, maxsize: i64) -> PyResult<()> {
+        let (py, this, class) = (slf.py(), slf.get(), slf.get_type());
+        let capacity = usize::try_from(maxsize).unwrap_or(0);
+        let is_heap = slf.is_instance_of::<PriorityQueue>();
+        let base = if is_heap {
+            py.get_type::<PriorityQueue>()
+        } else if slf.is_instance_of::<LifoQueue>() {
+            py.get_type::<LifoQueue>()
+        } else {
+            py.get_type::<Self>()
+        };
+        let own_hooks = !class.is(&base) && has_own_hooks(&class, &base)?;
+        let items = if own_hooks || is_heap {
+            Items::Counted(0)
+        } else if base.is(py.get_type::<LifoQueue>()) {
+            Items::Lifo(Vec::new())
+        } else {
+            Items::Fifo(VecDeque::new())
+        };
+        let old = this.channel.restart(items, capacity);
+        into_items(old).for_each(|item| item.release(py));
+        if own_hooks || is_heap {
+            let hooks = Hooks::new(py, is_heap && !own_hooks)?;
+            let hooks = this.hooks.get_or_init(py, || hooks);
+            slf.call_method1("_init", (maxsize,))?;
+            this.recount(slf, hooks)?;
+        }
+        Ok(())
+    }
+
+    /// Number of items; more may come, or they may be gone, by the time you look.
+    fn qsize(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        let this = slf.get();
+        if let Some(hooks) = this.hooks() {
+            let _held = hooks.hold(slf.py())?;
+            return hooks.size(slf.as_any());
+        }
+        Ok(this.channel.len())
+    }
+
+    /// Tell whether there is no item.
+    fn empty(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        Ok(Self::qsize(slf)? == 0)
+    }
+
+    /// Tell whether there is no room.
+    fn full(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        let capacity = slf.get().channel.capacity();
+        Ok(capacity > 0 && Self::qsize(slf)? >= capacity)
+    }
+
+    fn __len__(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        Self::qsize(slf)
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// Report an item done that was got before.
+    fn task_done(&self) -> PyResult<()> {
+        if self.channel.done(1, identity::fan_out()) {
+            return Ok(());
+        }
+        Err(PyValueError::new_err("task_done() called too many times"))
+    }
+
+    /// Wait until every item was reported done. With a timeout (seconds): whether that happened.
+    #[pyo3(signature = (timeout=None))]
+    fn join(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Option<bool>> {
+        let patience = arguments::wait_patience(timeout.as_ref())?;
+        let mut wait = JoinWait {
+            queue: slf.clone().unbind(),
+        };
+        let done = slf.get().channel.unfinished() == 0
+            || (!matches!(patience, Patience::None) && block(slf.py(), &mut wait, patience.deadline())?);
+        Ok(timeout.map(|_| done))
+    }
+
+    /// Wait in a task until every item was reported done; False if the timeout (seconds) passed first.
+    #[pyo3(signature = (timeout=None))]
+    fn async_join(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let wait = JoinWait { queue: slf.unbind() };
+        let operation = Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout.as_ref())?)?;
+        // SAFETY: a new reference.
+        Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
+    }
+
+    /// Close the queue: `put` raises ShutDown, `get` too once the queue is empty.
+    /// With immediate=True what is in it is dropped, and counts as done.
+    #[pyo3(signature = (immediate=false))]
+    fn shutdown(slf: &Bound<'_, Self>, immediate: bool) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let held = match this.hooks() {
+            Some(hooks) => Some((hooks, hooks.hold(py)?)),
+            None => None,
+        };
+        if immediate {
+            if let Some((hooks, _)) = &held {
+                while hooks.size(slf.as_any())? > 0 {
+                    hooks.get(slf.as_any())?;
+                }
+            }
+            this.channel.close();
+            release_all(py, this.channel.drain(true, identity::fan_out()));
+        } else {
+            this.channel.close();
+        }
+        Ok(())
+    }
+
+    /// Drop every item; those are done. Their number.
+    fn clear(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        let (py, this) = (slf.py(), slf.get());
+        let held = match this.hooks() {
+            Some(hooks) => Some((hooks, hooks.hold(py)?)),
+            None => None,
+        };
+        if let Some((hooks, _)) = &held {
+            while hooks.size(slf.as_any())? > 0 {
+                hooks.get(slf.as_any())?;
+            }
+        }
+        let items = this.channel.drain(true, identity::fan_out());
+        let count = items.len();
+        release_all(py, items);
+        Ok(count)
+    }
+
+    /// The next item, left where it is; Empty if there is none. For queues without hooks of their own.
+    fn peek<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        if let Some(hooks) = this.hooks() {
+            let _held = hooks.hold(py)?;
+            let container = hooks.container(py).ok_or_else(|| error(py, "Empty"))?.into_bound(py);
+            if container.len()? == 0 {
+                return Err(error(py, "Empty"));
+            }
+            let index = if slf.is_instance_of::<LifoQueue>() { -1 } else { 0 };
+            return container.get_item(index);
+        }
+        let next = this.channel.with_store(|items| match items {
+            Items::Fifo(items) => items.front().map(|item| item.clone_ref(py)),
+            Items::Lifo(items) => items.last().map(|item| item.clone_ref(py)),
+            Items::Counted(_) => None,
+        });
+        next.map(|item| item.into_bound(py)).ok_or_else(|| error(py, "Empty"))
+    }
+
+    /// Put all items, waiting for room as often as need be; one wake-up for as many as
+    /// fit. Full if the timeout (seconds) passed first: `.args[0]` is how many went in.
+    #[pyo3(signature = (items, block=true, timeout=None))]
+    fn put_many(
+        slf: &Bound<'_, Self>,
+        items: Bound<'_, PyAny>,
+        block: bool,
+        timeout: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let patience = arguments::queue_patience(block, timeout.as_ref())?;
+        let objects: Vec<Bound<'_, PyAny>> = items.try_iter()?.collect::<PyResult<_>>()?;
+        let mut next = 0;
+        while next < objects.len() {
+            if this.hooks().is_none() {
+                // SAFETY: attached, alive.
+                let mut rest = objects[next..]
+                    .iter()
+                    .map(|object| unsafe { Item::of(object.as_ptr()) });
+                match this.channel.give_many(&mut rest, None) {
+                    Ok(count) => next += count,
+                    Err(_) => return Err(error(py, "ShutDown")),
+                }
+            }
+            if let Some(object) = objects.get(next) {
+                Self::put_patiently(slf, object, patience).inspect_err(|error| {
+                    if let Ok(args) = PyTuple::new(py, [next]) {
+                        let _ = error.value(py).setattr("args", args);
+                    }
+                })?;
+                next += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Wait for an item, and take as many more as are there, up to count; a list.
+    #[pyo3(signature = (count, block=true, timeout=None))]
+    fn get_many<'py>(
+        slf: &Bound<'py, Self>,
+        count: usize,
+        block: bool,
+        timeout: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (py, this) = (slf.py(), slf.get());
+        let patience = arguments::queue_patience(block, timeout.as_ref())?;
+        if count == 0 {
+            return Ok(PyList::empty(py));
+        }
+        let mut objects = vec![Self::get_patiently(slf, patience)?];
+        if this.hooks().is_none() {
+            let mut taken = Vec::new();
+            let _ = this.channel.take_many(count - 1, &mut taken, None);
+            objects.extend(taken.into_iter().map(|item| {
+                // SAFETY: owned references out of the store.
+                unsafe { Bound::from_owned_ptr(py, item.into_ptr()) }
+            }));
+        } else {
+            while objects.len() < count {
+                match Self::take(slf, None) {
+                    Ok(Some(object)) => objects.push(object),
+                    _ => break,
+                }
+            }
+        }
+        PyList::new(py, objects)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Get the next item; the iteration ends when the queue is shut down and empty.
+    fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match Self::get_patiently(slf, Patience::Endless) {
+            Ok(item) => Ok(Some(item)),
+            Err(error) if error.is_instance(slf.py(), &class_of_error(slf.py(), "ShutDown")?) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let wait = GetWait {
+            queue: slf.unbind(),
+            item: None,
+            ends_iteration: true,
+        };
+        let operation = Operation::spawn(py, Box::new(wait), None)?;
+        // SAFETY: a new reference.
+        Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
+    }
+
+    #[classmethod]
+    fn __class_getitem__<'py>(class: &Bound<'py, PyType>, item: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        class
+            .py()
+            .import("types")?
+            .getattr("GenericAlias")?
+            .call1((class, item))
+    }
+
+    /// Room for how many; 0 or less is unbounded.
+    #[getter]
+    fn maxsize(&self) -> usize {
+        self.channel.capacity()
+    }
+
+    #[setter]
+    fn set_maxsize(&self, maxsize: i64) {
+        self.channel.resize(usize::try_from(maxsize).unwrap_or(0));
+    }
+
+    /// Items that were put and not yet reported done.
+    #[getter]
+    fn unfinished_tasks(&self) -> usize {
+        self.channel.unfinished()
+    }
+
+    /// Whether the queue was shut down.
+    #[getter]
+    fn is_shutdown(&self) -> bool {
+        self.channel.is_closed()
+    }
+
+    /// How many parties wait to get, to put, or for the items to be done.
+    #[getter]
+    fn waiting(&self) -> usize {
+        let (takers, givers, joiners) = self.channel.waiting();
+        takers + givers + joiners
+    }
+
+    /// Describe the queue's state.
+    fn statistics<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = PyDict::new(slf.py());
+        let this = slf.get();
+        let (takers, givers, joiners) = this.channel.waiting();
+        statistics.set_item("size", Self::qsize(slf)?)?;
+        statistics.set_item("maxsize", this.maxsize())?;
+        statistics.set_item("unfinished", this.unfinished_tasks())?;
+        statistics.set_item("getting", takers)?;
+        statistics.set_item("putting", givers)?;
+        statistics.set_item("joining", joiners)?;
+        Ok(statistics)
+    }
+
+    /// The container; whoever asks for it gets the standard library's layout from then
+    /// on: hold `mutex` while you touch it.
+    #[getter(queue)]
+    pub(super) fn container(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        Self::open_up(slf)?
+            .container(py)
+            .ok_or_else(|| pyo3::exceptions::PyAttributeError::new_err("this queue has no container"))
+    }
+
+    #[setter(queue)]
+    fn set_container(slf: &Bound<'_, Self>, container: Py<PyAny>) -> PyResult<()> {
+        Self::open_up(slf)?.set_container(container);
+        Ok(())
+    }
+
+    /// The lock in front of the container.
+    #[getter]
+    fn mutex(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Ok(Self::open_up(slf)?.mutex.clone_ref(slf.py()).into_any())
+    }
+
+    fn _init(slf: &Bound<'_, Self>, _maxsize: i64) -> PyResult<()> {
+        let container = slf.py().import("collections")?.getattr("deque")?.call0()?;
+        Self::open_up(slf)?.set_container(container.unbind());
+        Ok(())
+    }
+
+    fn _qsize(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        Self::container(slf)?.bind(slf.py()).len()
+    }
+
+    fn _put<'py>(slf: &Bound<'py, Self>, item: Bound<'py, PyAny>) -> PyResult<()> {
+        Self::container(slf)?
+            .call_method1(slf.py(), "append", (item,))
+            .map(drop)
+    }
+
+    fn _get(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Self::container(slf)?.call_method0(slf.py(), "popleft")
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let class = slf.get_type();
+        Ok(format!(
+            "<{}.{} object at {:#x}>",
+            class.module()?,
+            class.qualname()?,
+            slf.as_ptr() as usize
+        ))
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Err(pyo3::exceptions::PyTypeError::new_err(format!(
+            "cannot pickle '{}' object",
+            slf.get_type().name()?
+        )))
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        if let Some(hooks) = self.hooks() {
+            hooks.traverse(&visit)?;
+        }
+        self.channel.with_store(|items| items.traverse(&visit))
+    }
+
+    fn __clear__(&self) {
+        Python::attach(|py| {
+            release_all(py, self.channel.drain(false, identity::fan_out()));
+            if let Some(hooks) = self.hooks() {
+                hooks.set_container(py.None());
+            }
+        });
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        Python::attach(|py| release_all(py, self.channel.drain(false, 1)));
+    }
+}

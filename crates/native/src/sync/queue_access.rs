@@ -1,0 +1,198 @@
+//! Putting into a queue and getting out of it, once or until the patience ends.
+//!
+//! Invariant: an item is in the store, with the caller, or in a waiting `PutWait`:
+//! never nowhere, never twice.
+
+use super::arguments::Patience;
+use super::blocking::block;
+use super::hooks::Hooks;
+use super::identity;
+use super::items::{Item, Items};
+use super::party::Party;
+use super::queue::Queue;
+use super::queue_kinds::{LifoQueue, PriorityQueue, SimpleQueue};
+use super::queue_wait::{GetWait, PutWait};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyType};
+use unsnarl_sync::{Arc, Give, Take, Waiter};
+
+/// An exception class of the standard library's `queue`; `ShutDown` also where it has none.
+pub(super) fn class_of_error<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("unsnarl.sync.errors")?.getattr(name)
+}
+
+/// An instance of it.
+#[cold]
+pub(super) fn error(py: Python<'_>, name: &str) -> PyErr {
+    match class_of_error(py, name).and_then(|class| class.call0()) {
+        Ok(instance) => PyErr::from_value(instance),
+        Err(error) => error,
+    }
+}
+
+impl Queue {
+    #[inline]
+    pub(super) fn hooks(&self) -> Option<&Hooks> {
+        // SAFETY: every caller is a method of a Python object, hence attached.
+        self.hooks.get(unsafe { Python::assume_attached() })
+    }
+
+    /// Put the item if there is room; else false, and the waiter has a place in line.
+    pub(super) fn give(
+        slf: &Bound<'_, Self>,
+        item: &Bound<'_, PyAny>,
+        waiter: Option<&Arc<Waiter<Party>>>,
+    ) -> PyResult<bool> {
+        let (py, this) = (slf.py(), slf.get());
+        let Some(hooks) = this.hooks() else {
+            // SAFETY: attached, alive.
+            return match this.channel.give(unsafe { Item::of(item.as_ptr()) }, waiter) {
+                Give::Given => Ok(true),
+                Give::Full(item) => {
+                    item.release(py);
+                    Ok(false)
+                }
+                Give::Closed(item) => {
+                    item.release(py);
+                    Err(error(py, "ShutDown"))
+                }
+            };
+        };
+        let _held = hooks.hold(py)?;
+        match this.channel.give(Item::NOTHING, waiter) {
+            Give::Given => {}
+            Give::Full(_nothing) => return Ok(false),
+            Give::Closed(_nothing) => return Err(error(py, "ShutDown")),
+        }
+        if let Err(error) = hooks.put(slf.as_any(), item) {
+            let _nothing = this.channel.undo_give(identity::fan_out());
+            return Err(error);
+        }
+        this.recount(slf, hooks)?;
+        Ok(true)
+    }
+
+    /// Get an item if there is one; else None, and the waiter has a place in line.
+    pub(super) fn take<'py>(
+        slf: &Bound<'py, Self>,
+        waiter: Option<&Arc<Waiter<Party>>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (py, this) = (slf.py(), slf.get());
+        let held = match this.hooks() {
+            Some(hooks) => Some((hooks, hooks.hold(py)?)),
+            None => None,
+        };
+        match (this.channel.take(waiter), &held) {
+            // SAFETY: an owned reference.
+            (Take::Taken(item), None) => Ok(Some(unsafe { Bound::from_owned_ptr(py, item.into_ptr()) })),
+            (Take::Taken(_nothing), Some((hooks, _))) => {
+                let item = hooks.get(slf.as_any());
+                this.recount(slf, hooks)?;
+                item.map(Some)
+            }
+            (Take::Empty, _) => Ok(None),
+            (Take::Closed, _) => Err(error(py, "ShutDown")),
+        }
+    }
+
+    /// Hooks may keep more or fewer items than were put: count again.
+    pub(super) fn recount(&self, slf: &Bound<'_, Self>, hooks: &Hooks) -> PyResult<()> {
+        let size = hooks.size(slf.as_any())?;
+        self.channel.with_store(|items| {
+            if let Items::Counted(count) = items {
+                *count = size;
+            }
+        });
+        Ok(())
+    }
+
+    pub(super) fn put_patiently(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>, patience: Patience) -> PyResult<()> {
+        let py = slf.py();
+        if Self::give(slf, item, None)? {
+            return Ok(());
+        }
+        if matches!(patience, Patience::None) {
+            return Err(error(py, "Full"));
+        }
+        let mut wait = PutWait {
+            queue: slf.clone().unbind(),
+            item: item.clone().unbind(),
+        };
+        if block(py, &mut wait, patience.deadline())? {
+            Ok(())
+        } else {
+            Err(error(py, "Full"))
+        }
+    }
+
+    pub(super) fn get_patiently<'py>(slf: &Bound<'py, Self>, patience: Patience) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if let Some(item) = Self::take(slf, None)? {
+            return Ok(item);
+        }
+        if matches!(patience, Patience::None) {
+            return Err(error(py, "Empty"));
+        }
+        let mut wait = GetWait::new(slf.clone().unbind());
+        match (block(py, &mut wait, patience.deadline())?, wait.item) {
+            (true, Some(item)) => Ok(item.into_bound(py)),
+            _ => Err(error(py, "Empty")),
+        }
+    }
+
+    /// From now on the items are in a Python container that others may touch.
+    pub(super) fn open_up<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Hooks> {
+        let (py, this) = (slf.py(), slf.get());
+        if let Some(hooks) = this.hooks() {
+            return Ok(hooks);
+        }
+        let is_lifo = this.channel.with_store(|items| matches!(items, Items::Lifo(_)));
+        let hooks = Hooks::new(py, false)?;
+        let taken = this.channel.with_store(|items| {
+            let count = unsnarl_sync::Store::len(items);
+            std::mem::replace(items, Items::Counted(count))
+        });
+        let objects: Vec<Py<PyAny>> = into_items(taken)
+            // SAFETY: owned references out of the store.
+            .map(|item| unsafe { Bound::from_owned_ptr(py, item.into_ptr()) }.unbind())
+            .collect();
+        let list = PyList::new(py, objects)?;
+        let container = if is_lifo {
+            list.into_any()
+        } else {
+            py.import("collections")?.getattr("deque")?.call1((list,))?
+        };
+        hooks.set_container(container.unbind());
+        Ok(this.hooks.get_or_init(py, || hooks))
+    }
+
+    pub(super) fn is_plain(slf: &Bound<'_, Self>) -> bool {
+        let (py, class) = (slf.py(), slf.get_type());
+        class.is(py.get_type::<Self>())
+            || class.is(py.get_type::<LifoQueue>())
+            || class.is(py.get_type::<PriorityQueue>())
+            || class.is(py.get_type::<SimpleQueue>())
+    }
+}
+
+pub(super) fn into_items(items: Items) -> Box<dyn Iterator<Item = Item>> {
+    match items {
+        Items::Fifo(items) => Box::new(items.into_iter()),
+        Items::Lifo(items) => Box::new(items.into_iter()),
+        Items::Counted(_) => Box::new(std::iter::empty()),
+    }
+}
+
+pub(super) fn release_all(py: Python<'_>, items: Vec<Item>) {
+    items.into_iter().for_each(|item| item.release(py));
+}
+
+/// Whether a subclass has hooks of its own.
+pub(super) fn has_own_hooks(class: &Bound<'_, PyType>, base: &Bound<'_, PyType>) -> PyResult<bool> {
+    for name in ["_init", "_qsize", "_put", "_get"] {
+        if !class.getattr(name)?.is(&base.getattr(name)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,179 @@
+//! The calls a queue is made for, as CPython calls them fastest: `put`, `get` and their kin.
+//!
+//! Invariant: what an uncontended call does, it does without a Python object made.
+
+use super::arguments::{self, Patience};
+use super::fast::{self, Method};
+use super::items::Item;
+use super::operation::Operation;
+use super::queue::Queue;
+use super::queue_kinds::{LifoQueue, PriorityQueue, SimpleQueue};
+use super::queue_wait::{GetWait, PutWait};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use unsnarl_sync::{Give, Take};
+
+unsafe extern "C" fn put(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of Queue.
+    let this = unsafe { fast::this::<Queue>(slf) };
+    if nargs == 1 && kwnames.is_null() && this.hooks().is_none() {
+        // SAFETY: attached; the argument is alive.
+        match this.channel.give(unsafe { Item::of(*args) }, None) {
+            Give::Given => return fast::none(),
+            // The caller still has a reference: this cannot be the last.
+            // SAFETY: attached, an owned reference.
+            Give::Full(item) | Give::Closed(item) => unsafe { ffi::Py_DECREF(item.into_ptr()) },
+        }
+    }
+    fast::enter(|py| {
+        // SAFETY: the arguments of this call; `slf` as above.
+        let ([item, block, timeout], slf) = unsafe {
+            (
+                arguments::sort(py, "put", ["item", "block", "timeout"], args, nargs, kwnames)?,
+                Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Queue>(),
+            )
+        };
+        let item = item.ok_or_else(|| arguments::missing("put", "item"))?;
+        let block = block.map_or(Ok(true), |block| block.is_truthy())?;
+        Queue::put_patiently(&slf, &item, arguments::queue_patience(block, timeout.as_ref())?)?;
+        Ok(fast::none())
+    })
+}
+
+unsafe extern "C" fn get(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of Queue.
+    let this = unsafe { fast::this::<Queue>(slf) };
+    if nargs == 0
+        && kwnames.is_null()
+        && this.hooks().is_none()
+        && let Take::Taken(item) = this.channel.take(None)
+    {
+        return item.into_ptr();
+    }
+    fast::enter(|py| {
+        // SAFETY: the arguments of this call; `slf` as above.
+        let ([block, timeout], slf) = unsafe {
+            (
+                arguments::sort(py, "get", ["block", "timeout"], args, nargs, kwnames)?,
+                Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Queue>(),
+            )
+        };
+        let block = block.map_or(Ok(true), |block| block.is_truthy())?;
+        Ok(Queue::get_patiently(&slf, arguments::queue_patience(block, timeout.as_ref())?)?.into_ptr())
+    })
+}
+
+unsafe extern "C" fn put_nowait(slf: *mut ffi::PyObject, item: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    fast::enter(|py| {
+        // SAFETY: a method descriptor of Queue; the argument is alive.
+        let (slf, item) = unsafe {
+            (
+                Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Queue>(),
+                Bound::from_borrowed_ptr(py, item),
+            )
+        };
+        if Queue::is_plain(&slf) {
+            Queue::put_patiently(&slf, &item, Patience::None)?;
+            return Ok(fast::none());
+        }
+        let options = PyDict::new(py);
+        options.set_item("block", false)?;
+        Ok(slf.call_method("put", (item,), Some(&options))?.into_ptr())
+    })
+}
+
+unsafe extern "C" fn get_nowait(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    fast::enter(|py| {
+        // SAFETY: a method descriptor of Queue.
+        let slf = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Queue>() };
+        if Queue::is_plain(&slf) {
+            return Ok(Queue::get_patiently(&slf, Patience::None)?.into_ptr());
+        }
+        let options = PyDict::new(py);
+        options.set_item("block", false)?;
+        Ok(slf.call_method("get", (), Some(&options))?.into_ptr())
+    })
+}
+
+unsafe extern "C" fn async_put(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    fast::enter(|py| {
+        // SAFETY: the arguments of this call to a method descriptor of Queue.
+        let ([item, timeout], queue) = unsafe {
+            (
+                arguments::sort(py, "async_put", ["item", "timeout"], args, nargs, kwnames)?,
+                Bound::from_borrowed_ptr(py, slf)
+                    .cast_into_unchecked::<Queue>()
+                    .unbind(),
+            )
+        };
+        let item = item.ok_or_else(|| arguments::missing("async_put", "item"))?.unbind();
+        let timeout = arguments::task_timeout(timeout.as_ref())?;
+        Operation::spawn(py, Box::new(PutWait { queue, item }), timeout)
+    })
+}
+
+unsafe extern "C" fn async_get(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    fast::enter(|py| {
+        // SAFETY: the arguments of this call to a method descriptor of Queue.
+        let ([timeout], queue) = unsafe {
+            (
+                arguments::sort(py, "async_get", ["timeout"], args, nargs, kwnames)?,
+                Bound::from_borrowed_ptr(py, slf)
+                    .cast_into_unchecked::<Queue>()
+                    .unbind(),
+            )
+        };
+        let timeout = arguments::task_timeout(timeout.as_ref())?;
+        Operation::spawn(py, Box::new(GetWait::new(queue)), timeout)
+    })
+}
+
+const PUT: &std::ffi::CStr =
+    c"Put an item; Full if there is no room in time (seconds), ShutDown if the queue is closed.";
+const GET: &std::ffi::CStr = c"Get an item; Empty if there is none in time (seconds), ShutDown if none will come.";
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let methods = [
+        (c"put", PUT, Method::FastKeywords(put)),
+        (c"green_put", PUT, Method::FastKeywords(put)),
+        (c"async_put", PUT, Method::FastKeywords(async_put)),
+        (c"put_nowait", PUT, Method::One(put_nowait)),
+        (c"get", GET, Method::FastKeywords(get)),
+        (c"green_get", GET, Method::FastKeywords(get)),
+        (c"async_get", GET, Method::FastKeywords(async_get)),
+        (c"get_nowait", GET, Method::NoArgs(get_nowait)),
+    ];
+    // CPython calls a method directly only on the very class it was made for.
+    for class in [
+        py.get_type::<Queue>(),
+        py.get_type::<LifoQueue>(),
+        py.get_type::<PriorityQueue>(),
+        py.get_type::<SimpleQueue>(),
+    ] {
+        fast::install(&class, &methods)?;
+        module.add(class.name()?, class)?;
+    }
+    Ok(())
+}

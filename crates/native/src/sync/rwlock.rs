@@ -1,0 +1,248 @@
+//! RWLock: readers together or one writer alone, with a view for each side.
+//!
+//! `lock.reader` and `lock.writer` are locks like any other (`with`, `async with`,
+//! `acquire`, `release`); the lock itself adds the changes from one to the other.
+
+use super::arguments::{self, Patience};
+use super::blocking::{Wait, block};
+use super::operation::Operation;
+use super::party::Party;
+use super::ready::done;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use unsnarl_sync::{Arc, ReadWrite, Side, Waiter};
+
+/// A read/write lock for threads, tasks and greenlets; writers do not starve.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl")]
+pub(super) struct RWLock {
+    core: ReadWrite<Party>,
+}
+
+/// One side of a read/write lock.
+#[pyclass(frozen, weakref, module = "unsnarl")]
+pub(super) struct RWLockSide {
+    lock: Py<RWLock>,
+    side: Side,
+}
+
+struct SideWait {
+    lock: Py<RWLock>,
+    side: Side,
+    silent: bool,
+}
+
+impl Wait for SideWait {
+    fn attempt(&mut self, _py: Python<'_>) -> PyResult<bool> {
+        Ok(self.lock.get().core.try_enter(self.side))
+    }
+    fn begin(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        Ok(self.lock.get().core.begin(self.side, waiter))
+    }
+    fn resume(&mut self, _py: Python<'_>, _waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        Ok(true)
+    }
+    fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        Ok(self.lock.get().core.cancel(waiter))
+    }
+    fn give_back(&mut self, _py: Python<'_>) {
+        self.lock.get().core.leave(self.side);
+    }
+    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(if self.silent {
+            py.None()
+        } else {
+            true.into_pyobject(py)?.to_owned().into_any().unbind()
+        })
+    }
+    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(false.into_pyobject(py)?.to_owned().into_any().unbind())
+    }
+    fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.lock)
+    }
+}
+
+fn enter(py: Python<'_>, lock: &Py<RWLock>, side: Side, patience: Patience) -> PyResult<bool> {
+    if lock.get().core.try_enter(side) {
+        return Ok(true);
+    }
+    if matches!(patience, Patience::None) {
+        return Ok(false);
+    }
+    let mut wait = SideWait {
+        lock: lock.clone_ref(py),
+        side,
+        silent: false,
+    };
+    block(py, &mut wait, patience.deadline())
+}
+
+fn leave(lock: &RWLock, side: Side) -> PyResult<()> {
+    if lock.core.leave(side) {
+        return Ok(());
+    }
+    Err(PyRuntimeError::new_err(match side {
+        Side::Read => "release of a read lock that nobody holds",
+        Side::Write => "release of a write lock that nobody holds",
+    }))
+}
+
+fn enter_async(
+    py: Python<'_>,
+    lock: Py<RWLock>,
+    side: Side,
+    timeout: Option<f64>,
+    silent: bool,
+) -> PyResult<Py<PyAny>> {
+    let operation = Operation::spawn(py, Box::new(SideWait { lock, side, silent }), timeout)?;
+    // SAFETY: a new reference.
+    Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
+}
+
+#[pymethods]
+impl RWLockSide {
+    /// Enter; False if blocking is False or the timeout (seconds) passed first.
+    #[pyo3(signature = (blocking=None, timeout=None))]
+    fn acquire(
+        &self,
+        py: Python<'_>,
+        blocking: Option<Bound<'_, PyAny>>,
+        timeout: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        enter(
+            py,
+            &self.lock,
+            self.side,
+            arguments::lock_patience(blocking.as_ref(), timeout.as_ref())?,
+        )
+    }
+
+    /// Leave; RuntimeError if nobody is inside on this side.
+    fn release(&self) -> PyResult<()> {
+        leave(self.lock.get(), self.side)
+    }
+
+    /// Leave.
+    fn async_release(&self) -> PyResult<()> {
+        self.release()
+    }
+
+    /// Enter from a task; False if the timeout (seconds) passed first.
+    #[pyo3(signature = (timeout=None))]
+    fn async_acquire(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        enter_async(
+            py,
+            self.lock.clone_ref(py),
+            self.side,
+            arguments::task_timeout(timeout.as_ref())?,
+            false,
+        )
+    }
+
+    /// Tell whether somebody is inside on this side.
+    fn locked(&self) -> bool {
+        let (readers, writing, _) = self.lock.get().core.status();
+        match self.side {
+            Side::Read => readers > 0,
+            Side::Write => writing,
+        }
+    }
+
+    fn __enter__(&self, py: Python<'_>) -> PyResult<bool> {
+        enter(py, &self.lock, self.side, Patience::Endless)
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.release()
+    }
+
+    fn __aenter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        enter_async(py, self.lock.clone_ref(py), self.side, None, true)
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __aexit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        self.release()?;
+        // SAFETY: a new reference.
+        Ok(unsafe { Bound::from_owned_ptr(py, done()) }.unbind())
+    }
+}
+
+#[pymethods]
+impl RWLock {
+    #[new]
+    fn new() -> Self {
+        Self {
+            core: ReadWrite::default(),
+        }
+    }
+
+    /// The side that many may hold together.
+    #[getter]
+    fn reader(slf: Py<Self>) -> RWLockSide {
+        RWLockSide {
+            lock: slf,
+            side: Side::Read,
+        }
+    }
+
+    /// The side that one holds alone.
+    #[getter]
+    fn writer(slf: Py<Self>) -> RWLockSide {
+        RWLockSide {
+            lock: slf,
+            side: Side::Write,
+        }
+    }
+
+    /// Turn the write lock that is held into a read lock; no writer gets in between.
+    fn downgrade(&self) -> PyResult<()> {
+        if self.core.downgrade() {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err("downgrade of a write lock that nobody holds"))
+    }
+
+    /// Turn the read lock that is held into the write lock, if nobody else reads; never waits.
+    fn try_upgrade(&self) -> PyResult<bool> {
+        if self.core.status().0 == 0 {
+            return Err(PyRuntimeError::new_err("upgrade of a read lock that nobody holds"));
+        }
+        Ok(self.core.try_upgrade())
+    }
+
+    /// Parties that read now.
+    #[getter]
+    fn readers(&self) -> usize {
+        self.core.status().0
+    }
+
+    /// Tell whether anybody is inside.
+    fn locked(&self) -> bool {
+        let (readers, writing, _) = self.core.status();
+        readers > 0 || writing
+    }
+
+    /// How many parties wait.
+    #[getter]
+    fn waiting(&self) -> usize {
+        self.core.status().2
+    }
+
+    /// Describe the lock's state.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (readers, writing, waiting) = self.core.status();
+        let statistics = PyDict::new(py);
+        statistics.set_item("readers", readers)?;
+        statistics.set_item("writing", writing)?;
+        statistics.set_item("waiting", waiting)?;
+        Ok(statistics)
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<RWLock>()?;
+    module.add_class::<RWLockSide>()
+}

@@ -1,0 +1,406 @@
+//! A bounded store between givers and takers: the core of the queues.
+//!
+//! Items are never handed to a particular waiter: they go into the store, and
+//! the first waiter is told to look. Whoever runs takes. So a running taker
+//! empties the store without one wake-up per item (see [`crate::line`]).
+//!
+//! Is it fair? Items leave in the store's order. Waiters are told in order of
+//! arrival, and keep their place when they come in vain; a party that does not
+//! have to wait may overtake them. The standard library's queue does the same.
+//!
+//! Invariant: `unfinished` counts items given and not yet reported done.
+
+use crate::line::Line;
+use crate::shim::{Arc, Mutex, lock};
+use crate::waiter::{GRANTED, Port, WaitQueue, Waiter, Wakes};
+
+/// Where the items are.
+pub trait Store {
+    /// What is stored.
+    type Item;
+    /// Number of items.
+    fn len(&self) -> usize;
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Add one.
+    fn push(&mut self, item: Self::Item);
+    /// Remove the next one.
+    fn pop(&mut self) -> Option<Self::Item>;
+}
+
+/// The channel is closed: nothing goes in, and (for takers) nothing is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Closed;
+
+/// What became of an attempt to give; an item that was not taken comes back.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Give<T> {
+    /// It is in the store.
+    Given,
+    /// No room; the waiter, if any, is enqueued.
+    Full(T),
+    /// The channel is closed.
+    Closed(T),
+}
+
+/// What became of an attempt to take.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Take<T> {
+    /// Here it is.
+    Taken(T),
+    /// Nothing there; the waiter, if any, is enqueued.
+    Empty,
+    /// Nothing there, and nothing will come.
+    Closed,
+}
+
+/// A store with room for `capacity` items, and two lines.
+#[derive(Debug)]
+pub struct Channel<S, P> {
+    state: Mutex<State<S, P>>,
+}
+
+#[derive(Debug)]
+struct State<S, P> {
+    store: S,
+    capacity: usize,
+    unfinished: usize,
+    closed: bool,
+    lines: Option<Box<Lines<P>>>,
+}
+
+#[derive(Debug)]
+struct Lines<P> {
+    takers: Line<P>,
+    givers: Line<P>,
+    joiners: WaitQueue<P>,
+}
+
+impl<P> Default for Lines<P> {
+    fn default() -> Self {
+        Self {
+            takers: Line::default(),
+            givers: Line::default(),
+            joiners: WaitQueue::default(),
+        }
+    }
+}
+
+impl<S: Store, P: Port> State<S, P> {
+    fn lines(&mut self) -> &mut Lines<P> {
+        self.lines.get_or_insert_default()
+    }
+
+    fn has_room(&self) -> bool {
+        self.capacity == 0 || self.store.len() < self.capacity
+    }
+
+    /// Restore both lines' invariants.
+    fn settle(&mut self, wakes: &mut Wakes<P>) {
+        let (has_room, closed) = (self.has_room(), self.closed);
+        let Some(lines) = self.lines.as_deref_mut() else {
+            return;
+        };
+        if closed || !self.store.is_empty() {
+            lines.takers.call_next(wakes);
+        }
+        if closed || has_room {
+            lines.givers.call_next(wakes);
+        }
+    }
+}
+
+impl<S: Store, P: Port> Channel<S, P> {
+    /// Make a channel; `capacity` 0 is unbounded.
+    pub fn new(store: S, capacity: usize) -> Self {
+        let state = State {
+            store,
+            capacity,
+            unfinished: 0,
+            closed: false,
+            lines: None,
+        };
+        Self {
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Look at or change the store itself, e.g. to peek or traverse it.
+    pub fn with_store<R>(&self, look: impl FnOnce(&mut S) -> R) -> R {
+        look(&mut lock(&self.state).store)
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        lock(&self.state).store.len()
+    }
+
+    /// Whether there is no item.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a giver would have to wait.
+    pub fn is_full(&self) -> bool {
+        !lock(&self.state).has_room()
+    }
+
+    /// Room for how many; 0 is unbounded.
+    pub fn capacity(&self) -> usize {
+        lock(&self.state).capacity
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        lock(&self.state).closed
+    }
+
+    /// Items given and not reported done.
+    pub fn unfinished(&self) -> usize {
+        lock(&self.state).unfinished
+    }
+
+    /// Waiting takers, givers and joiners.
+    pub fn waiting(&self) -> (usize, usize, usize) {
+        lock(&self.state).lines.as_ref().map_or((0, 0, 0), |lines| {
+            (lines.takers.queue.len(), lines.givers.queue.len(), lines.joiners.len())
+        })
+    }
+
+    /// Give one item. With a waiter: enqueue it when there is no room, or keep
+    /// its place if it is enqueued already.
+    pub fn give(&self, item: S::Item, waiter: Option<&Arc<Waiter<P>>>) -> Give<S::Item> {
+        let mut wakes = Wakes::none();
+        let outcome = {
+            let mut state = lock(&self.state);
+            let ready = state.closed || state.has_room();
+            if let Some(waiter) = waiter {
+                take_place(&mut state.lines().givers, waiter, ready);
+            }
+            if state.closed {
+                state.settle(&mut wakes);
+                Give::Closed(item)
+            } else if ready {
+                state.store.push(item);
+                state.unfinished += 1;
+                state.settle(&mut wakes);
+                Give::Given
+            } else {
+                Give::Full(item)
+            }
+        };
+        wakes.run();
+        outcome
+    }
+
+    /// Give as many of `items` as there is room for; their number.
+    ///
+    /// # Errors
+    /// [`Closed`] if the channel is closed.
+    pub fn give_many(
+        &self,
+        items: &mut impl Iterator<Item = S::Item>,
+        waiter: Option<&Arc<Waiter<P>>>,
+    ) -> Result<usize, Closed> {
+        let mut wakes = Wakes::none();
+        let outcome = {
+            let mut state = lock(&self.state);
+            let ready = state.closed || state.has_room();
+            if let Some(waiter) = waiter {
+                take_place(&mut state.lines().givers, waiter, ready);
+            }
+            let mut given = 0;
+            while !state.closed && state.has_room() {
+                let Some(item) = items.next() else { break };
+                state.store.push(item);
+                given += 1;
+            }
+            state.unfinished += given;
+            state.settle(&mut wakes);
+            if state.closed { Err(Closed) } else { Ok(given) }
+        };
+        wakes.run();
+        outcome
+    }
+
+    /// Take the next item. With a waiter: enqueue it when there is none, or keep
+    /// its place if it is enqueued already.
+    pub fn take(&self, waiter: Option<&Arc<Waiter<P>>>) -> Take<S::Item> {
+        let mut wakes = Wakes::none();
+        let outcome = {
+            let mut state = lock(&self.state);
+            let ready = state.closed || !state.store.is_empty();
+            if let Some(waiter) = waiter {
+                take_place(&mut state.lines().takers, waiter, ready);
+            }
+            let outcome = match state.store.pop() {
+                Some(item) => Take::Taken(item),
+                None if state.closed => Take::Closed,
+                None => Take::Empty,
+            };
+            state.settle(&mut wakes);
+            outcome
+        };
+        wakes.run();
+        outcome
+    }
+
+    /// Take up to `count` items into `taken`; their number.
+    pub fn take_many(&self, count: usize, taken: &mut Vec<S::Item>, waiter: Option<&Arc<Waiter<P>>>) -> Take<usize> {
+        let mut wakes = Wakes::none();
+        let outcome = {
+            let mut state = lock(&self.state);
+            let ready = state.closed || !state.store.is_empty();
+            if let Some(waiter) = waiter {
+                take_place(&mut state.lines().takers, waiter, ready);
+            }
+            let before = taken.len();
+            while taken.len() - before < count {
+                let Some(item) = state.store.pop() else { break };
+                taken.push(item);
+            }
+            state.settle(&mut wakes);
+            match taken.len() - before {
+                0 if state.closed => Take::Closed,
+                0 => Take::Empty,
+                number => Take::Taken(number),
+            }
+        };
+        wakes.run();
+        outcome
+    }
+
+    /// Take back what was just given, because it could not be stored after all.
+    pub fn undo_give(&self, fan_out: usize) -> Option<S::Item> {
+        let mut wakes = Wakes::none();
+        let item = {
+            let mut state = lock(&self.state);
+            let item = state.store.pop();
+            state.unfinished = state.unfinished.saturating_sub(1);
+            release_joiners(&mut state, &mut wakes, fan_out);
+            state.settle(&mut wakes);
+            item
+        };
+        wakes.run();
+        item
+    }
+
+    /// Change the capacity; 0 is unbounded.
+    pub fn resize(&self, capacity: usize) {
+        let mut wakes = Wakes::none();
+        {
+            let mut state = lock(&self.state);
+            state.capacity = capacity;
+            state.settle(&mut wakes);
+        }
+        wakes.run();
+    }
+
+    /// Start anew with an empty store: for `__init__`.
+    pub fn restart(&self, store: S, capacity: usize) -> S {
+        let mut state = lock(&self.state);
+        state.capacity = capacity;
+        state.unfinished = 0;
+        state.closed = false;
+        std::mem::replace(&mut state.store, store)
+    }
+
+    /// Withdraw a giver or taker; what it was called for goes to the next in line.
+    pub fn cancel(&self, waiter: &Arc<Waiter<P>>) {
+        let mut wakes = Wakes::none();
+        {
+            let mut state = lock(&self.state);
+            let lines = state.lines();
+            if !lines.takers.leave(waiter) {
+                lines.givers.leave(waiter);
+            }
+            state.settle(&mut wakes);
+        }
+        wakes.run();
+    }
+
+    /// Report `count` items done. False, and nothing changes, if there were fewer.
+    pub fn done(&self, count: usize, fan_out: usize) -> bool {
+        let mut wakes = Wakes::none();
+        {
+            let mut state = lock(&self.state);
+            if count > state.unfinished {
+                return false;
+            }
+            state.unfinished -= count;
+            release_joiners(&mut state, &mut wakes, fan_out);
+        }
+        wakes.run();
+        true
+    }
+
+    /// Enqueue for the moment when nothing is unfinished. True: it is now.
+    pub fn begin_join(&self, waiter: &Arc<Waiter<P>>) -> bool {
+        let mut state = lock(&self.state);
+        if state.unfinished == 0 {
+            return true;
+        }
+        state.lines().joiners.push(waiter);
+        false
+    }
+
+    /// Withdraw a joiner. True: everything had been done.
+    pub fn cancel_join(&self, waiter: &Arc<Waiter<P>>) -> bool {
+        !lock(&self.state).lines().joiners.remove(waiter) && waiter.state() == GRANTED
+    }
+
+    /// Take everything out, reporting it done if `done`; the items are the
+    /// caller's to drop, outside of the mutex.
+    pub fn drain(&self, done: bool, fan_out: usize) -> Vec<S::Item> {
+        let mut wakes = Wakes::none();
+        let items: Vec<_> = {
+            let mut state = lock(&self.state);
+            let items: Vec<_> = std::iter::from_fn(|| state.store.pop()).collect();
+            if done {
+                state.unfinished = state.unfinished.saturating_sub(items.len());
+                release_joiners(&mut state, &mut wakes, fan_out);
+            }
+            state.settle(&mut wakes);
+            items
+        };
+        wakes.run();
+        items
+    }
+
+    /// Close it: everybody who waits looks again.
+    pub fn close(&self) {
+        let mut wakes = Wakes::none();
+        {
+            let mut state = lock(&self.state);
+            state.closed = true;
+            let lines = state.lines();
+            lines.takers.call_all(&mut wakes);
+            lines.givers.call_all(&mut wakes);
+        }
+        wakes.run();
+    }
+}
+
+/// The waiter looks: if `ready` it leaves the line, else it has a place in it.
+fn take_place<P: Port>(line: &mut Line<P>, waiter: &Arc<Waiter<P>>, ready: bool) {
+    line.arrive(waiter);
+    if ready {
+        line.queue.remove(waiter);
+        return;
+    }
+    waiter.rearm(false);
+    if !line.queue.contains(waiter) {
+        line.queue.push(waiter);
+    }
+}
+
+fn release_joiners<S: Store, P: Port>(state: &mut State<S, P>, wakes: &mut Wakes<P>, fan_out: usize) {
+    if state.unfinished == 0
+        && let Some(lines) = state.lines.as_deref_mut()
+        && !lines.joiners.is_empty()
+    {
+        wakes.signal_all(lines.joiners.drain(), GRANTED, fan_out);
+    }
+}

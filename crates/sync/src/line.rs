@@ -1,0 +1,70 @@
+//! A line of waiters that are told to try, one at a time.
+//!
+//! The one that was told is the *heir*. While a queue's heir is on its way nobody
+//! else is woken: it wakes the next when it has looked, if there is reason to. That
+//! makes a hundred `put`s cost one wake-up instead of a hundred. Permits have an
+//! heir for each free permit: there every one of them is for somebody.
+//!
+//! Invariant: if what the line waits for is available and the line is not empty,
+//! then a live heir is on its way, or the mutex is held by whoever will name one.
+
+use crate::shim::Arc;
+use crate::waiter::{Port, WOKEN, WaitQueue, Waiter, Wakes};
+
+#[derive(Debug)]
+pub(crate) struct Line<P> {
+    pub(crate) queue: WaitQueue<P>,
+    heirs: Vec<Arc<Waiter<P>>>,
+}
+
+impl<P> Default for Line<P> {
+    fn default() -> Self {
+        Self {
+            queue: WaitQueue::default(),
+            heirs: Vec::new(),
+        }
+    }
+}
+
+impl<P: Port> Line<P> {
+    /// How many who were told to try are still on their way.
+    pub(crate) fn heirs(&mut self) -> usize {
+        self.heirs.retain(|heir| heir.port.is_alive());
+        self.heirs.len()
+    }
+
+    /// Tell the first waiter to try, unless somebody is on its way already.
+    pub(crate) fn call_next(&mut self, wakes: &mut Wakes<P>) {
+        if self.heirs() == 0
+            && let Some(first) = self.queue.first().cloned()
+        {
+            self.call(first, wakes);
+        }
+    }
+
+    /// Tell this waiter to try.
+    pub(crate) fn call(&mut self, waiter: Arc<Waiter<P>>, wakes: &mut Wakes<P>) {
+        self.heirs.push(Arc::clone(&waiter));
+        wakes.signal(waiter, WOKEN);
+    }
+
+    /// Tell everybody to try.
+    pub(crate) fn call_all(&mut self, wakes: &mut Wakes<P>) {
+        let everybody: Vec<_> = self.queue.drain().collect();
+        for waiter in everybody {
+            self.queue.push(&waiter);
+            wakes.signal(waiter, WOKEN);
+        }
+        self.heirs.clear();
+    }
+
+    /// The waiter has looked, or gives up: it is no longer on its way.
+    pub(crate) fn arrive(&mut self, waiter: &Arc<Waiter<P>>) {
+        self.heirs.retain(|heir| !Arc::ptr_eq(heir, waiter));
+    }
+
+    pub(crate) fn leave(&mut self, waiter: &Arc<Waiter<P>>) -> bool {
+        self.arrive(waiter);
+        self.queue.remove(waiter)
+    }
+}

@@ -1,0 +1,208 @@
+//! Permits: the core of Lock (one permit) and of the semaphores.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | bit 0 | CONTENDED: somebody may be in the queue. Legal to be set with an empty queue; illegal to be clear with a waiter in it |
+//! | other bits | number of free permits |
+//!
+//! Is it fair? A thread that does not have to wait may overtake a waiter that
+//! was told to try and is still on its way: otherwise each release under
+//! contention would cost two context switches (a lock convoy). But a waiter that
+//! came in vain is handed the next permit, so it is overtaken once at most after
+//! it arrived; and tasks are always handed theirs. Among waiters: first come,
+//! first served.
+//!
+//! Things that don't work: granting always (convoys: 20 times slower with two
+//! threads); never granting (a task that needs a loop iteration to come back
+//! never wins against a thread).
+
+use crate::line::Line;
+use crate::shim::{Arc, AtomicUsize, Ordering, Slow};
+use crate::waiter::{GRANTED, Port, Waiter, Wakes};
+
+const CONTENDED: usize = 1;
+const ONE: usize = 2;
+
+/// A release that would exceed the bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overflow;
+
+/// A number of permits and a line of those who want one.
+#[derive(Debug)]
+pub struct Permits<P> {
+    word: AtomicUsize,
+    slow: Slow<Line<P>>,
+}
+
+impl<P: Port> Permits<P> {
+    /// Start with `free` permits.
+    pub fn new(free: usize) -> Self {
+        Self {
+            word: AtomicUsize::new(free.saturating_mul(ONE)),
+            slow: Slow::new(),
+        }
+    }
+
+    /// Permits that nobody holds.
+    pub fn free(&self) -> usize {
+        self.word.load(Ordering::Relaxed) / ONE
+    }
+
+    /// Parties in the queue.
+    pub fn waiting(&self) -> usize {
+        self.slow.peek().map_or(0, |line| line.queue.len())
+    }
+
+    /// Take one permit if there is one.
+    #[inline]
+    pub fn try_acquire(&self) -> bool {
+        let mut word = self.word.load(Ordering::Relaxed);
+        while word >= ONE {
+            // ORDERING: acquires what the last holder released in `put_back`.
+            match self
+                .word
+                .compare_exchange_weak(word, word - ONE, Ordering::Acquire, Ordering::Relaxed)
+            {
+                Ok(_) => return true,
+                Err(now) => word = now,
+            }
+        }
+        false
+    }
+
+    /// Give `count` permits back; at most `bound` may be free afterwards.
+    ///
+    /// # Errors
+    /// [`Overflow`] if more than `bound` would be free; then nothing changed.
+    #[inline]
+    pub fn release(&self, count: usize, bound: usize) -> Result<(), Overflow> {
+        let word = self.word.load(Ordering::Relaxed);
+        if word & CONTENDED == 0 && word / ONE + count <= bound {
+            // ORDERING: releases to the next `try_acquire`.
+            let swapped = self
+                .word
+                .compare_exchange(word, word + count * ONE, Ordering::Release, Ordering::Relaxed);
+            if swapped.is_ok() {
+                return Ok(());
+            }
+        }
+        self.release_slow(count, bound)
+    }
+
+    #[cold]
+    fn release_slow(&self, mut count: usize, bound: usize) -> Result<(), Overflow> {
+        let mut wakes = Wakes::none();
+        {
+            let mut line = self.slow.lock();
+            if self.free() + count > bound {
+                return Err(Overflow);
+            }
+            while count > 0 && line.heirs() == 0 {
+                match line.queue.first() {
+                    Some(first) if first.must_grant() => {
+                        if let Some(first) = line.queue.pop() {
+                            wakes.signal(first, GRANTED);
+                        }
+                        count -= 1;
+                    }
+                    _ => break,
+                }
+            }
+            self.word.fetch_add(count * ONE, Ordering::Release);
+            self.settle(&mut line, &mut wakes);
+        }
+        wakes.run();
+        Ok(())
+    }
+
+    /// Enqueue the waiter unless a permit is free. True: it has one.
+    pub fn begin(&self, waiter: &Arc<Waiter<P>>) -> bool {
+        let mut line = self.slow.lock();
+        // ORDERING: whoever releases after this sees CONTENDED and comes to the mutex.
+        self.word.fetch_or(CONTENDED, Ordering::AcqRel);
+        if self.try_acquire() {
+            self.tidy(&mut line);
+            return true;
+        }
+        line.queue.push(waiter);
+        false
+    }
+
+    /// Take over a waiter from another queue, as if it had called `begin` and
+    /// must be woken: a notified party moves on to the lock without running.
+    pub fn adopt(&self, waiter: &Arc<Waiter<P>>) {
+        let mut wakes = Wakes::none();
+        {
+            let mut line = self.slow.lock();
+            self.word.fetch_or(CONTENDED, Ordering::AcqRel);
+            line.queue.push(waiter);
+            self.settle(&mut line, &mut wakes);
+        }
+        wakes.run();
+    }
+
+    /// After a wake-up: true if the waiter has its permit now, else it keeps its place.
+    pub fn resume(&self, waiter: &Arc<Waiter<P>>) -> bool {
+        let mut wakes = Wakes::none();
+        let served = {
+            let mut line = self.slow.lock();
+            line.arrive(waiter);
+            let served = if waiter.state() == GRANTED {
+                true
+            } else if self.try_acquire() {
+                line.queue.remove(waiter);
+                true
+            } else {
+                waiter.rearm(true);
+                false
+            };
+            self.settle(&mut line, &mut wakes);
+            served
+        };
+        wakes.run();
+        served
+    }
+
+    /// Withdraw. True: it was granted before, the caller owns the permit.
+    pub fn cancel(&self, waiter: &Arc<Waiter<P>>) -> bool {
+        let mut wakes = Wakes::none();
+        let granted = {
+            let mut line = self.slow.lock();
+            line.leave(waiter);
+            self.settle(&mut line, &mut wakes);
+            waiter.state() == GRANTED
+        };
+        wakes.run();
+        granted
+    }
+
+    /// Restore the line's invariant: grant or call for as long as permits are free.
+    fn settle(&self, line: &mut Line<P>, wakes: &mut Wakes<P>) {
+        while self.free() > line.heirs() {
+            let Some(next) = line.queue.first_idle().cloned() else {
+                break;
+            };
+            if !next.must_grant() {
+                line.call(next, wakes);
+            } else if self.try_acquire() {
+                line.queue.remove(&next);
+                wakes.signal(next, GRANTED);
+            }
+        }
+        self.tidy(line);
+    }
+
+    fn tidy(&self, line: &mut Line<P>) {
+        if line.queue.is_empty() {
+            self.word.fetch_and(!CONTENDED, Ordering::Relaxed);
+        }
+    }
+
+    /// Start anew: for the child of a fork, where the holder does not exist.
+    pub fn reset(&self, free: usize) {
+        if let Some(mut line) = self.slow.peek() {
+            *line = Line::default();
+        }
+        self.word.store(free * ONE, Ordering::Release);
+    }
+}

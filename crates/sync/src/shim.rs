@@ -1,0 +1,158 @@
+//! The only file that knows about loom: the cores import their atomics, their
+//! mutex and their lazily made slow half from here.
+//!
+//! It is also the only file with unsafe code: the mutex that steps aside for the GIL.
+//!
+//! Invariant: outside of loom a [`Slow`] costs one pointer and one word until
+//! the first waiter arrives, so that an idle primitive stays small.
+
+#[cfg(not(loom))]
+mod imp {
+    use std::cell::UnsafeCell;
+    use std::ops::{Deref, DerefMut};
+    pub use std::sync::Arc;
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+    pub use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::{OnceLock, PoisonError};
+
+    static IS_ELIDED: AtomicBool = AtomicBool::new(false);
+
+    /// Stop locking: from now on somebody else sees to it that one thread at a
+    /// time calls into this crate. Saves two atomic read-modify-writes a call.
+    ///
+    /// # Safety
+    /// No call into this crate is under way, and each later one is made with the
+    /// same lock held (the GIL of a CPython that has one), which is not released
+    /// before the call returns. [`crate::Waiter::fall_asleep`],
+    /// [`crate::Waiter::state`] and [`crate::Waiter::relay`] are exempt: they touch atomics and
+    /// real mutexes alone.
+    #[allow(unsafe_code)]
+    pub unsafe fn elide_mutexes() {
+        IS_ELIDED.store(true, Ordering::SeqCst);
+    }
+
+    /// A mutex that costs nothing where the GIL does its work already.
+    #[derive(Debug, Default)]
+    pub(crate) struct Mutex<T> {
+        raw: std::sync::Mutex<()>,
+        value: UnsafeCell<T>,
+    }
+
+    // SAFETY: `lock` gives out one guard at a time, by the raw mutex or by the
+    // contract of `elide_mutexes`; that is all std's own mutex asks for.
+    #[allow(unsafe_code)]
+    unsafe impl<T: Send> Sync for Mutex<T> {}
+
+    /// Access to what a [`Mutex`] protects.
+    #[derive(Debug)]
+    pub(crate) struct MutexGuard<'a, T> {
+        _held: Option<std::sync::MutexGuard<'a, ()>>,
+        value: *mut T,
+        _borrow: std::marker::PhantomData<&'a mut T>,
+    }
+
+    impl<T> Mutex<T> {
+        pub(crate) const fn new(value: T) -> Self {
+            Self {
+                raw: std::sync::Mutex::new(()),
+                value: UnsafeCell::new(value),
+            }
+        }
+    }
+
+    impl<T> Deref for MutexGuard<'_, T> {
+        type Target = T;
+        #[inline]
+        #[allow(unsafe_code)]
+        fn deref(&self) -> &T {
+            // SAFETY: the guard is the only one (see `Sync` above).
+            unsafe { &*self.value }
+        }
+    }
+
+    impl<T> DerefMut for MutexGuard<'_, T> {
+        #[inline]
+        #[allow(unsafe_code)]
+        fn deref_mut(&mut self) -> &mut T {
+            // SAFETY: as above, and `self` is borrowed mutably.
+            unsafe { &mut *self.value }
+        }
+    }
+
+    /// State that exists from the first time somebody has to wait.
+    #[derive(Debug)]
+    pub(crate) struct Slow<T>(OnceLock<Box<Mutex<T>>>);
+
+    impl<T: Default> Slow<T> {
+        pub(crate) const fn new() -> Self {
+            Self(OnceLock::new())
+        }
+        /// Lock it, making it first if need be.
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            lock(self.0.get_or_init(Box::default))
+        }
+        /// Lock it if it exists.
+        pub(crate) fn peek(&self) -> Option<MutexGuard<'_, T>> {
+            self.0.get().map(|mutex| lock(mutex))
+        }
+    }
+
+    /// A mutex that does not step aside: for what is touched without the GIL.
+    pub(crate) use std::sync::Mutex as SharedMutex;
+
+    pub(crate) fn lock_shared<T>(mutex: &SharedMutex<T>) -> std::sync::MutexGuard<'_, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        let held = if IS_ELIDED.load(Ordering::Relaxed) {
+            None
+        } else {
+            Some(mutex.raw.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        MutexGuard {
+            _held: held,
+            value: mutex.value.get(),
+            _borrow: std::marker::PhantomData,
+        }
+    }
+}
+
+#[cfg(loom)]
+mod imp {
+    pub use loom::sync::Arc;
+    pub(crate) use loom::sync::Mutex as SharedMutex;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+    pub use loom::sync::atomic::{AtomicU32, Ordering};
+    pub(crate) use loom::sync::{Mutex, MutexGuard};
+
+    /// Under loom the slow half exists from the start: `OnceLock` is std's business.
+    #[derive(Debug)]
+    pub(crate) struct Slow<T>(Mutex<T>);
+
+    impl<T: Default> Slow<T> {
+        pub(crate) fn new() -> Self {
+            Self(Mutex::new(T::default()))
+        }
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            lock(&self.0)
+        }
+        pub(crate) fn peek(&self) -> Option<MutexGuard<'_, T>> {
+            Some(self.lock())
+        }
+    }
+
+    pub(crate) fn lock_shared<T>(mutex: &SharedMutex<T>) -> MutexGuard<'_, T> {
+        lock(mutex)
+    }
+
+    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().expect("a core does not panic under its mutex")
+    }
+}
+
+#[cfg(not(loom))]
+pub use imp::elide_mutexes;
+pub use imp::{Arc, AtomicU32, Ordering};
+pub(crate) use imp::{AtomicBool, AtomicU64, AtomicUsize, Mutex, SharedMutex, Slow, lock, lock_shared};

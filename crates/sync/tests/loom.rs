@@ -1,0 +1,199 @@
+//! Interleavings of two parties on each core, explored exhaustively by loom.
+//!
+//!     RUSTFLAGS="--cfg loom" cargo test -p unsnarl-sync --test loom --release
+//!
+//! Invariant: a body sleeps only through [`Sleeper`], so that a lost wake-up shows
+//! as a deadlock that loom reports.
+#![cfg(loom)]
+#![allow(missing_docs, unreachable_pub)]
+
+use loom::sync::Notify;
+use loom::thread;
+use unsnarl_sync::{Arc, AtomicU32, Channel, GRANTED, Gate, Give, Permits, Port, ReadWrite, Side, Store, Take, Waiter};
+
+struct Sleeper(Notify);
+
+impl Port for Sleeper {
+    fn wants_grant(&self) -> bool {
+        false
+    }
+    fn sleeps_on_word(&self) -> bool {
+        true
+    }
+    fn is_alive(&self) -> bool {
+        true
+    }
+    fn wake(&self, _word: &AtomicU32) {
+        self.0.notify();
+    }
+}
+
+fn sleeper() -> Arc<Waiter<Sleeper>> {
+    Waiter::new(Sleeper(Notify::new()))
+}
+
+fn sleep(waiter: &Waiter<Sleeper>) {
+    if waiter.fall_asleep() {
+        waiter.port.0.wait();
+    }
+}
+
+/// loom's notifications may be spurious, as a futex's wake-ups may be.
+fn sleep_until_granted(waiter: &Waiter<Sleeper>) {
+    while waiter.state() != GRANTED {
+        sleep(waiter);
+    }
+}
+
+fn acquire(permits: &Permits<Sleeper>) {
+    if permits.try_acquire() {
+        return;
+    }
+    let waiter = sleeper();
+    if permits.begin(&waiter) {
+        return;
+    }
+    loop {
+        sleep(&waiter);
+        if permits.resume(&waiter) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_permit_excludes_and_is_never_lost() {
+    loom::model(|| {
+        let permits = Arc::new(Permits::new(1));
+        let other = Arc::clone(&permits);
+        let thread = thread::spawn(move || {
+            acquire(&other);
+            assert_eq!(other.free(), 0);
+            other.release(1, 1).expect("held");
+        });
+        acquire(&permits);
+        assert_eq!(permits.free(), 0);
+        permits.release(1, 1).expect("held");
+        thread.join().expect("no panic");
+        assert_eq!((permits.free(), permits.waiting()), (1, 0));
+    });
+}
+
+#[test]
+fn a_waiter_that_gives_up_takes_no_permit_with_it() {
+    loom::model(|| {
+        let permits = Arc::new(Permits::new(1));
+        assert!(permits.try_acquire());
+        let other = Arc::clone(&permits);
+        let thread = thread::spawn(move || {
+            let waiter = sleeper();
+            if other.begin(&waiter) || other.cancel(&waiter) {
+                other.release(1, 1).expect("held");
+            }
+        });
+        permits.release(1, 1).expect("held");
+        thread.join().expect("no panic");
+        assert_eq!((permits.free(), permits.waiting()), (1, 0));
+    });
+}
+
+#[test]
+fn an_open_gate_keeps_nobody() {
+    loom::model(|| {
+        let gate = Arc::new(Gate::new(false));
+        let other = Arc::clone(&gate);
+        let thread = thread::spawn(move || other.open(1));
+        let waiter = sleeper();
+        if !gate.begin(&waiter) {
+            sleep_until_granted(&waiter);
+            waiter.relay();
+        }
+        thread.join().expect("no panic");
+        assert_eq!(gate.waiting(), 0);
+    });
+}
+
+struct Slot(Option<u32>);
+
+impl Store for Slot {
+    type Item = u32;
+    fn len(&self) -> usize {
+        usize::from(self.0.is_some())
+    }
+    fn push(&mut self, item: u32) {
+        self.0 = Some(item);
+    }
+    fn pop(&mut self) -> Option<u32> {
+        self.0.take()
+    }
+}
+
+#[test]
+fn a_channel_delivers_in_order() {
+    loom::model(|| {
+        let channel = Arc::new(Channel::<Slot, Sleeper>::new(Slot(None), 1));
+        let other = Arc::clone(&channel);
+        let thread = thread::spawn(move || {
+            for item in [1, 2] {
+                let waiter = sleeper();
+                while !matches!(other.give(item, Some(&waiter)), Give::Given) {
+                    sleep(&waiter);
+                }
+            }
+        });
+        for item in [1, 2] {
+            let waiter = sleeper();
+            loop {
+                match channel.take(Some(&waiter)) {
+                    Take::Taken(taken) => break assert_eq!(taken, item),
+                    _ => sleep(&waiter),
+                }
+            }
+        }
+        thread.join().expect("no panic");
+        assert_eq!(channel.waiting(), (0, 0, 0));
+    });
+}
+
+#[test]
+fn a_taker_that_gives_up_passes_its_call_on() {
+    loom::model(|| {
+        let channel = Arc::new(Channel::<Slot, Sleeper>::new(Slot(None), 1));
+        let leaver = sleeper();
+        assert!(matches!(channel.take(Some(&leaver)), Take::Empty));
+        let other = Arc::clone(&channel);
+        let thread = thread::spawn(move || {
+            let waiter = sleeper();
+            while !matches!(other.take(Some(&waiter)), Take::Taken(_)) {
+                sleep(&waiter);
+            }
+        });
+        assert!(matches!(channel.give(1, None), Give::Given));
+        channel.cancel(&leaver);
+        thread.join().expect("no panic");
+    });
+}
+
+#[test]
+fn a_writer_is_alone() {
+    loom::model(|| {
+        let lock = Arc::new(ReadWrite::<Sleeper>::default());
+        let other = Arc::clone(&lock);
+        let thread = thread::spawn(move || {
+            let waiter = sleeper();
+            if !other.begin(Side::Write, &waiter) {
+                sleep_until_granted(&waiter);
+            }
+            assert_eq!(other.status().0, 0);
+            other.leave(Side::Write);
+        });
+        let waiter = sleeper();
+        if !lock.begin(Side::Read, &waiter) {
+            sleep_until_granted(&waiter);
+        }
+        assert!(!lock.status().1);
+        lock.leave(Side::Read);
+        thread.join().expect("no panic");
+        assert_eq!(lock.status(), (0, false, 0));
+    });
+}

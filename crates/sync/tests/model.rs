@@ -1,0 +1,200 @@
+//! The cores against plain models, with random sequences of calls.
+//!
+//! Invariant of the models: permits are never created or lost, and whenever
+//! something could be taken and somebody waits, somebody has been told.
+#![cfg(not(loom))]
+#![allow(missing_docs)]
+
+use proptest::prelude::*;
+use std::sync::Arc;
+use unsnarl_sync::{AtomicU32, Borrow, Borrowers, Channel, GRANTED, Give, Permits, Port, Store, Take, WOKEN, Waiter};
+
+struct Silent {
+    wants_grant: bool,
+}
+
+impl Port for Silent {
+    fn wants_grant(&self) -> bool {
+        self.wants_grant
+    }
+    fn sleeps_on_word(&self) -> bool {
+        !self.wants_grant
+    }
+    fn is_alive(&self) -> bool {
+        true
+    }
+    fn wake(&self, _word: &AtomicU32) {}
+}
+
+type Party = Arc<Waiter<Silent>>;
+
+#[derive(Debug, Clone)]
+enum Call {
+    Begin { wants_grant: bool },
+    Resume(usize),
+    Cancel(usize),
+    Release,
+    Barge,
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    prop_oneof![
+        any::<bool>().prop_map(|wants_grant| Call::Begin { wants_grant }),
+        any::<usize>().prop_map(Call::Resume),
+        any::<usize>().prop_map(Call::Cancel),
+        Just(Call::Release),
+        Just(Call::Barge),
+    ]
+}
+
+/// Take one party out of the list, if there is any.
+fn pick(parties: &mut Vec<Party>, index: usize) -> Option<Party> {
+    (!parties.is_empty()).then(|| parties.remove(index % parties.len()))
+}
+
+proptest! {
+    #[test]
+    fn permits_are_conserved(total in 1usize..4, calls in prop::collection::vec(call(), 0..80)) {
+        let permits = Permits::new(total);
+        let mut waiting: Vec<Party> = Vec::new();
+        let mut held = 0;
+        for call in calls {
+            match call {
+                Call::Begin { wants_grant } => {
+                    let party = Waiter::new(Silent { wants_grant });
+                    if permits.begin(&party) { held += 1 } else { waiting.push(party) }
+                }
+                Call::Resume(index) => if let Some(party) = pick(&mut waiting, index) {
+                    if !matches!(party.state(), WOKEN | GRANTED) {
+                        waiting.push(party);
+                    } else if permits.resume(&party) {
+                        held += 1;
+                    } else {
+                        waiting.push(party);
+                    }
+                },
+                Call::Cancel(index) => if let Some(party) = pick(&mut waiting, index)
+                    && permits.cancel(&party) {
+                    held += 1;
+                },
+                Call::Release => if held > 0 {
+                    permits.release(1, total).expect("held");
+                    held -= 1;
+                } else if permits.free() == total {
+                    prop_assert!(permits.release(1, total).is_err());
+                },
+                Call::Barge => if permits.try_acquire() { held += 1 },
+            }
+            let granted = waiting.iter().filter(|party| party.state() == GRANTED).count();
+            let told = waiting.iter().any(|party| party.state() == WOKEN);
+            prop_assert_eq!(permits.free() + held + granted, total);
+            prop_assert_eq!(permits.waiting() + granted, waiting.len());
+            if permits.free() > 0 && permits.waiting() > 0 {
+                prop_assert!(told, "a permit is free, somebody waits, nobody was told");
+            }
+        }
+    }
+
+    #[test]
+    fn channels_keep_order_and_tell_somebody(
+        capacity in 1usize..4,
+        calls in prop::collection::vec((0u8..5, any::<usize>()), 0..100),
+    ) {
+        let channel: Channel<Fifo, Silent> = Channel::new(Fifo::default(), capacity);
+        let (mut takers, mut givers): (Vec<Party>, Vec<Party>) = (Vec::new(), Vec::new());
+        let (mut next_in, mut next_out) = (0u32, 0u32);
+        for (kind, index) in calls {
+            match kind {
+                0 => {
+                    let party = Waiter::new(Silent { wants_grant: index % 2 == 0 });
+                    match channel.give(next_in, Some(&party)) {
+                        Give::Given => next_in += 1,
+                        _ => givers.push(party),
+                    }
+                }
+                1 => {
+                    let party = Waiter::new(Silent { wants_grant: index % 2 == 0 });
+                    match channel.take(Some(&party)) {
+                        Take::Taken(item) => { prop_assert_eq!(item, next_out); next_out += 1 }
+                        _ => takers.push(party),
+                    }
+                }
+                2 => if let Some(party) = pick(&mut givers, index) {
+                    match channel.give(next_in, Some(&party)) {
+                        Give::Given => next_in += 1,
+                        _ => givers.push(party),
+                    }
+                },
+                3 => if let Some(party) = pick(&mut takers, index) {
+                    match channel.take(Some(&party)) {
+                        Take::Taken(item) => { prop_assert_eq!(item, next_out); next_out += 1 }
+                        _ => takers.push(party),
+                    }
+                },
+                _ => {
+                    let parties = if index % 2 == 0 { &mut takers } else { &mut givers };
+                    if let Some(party) = pick(parties, index) {
+                        channel.cancel(&party);
+                    }
+                }
+            }
+            prop_assert_eq!(channel.len(), (next_in - next_out) as usize);
+            prop_assert_eq!(channel.waiting(), (takers.len(), givers.len(), 0));
+            if !channel.is_empty() && !takers.is_empty() {
+                prop_assert!(takers.iter().any(|party| party.state() == WOKEN), "no taker was told");
+            }
+            if !channel.is_full() && !givers.is_empty() {
+                prop_assert!(givers.iter().any(|party| party.state() == WOKEN), "no giver was told");
+            }
+        }
+    }
+
+    #[test]
+    fn tokens_belong_to_their_borrowers(calls in prop::collection::vec((0u8..4, 0usize..6), 0..100)) {
+        let limiter: Borrowers<Silent> = Borrowers::new(2);
+        let mut waiting: Vec<(usize, Party)> = Vec::new();
+        for (kind, borrower) in calls {
+            let queued = waiting.iter().position(|(who, _)| *who == borrower);
+            match (kind, queued) {
+                (0, None) => {
+                    let party = Waiter::new(Silent { wants_grant: true });
+                    if limiter.begin(borrower, &party) == Borrow::None {
+                        waiting.push((borrower, party));
+                    }
+                }
+                (1, Some(at)) => {
+                    let (_, party) = waiting.remove(at);
+                    if limiter.cancel(&party) {
+                        prop_assert!(limiter.give_back(borrower));
+                    }
+                }
+                (2, None) => {
+                    let held = limiter.holders().contains(&borrower);
+                    prop_assert_eq!(limiter.give_back(borrower), held);
+                }
+                (3, _) => limiter.resize(borrower % 3 + 1),
+                _ => {}
+            }
+            waiting.retain(|(_, party)| party.state() != GRANTED);
+            let (total, borrowed, queue) = limiter.status();
+            prop_assert_eq!(queue, waiting.len());
+            prop_assert!(queue == 0 || borrowed >= total, "a token is free and somebody waits");
+        }
+    }
+}
+
+#[derive(Default)]
+struct Fifo(std::collections::VecDeque<u32>);
+
+impl Store for Fifo {
+    type Item = u32;
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+    fn push(&mut self, item: u32) {
+        self.0.push_back(item);
+    }
+    fn pop(&mut self) -> Option<u32> {
+        self.0.pop_front()
+    }
+}

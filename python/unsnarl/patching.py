@@ -1,0 +1,50 @@
+"""Give a program native primitives without touching it.
+
+`patch()` replaces classes of `threading` and `queue` by ours. What was made, or
+imported by name (`from queue import Queue`), before the call stays as it is, so
+call it first thing, or use ``unsnarl run --patch``.
+
+Invariant: `unpatch()` puts back exactly what `patch()` replaced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "threading": ("Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier"),
+    "queue": ("Queue", "LifoQueue", "PriorityQueue"),
+}
+"""What is replaced: classes that the standard library writes in Python. `Lock`,
+`RLock` and `SimpleQueue` are native there already."""
+
+_replaced: dict[tuple[str, str], Any] = {}
+
+
+def patch() -> None:
+    """Replace the classes named in `NAMES`; does nothing the second time."""
+    from importlib import import_module
+
+    from unsnarl import sync
+
+    if _replaced:
+        return
+    for module_name, names in NAMES.items():
+        module = import_module(module_name)
+        for name in names:
+            _replaced[module_name, name] = getattr(module, name)
+            setattr(module, name, getattr(sync, name))
+
+
+def unpatch() -> None:
+    """Put the standard library's classes back."""
+    from importlib import import_module
+
+    while _replaced:
+        (module_name, name), original = _replaced.popitem()
+        setattr(import_module(module_name), name, original)
+
+
+def is_patched() -> bool:
+    """Tell whether `patch()` is in force."""
+    return bool(_replaced)

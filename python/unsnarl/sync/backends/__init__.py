@@ -1,0 +1,112 @@
+"""How the native classes reach event loops and greenlet hubs, other than asyncio.
+
+The native side asks here only when it must: when a call has to wait, and a
+library that could suspend it has been imported. A *parker* suspends one party
+again and again; its `unpark()` may be called from any thread.
+
+Invariant: no library is imported that the program has not imported itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Protocol
+
+from unsnarl.sync.backends.condition import condition_wait, condition_wait_for
+
+__all__ = [
+    "Parker",
+    "condition_wait",
+    "condition_wait_for",
+    "current_task",
+    "describe_task",
+    "green_parker",
+    "task_parker",
+]
+
+
+class Parker(Protocol):
+    """Suspend one party until `unpark()`."""
+
+    def park(self, timeout: float | None) -> Any:
+        """Suspend until unparked or `timeout` (seconds); an awaitable for tasks."""
+
+    def unpark(self) -> None:
+        """End the suspension, or the next one; from any thread, without blocking."""
+
+
+def task_parker() -> Parker | None:
+    """Make a parker for the running task; None if asyncio's own way is to be used."""
+    if "trio" in sys.modules:
+        from unsnarl.sync.backends import trio as trio_backend
+
+        if trio_backend.is_running():
+            return trio_backend.TrioParker()
+    if "curio" in sys.modules:
+        from unsnarl.sync.backends import curio as curio_backend
+
+        if curio_backend.is_running():
+            return curio_backend.CurioParker()
+    return None
+
+
+def green_parker() -> Parker | None:
+    """Make a parker for the current greenlet; None if this thread has no hub."""
+    if "gevent" in sys.modules:
+        from unsnarl.sync.backends import gevent as gevent_backend
+
+        parker = gevent_backend.parker()
+        if parker is not None:
+            return parker
+    if "eventlet" in sys.modules:
+        from unsnarl.sync.backends import eventlet as eventlet_backend
+
+        return eventlet_backend.parker()
+    return None
+
+
+def current_task() -> Any:
+    """Return the running task of whatever library runs here, or None."""
+    if "trio" in sys.modules:
+        from unsnarl.sync.backends import trio as trio_backend
+
+        if trio_backend.is_running():
+            return trio_backend.current_task()
+    if "curio" in sys.modules:
+        from unsnarl.sync.backends import curio as curio_backend
+
+        if curio_backend.is_running():
+            return curio_backend.current_task()
+    if "asyncio" in sys.modules:
+        import asyncio
+
+        try:
+            return asyncio.current_task()
+        except RuntimeError:
+            return None
+    return None
+
+
+def describe_task(identity: int) -> str | None:
+    """Name the task with this address if it belongs to this thread's event loop."""
+    current = current_task()
+    if current is None:
+        return None
+    if id(current) == identity:
+        return _name(current)
+    if "asyncio" in sys.modules:
+        import asyncio
+
+        try:
+            tasks = asyncio.all_tasks()
+        except RuntimeError:
+            return None
+        for task in tasks:
+            if id(task) == identity:
+                return _name(task)
+    return "another task"
+
+
+def _name(task: Any) -> str:
+    get_name = getattr(task, "get_name", None)
+    return f"task {get_name() if get_name else getattr(task, 'name', task)!r}"

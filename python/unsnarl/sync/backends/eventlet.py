@@ -1,0 +1,106 @@
+"""Green threads of eventlet.
+
+Its hubs know no call from other threads, so each hub gets a pipe that a green
+thread of ours reads: whoever wakes writes a byte.
+
+Invariant: a green thread is switched to from its own hub only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from importlib import import_module
+from typing import Any
+
+# Without types: what comes out of it is Any.
+eventlet: Any = import_module("eventlet")
+hubs: Any = import_module("eventlet.hubs")
+getcurrent: Any = import_module("greenlet").getcurrent
+threading: Any = import_module("eventlet.patcher").original("threading")
+
+_thread_local = threading.local()
+
+
+def parker() -> EventletParker | None:
+    """Make a parker for the current green thread; None in a thread without a hub."""
+    hub = getattr(hubs._threadlocal, "hub", None)
+    if hub is None or getcurrent() is hub.greenlet:
+        return None
+    return EventletParker(hub)
+
+
+class _Pipe:
+    """Wake-ups for one hub from other threads."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        os.set_blocking(self.writer, False)
+        self.woken: deque[Any] = deque()
+        self.thread = threading.get_ident()
+        eventlet.spawn_n(self._serve)
+
+    def _serve(self) -> None:
+        while True:
+            hubs.trampoline(self.reader, read=True)
+            try:
+                os.read(self.reader, 4096)
+            except BlockingIOError:
+                continue
+            while self.woken:
+                # Not from here: a switch would leave this green thread behind.
+                hubs.get_hub().schedule_call_global(0, self.woken.popleft()._resume)
+
+    def post(self, parker: EventletParker) -> None:
+        self.woken.append(parker)
+        try:
+            os.write(self.writer, b"\0")
+        except BlockingIOError:
+            pass  # the pipe is full of wake-ups already
+
+
+class EventletParker:
+    """Suspend one green thread of eventlet."""
+
+    __slots__ = ("_greenlet", "_hub", "_is_parked", "_is_unparked", "_pipe")
+
+    def __init__(self, hub: Any) -> None:
+        self._hub = hub
+        self._greenlet = getcurrent()
+        self._is_parked = False
+        self._is_unparked = False
+        pipe = getattr(_thread_local, "pipe", None)
+        if pipe is None:
+            pipe = _thread_local.pipe = _Pipe()
+        self._pipe: _Pipe = pipe
+
+    def park(self, timeout: float | None) -> None:
+        """Suspend until unparked or `timeout` (seconds)."""
+        if self._is_unparked:
+            self._is_unparked = False
+            return
+        timer = None
+        if timeout is not None:
+            timer = self._hub.schedule_call_global(timeout, self._resume)
+        self._is_parked = True
+        try:
+            self._hub.switch()
+        finally:
+            self._is_parked = False
+            if timer is not None:
+                timer.cancel()
+
+    def unpark(self) -> None:
+        """End the suspension, or the next one; from any thread."""
+        if threading.get_ident() == self._pipe.thread:
+            self._hub.schedule_call_global(0, self._resume)
+        else:
+            self._pipe.post(self)
+
+    def _resume(self) -> None:
+        if self._is_parked:
+            self._is_parked = False
+            self._greenlet.switch()
+        else:
+            self._is_unparked = True

@@ -1,0 +1,65 @@
+"""Greenlets of gevent.
+
+A thread that has a hub never blocks: its current greenlet is parked in the hub.
+
+Invariant: a greenlet is switched to from its own hub only; other threads send
+to the hub's async watcher, which is safe from anywhere.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# Not installed where the types are checked: what comes out of it is Any.
+get_hub_if_exists: Any = import_module("gevent._hub_local").get_hub_if_exists
+getcurrent: Any = import_module("greenlet").getcurrent
+
+
+def parker() -> GeventParker | None:
+    """Make a parker for the current greenlet; None in a thread without a hub."""
+    hub = get_hub_if_exists()
+    if hub is None or getcurrent() is hub:
+        return None
+    return GeventParker(hub)
+
+
+class GeventParker:
+    """Suspend one greenlet of gevent."""
+
+    __slots__ = ("_greenlet", "_hub", "_is_unparked", "_watcher")
+
+    def __init__(self, hub: Any) -> None:
+        self._hub = hub
+        self._greenlet = getcurrent()
+        self._watcher: Any = None
+        self._is_unparked = False
+
+    def park(self, timeout: float | None) -> None:
+        """Suspend until unparked or `timeout` (seconds)."""
+        watcher = self._hub.loop.async_()
+        timer = None
+        watcher.start(self._greenlet.switch)
+        self._watcher = watcher
+        try:
+            if self._is_unparked:
+                return
+            if timeout is not None:
+                timer = self._hub.loop.timer(timeout)
+                timer.start(self._greenlet.switch)
+            self._hub.switch()
+        finally:
+            self._is_unparked = False
+            self._watcher = None
+            watcher.stop()
+            watcher.close()
+            if timer is not None:
+                timer.stop()
+                timer.close()
+
+    def unpark(self) -> None:
+        """End the suspension, or the next one; from any thread."""
+        self._is_unparked = True
+        watcher = self._watcher
+        if watcher is not None:
+            watcher.send()

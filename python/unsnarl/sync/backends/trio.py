@@ -1,0 +1,75 @@
+"""Tasks of trio (and of anyio on trio).
+
+Invariant: a task is rescheduled in its own run only; from other threads through
+the run's token.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import Any
+
+# Not installed where the types are checked: what comes out of it is Any.
+trio: Any = import_module("trio")
+
+
+def is_running() -> bool:
+    """Tell whether the caller runs in a task of trio."""
+    return bool(trio.lowlevel.in_trio_task())
+
+
+def current_task() -> Any:
+    """Return the running task."""
+    return trio.lowlevel.current_task()
+
+
+def shield() -> AbstractContextManager[Any]:
+    """Make a scope that cancellation does not enter."""
+    scope: AbstractContextManager[Any] = trio.CancelScope(shield=True)
+    return scope
+
+
+class TrioParker:
+    """Suspend one task of trio."""
+
+    __slots__ = ("_is_parked", "_is_unparked", "_task", "_token")
+
+    def __init__(self) -> None:
+        self._task = trio.lowlevel.current_task()
+        self._token = trio.lowlevel.current_trio_token()
+        self._is_parked = False
+        self._is_unparked = False
+
+    async def park(self, timeout: float | None) -> None:
+        """Suspend until unparked or `timeout` (seconds)."""
+        with trio.CancelScope() as scope:
+            scope.deadline = math.inf if timeout is None else trio.current_time() + timeout
+            if self._is_unparked:
+                self._is_unparked = False
+                return
+            self._is_parked = True
+            await trio.lowlevel.wait_task_rescheduled(self._abort)
+
+    def _abort(self, _raise_cancel: Any) -> Any:
+        self._is_parked = False
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def unpark(self) -> None:
+        """End the suspension, or the next one; from any thread."""
+        try:
+            is_here = trio.lowlevel.current_trio_token() is self._token
+        except RuntimeError:
+            is_here = False
+        if is_here:
+            self._resume()
+        else:
+            self._token.run_sync_soon(self._resume)
+
+    def _resume(self) -> None:
+        if self._is_parked:
+            self._is_parked = False
+            trio.lowlevel.reschedule(self._task)
+        else:
+            self._is_unparked = True

@@ -1,0 +1,64 @@
+"""Run CPython's own `test.test_queue` on our queues, in an interpreter of its own.
+
+Every test class there takes its classes from an attribute `queue` that is a
+module; here it is a namespace of ours. Run as a script it prints one line of
+JSON with the counts.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+import unittest
+
+import unsnarl.sync as primitives
+from unsnarl.sync import errors
+
+NAMESPACE = types.SimpleNamespace(
+    Queue=primitives.Queue,
+    LifoQueue=primitives.LifoQueue,
+    PriorityQueue=primitives.PriorityQueue,
+    SimpleQueue=primitives.SimpleQueue,
+    Empty=errors.Empty,
+    Full=errors.Full,
+    ShutDown=errors.ShutDown,
+)
+
+
+def _load() -> unittest.TestSuite:
+    from test import test_queue
+
+    suite = unittest.TestSuite()
+    seen = set()
+    for name, value in sorted(vars(test_queue).items()):
+        if not (isinstance(value, type) and issubclass(value, unittest.TestCase)):
+            continue
+        # C and Py variants of a class become the same test: keep one.
+        kind = name.removeprefix("C").removeprefix("Py")
+        if kind in seen or not hasattr(value, "queue"):
+            continue
+        seen.add(kind)
+        ours = type(f"Native{kind}", (value,), {"queue": NAMESPACE, "__module__": value.__module__})
+        suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(ours))
+    return suite
+
+
+def main() -> int:
+    """Run everything; exit status 1 if anything failed."""
+    result = unittest.TextTestRunner(stream=sys.stderr, verbosity=1).run(_load())
+    print(
+        json.dumps(
+            {
+                "run": result.testsRun,
+                "failures": [str(test) for test, _ in result.failures],
+                "errors": [str(test) for test, _ in result.errors],
+                "skipped": len(result.skipped),
+            }
+        )
+    )
+    return 0 if result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

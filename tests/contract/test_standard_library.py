@@ -1,0 +1,57 @@
+"""CPython's own tests of its primitives, on ours, in the running interpreter.
+
+They run in interpreters of their own: they count threads, fork and send signals.
+An interpreter without its `test` package (a distribution's) skips them.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+KNOWN_DIFFERENCES = {
+    # It requires that the public classes were defined in threading.py.
+    "test__all__ (test.test_threading.MiscTestCase.test__all__)",
+    "test__all__ (test.test_threading.MiscTestCase)",
+    # It looks at the private _waiters of the standard library's Condition.
+    "test_nan_timeout (test.test_threading.ConditionTests.test_nan_timeout)",
+}
+
+needs_test_package = pytest.mark.skipif(
+    find_spec("test") is None or find_spec("test.lock_tests") is None,
+    reason="this interpreter comes without CPython's test package",
+)
+
+
+def run(runner: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(HERE / runner), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+@needs_test_package
+@pytest.mark.parametrize(("runner", "at_least"), [("lock_tests_runner.py", 70), ("queue_tests_runner.py", 25)])
+def test_cpython_tests_pass(runner: str, at_least: int) -> None:
+    """`at_least` is below what the oldest interpreter has: newer ones test shutdown as well."""
+    completed = run(runner)
+    counts = json.loads(completed.stdout.splitlines()[-1])
+    assert counts["failures"] == []
+    assert counts["errors"] == []
+    assert counts["run"] >= at_least, completed.stderr
+
+
+@needs_test_package
+@pytest.mark.parametrize("module", ["test_queue", "test_sched", "test_threading"])
+def test_cpython_tests_pass_under_patch(module: str) -> None:
+    completed = run("patched_interpreter_runner.py", module)
+    failed = {
+        line.split(": ", 1)[1] for line in completed.stderr.splitlines() if line.startswith(("FAIL: ", "ERROR: "))
+    }
+    assert failed <= KNOWN_DIFFERENCES, completed.stderr[-4000:]
+    assert "Ran " in completed.stderr

@@ -1,0 +1,278 @@
+"""Wrong arguments and wrong moments: the standard library's exceptions, clear words, no hang."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import os
+import pickle
+import signal
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import unsnarl
+
+EVERYTHING = [
+    unsnarl.Lock,
+    unsnarl.RLock,
+    unsnarl.Semaphore,
+    unsnarl.BoundedSemaphore,
+    unsnarl.Condition,
+    unsnarl.Event,
+    lambda: unsnarl.Barrier(2),
+    unsnarl.Queue,
+    unsnarl.LifoQueue,
+    unsnarl.PriorityQueue,
+    unsnarl.SimpleQueue,
+    unsnarl.RWLock,
+    unsnarl.CapacityLimiter,
+    unsnarl.CountdownEvent,
+    unsnarl.Latch,
+]
+
+
+@pytest.mark.parametrize("make", EVERYTHING)
+def test_everything_can_be_referred_to_weakly_and_tells_its_state(make: Callable[[], Any]) -> None:
+    thing = make()
+    reference = weakref.ref(thing)
+    assert thing.waiting == 0
+    assert "waiting" in thing.statistics() or "getting" in thing.statistics()
+    del thing
+    gc.collect()
+    assert reference() is None
+
+
+@pytest.mark.parametrize("make", EVERYTHING)
+def test_nothing_can_be_pickled_or_copied(make: Callable[[], Any]) -> None:
+    for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError):
+            duplicate(make())
+
+
+@pytest.mark.parametrize("make", [unsnarl.Lock, unsnarl.RLock])
+def test_lock_arguments(make: Callable[[], Any]) -> None:
+    lock = make()
+    with pytest.raises(RuntimeError, match=r"release un(locked|-acquired) lock|cannot release"):
+        lock.release()
+    with pytest.raises(ValueError, match="non-blocking"):
+        lock.acquire(False, 1)
+    with pytest.raises(ValueError, match="non-negative"):
+        lock.acquire(timeout=-2)
+    with pytest.raises(OverflowError):
+        lock.acquire(timeout=threading.TIMEOUT_MAX * 10)
+    with pytest.raises(TypeError):
+        lock.acquire(timeout="1")
+    with pytest.raises(TypeError):
+        lock.acquire(True, 1, 2)
+    with pytest.raises(TypeError):
+        lock.acquire(wrong=1)
+    assert lock.acquire(timeout=threading.TIMEOUT_MAX)
+    lock.release()
+
+
+def test_semaphore_arguments() -> None:
+    with pytest.raises(ValueError, match=">= 0"):
+        unsnarl.Semaphore(-1)
+    semaphore = unsnarl.BoundedSemaphore(1)
+    with pytest.raises(ValueError, match="too many"):
+        semaphore.release()
+    with pytest.raises(ValueError, match="one or more"):
+        unsnarl.Semaphore().release(0)
+    with pytest.raises(ValueError, match="non-blocking"):
+        semaphore.acquire(False, 1)
+    assert not unsnarl.Semaphore(0).acquire(timeout=-1)
+
+
+def test_queue_arguments() -> None:
+    queue: unsnarl.Queue[int] = unsnarl.Queue(1)
+    for call in (lambda: queue.get(timeout=-1), lambda: queue.put(1, timeout=-1)):
+        with pytest.raises(ValueError, match="non-negative"):
+            call()
+    with pytest.raises(ValueError, match="too many"):
+        queue.task_done()
+    with pytest.raises(unsnarl.Empty):
+        queue.peek()
+    with pytest.raises(TypeError):
+        queue.put()  # type: ignore[call-arg]
+    queue.put_many([1])
+    assert queue.peek() == 1
+    with pytest.raises(unsnarl.Full) as full:
+        queue.put_many([2, 3], block=False)
+    assert full.value.args == (0,)
+    assert queue.get_many(5) == [1]
+    assert unsnarl.Queue(-3).maxsize == 0
+
+
+def test_batches_keep_order_and_count_tasks() -> None:
+    queue: unsnarl.Queue[int] = unsnarl.Queue()
+    queue.put_many(range(10))
+    assert queue.unfinished_tasks == 10
+    assert queue.get_many(4) == [0, 1, 2, 3]
+    assert queue.clear() == 6
+    assert queue.unfinished_tasks == 4
+
+
+def test_the_container_can_be_had() -> None:
+    queue: unsnarl.Queue[int] = unsnarl.Queue()
+    queue.put_many([1, 2, 3])
+    with queue.mutex:
+        queue.queue.clear()
+    assert queue.empty()
+    queue.put(4)
+    assert list(queue.queue) == [4]
+
+
+def test_barrier_arguments() -> None:
+    with pytest.raises(ValueError, match="parties"):
+        unsnarl.Barrier(0).abort()
+    with pytest.raises(threading.BrokenBarrierError):
+        unsnarl.Barrier(2).wait(timeout=0)
+
+
+def test_rwlock_changes_sides() -> None:
+    lock = unsnarl.RWLock()
+    with lock.writer:
+        assert not lock.reader.acquire(timeout=0)
+        lock.downgrade()
+        assert lock.readers == 1
+        assert lock.try_upgrade()
+    assert not lock.locked()
+    with lock.reader, lock.reader:
+        assert not lock.try_upgrade()
+        assert not lock.writer.acquire(False)
+    for wrong in (lock.reader.release, lock.writer.release, lock.downgrade, lock.try_upgrade):
+        with pytest.raises(RuntimeError):
+            wrong()
+
+
+def test_limiter_knows_its_borrowers() -> None:
+    limiter = unsnarl.CapacityLimiter(2)
+    with limiter:
+        with pytest.raises(RuntimeError, match="already"):
+            limiter.acquire()
+        limiter.total_tokens = 1
+        assert limiter.available_tokens == 0
+    with pytest.raises(RuntimeError, match="none"):
+        limiter.release()
+
+
+def test_guard_latch_flag_once() -> None:
+    guard = unsnarl.ResourceGuard("reading from")
+    with guard, pytest.raises(RuntimeError, match="already reading from"), guard:
+        pass
+    latch = unsnarl.Latch(1)
+    latch.count_down()
+    with pytest.raises(ValueError, match="negative"):
+        latch.count_down()
+    with pytest.raises(TypeError):
+        latch.up()
+    flag = unsnarl.Flag()
+    assert flag.set(1)
+    assert not flag.set(2)
+    assert flag.get() == 1
+    once = unsnarl.Once[int]()
+    assert once.call(lambda: 7) == once.call(lambda: 8) == 7
+
+
+def test_asynchronous_methods_need_a_task() -> None:
+    with pytest.raises(RuntimeError, match="task"):
+        unsnarl.Lock().async_acquire().close()
+    with pytest.raises(RuntimeError, match="loop"):
+        unsnarl.Event().async_wait().send(None)
+
+
+def test_a_task_that_is_collected_gives_back_what_it_was_granted() -> None:
+    semaphore = unsnarl.Semaphore(0)
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(semaphore.async_acquire())
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    assert semaphore.waiting == 1
+    semaphore.release()
+    task.cancel()
+    loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+    loop.close()
+    assert semaphore.value == 1
+
+
+def test_a_closed_loop_keeps_nothing() -> None:
+    semaphore = unsnarl.Semaphore(0)
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(semaphore.async_acquire())
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    loop.close()
+    semaphore.release()
+    assert semaphore.value == 1, "the grant went to a task that can never run"
+    coroutine = task.get_coro()
+    assert coroutine is not None
+    coroutine.close()
+    setattr(task, "_log_destroy_pending", False)  # noqa: B010 - of asyncio, and of no stub
+
+
+def signal_and_wait(ready: threading.Event, wait: Callable[[], object]) -> None:
+    """Ask for the signal, and wait: it may come at any point from here on."""
+    ready.set()
+    wait()
+
+
+def test_ctrl_c_interrupts_a_blocked_main_thread() -> None:
+    main = threading.get_ident()
+    waits: list[Callable[[], object]] = [
+        unsnarl.Event().wait,
+        unsnarl.Semaphore(0).acquire,
+        unsnarl.SimpleQueue[None]().get,
+        unsnarl.Barrier(2).wait,
+    ]
+    for wait in waits:
+        ready = threading.Event()
+
+        def interrupt(ready: threading.Event = ready) -> None:
+            ready.wait()
+            signal.pthread_kill(main, signal.SIGINT)
+
+        def shoot(_number: int, _frame: object) -> None:
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGINT, shoot)
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                signal_and_wait(ready, wait)
+        finally:
+            signal.signal(signal.SIGINT, before)
+            thread.join()
+
+
+def test_signal_handlers_may_release() -> None:
+    event = unsnarl.Event()
+    before = signal.signal(signal.SIGUSR1, lambda *_: event.set())
+    try:
+        thread = threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGUSR1))
+        thread.start()
+        assert event.wait(30)
+        thread.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_is_not_held_up_by_the_parents_waiters() -> None:
+    semaphore = unsnarl.Semaphore(0)
+    thread = threading.Thread(target=semaphore.acquire)
+    thread.start()
+    while semaphore.waiting == 0:
+        pass
+    child = os.fork()
+    if child == 0:
+        semaphore.release()
+        os._exit(0 if semaphore.acquire(timeout=10) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    semaphore.release()
+    thread.join()
