@@ -6,14 +6,14 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.integration.waiting import WATCHDOG_S, until
+
 UNSNARL = os.path.join(sysconfig.get_path("scripts"), "unsnarl")
-WATCHDOG_S = 60.0
 DROPPED = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS", "UNSNARL", "UNSNARL_RUN")
 
 
@@ -65,12 +65,16 @@ class Rig:
 
     def sweep(self) -> None:
         """End what was still starting in the background, and wait until nothing of it is left."""
-        deadline = time.monotonic() + WATCHDOG_S
-        while pids := _mentioning(os.fsencode(self.directory) + b"/"):
-            assert time.monotonic() < deadline, f"{pids} do not end"
+        mark = os.fsencode(self.directory) + b"/"
+
+        def is_swept() -> bool:
+            pids = _mentioning(mark)
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            return not pids
+
+        until(is_swept)
 
     def _run(self, argv: list[str], options: dict[str, object]) -> "subprocess.CompletedProcess[bytes]":
         settings: dict[str, object] = {"cwd": self.directory / "work", "env": self.env, "timeout": WATCHDOG_S}

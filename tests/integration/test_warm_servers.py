@@ -7,17 +7,17 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.waiting import WATCHDOG_S, until, until_gone
+
 if TYPE_CHECKING:
     from tests.integration.conftest import Rig
 
 WHO = "import sys, mod\nprint(mod.VALUE, 'warm' if '_unsnarl_warm' in sys.modules else 'plain')\n"
-WATCHDOG_S = 60.0
 
 
 def client(rig: "Rig", *words: str, **options: object) -> "subprocess.Popen[bytes]":
@@ -29,14 +29,6 @@ def client(rig: "Rig", *words: str, **options: object) -> "subprocess.Popen[byte
     process = subprocess.Popen([UNSNARL, "warm", "run", "--require", "--", *words], **settings)  # type: ignore[call-overload]
     rig.processes.append(process)
     return process  # type: ignore[no-any-return]
-
-
-def until(condition: object) -> None:
-    """Wait for a condition of the outside world, under the watchdog."""
-    deadline = time.monotonic() + WATCHDOG_S
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "the condition never came true"
-        os.sched_yield()
 
 
 def module(rig: "Rig", value: int) -> None:
@@ -146,7 +138,7 @@ def test_a_stale_socket_is_replaced(rig: "Rig") -> None:
     rig.start(script)
     (pid,) = server_pids(rig)
     os.kill(pid, signal.SIGKILL)
-    until(lambda: not is_alive(pid))
+    until_gone(pid)
     assert rig.warm(script).stdout.startswith(b"1 ")
     rig.start(script)
     assert rig.warm(script).stdout == b"1 warm\n", rig.log()
@@ -190,7 +182,7 @@ def test_a_signal_to_the_client_ends_the_command(rig: "Rig", signum: signal.Sign
     assert worker != process.pid
     process.send_signal(signum)
     assert process.wait(WATCHDOG_S) == -signum
-    until(lambda: not is_alive(worker))
+    until_gone(worker)
 
 
 def test_a_handled_signal_is_the_commands(rig: "Rig") -> None:
@@ -224,7 +216,7 @@ def test_a_killed_client_takes_the_worker_with_it(rig: "Rig") -> None:
     worker = int(process.stdout.readline())
     process.kill()
     process.wait(WATCHDOG_S)
-    until(lambda: not is_alive(worker))
+    until_gone(worker)
 
 
 def test_a_killed_server_leaves_the_command_alone(rig: "Rig") -> None:
@@ -236,7 +228,7 @@ def test_a_killed_server_leaves_the_command_alone(rig: "Rig") -> None:
     assert process.stdout.readline() == b"up\n"
     (pid,) = server_pids(rig)
     os.kill(pid, signal.SIGKILL)
-    until(lambda: not is_alive(pid))
+    until_gone(pid)
     process.stdin.close()
     assert process.wait(WATCHDOG_S) == 5
 

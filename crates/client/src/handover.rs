@@ -18,6 +18,20 @@ use unsnarl_wire::{GO, Header, MAX_FDS, REPLY_LEN, Reply, Request};
 /// the queue moves at the pace of forks, about a millisecond each.
 const READY_TIMEOUT_S: i64 = 5;
 
+/// How often a call is offered: a server that is replaced drops those still in its queue.
+const ATTEMPTS: usize = 3;
+
+/// What became of an offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Offer {
+    /// A worker has it: no way back.
+    Taken,
+    /// Nobody took it, or it cannot be offered.
+    Declined,
+    /// The other side hung up without a word.
+    Gone,
+}
+
 /// Why the command did not run warm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Declined {
@@ -39,14 +53,20 @@ pub(crate) struct Call<'a> {
 
 /// Run the command in a worker and end as it ends, or say why not.
 pub(crate) fn run(call: Call<'_>) -> Declined {
-    let socket = match connect(call.socket) {
-        Ok(socket) => socket,
-        Err(why) => return why,
-    };
-    if offer(socket, call).is_some() {
-        wait(socket);
+    for _ in 0..ATTEMPTS {
+        let socket = match connect(call.socket) {
+            Ok(socket) => socket,
+            Err(why) => return why,
+        };
+        let outcome = offer(socket, &call);
+        if outcome == Offer::Taken {
+            wait(socket);
+        }
+        close(socket);
+        if outcome != Offer::Gone {
+            break;
+        }
     }
-    close(socket);
     Declined::Refused
 }
 
@@ -57,7 +77,7 @@ pub(crate) fn is_served(path: &[u8]) -> bool {
     unsafe { libc::shutdown(socket, libc::SHUT_WR) };
     let answer = receive(socket);
     close(socket);
-    matches!(answer, Some(Reply::Ready(_)))
+    matches!(answer, Ok(Reply::Ready(_)))
 }
 
 fn connect(path: &[u8]) -> Result<c_int, Declined> {
@@ -137,9 +157,38 @@ fn set_timeout(socket: c_int, seconds: i64) {
     }
 }
 
-/// Offer the request and wait for `Ready`; `None`: nothing has run.
-fn offer(socket: c_int, call: Call<'_>) -> Option<()> {
-    is_same_user(socket).then_some(())?;
+/// Offer the request and wait for `Ready`; unless it is taken, nothing has run.
+fn offer(socket: c_int, call: &Call<'_>) -> Offer {
+    if !is_same_user(socket) {
+        return Offer::Declined;
+    }
+    let Some((message, attached)) = message(socket, call) else {
+        return Offer::Declined;
+    };
+    let is_sent = send(socket, &message, &attached).is_some();
+    close(attached[0]);
+    match receive(socket) {
+        Ok(Reply::Ready(worker)) if is_sent => commit(socket, worker, call.shares_terminal),
+        Err(Silence::Ended) => Offer::Gone,
+        _ => Offer::Declined,
+    }
+}
+
+fn commit(socket: c_int, worker: c_int, shares_terminal: bool) -> Offer {
+    if relay::aim(worker, shares_terminal).is_none() {
+        return Offer::Declined;
+    }
+    set_timeout(socket, 0);
+    // Before the handlers: where this fails, the plain command inherits what this process did.
+    if send(socket, &[GO], &[]).is_none() {
+        return Offer::Gone;
+    }
+    relay::install();
+    Offer::Taken
+}
+
+/// The bytes of the request, and the descriptors that go with them, the directory first.
+fn message(socket: c_int, call: &Call<'_>) -> Option<(Vec<u8>, Vec<c_int>)> {
     let directory = open(b".", libc::O_PATH | libc::O_DIRECTORY, 0);
     let fds = inherited::descriptors(&[socket, directory])?;
     if directory < 0 || fds.len() + 1 > MAX_FDS {
@@ -147,7 +196,7 @@ fn offer(socket: c_int, call: Call<'_>) -> Option<()> {
     }
     let signals = inherited::signals();
     let body = Request {
-        key: call.key,
+        key: call.key.clone(),
         argv: call.args.to_vec(),
         environ: call.environ.to_vec(),
         fds: fds.iter().map(|fd| fd.cast_unsigned()).collect(),
@@ -161,16 +210,8 @@ fn offer(socket: c_int, call: Call<'_>) -> Option<()> {
         fd_count: u16::try_from(fds.len() + 1).ok()?,
         body_len: u32::try_from(body.len()).ok()?,
     };
-    let attached: Vec<c_int> = [directory].into_iter().chain(fds).collect();
-    send(socket, &[&header.encode().ok()?[..], &body].concat(), &attached)?;
-    close(directory);
-    let Reply::Ready(worker) = receive(socket)? else {
-        return None;
-    };
-    relay::aim(worker, call.shares_terminal)?;
-    set_timeout(socket, 0);
-    relay::install();
-    send(socket, &[GO], &[])
+    let attached = [directory].into_iter().chain(fds).collect();
+    Some(([&header.encode().ok()?[..], &body].concat(), attached))
 }
 
 fn is_same_user(socket: c_int) -> bool {
@@ -237,19 +278,33 @@ fn send_some(socket: c_int, bytes: &[u8], fds: &[c_int]) -> isize {
     }
 }
 
-/// Receive one frame; `None` at the end, after a time-out or for nonsense.
-fn receive(socket: c_int) -> Option<Reply> {
+/// Why there is no frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Silence {
+    /// The other side has hung up.
+    Ended,
+    /// It says nothing, or nonsense.
+    Unclear,
+}
+
+/// Receive one frame.
+fn receive(socket: c_int) -> Result<Reply, Silence> {
     let mut frame = [0u8; REPLY_LEN];
     let mut len = 0;
     while len < REPLY_LEN {
         // SAFETY: the rest of the frame is valid for writes.
         let n = unsafe { libc::recv(socket, frame[len..].as_mut_ptr().cast(), REPLY_LEN - len, 0) };
-        if n < 0 && errno() == libc::EINTR {
-            continue;
+        match usize::try_from(n) {
+            Ok(0) => return Err(Silence::Ended),
+            Ok(n) => len += n,
+            Err(_) => match errno() {
+                libc::EINTR => {}
+                libc::ECONNRESET => return Err(Silence::Ended),
+                _ => return Err(Silence::Unclear),
+            },
         }
-        len += usize::try_from(n).ok().filter(|n| *n > 0)?;
     }
-    Reply::decode(&frame).ok()
+    Reply::decode(&frame).map_err(|_| Silence::Unclear)
 }
 
 /// Wait for the end of the worker and end in the same way.
@@ -257,11 +312,11 @@ fn wait(socket: c_int) -> ! {
     let mut leaving = None;
     loop {
         match receive(socket) {
-            Some(Reply::Stopped(_)) => relay::stop(),
-            Some(Reply::Leaving(status)) => leaving = Some(status),
-            Some(Reply::Ended(status)) => relay::end_as(status),
-            Some(Reply::Ready(_) | Reply::Refused(_)) => {}
-            None => break,
+            Ok(Reply::Stopped(_)) => relay::stop(socket),
+            Ok(Reply::Leaving(status)) => leaving = Some(status),
+            Ok(Reply::Ended(status)) => relay::end_as(status),
+            Ok(Reply::Ready(_) | Reply::Refused(_)) => {}
+            Err(_) => break,
         }
     }
     if let Some(status) = leaving {

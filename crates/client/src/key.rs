@@ -78,24 +78,36 @@ pub(crate) fn build(target: &Target, record: &Record, session: Session, tty: &st
     key.push(b'\n');
     key.extend(place::describe()?.into_bytes());
     let ignored = crate::syscall::variable(environ, b"UNSNARL_WARM_IGNORE").unwrap_or_default();
-    for entry in environ
-        .iter()
-        .filter(|entry| is_relevant(entry, record) && !is_named(entry, ignored))
-    {
+    for entry in relevant(environ, record, ignored) {
         key.extend(entry);
         key.push(0);
     }
     Some(key)
 }
 
+/// The relevant entries by name: a shell between two calls may reorder them.
+/// Of one name, the order stays: the first entry is the one that counts.
+fn relevant<'a>(environ: &'a [Bytes], record: &Record, ignored: &[u8]) -> Vec<&'a Bytes> {
+    let mut entries: Vec<&Bytes> = environ
+        .iter()
+        .filter(|entry| is_relevant(entry, record) && !is_named(entry, ignored))
+        .collect();
+    entries.sort_by_key(|entry| name_of(entry));
+    entries
+}
+
+fn name_of(entry: &[u8]) -> &[u8] {
+    entry.split(|b| *b == b'=').next().unwrap_or(entry)
+}
+
 /// Whether the user has vouched for a variable: its value is replayed, not made part of the key.
 fn is_named(entry: &[u8], names: &[u8]) -> bool {
-    let name = entry.split(|b| *b == b'=').next().unwrap_or(entry);
+    let name = name_of(entry);
     names.split(|b| *b == b' ').any(|n| n == name)
 }
 
 fn is_relevant(entry: &[u8], record: &Record) -> bool {
-    let name = entry.split(|b| *b == b'=').next().unwrap_or(entry);
+    let name = name_of(entry);
     NAMES.iter().any(|n| n.as_bytes() == name)
         || PREFIXES.iter().any(|p| name.starts_with(p.as_bytes()))
         || record.variables.iter().any(|v| v == name)
@@ -141,6 +153,16 @@ mod tests {
     fn the_hash_is_fnv_1a() {
         assert_eq!(hash(b""), "6c62272e07bb014262b821756295c58d");
         assert_eq!(hash(b"a"), "d228cb696f1a8caf78912b704e4a8964");
+    }
+
+    #[test]
+    fn the_order_of_the_environment_does_not_matter() {
+        let record = Record::default();
+        let one = [b"TZ=UTC".to_vec(), b"HOME=/h".to_vec(), b"LANG=C".to_vec()];
+        let other = [b"LANG=C".to_vec(), b"TZ=UTC".to_vec()];
+        assert_eq!(relevant(&one, &record, b""), relevant(&other, &record, b""));
+        let twice = [b"TZ=b".to_vec(), b"TZ=a".to_vec()];
+        assert_eq!(relevant(&twice, &record, b""), [&twice[0], &twice[1]]);
     }
 
     #[test]

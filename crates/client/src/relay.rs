@@ -6,17 +6,20 @@
 //! | the terminal (`SI_KERNEL`) | the worker is in the same process group and got it too: nothing to do | cannot happen |
 //! | `kill`, `sigqueue`, a timer | passed on | passed on |
 //! | stop of the worker | this process stops itself | the same |
+//! | `SIGCONT` from `kill` | a shell sends it to the group, so the worker got it too; if not, see [`stop`] | passed on |
 //!
 //! Invariant: a handler makes one system call, on a descriptor that names the
 //! worker for good (a pidfd): a reused process id is never signalled.
 
 use crate::inherited::LAST_SIGNAL;
-use crate::syscall::exit;
+use crate::syscall::{exit, read_file};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// pidfd of the worker.
 static WORKER: AtomicI32 = AtomicI32::new(-1);
+/// Its process id.
+static WORKER_ID: AtomicI32 = AtomicI32::new(0);
 /// Whether signals of the terminal reach the worker by themselves.
 static SHARES_TERMINAL: AtomicBool = AtomicBool::new(false);
 
@@ -30,6 +33,7 @@ pub(crate) fn aim(worker: c_int, shares_terminal: bool) -> Option<()> {
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, worker, 0) };
     // ORDERING: Relaxed, the handlers run in this one thread and are installed later.
     WORKER.store(i32::try_from(fd).ok().filter(|fd| *fd >= 0)?, Ordering::Relaxed);
+    WORKER_ID.store(worker, Ordering::Relaxed);
     SHARES_TERMINAL.store(shares_terminal, Ordering::Relaxed);
     Some(())
 }
@@ -59,9 +63,14 @@ extern "C" fn pass_on(signal: c_int, info: *const libc::siginfo_t, _context: *co
     if is_fault {
         exit(255);
     }
-    if code == libc::SI_KERNEL && SHARES_TERMINAL.load(Ordering::Relaxed) {
-        return;
+    // A late SIGCONT, passed on, would undo the next stop of the worker.
+    let is_the_groups = code == libc::SI_KERNEL || signal == libc::SIGCONT;
+    if !(is_the_groups && SHARES_TERMINAL.load(Ordering::Relaxed)) {
+        send(signal);
     }
+}
+
+fn send(signal: c_int) {
     // SAFETY: numbers and a null pointer; a dead worker only makes it fail.
     unsafe {
         libc::syscall(
@@ -74,10 +83,41 @@ extern "C" fn pass_on(signal: c_int, info: *const libc::siginfo_t, _context: *co
     };
 }
 
+/// Longest time in ms between the stop of a worker and its server's word of it.
+const NEWS_MS: c_int = 1000;
+
 /// Stop as the worker has stopped, until continued.
-pub(crate) fn stop() {
+///
+/// If only this process was continued, not its group, the worker is stopped
+/// still, and no news of another stop comes: then it is continued from here.
+pub(crate) fn stop(socket: c_int) {
     // SAFETY: always sound.
     unsafe { libc::raise(libc::SIGSTOP) };
+    if SHARES_TERMINAL.load(Ordering::Relaxed) && is_worker_stopped() && !has_news(socket) && is_worker_stopped() {
+        send(libc::SIGCONT);
+    }
+}
+
+fn has_news(socket: c_int) -> bool {
+    let mut question = libc::pollfd {
+        fd: socket,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one valid pollfd. An interruption counts as news: no harm, the next word is waited for.
+    unsafe { libc::poll(&mut question, 1, NEWS_MS) != 0 }
+}
+
+fn is_worker_stopped() -> bool {
+    let stat = read_file(
+        format!("/proc/{}/stat", WORKER_ID.load(Ordering::Relaxed)).as_bytes(),
+        4096,
+    );
+    // The name in parentheses may hold anything; the state follows the last one.
+    stat.is_some_and(|stat| {
+        let end = stat.iter().rposition(|b| *b == b')').unwrap_or(0);
+        stat.get(end + 2) == Some(&b'T')
+    })
 }
 
 /// End as the worker has ended, by its wait status.

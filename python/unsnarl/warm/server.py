@@ -136,6 +136,8 @@ class Server:
         listener.listen(BACKLOG)
         os.rename(temporary, self.stem + ".sock")
         self.socket_inode = os.stat(self.stem + ".sock").st_ino
+        # A start that has brought a server: the next one needs no pause (crates/client/src/start.rs).
+        os.ftruncate(self.lock, 0)
         self.listener = _high(listener.detach())
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         self.taken_in = _high(ours.detach())
