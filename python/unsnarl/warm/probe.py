@@ -13,6 +13,7 @@ no trace); running the command itself (it must never run twice).
 
 from __future__ import annotations
 
+import _thread
 import ast
 import gc
 import importlib.util
@@ -171,14 +172,14 @@ def _watch_environment(watch: Watch) -> None:
 
 
 def _watch_process(watch: Watch) -> None:
-    def failing(name: str, reason: str) -> None:
-        original = getattr(os, name)
+    def failing(place: object, name: str, reason: str) -> None:
+        original = getattr(place, name)
 
         def watched(*args: object, **named: object) -> object:
             watch.fail(reason)
             return original(*args, **named)
 
-        setattr(os, name, watched)
+        setattr(place, name, watched)
 
     for name in ("getcwd", "getcwdb"):
 
@@ -187,7 +188,14 @@ def _watch_process(watch: Watch) -> None:
             return original()
 
         setattr(os, name, where)
-    failing("get_terminal_size", "asks for the size of the terminal")
+    failing(os, "get_terminal_size", "asks for the size of the terminal")
+    if sys.version_info < (3, 12):
+        # No audit event tells of it; `threading` keeps a name of its own for it.
+        places: list[tuple[object, str]] = [(_thread, "start_new_thread"), (_thread, "start_new")]
+        if "threading" in sys.modules:
+            places.append((sys.modules["threading"], "_start_new_thread"))
+        for place, name in places:
+            failing(place, name, FATAL["_thread.start_new_thread"])
 
 
 def _watch_terminals(watch: Watch) -> None:
