@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 SCRIPT = """
 import sys, inspect, json, importlib.resources, importlib.metadata, mod, sub.part
-print(mod.VALUE, mod.__file__, mod.__spec__.origin, mod.__cached__, type(mod.__loader__).__mro__[-3].__name__)
+print(mod.VALUE, mod.__file__, mod.__spec__.origin, mod.__spec__.cached, type(mod.__loader__).__mro__[-3].__name__)
 print(sub.__path__, sub.__spec__.submodule_search_locations, inspect.getsource(mod.f), json.dumps([1]))
 print(importlib.resources.files("sub").joinpath("data.txt").read_text(), importlib.metadata.version("rich"))
 print(sys.argv, sys.path[0], __file__, __name__)

@@ -179,8 +179,11 @@ fn commit(socket: c_int, worker: c_int, shares_terminal: bool) -> Offer {
         return Offer::Declined;
     }
     set_timeout(socket, 0);
-    // Before the handlers: where this fails, the plain command inherits what this process did.
+    // No signal between the word and the handlers; where the word fails, the plain
+    // command inherits the dispositions and the mask as they were.
+    let mask = relay::hold_signals();
     if send(socket, &[GO], &[]).is_none() {
+        relay::release_signals(&mask);
         return Offer::Gone;
     }
     relay::install();

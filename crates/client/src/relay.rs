@@ -38,7 +38,24 @@ pub(crate) fn aim(worker: c_int, shares_terminal: bool) -> Option<()> {
     Some(())
 }
 
-/// Start to pass signals on. From here on the plain command is no option:
+/// Keep all signals waiting; returns the mask as it was.
+pub(crate) fn hold_signals() -> libc::sigset_t {
+    // SAFETY: a zeroed set is valid, both are valid for writes.
+    unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = core::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &all, &mut before);
+        before
+    }
+}
+
+/// Undo [`hold_signals`].
+pub(crate) fn release_signals(mask: &libc::sigset_t) {
+    // SAFETY: the mask is valid.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, core::ptr::null_mut()) };
+}
+
+/// Start to pass signals on, those held back first. From here on the plain command is no option:
 /// inherited dispositions are gone.
 pub(crate) fn install() {
     // SAFETY: a zeroed sigaction is valid; `pass_on` only makes system calls.
