@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from unsnarl.cli.failure import CommandError
 from unsnarl.cli.launch import environment_as_given, is_hooked
 from unsnarl.cli.result import show
-from unsnarl.cli.run_arguments import RunRequest
+from unsnarl.cli.run_arguments import COMMAND, RunRequest
 from unsnarl.cli.run_arguments import parse as parse_run
 from unsnarl.cli.target import python_words
 from unsnarl.run_settings import is_switched_off
@@ -66,7 +66,8 @@ def main(arguments: list[str]) -> int:
     from unsnarl.doctor.diagnosis import Examination, Undiagnosable
 
     try:
-        examination = Examination(words, environment_as_given(), request.limit_s, _progress)
+        command = [run.target, *run.arguments] if run.kind == COMMAND and not run.python_words else []
+        examination = Examination(words, command, environment_as_given(), request.limit_s, _progress)
         diagnosis = examination.diagnose(request.runs, request.budget_s)
     except Undiagnosable as error:
         raise CommandError(error.reason, error.hint, 1) from None

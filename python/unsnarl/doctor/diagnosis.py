@@ -6,7 +6,6 @@ The traced and counted runs are extra, and not timed.
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import tempfile
 import time
@@ -14,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from unsnarl.doctor import comparison, importtime, trial
+from unsnarl.doctor import comparison, importtime, trial, warmth
 from unsnarl.doctor.trial import Trial, Way
 from unsnarl.errors import UnsnarlError
 from unsnarl.run_settings import RunSettings
@@ -92,19 +91,24 @@ def ways(words: Sequence[str]) -> list[Way]:
     ]
 
 
-def has_warm() -> bool:
-    """Tell whether this unsnarl can keep a program warm."""
-    return importlib.util.find_spec("unsnarl.cli.warm") is not None
-
-
 class Examination:
     """One command under examination."""
 
     def __init__(
-        self, words: Sequence[str], environment: Mapping[str, str], limit_s: float, progress: Progress
+        self,
+        words: Sequence[str],
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        limit_s: float,
+        progress: Progress,
     ) -> None:
-        """Take the command line after ``python``; each run may last ``limit_s`` seconds."""
+        """Take the command line after ``python``; each run may last ``limit_s`` seconds.
+
+        ``command`` is the same as a console script and its arguments, or empty: only
+        those can be warm.
+        """
         self._words = list(words)
+        self._command = list(command)
         self._environment = dict(environment)
         self._limit_s = limit_s
         self._progress = progress
@@ -120,7 +124,8 @@ class Examination:
             Undiagnosable: it does not end by itself, or ends otherwise under a remedy.
             OSError: the interpreter cannot be executed.
         """
-        trials = self._measure(runs, budget_s)
+        with warmth.server(self._command, self._environment, self._limit_s) as warm:
+            trials = self._measure(runs, budget_s, warm)
         stock = trials[0][1]
         outcomes = [comparison.outcome(way.name, way.what, made, stock) for way, made in trials]
         diagnosis = Diagnosis(self._words, stock[0].status, outcomes)
@@ -130,13 +135,13 @@ class Examination:
         conclude(diagnosis)
         return diagnosis
 
-    def _measure(self, runs: int, budget_s: float) -> list[tuple[Way, list[Trial]]]:
+    def _measure(self, runs: int, budget_s: float, warm: list[str]) -> list[tuple[Way, list[Trial]]]:
         trials: list[tuple[Way, list[Trial]]] = [(way, []) for way in ways(self._words)]
         runners = [(way.name, self._runner(way), made) for way, made in trials]
-        if has_warm():
-            warm = Way("warm", f"unsnarl warm run -- {' '.join(self._words)}")
-            trials.append((warm, []))
-            runners.append((warm.name, self._run_warm, trials[-1][1]))
+        if warm:
+            way = Way("warm", f"unsnarl warm run {' '.join(self._command)}")
+            trials.append((way, []))
+            runners.append((way.name, lambda: self._run_command(warm), trials[-1][1]))
         ends = time.monotonic() + budget_s
         for number in range(runs):
             if number >= 2 and time.monotonic() > ends:
@@ -149,8 +154,7 @@ class Examination:
     def _runner(self, way: Way) -> Callable[[], Trial]:
         return lambda: trial.run(way, self._words, self._environment, self._limit_s)
 
-    def _run_warm(self) -> Trial:
-        command = [sys.executable, "-m", "unsnarl", "warm", "run", "--", *self._words]
+    def _run_command(self, command: list[str]) -> Trial:
         return trial.run_command(command, self._environment, self._limit_s)
 
     def _checked(self, name: str, made: Trial, stock: list[Trial]) -> Trial:
