@@ -21,7 +21,7 @@
 use crate::gil::{self, MUTEX, SWITCHING};
 use crate::parker::Outcome;
 use crate::thread::{Own, parker, with_own};
-use crate::{clock, install, kernel, processors};
+use crate::{clock, install, kernel, processors, record};
 use libc::{pthread_cond_t, pthread_mutex_t, timespec};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use unsnarl_policy::{Nanos, Policy, ThreadId, Verdict};
@@ -71,6 +71,7 @@ unsafe fn real_timedwait(
 
 /// Takes the place of `pthread_cond_signal`.
 pub(crate) unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> libc::c_int {
+    record::signalled(cond);
     if gil::is_gil_cond(cond) {
         // SAFETY: `drop_gil_impl` signals this condvar with its mutex held.
         if let Some(policy) = unsafe { gil::policy() }
@@ -134,6 +135,20 @@ fn taken(policy: &mut Policy) {
 
 /// Takes the place of `pthread_cond_timedwait`.
 pub(crate) unsafe extern "C" fn timedwait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+) -> libc::c_int {
+    let is_recorded = record::wait_begins(cond);
+    // SAFETY: the caller's arguments, unchanged.
+    let result = unsafe { scheduled_timedwait(cond, mutex, until) };
+    if is_recorded {
+        record::wait_ends();
+    }
+    result
+}
+
+unsafe fn scheduled_timedwait(
     cond: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     until: *const timespec,
@@ -237,6 +252,13 @@ fn lock(mutex: *mut pthread_mutex_t) {
 
 /// Takes the place of `pthread_cond_wait`.
 pub(crate) unsafe extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> libc::c_int {
+    // SAFETY: the caller's arguments, unchanged.
+    let result = unsafe { scheduled_wait(cond, mutex) };
+    record::switched(cond);
+    result
+}
+
+unsafe fn scheduled_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> libc::c_int {
     if !gil::is_switch_cond(cond) {
         // SAFETY: the caller's arguments, unchanged.
         return unsafe { real_wait(cond, mutex) };
