@@ -63,7 +63,7 @@ def located(python: str, name: str) -> str:
         return python
     path = presence.command_of(python, name)
     if path is None:
-        raise RunFailed(f"{name} is not installed beside {python}")
+        raise RunFailed(f"{name} is not installed beside the measured interpreter")
     return path
 
 

@@ -66,7 +66,7 @@ OTHER_INTERPRETERS = {
 
 def _module(module: str, package: str) -> Callable[[str], Reason]:
     def check(python: str) -> Reason:
-        return None if imports(python, module) else f"{package} is not installed for {python}"
+        return None if imports(python, module) else f"{package} is not installed for the measured interpreter"
 
     return check
 
@@ -87,8 +87,10 @@ def _verb(verb: str) -> Callable[[str], Reason]:
 
 def _green(python: str) -> Reason:
     if not imports(python, "unsnarl"):
-        return f"unsnarl is not installed for {python}"
-    return None if imports(python, "gevent") else f"gevent is not installed for {python} (unsnarl[green])"
+        return "unsnarl is not installed for the measured interpreter"
+    return (
+        None if imports(python, "gevent") else "gevent is not installed for the measured interpreter (unsnarl[green])"
+    )
 
 
 CHECKS: dict[str, Callable[[str], Reason]] = {

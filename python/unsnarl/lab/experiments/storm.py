@@ -12,7 +12,7 @@ from unsnarl.lab.experiment import Case, Experiment, Figure
 from unsnarl.lab.process import Figures, Run, execute
 from unsnarl.lab.variants import PACKED, PLAIN, WARM
 
-COUNT, QUICK_COUNT = 1000, 10
+COUNTS, QUICK_COUNT = (100, 1000), 10
 
 
 def measure(run: Run) -> Figures:
@@ -53,7 +53,7 @@ EXPERIMENT = Experiment(
         Figure("each_ms", "time per command", "ms"),
     ),
     variants=(PLAIN, WARM, PACKED),
-    cases=cases(COUNT, commands.STORM),
+    cases=tuple(case for count in COUNTS for case in cases(count, commands.STORM)),
     quick=cases(QUICK_COUNT, commands.QUICK_STORM),
     pairs=3,
     measure=measure,
