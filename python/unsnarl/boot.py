@@ -1,7 +1,7 @@
-"""What a program under ``unsnarl run`` does before its first line.
+"""What a program under ``unsnarl run`` or ``unsnarl trace`` does before its first line.
 
 ``unsnarl.pth`` imports this module while the interpreter starts, and only if
-``unsnarl run`` left its settings in the environment. Importing it is the whole
+one of them left its settings in the environment. Importing it is the whole
 call: it installs the scheduler, or says in one line why it could not, and never
 raises, since the program is to run unchanged either way.
 
@@ -30,6 +30,9 @@ def start() -> None:
         return
     if not settings.is_for_this_interpreter():
         return
+    if settings.main_pid == 0:  # whoever started us could not know who we are
+        settings.main_pid = os.getpid()
+        os.environ[run_settings.VARIABLE] = settings.encode()
     if not settings.children:
         del os.environ[run_settings.VARIABLE]
         if not settings.is_main():
@@ -44,7 +47,10 @@ def _enter(settings: RunSettings) -> None:
         return
     if settings.patch:
         _patch(settings)
-    if not _install(settings):
+    is_installed = settings.scheduler and _install(settings)
+    if settings.trace is not None:
+        _record(settings)
+    if not is_installed:
         return
     if not settings.children:
         _leave_in_forked_children()
@@ -98,6 +104,19 @@ def _patch(settings: RunSettings) -> None:
     except Exception as error:
         if settings.is_main():
             _say(f"the program runs with the standard library's primitives: {error}")
+
+
+def _record(settings: RunSettings) -> None:
+    """Start to record; where that fails, say so in the main process."""
+    try:
+        from unsnarl.trace import recording
+
+        recording.start(settings)
+    except KeyboardInterrupt:
+        _die_of_interrupt()
+    except Exception as error:
+        if settings.is_main() and not _is_subinterpreter():
+            _say(f"the program runs without being traced: {error}")
 
 
 def _leave_in_forked_children() -> None:

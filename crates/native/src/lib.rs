@@ -4,6 +4,7 @@
 
 mod gil;
 mod sync;
+mod trace;
 
 use pyo3::prelude::*;
 
@@ -12,6 +13,11 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::gil::{Unsupported, hint, install, is_installed, reset_stats, stats, uninstall};
+    #[pymodule_export]
+    use super::trace::{
+        NamedStart, TimedImport, trace_calibrate, trace_first_line, trace_is_on, trace_name, trace_read, trace_start,
+        trace_stop,
+    };
 
     /// Add the primitives.
     #[pymodule_init]

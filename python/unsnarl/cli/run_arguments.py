@@ -15,6 +15,13 @@ target exists is not asked here.
 from unsnarl.cli.failure import CommandError
 from unsnarl.run_settings import STATS_CHOICES
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    TakeOption = Callable[[str, str | None, list[str]], bool]
+    """Takes an option by its name, with the value attached to it and the reversed rest."""
+
 MODULE, CODE, STDIN, FILE, COMMAND = "module", "code", "stdin", "file", "command"
 """The kinds of targets. A FILE may turn out to be a command; a COMMAND stood after ``--``."""
 
@@ -87,14 +94,19 @@ class RunRequest:
         self.green = False
 
 
-def parse(words: list[str]) -> RunRequest:
+def parse(words: list[str], take_option: "TakeOption | None" = None) -> RunRequest:
     """Take the words after ``unsnarl run`` apart.
+
+    Another verb that runs programs brings ``take_option``, which is asked first for
+    each long option, and says whether it has taken it.
 
     Raises:
         CommandError: the words make no sense; its status is 2.
     """
-    request = _parse(words)
+    request = _parse(words, take_option)
     if request.green and not request.wants_help:
+        if take_option is not None:
+            raise CommandError("--green is for `unsnarl run` alone: green threads never wait for the GIL", _HELP)
         _check_green(request)
     return request
 
@@ -114,7 +126,7 @@ def _check_green(request: RunRequest) -> None:
             )
 
 
-def _parse(words: list[str]) -> RunRequest:
+def _parse(words: list[str], take_option: "TakeOption | None") -> RunRequest:
     request = RunRequest()
     rest = list(reversed(words))
     while rest:
@@ -128,7 +140,9 @@ def _parse(words: list[str]) -> RunRequest:
             request.wants_help = True
             return request
         if word.startswith("--"):
-            _take_long_option(request, word, rest)
+            name, mark, attached = word.partition("=")
+            if take_option is None or not take_option(name, attached if mark else None, rest):
+                _take_long_option(request, word, rest)
         elif _take_cluster(request, word, rest):
             return request
     raise CommandError(
