@@ -10,7 +10,6 @@ log(threads). Invariant: each run is a process of its own.
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import subprocess
 import sys
@@ -18,6 +17,8 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any
+
+from unsnarl.lab.fit import exponent
 
 PAUSE_S = 0
 
@@ -108,13 +109,6 @@ def _once(program: str, library: str, n: int) -> None:
     os._exit(0)
 
 
-def _slope(times: dict[int, float]) -> float:
-    points = [(math.log(n), math.log(elapsed)) for n, elapsed in times.items()]
-    mean_x = sum(x for x, _ in points) / len(points)
-    mean_y = sum(y for _, y in points) / len(points)
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", nargs="+", type=int, default=[100, 200, 400])
@@ -132,7 +126,7 @@ def main() -> None:
                 output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
                 times[n] = float(output)
             cells = " ".join(f"n={n}: {elapsed:.3f} s" for n, elapsed in times.items())
-            print(f"{program:10} {library:10} {cells}  exponent {_slope(times):.2f}", flush=True)
+            print(f"{program:10} {library:10} {cells}  exponent {exponent(times) or 0:.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ one of them left its settings in the environment. Importing it is the whole
 call: it installs the scheduler, or says in one line why it could not, and never
 raises, since the program is to run unchanged either way.
 
-Invariant: without unsnarl's own modules (and, under ``--patch``, the modules it
-patches, which have to be loaded for that), ``sys.modules`` is the same before and
+Invariant: without unsnarl's own modules (and, under ``--patch`` and ``--green``, the
+modules these patch, which have to be loaded for that), ``sys.modules`` is the same before and
 after a quiet start. A program may bring a ``signal.py`` or ``queue.py`` of its
 own, and it must find that one, as it would without unsnarl.
 """
@@ -42,6 +42,9 @@ def start() -> None:
 
 def _enter(settings: RunSettings) -> None:
     """Install, and arrange for what happens at a fork and at the end."""
+    if settings.green:
+        _enter_green(settings)
+        return
     if settings.patch:
         _patch(settings)
     is_installed = settings.scheduler and _install(settings)
@@ -55,6 +58,23 @@ def _enter(settings: RunSettings) -> None:
         import atexit
 
         atexit.register(_print_stats, settings)
+
+
+def _enter_green(settings: RunSettings) -> None:
+    """Run the program's threads in user space, where no scheduler is needed; if that fails, say so once."""
+    if _is_subinterpreter():
+        return
+    try:
+        from unsnarl import green
+
+        green.enter()
+    except KeyboardInterrupt:
+        _die_of_interrupt()
+    except Exception as error:
+        if settings.is_main():
+            _say(f"the program runs with the interpreter's own threads, not with green ones: {error}")
+    if settings.patch:
+        _patch(settings)
 
 
 def _install(settings: RunSettings) -> bool:

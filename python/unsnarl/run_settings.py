@@ -2,7 +2,7 @@
 
 The settings travel in one environment variable, as ``name=value`` words:
 
-    slice_ms=2.5 kernel_hints=yes children=yes stats=main patch=no main_pid=4711 abi=cpython-313 prefix=/venv
+    slice_ms=2.5 kernel_hints=yes children=yes stats=main patch=no green=no main_pid=4711 abi=cpython-313 prefix=/venv
 
 ``unsnarl trace`` adds where to record to, in hexadecimal digits, how many 4 KiB chunks a
 file has, when the program was started, and whether there is a scheduler at all:
@@ -47,6 +47,7 @@ class RunSettings:
         children: whether processes started with the same interpreter take part.
         stats: one of STATS_CHOICES.
         patch: whether the standard library's primitives are replaced by native ones.
+        green: whether threads run in user space, without the scheduler.
         scheduler: whether the scheduler is installed.
         trace: the directory to record to, or None.
         trace_chunks: 4 KiB chunks of a recording of the main process.
@@ -60,6 +61,7 @@ class RunSettings:
         "abi",
         "children",
         "executed_ns",
+        "green",
         "kernel_hints",
         "main_pid",
         "patch",
@@ -79,6 +81,7 @@ class RunSettings:
         children: bool = True,
         stats: str = "no",
         patch: bool = False,
+        green: bool = False,
         scheduler: bool = True,
         trace: str | None = None,
         trace_chunks: int = 8192,
@@ -93,6 +96,7 @@ class RunSettings:
         self.children = children
         self.stats = stats
         self.patch = patch
+        self.green = green
         self.scheduler = scheduler
         self.trace = trace
         self.trace_chunks = trace_chunks
@@ -121,6 +125,7 @@ class RunSettings:
             f"children={_yes_no(self.children)}",
             f"stats={self.stats}",
             f"patch={_yes_no(self.patch)}",
+            f"green={_yes_no(self.green)}",
             *self._trace_words(),
             f"main_pid={self.main_pid}",
             f"abi={self.abi}",
@@ -153,6 +158,7 @@ def decode(text: str) -> RunSettings:
             children=_YES_NO[words["children"]],
             stats=_stats_choice(words["stats"]),
             patch=_YES_NO[words.get("patch", "no")],
+            green=_YES_NO[words.get("green", "no")],
             scheduler=_YES_NO[words.get("scheduler", "yes")],
             trace=os.fsdecode(bytes.fromhex(words["trace"])) if "trace" in words else None,
             trace_chunks=int(words.get("trace_chunks", "8192")),

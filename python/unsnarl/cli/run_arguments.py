@@ -31,6 +31,14 @@ second is longer than anyone waits."""
 
 _PLAIN_FLAGS = frozenset("bBdEiIOPqRsuvx")
 _VALUE_FLAGS = frozenset("WX")
+_SWITCHES = {
+    "--no-children": ("children", False),
+    "--no-kernel-hints": ("kernel_hints", False),
+    "--patch": ("patch", True),
+    "--green": ("green", True),
+}
+"""Options without a value: what they set, and to what."""
+
 _LONG_WITH_VALUE = "--check-hash-based-pycs"
 _HELP = "see `unsnarl run --help`"
 
@@ -52,12 +60,13 @@ class RunRequest:
         target: the module, code, file or command; ``-`` for STDIN.
         arguments: the program's arguments.
         wants_help: whether help was asked for; then there is no target.
-        slice_ms, kernel_hints, children, stats, patch: as in ``RunSettings``.
+        slice_ms, kernel_hints, children, stats, patch, green: as in ``RunSettings``.
     """
 
     __slots__ = (
         "arguments",
         "children",
+        "green",
         "kernel_hints",
         "kind",
         "patch",
@@ -82,6 +91,7 @@ class RunRequest:
         self.children = True
         self.stats = "no"
         self.patch = False
+        self.green = False
 
 
 def parse(words: list[str], take_option: "TakeOption | None" = None) -> RunRequest:
@@ -93,6 +103,30 @@ def parse(words: list[str], take_option: "TakeOption | None" = None) -> RunReque
     Raises:
         CommandError: the words make no sense; its status is 2.
     """
+    request = _parse(words, take_option)
+    if request.green and not request.wants_help:
+        if take_option is not None:
+            raise CommandError("--green is for `unsnarl run` alone: green threads never wait for the GIL", _HELP)
+        _check_green(request)
+    return request
+
+
+def _check_green(request: RunRequest) -> None:
+    """Refuse options of the scheduler, which has nothing to schedule among green threads."""
+    given = {
+        "--stats": request.stats != "no",
+        "--slice": request.slice_ms is not None,
+        "--no-kernel-hints": not request.kernel_hints,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise CommandError(
+                f"{option} is about the GIL scheduler, and --green runs without it",
+                f"leave out {option}, or --green",
+            )
+
+
+def _parse(words: list[str], take_option: "TakeOption | None") -> RunRequest:
     request = RunRequest()
     rest = list(reversed(words))
     while rest:
@@ -166,13 +200,9 @@ def _take_long_option(request: RunRequest, word: str, rest: list[str]) -> None:
         request.slice_ms = _slice_ms(attached if mark else _value_of(name, rest))
     elif name == "--stats":
         request.stats = _stats(attached) if mark else "main"
-    elif word == "--no-children":
-        request.children = False
-    elif word == "--no-kernel-hints":
-        request.kernel_hints = False
-    elif word == "--patch":
-        request.patch = True
-    elif name in ("--no-children", "--no-kernel-hints", "--patch"):
+    elif word in _SWITCHES:
+        setattr(request, *_SWITCHES[word])
+    elif name in _SWITCHES:
         raise CommandError(f"option {name} takes no value, in {word!r}", _HELP)
     else:
         raise CommandError(f"unknown option {name}, in `unsnarl run`", _HELP)
