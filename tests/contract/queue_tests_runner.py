@@ -42,7 +42,11 @@ def _load() -> unittest.TestSuite:
         if kind in seen or not hasattr(value, "queue"):
             continue
         seen.add(kind)
-        ours = type(f"Native{kind}", (value,), {"queue": NAMESPACE, "__module__": value.__module__, **dict.fromkeys(LAYOUT_TESTS)})
+        ours = type(
+            f"Native{kind}",
+            (value,),
+            {"queue": NAMESPACE, "__module__": value.__module__, **dict.fromkeys(LAYOUT_TESTS)},
+        )
         suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(ours))
     return suite
 
