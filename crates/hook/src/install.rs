@@ -177,7 +177,7 @@ pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
         return Ok(());
     }
     let slots = find_slots(api)?;
-    prepare(options);
+    prepare(options)?;
     let learned = slots
         .replace()
         .and_then(|()| learn(api))
@@ -234,7 +234,7 @@ fn find_slots(api: &PythonApi) -> Result<Slots, Unsupported> {
     Ok(slots)
 }
 
-fn prepare(options: &Options) {
+fn prepare(options: &Options) -> Result<(), Unsupported> {
     // SAFETY: no hook is active, so nobody else uses the policy.
     if unsafe { gil::policy() }.is_none() {
         let config = Config {
@@ -244,10 +244,11 @@ fn prepare(options: &Options) {
         // SAFETY: as above.
         unsafe { gil::set_policy(Policy::new(config, CAPACITY)) };
     }
-    thread::prepare();
-    fork::register();
+    thread::prepare()?;
+    fork::register()?;
     processors::refresh();
     kernel::enable(options.kernel_hints);
+    Ok(())
 }
 
 /// Called from the hooks for every timed wait that is not the scheduled GIL's.

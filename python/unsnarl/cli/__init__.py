@@ -17,6 +17,8 @@ from unsnarl.cli.result import discard, flush, show
 VERBS = {
     "run": "run a Python program with the GIL scheduler",
     "demo": "show the effect on a threaded web server, here and now",
+    "warm": "run Python commands from a process that has already imported them",
+    "pack": "put the modules of a command into one file, for a faster cold start",
     "gil": "say whether the scheduler can be installed in this interpreter",
 }
 """Every verb, which is the name of its module, and what it does."""
