@@ -41,11 +41,9 @@ def advantages(scene: dict[str, Any], other: str) -> list[float]:
 def rival(scene: dict[str, Any]) -> str | None:
     """Return the best of those the goal compares with."""
     every = medians(scene)
-    candidates = [name for name in scene["against"] if name in every]
-    if not candidates:
-        return None
-    best = max if scene["more_is_better"] else min
-    return best(candidates, key=lambda name: every[name])
+    candidates: list[str] = [name for name in scene["against"] if name in every]
+    candidates.sort(key=lambda name: every[name], reverse=scene["more_is_better"])
+    return candidates[0] if candidates else None
 
 
 def verdict(scene: dict[str, Any]) -> tuple[str, str, str]:

@@ -17,7 +17,7 @@
 //! machine lets others run.
 //!
 //! It is a bet, so it is bounded threefold: a spin lasts [`BUDGET`] at most; a thread that
-//! lost bets again only after 1, 3, 7 … waits; and no more threads than half the
+//! lost bets again only after 1, 3, 7 … 1023 waits; and no more threads than half the
 //! processors spin at once (none where there is only one), since whoever is to serve
 //! needs a processor too.
 //!
@@ -36,7 +36,7 @@ const BUDGET: Duration = Duration::from_micros(50);
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 16;
 /// Waits that a thread sleeps through after many lost bets.
-const LONGEST_PAUSE: u32 = 127;
+const LONGEST_PAUSE: u32 = 1023;
 /// Waits that a new thread sleeps through before its first bet: many wait but once.
 const FIRST_PAUSE: u32 = 2;
 
@@ -98,7 +98,9 @@ fn is_signalled(waiter: &Waiter<Party>) -> bool {
     !matches!(waiter.state(), PENDING | ASLEEP)
 }
 
-/// Watch both words; true once the waiter was served and the GIL was left. The place is
+/// Watch both words until the waiter was served and the GIL was left; true if that was in
+/// time. A yield to a thread that computes takes a whole slice, and is a loss whatever was
+/// found after it: or the thread would go on betting at that price. The place is
 /// given up with the first: the one who served may need it next. `left` is the count with
 /// this thread's own departure: the one who serves may have left by now already.
 fn watch(waiter: &Waiter<Party>, place: Place, mut left: u32) -> bool {
@@ -112,7 +114,7 @@ fn watch(waiter: &Waiter<Party>, place: Place, mut left: u32) -> bool {
             if place.is_some() && !is_signalled(waiter) {
                 left = now_left;
             } else if !needs_gil || now_left != left {
-                return true;
+                return Instant::now() < until;
             } else {
                 place = None;
             }
