@@ -36,7 +36,6 @@ UNDER_PATCH: tuple[tuple[Module, ...], ...] = (
     (Module("test_asyncio.test_queues"),),
     (Module("test_asyncio.test_threads"),),
     (Module("test_asyncio.test_runners"),),
-    (Module("test_asyncio.test_futures"),),
 )
 """Those of the interpreter's tests that use what is patched, and take seconds. Of
 test_concurrent_futures the process pools are left out, of test_asyncio what tests sockets,

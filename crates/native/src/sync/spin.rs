@@ -11,10 +11,9 @@
 //! sooner, but the granter still has the GIL, so it sleeps on that instead, and the two
 //! futex calls are the GIL's.
 //!
-//! Things that don't work either: spinning without sched_yield(2) now and then. The kernel
-//! likes to wake a thread on its waker's processor, and there it waits until the waker's
-//! spin is over: both lose all their bets, for good. A yield lets it run, and on a busy
-//! machine lets others run.
+//! Things that don't work either: sched_yield(2) while spinning, for a partner that stands in
+//! the same processor's queue. On a machine with other work each yield is a whole slice of
+//! somebody else's: a tenth of the round trips was left.
 //!
 //! It is a bet, so it is bounded threefold: a spin lasts [`BUDGET`] at most; a thread that
 //! lost bets again only after 1, 3, 7 … 1023 waits; and no more threads than half the
@@ -99,8 +98,8 @@ fn is_signalled(waiter: &Waiter<Party>) -> bool {
 }
 
 /// Watch both words until the waiter was served and the GIL was left; true if that was in
-/// time. A yield to a thread that computes takes a whole slice, and is a loss whatever was
-/// found after it: or the thread would go on betting at that price. The place is
+/// time. A thread that the kernel has put aside meanwhile may find itself served, but long
+/// after: that is a loss, or it would go on betting at that price. The place is
 /// given up with the first: the one who served may need it next. `left` is the count with
 /// this thread's own departure: the one who serves may have left by now already.
 fn watch(waiter: &Waiter<Party>, place: Place, mut left: u32) -> bool {
@@ -123,7 +122,6 @@ fn watch(waiter: &Waiter<Party>, place: Place, mut left: u32) -> bool {
         if Instant::now() >= until {
             return false;
         }
-        std::thread::yield_now();
     }
 }
 
