@@ -1,14 +1,14 @@
 //! Who is calling: which thread, greenlet or task; and in which process.
 //!
-//! Invariant: an identity is an address (of a thread, a greenlet, a task), so
-//! two parties that live at the same time never share one.
+//! Invariant: an identity is an address of a thread or a greenlet, or made of a task's
+//! address and its thread's number: two parties that live at the same time never share one.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicUsize, Ordering};
 
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 
@@ -21,9 +21,10 @@ pub(super) fn epoch() -> u32 {
 pub(super) fn watch_forks() {
     extern "C" fn in_child() {
         EPOCH.fetch_add(1, Ordering::Relaxed);
+        super::spin::forget();
     }
     static WATCH: Once = Once::new();
-    // SAFETY: pthread_atfork(3): the handler only adds to an atomic, and the library
+    // SAFETY: pthread_atfork(3): the handler only writes to atomics, and the library
     // that contains it is never unloaded (extension modules are not).
     WATCH.call_once(|| unsafe {
         libc::pthread_atfork(None, None, Some(in_child));
@@ -105,6 +106,12 @@ fn greenlet(py: Python<'_>) -> PyResult<usize> {
     Ok(if is_main { thread() } else { current.as_ptr() as usize })
 }
 
+/// Bits of a task's identity that say which thread it runs in, and that it is a task:
+/// addresses of threads and greenlets are even.
+const THREAD_BITS: u32 = 20;
+/// Objects of Python are aligned to this many bits.
+const ALIGNMENT_BITS: u32 = 4;
+
 /// The owner that an asynchronous call acts for: the running task.
 ///
 /// # Errors
@@ -120,7 +127,22 @@ pub(super) fn task(py: Python<'_>) -> PyResult<usize> {
             "the asynchronous methods work in a task of asyncio, trio, anyio or curio; there is none here",
         ));
     }
-    Ok(task.as_ptr() as usize)
+    Ok((task.as_ptr() as usize >> ALIGNMENT_BITS) << THREAD_BITS | thread_mark())
+}
+
+/// The address of the task with this identity if it runs in the calling thread.
+pub(super) fn task_of_this_thread(identity: usize) -> Option<usize> {
+    let is_here = identity & ((1 << THREAD_BITS) - 1) == thread_mark();
+    is_here.then_some((identity >> THREAD_BITS) << ALIGNMENT_BITS)
+}
+
+/// An odd number that two threads share only if half a million were started between them.
+fn thread_mark() -> usize {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: usize = LAST.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.with(|number| (number << 1 | 1) & ((1 << THREAD_BITS) - 1))
 }
 
 /// asyncio's running task, or None.
@@ -178,7 +200,13 @@ pub(super) fn python<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, Py
 /// How many of the threads released together are woken at once: one where there
 /// is a GIL to fight for, all where there is none.
 pub(super) fn fan_out() -> usize {
-    if HAS_GIL.load(Ordering::Relaxed) { 1 } else { usize::MAX }
+    if has_gil() { 1 } else { usize::MAX }
+}
+
+/// Whether this interpreter has a GIL.
+#[inline]
+pub(super) fn has_gil() -> bool {
+    HAS_GIL.load(Ordering::Relaxed)
 }
 
 static HAS_GIL: AtomicBool = AtomicBool::new(true);

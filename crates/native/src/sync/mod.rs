@@ -11,6 +11,7 @@ mod arguments;
 mod barrier;
 mod blocking;
 mod condition;
+mod description;
 mod event;
 mod fast;
 mod flag;
@@ -26,6 +27,7 @@ mod mailbox;
 mod notify_wait;
 mod operation;
 mod party;
+mod permit_calls;
 mod permit_wait;
 mod queue;
 mod queue_access;
@@ -36,7 +38,10 @@ mod ready;
 mod rlock;
 mod rwlock;
 mod semaphore;
+mod spin;
+mod stop;
 mod suspension;
+mod ticket;
 
 use pyo3::prelude::*;
 
