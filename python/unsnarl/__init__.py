@@ -43,7 +43,7 @@ _PRIMITIVES = frozenset(
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    from unsnarl import gil, sync
+    from unsnarl import gil, ipc, sync
     from unsnarl.patching import patch, unpatch
     from unsnarl.sync import (
         Barrier,
@@ -97,6 +97,7 @@ __all__ = [
     "UnsupportedInterpreter",
     "__version__",
     "gil",
+    "ipc",
     "patch",
     "sync",
     "unpatch",
@@ -124,6 +125,8 @@ if not TYPE_CHECKING:
         if name in _PRIMITIVES:
             globals()[name] = primitive = getattr(__import__("unsnarl.sync", fromlist=["sync"]), name)
             return primitive
+        if name == "ipc":
+            return __import__("unsnarl.ipc", fromlist=["ipc"])
         if name == "sync":
             return __import__("unsnarl.sync", fromlist=["sync"])
         if name in ("patch", "unpatch"):

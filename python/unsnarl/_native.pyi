@@ -6,6 +6,27 @@ from typing import Any, Generic, Literal, Protocol, Self, TypedDict, TypeVar, fi
 
 from typing_extensions import disjoint_base
 
+from unsnarl._native_ipc import (
+    IpcBarrier as IpcBarrier,
+    IpcBoundedSemaphore as IpcBoundedSemaphore,
+    IpcBytesQueue as IpcBytesQueue,
+    IpcCondition as IpcCondition,
+    IpcCountdownEvent as IpcCountdownEvent,
+    IpcEvent as IpcEvent,
+    IpcLock as IpcLock,
+    IpcPlace as IpcPlace,
+    IpcRLock as IpcRLock,
+    IpcRWLock as IpcRWLock,
+    IpcRWLockSide as IpcRWLockSide,
+    IpcSemaphore as IpcSemaphore,
+    IpcSleep as IpcSleep,
+    ipc_directory as ipc_directory,
+    ipc_leave as ipc_leave,
+    ipc_list as ipc_list,
+    ipc_remove as ipc_remove,
+    ipc_wait_any as ipc_wait_any,
+)
+
 _T = TypeVar("_T")
 
 @final
@@ -414,6 +435,19 @@ __all__ = [
     "CountdownEvent",
     "Event",
     "Flag",
+    "IpcBarrier",
+    "IpcBoundedSemaphore",
+    "IpcBytesQueue",
+    "IpcCondition",
+    "IpcCountdownEvent",
+    "IpcEvent",
+    "IpcLock",
+    "IpcPlace",
+    "IpcRLock",
+    "IpcRWLock",
+    "IpcRWLockSide",
+    "IpcSemaphore",
+    "IpcSleep",
     "Latch",
     "LifoQueue",
     "Lock",
@@ -430,6 +464,11 @@ __all__ = [
     "Unsupported",
     "hint",
     "install",
+    "ipc_directory",
+    "ipc_leave",
+    "ipc_list",
+    "ipc_remove",
+    "ipc_wait_any",
     "is_installed",
     "reset_stats",
     "stats",

@@ -17,6 +17,7 @@ from unsnarl.cli.result import discard, flush, show
 VERBS = {
     "run": "run a Python program with the GIL scheduler",
     "demo": "show the effect on a threaded web server, here and now",
+    "ipc": "list or remove segments of shared memory that processes share by name",
     "gil": "say whether the scheduler can be installed in this interpreter",
 }
 """Every verb, which is the name of its module, and what it does."""
