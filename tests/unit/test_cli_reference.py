@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
 
-@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["gil", "--help"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["gil", "--help"], ["ipc", "--help"]], ids=" ".join)
 def test_the_reference_shows_the_help(programs: "Programs", words: list[str]) -> None:
     shown = programs.unsnarl(*words).stdout.decode()
     assert f"```text\n{shown}```" in REFERENCE.read_text(encoding="utf-8")

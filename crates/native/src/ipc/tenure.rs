@@ -136,6 +136,9 @@ impl Tenure {
 
     /// Wait for it; None if the time is up.
     pub(super) fn acquire(&self, py: Python<'_>, body: &Body, patience: Patience) -> PyResult<Option<Had>> {
+        if matches!(patience, Patience::None) {
+            return Ok(self.try_acquire(body));
+        }
         let word = body.segment.mapping.robust_word();
         let is_ready = || word.load(Ordering::Relaxed) & TID_MASK == 0;
         let outcome = waiting::block(py, patience, Some(&body.spin), &is_ready, |turn| self.attempt(body, turn));
