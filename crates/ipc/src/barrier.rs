@@ -60,7 +60,10 @@ impl BarrierWords {
             if count >= parties {
                 return Arrival::Full;
             }
-            match self.state.compare_exchange(state, state + 1, Ordering::SeqCst, Ordering::SeqCst) {
+            match self
+                .state
+                .compare_exchange(state, state + 1, Ordering::SeqCst, Ordering::SeqCst)
+            {
                 Ok(_) if count + 1 == parties => return Arrival::Last((state >> 32) as u32, count),
                 Ok(_) => return Arrival::Waiting((state >> 32) as u32, count),
                 Err(now) => state = now,
@@ -125,7 +128,9 @@ impl BarrierWords {
     /// Break the barrier for the round, if that still lasts, or for whatever round there is.
     pub fn abort<K: Kernel>(&self, round: Option<u32>, kernel: &K) {
         let _ = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |state| {
-            round.is_none_or(|round| (state >> 32) as u32 == round).then_some(state | BROKEN)
+            round
+                .is_none_or(|round| (state >> 32) as u32 == round)
+                .then_some(state | BROKEN)
         });
         self.bell.ring(ALL, kernel);
     }
@@ -141,7 +146,9 @@ impl BarrierWords {
         for account in accounts {
             let process = account.process.load(Ordering::Acquire);
             if process != 0 && !kernel.is_alive(process) {
-                let _ = account.process.compare_exchange(process, 0, Ordering::AcqRel, Ordering::Relaxed);
+                let _ = account
+                    .process
+                    .compare_exchange(process, 0, Ordering::AcqRel, Ordering::Relaxed);
             }
         }
         self.bell.ring(ALL, kernel);
@@ -179,9 +186,12 @@ impl BarrierWords {
     /// Say that the calling process is inside; None if no account is free.
     pub fn enter<'a, K: Kernel>(accounts: &'a [Account], kernel: &K) -> Option<&'a Account> {
         let mine = kernel.process();
-        accounts
-            .iter()
-            .find(|account| account.process.compare_exchange(0, mine, Ordering::AcqRel, Ordering::Relaxed).is_ok())
+        accounts.iter().find(|account| {
+            account
+                .process
+                .compare_exchange(0, mine, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        })
     }
 
     /// Say that it is outside again.

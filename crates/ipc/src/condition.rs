@@ -48,7 +48,8 @@ impl ConditionWords {
             .or_else(|| cells.iter().find(|cell| cell.is_abandoned(kernel)))?;
         let number = cells.iter().position(|other| std::ptr::eq(other, cell))? as u32;
         self.used.fetch_max(number + 1, Ordering::Relaxed);
-        cell.ticket.store(self.next.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        cell.ticket
+            .store(self.next.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         cell.process.store(kernel.process(), Ordering::Relaxed);
         cell.word.store(kernel.tid(), Ordering::Release);
         Some(cell)

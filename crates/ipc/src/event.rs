@@ -47,7 +47,10 @@ impl EventWords {
                 return Step::Sleep(&self.0, word);
             }
             let sleeping = word | SLEEPERS;
-            match self.0.compare_exchange(word, sleeping, Ordering::AcqRel, Ordering::Acquire) {
+            match self
+                .0
+                .compare_exchange(word, sleeping, Ordering::AcqRel, Ordering::Acquire)
+            {
                 Ok(_) => return Step::Sleep(&self.0, sleeping),
                 Err(now) => word = now,
             }

@@ -86,12 +86,21 @@ impl<'a> Books<'a> {
     /// The account of the calling process, opened if need be; None if all are taken.
     pub fn open<K: Kernel>(&self, kernel: &K) -> Option<&'a Account> {
         let mine = kernel.process();
-        let known = self.accounts.iter().take_while(|account| account.process.load(Ordering::Relaxed) != 0);
-        if let Some(account) = known.into_iter().find(|account| account.process.load(Ordering::Relaxed) == mine) {
+        let known = self
+            .accounts
+            .iter()
+            .take_while(|account| account.process.load(Ordering::Relaxed) != 0);
+        if let Some(account) = known
+            .into_iter()
+            .find(|account| account.process.load(Ordering::Relaxed) == mine)
+        {
             return Some(account);
         }
         let free = |account: &&Account| {
-            account.process.compare_exchange(0, mine, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            account
+                .process
+                .compare_exchange(0, mine, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
         };
         self.accounts.iter().find(free).or_else(|| self.inherit(mine, kernel))
     }
@@ -103,7 +112,10 @@ impl<'a> Books<'a> {
             account.entry.load(Ordering::Acquire) as u32 == 0
                 && !account.is_under_way()
                 && !kernel.is_alive(process)
-                && account.process.compare_exchange(process, mine, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+                && account
+                    .process
+                    .compare_exchange(process, mine, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
         })
     }
 
@@ -125,16 +137,26 @@ impl<'a> Books<'a> {
         let changed = loop {
             let value = (state as u32).wrapping_add((self.sign as i32).wrapping_mul(sum) as u32);
             let next = (state & !0xffff_ffff).wrapping_add(1 << 32) | u64::from(value);
-            match self.ledger.state.compare_exchange(state, next, Ordering::SeqCst, Ordering::SeqCst) {
+            match self
+                .ledger
+                .state
+                .compare_exchange(state, next, Ordering::SeqCst, Ordering::SeqCst)
+            {
                 Ok(_) => break true,
                 Err(now) if allow(now as u32) => state = now,
                 Err(_) => break false,
             }
         };
         if let Some(account) = account {
-            let sum = if changed { (entry as u32).wrapping_add(sum as u32) } else { entry as u32 };
+            let sum = if changed {
+                (entry as u32).wrapping_add(sum as u32)
+            } else {
+                entry as u32
+            };
             // ORDERING: release pairs with the acquire in `sum` and `is_under_way`.
-            account.entry.store(entry & !0xffff_ffff | u64::from(sum), Ordering::Release);
+            account
+                .entry
+                .store(entry & !0xffff_ffff | u64::from(sum), Ordering::Release);
         }
         changed
     }
@@ -192,7 +214,12 @@ impl<'a> Books<'a> {
                 continue;
             };
             let next = (state & !0xffff_ffff).wrapping_add(1 << 32) | u64::from(target);
-            if self.ledger.state.compare_exchange(state, next, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            if self
+                .ledger
+                .state
+                .compare_exchange(state, next, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok()
+            {
                 return i64::from(target) - i64::from(state as u32);
             }
         }
@@ -203,7 +230,11 @@ impl<'a> Books<'a> {
         loop {
             let value = (i64::from(state as u32) + change).max(0) as u32;
             let next = (state & !0xffff_ffff).wrapping_add(1 << 32) | u64::from(value);
-            match self.ledger.state.compare_exchange(state, next, Ordering::SeqCst, Ordering::SeqCst) {
+            match self
+                .ledger
+                .state
+                .compare_exchange(state, next, Ordering::SeqCst, Ordering::SeqCst)
+            {
                 Ok(_) => return change,
                 Err(now) => state = now,
             }
@@ -213,7 +244,10 @@ impl<'a> Books<'a> {
     /// What the number should be; None while a living process is under way.
     fn target(&self, value: u32, dead: &[&Account]) -> Option<u32> {
         let is_dead = |account: &Account| dead.iter().any(|other| std::ptr::eq(*other, account));
-        let open = self.accounts.iter().take_while(|account| account.process.load(Ordering::Acquire) != 0);
+        let open = self
+            .accounts
+            .iter()
+            .take_while(|account| account.process.load(Ordering::Acquire) != 0);
         let mut living = 0_i64;
         for account in open.filter(|account| !is_dead(account)) {
             if account.is_under_way() {

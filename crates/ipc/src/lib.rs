@@ -37,7 +37,9 @@ pub use header::{Facts, HEADER_WORDS, Header, Kind, LAYOUT, Refusal};
 pub use kernel::{Kernel, Step};
 pub use ledger::{Account, Books, Ledger};
 pub use ring::{Ring, RingWords, Take};
-pub use robust::{Attempt, DIED, Guarded, TID_MASK, WAITERS, lock_or_sleep, release_guard, try_guard, try_lock, unlock};
+pub use robust::{
+    Attempt, DIED, Guarded, TID_MASK, WAITERS, lock_or_sleep, release_guard, try_guard, try_lock, unlock,
+};
 pub use rwlock::RwWords;
 pub use semaphore::SemaphoreWords;
 pub use shim::{AtomicU32, AtomicU64, Ordering};

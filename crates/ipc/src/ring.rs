@@ -155,7 +155,9 @@ impl<'a> Ring<'a> {
         }
         let end = self.write(tail & LOW, record);
         // ORDERING: release pairs with the acquire in `take_inside`: the record is there before it exists.
-        words.tail.store((tail & !LOW).wrapping_add(ONE) | end, Ordering::Release);
+        words
+            .tail
+            .store((tail & !LOW).wrapping_add(ONE) | end, Ordering::Release);
         Step::Done(true)
     }
 
@@ -223,7 +225,9 @@ impl<'a> Ring<'a> {
         }
         match self.read(head & LOW, used) {
             Some((record, end)) => {
-                words.head.store((head & !LOW).wrapping_add(ONE) | end, Ordering::Release);
+                words
+                    .head
+                    .store((head & !LOW).wrapping_add(ONE) | end, Ordering::Release);
                 Step::Done(Take::Record(record))
             }
             None => Step::Done(Take::Damaged),
@@ -268,9 +272,12 @@ impl<'a> Ring<'a> {
 
     /// Say that a record taken before is dealt with; false if all are already.
     pub fn task_done<K: Kernel>(&self, kernel: &K) -> bool {
-        let counted = self.words.done.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |done| {
-            (done != self.put_count()).then_some(done.wrapping_add(1))
-        });
+        let counted = self
+            .words
+            .done
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |done| {
+                (done != self.put_count()).then_some(done.wrapping_add(1))
+            });
         if counted.is_ok_and(|before| before.wrapping_add(1) == self.put_count()) {
             self.words.all_done.ring(crate::bell::ALL, kernel);
         }

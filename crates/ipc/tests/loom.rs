@@ -12,7 +12,7 @@
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use unsnarl_ipc::{
-    Account, Attempt, AtomicU32, AtomicU64, Bell, DIED, EventWords, Kernel, Ordering, Ring, RingWords, SemaphoreWords,
+    Account, AtomicU32, AtomicU64, Attempt, Bell, DIED, EventWords, Kernel, Ordering, Ring, RingWords, SemaphoreWords,
     Step, TID_MASK, Take, WAITERS, lock_or_sleep, unlock,
 };
 

@@ -170,7 +170,12 @@ fn open(name: &str, path: &std::path::Path, kind: Option<Kind>) -> Result<Found,
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(Found::Nothing),
         Err(Errno::LOOP) => return Err(foreign(name, "a symbolic link")),
-        Err(errno) => return Err(SegmentError::system(&format!("cannot open the segment {name:?}"), errno)),
+        Err(errno) => {
+            return Err(SegmentError::system(
+                &format!("cannot open the segment {name:?}"),
+                errno,
+            ));
+        }
     };
     let failed = |errno| SegmentError::system(&format!("cannot look at the segment {name:?}"), errno);
     check(name, &rustix::fs::fstat(&file).map_err(failed)?)?;
@@ -253,7 +258,13 @@ fn make(
     write_header(&mapping, header);
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).map_err(failed)?;
     let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
-    match rustix::fs::linkat(rustix::fs::CWD, &*unnamed, rustix::fs::CWD, path, AtFlags::SYMLINK_FOLLOW) {
+    match rustix::fs::linkat(
+        rustix::fs::CWD,
+        &*unnamed,
+        rustix::fs::CWD,
+        path,
+        AtFlags::SYMLINK_FOLLOW,
+    ) {
         Ok(()) => Ok(Some(file)),
         Err(Errno::EXIST) => Ok(None),
         Err(errno) => Err(failed(errno)),

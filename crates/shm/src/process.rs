@@ -146,7 +146,10 @@ pub fn pid_namespace() -> u64 {
 pub fn describe(process: u64) -> String {
     let (pid, start) = ((process >> 32) as u32, process as u32);
     let ticks = rustix::param::clock_ticks_per_second();
-    format!("process {pid}, started {:.2} s after boot", f64::from(start) / ticks as f64)
+    format!(
+        "process {pid}, started {:.2} s after boot",
+        f64::from(start) / ticks as f64
+    )
 }
 
 #[cfg(test)]
@@ -158,7 +161,11 @@ mod tests {
         let stat = parse(b"42 (a) b) (c)) S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 1000 5").unwrap();
         assert_eq!(stat.start, 12345);
         assert!(!stat.is_dead);
-        assert!(parse(b"42 (a) Z 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 1000").unwrap().is_dead);
+        assert!(
+            parse(b"42 (a) Z 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 1000")
+                .unwrap()
+                .is_dead
+        );
         assert!(parse(b"").is_none());
         assert!(parse(b")").is_none());
     }

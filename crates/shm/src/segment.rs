@@ -206,9 +206,7 @@ impl Segment {
         let failed = |errno| SegmentError::system("cannot map shared memory", errno);
         match &self.origin {
             Origin::Anonymous(place) => Self::map(place, self.header.pages as usize),
-            Origin::Named(named) => {
-                Mapping::new(named.file().as_fd(), 0, self.header.pages as usize).map_err(failed)
-            }
+            Origin::Named(named) => Mapping::new(named.file().as_fd(), 0, self.header.pages as usize).map_err(failed),
         }
     }
 

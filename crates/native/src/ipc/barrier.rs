@@ -1,8 +1,8 @@
 //! Barrier: a meeting point for a fixed number of parties in any processes.
 
 use super::body::{Body, Inheritance};
-use super::methods::{self, Primitive};
 use super::errors;
+use super::methods::{self, Primitive};
 use super::waiting::{self, Turn, told};
 use crate::sync::arguments::{self, Patience};
 use pyo3::exceptions::PyValueError;

@@ -3,8 +3,8 @@
 //! The lock is an `unsnarl.ipc.Lock` or `RLock`; this class holds the queue of waiters.
 
 use super::body::{Body, Inheritance};
-use super::methods::{self, Primitive};
 use super::lock::IpcLock;
+use super::methods::{self, Primitive};
 use super::rlock::IpcRLock;
 use super::waiting::{self, told};
 use crate::sync::arguments;
@@ -62,7 +62,8 @@ impl IpcCondition {
             return lock.get().tenure.is_mine(&lock.get().body);
         }
         // Anybody may release a Lock, so it is enough that somebody holds it.
-        lock.cast::<IpcLock>().is_ok_and(|lock| lock.get().tenure.is_held(&lock.get().body))
+        lock.cast::<IpcLock>()
+            .is_ok_and(|lock| lock.get().tenure.is_held(&lock.get().body))
     }
 
     fn need_lock(&self, py: Python<'_>, what: &str) -> PyResult<()> {
@@ -93,9 +94,9 @@ impl IpcCondition {
     }
 
     fn arrive(&self) -> PyResult<&ConditionCell> {
-        self.words().arrive(self.cells(), &Host).ok_or_else(|| {
-            PyRuntimeError::new_err(format!("more than {} wait for this condition", self.cells().len()))
-        })
+        self.words()
+            .arrive(self.cells(), &Host)
+            .ok_or_else(|| PyRuntimeError::new_err(format!("more than {} wait for this condition", self.cells().len())))
     }
 }
 

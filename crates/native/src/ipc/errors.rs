@@ -50,7 +50,9 @@ pub(super) fn owner_died(py: Python<'_>, what: &str, process: u64) -> PyErr {
 
 /// A barrier that broke.
 pub(super) fn broken_barrier(py: Python<'_>) -> PyErr {
-    let class = py.import("threading").and_then(|module| module.getattr("BrokenBarrierError"));
+    let class = py
+        .import("threading")
+        .and_then(|module| module.getattr("BrokenBarrierError"));
     match class.and_then(|class| class.call0()) {
         Ok(value) => PyErr::from_value(value),
         Err(error) => error,

@@ -8,7 +8,9 @@ use unsnarl_shm::{Listed, Removal};
 /// Every named segment of this user, as dicts.
 #[pyfunction]
 fn ipc_list(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let listed = py.detach(unsnarl_shm::list).map_err(|error| errors::segment(py, error))?;
+    let listed = py
+        .detach(unsnarl_shm::list)
+        .map_err(|error| errors::segment(py, error))?;
     listed.into_iter().map(|one| row(py, one)).collect()
 }
 

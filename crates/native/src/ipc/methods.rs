@@ -122,7 +122,10 @@ pub(super) const LOCKING_AGAIN: [(&CStr, &CStr, Method); 4] = [
 ];
 
 /// One method by which tasks wait.
-pub(super) const fn waiting(name: &'static CStr, call: fast::FastKeywords) -> [(&'static CStr, &'static CStr, Method); 1] {
+pub(super) const fn waiting(
+    name: &'static CStr,
+    call: fast::FastKeywords,
+) -> [(&'static CStr, &'static CStr, Method); 1] {
     [(name, WAIT, Method::FastKeywords(call))]
 }
 
@@ -136,9 +139,17 @@ pub(super) fn install<T: Primitive>(
         class,
         &[
             (c"close", CLOSE, Method::NoArgs(close::<T>)),
-            (c"_place", c"Descriptor, page and pages; None with a name.", Method::NoArgs(place::<T>)),
+            (
+                c"_place",
+                c"Descriptor, page and pages; None with a name.",
+                Method::NoArgs(place::<T>),
+            ),
             (c"_name", c"The name, or None.", Method::NoArgs(name::<T>)),
-            (c"__reduce__", c"Pickle it for a child, or by name.", Method::NoArgs(reduce)),
+            (
+                c"__reduce__",
+                c"Pickle it for a child, or by name.",
+                Method::NoArgs(reduce),
+            ),
         ],
     )?;
     fast::install(class, more)?;

@@ -1,8 +1,8 @@
 //! Queue: bounded, of bytes. Pickled objects come on top, in Python.
 
 use super::body::{Body, Inheritance};
-use super::methods::{self, Primitive};
 use super::errors;
+use super::methods::{self, Primitive};
 use super::waiting::{self, Turn, told};
 use crate::sync::arguments::{self, Patience};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};

@@ -1,8 +1,8 @@
 //! RLock: a lock that the thread which holds it may take again.
 
 use super::body::{Body, Inheritance};
-use super::methods::{self, Primitive};
 use super::lock::{ACQUIRE, RELEASE, patience};
+use super::methods::{self, Primitive};
 use super::tenure::{self, Had, Tenure};
 use super::waiting::{Turn, told};
 use crate::sync::arguments::Patience;
@@ -199,7 +199,11 @@ impl IpcRLock {
     /// Describe the lock's state.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let statistics = self.tenure.describe(py, &self.body)?;
-        let depth = if self.locked() { self.depth().load(Ordering::Relaxed) } else { 0 };
+        let depth = if self.locked() {
+            self.depth().load(Ordering::Relaxed)
+        } else {
+            0
+        };
         statistics.set_item("depth", depth)?;
         Ok(statistics)
     }
@@ -229,7 +233,11 @@ impl IpcRLock {
         self.locked()
     }
     fn _count(&self) -> u32 {
-        if self._is_mine() { self.depth().load(Ordering::Relaxed) } else { 0 }
+        if self._is_mine() {
+            self.depth().load(Ordering::Relaxed)
+        } else {
+            0
+        }
     }
     fn _get_value(&self) -> u32 {
         u32::from(!self.locked())

@@ -55,7 +55,8 @@ impl IpcRWLock {
 
     fn books(&self) -> Books<'_> {
         // SAFETY: atomics alone, 16 bytes.
-        self.words().books(unsafe { self.body.segment.mapping.table::<Account>() })
+        self.words()
+            .books(unsafe { self.body.segment.mapping.table::<Account>() })
     }
 
     fn account(&self) -> Option<&Account> {
@@ -99,7 +100,9 @@ impl IpcRWLock {
     fn read(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
         let writer = self.body.segment.mapping.robust_word();
         let is_ready = || writer.load(Ordering::Relaxed) & TID_MASK == 0;
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| self.read_attempt(py));
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| {
+            self.read_attempt(py)
+        });
         outcome.map(|had| had.is_some())
     }
 
@@ -249,13 +252,21 @@ impl IpcRWLockSide {
             Patience::None
         };
         let lock = self.lock.get();
-        if self.is_writer { lock.write(py, patience) } else { lock.read(py, patience) }
+        if self.is_writer {
+            lock.write(py, patience)
+        } else {
+            lock.read(py, patience)
+        }
     }
 
     /// Release this side.
     fn release(&self) -> PyResult<()> {
         let lock = self.lock.get();
-        if self.is_writer { lock.release_write() } else { lock.release_read() }
+        if self.is_writer {
+            lock.release_write()
+        } else {
+            lock.release_read()
+        }
     }
 
     fn async_release(&self) -> PyResult<()> {
@@ -292,7 +303,11 @@ impl IpcRWLockSide {
 
     fn locked(&self) -> bool {
         let lock = self.lock.get();
-        if self.is_writer { lock.tenure.is_held(&lock.body) } else { lock.readers() > 0 }
+        if self.is_writer {
+            lock.tenure.is_held(&lock.body)
+        } else {
+            lock.readers() > 0
+        }
     }
 
     /// `with` does not run its block if a writer died, so the lock is given back, still to be repaired.

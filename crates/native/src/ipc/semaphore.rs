@@ -1,8 +1,8 @@
 //! Semaphore and BoundedSemaphore: a number of permits, and who has taken them.
 
 use super::body::{Body, Inheritance};
-use super::methods::{self, Primitive};
 use super::errors;
+use super::methods::{self, Primitive};
 use super::waiting::{self, Turn, told};
 use crate::sync::arguments::{self, Patience};
 use crate::sync::fast::{self, Method};
@@ -258,7 +258,11 @@ impl IpcSemaphore {
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let this = slf.get();
-        let bound = if this.bound == MOST { String::new() } else { format!("/{}", this.bound) };
+        let bound = if this.bound == MOST {
+            String::new()
+        } else {
+            format!("/{}", this.bound)
+        };
         Ok(format!(
             "<unsnarl.ipc.{}{}: value={}{bound}>",
             slf.get_type().name()?,

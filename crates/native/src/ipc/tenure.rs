@@ -12,7 +12,7 @@ use crate::sync::arguments::Patience;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
-use unsnarl_ipc::{Attempt, AtomicU32, AtomicU64, DIED, Kernel, Ordering, Step, TID_MASK, WAITERS};
+use unsnarl_ipc::{AtomicU32, AtomicU64, Attempt, DIED, Kernel, Ordering, Step, TID_MASK, WAITERS};
 use unsnarl_shm::{Host, Mapping, NodeState};
 
 /// The words beside a robust word.
@@ -108,7 +108,9 @@ impl Tenure {
     fn settle(&self, body: &Body, attempt: Attempt) -> Had {
         let words = words(&body.segment.mapping);
         if attempt == Attempt::TakenFromDead {
-            words.dead.store(words.holder.load(Ordering::Relaxed), Ordering::Relaxed);
+            words
+                .dead
+                .store(words.holder.load(Ordering::Relaxed), Ordering::Relaxed);
             words.damage.store(1, Ordering::Release);
         }
         words.holder.store(unsnarl_shm::identity(), Ordering::Relaxed);
@@ -141,7 +143,9 @@ impl Tenure {
         }
         let word = body.segment.mapping.robust_word();
         let is_ready = || word.load(Ordering::Relaxed) & TID_MASK == 0;
-        let outcome = waiting::block(py, patience, Some(&body.spin), &is_ready, |turn| self.attempt(body, turn));
+        let outcome = waiting::block(py, patience, Some(&body.spin), &is_ready, |turn| {
+            self.attempt(body, turn)
+        });
         Host.end();
         outcome
     }
@@ -183,7 +187,9 @@ impl Tenure {
     pub(super) fn make_consistent(&self, body: &Body) -> PyResult<()> {
         let words = words(&body.segment.mapping);
         if !self.is_held(body) {
-            return Err(PyRuntimeError::new_err("make_consistent() needs the lock: acquire it first"));
+            return Err(PyRuntimeError::new_err(
+                "make_consistent() needs the lock: acquire it first",
+            ));
         }
         words.damage.store(0, Ordering::Release);
         Ok(())
@@ -204,7 +210,10 @@ impl Tenure {
         statistics.set_item("locked", word & TID_MASK != 0)?;
         statistics.set_item("holder", (word & TID_MASK != 0).then_some(holder))?;
         statistics.set_item("waiting", word & WAITERS != 0)?;
-        statistics.set_item("owner_died", word & DIED != 0 || words.damage.load(Ordering::Relaxed) != 0)?;
+        statistics.set_item(
+            "owner_died",
+            word & DIED != 0 || words.damage.load(Ordering::Relaxed) != 0,
+        )?;
         Ok(statistics)
     }
 
@@ -220,5 +229,4 @@ impl Tenure {
             _ => format!("locked by {holder}"),
         }
     }
-
 }

@@ -53,7 +53,8 @@ impl Spin {
             return false;
         }
         if credit <= 0 {
-            self.0.store(if credit <= RETRY { 1 } else { credit - 1 }, Ordering::Relaxed);
+            self.0
+                .store(if credit <= RETRY { 1 } else { credit - 1 }, Ordering::Relaxed);
             return false;
         }
         for _ in 0..SPINS {
