@@ -1,12 +1,12 @@
 """The part of `unsnarl._native` that is `unsnarl.ipc`; there is no module of this name at run time."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Self, TypedDict, TypeVar, final, type_check_only
+from typing import Any, Self, TypeAlias, TypedDict, TypeVar, final, type_check_only
 
 from typing_extensions import Buffer, disjoint_base
 
 _T = TypeVar("_T")
-_Place = tuple[int, int, int]
+_Place: TypeAlias = tuple[int, int, int]
 
 @final
 @type_check_only
@@ -24,6 +24,7 @@ def ipc_remove(name: str, force: bool) -> str: ...
 def ipc_directory() -> str: ...
 def ipc_leave() -> None: ...
 def ipc_wait_any(sleeps: list[IpcSleep], timeout: float) -> list[int] | None: ...
+
 @final
 class IpcSleep:
     def pass_on(self) -> None: ...

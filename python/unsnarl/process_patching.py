@@ -1,6 +1,6 @@
 """Give multiprocessing's own contexts the primitives of `unsnarl.ipc`.
 
-No module is imported for this that the program could have one of its own of. Invariant: `unpatch()` puts back exactly what `patch()` replaced; multiprocessing is not
+Invariant: `unpatch()` puts back exactly what `patch()` replaced; multiprocessing is not
 imported for it: a program that never uses processes pays nothing.
 """
 

@@ -39,6 +39,15 @@ def _kill(process: Any) -> None:
     assert process.exitcode == -signal.SIGKILL
 
 
+def _told(lock: Any) -> int:
+    """Return the id of the process whose death comes with the lock."""
+    try:
+        lock.acquire(timeout=TIMEOUT_S)
+    except ipc.OwnerDied as death:
+        return death.pid
+    raise AssertionError("nobody was told")
+
+
 def _count(lock: Any, value: Any, times: int) -> None:
     for _ in range(times):
         with lock:
@@ -67,12 +76,7 @@ def holder_is_killed(context: Any) -> None:
         assert lock.statistics()["holder"] == process.pid
         assert not lock.acquire(timeout=0.05)
         _kill(process)
-        try:
-            lock.acquire(timeout=TIMEOUT_S)
-        except ipc.OwnerDied as death:
-            assert death.pid == process.pid, (death, process)
-        else:
-            raise AssertionError("nobody was told")
+        assert _told(lock) == process.pid
         assert lock.locked()
         lock.make_consistent()
         lock.release()
@@ -146,12 +150,7 @@ def semaphore_is_repaired(context: Any) -> None:
         assert ready.wait(TIMEOUT_S)
         _kill(process)
         assert semaphore.statistics()["lost"] == 2
-        try:
-            semaphore.acquire(timeout=TIMEOUT_S)
-        except ipc.OwnerDied as death:
-            assert death.pid == process.pid
-        else:
-            raise AssertionError("nobody was told")
+        assert _told(semaphore) == process.pid
         assert semaphore.make_consistent() == 2
         assert semaphore.value == 2
         assert semaphore.make_consistent() == 0
@@ -335,12 +334,7 @@ def dead_writer_is_told(context: Any) -> None:
     assert ready.wait(TIMEOUT_S)
     _kill(process)
     for side in (lock.reader, lock.writer):
-        try:
-            side.acquire(timeout=TIMEOUT_S)
-        except ipc.OwnerDied as death:
-            assert death.pid == process.pid
-        else:
-            raise AssertionError("nobody was told")
+        assert _told(side) == process.pid
     lock.make_consistent()
     lock.writer.release()
     with lock.reader:

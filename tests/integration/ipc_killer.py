@@ -11,6 +11,8 @@ killed, and nothing is left in the segments' directory.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import random
 import select
@@ -20,7 +22,7 @@ import sys
 import time
 from typing import Any
 
-from unsnarl import ipc
+from unsnarl import Empty, Full, ipc
 
 WORKERS = 4
 WATCHDOG_S = 60
@@ -59,38 +61,45 @@ lock_of: dict[int, Any] = {}
 
 def work(shared: Shared, seed: int, worker: int, report: int) -> None:
     """Do random things for ever."""
-    dice, number = random.Random(seed), 0
+    dice, numbers = random.Random(seed), itertools.count(1)
     reader, writer = shared.rw.reader, shared.rw.writer
     lock_of.update({id(reader): shared.rw, id(writer): shared.rw})
     while True:
         for lock in (shared.lock, shared.rlock, shared.permits, writer):
             take(lock)
             lock.release()
-        try:
+        with contextlib.suppress(ipc.OwnerDied):
             if reader.acquire(timeout=WATCHDOG_S):
                 reader.release()
-        except ipc.OwnerDied:
-            pass
-        take(shared.condition.lock)
-        shared.condition.notify()
-        try:
-            shared.condition.wait(0.001)
-        except ipc.OwnerDied:
-            shared.condition.lock.make_consistent()
-        shared.condition.lock.release()
-        for _ in range(dice.randrange(5)):
-            number += 1
-            try:
-                shared.queue.put_bytes(MESSAGE.pack(PUT, worker, number) + b"." * dice.randrange(40), False)
-            except Exception:  # noqa: BLE001 - Full: others have to get first
-                break
-            os.write(report, MESSAGE.pack(PUT, worker, number))
-        for _ in range(dice.randrange(5)):
-            try:
-                _, whose, which = MESSAGE.unpack_from(shared.queue.get_bytes(False))
-            except Exception:  # noqa: BLE001 - Empty
-                break
-            os.write(report, MESSAGE.pack(GOT, whose, which))
+        meet(shared.condition)
+        with contextlib.suppress(Full, Empty):
+            for _ in range(dice.randrange(5)):
+                put(shared.queue, worker, next(numbers), report)
+            for _ in range(dice.randrange(5)):
+                get(shared.queue, report)
+
+
+def meet(condition: ipc.Condition) -> None:
+    """Notify whoever waits, and wait a moment for somebody else to."""
+    take(condition.lock)
+    condition.notify()
+    try:
+        condition.wait(0.001)
+    except ipc.OwnerDied:
+        condition.lock.make_consistent()
+    condition.lock.release()
+
+
+def put(queue: ipc.BytesQueue, worker: int, number: int, report: int) -> None:
+    """Put an item, then acknowledge it."""
+    queue.put_bytes(MESSAGE.pack(PUT, worker, number) + b"." * (number % 40), False)
+    os.write(report, MESSAGE.pack(PUT, worker, number))
+
+
+def get(queue: ipc.BytesQueue, report: int) -> None:
+    """Take an item, then report it."""
+    _, worker, number = MESSAGE.unpack_from(queue.get_bytes(False))
+    os.write(report, MESSAGE.pack(GOT, worker, number))
 
 
 def start(shared: Shared, seed: int, worker: int, report: int) -> int:
@@ -123,7 +132,7 @@ def main() -> None:
     while time.monotonic() < end:
         while len(alive) < WORKERS:
             number += 1
-            alive[start(shared, dice.random().__hash__(), number, write)] = number
+            alive[start(shared, dice.getrandbits(32), number, write)] = number
         # The instant is what is random here, not something that is waited for.
         select.select([report], [], [], dice.random() * 0.01)
         drain(report, seen)
