@@ -263,6 +263,18 @@ def queue_keeps_all(context: Any) -> None:
         assert queue.empty()
 
 
+def _echo(queue: Any, answers: Any) -> None:
+    answers.put(queue.get(timeout=TIMEOUT_S))
+
+
+def queues_are_inherited(context: Any) -> None:
+    queue, answers = ipc.Queue(4), ipc.Queue(capacity=4096)
+    processes = _started(context, 1, _echo, queue, answers)
+    queue.put({"a": [1, 2]})
+    assert answers.get(timeout=TIMEOUT_S) == {"a": [1, 2]}
+    _join(processes)
+
+
 def queue_takes_long_items(context: Any) -> None:
     queue = context.Queue()
     item = os.urandom(1000) * 80_000  # longer than the queue
@@ -399,7 +411,7 @@ def child_is_not_the_owner(context: Any) -> None:
 SCENARIOS = [
     lock_excludes, holder_is_killed, waiters_are_told_once, unrepaired_is_told_again,
     stopped_holder_lets_time_pass, semaphore_is_repaired, barrier_meets, barrier_breaks, event_releases_all,
-    condition_notifies, dead_waiter_is_not_notified, queue_keeps_all, queue_takes_long_items,
+    condition_notifies, dead_waiter_is_not_notified, queue_keeps_all, queues_are_inherited, queue_takes_long_items,
     joinable_queue_joins, readers_share, dead_reader_is_forgotten, dead_writer_is_told, tasks_wait, pool_works,
     gate_opens, child_is_not_the_owner,
 ]  # fmt: skip

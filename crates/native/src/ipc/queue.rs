@@ -7,7 +7,7 @@ use super::waiting::{self, Turn, told};
 use crate::sync::arguments::{self, Patience};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyType};
 use unsnarl_ipc::{AtomicU64, Kernel, Kind, Ring, RingWords, Step, Take};
 use unsnarl_shm::Host;
 
@@ -83,8 +83,18 @@ impl IpcBytesQueue {
 #[pymethods]
 impl IpcBytesQueue {
     #[new]
-    #[pyo3(signature = (maxsize=0, *, capacity=1 << 20, name=None))]
-    fn new(py: Python<'_>, maxsize: i64, capacity: i64, name: Option<&str>) -> PyResult<Self> {
+    #[pyo3(signature = (maxsize=0, *, capacity=1 << 20, name=None, _place=None))]
+    fn new(
+        py: Python<'_>,
+        maxsize: i64,
+        capacity: i64,
+        name: Option<&str>,
+        _place: Option<Inheritance>,
+    ) -> PyResult<Self> {
+        if let Some(place) = _place {
+            let body = Body::inherit(py, place, Kind::Queue)?;
+            return Ok(Self { body });
+        }
         let maxsize = u32::try_from(maxsize.max(0)).map_err(|_| PyValueError::new_err("maxsize is too large"))?;
         let capacity = u64::try_from(capacity)
             .ok()
@@ -94,10 +104,12 @@ impl IpcBytesQueue {
         Ok(Self { body })
     }
 
-    #[staticmethod]
-    fn _inherit(py: Python<'_>, place: Inheritance) -> PyResult<Self> {
-        let body = Body::inherit(py, place, Kind::Queue)?;
-        Ok(Self { body })
+    /// The same class again: the queue of objects is a subclass.
+    #[classmethod]
+    fn _inherit<'py>(class: &Bound<'py, PyType>, place: Inheritance) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = PyDict::new(class.py());
+        arguments.set_item("_place", place)?;
+        class.call((), Some(&arguments))
     }
 
     /// Put bytes at the end; Full if there is no room (in time), ShutDown after `shutdown`.
