@@ -416,10 +416,17 @@ SCENARIOS = [
     gate_opens, child_is_not_the_owner,
 ]  # fmt: skip
 
+INHERITANCE = [
+    "lock_excludes", "holder_is_killed", "barrier_meets", "event_releases_all", "condition_notifies",
+    "queues_are_inherited", "readers_share", "pool_works", "gate_opens",
+]  # fmt: skip
+"""Those that differ by how a child gets the primitives: the others are run with fork alone."""
+
 
 def main() -> None:
-    """Run the scenarios named, or all."""
+    """Run the scenarios named, or all that make sense with the start method."""
     method, *names = sys.argv[1:]
+    names = names or ([] if method == "fork" else INHERITANCE)
     context = ipc.get_context(method)
     for scenario in SCENARIOS:
         if not names or scenario.__name__ in names:

@@ -195,10 +195,12 @@ impl Tenure {
         Ok(())
     }
 
-    /// OwnerDied for the last death.
+    /// OwnerDied for the last death, also one that no successor has noted yet.
     pub(super) fn death(&self, py: Python<'_>, body: &Body, what: &str) -> PyErr {
-        let dead = words(&body.segment.mapping).dead.load(Ordering::Relaxed);
-        errors::owner_died(py, &format!("{what}{}", body.label()), dead)
+        let words = words(&body.segment.mapping);
+        let is_unnoted = body.segment.mapping.robust_word().load(Ordering::Relaxed) & DIED != 0;
+        let dead = if is_unnoted { &words.holder } else { &words.dead };
+        errors::owner_died(py, &format!("{what}{}", body.label()), dead.load(Ordering::Relaxed))
     }
 
     /// For `statistics()`.
