@@ -33,7 +33,7 @@ WHEEL_MUST = [
     "unsnarl/py.typed",
     "unsnarl/_native.pyi",
     "unsnarl/_native.*.so",
-    "*.dist-info/entry_points.txt",
+    "*.data/scripts/unsnarl",
     "*.dist-info/licenses/LICENSE-*",
 ]
 NEVER = ["*.pyc", "*/target/*", "*/__pycache__/*", "tests/*.so"]

@@ -25,6 +25,9 @@ NAMESPACE = types.SimpleNamespace(
     ShutDown=errors.ShutDown,
 )
 
+LAYOUT_TESTS = ("test_simplequeue_sizeof",)
+"""They compare the size of the object with the fields of CPython's own structure."""
+
 
 def _load() -> unittest.TestSuite:
     from test import test_queue
@@ -39,7 +42,7 @@ def _load() -> unittest.TestSuite:
         if kind in seen or not hasattr(value, "queue"):
             continue
         seen.add(kind)
-        ours = type(f"Native{kind}", (value,), {"queue": NAMESPACE, "__module__": value.__module__})
+        ours = type(f"Native{kind}", (value,), {"queue": NAMESPACE, "__module__": value.__module__, **dict.fromkeys(LAYOUT_TESTS)})
         suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(ours))
     return suite
 

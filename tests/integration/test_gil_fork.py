@@ -197,19 +197,29 @@ assert seen == [os.SCHED_OTHER], seen
     )
 
 
-@pytest.mark.xfail(
-    reason="a defect: a program started through vfork begins as SCHED_BATCH, see gil-mechanism.md", strict=False
+@pytest.mark.parametrize(
+    "start",
+    [
+        # Without preexec_fn, subprocess uses vfork.
+        "subprocess.run(word, check=True)",
+        "os.waitpid(os.posix_spawn(word[0], word, os.environ), 0)",
+        "os.waitpid(os.posix_spawnp(word[0], word, os.environ), 0)",
+        "os.system(shlex.join(word))",
+    ],
 )
-def test_programs_do_not_inherit_what_the_kernel_was_told(programs: "Programs") -> None:
-    """Without preexec_fn, subprocess uses vfork, which runs no fork handlers."""
+def test_programs_do_not_inherit_what_the_kernel_was_told(programs: "Programs", start: str) -> None:
+    """None of these runs fork handlers."""
     gil_programs.succeed(
         programs,
         BATCH
-        + """
-import subprocess
-word = [sys.executable, "-c", "import os; print(os.sched_getscheduler(0))"]
+        + f"""
+import shlex, subprocess
+answer = os.path.join(os.getcwd(), "answer")
+word = [sys.executable, "-c", f"import os; open({{answer!r}}, 'w').write(str(os.sched_getscheduler(0)))"]
 def start_program():
-    seen.append(int(subprocess.run(word, check=True, capture_output=True).stdout))
+    {start}
+    with open(answer) as file:
+        seen.append(int(file.read()))
 in_batch_thread(start_program)
 assert seen == [os.SCHED_OTHER], seen
 """,

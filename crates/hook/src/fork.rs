@@ -5,23 +5,34 @@
 //! Must never: touch the GIL, allocate, or wait for long: these handlers also run
 //! when C code forks.
 
+use crate::error::Unsupported;
 use crate::gil::{self, MUTEX, SWITCHING};
 use crate::install;
 use crate::thread::{self, Own, with_own};
-use std::sync::Once;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-static REGISTERED: Once = Once::new();
+/// Set and read by whoever has the turn to install.
+static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 /// A signal handler may fork while its own thread holds the mutex.
 const TRIES: u32 = 100_000;
 
 /// Registers the handlers, once.
-pub(crate) fn register() {
-    REGISTERED.call_once(|| {
-        // SAFETY: the handlers have the C ABI and stay loaded.
-        let result = unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
-        assert_eq!(result, 0, "fork handlers can be registered");
-    });
+///
+/// # Errors
+/// [`Unsupported`] if there is no memory for them.
+pub(crate) fn register() -> Result<(), Unsupported> {
+    if IS_REGISTERED.load(Relaxed) {
+        return Ok(());
+    }
+    // SAFETY: the handlers have the C ABI and stay loaded.
+    if unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) } != 0 {
+        return Err(Unsupported::new(
+            "fork handlers cannot be registered: out of memory",
+            "run without the scheduler",
+        ));
+    }
+    IS_REGISTERED.store(true, Relaxed);
+    Ok(())
 }
 
 extern "C" fn before() {

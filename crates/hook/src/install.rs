@@ -15,7 +15,7 @@ use crate::gil::{self, COND, MUTEX, SWITCH_COND};
 use crate::object::LoadedObject;
 use crate::slots::{Replacement, Slots};
 use crate::thread::{self, CAPACITY, with_own};
-use crate::{fork, kernel, processors, sem};
+use crate::{fork, kernel, processors, sem, spawn};
 use libc::{c_int, c_void, pthread_cond_t, pthread_mutex_t};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -43,6 +43,9 @@ pub struct PythonApi {
     pub save_thread: unsafe extern "C" fn() -> *mut c_void,
     /// `PyEval_RestoreThread`
     pub restore_thread: unsafe extern "C" fn(*mut c_void),
+    /// The function behind `_posixsubprocess.fork_exec`, which may be in an object
+    /// of its own; null if it cannot be had.
+    pub fork_exec: *const c_void,
 }
 
 /// What the user can choose.
@@ -173,14 +176,8 @@ pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
     if unsafe { installed() }.is_some() {
         return Ok(());
     }
-    let object = LoadedObject::containing(api.restore_thread as *const () as usize).ok_or_else(|| {
-        Unsupported::new(
-            "the object that contains the interpreter was not found",
-            "report it with the output of `ldd $(which python)`",
-        )
-    })?;
-    let slots = Slots::find(&object, &replacements())?;
-    prepare(options);
+    let slots = find_slots(api)?;
+    prepare(options)?;
     let learned = slots
         .replace()
         .and_then(|()| learn(api))
@@ -220,7 +217,24 @@ pub fn is_installed() -> bool {
     unsafe { installed() }.as_ref().is_some_and(Slots::is_intact)
 }
 
-fn prepare(options: &Options) {
+/// The slots of the interpreter, and those through which it starts programs.
+fn find_slots(api: &PythonApi) -> Result<Slots, Unsupported> {
+    let object = LoadedObject::containing(api.restore_thread as *const () as usize).ok_or_else(|| {
+        Unsupported::new(
+            "the object that contains the interpreter was not found",
+            "report it with the output of `ldd $(which python)`",
+        )
+    })?;
+    let mut slots = Slots::find(&object, &replacements())?;
+    slots.append(Slots::find(&object, &spawn::replacements())?);
+    let subprocess = LoadedObject::containing(api.fork_exec.addr());
+    if let Some(subprocess) = subprocess.filter(|subprocess| *subprocess != object) {
+        slots.append(Slots::find(&subprocess, &spawn::replacements())?);
+    }
+    Ok(slots)
+}
+
+fn prepare(options: &Options) -> Result<(), Unsupported> {
     // SAFETY: no hook is active, so nobody else uses the policy.
     if unsafe { gil::policy() }.is_none() {
         let config = Config {
@@ -230,10 +244,11 @@ fn prepare(options: &Options) {
         // SAFETY: as above.
         unsafe { gil::set_policy(Policy::new(config, CAPACITY)) };
     }
-    thread::prepare();
-    fork::register();
+    thread::prepare()?;
+    fork::register()?;
     processors::refresh();
     kernel::enable(options.kernel_hints);
+    Ok(())
 }
 
 /// Called from the hooks for every timed wait that is not the scheduled GIL's.

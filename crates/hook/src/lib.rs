@@ -1,9 +1,9 @@
 //! Mechanism of the GIL scheduler: redirects what a running CPython does when it
 //! waits for, drops and takes its GIL to [`unsnarl_policy`].
 //!
-//! How: by writing the relocation slots (GOT) of four functions in the one ELF
-//! object that contains the interpreter. No LD_PRELOAD, no other object touched,
-//! undone by [`uninstall`]. See `docs/design/gil-mechanism.md`.
+//! How: by writing the relocation slots (GOT) of a few functions in the one ELF
+//! object that contains the interpreter (and of `vfork` where `subprocess` starts
+//! programs). No LD_PRELOAD, no other object touched, undone by [`uninstall`]. See `docs/design/gil-mechanism.md`.
 //!
 //! Must never: decide anything (that is the policy's), call Python from a hook,
 //! allocate in a hook. Once loaded the library is never unloaded: a thread may be
@@ -25,6 +25,7 @@ mod processors;
 mod sem;
 mod slice;
 mod slots;
+mod spawn;
 mod thread;
 
 pub use error::Unsupported;

@@ -11,7 +11,7 @@ use object::endian::NativeEndian;
 use std::ffi::c_void;
 
 /// A loaded object.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LoadedObject {
     base: usize,
     /// Address ranges of its segments.

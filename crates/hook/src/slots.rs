@@ -110,6 +110,11 @@ impl Slots {
         Ok(Self { slots })
     }
 
+    /// Adds the slots of `other`.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.slots.extend(other.slots);
+    }
+
     /// Points every slot to our function.
     pub(crate) fn replace(&self) -> Result<(), Unsupported> {
         self.write(|slot| slot.ours)

@@ -6,6 +6,7 @@
 //! takes no lock and calls nothing of Python.
 
 use crate::clock;
+use crate::error::Unsupported;
 use crate::parker::Parker;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -63,16 +64,26 @@ pub(crate) fn parker(thread: ThreadId) -> &'static Parker {
     &PARKERS[thread.index()]
 }
 
-/// Makes the key whose destructor notices the end of threads.
-pub(crate) fn prepare() {
-    KEY.get_or_init(|| {
-        let mut key = 0;
-        // SAFETY: `key` is writable; the destructor has the C ABI and stays
-        // loaded (the library is never unloaded).
-        let result = unsafe { libc::pthread_key_create(&raw mut key, Some(retire)) };
-        assert_eq!(result, 0, "a pthread key can be had");
-        key
-    });
+/// Makes the key whose destructor notices the end of threads, once.
+///
+/// # Errors
+/// [`Unsupported`] if the process has no key left.
+pub(crate) fn prepare() -> Result<(), Unsupported> {
+    if KEY.get().is_some() {
+        return Ok(());
+    }
+    let mut key = 0;
+    // SAFETY: `key` is writable; the destructor has the C ABI and stays
+    // loaded (the library is never unloaded).
+    if unsafe { libc::pthread_key_create(&raw mut key, Some(retire)) } != 0 {
+        return Err(Unsupported::new(
+            "this process has used up its keys for thread-local storage (PTHREAD_KEYS_MAX)",
+            "load fewer libraries, or run without the scheduler",
+        ));
+    }
+    // Nobody else is at it: the caller has the turn to install.
+    KEY.get_or_init(|| key);
+    Ok(())
 }
 
 impl Own {

@@ -4,7 +4,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCFunction, PyDict};
 use pyo3::{create_exception, ffi};
 use std::ffi::{c_int, c_void};
 use unsnarl_hook::{Class, ClassStats, Hint, Histogram, Options, PythonApi};
@@ -52,25 +52,37 @@ unsafe extern "C" {
     fn PyEval_RestoreThread(thread_state: *mut c_void);
 }
 
-const PYTHON: PythonApi = PythonApi {
-    ensure: PyGILState_Ensure,
-    release: PyGILState_Release,
-    save_thread: PyEval_SaveThread,
-    restore_thread: PyEval_RestoreThread,
-};
+fn python_api(py: Python<'_>) -> PythonApi {
+    PythonApi {
+        ensure: PyGILState_Ensure,
+        release: PyGILState_Release,
+        save_thread: PyEval_SaveThread,
+        restore_thread: PyEval_RestoreThread,
+        fork_exec: fork_exec(py).unwrap_or(std::ptr::null()),
+    }
+}
+
+/// The C function through which `subprocess` starts programs.
+fn fork_exec(py: Python<'_>) -> Option<*const c_void> {
+    let function = py.import("_posixsubprocess").ok()?.getattr("fork_exec").ok()?;
+    let function = function.cast::<PyCFunction>().ok()?;
+    // SAFETY: it is a built-in function, as the cast has checked.
+    let address = unsafe { ffi::PyCFunction_GetFunction(function.as_ptr()) }?;
+    Some(address as *const c_void)
+}
 
 /// Install the scheduler; do nothing if it is installed.
 #[pyfunction]
 #[pyo3(signature = (slice_ns, kernel_hints))]
-pub(crate) fn install(_py: Python<'_>, slice_ns: u64, kernel_hints: bool) -> PyResult<()> {
+pub(crate) fn install(py: Python<'_>, slice_ns: u64, kernel_hints: bool) -> PyResult<()> {
     check_build()?;
-    unsnarl_hook::install(&PYTHON, &Options { slice_ns, kernel_hints }).map_err(unsupported)
+    unsnarl_hook::install(&python_api(py), &Options { slice_ns, kernel_hints }).map_err(unsupported)
 }
 
 /// Uninstall the scheduler; return whether it was installed.
 #[pyfunction]
-pub(crate) fn uninstall(_py: Python<'_>) -> PyResult<bool> {
-    unsnarl_hook::uninstall(&PYTHON).map_err(unsupported)
+pub(crate) fn uninstall(py: Python<'_>) -> PyResult<bool> {
+    unsnarl_hook::uninstall(&python_api(py)).map_err(unsupported)
 }
 
 /// Return whether the scheduler is installed.

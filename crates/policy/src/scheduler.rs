@@ -83,7 +83,8 @@ pub struct Policy {
     /// How such gaps turned out.
     gaps: Predictor,
     picks_since_aged: u32,
-    batch_credit_ns: Nanos,
+    /// GIL time that CPU-bound threads are owed; negative when they had too much.
+    batch_credit_ns: i64,
     stats: Stats,
 }
 
@@ -284,13 +285,17 @@ impl Policy {
         } else {
             self.pick(now)?
         };
-        self.heir = Some(Heir {
+        let heir = Heir {
             thread: heir,
             picked_at: now,
             is_share,
-        });
+        };
+        self.heir = Some(heir);
         let not_before = now + self.linger(thread, tenure, heir, now);
-        Some(Grant { heir, not_before })
+        Some(Grant {
+            heir: heir.thread,
+            not_before,
+        })
     }
 
     /// `thread` has taken the GIL.
@@ -415,11 +420,13 @@ impl Policy {
     }
 
     fn account_share(&mut self, class: Class, hold_ns: Nanos) {
+        let bound = 2 * self.config.batch_quantum_ns.cast_signed();
+        let hold_ns = hold_ns.cast_signed();
         if class == Class::Batch {
-            self.batch_credit_ns = self.batch_credit_ns.saturating_sub(hold_ns);
+            self.batch_credit_ns = self.batch_credit_ns.saturating_sub(hold_ns).max(-bound);
         } else if self.queues[Class::Batch.index()].len() > 0 {
-            let credit = self.batch_credit_ns + hold_ns / self.config.batch_share_of;
-            self.batch_credit_ns = credit.min(2 * self.config.batch_quantum_ns);
+            let credit = self.batch_credit_ns + hold_ns / self.config.batch_share_of.cast_signed();
+            self.batch_credit_ns = credit.min(bound);
         }
     }
 
@@ -448,8 +455,8 @@ impl Policy {
 
     fn barge(&mut self, heir: Heir, by: Class, now: Nanos) -> ThreadId {
         if !self.is_lingering {
+            let is_aged = self.is_aged(heir.thread, now);
             let record = &mut self.threads[heir.thread];
-            let is_aged = record.waiting_since + self.config.age_ns <= now;
             record.was_overtaken |= heir.is_share || is_aged || by == Class::Batch;
             self.stats.classes[record.class.index()].barged += 1;
         }

@@ -12,9 +12,9 @@ const US: Nanos = MICROSECOND;
 const MS: Nanos = MILLISECOND;
 const SECOND: Nanos = 1_000 * MS;
 
-/// Receives, answers, waits for the next request.
+/// Receives, answers (a call that does not block), waits for the next request.
 fn echo() -> Program {
-    Program::forever([Compute(5 * US), Block(1), Compute(3 * US), Mark, Block(60 * US)])
+    Program::forever([Compute(5 * US), Work(5 * US), Compute(3 * US), Mark, Block(60 * US)])
 }
 
 fn hog() -> Program {

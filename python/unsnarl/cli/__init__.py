@@ -18,6 +18,8 @@ VERBS = {
     "run": "run a Python program with the GIL scheduler",
     "demo": "show the effect on a threaded web server, here and now",
     "ipc": "list or remove segments of shared memory that processes share by name",
+    "warm": "run Python commands from a process that has already imported them",
+    "pack": "put the modules of a command into one file, for a faster cold start",
     "gil": "say whether the scheduler can be installed in this interpreter",
 }
 """Every verb, which is the name of its module, and what it does."""

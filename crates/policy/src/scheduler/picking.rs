@@ -15,7 +15,7 @@ impl Policy {
     pub(super) fn pick(&mut self, now: Nanos) -> Option<(ThreadId, bool)> {
         let first = self.first()?;
         if self.threads[first].class != Class::Batch
-            && self.batch_credit_ns >= self.config.batch_quantum_ns
+            && self.is_batch_owed()
             && let Some(batch) = self.queues[Class::Batch.index()].head()
         {
             self.stats.share_picks += 1;
@@ -32,6 +32,11 @@ impl Policy {
         Some((first, false))
     }
 
+    /// Whether CPU-bound threads have a piece of their least share to their credit.
+    fn is_batch_owed(&self) -> bool {
+        self.batch_credit_ns >= self.config.batch_quantum_ns.cast_signed()
+    }
+
     pub(super) fn first(&self) -> Option<ThreadId> {
         self.queues.iter().find_map(Queue::head)
     }
@@ -40,19 +45,27 @@ impl Policy {
     pub(super) fn aged(&self, now: Nanos) -> Option<ThreadId> {
         let heads = self.queues.iter().filter_map(Queue::head);
         let oldest = heads.min_by_key(|&head| self.threads[head].waiting_since)?;
-        (self.threads[oldest].waiting_since + self.config.age_ns <= now).then_some(oldest)
+        self.is_aged(oldest, now).then_some(oldest)
+    }
+
+    pub(super) fn is_aged(&self, thread: ThreadId, now: Nanos) -> bool {
+        self.threads[thread].waiting_since + self.config.age_ns <= now
     }
 
     /// How long an awake heir leaves the GIL alone after this drop: a CPU-bound
     /// one does, when an interactive thread is expected before a hand-over to it
     /// and back would have paid off.
-    pub(super) fn linger(&mut self, dropper: Option<ThreadId>, tenure: Tenure, heir: ThreadId, now: Nanos) -> Nanos {
-        if tenure.class == Class::Batch || self.threads[heir].class != Class::Batch {
+    /// Never one whose turn is overdue: those who come straight back may be a
+    /// pair that wakes each other up, and would do so for ever.
+    pub(super) fn linger(&mut self, dropper: Option<ThreadId>, tenure: Tenure, heir: Heir, now: Nanos) -> Nanos {
+        let record = &self.threads[heir.thread];
+        if tenure.class == Class::Batch || record.class != Class::Batch {
             return 0;
         }
         self.gap_since = Some(now);
         let is_back_soon = dropper.is_some_and(|dropper| self.threads[dropper].predictor.is_short_expected());
-        if tenure.asked_at.is_some() || !(is_back_soon || self.gaps.is_short_expected()) {
+        let is_overdue = heir.is_share || self.is_aged(heir.thread, now);
+        if is_overdue || tenure.asked_at.is_some() || !(is_back_soon || self.gaps.is_short_expected()) {
             return 0;
         }
         self.stats.lingers += 1;
@@ -72,7 +85,7 @@ impl Policy {
     /// Until when nobody asks: a CPU-bound thread that is owed its least share,
     /// or one that was picked out of order, runs at least for a quantum.
     pub(super) fn protection(&self, heir: Option<Heir>, class: Class, now: Nanos) -> Nanos {
-        let is_owed = class == Class::Batch && self.batch_credit_ns >= self.config.batch_quantum_ns;
+        let is_owed = class == Class::Batch && self.is_batch_owed();
         if is_owed || heir.is_some_and(|heir| heir.is_share) {
             now + self.config.batch_quantum_ns
         } else {

@@ -86,9 +86,9 @@ pub struct Machine {
     pub context_switch_ns: Nanos,
     /// How long a thread runs while others wait for its processor.
     pub slice_ns: Nanos,
-    /// Whether a thread that wakes up cuts short the turn of the one that runs
-    /// (as one of the default policy does beside a `SCHED_BATCH` one).
-    pub has_wakeup_preemption: bool,
+    /// Whether the kernel heeds that a thread was found CPU-bound (Linux ≥ 6.12):
+    /// any other one that wakes up beside it may run at once.
+    pub has_kernel_hints: bool,
     /// Whether a thread always wakes up on the processor it ran on, even beside
     /// an idle one.
     pub is_sticky: bool,
@@ -109,7 +109,7 @@ impl Machine {
             wake_ns: 5 * MICROSECOND,
             context_switch_ns: MICROSECOND,
             slice_ns: 3 * MILLISECOND,
-            has_wakeup_preemption: true,
+            has_kernel_hints: true,
             is_sticky: false,
             notice_ns: 500,
             step_ns: 500,

@@ -161,9 +161,9 @@ impl World<'_> {
         for semaphore in &mut self.semaphores {
             semaphore.waiters.clear();
         }
-        self.cores = Cores::new(&self.scenario.machine);
+        self.cores = Cores::new(&self.scenario.machine, self.actors.len());
         self.actors[survivor].place = Place::On(0);
-        self.cores.begin(0, survivor, self.now);
+        self.cores.begin_new(0, survivor, self.now);
         self.gil = Gil::new(self.gil.interval_ns, self.scenario.capacity);
         self.restart_policy_in_child(survivor);
         self.want(survivor);

@@ -7,7 +7,7 @@
 use super::actor::{Doing, Place};
 use super::parker::Word;
 use super::world::{NEVER, World};
-use crate::{MILLISECOND, Nanos, Verdict};
+use crate::{Class, MILLISECOND, Nanos, Verdict};
 
 /// How long one thread too many sleeps between two looks.
 const POLL_NS: Nanos = MILLISECOND;
@@ -169,6 +169,9 @@ impl World<'_> {
         let insurance_ns = self.policy.as_ref().map_or(0, |policy| {
             policy.config().insurance_ns.saturating_mul(u64::from(policy.waiting()))
         });
+        if let (Some(policy), Some(id)) = (&self.policy, self.actors[thread].id) {
+            self.cores.tell(thread, policy.class(id) == Class::Batch);
+        }
         let actor = &mut self.actors[thread];
         actor.until = until;
         actor.is_insurance = until >= self.now + insurance_ns;

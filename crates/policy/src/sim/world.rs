@@ -55,7 +55,7 @@ impl<'s> World<'s> {
             now: 0,
             events: Events::default(),
             random: Random::new(scenario.seed),
-            cores: Cores::new(&scenario.machine),
+            cores: Cores::new(&scenario.machine, scenario.programs.len()),
             actors: scenario.programs.iter().cloned().map(Actor::new).collect(),
             semaphores: scenario.permits.iter().map(semaphore).collect(),
             gil: Gil::new(interval_ns, scenario.capacity),
@@ -203,16 +203,18 @@ impl<'s> World<'s> {
         }
         let core = self.cores.place(self.actors[thread].last_core);
         if self.cores.all[core].running.is_none() {
-            return self.dispatch(core, thread);
+            let look_at = self.cores.begin_new(core, thread, self.now);
+            return self.dispatch(core, thread, look_at);
         }
         self.actors[thread].place = Place::Queued;
-        let at = self.now.max(self.cores.enqueue(core, thread));
+        let at = self.cores.enqueue(core, thread, self.now);
         let number = self.cores.all[core].number;
         self.events.plan(at, Event::Slice { core, number });
     }
 
-    fn dispatch(&mut self, core: usize, thread: usize) {
-        if let Some(at) = self.cores.begin(core, thread, self.now) {
+    /// Lets the thread run; `look_at`: when the kernel looks at it again.
+    fn dispatch(&mut self, core: usize, thread: usize, look_at: Option<Nanos>) {
+        if let Some(at) = look_at {
             let number = self.cores.all[core].number;
             self.events.plan(at, Event::Slice { core, number });
         }
@@ -222,19 +224,22 @@ impl<'s> World<'s> {
         self.plan_turn(thread, self.now + self.scenario.machine.context_switch_ns);
     }
 
-    /// Ends the turn of the thread that runs on `core`, if another one waits.
+    /// Ends the turn of the thread that runs on `core`, if it is another one's.
     fn rotate(&mut self, core: usize) {
         let Some(running) = self.cores.all[core].running else {
             return;
         };
-        let Some(next) = self.cores.all[core].queue.pop_front() else {
-            return;
-        };
-        self.account(running);
-        self.actors[running].turn += 1;
-        self.actors[running].place = Place::Queued;
-        self.cores.all[core].queue.push_back(running);
-        self.dispatch(core, next);
+        let next = self.cores.rotate(core, self.now);
+        let look_at = self.cores.begin(core, next.unwrap_or(running), self.now);
+        if let Some(next) = next {
+            self.account(running);
+            self.actors[running].turn += 1;
+            self.actors[running].place = Place::Queued;
+            self.dispatch(core, next, look_at);
+        } else if let Some(at) = look_at {
+            let number = self.cores.all[core].number;
+            self.events.plan(at, Event::Slice { core, number });
+        }
     }
 
     /// Takes the thread off its processor, which runs another one.
@@ -243,9 +248,9 @@ impl<'s> World<'s> {
             return;
         };
         self.actors[thread].turn += 1;
-        self.cores.all[core].running = None;
-        if let Some(next) = self.cores.next(core) {
-            self.dispatch(core, next);
+        if let Some(next) = self.cores.leave(core, self.now) {
+            let look_at = self.cores.begin(core, next, self.now);
+            self.dispatch(core, next, look_at);
         }
     }
 

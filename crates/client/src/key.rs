@@ -1,0 +1,174 @@
+//! The key of a server: all that makes two calls interchangeable.
+//!
+//! The key is a text; its hash names the socket, and the worker compares the
+//! whole text, so a collision costs a plain run and nothing else. It holds
+//! values of the environment: it is never written to a file.
+//!
+//! Invariant: equal keys mean that whatever the imports of the command have
+//! read, as far as the learning run saw it, has the same value.
+
+use crate::place::{self, Session};
+use crate::record::Record;
+use crate::syscall::{Bytes, stat};
+use crate::target::{Kind, Target};
+
+/// Variables that decide what the interpreter or the C library do before any
+/// Python code could be watched reading them.
+const NAMES: &[&str] = &[
+    "TZ",
+    "LANG",
+    "LANGUAGE",
+    "LOCPATH",
+    "NLSPATH",
+    "GCONV_PATH",
+    "GLIBC_TUNABLES",
+];
+
+/// The same, by prefix; the last line is what C extensions commonly read.
+const PREFIXES: &[&str] = &[
+    "PYTHON",
+    "LC_",
+    "LD_",
+    "MALLOC_",
+    "UNSNARL",
+    "OMP_",
+    "OPENBLAS_",
+    "MKL_",
+    "KMP_",
+    "NUMBA_",
+    "CUDA_",
+    "OPENSSL_",
+    "SSL_",
+];
+
+/// Names a command: interpreter, options, script or module.
+pub(crate) fn command_id(target: &Target) -> String {
+    let mut text = b"unsnarl-command 1\0".to_vec();
+    for word in target.plain_argv(&[]) {
+        text.extend(word);
+        text.push(0);
+    }
+    hash(&text)
+}
+
+/// Build the key; `None` if this caller must run plainly.
+pub(crate) fn build(target: &Target, record: &Record, session: Session, tty: &str, environ: &[Bytes]) -> Option<Bytes> {
+    let python = stat(&target.python)?;
+    let mut key = format!(
+        "unsnarl-key 1 {}\n{session:?}\n{}:{}:{}.{}:{}\n",
+        env!("CARGO_PKG_VERSION"),
+        python.st_dev,
+        python.st_ino,
+        python.st_mtime,
+        python.st_mtime_nsec,
+        python.st_size
+    )
+    .into_bytes();
+    for word in target.plain_argv(&[]) {
+        key.extend(word);
+        key.push(0);
+    }
+    if record.asks_tty {
+        key.extend(tty.as_bytes());
+    }
+    key.push(b'\n');
+    if record.asks_cwd {
+        key.extend(crate::syscall::readlink(b"/proc/self/cwd")?);
+    }
+    key.push(b'\n');
+    key.extend(place::describe()?.into_bytes());
+    let ignored = crate::syscall::variable(environ, b"UNSNARL_WARM_IGNORE").unwrap_or_default();
+    for entry in relevant(environ, record, ignored) {
+        key.extend(entry);
+        key.push(0);
+    }
+    Some(key)
+}
+
+/// The relevant entries by name: a shell between two calls may reorder them.
+/// Of one name, the order stays: the first entry is the one that counts.
+fn relevant<'a>(environ: &'a [Bytes], record: &Record, ignored: &[u8]) -> Vec<&'a Bytes> {
+    let mut entries: Vec<&Bytes> = environ
+        .iter()
+        .filter(|entry| is_relevant(entry, record) && !is_named(entry, ignored))
+        .collect();
+    entries.sort_by_key(|entry| name_of(entry));
+    entries
+}
+
+fn name_of(entry: &[u8]) -> &[u8] {
+    entry.split(|b| *b == b'=').next().unwrap_or(entry)
+}
+
+/// Whether the user has vouched for a variable: its value is replayed, not made part of the key.
+fn is_named(entry: &[u8], names: &[u8]) -> bool {
+    let name = name_of(entry);
+    names.split(|b| *b == b' ').any(|n| n == name)
+}
+
+fn is_relevant(entry: &[u8], record: &Record) -> bool {
+    let name = name_of(entry);
+    NAMES.iter().any(|n| n.as_bytes() == name)
+        || PREFIXES.iter().any(|p| name.starts_with(p.as_bytes()))
+        || record.variables.iter().any(|v| v == name)
+}
+
+/// Whether the interpreter was asked for something only a process of its own can give.
+pub(crate) fn forbids_server(target: &Target, environ: &[Bytes]) -> bool {
+    const OWN_PROCESS: &[&str] = &[
+        "UNSNARL_RUN",
+        "PYTHONINSPECT",
+        "PYTHONPROFILEIMPORTTIME",
+        "PYTHONVERBOSE",
+        "PYTHONDEBUG",
+        "PYTHONDEVMODE",
+        "PYTHONTRACEMALLOC",
+        "PYTHONMALLOCSTATS",
+        "PYTHONDUMPREFS",
+        "PYTHONPERFSUPPORT",
+        "PYTHONWARNINGS",
+    ];
+    let is_set = |name: &str| crate::syscall::variable(environ, name.as_bytes()).is_some_and(|v| !v.is_empty());
+    OWN_PROCESS.iter().any(|name| is_set(name))
+        || crate::syscall::variable(environ, b"UNSNARL") == Some(b"off")
+        || crate::syscall::variable(environ, b"PYTHONHASHSEED") == Some(b"random")
+        || (target.kind == Kind::Script && !target.name.starts_with(b"/"))
+}
+
+/// FNV-1a, 128 bits, as 32 hexadecimal digits. (A name, not a safeguard.)
+pub(crate) fn hash(text: &[u8]) -> String {
+    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let hash = text
+        .iter()
+        .fold(OFFSET, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME));
+    format!("{hash:032x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_fnv_1a() {
+        assert_eq!(hash(b""), "6c62272e07bb014262b821756295c58d");
+        assert_eq!(hash(b"a"), "d228cb696f1a8caf78912b704e4a8964");
+    }
+
+    #[test]
+    fn the_order_of_the_environment_does_not_matter() {
+        let record = Record::default();
+        let one = [b"TZ=UTC".to_vec(), b"HOME=/h".to_vec(), b"LANG=C".to_vec()];
+        let other = [b"LANG=C".to_vec(), b"TZ=UTC".to_vec()];
+        assert_eq!(relevant(&one, &record, b""), relevant(&other, &record, b""));
+        let twice = [b"TZ=b".to_vec(), b"TZ=a".to_vec()];
+        assert_eq!(relevant(&twice, &record, b""), [&twice[0], &twice[1]]);
+    }
+
+    #[test]
+    fn learned_variables_are_relevant() {
+        let record = Record::default();
+        assert!(is_relevant(b"LC_ALL=C", &record) && is_relevant(b"TZ=UTC", &record));
+        assert!(!is_relevant(b"PWD=/h", &record) && !is_relevant(b"HOMER=x", &record));
+    }
+}

@@ -1,0 +1,179 @@
+//! Where this process stands: what a worker could not take over by itself.
+//!
+//! Everything the kernel lets a process change at will travels with a request
+//! (limits, mask, directory). Everything else is written into the key of the
+//! server, and a server is started by a client of the same key, so it was born
+//! with the same. That is how a worker has the privileges of its caller, in
+//! both directions, without a check that could be forgotten.
+//!
+//! Invariant: a fact that cannot be read makes the place unknown, and the
+//! command plain.
+
+use crate::syscall::{Bytes, close, open, read_file, stat};
+use core::fmt::Write as _;
+
+/// How the worker relates to the caller's terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Session {
+    /// The caller has a controlling terminal: the server lives in this session.
+    Shared(i32),
+    /// The caller has none: one server for all such callers.
+    Detached,
+}
+
+/// Which session a server for this process must live in.
+pub(crate) fn session() -> Option<Session> {
+    let fd = open(b"/dev/tty", libc::O_RDWR | libc::O_NOCTTY, 0);
+    if fd < 0 {
+        return Some(Session::Detached);
+    }
+    close(fd);
+    // SAFETY: always sound. Zero: the leader is in another pid namespace.
+    let leader = unsafe { libc::getsid(0) };
+    (leader > 0).then_some(Session::Shared(leader))
+}
+
+/// Text of all facts, or `None` if this process must not use a server.
+pub(crate) fn describe() -> Option<String> {
+    let mut out = String::with_capacity(1024);
+    identity(&mut out)?;
+    privileges(&mut out)?;
+    namespaces(&mut out)?;
+    scheduling(&mut out);
+    hard_limits(&mut out)?;
+    for file in [
+        "/proc/self/cgroup",
+        "/proc/self/attr/current",
+        "/proc/self/oom_score_adj",
+    ] {
+        let text = read_file(file.as_bytes(), 4096).unwrap_or_default();
+        let _ = writeln!(out, "{file}={}", String::from_utf8_lossy(&text));
+    }
+    Some(out)
+}
+
+fn identity(out: &mut String) -> Option<()> {
+    let (mut user, mut group) = ([0; 3], [0; 3]);
+    // SAFETY: three valid places each.
+    unsafe {
+        libc::getresuid(&mut user[0], &mut user[1], &mut user[2]);
+        libc::getresgid(&mut group[0], &mut group[1], &mut group[2]);
+    }
+    let is_plain_user = user.iter().all(|id| *id == user[0]) && group.iter().all(|id| *id == group[0]);
+    // SAFETY: always sound.
+    let is_secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    if !is_plain_user || is_secure {
+        return None;
+    }
+    let mut groups = vec![0; 65536];
+    // SAFETY: the buffer holds NGROUPS_MAX entries, the most there can be.
+    let n = unsafe { libc::getgroups(65536, groups.as_mut_ptr()) };
+    groups.truncate(usize::try_from(n).ok()?);
+    let _ = writeln!(out, "id={} {} {groups:?}", user[0], group[0]);
+    Some(())
+}
+
+/// Capabilities. A filter or a sandbox cannot be compared: no server then.
+fn privileges(out: &mut String) -> Option<()> {
+    // SAFETY: these options take and fill no memory.
+    let (seccomp, nnp) = unsafe {
+        (
+            libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0),
+            libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0),
+        )
+    };
+    if seccomp > 0 || nnp != 0 {
+        return None;
+    }
+    // _LINUX_CAPABILITY_VERSION_3 (linux/capability.h): two words of three sets.
+    let mut header = [0x2008_0522u32, 0];
+    let mut sets = [0u32; 6];
+    // SAFETY: the two structures have the layout of version 3.
+    let rc = unsafe { libc::syscall(libc::SYS_capget, header.as_mut_ptr(), sets.as_mut_ptr()) };
+    if rc != 0 {
+        return None;
+    }
+    // SAFETY: these options take and fill no memory.
+    let bounding: u64 = (0..64)
+        .map(|cap| u64::from(unsafe { libc::prctl(libc::PR_CAPBSET_READ, cap, 0, 0, 0) } == 1) << cap)
+        .sum();
+    let ambient: u64 = (0..41)
+        .map(|cap| {
+            // SAFETY: asks, and takes no memory.
+            let is_set = unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_IS_SET, cap, 0, 0) };
+            u64::from(is_set == 1) << cap
+        })
+        .sum();
+    // SAFETY: KEYCTL_GET_KEYRING_ID (0) of KEY_SPEC_SESSION_KEYRING (-3), without creating one.
+    let keyring = unsafe { libc::syscall(libc::SYS_keyctl, 0, -3, 0) };
+    let _ = writeln!(out, "caps={sets:x?} {bounding:x} {ambient:x} keyring={keyring}");
+    Some(())
+}
+
+fn namespaces(out: &mut String) -> Option<()> {
+    for name in ["mnt", "pid", "net", "user", "ipc", "uts", "cgroup", "time"] {
+        let inode = stat(format!("/proc/self/ns/{name}").as_bytes()).map(|s| s.st_ino);
+        let _ = write!(out, "{name}={inode:?} ");
+    }
+    let root = stat(b"/")?;
+    let _ = writeln!(out, "root={}:{}", root.st_dev, root.st_ino);
+    Some(())
+}
+
+fn scheduling(out: &mut String) {
+    let mut cpus = [0u64; 128];
+    // SAFETY: the buffer is valid for its size; the other calls take numbers.
+    let (nice, policy, affinity, io, slack, personality) = unsafe {
+        (
+            libc::getpriority(libc::PRIO_PROCESS, 0),
+            libc::sched_getscheduler(0),
+            libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&cpus), cpus.as_mut_ptr()),
+            libc::syscall(libc::SYS_ioprio_get, 1, 0),
+            libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0),
+            libc::personality(0xffff_ffff),
+        )
+    };
+    let words = usize::try_from(affinity).unwrap_or(0) / 8;
+    let _ = writeln!(
+        out,
+        "sched={nice} {policy} {io} {slack} {personality} {:x?}",
+        &cpus[..words.min(128)]
+    );
+}
+
+fn hard_limits(out: &mut String) -> Option<()> {
+    for (resource, limit) in limits()? {
+        let _ = write!(out, "{resource}:{} ", limit.rlim_max);
+    }
+    out.push('\n');
+    Some(())
+}
+
+/// All resource limits, numbers as in asm-generic/resource.h.
+pub(crate) fn limits() -> Option<Vec<(u32, libc::rlimit)>> {
+    (0..16u32)
+        .map(|resource| {
+            let mut limit = libc::rlimit {
+                rlim_cur: 0,
+                rlim_max: 0,
+            };
+            // SAFETY: limit is valid for writes.
+            (unsafe { libc::getrlimit(resource, &mut limit) } == 0).then_some((resource, limit))
+        })
+        .collect()
+}
+
+/// Which of the standard streams are terminals, as three digits.
+pub(crate) fn terminals() -> String {
+    // SAFETY: any number may be asked.
+    (0..3)
+        .map(|fd| if unsafe { libc::isatty(fd) } == 1 { '1' } else { '0' })
+        .collect()
+}
+
+/// The file a process is an image of.
+pub(crate) fn own_directory() -> Option<Bytes> {
+    let exe = crate::syscall::readlink(b"/proc/self/exe")?;
+    let slash = exe.iter().rposition(|b| *b == b'/')?;
+    Some(exe[..slash].to_vec())
+}

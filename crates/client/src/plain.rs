@@ -1,0 +1,37 @@
+//! Running the plain command: what happens whenever anything is in doubt.
+//!
+//! Invariant: these functions do not return; nothing of the client survives
+//! them but the process id.
+
+use crate::syscall::{Bytes, complain, errno, exec, exit};
+use crate::target::Target;
+
+/// Become the plain command.
+pub(crate) fn run(target: &Target, args: &[Bytes], environ: &[Bytes]) -> ! {
+    let argv = target.plain_argv(args);
+    exec(&argv[0], &argv, environ);
+    fail(&argv[0])
+}
+
+/// Become a program that is no Python command we understand.
+pub(crate) fn run_words(words: &[Bytes], environ: &[Bytes]) -> ! {
+    if let Some(file) = crate::target::find(&words[0], environ) {
+        exec(&file, words, environ);
+    }
+    fail(&words[0])
+}
+
+/// Report that `what` could not be executed; the statuses are the shell's.
+pub(crate) fn fail(what: &[u8]) -> ! {
+    let missing = errno() == libc::ENOENT || !what.contains(&b'/');
+    let reason = if missing {
+        "no such command"
+    } else {
+        "cannot be executed"
+    };
+    complain(&format!(
+        "error: {reason}: {}\nhint: check the path, or run `unsnarl warm disable` for a shim of a removed environment\n",
+        String::from_utf8_lossy(what)
+    ));
+    exit(if missing { 127 } else { 126 })
+}

@@ -1,0 +1,107 @@
+//! What a learning run has found out, as far as the client must know it.
+//!
+//! Lines of text, written by `unsnarl.warm.record`:
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `unsnarl-record 1 warm` or `… plain` | verdict |
+//! | `var NAME` | the imports read this variable: it belongs to the key |
+//! | `tty` | the imports asked whether a standard stream is a terminal |
+//! | `cwd` | the imports asked for the working directory |
+//! | `stamp MTIME_NS SIZE PATH` | a plain verdict holds while these files are as they were |
+//!
+//! Invariant: text that is not understood is no record; the command is then
+//! learned again.
+
+use crate::syscall::{Bytes, read_file, stat};
+
+/// The client's part of a record.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// The command is to be run plainly.
+    pub(crate) is_plain: bool,
+    /// Variables that belong to the key.
+    pub(crate) variables: Vec<Bytes>,
+    /// Whether the kind of the standard streams belongs to the key.
+    pub(crate) asks_tty: bool,
+    /// Whether the working directory belongs to the key.
+    pub(crate) asks_cwd: bool,
+    stamps: Vec<(i128, i64, Bytes)>,
+}
+
+/// Longest record: a few hundred names.
+const LIMIT: usize = 1 << 18;
+
+impl Record {
+    /// Read a record; `None` if there is none that still holds.
+    pub(crate) fn read(path: &[u8]) -> Option<Self> {
+        Self::parse(&read_file(path, LIMIT)?).filter(Self::holds)
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
+        let mut lines = text.split(|b| *b == b'\n');
+        let mut record = Self::default();
+        match lines.next()? {
+            b"unsnarl-record 1 warm" => {}
+            b"unsnarl-record 1 plain" => record.is_plain = true,
+            _ => return None,
+        }
+        for line in lines.filter(|line| !line.is_empty()) {
+            if let Some(name) = line.strip_prefix(b"var ") {
+                record.variables.push(name.to_vec());
+            } else if line == b"tty" {
+                record.asks_tty = true;
+            } else if line == b"cwd" {
+                record.asks_cwd = true;
+            } else if let Some(stamp) = line.strip_prefix(b"stamp ") {
+                record.stamps.push(parse_stamp(stamp)?);
+            } else {
+                return None;
+            }
+        }
+        Some(record)
+    }
+
+    fn holds(&self) -> bool {
+        self.stamps.iter().all(|(mtime_ns, size, path)| {
+            stat(path).is_some_and(|found| {
+                let ns = i128::from(found.st_mtime) * 1_000_000_000 + i128::from(found.st_mtime_nsec);
+                ns == *mtime_ns && found.st_size == *size
+            })
+        })
+    }
+}
+
+fn parse_stamp(text: &[u8]) -> Option<(i128, i64, Bytes)> {
+    let mut words = text.splitn(3, |b| *b == b' ');
+    let mut number = || core::str::from_utf8(words.next()?).ok()?.parse::<i128>().ok();
+    let (mtime_ns, size) = (number()?, number()?);
+    Some((mtime_ns, i64::try_from(size).ok()?, words.next()?.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lines_are_read() {
+        let record = Record::parse(b"unsnarl-record 1 warm\nvar HOME\ntty\n").unwrap();
+        assert_eq!(record.variables, [b"HOME".to_vec()]);
+        assert!(record.asks_tty && !record.is_plain && record.holds());
+        assert_eq!(Record::parse(b"unsnarl-record 2 warm\n"), None);
+    }
+
+    #[test]
+    fn a_changed_stamp_ends_a_verdict() {
+        let record = Record::parse(b"unsnarl-record 1 plain\nstamp 1 2 /bin/sh\n").unwrap();
+        assert!(record.is_plain && !record.holds());
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_text_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Record::parse(&[b"unsnarl-record 1 warm\n".as_slice(), &bytes].concat());
+        }
+    }
+}

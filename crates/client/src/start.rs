@@ -1,0 +1,193 @@
+//! Starting a server in the background, once.
+//!
+//! `<key>.lock` is locked by whoever starts or is the server of that key. The
+//! lock passes by inheritance from here through `unsnarl.warm.begin` to the
+//! server, so there is no moment at which a second one could start.
+//!
+//! Invariant: the caller never waits for a server here.
+
+use crate::house::House;
+use crate::inherited::{LAST_SIGNAL, close_from};
+use crate::place::{Session, own_directory};
+use crate::syscall::{Bytes, c_string, exec, exit, open};
+use crate::target::{Kind, Target};
+use core::ffi::c_int;
+
+/// What a starting server is told.
+pub(crate) struct Start<'a> {
+    pub(crate) house: &'a House,
+    pub(crate) target: &'a Target,
+    pub(crate) command_id: &'a str,
+    pub(crate) key: &'a [u8],
+    pub(crate) key_id: &'a str,
+    pub(crate) session: Session,
+    pub(crate) tty: &'a str,
+    pub(crate) environ: &'a [Bytes],
+}
+
+/// Descriptors under which the first step finds lock and key.
+const LOCK_FD: c_int = 3;
+const KEY_FD: c_int = 4;
+
+/// After a start that brought no server, seconds until the next.
+const COOL_DOWN_S: i64 = 2;
+
+/// Start a server unless somebody else is about to.
+pub(crate) fn in_background(start: &Start<'_>) {
+    let Some(lock) = lock(start, true) else { return };
+    // SAFETY: one thread; the child only makes system calls and execs.
+    match unsafe { libc::fork() } {
+        0 => {
+            leave_job(start.session);
+            // SAFETY: as above.
+            if unsafe { libc::fork() } == 0 {
+                become_server(start, lock);
+            }
+            exit(0)
+        }
+        child => {
+            crate::syscall::close(lock);
+            // SAFETY: waits for the first child, which exits at once.
+            unsafe { libc::waitpid(child, core::ptr::null_mut(), 0) };
+        }
+    }
+}
+
+/// Be the server of a key that is known only now; this process is already one
+/// in the background.
+pub(crate) fn in_place(start: &Start<'_>) -> ! {
+    if let Some(lock) = lock(start, false) {
+        become_server(start, lock);
+    }
+    exit(0)
+}
+
+fn lock(start: &Start<'_>, cools_down: bool) -> Option<c_int> {
+    let path = start.house.file(start.key_id, ".lock");
+    if !cools_down && is_open_at(LOCK_FD, &path) {
+        // A server that replaces itself has handed its own lock down.
+        return Some(LOCK_FD);
+    }
+    let fd = open(&path, libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW, 0o600);
+    if fd < 0 {
+        return None;
+    }
+    // SAFETY: fd is open; found and times are valid.
+    unsafe {
+        let mut found: libc::stat = core::mem::zeroed();
+        let mut now: libc::timespec = core::mem::zeroed();
+        libc::fstat(fd, &mut found);
+        libc::clock_gettime(libc::CLOCK_REALTIME, &mut now);
+        let age = now.tv_sec - found.st_mtime;
+        let is_cooling = cools_down && found.st_size > 0 && (0..COOL_DOWN_S).contains(&age);
+        if is_cooling || libc::flock(fd, libc::LOCK_EX | libc::LOCK_NB) != 0 {
+            crate::syscall::close(fd);
+            return None;
+        }
+        libc::pwrite(fd, b"started\n".as_ptr().cast(), 8, 0);
+    }
+    Some(fd)
+}
+
+fn is_open_at(fd: c_int, path: &[u8]) -> bool {
+    // SAFETY: found is valid for writes; a wrong number only fails.
+    let (rc, found) = unsafe {
+        let mut found: libc::stat = core::mem::zeroed();
+        (libc::fstat(fd, &mut found), found)
+    };
+    rc == 0 && crate::syscall::lstat(path).is_some_and(|s| (s.st_dev, s.st_ino) == (found.st_dev, found.st_ino))
+}
+
+/// Out of the caller's job, and out of its session if there is no terminal.
+fn leave_job(session: Session) {
+    // SAFETY: numbers only; the child is no group leader.
+    unsafe {
+        match session {
+            Session::Shared(_) => libc::setpgid(0, 0),
+            Session::Detached => libc::setsid(),
+        };
+    }
+}
+
+fn become_server(start: &Start<'_>, lock: c_int) -> ! {
+    let key = memory_file(start.key);
+    let log = open(
+        &start.house.file(start.command_id, ".log"),
+        libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_NOFOLLOW,
+        0o600,
+    );
+    let null = open(b"/dev/null", libc::O_RDONLY, 0);
+    if key < 0 || log < 0 || null < 0 {
+        exit(1);
+    }
+    arrange([null, log, log, lock, key]);
+    reset_signals();
+    // The directory stays the caller's: imports may ask for it.
+    // SAFETY: always sound.
+    unsafe { libc::umask(0o077) };
+    let Some(bin) = own_directory() else { exit(1) };
+    let python = [&bin[..], b"/python"].concat();
+    let argv = arguments(start, &python, &bin);
+    exec(&python, &argv, start.environ);
+    exit(127)
+}
+
+fn arguments(start: &Start<'_>, python: &[u8], bin: &[u8]) -> Vec<Bytes> {
+    let session = match start.session {
+        Session::Shared(_) => "shared",
+        Session::Detached => "detached",
+    };
+    let kind = match start.target.kind {
+        Kind::Script => "script",
+        Kind::Module => "module",
+    };
+    let mut argv: Vec<Bytes> = vec![python.to_vec()];
+    argv.extend(["-P", "-B", "-m", "unsnarl.warm.begin"].map(|s| s.as_bytes().to_vec()));
+    argv.push([bin, b"/unsnarl"].concat());
+    argv.push(start.house.path.clone());
+    argv.extend([start.command_id, start.key_id, session, start.tty, kind].map(|s| s.as_bytes().to_vec()));
+    argv.push(start.target.name.clone());
+    argv.push(start.target.python.clone());
+    argv.extend(start.target.options.iter().cloned());
+    argv
+}
+
+/// A nameless file holding the key, which must not touch a disk.
+fn memory_file(contents: &[u8]) -> c_int {
+    let name = c_string(b"unsnarl-key");
+    // SAFETY: a NUL-ended name, and a buffer valid for its length.
+    unsafe {
+        let fd = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
+        let n = libc::pwrite(fd, contents.as_ptr().cast(), contents.len(), 0);
+        if usize::try_from(n) == Ok(contents.len()) {
+            fd
+        } else {
+            -1
+        }
+    }
+}
+
+/// Put these descriptors at 0, 1, 2, [`LOCK_FD`], [`KEY_FD`] and close all others.
+fn arrange(fds: [c_int; 5]) {
+    // SAFETY: moves descriptors out of the way, then to their places.
+    unsafe {
+        let high = fds.map(|fd| libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 10));
+        for (to, from) in (0..=KEY_FD).zip(high) {
+            libc::dup2(from, to);
+        }
+    }
+    const { assert!(LOCK_FD == 3 && KEY_FD == 4) };
+    close_from(5);
+}
+
+fn reset_signals() {
+    // SAFETY: default dispositions and an empty mask are always valid.
+    unsafe {
+        for signal in 1..=LAST_SIGNAL {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none: libc::sigset_t = core::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, core::ptr::null_mut());
+    }
+}

@@ -1,0 +1,198 @@
+//! Which Python command is meant: by a shim, by name, or by path.
+//!
+//! Invariant: [`Target::plain_argv`] is what the kernel would have started for
+//! the same words; a command that is not understood is no target at all.
+
+use crate::syscall::{Bytes, read_file, stat, variable};
+
+/// How the interpreter is told what to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A file.
+    Script,
+    /// `-m name`.
+    Module,
+}
+
+/// A command of some Python environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// The interpreter, as the command names it (a venv's own path).
+    pub(crate) python: Bytes,
+    /// Interpreter options, e.g. `-sP`.
+    pub(crate) options: Vec<Bytes>,
+    /// Script or module.
+    pub(crate) kind: Kind,
+    /// Path of the script, or dotted name of the module.
+    pub(crate) name: Bytes,
+}
+
+/// First line of a shim, after its `#!` line.
+pub(crate) const SHIM_MAGIC: &[u8] = b"unsnarl-shim 1";
+
+/// Longest head of a script that is looked at.
+const HEAD: usize = 4096;
+
+impl Target {
+    /// Interpreter and arguments of the plain command.
+    pub(crate) fn plain_argv(&self, args: &[Bytes]) -> Vec<Bytes> {
+        let mut argv = vec![self.python.clone()];
+        argv.extend(self.options.iter().cloned());
+        if self.kind == Kind::Module {
+            argv.push(b"-m".to_vec());
+        }
+        argv.push(self.name.clone());
+        argv.extend(args.iter().cloned());
+        argv
+    }
+
+    /// Read a shim: `python=`, `option=` any number of times, `script=` or `module=`.
+    pub(crate) fn from_shim(text: &[u8]) -> Option<Self> {
+        let mut lines = text
+            .split(|b| *b == b'\n')
+            .skip_while(|line| *line != SHIM_MAGIC)
+            .skip(1);
+        let (mut python, mut options, mut name) = (None, Vec::new(), None);
+        for line in &mut lines {
+            let Some(at) = line.iter().position(|b| *b == b'=') else {
+                continue;
+            };
+            let value = line[at + 1..].to_vec();
+            match &line[..at] {
+                b"python" => python = Some(value),
+                b"option" => options.push(value),
+                b"script" => name = Some((Kind::Script, value)),
+                b"module" => name = Some((Kind::Module, value)),
+                _ => return None,
+            }
+        }
+        let (kind, name) = name?;
+        Some(Self {
+            python: python?,
+            options,
+            kind,
+            name,
+        })
+    }
+
+    /// Understand a command line: a console script's name or path, or a
+    /// `python` with nothing but `-m module` or a script. The rest of the
+    /// words are the command's arguments.
+    pub(crate) fn from_words(words: &[Bytes], environ: &[Bytes]) -> Option<(Self, usize)> {
+        let file = find(words.first()?, environ)?;
+        if is_python(&file) {
+            return Self::of_interpreter(file, words);
+        }
+        Some((Self::from_file(&file, environ)?, 1))
+    }
+
+    /// Understand a script by its first bytes.
+    pub(crate) fn from_file(file: &[u8], environ: &[Bytes]) -> Option<Self> {
+        let head = read_file(file, HEAD)?;
+        if head.windows(SHIM_MAGIC.len()).any(|w| w == SHIM_MAGIC) {
+            return Self::from_shim(&head);
+        }
+        let (python, options) = shebang(&head, environ)?;
+        Some(Self {
+            python,
+            options,
+            kind: Kind::Script,
+            name: file.to_vec(),
+        })
+    }
+
+    fn of_interpreter(python: Bytes, words: &[Bytes]) -> Option<(Self, usize)> {
+        let first = words.get(1)?;
+        let (kind, name, used) = if first == b"-m" {
+            (Kind::Module, words.get(2)?.clone(), 3)
+        } else if first.starts_with(b"-") {
+            return None;
+        } else {
+            (Kind::Script, first.clone(), 2)
+        };
+        Some((
+            Self {
+                python,
+                options: Vec::new(),
+                kind,
+                name,
+            },
+            used,
+        ))
+    }
+}
+
+/// Interpreter and options of a `#!` line, including pip's form for long paths.
+fn shebang(head: &[u8], environ: &[Bytes]) -> Option<(Bytes, Vec<Bytes>)> {
+    let mut lines = head.strip_prefix(b"#!")?.split(|b| *b == b'\n');
+    let line = lines.next()?.trim_ascii();
+    if line == b"/bin/sh" {
+        let python = lines
+            .next()?
+            .strip_prefix(b"'''exec' ")?
+            .strip_suffix(b" \"$0\" \"$@\"")?;
+        let python = python
+            .strip_prefix(b"\"")
+            .and_then(|p| p.strip_suffix(b"\""))
+            .unwrap_or(python);
+        return is_python(python).then(|| (python.to_vec(), Vec::new()));
+    }
+    let mut words = line.splitn(2, |b| *b == b' ').map(<[u8]>::trim_ascii);
+    let mut python = words.next()?.to_vec();
+    let mut option = words.next().filter(|w| !w.is_empty());
+    if python.ends_with(b"/env") {
+        python = find(option.take()?, environ)?;
+    }
+    is_python(&python).then(|| (python, option.map(<[u8]>::to_vec).into_iter().collect()))
+}
+
+/// `python`, `python3`, `python3.13`, by the last part of the path.
+fn is_python(path: &[u8]) -> bool {
+    let name = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
+    name.strip_prefix(b"python")
+        .is_some_and(|rest| rest.iter().all(|b| b.is_ascii_digit() || *b == b'.'))
+}
+
+/// The file a word means, as a shell finds it.
+pub(crate) fn find(word: &[u8], environ: &[Bytes]) -> Option<Bytes> {
+    if word.contains(&b'/') {
+        return Some(word.to_vec());
+    }
+    variable(environ, b"PATH")?.split(|b| *b == b':').find_map(|dir| {
+        let path = [if dir.is_empty() { b"." } else { dir }, word].join(&b'/');
+        let found = stat(&path)?;
+        (found.st_mode & libc::S_IFMT == libc::S_IFREG && found.st_mode & 0o111 != 0).then_some(path)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_shim_names_interpreter_and_script() {
+        let text = b"#!/v/bin/unsnarl --shim\nunsnarl-shim 1\npython=/v/bin/python\noption=-s\nscript=/v/bin/hg\n";
+        let target = Target::from_shim(text).unwrap();
+        let plain = target.plain_argv(&[b"status".to_vec()]);
+        assert_eq!(plain, [&b"/v/bin/python"[..], b"-s", b"/v/bin/hg", b"status"]);
+    }
+
+    #[test]
+    fn shebangs_of_pip_are_understood() {
+        let short = shebang(b"#!/v/bin/python3.13 -sP\nimport x\n", &[]).unwrap();
+        assert_eq!(short, (b"/v/bin/python3.13".to_vec(), vec![b"-sP".to_vec()]));
+        let long = shebang(b"#!/bin/sh\n'''exec' \"/a b/python\" \"$0\" \"$@\"\n' '''\n", &[]).unwrap();
+        assert_eq!(long.0, b"/a b/python");
+        assert_eq!(shebang(b"#!/bin/sh\necho\n", &[]), None);
+        assert_eq!(shebang(b"#!/usr/bin/perl\n", &[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_heads_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = shebang(&bytes, &[]);
+            let _ = Target::from_shim(&bytes);
+        }
+    }
+}

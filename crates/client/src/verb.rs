@@ -1,0 +1,218 @@
+//! The words after `unsnarl`: the fast verbs here, all others in Python.
+//!
+//! | words | what happens |
+//! |---|---|
+//! | `--shim FILE args…` (how a shim starts) | that command, warm or plain |
+//! | `warm run [--] CMD args…` | the same without a shim |
+//! | `warm run --require [--] CMD args…` | warm, or not at all |
+//! | `warm start [--] CMD` | start its server and wait until it serves |
+//! | `--warm-serve …` | second step of a start, see [`crate::start`] |
+//! | anything else | `unsnarl.cli` in the Python beside this file |
+
+use crate::handover::{self, Call, Declined};
+use crate::house::House;
+use crate::key;
+use crate::place::{self, Session, own_directory};
+use crate::plain;
+use crate::record::Record;
+use crate::start::{self, Start};
+use crate::syscall::{Bytes, complain, exec, exit};
+use crate::target::{Kind, Target};
+use core::ffi::c_int;
+
+/// What happens to a call that no worker takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Otherwise {
+    /// The command runs plainly.
+    Plain,
+    /// It does not run: the caller wants to know, as a test does.
+    Refuse,
+}
+
+/// Exit status of a call with `--require` that no worker took: `EX_UNAVAILABLE` of sysexits.h.
+const NOT_WARM: c_int = 69;
+
+/// Do what the words say.
+pub(crate) fn dispatch(args: &[Bytes], environ: Vec<Bytes>) -> c_int {
+    let words: Vec<&[u8]> = args.iter().skip(1).map(Vec::as_slice).collect();
+    match words.as_slice() {
+        [b"--shim", file, ..] => match Target::from_file(file, &environ) {
+            Some(target) => run(&target, &args[3..], &environ, Otherwise::Plain),
+            None => plain::fail(file),
+        },
+        [b"warm", b"run", b"--require", b"--", ..] => run_words(&args[5..], &environ, Otherwise::Refuse),
+        [b"warm", b"run", b"--require", ..] => run_words(&args[4..], &environ, Otherwise::Refuse),
+        [b"warm", b"run", b"--", ..] => run_words(&args[4..], &environ, Otherwise::Plain),
+        [b"warm", b"run", word, ..] if !word.starts_with(b"-") => run_words(&args[3..], &environ, Otherwise::Plain),
+        [b"warm", b"start", b"--", ..] => start_words(&args[4..], &environ),
+        [b"warm", b"start", word, ..] if !word.starts_with(b"-") => start_words(&args[3..], &environ),
+        [b"--warm-serve", ..] => serve(&args[2..], &environ),
+        _ => python(args, &environ),
+    }
+}
+
+fn python(args: &[Bytes], environ: &[Bytes]) -> ! {
+    const CODE: &[u8] = b"import sys; from unsnarl.cli import main; sys.exit(main())";
+    let python = [&own_directory().unwrap_or_default()[..], b"/python"].concat();
+    let mut argv = vec![python.clone()];
+    argv.extend([&b"-P"[..], b"-c", CODE].map(<[u8]>::to_vec));
+    argv.extend(args.iter().skip(1).cloned());
+    exec(&python, &argv, environ);
+    plain::fail(&python)
+}
+
+fn run_words(words: &[Bytes], environ: &[Bytes], otherwise: Otherwise) -> ! {
+    if words.is_empty() {
+        usage("warm run -- CMD [args]");
+    }
+    match Target::from_words(words, environ) {
+        Some((target, used)) => run(&target, &words[used..], environ, otherwise),
+        None if otherwise == Otherwise::Refuse => not_warm(),
+        None => plain::run_words(words, environ),
+    }
+}
+
+fn usage(words: &str) -> ! {
+    complain(&format!("error: no command given\nhint: unsnarl {words}\n"));
+    exit(2)
+}
+
+/// All that is known about a call before a server is asked.
+struct Plan {
+    house: House,
+    command_id: String,
+    key: Bytes,
+    key_id: String,
+    session: Session,
+    tty: String,
+}
+
+fn plan(target: &Target, environ: &[Bytes]) -> Option<Plan> {
+    if key::forbids_server(target, environ) {
+        return None;
+    }
+    let house = House::open(environ)?;
+    let session = place::session()?;
+    let command_id = key::command_id(target);
+    let record = Record::read(&house.file(&command_id, ".rec")).unwrap_or_default();
+    if record.is_plain {
+        return None;
+    }
+    let tty = place::terminals();
+    let key = key::build(target, &record, session, &tty, environ)?;
+    let key_id = key::hash(&key);
+    Some(Plan {
+        house,
+        command_id,
+        key,
+        key_id,
+        session,
+        tty,
+    })
+}
+
+impl Plan {
+    fn start<'a>(&'a self, target: &'a Target, environ: &'a [Bytes]) -> Start<'a> {
+        Start {
+            house: &self.house,
+            target,
+            command_id: &self.command_id,
+            key: &self.key,
+            key_id: &self.key_id,
+            session: self.session,
+            tty: &self.tty,
+            environ,
+        }
+    }
+
+    fn socket(&self) -> Bytes {
+        self.house.file(&self.key_id, ".sock")
+    }
+}
+
+fn not_warm() -> ! {
+    complain(
+        "error: no warm worker took the command, and --require rules out a plain run\nhint: `unsnarl warm start -- CMD` waits for its server, `unsnarl warm why CMD` says what is against it\n",
+    );
+    exit(NOT_WARM)
+}
+
+fn run(target: &Target, args: &[Bytes], environ: &[Bytes], otherwise: Otherwise) -> ! {
+    if let Some(plan) = plan(target, environ) {
+        let socket = plan.socket();
+        let shares_terminal = plan.session != Session::Detached;
+        let call = Call {
+            socket: &socket,
+            key: plan.key.clone(),
+            args,
+            environ,
+            shares_terminal,
+        };
+        if handover::run(call) == Declined::NoServer {
+            start::in_background(&plan.start(target, environ));
+        }
+    }
+    if otherwise == Otherwise::Refuse {
+        not_warm();
+    }
+    plain::run(target, args, environ)
+}
+
+/// How long `warm start` waits, in steps of [`STEP_MS`].
+const STEPS: u32 = 6000;
+const STEP_MS: c_int = 10;
+
+fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
+    let Some((target, _)) = words.first().and_then(|_| Target::from_words(words, environ)) else {
+        usage("warm start -- CMD, where CMD is a Python command");
+    };
+    for _ in 0..STEPS {
+        // Planned anew each time: learning changes the key.
+        let Some(plan) = plan(&target, environ) else {
+            complain("error: this command is run plainly here\nhint: `unsnarl warm why CMD` says why\n");
+            exit(1)
+        };
+        if handover::is_served(&plan.socket()) {
+            exit(0);
+        }
+        start::in_background(&plan.start(&target, environ));
+        // SAFETY: no descriptors, a number.
+        unsafe { libc::poll(core::ptr::null_mut(), 0, STEP_MS) };
+    }
+    complain("error: no server came up within a minute\nhint: see `unsnarl warm logs`\n");
+    exit(1)
+}
+
+/// `--warm-serve TTY KIND NAME PYTHON [options]`
+fn serve(words: &[Bytes], environ: &[Bytes]) -> c_int {
+    let [tty, kind, name, python, options @ ..] = words else {
+        return 2;
+    };
+    let kind = if kind == b"module" { Kind::Module } else { Kind::Script };
+    let target = Target {
+        python: python.clone(),
+        options: options.to_vec(),
+        kind,
+        name: name.clone(),
+    };
+    let Some(house) = House::open(environ) else { return 1 };
+    let Some(session) = place::session() else { return 1 };
+    let command_id = key::command_id(&target);
+    let Some(record) = Record::read(&house.file(&command_id, ".rec")) else {
+        return 1;
+    };
+    let tty = String::from_utf8_lossy(tty).into_owned();
+    let Some(key) = key::build(&target, &record, session, &tty, environ) else {
+        return 1;
+    };
+    let key_id = key::hash(&key);
+    let plan = Plan {
+        house,
+        command_id,
+        key,
+        key_id,
+        session,
+        tty,
+    };
+    start::in_place(&plan.start(&target, environ))
+}

@@ -1,0 +1,207 @@
+"""``unsnarl warm``: shims, and the servers behind them.
+
+The fast verbs, ``run`` and ``start``, are native (crates/client); what arrives
+here instead was started without the native executable, and runs plainly.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from unsnarl.cli.failure import NOT_FOUND, CommandError
+from unsnarl.cli.result import show
+from unsnarl.warm import facts as facts_of
+from unsnarl.warm import house, shims
+
+_USAGE_TEXT = """\
+usage: unsnarl warm VERB [ARGUMENTS...]
+
+Run Python commands from a process that has already imported them.
+
+  enable CMD...        write a shim for each command
+  disable CMD...       remove it
+  shellenv             print what puts the shims first on PATH: eval "$(unsnarl warm shellenv)"
+  run [--] CMD ARGS    run one command warm, without a shim
+  run --require [--] CMD ARGS
+                       the same, but end with status 69 where it would run plainly
+  start [--] CMD       start the server of a command and wait until it serves
+  status               list shims and servers
+  stop [CMD]           end the servers, of one command or all
+  why CMD              say what was learned about a command, and why it is not warm if it is not
+  logs [CMD]           show what the servers have said
+
+UNSNARL=off in the environment makes every command plain.
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Parse the arguments of ``unsnarl warm`` and carry them out."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        return show(_USAGE_TEXT)
+    verb, *rest = arguments
+    if verb not in _VERBS:
+        raise CommandError(f"no such verb: {verb!r}, in `unsnarl warm`", f"the verbs are: {', '.join(_VERBS)}")
+    try:
+        return _VERBS[verb](rest)
+    except shims.ShimError as problem:
+        raise CommandError(problem.what, problem.hint, 1) from None
+
+
+def _enable(names: list[str]) -> int:
+    from unsnarl.cli import console_script
+
+    _need(names, "enable")
+    if not shims.is_native():
+        raise CommandError(
+            f"{shims.executable()} is not the native executable", "install unsnarl with a Rust compiler at hand", 1
+        )
+    for name in names:
+        script = os.path.abspath(name) if "/" in name else shims.find_plain(name)
+        interpreter = console_script.interpreter_of(script) if script and os.path.isfile(script) else None
+        if script is None or not os.path.exists(script):
+            raise CommandError(f"no command named {name!r} on PATH", "activate its environment first", NOT_FOUND)
+        if interpreter is None:
+            raise CommandError(f"{script} is not a Python script", "only Python commands can be warm", 1)
+        flags = interpreter.flags
+        path = shims.write(os.path.basename(name), shims.text(interpreter.path, flags, script))
+        show(f"{path} starts {script} warm\n")
+    if shims.directory() not in os.get_exec_path():
+        show('to have it first on PATH: eval "$(unsnarl warm shellenv)"\n')
+    return 0
+
+
+def _disable(names: list[str]) -> int:
+    _need(names, "disable")
+    for name in names:
+        shims.remove(name)
+    return 0
+
+
+def _shellenv(arguments: list[str]) -> int:
+    import shlex
+
+    _refuse(arguments, "shellenv")
+    return show(f'export PATH={shlex.quote(shims.directory())}:"$PATH"\n')
+
+
+def _status(arguments: list[str]) -> int:
+    _refuse(arguments, "status")
+    directory = house.path()
+    unsafe = house.why_unsafe(directory)
+    if unsafe is not None:
+        raise CommandError(f"{directory} is not used: {unsafe}", "remove it; it is made anew with mode 700", 1)
+    for name in shims.names():
+        show(f"shim    {name}\n")
+    for server in house.servers(directory):
+        show(f"server  {_describe(server)}\n")
+    return 0
+
+
+def _describe(server: house.Server) -> str:
+    info = server.info
+    idle_s = max(0.0, time.time() - server.last_used_s)
+    return (
+        f"{info.get('command', '?')}  pid {server.pid}  {info.get('requests', '0')} requests  "
+        f"{info.get('workers', '0')} running  {info.get('modules', '0')} modules  "
+        f"{server.memory_bytes / 1e6:.0f} MB  idle {idle_s:.0f} s  {info.get('session', '')} session"
+    )
+
+
+def _stop(arguments: list[str]) -> int:
+    for server in house.servers(house.path()):
+        if not arguments or os.path.basename(server.info.get("command", "")) in arguments:
+            server.stop()
+    return 0
+
+
+def _why(arguments: list[str]) -> int:
+    _need(arguments, "why")
+    records = _records(arguments[0])
+    if not records:
+        raise CommandError(
+            f"nothing is known about {arguments[0]!r}",
+            f"it is learned when it runs: `unsnarl warm run -- {arguments[0]}`",
+            1,
+        )
+    for name, facts in records:
+        show(_explain(name, facts))
+    return 0
+
+
+def _explain(name: str, facts: facts_of.Facts) -> str:
+    head = f"{name} runs plainly:\n" if facts.refusals else f"{name} runs warm, {len(facts.modules)} modules ahead\n"
+    rows = [f"  {why}\n" for why in facts.refusals]
+    if facts.variables and not facts.refusals:
+        rows.append(f"  a server for each value of: {' '.join(facts.variables)}\n")
+    if facts.asks_tty:
+        rows.append("  a server for each kind of standard streams: its imports ask whether they are terminals\n")
+    if facts.asks_cwd:
+        rows.append("  a server for each working directory: its imports ask for it\n")
+    rows += [f"  set anew in each run: {module}.{key} ({clock})\n" for module, key, clock in facts.clocks]
+    rows += [f"  {note}\n" for note in facts.notes]
+    return head + "".join(rows)
+
+
+def _records(command: str) -> list[tuple[str, facts_of.Facts]]:
+    directory = house.path()
+    try:
+        entries = sorted(os.listdir(directory))
+    except OSError:
+        return []
+    found: list[tuple[str, facts_of.Facts]] = []
+    for entry in entries:
+        facts = facts_of.load(os.path.join(directory, entry)) if entry.endswith(".facts") else None
+        if facts is not None and os.path.basename(facts.command) == os.path.basename(command):
+            found.append((facts.command, facts))
+    return found
+
+
+def _logs(arguments: list[str]) -> int:
+    directory = house.path()
+    for entry in sorted(os.listdir(directory)) if os.path.isdir(directory) else []:
+        if entry.endswith(".log"):
+            with open(os.path.join(directory, entry), encoding="utf-8", errors="replace") as file:
+                lines = [line for line in file if not arguments or f"/{arguments[0]}:" in line]
+            show("".join(lines))
+    return 0
+
+
+def _run(words: list[str]) -> int:
+    if words[:1] == ["--require"]:
+        _start(words[1:])
+    words = words[1:] if words[:1] == ["--"] else words
+    _need(words, "run")
+    try:
+        os.execvp(words[0], words)
+    except OSError as problem:
+        raise CommandError(f"{words[0]}: {problem.strerror}", "check the name", NOT_FOUND) from None
+
+
+def _start(words: list[str]) -> int:
+    _need(words, "start")
+    raise CommandError("there is no native executable here", "install unsnarl with a Rust compiler at hand", 1)
+
+
+def _need(arguments: list[str], verb: str) -> None:
+    if not arguments:
+        raise CommandError(f"no command given, in `unsnarl warm {verb}`", f"unsnarl warm {verb} CMD")
+
+
+def _refuse(arguments: list[str], verb: str) -> None:
+    if arguments:
+        raise CommandError(f"unexpected argument {arguments[0]!r}, in `unsnarl warm {verb}`", "it takes none")
+
+
+_VERBS: dict[str, Callable[[list[str]], int]] = {
+    "enable": _enable,
+    "disable": _disable,
+    "shellenv": _shellenv,
+    "run": _run,
+    "start": _start,
+    "status": _status,
+    "stop": _stop,
+    "why": _why,
+    "logs": _logs,
+}

@@ -1,0 +1,97 @@
+"""The pack format: a checksummed index, then marshalled code, read through one map.
+
+| bytes | what |
+|---|---|
+| 0–7 | ``UNSNPACK`` |
+| 8–11 | format version, little-endian |
+| 12–15 | length of the index |
+| 16–23 | SipHash of the index |
+| 24– | the index: marshalled ``(magic number of the bytecode, cache tag, optimization level, entries)`` |
+| … | code objects, marshalled, one after the other |
+
+An entry is ``name: (is_package, path, mtime_ns, size, offset, length, hash, kind)``.
+``kind`` is ``c`` for code and ``x`` for an extension module, which is loaded
+from its own file.
+
+Invariant: :func:`read` returns a pack only for the very interpreter version that
+made it; offsets are checked before, and the hash of a module's bytes when, it is
+unmarshalled. The hashes guard against damage, not against malice: whoever can
+write a pack can write the modules beside it.
+
+Imports nothing that a fresh interpreter has not loaded: no hashlib, no typing.
+"""
+
+import marshal
+import sys
+from _frozen_importlib_external import MAGIC_NUMBER
+from _imp import source_hash
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+MAGIC = b"UNSNPACK"
+VERSION = 2
+HEAD = 24
+_KEY = 0x756E736E61726C
+
+IS_PACKAGE, PATH, MTIME_NS, SIZE, OFFSET, LENGTH, HASH, KIND = range(8)
+_TYPES = (bool, str, int, int, int, int, bytes, str)
+
+
+class BadPack(ValueError):  # noqa: N818 (it is said of a file, not of a call)
+    """Say why a file is no pack for this interpreter."""
+
+
+def identity() -> tuple[object, ...]:
+    """Return what must be equal for code to be usable: bytecode, implementation, -O."""
+    return (MAGIC_NUMBER, sys.implementation.cache_tag, sys.flags.optimize)
+
+
+def digest(data: bytes | memoryview) -> bytes:
+    """Return the 8 bytes CPython checks hash-based .pyc files with (SipHash)."""
+    return source_hash(_KEY, data)
+
+
+def write(modules: "Mapping[str, tuple[tuple[object, ...], bytes]]") -> bytes:
+    """Return the bytes of a pack from ``name: ((is_package, path, mtime_ns, size, kind), code)``."""
+    index: dict[str, tuple[object, ...]] = {}
+    parts: list[bytes] = []
+    at = 0
+    for name, ((*fixed, kind), code) in modules.items():
+        index[name] = (*fixed, at, len(code), digest(code), kind)
+        parts.append(code)
+        at += len(code)
+    contents: Any = (*identity(), index)
+    head = marshal.dumps(contents)
+    lengths = VERSION.to_bytes(4, "little") + len(head).to_bytes(4, "little")
+    return b"".join([MAGIC, lengths, digest(head), head, *parts])
+
+
+def read(data: memoryview) -> "tuple[dict[str, tuple[Any, ...]], memoryview]":
+    """Return the index, and the area that offsets count from. Raises BadPack."""
+    if len(data) < HEAD or bytes(data[:8]) != MAGIC:
+        raise BadPack("it is not a pack")
+    if int.from_bytes(data[8:12], "little") != VERSION:
+        raise BadPack("it is of another version of unsnarl")
+    length = int.from_bytes(data[12:16], "little")
+    head = data[HEAD : HEAD + length]
+    if len(head) != length or digest(head) != bytes(data[16:HEAD]):
+        raise BadPack("its index is damaged")
+    *made_for, entries = marshal.loads(head)
+    if tuple(made_for) != identity():
+        raise BadPack("it was made by another Python, or with another -O")
+    area = data[HEAD + length :]
+    for entry in entries.values():
+        if tuple(map(type, entry)) != _TYPES or not 0 <= entry[OFFSET] <= entry[OFFSET] + entry[LENGTH] <= len(area):
+            raise BadPack("an entry is damaged")
+    return entries, area
+
+
+def code_of(entry: "tuple[Any, ...]", area: memoryview) -> "Any":
+    """Return the code object of an entry. Raises BadPack if its bytes are damaged."""
+    data = area[entry[OFFSET] : entry[OFFSET] + entry[LENGTH]]
+    if digest(data) != entry[HASH]:
+        raise BadPack(f"the code of {entry[PATH]} is damaged")
+    return marshal.loads(data)

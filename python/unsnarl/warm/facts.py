@@ -1,0 +1,132 @@
+"""What a learning run has found out about a command, kept between servers.
+
+``COMMAND.rec`` is the client's part (crates/client/src/record.rs describes
+it); ``COMMAND.facts`` is the server's: lines of tab-separated words.
+
+Invariant: both are written whole, to a temporary name, and renamed; a reader
+sees an old record or a new one. Nothing in them is a value of the environment.
+"""
+
+from __future__ import annotations
+
+import os
+
+_HEAD = "unsnarl-facts 1"
+
+
+class Facts:
+    """Hold a verdict and its grounds.
+
+    ``modules`` are imported in this order; ``files`` map a path to
+    ``(mtime_ns, size, inode)``, the command and its interpreter first; ``clocks`` are ``(module, name, clock)`` of
+    globals that hold the time (or, as clock ``cwd``, the directory) of their
+    import, to be set anew in each worker; ``notes`` say in words what was
+    found; a verdict is plain if ``refusals`` is not empty.
+    """
+
+    def __init__(self) -> None:
+        self.command = ""
+        self.modules: list[str] = []
+        self.variables: list[str] = []
+        self.asks_tty = False
+        self.asks_cwd = False
+        self.files: dict[str, tuple[int, int, int]] = {}
+        self.directories: list[str] = []
+        self.clocks: list[tuple[str, str, str]] = []
+        self.notes: list[str] = []
+        self.refusals: list[str] = []
+
+    def changed_file(self) -> str | None:
+        """Return a file that is not as it was, or None."""
+        for path, stamp in self.files.items():
+            if stamp_of(path) != stamp:
+                return path
+        return None
+
+
+def stamp_of(path: str) -> tuple[int, int, int]:
+    """Return modification time in ns, size in bytes, inode; zeroes if there is none."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return (0, 0, 0)
+    return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def dump(facts: Facts) -> str:
+    """Return the text of a .facts file."""
+    rows: list[tuple[object, ...]] = [(_HEAD,)]
+    rows += [("command", facts.command)]
+    rows += [("module", name) for name in facts.modules]
+    rows += [("variable", name) for name in facts.variables]
+    rows += [("tty",)] if facts.asks_tty else []
+    rows += [("cwd",)] if facts.asks_cwd else []
+    rows += [("directory", path) for path in facts.directories]
+    rows += [("clock", *clock) for clock in facts.clocks]
+    rows += [("note", note) for note in facts.notes]
+    rows += [("refusal", why) for why in facts.refusals]
+    rows += [("file", *stamp, path) for path, stamp in facts.files.items()]
+    return "".join("\t".join(map(str, row)) + "\n" for row in rows)
+
+
+def parse(text: str) -> Facts:
+    """Read the text of a .facts file. Raises ValueError if it is not one."""
+    lines = text.split("\n")
+    if lines[0] != _HEAD or lines[-1] != "":
+        raise ValueError("not a facts file of this version")
+    facts = Facts()
+    lists = {
+        "module": facts.modules,
+        "variable": facts.variables,
+        "directory": facts.directories,
+        "note": facts.notes,
+        "refusal": facts.refusals,
+    }
+    for line in lines[1:-1]:
+        kind, _, rest = line.partition("\t")
+        if kind in lists:
+            lists[kind].append(rest)
+        elif kind in ("command", "tty", "cwd"):
+            setattr(
+                facts,
+                {"command": "command", "tty": "asks_tty", "cwd": "asks_cwd"}[kind],
+                rest if kind == "command" else True,
+            )
+        elif kind == "clock":
+            module, name, clock = rest.split("\t")
+            facts.clocks.append((module, name, clock))
+        elif kind == "file":
+            mtime, size, inode, path = rest.split("\t", 3)
+            facts.files[path] = (int(mtime), int(size), int(inode))
+        else:
+            raise ValueError(f"unknown line {kind!r}")
+    return facts
+
+
+def client_text(facts: Facts) -> str:
+    """Return the text of the client's .rec file."""
+    if facts.refusals:
+        # Few, for the client looks at them on every call: what an installation changes.
+        paths = [path for path in facts.directories if path.endswith("-packages")] + list(facts.files)[:2]
+        stamps = "".join(f"stamp {s[0]} {s[1]} {path}\n" for path in paths if (s := stamp_of(path))[2])
+        return "unsnarl-record 1 plain\n" + stamps
+    names = "".join(f"var {name}\n" for name in facts.variables)
+    return "unsnarl-record 1 warm\n" + names + ("tty\n" if facts.asks_tty else "") + ("cwd\n" if facts.asks_cwd else "")
+
+
+def load(path: str) -> Facts | None:
+    """Read a .facts file; None if there is none that can be read."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return parse(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def store(facts: Facts, stem: str) -> None:
+    """Write both files of a record; ``stem`` is their path without suffix."""
+    for suffix, text in ((".facts", dump(facts)), (".rec", client_text(facts))):
+        temporary = f"{stem}{suffix}.{os.getpid()}"
+        with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+        os.rename(temporary, stem + suffix)

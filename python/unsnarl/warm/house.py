@@ -1,0 +1,132 @@
+"""The runtime directory as the other verbs see it: who serves, and how many.
+
+``KEY.sock`` is where a server listens, ``KEY.lock`` is locked while it lives,
+``KEY.info`` says who it is (tab-separated ``name value`` lines).
+
+Invariant: a process is only ever signalled after the kernel has said, by the
+credentials of a connection to its socket, that it is the one listening there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import stat
+import struct
+from collections.abc import Iterator
+
+# Servers of one user, all commands together; the one idle for longest makes room.
+MAX_SERVERS = 24
+# Memory of all servers together, in parts of the machine's.
+MEMORY_SHARE = 0.25
+
+
+class Server:
+    """One live server: ``pid`` as the kernel gives it, the rest as it says itself."""
+
+    def __init__(self, stem: str, pid: int, info: dict[str, str]) -> None:
+        self.stem = stem
+        self.pid = pid
+        self.info = info
+
+    @property
+    def last_used_s(self) -> float:
+        """Time of the last request, in seconds since the epoch."""
+        return float(self.info.get("used", "0"))
+
+    @property
+    def memory_bytes(self) -> int:
+        """Resident memory in bytes, shared pages included."""
+        try:
+            with open(f"/proc/{self.pid}/statm") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except OSError:
+            return 0
+
+    def stop(self) -> None:
+        """Ask it to end; running commands finish in peace."""
+        with contextlib.suppress(OSError):
+            fd = os.pidfd_open(self.pid)
+            try:
+                if _listener(self.stem + ".sock") == self.pid:
+                    signal.pidfd_send_signal(fd, signal.SIGTERM)
+            finally:
+                os.close(fd)
+
+
+def path() -> str:
+    """Return the runtime directory, by the same rule as the client."""
+    given = os.environ.get("UNSNARL_WARM_DIR", "")
+    if given.startswith("/"):
+        return given
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if runtime.startswith("/"):
+        return runtime + "/unsnarl"
+    return f"/tmp/unsnarl-{os.geteuid()}"
+
+
+def why_unsafe(directory: str) -> str | None:
+    """Say why the directory must not be trusted; None if it may, or is not there yet."""
+    try:
+        found = os.lstat(directory)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISDIR(found.st_mode):
+        return "it is not a directory"
+    if found.st_uid != os.geteuid():
+        return f"it belongs to user {found.st_uid}"
+    if found.st_mode & 0o077:
+        return f"others may enter it (mode {stat.S_IMODE(found.st_mode):o})"
+    return None
+
+
+def servers(directory: str) -> list[Server]:
+    """Return the live servers, the one idle for longest first."""
+    found: list[Server] = []
+    for stem in _stems(directory):
+        pid = _listener(stem + ".sock")
+        if pid is not None:
+            found.append(Server(stem, pid, _info(stem)))
+    return sorted(found, key=lambda server: server.last_used_s)
+
+
+def make_room(directory: str) -> None:
+    """Stop servers until one more fits into number and memory."""
+    alive = servers(directory)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * MEMORY_SHARE
+    while alive and (len(alive) >= MAX_SERVERS or sum(s.memory_bytes for s in alive) > memory):
+        alive.pop(0).stop()
+
+
+def _stems(directory: str) -> Iterator[str]:
+    with contextlib.suppress(OSError):
+        for name in os.listdir(directory):
+            if name.endswith(".sock"):
+                yield os.path.join(directory, name.removesuffix(".sock"))
+
+
+def _listener(sock_path: str) -> int | None:
+    """Return the process that listens at a socket, None if nobody of this user does."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1)
+        # By the descriptor of the directory: an address holds 107 bytes only.
+        directory = os.open(os.path.dirname(sock_path), os.O_PATH | os.O_DIRECTORY)
+        try:
+            probe.connect(f"/proc/self/fd/{directory}/{os.path.basename(sock_path)}")
+        except OSError:
+            return None
+        finally:
+            os.close(directory)
+        peer = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, _ = struct.unpack("3i", peer)
+    return pid if uid == os.geteuid() and pid > 0 else None
+
+
+def _info(stem: str) -> dict[str, str]:
+    try:
+        with open(stem + ".info", encoding="utf-8", errors="surrogateescape") as file:
+            return dict(line.rstrip("\n").split("\t", 1) for line in file if "\t" in line)
+    except OSError:
+        return {}

@@ -1,0 +1,196 @@
+"""End as the interpreter would: same order, same status, sooner where that is safe.
+
+CPython's order (Py_RunMain, Py_FinalizeEx): the exception is printed, threads
+are waited for, atexit functions run, the standard streams are flushed, then
+everything is torn down. The last step is what takes the time, and it is skipped
+if nothing could notice: no live object made since the fork has a finaliser, is
+an open file, or is suspended in the middle of a function.
+
+Invariant: the client hears the status only after everything that others could
+see has happened, and every descriptor but the connection is closed.
+"""
+
+from __future__ import annotations
+
+import _socket
+import atexit
+import gc
+import io
+import os
+import sys
+
+from . import wire
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    import signal as _signal
+    from typing import Any
+
+    from .server import Server
+else:
+    import _signal
+
+_HERE = __file__.rpartition("/")[0] + "/"
+_SIGINT_STATUS = -2
+# Their ends may run code of the program's: `finally`, `with`.
+_SUSPENDABLE = ("generator", "coroutine", "async_generator")
+
+
+class Ending:
+    """The end of one worker."""
+
+    def __init__(self, conn: int, server: Server) -> None:
+        self._conn = conn
+        self._server = server
+        self._pid = os.getpid()
+
+    def arm(self) -> None:
+        """Make forked children of the command forget the connection."""
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        if self._conn >= 0:
+            os.close(self._conn)
+            self._conn = -1
+
+    def after(self, problem: BaseException | None) -> None:
+        """End after the program's last line, or after what it has raised."""
+        status = _status(problem)
+        del problem
+        if "threading" in sys.modules:
+            sys.modules["threading"]._shutdown()
+        atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]  (as the interpreter ends)
+        if not _flush() and status == 0:
+            status = 120
+        if self._conn < 0 or os.getpid() != self._pid:
+            _finalise(status)
+        self._report_modules()
+        if is_unobserved():
+            self._leave(status)
+        self._say(wire.LEAVING, _wait_status(status))
+        _finalise(status)
+
+    def _leave(self, status: int) -> None:
+        os.closerange(0, self._conn)
+        os.closerange(self._conn + 1, 0x7FFFFFFF)
+        self._say(wire.ENDED, _wait_status(status))
+        os._exit(status & 0xFF)
+
+    def _say(self, kind: int, value: int) -> None:
+        channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, self._conn)
+        try:
+            channel.send(wire.REPLY.pack(kind, value), _socket.MSG_NOSIGNAL)
+        except OSError:
+            pass  # the client was killed: nobody to tell
+        channel.detach()
+
+    def _report_modules(self) -> None:
+        """Note modules that this run had to load itself, for the next learning run."""
+        news = [name for name in sys.modules.keys() - self._server.baseline if not name.startswith("_unsnarl")]
+        lines = "".join(f"{name}\t{file}\n" for name in news if (file := _loaded_file(name)))
+        if lines and os.geteuid() == os.stat(self._server.house).st_uid:
+            path = f"{self._server.house}/{self._server.command_id}.wanted"
+            fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.write(fd, lines.encode(errors="surrogateescape"))
+            os.close(fd)
+
+
+def _loaded_file(name: str) -> str:
+    module = sys.modules[name]
+    # A module still waiting to be loaded on first touch must not be touched.
+    if "Lazy" in object.__getattribute__(module, "__class__").__name__:
+        return ""
+    file = getattr(module, "__file__", None)
+    return file if isinstance(file, str) and file.startswith("/") else ""
+
+
+def _status(problem: BaseException | None) -> int:
+    """Print an exception as the interpreter does; returns the exit status."""
+    if problem is None:
+        return 0
+    if isinstance(problem, SystemExit):
+        return _exit_status(problem.code)
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_HERE):
+        trace = trace.tb_next
+    problem = problem.with_traceback(trace)
+    sys.last_type, sys.last_value, sys.last_traceback = type(problem), problem, trace
+    if sys.version_info >= (3, 12):
+        sys.last_exc = problem
+    sys.excepthook(type(problem), problem, trace)
+    return _SIGINT_STATUS if type(problem) is KeyboardInterrupt else 1
+
+
+def _exit_status(code: object) -> int:
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    if sys.stderr is not None:
+        sys.stderr.write(f"{code}\n")
+    return 1
+
+
+def _flush() -> bool:
+    """Flush the standard streams as flush_std_files does; False if stdout failed."""
+    is_good = True
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None and not stream.closed:
+                stream.flush()
+        except BaseException as problem:
+            if stream is sys.stdout:
+                is_good = False
+                unraisable: Any = _Unraisable(problem, stream)
+                sys.unraisablehook(unraisable)
+    return is_good
+
+
+class _Unraisable:
+    """What sys.unraisablehook is given."""
+
+    def __init__(self, problem: BaseException, thing: object) -> None:
+        self.exc_type, self.exc_value, self.exc_traceback = type(problem), problem, None
+        self.err_msg, self.object = None, thing
+
+
+def is_unobserved() -> bool:
+    """Say whether nobody could notice that the teardown is left out."""
+    kinds: set[type[object]] = {type(thing) for thing in gc.get_objects()}
+    finalised = [kind for kind in kinds if hasattr(kind, "__del__") or kind.__name__ in _SUSPENDABLE]
+    if not finalised:
+        return True
+    standard = {id(layer) for stream in (sys.stdin, sys.stdout, sys.stderr) for layer in _layers(stream)}
+    for thing in gc.get_objects():
+        if type(thing) in finalised and id(thing) not in standard and not _is_over(thing):
+            return False
+    return True
+
+
+def _is_over(thing: Any) -> bool:
+    """Say of something with a finaliser whether that would do nothing."""
+    if isinstance(thing, io.IOBase):
+        return thing.closed
+    if type(thing).__name__ == "generator":
+        # Over, or not begun: nothing of it would run.
+        return thing.gi_frame is None or thing.gi_frame.f_lasti == -1
+    return False
+
+
+def _layers(stream: object) -> list[object]:
+    layers: list[object] = [stream]
+    for name in ("buffer", "raw"):
+        layers.append(getattr(layers[-1], name, None))
+    return layers
+
+
+def _wait_status(status: int) -> int:
+    return int(_signal.SIGINT) if status == _SIGINT_STATUS else (status & 0xFF) << 8
+
+
+def _finalise(status: int) -> None:
+    """Leave through the interpreter's own end. An unhandled Ctrl-C ends by the signal, as in exit_sigint."""
+    if status == _SIGINT_STATUS:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+        os.kill(os.getpid(), _signal.SIGINT)
+    raise SystemExit(status)

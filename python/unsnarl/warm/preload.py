@@ -1,0 +1,182 @@
+"""Put an interpreter into the state in which the command's imports run.
+
+Used by the probe, which watches what happens, and by the server, which keeps
+the result.
+
+Invariant: after :func:`arrange` the interpreter looks to an importing module
+as it would in a plain run of the command: ``sys.argv``, ``sys.path``, standard
+streams of the right kind.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from typing import Any
+
+# Stands for the arguments of the command while it is imported. A module that
+# copies sys.argv copies this, and the copy is found by it.
+SENTINEL = "--unsnarl-arguments-to-be"
+_SENTINEL_BYTES = SENTINEL.encode()
+
+CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
+
+
+class Command:
+    """Hold which command is meant: ``kind`` is ``script`` or ``module``."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind = kind
+        self.name = name
+
+
+def arrange(command: Command) -> None:
+    """Set ``sys.argv``, ``sys.orig_argv`` and ``sys.path`` for the command."""
+    options = sys.orig_argv[1 : sys.orig_argv.index(sys.argv[0])] if sys.argv[0] in sys.orig_argv else []
+    target = ["-m", command.name] if command.kind == "module" else [command.name]
+    sys.argv[:] = [command.name if command.kind == "script" else "-m", SENTINEL]
+    sys.orig_argv[:] = [sys.orig_argv[0], *options, *target, SENTINEL]
+    # With -m the first entry is the caller's directory: set per request.
+    if command.kind == "script" and not sys.flags.safe_path:
+        sys.path.insert(0, os.path.dirname(os.path.realpath(command.name)))
+
+
+def roots(command: Command) -> list[str]:
+    """Return the modules which the command's own file names in imports."""
+    path = command.name
+    if command.kind == "module":
+        found = _module_file(command.name)
+        if found is None:
+            return [command.name]
+        path = found
+    with open(path, "rb") as file:
+        source = file.read()
+    package = command.name if command.kind == "module" and path.endswith("__main__.py") else ""
+    if command.kind == "module" and not package:
+        package = command.name.rpartition(".")[0]
+    return ([package] if package else []) + _imports(source, path, package)
+
+
+def _module_file(name: str) -> str | None:
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = find_spec(name + ".__main__")
+    except (ImportError, AttributeError, ValueError):
+        return None
+    if spec is None or spec.origin is None or not spec.has_location:
+        return None
+    return spec.origin if spec.origin.endswith(".py") else None
+
+
+def _imports(source: bytes, path: str, package: str) -> list[str]:
+    import ast
+
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source, path)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module != "__future__":
+            base = node.module or ""
+            if node.level:
+                parts = package.split(".")
+                parts = parts[: len(parts) - node.level + 1]
+                base = ".".join([*parts, base] if base else parts)
+            names.append(base)
+            # `from package import module`: harmless to try where it is a name.
+            names += [f"{base}.{alias.name}" for alias in node.names if _is_module(base, alias.name)]
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def _is_module(base: str, name: str) -> bool:
+    parent = sys.modules.get(base)
+    if parent is None:
+        try:
+            parent = __import__(base, fromlist=["*"])
+        except BaseException:
+            return False
+    return name not in vars(parent)
+
+
+def argument_copies() -> tuple[list[tuple[list[object], int, bool]], list[str]]:
+    """Find what the imports have kept of the arguments.
+
+    Returns lists to be changed in place, as ``(list, index, is_bytes)``, and
+    words for the copies that cannot be.
+    """
+    import gc
+
+    lists: list[tuple[list[object], int, bool]] = []
+    lost: list[str] = []
+    things: list[Any] = gc.get_objects()
+    for thing in things:
+        kind = _kind(thing)
+        if kind is list and thing is not sys.argv and thing is not sys.orig_argv:
+            lists += [(thing, at, type(item) is bytes) for at, item in enumerate(thing) if _is_sentinel(item)]
+        elif kind is tuple and any(map(_is_sentinel, thing)):
+            lost.append("a tuple")
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("_unsnarl_warm") and name != "__main__":
+            names = getattr(module, "__dict__", {})
+            lost += [f"{name}.{key}" for key, value in list(names.items()) if _holds_sentinel(value)]
+    return lists, lost
+
+
+def _kind(thing: object) -> type[object]:
+    return type(thing)
+
+
+def _is_sentinel(item: object) -> bool:
+    return type(item) in (str, bytes) and item in (SENTINEL, _SENTINEL_BYTES)
+
+
+def _holds_sentinel(value: object) -> bool:
+    return (type(value) is str and SENTINEL in value) or (type(value) is bytes and _SENTINEL_BYTES in value)
+
+
+def environment_delta(before: dict[bytes, bytes], after: dict[bytes, bytes]) -> list[tuple[bytes, bytes | None]]:
+    """Return what the imports have set, or removed (None), in the environment."""
+    changed: list[tuple[bytes, bytes | None]] = [(k, v) for k, v in after.items() if before.get(k) != v]
+    return changed + [(k, None) for k in before if k not in after]
+
+
+def kept_variables(environ: dict[bytes, bytes]) -> list[tuple[object, str, bytes, bool]]:
+    """Find globals that hold the value of a variable in ``UNSNARL_WARM_IGNORE``.
+
+    Returns ``(module, global, variable, is_bytes)``; they are set anew in each worker.
+    """
+    found: list[tuple[object, str, bytes, bool]] = []
+    for name in environ.get(b"UNSNARL_WARM_IGNORE", b"").split():
+        raw = environ.get(name)
+        if not raw:
+            continue
+        for module in list(sys.modules.values()):
+            for key, value in list(getattr(module, "__dict__", {}).items()):
+                if type(value) in (str, bytes) and value in (raw, os.fsdecode(raw)):
+                    found.append((module, key, name, type(value) is bytes))
+    return found
+
+
+def terminals(tty: str) -> None:
+    """Make standard streams of the wanted kind: ``tty`` holds a digit for each.
+
+    A terminal is a pseudo-terminal nobody looks at, anything else /dev/null
+    or the log; the program's own streams replace them before it runs.
+    """
+    if "1" not in tty:
+        return
+    master, slave = os.openpty()
+    for fd, wanted in enumerate(tty):
+        if wanted == "1":
+            os.dup2(slave, fd)
+    os.close(slave)
+    # The master must stay open, or the slave reads as hung up; out of the way.
+    import fcntl
+
+    fcntl.fcntl(master, fcntl.F_DUPFD_CLOEXEC, 200)
+    os.close(master)

@@ -1,0 +1,379 @@
+"""Watch what a command's imports do: the learning run.
+
+Runs in a process of its own, which is thrown away. Imports what it is told to
+import, with recorders in place of ``os.environ``, ``os.getcwd`` and the like,
+an audit hook, and a comparison of the process before and after.
+
+Invariant: nothing the recorders do changes what the watched code computes; and
+nothing is called harmless that was not seen to be.
+
+Things that do not work: looking at ``os.environ`` before and after (reads leave
+no trace); running the command itself (it must never run twice).
+"""
+
+from __future__ import annotations
+
+import _thread
+import ast
+import gc
+import importlib.util
+import os
+import sys
+import time
+
+from . import facts as facts_of
+from . import preload
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+    from typing import Any
+
+# Loaded here so that they do not count as the command's: preload needs them.
+_LOADED = (ast, importlib.util)
+
+# Variables that differ from call to call: a module that keeps one of them
+# cannot be imported ahead, and a server per value would be of no use.
+VOLATILE = frozenset(
+    [
+        "PWD",
+        "OLDPWD",
+        "SHLVL",
+        "_",
+        "WINDOWID",
+        "SSH_CLIENT",
+        "SSH_CONNECTION",
+        "SSH_TTY",
+        "TMUX_PANE",
+        "STY",
+        "XDG_SESSION_ID",
+        "INVOCATION_ID",
+        "JOURNAL_STREAM",
+    ]
+)
+# Audit events that cannot be replayed in a worker, with words for them.
+FATAL = {
+    "_thread.start_new_thread": "starts a thread",
+    "_thread.start_joinable_thread": "starts a thread",
+    "socket.connect": "connects a socket",
+    "os.fork": "forks",
+    "os.forkpty": "forks",
+    "os.chdir": "changes the working directory",
+    "signal.pthread_kill": "sends a signal",
+}
+# Events worth a line in `unsnarl warm why`: replayed by their result alone.
+NOTED = {
+    "subprocess.Popen": "runs a program",
+    "os.posix_spawn": "runs a program",
+    "os.system": "runs a program",
+    # Of the network namespace, which is part of the key; a socket left open is found later.
+    "socket.bind": "binds a socket",
+}
+
+
+# Modules known to do nothing with the working directory but to keep it.
+KEPT_DIRECTORY = {"multiprocessing.process": ("multiprocessing.process", "ORIGINAL_DIR", "cwd")}
+
+
+class Watch:
+    """Collect what happens, by the module that was being imported.
+
+    ``fatal`` holds ``(wanted, reason)``: which of the modules asked for must
+    not be imported ahead, and why.
+    """
+
+    def __init__(self) -> None:
+        self.current = ""
+        self.fatal: list[tuple[str, str]] = []
+        self.notes: list[str] = []
+        self.variables: set[str] = set()
+        self.opened: set[str] = set()
+        self.asks_tty = False
+        self.asks_cwd = False
+        self.clocks: list[tuple[str, str, str]] = []
+        self.is_on = False
+
+    def fail(self, reason: str) -> None:
+        """Note that what is being imported must not be imported ahead."""
+        if self.is_on:
+            self.fatal.append((self.current, f"{_importing()} {reason} while it is imported"))
+
+    def note(self, text: str) -> None:
+        """Note something worth a line."""
+        if self.is_on:
+            self.notes.append(f"{_importing()} {text} while it is imported")
+
+    def read_variable(self, name: str) -> None:
+        """Note that a variable of the environment was asked for."""
+        if not self.is_on:
+            return
+        if name in VOLATILE:
+            self.fail(f"reads ${name}, which differs from call to call,")
+        else:
+            self.variables.add(name)
+
+    def read_directory(self) -> None:
+        """Note that the working directory was asked for."""
+        if self.is_on:
+            kept = KEPT_DIRECTORY.get(_importing())
+            if kept is None:
+                self.asks_cwd = True
+            elif kept not in self.clocks:
+                self.clocks.append(kept)
+
+    def audit(self, event: str, args: tuple[object, ...]) -> None:
+        """Judge an audit event of the interpreter."""
+        if not self.is_on:
+            return
+        if event == "open":
+            if isinstance(args[0], str) and isinstance(args[2], int) and not args[2] & (os.O_WRONLY | os.O_RDWR):
+                self.opened.add(args[0])
+        elif event == "socket.getaddrinfo" and not _is_local(args[0]):
+            self.fail("asks the name service")
+        elif event in FATAL:
+            self.fail(FATAL[event])
+        elif event in NOTED:
+            self.note(NOTED[event])
+
+
+def _is_local(host: object) -> bool:
+    name = host.decode() if isinstance(host, bytes) else str(host)
+    return host is None or name == "localhost" or not name.strip("0123456789.:")
+
+
+def _importing() -> str:
+    """Return the name of the module whose body is running."""
+    frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and not frame.f_globals.get("__name__", "").startswith("_unsnarl"):
+            return str(frame.f_globals.get("__name__"))
+        frame = frame.f_back
+    return "it"
+
+
+def _variable_name(key: object) -> str:
+    return os.fsdecode(key) if isinstance(key, (str, bytes)) else repr(key)
+
+
+def _watch_environment(watch: Watch) -> None:
+    class Watched(os._Environ[str]):  # pyright: ignore[reportPrivateUsage]  (the type of os.environ)
+        def __getitem__(self, key: Any) -> str:
+            watch.read_variable(_variable_name(key))
+            return super().__getitem__(key)
+
+        def __iter__(self) -> Iterator[str]:
+            watch.fail("reads the whole environment")
+            return super().__iter__()
+
+    for environ in (os.environ, os.environb):
+        watched: Any = environ
+        watched.__class__ = Watched
+
+
+def _watch_process(watch: Watch) -> None:
+    def failing(place: object, name: str, reason: str) -> None:
+        original = getattr(place, name)
+
+        def watched(*args: object, **named: object) -> object:
+            watch.fail(reason)
+            return original(*args, **named)
+
+        setattr(place, name, watched)
+
+    for name in ("getcwd", "getcwdb"):
+
+        def where(original: Callable[[], object] = getattr(os, name)) -> object:  # noqa: B008 (bound now, on purpose)
+            watch.read_directory()
+            return original()
+
+        setattr(os, name, where)
+    failing(os, "get_terminal_size", "asks for the size of the terminal")
+    if sys.version_info < (3, 12):
+        # No audit event tells of it; `threading` keeps a name of its own for it.
+        places: list[tuple[object, str]] = [(_thread, "start_new_thread"), (_thread, "start_new")]
+        if "threading" in sys.modules:
+            places.append((sys.modules["threading"], "_start_new_thread"))
+        for place, name in places:
+            failing(place, name, FATAL["_thread.start_new_thread"])
+
+
+def _watch_terminals(watch: Watch) -> None:
+    original = os.isatty
+
+    def isatty(fd: int) -> bool:
+        watch.asks_tty = watch.asks_tty or (watch.is_on and fd <= 2)
+        return original(fd)
+
+    os.isatty = isatty
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        layers: list[Any] = [stream, stream.buffer, getattr(stream.buffer, "raw", stream.buffer)]
+        for layer in layers:
+
+            def ask(plain: Callable[[], bool] = layer.isatty) -> bool:
+                watch.asks_tty = watch.asks_tty or watch.is_on
+                return plain()
+
+            try:
+                layer.isatty = ask
+            except AttributeError:
+                watch.notes.append(f"{type(layer).__name__}.isatty cannot be watched")
+
+
+def _import_all(watch: Watch, wanted: list[str], expected: dict[str, str]) -> None:
+    for name in wanted:
+        watch.current = name
+        try:
+            __import__(name)
+        except BaseException as problem:
+            watch.notes.append(f"{name} is left out: importing it ends with {type(problem).__name__}")
+            continue
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if name in expected and file != expected[name]:
+            watch.fatal.append((name, f"{name} was {expected[name]} in the run, here it is {file}"))
+
+
+def _kept_clocks(watch: Watch, start: dict[str, float], modules: list[str]) -> list[tuple[str, str, str]]:
+    """Find globals that hold the time of their import."""
+    windows = {clock: (start[clock], getattr(time, clock)()) for clock in preload.CLOCKS}
+    found: list[tuple[str, str, str]] = []
+    for name in modules:
+        for key, value in list(getattr(sys.modules.get(name), "__dict__", {}).items()):
+            for clock, (low, high) in windows.items():
+                if type(value) is type(low) and low <= value <= high:
+                    found.append((name, key, clock))
+                    break
+            else:
+                if _is_today(value):
+                    watch.fatal.append((name, f"{name}.{key} keeps the date of its import"))
+    return found
+
+
+def _is_today(value: object) -> bool:
+    kind = type(value)
+    if kind.__module__ != "datetime" or kind.__name__ not in ("date", "datetime"):
+        return False
+    # Proleptic day number of 1970-01-01; a day more or less for time zones.
+    day: Any = value
+    return bool(abs(day.toordinal() - time.time() // 86400 - 719163) <= 1)
+
+
+def _open_descriptors() -> set[str]:
+    return {fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")}
+
+
+def _judge_process(watch: Watch, before: set[str]) -> None:
+    for fd in _open_descriptors() - before:
+        target = os.readlink(f"/proc/self/fd/{fd}")
+        watch.fatal.append(("", f"an import leaves {target} open"))
+    if len(os.listdir("/proc/self/task")) > 1:
+        watch.fatal.append(("", "an import leaves a thread running"))
+    with open(f"/proc/self/task/{os.getpid()}/children") as children:
+        if children.read():
+            watch.fatal.append(("", "an import leaves a child process"))
+
+
+def _files(watch: Watch, command: preload.Command) -> list[str]:
+    files = set(watch.opened) | {os.path.realpath(sys.executable), sys.prefix + "/pyvenv.cfg"}
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str):
+            files.add(path)
+    with open("/proc/self/maps") as maps:
+        files |= {line.split(None, 5)[5].strip() for line in maps if "/" in line}
+    here = __file__.rpartition("/")[0]
+    kept = {os.path.abspath(f) for f in files if f.startswith("/") and not f.startswith(("/proc/", "/dev/", here))}
+    # What is cached there belongs to a source that is watched, and any plain run may write more of it.
+    kept = {path for path in kept if "/__pycache__/" not in path}
+    first = [command.name] if command.kind == "script" else []
+    return [*first, sys.executable, *sorted(kept.difference([*first, sys.executable]))]
+
+
+def _directories() -> list[str]:
+    found = [entry for entry in sys.path if os.path.isdir(entry)]
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__path__", None)
+        try:
+            found += [entry for entry in path or () if isinstance(entry, str) and os.path.isdir(entry)]
+        except Exception:  # a lazy or broken package path: its files are stamped all the same
+            continue
+    here = __file__.rpartition("/")[0]
+    return [entry for entry in dict.fromkeys(found) if entry != here]
+
+
+def _wishes(path: str) -> tuple[dict[str, str], list[str]]:
+    """Return what earlier runs have loaded, by file, and what must be left out."""
+    expected: dict[str, str] = {}
+    excluded: list[str] = []
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            module, _, origin = line.rstrip("\n").partition("\t")
+            if origin == "-":
+                excluded.append(module)
+            else:
+                expected[module] = origin
+    return expected, excluded
+
+
+def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], excluded: list[str]) -> list[str]:
+    """Import everything under watch; returns the modules the command's own file names."""
+    sys.addaudithook(watch.audit)
+    _watch_environment(watch)
+    _watch_process(watch)
+    _watch_terminals(watch)
+    watch.is_on = True
+    roots = preload.roots(command)
+    wanted = [module for module in dict.fromkeys([*roots, *expected]) if module not in excluded]
+    _import_all(watch, wanted, {name: path for name, path in expected.items() if path})
+    watch.is_on = False
+    return roots
+
+
+def _result(
+    watch: Watch, command: preload.Command, clocks: list[tuple[str, str, str]], found: list[str]
+) -> facts_of.Facts:
+    result = facts_of.Facts()
+    result.modules = found
+    # Read before any code could be watched: where the user's own packages are.
+    user_site: set[str] = {"HOME"} if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", True) else set()
+    result.variables = sorted(watch.variables | user_site)
+    result.asks_tty, result.asks_cwd = watch.asks_tty, watch.asks_cwd
+    result.clocks = watch.clocks + clocks
+    result.notes = list(dict.fromkeys(watch.notes))
+    result.directories = _directories()
+    result.files = {path: facts_of.stamp_of(path) for path in _files(watch, command)}
+    return result
+
+
+def main(args: list[str]) -> None:
+    """Learn a command: ``OUT KIND NAME WANTED``; writes facts and ``exclude`` lines to OUT.
+
+    WANTED is a file of ``module<TAB>file`` lines: what earlier runs have loaded.
+    """
+    out, kind, name, wanted_file = args
+    sys.dont_write_bytecode = True
+    command = preload.Command(kind, name)
+    sys.argv[:] = [sys.argv[0]]
+    preload.arrange(command)
+    watch = Watch()
+    descriptors, baseline = _open_descriptors(), set(sys.modules)
+    start = {clock: getattr(time, clock)() for clock in preload.CLOCKS}
+    roots = _watched(watch, command, *_wishes(wanted_file))
+    found = [module for module in sys.modules if module not in baseline]
+    clocks = _kept_clocks(watch, start, found)
+    gc.collect()
+    _judge_process(watch, descriptors)
+    lost = preload.argument_copies()[1]
+    watch.fatal += [("", f"{where} keeps the arguments in a form that cannot be replaced") for where in lost]
+    _write(out, _result(watch, command, clocks, found), watch, roots)
+
+
+def _write(out: str, result: facts_of.Facts, watch: Watch, roots: list[str]) -> None:
+    excludes: list[str] = []
+    for module, reason in dict.fromkeys(watch.fatal):
+        if module in roots or not module:
+            result.refusals.append(reason)
+        else:
+            excludes.append(f"exclude\t{module}\t{reason}\n")
+    with open(out, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write("".join(excludes) + facts_of.dump(result))

@@ -1,0 +1,407 @@
+"""The server of one key: imports once, forks a worker for every request.
+
+| what arrives | from | what follows |
+|---|---|---|
+| "taken", with the client's connection | a spare that has accepted | it is a worker now; another spare is forked |
+| death or stop of a child | the kernel | the client is told |
+| hang-up of a connection | the kernel | the client was killed: so is the worker |
+| a file event | inotify | stale: no more requests, running workers end in peace |
+| SIGTERM, a long silence, the end of the session | | the same |
+
+The spares accept by themselves, so that no fork and no second process stands
+between a client and its worker.
+
+Invariant: this process never runs a line of the command but its imports, is
+single-threaded, and leaves by ``os._exit``: what imports have registered to run
+at exit belongs to the workers.
+"""
+
+from __future__ import annotations
+
+import _socket
+import fcntl
+import gc
+import os
+import sys
+import time
+from select import POLLHUP, POLLIN, poll
+
+from . import facts as facts_of
+from . import leave, preload, streams, wire, worker
+from .spare import REFUSED_STATUS, Spare, Taken
+from .watch import Files
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    import signal as _signal
+    from types import CodeType
+else:
+    import _signal
+
+# Loaded before the first fork, and used after it.
+_FOR_WORKERS = (leave, streams, worker)
+
+# Seconds without a request after which a server ends.
+IDLE_S = 3600.0
+# Longest queue of clients that nobody has accepted yet; the kernel may bound it lower.
+BACKLOG = 512
+# The lowest number for descriptors of ours: below are those a command inherits.
+HIGH_FD = 200
+# Spares while calls come one by one: one is taken, one is there for the next call
+# while the server forks.
+SPARES = 2
+# Runs after which it is worth learning again if workers have loaded more modules.
+RELEARN_AFTER = (1, 2, 4, 8, 16, 64, 256, 1024)
+
+_FINAL = wire.REPLY.pack
+
+
+class Server:
+    """Hold everything a forked process needs; see the head of this file."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.exe, self.house, self.command_id, self.key_id, self.session, self.tty = words[:6]
+        self.command = preload.Command(words[6], words[7])
+        self.stem = f"{self.house}/{self.key_id}"
+        with open(4, "rb") as file:
+            self.key = file.read()
+        self.lock = fcntl.fcntl(3, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+        os.close(3)
+        self.first_environment = dict(os.environb)
+        facts = facts_of.load(f"{self.house}/{self.command_id}.facts")
+        if facts is None:
+            os._exit(1)
+        self.facts = facts
+        self.spares: set[int] = set()
+        self.workers: dict[int, int] = {}
+        self.requests = 0
+        self.used = time.time()
+        self.is_open = True
+        self.successor = 0
+        self.record_stamp = facts_of.stamp_of(f"{self.house}/{self.command_id}.facts")
+        self.told = 0.0
+        self.cpus = os.cpu_count() or 1
+
+    # -- before the first request ------------------------------------------
+
+    def prepare(self) -> None:
+        """Import, freeze, listen."""
+        self.files = Files(self.facts)
+        self.files.fd = _high(self.files.fd) if self.files.fd >= 0 else -1
+        self.launch_argv = [sys.executable, *sys.orig_argv[1:]]
+        if not self.facts.asks_cwd:
+            os.chdir("/")
+        preload.terminals(self.tty)
+        preload.arrange(self.command)
+        for name in [m for m in ("runpy", "pkgutil") if self.command.kind == "module"] + self.facts.modules:
+            try:
+                __import__(name)
+            except BaseException as problem:
+                log(f"{name} is left out: {type(problem).__name__}")
+        self.environment_delta = preload.environment_delta(self.first_environment, worker.environment_data())
+        self.kept_variables = preload.kept_variables(self.first_environment)
+        self.argument_lists, _ = preload.argument_copies()
+        # What a run has loaded before and learning has left out is no news.
+        self.baseline = frozenset(sys.modules) | self._considered()
+        self.code = self._compile()
+        os.chdir("/")
+        gc.collect()
+        gc.freeze()
+        changed = self.facts.changed_file() or (self.files.reason() if self.files.fd >= 0 else None)
+        if changed is not None:
+            log(f"{self.command.name}: does not start, {changed} while it was imported")
+            os._exit(1)  # the next call learns again
+        self._listen()
+
+    def _considered(self) -> set[str]:
+        try:
+            with open(f"{self.house}/{self.command_id}.wanted", encoding="utf-8", errors="surrogateescape") as file:
+                return {line.partition("\t")[0] for line in file}
+        except OSError:
+            return set()
+
+    def _compile(self) -> CodeType | str:
+        if self.command.kind == "module":
+            return ""
+        with open(self.command.name, "rb") as file:
+            return compile(file.read(), self.command.name, "exec", dont_inherit=True)
+
+    def _listen(self) -> None:
+        temporary = f"{self.stem}.{os.getpid()}.tmp"
+        listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        # By the descriptor of the directory: an address holds 107 bytes only.
+        directory = os.open(self.house, os.O_PATH | os.O_DIRECTORY)
+        listener.bind(f"/proc/self/fd/{directory}/{os.path.basename(temporary)}")
+        os.close(directory)
+        listener.listen(BACKLOG)
+        os.rename(temporary, self.stem + ".sock")
+        self.socket_inode = os.stat(self.stem + ".sock").st_ino
+        # A start that has brought a server: the next one needs no pause (crates/client/src/start.rs).
+        os.ftruncate(self.lock, 0)
+        self.listener = _high(listener.detach())
+        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        self.taken_in = _high(ours.detach())
+        self.taken_out = _high(theirs.detach())
+        self.doubt_in, self.doubt_out = map(_high, os.pipe())
+        self.wake_in, self.wake_out = map(_high, os.pipe())
+        os.set_blocking(self.wake_in, False)
+        os.set_blocking(self.wake_out, False)
+
+    # -- serving ------------------------------------------------------------
+
+    def serve(self) -> Taken:
+        """Serve until there is a reason to end; returns only in a worker, with its request."""
+        _signal.signal(_signal.SIGCHLD, _nothing)
+        _signal.signal(_signal.SIGTERM, _nothing)
+        _signal.set_wakeup_fd(self.wake_out, warn_on_full_buffer=False)
+        leader = self._watch_session()
+        self._tell()
+        while True:
+            taken = self._fill()
+            if taken is not None:
+                return taken
+            question = poll()
+            for fd in (self.wake_in, self.taken_in, leader, self.files.fd if self.is_open else -1):
+                if fd >= 0:
+                    question.register(fd, POLLIN)
+            for conn in self.workers.values():
+                question.register(conn, 0)
+            self._handle(dict(question.poll(self._timeout_ms())), leader)
+            # A spare may be a worker that has not said so yet.
+            if not self.is_open and not self.workers and not self.spares:
+                self._leave()
+
+    def _fill(self) -> Taken | None:
+        """Fork spares; returns the request in each of them once it has one."""
+        wanted = min(SPARES + len(self.workers), max(SPARES, self.cpus)) if self.is_open else 0
+        while len(self.spares) < wanted:
+            pid = os.fork()
+            if pid == 0:
+                return Spare(self).wait()
+            self.spares.add(pid)
+        return None
+
+    def _handle(self, events: dict[int, int], leader: int) -> None:
+        signals = b""
+        if self.wake_in in events:
+            signals = os.read(self.wake_in, 4096)
+        # Who was taken must be known before who has died is asked for.
+        if self.taken_in in events or signals:
+            self._note_taken()
+        if bytes([_signal.SIGCHLD]) in signals:
+            self._reap()
+        for pid, conn in list(self.workers.items()):
+            if events.get(conn, 0) & POLLHUP:
+                self._kill(pid)
+        if self.is_open:
+            self._consider_ending(bytes([_signal.SIGTERM]) in signals, leader in events, self.files.fd in events)
+        self._keep_house()
+
+    def _consider_ending(self, is_asked: bool, is_alone: bool, is_in_doubt: bool) -> None:
+        if is_asked:
+            if self.successor:
+                os.kill(self.successor, _signal.SIGTERM)
+            self.retire("asked to end")
+        elif is_alone:
+            self.retire("its session has ended")
+        elif is_in_doubt:
+            self._judge_files()
+
+    def _note_taken(self) -> None:
+        channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, self.taken_in)
+        try:
+            while True:
+                data, rights, _, _ = channel.recvmsg(8, _socket.CMSG_SPACE(4), _socket.MSG_DONTWAIT)
+                pid = int.from_bytes(data, "little")
+                conn = int.from_bytes(rights[0][2][:4], "little") if rights else -1
+                self.spares.discard(pid)
+                if conn >= 0:
+                    self.workers[pid] = _high(conn)
+                    self.requests += 1
+                    self.used = time.time()
+        except BlockingIOError:
+            return
+        finally:
+            channel.detach()
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if os.WIFSTOPPED(status):
+                self._say(pid, wire.STOPPED, os.WSTOPSIG(status))
+                continue
+            self._say(pid, wire.ENDED, status)
+            if os.WIFEXITED(status) and os.WEXITSTATUS(status) >= REFUSED_STATUS and pid in self.workers:
+                log(f"{self.command.name}: worker {pid} ended with {os.WEXITSTATUS(status)}")
+            conn = self.workers.pop(pid, -1)
+            if conn >= 0:
+                os.close(conn)
+                self._consider_learning()
+            self.spares.discard(pid)
+            if pid == self.successor:
+                self.successor = 0
+
+    def _say(self, pid: int, kind: int, value: int) -> None:
+        conn = self.workers.get(pid, -1)
+        if conn < 0:
+            return
+        channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, conn)
+        try:
+            channel.send(_FINAL(kind, value), _socket.MSG_NOSIGNAL | _socket.MSG_DONTWAIT)
+        except OSError:
+            pass  # the worker has told the client itself, and the client is gone
+        finally:
+            channel.detach()
+
+    def _kill(self, pid: int) -> None:
+        """End a worker whose client is gone: killed, or content with what it was told."""
+        try:
+            os.kill(pid, _signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        conn = self.workers.pop(pid)
+        os.close(conn)
+
+    # -- ending, and being replaced ------------------------------------------
+
+    def _judge_files(self) -> None:
+        os.write(self.doubt_out, b"?")
+        reason = self.files.reason()
+        if reason is None:
+            os.read(self.doubt_in, 1)
+        else:
+            self.retire(reason)
+
+    def retire(self, reason: str) -> None:
+        """Take no more requests; running workers go on."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        log(f"{self.command.name}: ends, {reason}")
+        if self._owns_socket():
+            os.unlink(self.stem + ".sock")
+        # Wakes the spares that wait in accept, and they end; one that has just been
+        # taken goes on. A signal could hit it in the middle of a command.
+        listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, self.listener)
+        listener.shutdown(_socket.SHUT_RDWR)
+        listener.close()
+        # The start lock is free for the next server of this key.
+        os.close(self.lock)
+
+    def _owns_socket(self) -> bool:
+        return facts_of.stamp_of(self.stem + ".sock")[2] == self.socket_inode
+
+    def _keep_house(self) -> None:
+        now = time.time()
+        if self.is_open and abs(now - self.used) > _idle_s() and not self.workers:
+            self.retire("idle")
+        elif self.is_open and not self._owns_socket():
+            self.retire("replaced")
+        if abs(now - self.told) > 1:
+            self._tell()
+
+    def _consider_learning(self) -> None:
+        wanted = f"{self.house}/{self.command_id}.wanted"
+        if not self.is_open or self.successor or not os.path.exists(wanted):
+            return
+        size = os.path.getsize(wanted)
+        if not any(self.requests >= n for n in RELEARN_AFTER) or size == self._seen_wanted():
+            return
+        self._remember_wanted(size)
+        open(f"{self.house}/{self.command_id}.news", "w").close()
+        self.successor = os.posix_spawn(
+            os.path.dirname(self.exe) + "/python",
+            [
+                os.path.dirname(self.exe) + "/python", "-P", "-B", "-m", "unsnarl.warm.begin",
+                self.exe, self.house, self.command_id, self.key_id, self.session, self.tty,
+                self.command.kind, self.command.name, self.launch_argv[0], *self._options(),
+            ],
+            self.first_environment,
+            file_actions=[(os.POSIX_SPAWN_DUP2, self.lock, 3)],
+        )  # fmt: skip
+
+    def _options(self) -> list[str]:
+        launch = next(i for i, word in enumerate(self.launch_argv) if word.endswith("/launch.py"))
+        return self.launch_argv[1:launch]
+
+    def _seen_wanted(self) -> int:
+        try:
+            with open(f"{self.house}/{self.command_id}.seen") as file:
+                return int(file.read() or 0)
+        except (OSError, ValueError):
+            return 0
+
+    def _remember_wanted(self, size: int) -> None:
+        with open(f"{self.house}/{self.command_id}.seen", "w") as file:
+            file.write(str(size))
+
+    def _tell(self) -> None:
+        """Write who this is, for `unsnarl warm status`."""
+        self.told = time.time()
+        rows = {
+            "command": self.command.name, "python": sys.executable, "session": self.session, "used": self.used,
+            "requests": self.requests, "workers": len(self.workers), "modules": len(self.facts.modules),
+            "command_id": self.command_id,
+        }  # fmt: skip
+        temporary = f"{self.stem}.info.{os.getpid()}"
+        with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.writelines(f"{name}\t{value}\n" for name, value in rows.items())
+        os.rename(temporary, self.stem + ".info")
+
+    def _leave(self) -> None:
+        if not os.path.exists(self.stem + ".sock"):
+            try:
+                os.unlink(self.stem + ".info")
+            except OSError:
+                pass
+        os._exit(0)
+
+    def _timeout_ms(self) -> int:
+        return 50 if self.successor else int(min(_idle_s(), 60) * 1000)
+
+    def _watch_session(self) -> int:
+        """Return a descriptor that becomes readable when this session's leader ends."""
+        if self.session != "shared":
+            return -1
+        try:
+            return _high(os.pidfd_open(os.getsid(0)))
+        except OSError:
+            os._exit(1)
+
+
+def _idle_s() -> float:
+    try:
+        return float(os.environ.get("UNSNARL_WARM_IDLE", "") or IDLE_S)
+    except ValueError:
+        return IDLE_S
+
+
+def _high(fd: int) -> int:
+    """Move a descriptor out of the range of a command's own."""
+    if fd >= HIGH_FD:
+        return fd
+    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+    os.close(fd)
+    return high
+
+
+def _nothing(signum: int, frame: object) -> None:
+    """Let a signal wake the loop, and do nothing else."""
+
+
+def log(text: str) -> None:
+    """Write a line to the log: words and names, never a value of the environment."""
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+    os.write(2, f"{stamp} {os.getpid()} {text}\n".encode(errors="surrogateescape"))
+
+
+def main(words: list[str]) -> Taken:
+    """Be a server; returns only in a worker."""
+    server = Server(words)
+    server.prepare()
+    return server.serve()

@@ -1,0 +1,181 @@
+"""A forked process that waits for the next client.
+
+Invariant: until ``GO`` has been read, nothing outside of this process has been
+changed on behalf of the request; whatever goes wrong before is a refusal, and
+the client runs the plain command.
+"""
+
+from __future__ import annotations
+
+import _socket
+import ctypes
+import os
+from _struct import unpack
+from array import array
+from select import POLLIN, poll
+
+from . import wire, worker
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    import signal as _signal
+    from typing import Any, NoReturn
+
+    from .server import Server
+else:
+    import _signal
+
+# Longest silence of a client in the middle of a request, as a struct timeval.
+_PATIENCE = (5).to_bytes(8, "little") + bytes(8)
+_PR_SET_PDEATHSIG = 1
+# Exit statuses of a spare that has refused: this, plus the reason of the wire format.
+REFUSED_STATUS = 100
+
+
+class Taken:
+    """Hold a request that was accepted, and what belongs to it."""
+
+    def __init__(self, server: Server, conn: _socket.socket, request: wire.Request, fds: list[int], peer: int) -> None:
+        self.server = server
+        self.conn = conn
+        self.request = request
+        self.fds = fds
+        self.peer = peer
+        self.launcher: object = None
+
+    def await_go(self) -> None:
+        """Return when the client has committed itself; without that, end without a trace."""
+        try:
+            self.conn.send(wire.REPLY.pack(wire.READY, os.getpid()), _socket.MSG_NOSIGNAL)
+            word = self.conn.recv(1)
+        except OSError:
+            word = b""
+        if word != wire.GO:
+            os._exit(0)
+        self.conn.detach()
+        del self.conn
+
+    def decline(self, problem: BaseException) -> NoReturn:
+        """Refuse after all: the request cannot be put on. Nothing of it has run."""
+        trace = problem.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        where = trace.tb_frame.f_code.co_name if trace is not None else "?"
+        note(self.server, f"a request could not be put on: {type(problem).__name__} in {where}")
+        _refuse(self.conn, wire.REQUEST)
+
+
+class Spare:
+    """One waiting process."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def wait(self) -> Taken:
+        """Wait for a client and return its request. Ends the process if it must be refused."""
+        server = self._server
+        _signal.set_wakeup_fd(-1)
+        for signum in (_signal.SIGCHLD, _signal.SIGTERM):
+            _signal.signal(signum, _signal.SIG_DFL)
+        for others in server.workers.values():
+            os.close(others)
+        self._die_with_parent(_signal.SIGKILL)
+        worker.rehearse(server)
+        listener: Any = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, server.listener)
+        try:
+            fd, _ = listener._accept()
+        except OSError:
+            os._exit(0)  # the server has shut the socket down: nobody will come
+        # From here on the end of the server must not be ours.
+        self._die_with_parent(0)
+        listener.detach()
+        conn = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
+        self._tell_server(fd)
+        return self._receive(conn)
+
+    def _die_with_parent(self, signum: int) -> None:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signum))
+
+    def _tell_server(self, fd: int) -> None:
+        channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, self._server.taken_out)
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array("i", [fd]))]
+        try:
+            channel.sendmsg([os.getpid().to_bytes(8, "little")], rights)
+        except OSError:
+            os._exit(0)  # the server is gone: the client sees the end and runs plainly
+        channel.detach()
+
+    def _receive(self, conn: _socket.socket) -> Taken:
+        conn.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVTIMEO, _PATIENCE)
+        peer, uid, _ = unpack("3i", conn.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))
+        if uid != os.geteuid() or peer <= 0 or not self._is_in_session(peer):
+            _refuse(conn, wire.PEER)
+        if self._is_in_doubt():
+            _refuse(conn, wire.STALE)
+        try:
+            request, fds = _read_request(conn)
+        except (ValueError, OSError) as problem:
+            note(self._server, f"a request could not be read: {problem}")
+            _refuse(conn, wire.REQUEST)
+        if request.key != self._server.key:
+            _refuse(conn, wire.KEY)
+        return Taken(self._server, conn, request, fds, peer)
+
+    def _is_in_session(self, peer: int) -> bool:
+        if self._server.session != "shared":
+            return True
+        try:
+            return os.getsid(peer) == os.getsid(0)
+        except OSError:
+            return False
+
+    def _is_in_doubt(self) -> bool:
+        question = poll()
+        question.register(self._server.doubt_in, POLLIN)
+        return bool(question.poll(0)) or self._server.files.is_in_doubt()
+
+
+def _refuse(conn: _socket.socket, why: int) -> NoReturn:
+    try:
+        conn.send(wire.REPLY.pack(wire.REFUSED, why), _socket.MSG_NOSIGNAL)
+    except OSError:
+        pass  # it is gone: nobody to refuse
+    # Not 0: the server writes it to the log.
+    os._exit(REFUSED_STATUS + why)
+
+
+def note(server: Server, words: str) -> None:
+    """Add a line to the log by its path: descriptor 2 may be the client's already."""
+    fd = os.open(
+        f"{server.house}/{server.command_id}.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
+    )
+    os.write(fd, f"{server.command.name}: {words}\n".encode(errors="surrogateescape"))
+    os.close(fd)
+
+
+def _read_request(conn: _socket.socket) -> tuple[wire.Request, list[int]]:
+    room = _socket.CMSG_SPACE(4 * wire.MAX_FDS)
+    data, rights, flags, _ = conn.recvmsg(1 << 16, room, _socket.MSG_CMSG_CLOEXEC)
+    if not data:
+        # It only wanted to know whether a request would be taken now.
+        conn.send(wire.REPLY.pack(wire.READY, os.getpid()), _socket.MSG_NOSIGNAL)
+        os._exit(0)
+    fds = [fd for _, _, raw in rights for fd in unpack(f"{len(raw) // 4}i", raw[: len(raw) // 4 * 4])]
+    if len(data) < wire.HEADER.size or flags & _socket.MSG_CTRUNC:
+        raise ValueError("short header, or descriptors lost")
+    fd_count, body_len = wire.decode_header(data[: wire.HEADER.size])
+    body = data[wire.HEADER.size :]
+    if len(body) < body_len:
+        parts = [body]
+        missing = body_len - len(body)
+        while missing:
+            part = conn.recv(min(missing, 1 << 20))
+            if not part:
+                raise ValueError("cut short")
+            parts.append(part)
+            missing -= len(part)
+        body = b"".join(parts)
+    request = wire.decode_request(body)
+    if len(fds) != fd_count or len(request.fds) != fd_count - 1:
+        raise ValueError("descriptors do not match")
+    return request, fds

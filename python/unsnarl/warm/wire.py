@@ -1,0 +1,110 @@
+"""The worker's side of the wire format; crates/wire is its description.
+
+Invariant: no input makes :func:`decode_request` allocate more than a small
+multiple of its own length; whatever is not exactly a request raises ValueError.
+"""
+
+from __future__ import annotations
+
+import _struct
+from _struct import Struct
+
+# Without a type in the stubs of type checkers.
+_struct_error: type[Exception] = vars(_struct)["error"]
+
+HEADER = Struct("<4sHHII")
+REPLY = Struct("<Ii")
+MAGIC = b"UNSW"
+VERSION = 1
+MAX_BODY = 8 << 20
+MAX_FDS = 253
+GO = b"G"
+
+READY, REFUSED, STOPPED, LEAVING, ENDED = 1, 2, 3, 4, 5
+PEER, KEY, STALE, REQUEST = 0, 1, 2, 3
+
+_FIXED = Struct("<IQQI")
+_LIMIT = Struct("<IQ")
+_COUNT = Struct("<I")
+_MAX_LIMITS = 32
+
+
+class Request:
+    """Hold what a command is to be run with; see crates/wire/src/request.rs."""
+
+    __slots__ = ("argv", "blocked", "environ", "fds", "ignored", "key", "limits", "umask")
+
+    umask: int
+    ignored: int
+    blocked: int
+    limits: list[tuple[int, int]]
+    fds: list[int]
+    key: bytes
+    argv: list[bytes]
+    environ: list[bytes]
+
+    @classmethod
+    def empty(cls) -> Request:
+        """Return a request that asks for nothing."""
+        return _decode(bytes(_FIXED.size + 4 * _COUNT.size))
+
+
+def decode_header(data: bytes) -> tuple[int, int]:
+    """Return the number of descriptors and the length of the body in bytes.
+
+    Raises ValueError for foreign, newer or oversized messages.
+    """
+    if len(data) != HEADER.size:
+        raise ValueError("short header")
+    magic, version, fd_count, body_len, _ = HEADER.unpack(data)
+    if magic != MAGIC or version != VERSION or body_len > MAX_BODY or fd_count > MAX_FDS:
+        raise ValueError("not a header of this version")
+    return fd_count, body_len
+
+
+def decode_request(body: bytes) -> Request:
+    """Decode a whole body. Raises ValueError unless it is exactly one request."""
+    try:
+        return _decode(body)
+    except _struct_error as problem:
+        raise ValueError(str(problem)) from None
+
+
+def _decode(body: bytes) -> Request:
+    request = Request()
+    request.umask, request.ignored, request.blocked, limits = _FIXED.unpack_from(body)
+    at = _FIXED.size
+    if limits > _MAX_LIMITS:
+        raise ValueError("too many limits")
+    request.limits = [_LIMIT.unpack_from(body, at + i * _LIMIT.size) for i in range(limits)]
+    at += limits * _LIMIT.size
+    (fds,) = _COUNT.unpack_from(body, at)
+    if fds > MAX_FDS:
+        raise ValueError("too many descriptors")
+    at += _COUNT.size
+    request.fds = list(Struct(f"<{fds}I").unpack_from(body, at))
+    at += fds * _COUNT.size
+    request.key, at = _blob(body, at)
+    argv, at = _blob(body, at)
+    environ, at = _blob(body, at)
+    if at != len(body):
+        raise ValueError("bytes left over")
+    request.argv, request.environ = _strings(argv), _strings(environ)
+    return request
+
+
+def _blob(body: bytes, at: int) -> tuple[bytes, int]:
+    (length,) = _COUNT.unpack_from(body, at)
+    start = at + _COUNT.size
+    end = start + length
+    if end > len(body):
+        raise ValueError("cut short")
+    return body[start:end], end
+
+
+def _strings(blob: bytes) -> list[bytes]:
+    if not blob:
+        return []
+    if blob[-1]:
+        raise ValueError("string without an end")
+    return blob[:-1].split(b"\0")

@@ -1,0 +1,208 @@
+"""Become the command: put on what the client has handed over, run, end.
+
+Order matters: the process group first (signals), descriptors before the
+environment (so that a failure can still be refused), the program last.
+
+Invariant: when the program's first line runs, nothing it can ask for by the
+means of the language differs from a plain run but what docs/concepts/warm.md
+lists.
+"""
+
+from __future__ import annotations
+
+import _socket
+import fcntl
+import os
+import resource
+import sys
+import time
+from importlib.machinery import SourceFileLoader
+
+from . import leave, preload, streams, wire
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    import signal as _signal
+    from types import ModuleType
+    from typing import Any
+
+    from .server import Server
+    from .spare import Taken
+else:
+    import _signal
+
+_IGNORED_BY_PYTHON = (_signal.SIGPIPE, _signal.SIGXFSZ)
+
+
+def run(taken: Taken) -> None:
+    """Run the request; raises SystemExit at its end, or ends the process."""
+    try:
+        conn = _dress(taken)
+        ending = leave.Ending(conn, taken.server)
+        main = _fresh_main(taken)
+    except BaseException as problem:
+        taken.decline(problem)
+    taken.await_go()
+    ending.arm()
+    try:
+        if taken.server.command.kind == "module":
+            import runpy
+
+            as_main: Any = runpy  # what `python -m` calls is private, and has no type
+            as_main._run_module_as_main(taken.server.command.name)
+        else:
+            exec(taken.server.code, main.__dict__)
+    except BaseException as problem:
+        ending.after(problem)
+    ending.after(None)
+
+
+def rehearse(server: Server) -> None:
+    """Put on the server's own dress while nobody waits.
+
+    The first write to each page after a fork copies it; what every request
+    touches is copied here, off the path of any client.
+    """
+    environ = [name + b"=" + value for name, value in server.first_environment.items()]
+    _environment(environ, server.environment_delta)
+    streams.rebuild()
+    _limits([(which, resource.getrlimit(which)[0]) for which in range(16)])
+    _clocks(server.facts.clocks)
+    _signals(wire.Request.empty())
+    leave.is_unobserved()
+    compile("None", "rehearsal", "exec")
+
+
+def _dress(taken: Taken) -> int:
+    """Apply the request; returns the number the connection has moved to."""
+    server, request = taken.server, taken.request
+    if server.session == "shared":
+        os.setpgid(0, os.getpgid(taken.peer))
+    else:
+        os.setpgid(0, 0)
+    os.fchdir(taken.fds[0])
+    os.umask(request.umask)
+    conn = _install_descriptors(taken)
+    _environment(request.environ, server.environment_delta)
+    _arguments(taken)
+    _kept_variables(server.kept_variables)
+    _limits(request.limits)
+    _signals(request)
+    _clocks(server.facts.clocks)
+    streams.rebuild()
+    _name(server.command.name if server.command.kind == "script" else sys.executable)
+    return conn
+
+
+def _install_descriptors(taken: Taken) -> int:
+    targets = taken.request.fds
+    above = max(*targets, 99) + 1
+    sources = taken.fds[1:]
+    occupied = set(targets)
+    sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above) if fd in occupied else fd for fd in sources]
+    conn = fcntl.fcntl(taken.conn.detach(), fcntl.F_DUPFD_CLOEXEC, above)
+    for source, target in zip(sources, targets, strict=True):
+        os.dup2(source, target)
+    taken.conn = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, conn)
+    low = 0
+    for keep in sorted((*targets, conn)):
+        if keep > low:  # os.closerange(n, n) may close everything: its last is n - 1, unsigned
+            os.closerange(low, keep)
+        low = keep + 1
+    os.closerange(low, 0x7FFFFFFF)
+    return conn
+
+
+def environment_data() -> dict[bytes, bytes]:
+    """Return the dictionary beneath ``os.environ`` and ``os.environb``."""
+    environ: Any = os.environ
+    data: dict[bytes, bytes] = environ._data
+    return data
+
+
+def _environment(entries: list[bytes], delta: list[tuple[bytes, bytes | None]]) -> None:
+    data = environment_data()
+    for name in list(data):
+        os.unsetenv(name)
+    data.clear()
+    for entry in entries:
+        end = entry.find(b"=", 1)
+        # As in posixmodule.c: an entry without a sign is skipped, the first of two wins.
+        if end > 0 and (name := entry[:end]) not in data:
+            data[name] = entry[end + 1 :]
+            os.putenv(name, data[name])
+    for name, value in delta:
+        if value is not None:
+            data[name] = value
+            os.putenv(name, value)
+        elif data.pop(name, None) is not None:
+            os.unsetenv(name)
+
+
+def _arguments(taken: Taken) -> None:
+    raw = taken.request.argv
+    text = [os.fsdecode(word) for word in raw]
+    for words in (sys.argv, sys.orig_argv):
+        words[words.index(preload.SENTINEL) :] = text
+    for kept, index, is_bytes in taken.server.argument_lists:
+        kept[index : index + 1] = raw if is_bytes else text
+    if taken.server.command.kind == "module" and not sys.flags.safe_path:
+        sys.path.insert(0, os.getcwd())
+
+
+def _kept_variables(kept: list[tuple[object, str, bytes, bool]]) -> None:
+    for module, key, name, is_bytes in kept:
+        raw = os.environb.get(name)
+        setattr(module, key, raw if is_bytes or raw is None else os.fsdecode(raw))
+
+
+def _limits(limits: list[tuple[int, int]]) -> None:
+    for which, soft in limits:
+        now, hard = resource.getrlimit(which)
+        wanted = resource.RLIM_INFINITY if soft == 0xFFFFFFFFFFFFFFFF else soft
+        if wanted != now:
+            resource.setrlimit(which, (wanted, hard))
+
+
+def _signals(request: wire.Request) -> None:
+    for signum in (n for n in range(1, 65) if request.ignored >> (n - 1) & 1):
+        if signum not in _IGNORED_BY_PYTHON and _is_untouched(signum):
+            _signal.signal(signum, _signal.SIG_IGN)
+    blocked = [n for n in range(1, 65) if request.blocked >> (n - 1) & 1]
+    if blocked:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, blocked)
+
+
+def _is_untouched(signum: int) -> bool:
+    return _signal.getsignal(signum) in (_signal.SIG_DFL, _signal.default_int_handler)
+
+
+def _clocks(clocks: list[tuple[str, str, str]]) -> None:
+    for module, name, clock in clocks:
+        if module in sys.modules:
+            setattr(sys.modules[module], name, os.getcwd() if clock == "cwd" else getattr(time, clock)())
+
+
+def _name(path: str) -> None:
+    """Set the name `ps` shows, as the kernel would have from the file's."""
+    try:
+        fd = os.open("/proc/self/comm", os.O_WRONLY)
+        os.write(fd, os.fsencode(os.path.basename(path))[:15])
+        os.close(fd)
+    except OSError:
+        pass  # a name for the eyes of people only
+
+
+def _fresh_main(taken: Taken) -> ModuleType:
+    module = type(sys)("__main__")
+    module.__dict__.update(__builtins__=sys.modules["builtins"], __spec__=None, __package__=None, __annotations__={})
+    if taken.server.command.kind == "script":
+        name = taken.server.command.name
+        module.__dict__.update(__file__=name, __cached__=None, __loader__=SourceFileLoader("__main__", name))
+    if sys.version_info >= (3, 13):
+        del module.__dict__["__package__"]
+        module.__dict__["__package__"] = None
+        module.__dict__.pop("__annotations__")
+    taken.launcher = sys.modules["__main__"]  # kept: this frame belongs to it
+    sys.modules["__main__"] = module
+    return module

@@ -1,0 +1,114 @@
+"""Fixtures for warm commands: a runtime directory, an environment and a server of their own."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.waiting import WATCHDOG_S, until
+
+UNSNARL = os.path.join(sysconfig.get_path("scripts"), "unsnarl")
+DROPPED = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS", "UNSNARL", "UNSNARL_RUN")
+
+
+class Rig:
+    """Runs scripts plainly and warm, from a directory that is removed afterwards."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.house = directory / "house"
+        self.env = {name: value for name, value in os.environ.items() if name not in DROPPED}
+        self.env |= {"UNSNARL_WARM_DIR": str(self.house), "XDG_DATA_HOME": str(directory / "data")}
+        # Where the tests themselves are killed, nobody sweeps: then no server stays for an hour.
+        self.env["UNSNARL_WARM_IDLE"] = "120"
+        self.processes: list[subprocess.Popen[bytes]] = []
+        (directory / "bin").mkdir()
+        (directory / "work").mkdir()
+
+    def script(self, name: str, text: str) -> str:
+        """Write an executable script for the tests' interpreter; it stands alone in its directory."""
+        path = self.directory / "bin" / name
+        path.write_text(f"#!{sys.executable}\n{text}")
+        path.chmod(0o755)
+        return str(path)
+
+    def warm(self, *words: str, **options: object) -> "subprocess.CompletedProcess[bytes]":
+        """Run a command through the client."""
+        return self._run([UNSNARL, "warm", "run", "--", *words], options)
+
+    def served(self, *words: str, **options: object) -> "subprocess.CompletedProcess[bytes]":
+        """Run a command through the client, which fails if no worker takes it."""
+        return self._run([UNSNARL, "warm", "run", "--require", "--", *words], options)
+
+    def plain(self, *words: str, **options: object) -> "subprocess.CompletedProcess[bytes]":
+        """Run the same command without it."""
+        return self._run(list(words), options)
+
+    def start(self, *words: str, **options: object) -> None:
+        """Start the server of a command, and wait for it."""
+        outcome = self._run([UNSNARL, "warm", "start", "--", *words], options)
+        assert outcome.returncode == 0, outcome.stderr.decode() + self.log()
+
+    def verb(self, *words: str) -> "subprocess.CompletedProcess[bytes]":
+        """Run a verb of ``unsnarl warm``."""
+        return self._run([UNSNARL, "warm", *words], {})
+
+    def log(self) -> str:
+        """Return all that servers have said."""
+        return "".join(path.read_text() for path in self.house.glob("*.log")) if self.house.exists() else ""
+
+    def sweep(self) -> None:
+        """End what was still starting in the background, and wait until nothing of it is left."""
+        mark = os.fsencode(self.directory) + b"/"
+
+        def is_swept() -> bool:
+            pids = _mentioning(mark)
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            return not pids
+
+        until(is_swept)
+
+    def _run(self, argv: list[str], options: dict[str, object]) -> "subprocess.CompletedProcess[bytes]":
+        settings: dict[str, object] = {"cwd": self.directory / "work", "env": self.env, "timeout": WATCHDOG_S}
+        settings |= {"capture_output": True, "stdin": subprocess.DEVNULL} | options
+        if "stdout" in options or "stderr" in options:
+            del settings["capture_output"]
+        if "input" in options:
+            del settings["stdin"]
+        return subprocess.run(argv, check=False, **settings)  # type: ignore[call-overload, no-any-return]
+
+
+def _mentioning(path: bytes) -> list[int]:
+    """Return the processes whose command line mentions a path: clients, learners, servers, workers."""
+    found: list[int] = []
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal() and int(entry) != os.getpid():
+            with contextlib.suppress(OSError):
+                if path in Path("/proc", entry, "cmdline").read_bytes():
+                    found.append(int(entry))
+    return found
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    """A rig; its servers are stopped at the end."""
+    with open(UNSNARL, "rb") as file:
+        if file.read(4) != b"\x7fELF":
+            pytest.skip(f"{UNSNARL} is not the native executable")
+    rig = Rig(tmp_path)
+    yield rig
+    for process in rig.processes:
+        if process.poll() is None:
+            process.kill()
+        with process:
+            process.wait(WATCHDOG_S)
+    rig.verb("stop")
+    rig.sweep()

@@ -1,0 +1,103 @@
+"""A command started with its pack does what it does without."""
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.integration.conftest import Rig
+
+SCRIPT = """
+import sys, inspect, json, importlib.resources, importlib.metadata, mod, sub.part
+print(mod.VALUE, mod.__file__, mod.__spec__.origin, mod.__spec__.cached, type(mod.__loader__).__mro__[-3].__name__)
+print(sub.__path__, sub.__spec__.submodule_search_locations, inspect.getsource(mod.f), json.dumps([1]))
+print(importlib.resources.files("sub").joinpath("data.txt").read_text(), importlib.metadata.version("rich"))
+print(sys.argv, sys.path[0], __file__, __name__)
+if "fail" in sys.argv:
+    mod.f()
+"""
+
+
+@pytest.fixture
+def packed(rig: "Rig") -> "tuple[str, str, Path]":
+    """A script, its launcher, and its pack."""
+    here = rig.directory / "bin"
+    (here / "sub").mkdir()
+    (here / "sub" / "__init__.py").write_text("")
+    (here / "sub" / "part.py").write_text("PART = 1\n")
+    (here / "sub" / "data.txt").write_text("data")
+    (here / "mod.py").write_text("VALUE = 1\ndef f():\n    return 1 / 0\n")
+    script = rig.script("app", SCRIPT)
+    pack = rig.directory / "app.pack"
+    made = rig.plain(os.environ.get("UNSNARL_COMMAND", unsnarl()), "pack", script, "-o", str(pack), "--with", "x")
+    assert made.returncode == 0, made.stderr
+    return script, str(rig.directory / "app"), pack
+
+
+def unsnarl() -> str:
+    """Return the command."""
+    from tests.integration.conftest import UNSNARL
+
+    return UNSNARL
+
+
+def same(rig: "Rig", script: str, launcher: str, *args: str) -> "subprocess.CompletedProcess[bytes]":
+    """Run both and compare; returns the packed outcome."""
+    plain, packed = rig.plain(script, *args), rig.plain(launcher, *args)
+    assert (packed.returncode, packed.stdout) == (plain.returncode, plain.stdout)
+    return packed
+
+
+def test_a_packed_command_is_the_same(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
+    script, launcher, _ = packed
+    assert same(rig, script, launcher, "x", "y").stderr == b""
+    failed = same(rig, script, launcher, "fail")
+    assert b"ZeroDivisionError" in failed.stderr
+    assert b"return 1 / 0" in failed.stderr
+
+
+def test_it_asks_the_file_system_less(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
+    script, launcher, _ = packed
+    counts = []
+    for program in (script, launcher):
+        out = rig.directory / "trace"
+        try:
+            rig.plain("strace", "-f", "-e", "trace=openat,getdents64", "-o", str(out), program)
+        except FileNotFoundError:
+            pytest.skip("strace is not installed")
+        counts.append(out.read_text().count("\n"))
+    assert counts[1] < counts[0]
+
+
+def test_a_newer_source_wins(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
+    script, launcher, _ = packed
+    (rig.directory / "bin" / "mod.py").write_text("VALUE = 222\ndef f():\n    return 1 / 0\n")
+    assert same(rig, script, launcher).stdout.startswith(b"222 ")
+
+
+def test_a_new_module_that_hides_another_wins(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
+    script, launcher, _ = packed
+    (rig.directory / "bin" / "json.py").write_text("def dumps(x): return 'hidden'\n")
+    assert b"hidden" in same(rig, script, launcher).stdout
+
+
+@pytest.mark.parametrize("at", [0, 9, 40, -10])
+def test_a_damaged_pack_is_left_aside_with_a_warning(rig: "Rig", packed: "tuple[str, str, Path]", at: int) -> None:
+    script, launcher, pack = packed
+    data = bytearray(pack.read_bytes())
+    data[at] ^= 0xFF
+    pack.write_bytes(data)
+    damaged = same(rig, script, launcher)
+    assert damaged.stderr == b"" or damaged.stderr.count(b"\n") == damaged.stderr.count(
+        b"warning: the pack is not used"
+    )
+
+
+def test_a_missing_pack_is_only_a_warning(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
+    script, launcher, pack = packed
+    pack.unlink()
+    assert same(rig, script, launcher).stderr.count(b"warning:") == 1

@@ -1,0 +1,297 @@
+"""Servers: one per key, replaced when stale, bounded, and never in the way."""
+
+import concurrent.futures
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.waiting import WATCHDOG_S, until, until_gone
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Rig
+
+WHO = "import sys, mod\nprint(mod.VALUE, 'warm' if '_unsnarl_warm' in sys.modules else 'plain')\n"
+
+
+def client(rig: "Rig", *words: str, **options: object) -> "subprocess.Popen[bytes]":
+    """Start a warm command without waiting for its end."""
+    from tests.integration.conftest import UNSNARL
+
+    settings: dict[str, object] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    settings |= {"env": rig.env, "cwd": rig.directory / "work"} | options
+    process = subprocess.Popen([UNSNARL, "warm", "run", "--require", "--", *words], **settings)  # type: ignore[call-overload]
+    rig.processes.append(process)
+    return process  # type: ignore[no-any-return]
+
+
+def module(rig: "Rig", value: int) -> None:
+    """Write the module that WHO imports, in one step."""
+    path = rig.directory / "bin" / "mod.py"
+    path.with_suffix(".new").write_text(f"VALUE = {value}\n" + "#" * value)  # another size: a .pyc knows whole seconds
+    os.replace(path.with_suffix(".new"), path)
+
+
+def server_pids(rig: "Rig") -> list[int]:
+    """Return the processes that listen, as the kernel names them."""
+    lines = rig.verb("status").stdout.decode().splitlines()
+    return [int(line.split("pid ")[1].split()[0]) for line in lines if line.startswith("server")]
+
+
+def is_alive(pid: int) -> bool:
+    """Say whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_changed_module_is_never_served(rig: "Rig") -> None:
+    module(rig, 0)
+    script = rig.script("who", WHO)
+    for value in range(1, 6):
+        rig.start(script)
+        assert rig.warm(script).stdout.endswith(b"warm\n"), rig.log()
+        module(rig, value)
+        assert rig.warm(script).stdout.split()[0] == str(value).encode()
+
+
+def test_a_new_module_that_hides_another_is_noticed(rig: "Rig") -> None:
+    script = rig.script("who", "import json, sys\nprint(json.__file__)\n")
+    rig.start(script)
+    rig.warm(script)
+    (rig.directory / "bin" / "json.py").write_text("")
+    assert rig.warm(script).stdout == rig.plain(script).stdout
+
+
+def test_many_clients_at_once_find_one_server(rig: "Rig") -> None:
+    module(rig, 7)
+    script = rig.script("who", WHO)
+    rig.start(script)
+    with concurrent.futures.ThreadPoolExecutor(32) as pool:
+        outcomes = list(pool.map(lambda _: rig.warm(script), range(200)))
+    assert {outcome.returncode for outcome in outcomes} == {0}
+    assert {outcome.stdout.split()[0] for outcome in outcomes} == {b"7"}
+    assert len(server_pids(rig)) == 1
+
+
+def test_many_cold_clients_start_one_server(rig: "Rig") -> None:
+    module(rig, 7)
+    script = rig.script("who", WHO)
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        outcomes = list(pool.map(lambda _: rig.warm(script), range(16)))
+    assert {outcome.stdout.split()[0] for outcome in outcomes} == {b"7"}
+    rig.start(script)
+    assert len(server_pids(rig)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "import threading, time\nthreading.Thread(target=time.sleep, args=(1,), daemon=True).start()\n",
+            b"starts a thread",
+        ),
+        ("import socket\ns = socket.socket()\ns.connect_ex(('127.0.0.1', 9))\n", b"connects a socket"),
+        ("print('hello')\n", b"prints while it is imported"),
+        ("import os\nCOPY = dict(os.environ)\n", b"reads the whole environment"),
+        ("import os\nHERE = os.environ.get('PWD')\n", b"$PWD"),
+        ("kept = open(__file__)\n", b"open"),
+    ],
+)
+def test_what_cannot_be_imported_ahead_is_explained(rig: "Rig", text: str, reason: bytes) -> None:
+    (rig.directory / "bin" / "mod.py").write_text(text + "VALUE = 1\n")
+    script = rig.script("who", WHO)
+    rig.warm(script)
+    until(lambda: list(rig.house.glob("*.rec")))
+    outcome = rig.warm(script)
+    assert outcome.stdout.endswith(b"1 plain\n")
+    assert reason in rig.verb("why", "who").stdout
+
+
+def test_an_unsafe_directory_is_not_used(rig: "Rig") -> None:
+    module(rig, 1)
+    script = rig.script("who", WHO)
+    rig.start(script)
+    rig.house.chmod(0o755)
+    assert rig.warm(script).stdout == b"1 plain\n"
+    assert rig.verb("status").returncode == 1
+    rig.house.chmod(0o700)
+    assert rig.warm(script).stdout == b"1 warm\n"
+    moved = rig.directory / "moved"
+    rig.house.rename(moved)
+    rig.house.symlink_to(moved)
+    assert rig.warm(script).stdout == b"1 plain\n"
+    rig.house.unlink()
+    moved.rename(rig.house)
+
+
+def test_a_stale_socket_is_replaced(rig: "Rig") -> None:
+    module(rig, 1)
+    script = rig.script("who", WHO)
+    rig.start(script)
+    (pid,) = server_pids(rig)
+    os.kill(pid, signal.SIGKILL)
+    until_gone(pid)
+    assert rig.warm(script).stdout.startswith(b"1 ")
+    rig.start(script)
+    assert rig.warm(script).stdout == b"1 warm\n", rig.log()
+
+
+def test_a_silent_peer_does_not_stop_the_others(rig: "Rig") -> None:
+    module(rig, 1)
+    script = rig.script("who", WHO)
+    rig.start(script)
+    (path,) = rig.house.glob("*.sock")
+    here = os.open(rig.house, os.O_PATH)
+    silent = []
+    for _ in range(3):
+        peer = socket.socket(socket.AF_UNIX)
+        peer.connect(f"/proc/self/fd/{here}/{path.name}")
+        peer.send(b"UNSW")
+        silent.append(peer)
+    assert rig.warm(script).stdout == b"1 warm\n"
+    for garbage in (b"\0" * 16, b"UNSW\1\0\xff\xff\xff\xff\xff\xff" + bytes(8), os.urandom(4096)):
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.connect(f"/proc/self/fd/{here}/{path.name}")
+            peer.send(garbage)
+    assert rig.warm(script).stdout == b"1 warm\n"
+    for peer in silent:
+        peer.close()
+    os.close(here)
+
+
+SLEEPER = "import os, sys, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)\n"
+
+
+@pytest.mark.parametrize(
+    "signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM]
+)
+def test_a_signal_to_the_client_ends_the_command(rig: "Rig", signum: signal.Signals) -> None:
+    script = rig.script("sleeper", SLEEPER)
+    rig.start(script)
+    process = client(rig, script)
+    assert process.stdout is not None
+    worker = int(process.stdout.readline())
+    assert worker != process.pid
+    process.send_signal(signum)
+    assert process.wait(WATCHDOG_S) == -signum
+    until_gone(worker)
+
+
+def test_a_handled_signal_is_the_commands(rig: "Rig") -> None:
+    script = rig.script(
+        "handler",
+        "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *a: sys.exit(42))\n"
+        "print('up', flush=True)\nsignal.pause()\n",
+    )
+    rig.start(script)
+    process = client(rig, script)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
+    process.terminate()
+    assert process.wait(WATCHDOG_S) == 42
+
+
+def test_the_end_of_the_worker_is_the_clients(rig: "Rig") -> None:
+    script = rig.script("sleeper", SLEEPER)
+    rig.start(script)
+    process = client(rig, script)
+    assert process.stdout is not None
+    os.kill(int(process.stdout.readline()), signal.SIGKILL)
+    assert process.wait(WATCHDOG_S) == -signal.SIGKILL
+
+
+def test_a_killed_client_takes_the_worker_with_it(rig: "Rig") -> None:
+    script = rig.script("sleeper", SLEEPER)
+    rig.start(script)
+    process = client(rig, script)
+    assert process.stdout is not None
+    worker = int(process.stdout.readline())
+    process.kill()
+    process.wait(WATCHDOG_S)
+    until_gone(worker)
+
+
+def test_a_killed_server_leaves_the_command_alone(rig: "Rig") -> None:
+    script = rig.script("waiter", "import sys\nprint('up', flush=True)\nsys.stdin.read()\nsys.exit(5)\n")
+    rig.start(script)
+    process = client(rig, script, stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.readline() == b"up\n"
+    (pid,) = server_pids(rig)
+    os.kill(pid, signal.SIGKILL)
+    until_gone(pid)
+    process.stdin.close()
+    assert process.wait(WATCHDOG_S) == 5
+
+
+def test_a_stopped_worker_stops_the_client(rig: "Rig") -> None:
+    script = rig.script("sleeper", SLEEPER)
+    rig.start(script)
+    process = client(rig, script)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGTSTP)
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    process.send_signal(signal.SIGCONT)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(WATCHDOG_S) == -signal.SIGTERM
+
+
+def test_a_daemon_of_the_command_outlives_it(rig: "Rig") -> None:
+    script = rig.script(
+        "daemon",
+        "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n"
+        "        r = open('pid', 'w'); r.write(str(os.getpid())); r.close(); os.rename('pid', 'up')\n"
+        "        os.closerange(0, 3); time.sleep(600)\n    os._exit(0)\nos.wait()\n",
+    )
+    rig.start(script)
+    assert rig.warm(script).returncode == 0
+    up = rig.directory / "work" / "up"
+    until(up.exists)
+    daemon = int(up.read_text())
+    assert is_alive(daemon)
+    os.kill(daemon, signal.SIGKILL)
+
+
+def test_nothing_of_the_environment_reaches_the_disk(rig: "Rig") -> None:
+    module(rig, 1)
+    script = rig.script("who", WHO)
+    env = rig.env | {"TOKEN": "s3cr3t-value", "PYTHONSECRET": "s3cr3t-value"}
+    rig.start(script, env=env)
+    rig.warm(script, env=env)
+    files = [path for path in rig.house.iterdir() if stat.S_ISREG(path.lstat().st_mode)]
+    assert files
+    assert not any(b"s3cr3t" in path.read_bytes() for path in files)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+
+
+def test_a_shim_is_enabled_and_disabled(rig: "Rig") -> None:
+    module(rig, 3)
+    script = rig.script("who", WHO)
+    enabled = rig.verb("enable", script)
+    assert enabled.returncode == 0, enabled.stderr
+    shim = rig.directory / "data" / "unsnarl" / "shims" / "who"
+    rig.start(str(shim))
+    assert rig.plain(str(shim)).stdout == b"3 warm\n"
+    assert str(shim.parent).encode() in rig.verb("shellenv").stdout
+    assert rig.verb("disable", "who").returncode == 0
+    assert not shim.exists()
+    assert rig.verb("disable", "who").stderr.startswith(b"error: no shim named 'who'")
+
+
+def test_off_is_off(rig: "Rig") -> None:
+    module(rig, 3)
+    script = rig.script("who", WHO)
+    rig.start(script)
+    assert rig.warm(script, env=rig.env | {"UNSNARL": "off"}).stdout == b"3 plain\n"
+    assert sys.executable

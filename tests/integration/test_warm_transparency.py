@@ -1,0 +1,215 @@
+"""A warm command is the plain command: what it sees, what it writes, how it ends."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Rig
+
+REPORT = """
+import sys, os, json, signal, resource, locale, logging
+main = sys.modules["__main__"]
+masks = [n for n in range(1, 65) if n in signal.pthread_sigmask(signal.SIG_BLOCK, [])]
+print(json.dumps({
+    "argv": sys.argv, "path": sys.path, "cwd": os.getcwd(), "environ": list(os.environ.items()),
+    "umask": oct(os.umask(0)), "limits": [resource.getrlimit(n) for n in range(16)],
+    "nice": os.nice(0), "affinity": sorted(os.sched_getaffinity(0)),
+    "main": [main.__name__, main.__file__, repr(main.__spec__), type(main.__loader__).__name__],
+    "streams": [[s.encoding, s.errors, s.line_buffering, s.write_through, s.mode, s.name, s.isatty()]
+                for s in (sys.stdin, sys.stdout, sys.stderr)],
+    "signals": [str(signal.getsignal(n)) for n in signal.valid_signals()], "blocked": masks,
+    "flags": str(sys.flags), "orig_argv": sys.orig_argv, "locale": locale.setlocale(locale.LC_ALL),
+    "groups": os.getgroups(), "ids": [os.getresuid(), os.getresgid()],
+    "fds": sorted(int(fd) for fd in os.listdir("/proc/self/fd") if int(fd) < 100)[:-1],
+    "comm": open("/proc/self/comm").read(), "hash_seeded": sys.flags.hash_randomization,
+}))
+sys.stderr.write("warm\\n" if "_unsnarl_warm" in sys.modules else "plain\\n")
+"""
+
+
+def reports(rig: "Rig", script: str, *args: str, **options: object) -> tuple[dict[str, object], dict[str, object]]:
+    """Return what the script reports when it runs plainly, and warm."""
+    rig.start(script, **{k: v for k, v in options.items() if k in ("env", "preexec_fn")})
+    plain, warm = rig.plain(script, *args, **options), rig.served(script, *args, **options)
+    assert (plain.stderr, warm.stderr) == (b"plain\n", b"warm\n"), rig.log()
+    return json.loads(plain.stdout), json.loads(warm.stdout)
+
+
+def test_a_command_sees_the_same(rig: "Rig") -> None:
+    plain, warm = reports(rig, rig.script("report", REPORT), "a", "", "ü", "--x=1")
+    for name, value in plain.items():
+        assert warm[name] == value, name
+
+
+def test_limits_mask_and_ignored_signals_are_the_callers(rig: "Rig") -> None:
+    def arrange() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (777, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        os.umask(0o027)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+
+    plain, warm = reports(rig, rig.script("report", REPORT), preexec_fn=arrange)
+    for name, value in plain.items():
+        assert warm[name] == value, name
+
+
+def test_a_nice_caller_gets_a_nice_worker_and_the_others_do_not(rig: "Rig") -> None:
+    script = rig.script("report", REPORT)
+    _, nicer = reports(rig, script, preexec_fn=lambda: os.nice(5))
+    _, usual = reports(rig, script)
+    assert (nicer["nice"], usual["nice"]) == (os.nice(0) + 5, os.nice(0))
+
+
+def test_inherited_descriptors_keep_their_numbers(rig: "Rig") -> None:
+    script = rig.script("fds", "import os, sys\nfor n in sys.argv[1:]: os.write(int(n), n.encode())\n")
+    rig.start(script)
+    pipes = [os.pipe() for _ in range(50)]
+    ends = [w for _, w in pipes]
+    outcome = rig.served(script, *map(str, ends), pass_fds=ends)
+    assert outcome.returncode == 0, outcome.stderr
+    for read, write in pipes:
+        os.close(write)
+        assert os.read(read, 100) == str(write).encode()
+        os.close(read)
+
+
+def test_a_large_environment_arrives(rig: "Rig") -> None:
+    script = rig.script(
+        "env", "import os\nimport sys\nprint(sum(map(len, os.environ.values())), '_unsnarl_warm' in sys.modules)\n"
+    )
+    env = rig.env | {f"V{n}": "x" * 100_000 for n in range(20)}
+    rig.start(script)
+    plain, warm = rig.plain(script, env=env), rig.served(script, env=env)
+    assert warm.stdout.split() == [plain.stdout.split()[0], b"True"]
+
+
+ENDINGS = {
+    "falls off the end": "print('x')",
+    "status": "import sys; sys.exit(7)",
+    "large status": "import sys; sys.exit(300)",
+    "message": "import sys; sys.exit('bad')",
+    "exception": "def f():\n    1 / 0\nprint('x')\nf()",
+    "chained": "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('x') from e",
+    "interrupt": "raise KeyboardInterrupt",
+    "os._exit": "import os; os._exit(9)",
+    "kill": "import os; os.kill(os.getpid(), 9)",
+    "term": "import os; os.kill(os.getpid(), 15)",
+    "abort": "import os; os.abort()",
+    "atexit": "import atexit, sys\natexit.register(print, 'bye')\nsys.exit(2)",
+    "atexit raises": (
+        "import atexit\n"
+        "class F:\n"
+        "    def __call__(self): 1 / 0\n"
+        "    def __repr__(self): return 'F'\n"
+        "atexit.register(F())"
+    ),
+    "thread": (
+        "import threading\n"
+        "def f():\n"
+        "    import time; time.sleep(0.2); print('late')\n"
+        "threading.Thread(target=f).start()"
+    ),
+    "unflushed file": "f = open('out', 'w'); f.write('data'); print(open('out').read())",
+    "finaliser": "class C:\n    def __del__(self): print('gone')\nkept = C()",
+    "generator": "def g():\n    try:\n        yield\n    finally:\n        print('closed')\nkept = g(); next(kept)",
+    "temporary directory": "import tempfile\nd = tempfile.TemporaryDirectory(prefix='here', dir='.')",
+    "fork": (
+        "import os\n"
+        "pid = os.fork()\n"
+        "print('child' if not pid else 'parent', flush=True) if not pid else os.waitpid(pid, 0)\n"
+        "if pid: print('parent')"
+    ),
+    "subprocess": "import subprocess; subprocess.run(['sh', '-c', 'echo out; echo err >&2; exit 3'], check=True)",
+    "multiprocessing": (
+        "import multiprocessing as m\n"
+        "def f(n): return n * n\n"
+        "if __name__ == '__main__':\n"
+        "    with m.get_context('fork').Pool(2) as p: print(p.map(f, range(4)))"
+    ),
+    "closed stdout": "import sys; sys.stdout.close()",
+    "warning": "import warnings; warnings.warn('old', DeprecationWarning)",
+    "syntax": "import sys\nexec('1 +')",
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_command_ends_the_same(rig: "Rig", name: str) -> None:
+    script = rig.script("ending", ENDINGS[name] + "\n")
+    rig.start(script)
+    plain, warm = rig.plain(script), rig.served(script)
+    assert (warm.returncode, warm.stdout, warm.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+    assert not list((rig.directory / "work").glob("here*"))
+
+
+def test_a_module_runs_as_a_module(rig: "Rig") -> None:
+    words = [sys.executable, "-m", "json.tool", "--sort-keys"]
+    rig.start(*words)
+    text = b'{"b": 1, "a": 2}'
+    plain, warm = rig.plain(*words, input=text), rig.served(*words, input=text)
+    assert (warm.returncode, warm.stdout, warm.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+    assert warm.stdout.startswith(b"{")
+    assert rig.verb("status").stdout.count(b"json.tool") == 1
+
+
+def test_a_full_disk_is_reported_the_same(rig: "Rig") -> None:
+    script = rig.script("full", "print('x' * 100)\n")
+    rig.start(script)
+    with open("/dev/full", "wb") as full:
+        plain = rig.plain(script, stdout=full, stderr=subprocess.PIPE)
+        warm = rig.served(script, stdout=full, stderr=subprocess.PIPE)
+    assert (warm.returncode, warm.stderr.splitlines()[-1:]) == (plain.returncode, plain.stderr.splitlines()[-1:])
+
+
+def test_a_reader_that_leaves_ends_a_pipeline_the_same(rig: "Rig") -> None:
+    script = rig.script("yes", "import signal\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\nwhile True: print('y')\n")
+    rig.start(script)
+    statuses = []
+    for words in ([script], [str(rig_client()), "warm", "run", "--require", "--", script]):
+        line = f"{' '.join(words)} | head -1; echo ${{PIPESTATUS[0]}}"
+        statuses.append(rig.plain("bash", "-c", line).stdout)
+    assert statuses[0] == statuses[1] == b"y\n141\n"
+
+
+def rig_client() -> str:
+    """Return the path of the client."""
+    import sysconfig
+
+    return os.path.join(sysconfig.get_path("scripts"), "unsnarl")
+
+
+def test_random_numbers_differ_from_run_to_run(rig: "Rig") -> None:
+    script = rig.script("dice", "import random, uuid\nprint(random.random(), uuid.uuid4())\n")
+    rig.start(script)
+    assert len({rig.served(script).stdout for _ in range(5)}) == 5
+
+
+def test_what_imports_have_kept_of_arguments_is_replaced(rig: "Rig") -> None:
+    (rig.directory / "bin" / "keeps.py").write_text(
+        "import os, sys\nkept = [os.fsencode(a) for a in sys.argv]\nrest = sys.argv[1:]\n"
+        "def show(args=sys.argv): return args, kept, rest\n"
+    )
+    script = rig.script("keeper", "import keeps\nprint(keeps.show(), '_unsnarl_warm' in __import__('sys').modules)\n")
+    rig.start(script)
+    assert rig.served(script, "one", "two").stdout.decode() == (
+        f"(['{script}', 'one', 'two'], [b'{script}', b'one', b'two'], ['one', 'two']) True\n"
+    )
+
+
+def test_what_imports_set_in_the_environment_is_set_again(rig: "Rig") -> None:
+    (rig.directory / "bin" / "sets.py").write_text(
+        "import os\nos.environ['SET_AT_IMPORT'] = os.environ.get('SOURCE', 'none')\nos.environ.pop('DROPPED', None)\n"
+    )
+    script = rig.script(
+        "setter", "import sets, os\nprint(os.environ.get('SET_AT_IMPORT'), os.environ.get('DROPPED'))\n"
+    )
+    for source in ("a", "b"):
+        env = rig.env | {"SOURCE": source, "DROPPED": "x"}
+        rig.start(script, env=env)
+        assert rig.served(script, env=env).stdout == rig.plain(script, env=env).stdout == f"{source} None\n".encode()
