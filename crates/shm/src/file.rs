@@ -78,7 +78,7 @@ impl Named {
                 Found::Again => None,
             };
             if let Some((file, header)) = found {
-                let mapping = Mapping::new(file.as_fd(), 0, header.pages as usize)
+                let mapping = map(&file, header.pages as usize)
                     .map_err(|errno| SegmentError::system(&format!("cannot map the segment {name:?}"), errno))?;
                 let named = Self {
                     file,
@@ -97,8 +97,9 @@ impl Named {
         &self.name
     }
 
-    pub(crate) fn file(&self) -> &OwnedFd {
-        &self.file
+    /// Map its pages.
+    pub(crate) fn map(&self, pages: usize) -> rustix::io::Result<Mapping> {
+        map(&self.file, pages)
     }
 
     /// Stop being a user; the last one removes the file.
@@ -151,6 +152,14 @@ impl Drop for Named {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+/// Map a file through a descriptor of its own: a mapping keeps the open file it was made from, and
+/// with that its lock, which is to end when `leave` is called.
+fn map(file: &OwnedFd, pages: usize) -> rustix::io::Result<Mapping> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let again = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    Mapping::new(again.as_fd(), 0, pages)
 }
 
 /// Remove the file if nobody uses it; true if it is gone.

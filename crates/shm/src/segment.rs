@@ -7,7 +7,7 @@ use crate::arena::{Arena, Place};
 use crate::file::Named;
 use crate::mapping::Mapping;
 use crate::process;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use unsnarl_ipc::{Facts, HEADER_WORDS, Header, Kind, Refusal};
@@ -206,7 +206,7 @@ impl Segment {
         let failed = |errno| SegmentError::system("cannot map shared memory", errno);
         match &self.origin {
             Origin::Anonymous(place) => Self::map(place, self.header.pages as usize),
-            Origin::Named(named) => Mapping::new(named.file().as_fd(), 0, self.header.pages as usize).map_err(failed),
+            Origin::Named(named) => named.map(self.header.pages as usize).map_err(failed),
         }
     }
 

@@ -134,7 +134,9 @@ class ProcessQueue:
         return self._ring.qsize()
 
     def empty(self) -> bool:
-        """Tell whether there are none."""
+        """Tell whether there are none; OSError after `close`, as in the standard library."""
+        if self._is_closed:
+            raise OSError(f"Queue {self!r} is closed")
         return self._ring.empty()
 
     def full(self) -> bool:
