@@ -2,7 +2,7 @@
 
 The settings travel in one environment variable, as ``name=value`` words:
 
-    slice_ms=2.5 kernel_hints=yes children=yes stats=main patch=no main_pid=4711 abi=cpython-313 prefix=/venv
+    slice_ms=2.5 kernel_hints=yes children=yes stats=main patch=no pack= main_pid=4711 abi=cpython-313 prefix=/venv
 
 ``prefix`` comes last and takes the rest, blanks included. Words with an unknown
 name are skipped, so that a process that outlives an upgrade still understands
@@ -42,14 +42,15 @@ class RunSettings:
         children: whether processes started with the same interpreter take part.
         stats: one of STATS_CHOICES.
         patch: whether the standard library's primitives are replaced by native ones.
+        pack: the pack that modules are imported from, an absolute path, or an empty text.
         main_pid: the process that ``unsnarl run`` became.
         abi: the interpreter they are for, as ``sys.implementation.cache_tag``.
         prefix: the environment they are for, as ``sys.prefix``.
     """
 
-    __slots__ = ("abi", "children", "kernel_hints", "main_pid", "patch", "prefix", "slice_ms", "stats")
+    __slots__ = ("abi", "children", "kernel_hints", "main_pid", "pack", "patch", "prefix", "slice_ms", "stats")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (by name only: one for each option)
         self,
         *,
         slice_ms: float | None = None,
@@ -57,6 +58,7 @@ class RunSettings:
         children: bool = True,
         stats: str = "no",
         patch: bool = False,
+        pack: str = "",
         main_pid: int | None = None,
         abi: str | None = None,
         prefix: str | None = None,
@@ -67,6 +69,7 @@ class RunSettings:
         self.children = children
         self.stats = stats
         self.patch = patch
+        self.pack = pack
         self.main_pid = os.getpid() if main_pid is None else main_pid
         self.abi = _this_abi() if abi is None else abi
         self.prefix = sys.prefix if prefix is None else prefix
@@ -91,6 +94,8 @@ class RunSettings:
             f"children={_yes_no(self.children)}",
             f"stats={self.stats}",
             f"patch={_yes_no(self.patch)}",
+            # In hexadecimal digits: a path may hold blanks, and anything else.
+            f"pack={os.fsencode(self.pack).hex()}",
             f"main_pid={self.main_pid}",
             f"abi={self.abi}",
             f"prefix={self.prefix}",
@@ -115,6 +120,7 @@ def decode(text: str) -> RunSettings:
             children=_YES_NO[words["children"]],
             stats=_stats_choice(words["stats"]),
             patch=_YES_NO[words.get("patch", "no")],
+            pack=os.fsdecode(bytes.fromhex(words.get("pack", ""))),
             main_pid=int(words["main_pid"]),
             abi=words["abi"],
             prefix=prefix,

@@ -1,5 +1,7 @@
 """``unsnarl run``: parse the command line, find the target, become the interpreter."""
 
+import os
+
 from unsnarl.cli.launch import launch
 from unsnarl.cli.result import show
 from unsnarl.cli.run_arguments import RunRequest, parse
@@ -23,6 +25,7 @@ options:
                          the program's first process, or of each process
   --patch                make threading's and queue's classes native (Condition,
                          Semaphore, Event, Barrier, Queue and their variants)
+  --pack FILE            import the modules that `unsnarl pack` has put there
   --no-children          only this process: its children have the stock GIL
   --slice MS             the slice of a CPU-bound thread, in milliseconds
                          (default: the interpreter's switch interval)
@@ -53,4 +56,5 @@ def _settings(request: RunRequest) -> RunSettings:
         children=request.children,
         stats=request.stats,
         patch=request.patch,
+        pack=os.path.abspath(request.pack) if request.pack else "",
     )

@@ -24,6 +24,13 @@ second is longer than anyone waits."""
 
 _PLAIN_FLAGS = frozenset("bBdEiIOPqRsuvx")
 _VALUE_FLAGS = frozenset("WX")
+_SWITCHES: dict[str, tuple[str, bool]] = {
+    "--no-children": ("children", False),
+    "--no-kernel-hints": ("kernel_hints", False),
+    "--patch": ("patch", True),
+}
+"""Our options without a value: the attribute each of them sets, and to what."""
+
 _LONG_WITH_VALUE = "--check-hash-based-pycs"
 _HELP = "see `unsnarl run --help`"
 
@@ -45,7 +52,7 @@ class RunRequest:
         target: the module, code, file or command; ``-`` for STDIN.
         arguments: the program's arguments.
         wants_help: whether help was asked for; then there is no target.
-        slice_ms, kernel_hints, children, stats, patch: as in ``RunSettings``.
+        slice_ms, kernel_hints, children, stats, patch, pack: as in ``RunSettings``.
     """
 
     __slots__ = (
@@ -53,6 +60,7 @@ class RunRequest:
         "children",
         "kernel_hints",
         "kind",
+        "pack",
         "patch",
         "python_flags",
         "python_words",
@@ -75,6 +83,7 @@ class RunRequest:
         self.children = True
         self.stats = "no"
         self.patch = False
+        self.pack = ""
 
 
 def parse(words: list[str]) -> RunRequest:
@@ -152,15 +161,13 @@ def _take_long_option(request: RunRequest, word: str, rest: list[str]) -> None:
         request.python_words += [word, _value_of(word, rest)]
     elif name == "--slice":
         request.slice_ms = _slice_ms(attached if mark else _value_of(name, rest))
+    elif name == "--pack":
+        request.pack = _path(attached if mark else _value_of(name, rest))
     elif name == "--stats":
         request.stats = _stats(attached) if mark else "main"
-    elif word == "--no-children":
-        request.children = False
-    elif word == "--no-kernel-hints":
-        request.kernel_hints = False
-    elif word == "--patch":
-        request.patch = True
-    elif name in ("--no-children", "--no-kernel-hints", "--patch"):
+    elif word in _SWITCHES:
+        setattr(request, *_SWITCHES[word])
+    elif name in _SWITCHES:
         raise CommandError(f"option {name} takes no value, in {word!r}", _HELP)
     else:
         raise CommandError(f"unknown option {name}, in `unsnarl run`", _HELP)
@@ -185,6 +192,12 @@ def _slice_ms(text: str) -> float:
             "for example `--slice 5`, which is the interpreter's own",
         )
     return slice_ms
+
+
+def _path(text: str) -> str:
+    if not text:
+        raise CommandError("the pack's name is empty, in `unsnarl run --pack`", "check the variable it came from")
+    return text
 
 
 def _stats(text: str) -> str:
