@@ -41,9 +41,9 @@ GOALS: dict[str, dict[str, float]] = {
     "ansible --version": {"warm": 0.021},
 }
 """Largest ratio to the plain run that was aimed at; beside these, no more than chg in the same run."""
-LEARNING_RUNS = 6
+LEARNING_RUNS = 4
 """Runs before the first measured one; servers learn in the background meanwhile."""
-SETTLE_S = 1.5
+SETTLE_S = 1.0
 """Pause after each of them: learning imports everything once or twice."""
 DROPPED = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS", "UNSNARL")
 

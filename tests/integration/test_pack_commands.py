@@ -110,7 +110,9 @@ def test_a_run_with_a_pack_is_the_same(rig: "Rig", packed: "tuple[str, str, Path
     run = rig.plain(unsnarl(), "run", "--pack", str(pack), script, "x")
     assert (run.returncode, run.stdout, run.stderr) == (plain.returncode, plain.stdout, plain.stderr)
     code = "import mod, sys; print(type(mod.__loader__).__name__, 'mmap' in sys.modules)"
-    shown = rig.plain(unsnarl(), "run", "--pack", str(pack), "-c", code, cwd=rig.directory / "bin")
+    # Found by the path it was packed under; with the empty entry of -c, the file itself would be nearer.
+    env = rig.env | {"PYTHONPATH": str(rig.directory / "bin")}
+    shown = rig.plain(unsnarl(), "run", "--pack", str(pack), "-P", "-c", code, env=env)
     assert shown.stdout == b"PackLoader False\n"
     missing = rig.plain(unsnarl(), "run", "--pack", f"{pack}x", script, "x")
     assert missing.stdout == plain.stdout
