@@ -28,6 +28,10 @@ lint:
 bench *arguments:
     scripts/bench {{arguments}}
 
+# every experiment of the laboratory at its small sizes
+lab:
+    scripts/lab-quick
+
 # rustdoc without warnings, and no dead link
 docs:
     scripts/docs

@@ -9,13 +9,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from bench.goals import MET, MISSED, NOISE, SQUARE_AT, goals, square_times
 from bench.plan import CONNECTIONS, HOGS, THREADS
-from bench.results import Result, Results, exponent, load
+from bench.results import Result, Results, load
 from unsnarl.demo.figures import NONE, count, digits, duration, times
 from unsnarl.demo.variant import STOCK, SWITCHINTERVAL, UNSNARL, VARIANTS
+from unsnarl.lab.fit import exponent
+from unsnarl.lab.machine import build_of
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -181,13 +182,6 @@ def failures_section(results: Results) -> str:
         for failure in result.failures(variant)
     ]
     return "## Runs without a result\n\n" + "\n".join(lines) + "\n" if lines else ""
-
-
-def build_of(python: dict[str, Any]) -> str:
-    """Return how an interpreter was built, as far as it matters for speed."""
-    words = ["shared library" if python["shared"] else "static"]
-    words += [f"{'with' if python[name] else 'without'} {name.upper()}" for name in ("pgo", "lto")]
-    return ", ".join(words)
 
 
 def heading(results: Results) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import statistics
 from pathlib import Path
 from typing import Any
@@ -68,12 +67,3 @@ def load(folder: Path) -> Results:
     """Return every result kept in ``folder``."""
     results = (Result(json.loads(path.read_text(encoding="utf-8"))) for path in sorted(folder.glob("*.json")))
     return {result.name: result for result in results}
-
-
-def exponent(times_by_size: dict[int, float]) -> float | None:
-    """Return the growth exponent fitted to times by size: the slope of a line through their logarithms."""
-    if len(times_by_size) < 3:
-        return None
-    sizes = [math.log(size) for size in times_by_size]
-    times = [math.log(time) for time in times_by_size.values()]
-    return statistics.linear_regression(sizes, times).slope

@@ -1,7 +1,7 @@
 """Checks that a type checker knows the type of every public name, completely.
 
-Public are ``unsnarl``, ``unsnarl.gil``, ``unsnarl.sync`` and ``unsnarl.errors``; the other modules
-belong to the commands. Asks pyright about the installed package. Prints a line
+Public are ``unsnarl``, ``unsnarl.gil``, ``unsnarl.sync``, ``unsnarl.metrics`` and
+``unsnarl.errors``; the other modules belong to the commands. Asks pyright about the installed package. Prints a line
 for each incomplete name and exits with 1 if there is one.
 """
 
@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 PACKAGE = "unsnarl"
-PUBLIC_MODULES = ("gil", "errors", "sync")
+PUBLIC_MODULES = ("gil", "errors", "sync", "metrics")
 COMMAND = ["pyright", "--verifytypes", PACKAGE, "--ignoreexternal", "--outputjson"]
 
 

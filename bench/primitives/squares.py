@@ -20,7 +20,7 @@ from typing import Any
 
 from bench.machine import ROOT
 from bench.primitives.scene import EXPONENT, OURS, STANDARD, Scene
-from bench.results import exponent
+from unsnarl.lab.fit import exponent
 
 THREADS = (50, 100, 200, 400)
 MODULES = {STANDARD: "threading", OURS: "unsnarl"}

@@ -16,7 +16,7 @@ from unsnarl.errors import UnsnarlError, UnsupportedInterpreter
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    from unsnarl import gil, sync
+    from unsnarl import gil, ipc, sync
     from unsnarl.patching import patch, unpatch
     from unsnarl.sync import (
         Barrier,
@@ -70,6 +70,7 @@ __all__ = [
     "UnsupportedInterpreter",
     "__version__",
     "gil",
+    "ipc",
     "patch",
     "sync",
     "unpatch",
@@ -94,6 +95,8 @@ if not TYPE_CHECKING:
             # import_module would load importlib; the statement form would
             # look the attribute up again before it imports.
             return __import__("unsnarl.gil", fromlist=["gil"])
+        if name == "ipc":
+            return __import__("unsnarl.ipc", fromlist=["ipc"])
         if name == "sync":
             return __import__("unsnarl.sync", fromlist=["sync"])
         if name in ("patch", "unpatch"):

@@ -1,10 +1,65 @@
 """Native part of unsnarl; use the public modules instead."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
-from types import GenericAlias
+from types import CodeType, GenericAlias
 from typing import Any, Generic, Literal, Protocol, Self, TypedDict, TypeVar, final, type_check_only
 
 from typing_extensions import disjoint_base
+
+from unsnarl._native_ipc import (
+    IpcBarrier as IpcBarrier,
+)
+from unsnarl._native_ipc import (
+    IpcBoundedSemaphore as IpcBoundedSemaphore,
+)
+from unsnarl._native_ipc import (
+    IpcBytesQueue as IpcBytesQueue,
+)
+from unsnarl._native_ipc import (
+    IpcCondition as IpcCondition,
+)
+from unsnarl._native_ipc import (
+    IpcCountdownEvent as IpcCountdownEvent,
+)
+from unsnarl._native_ipc import (
+    IpcEvent as IpcEvent,
+)
+from unsnarl._native_ipc import (
+    IpcLock as IpcLock,
+)
+from unsnarl._native_ipc import (
+    IpcPlace as IpcPlace,
+)
+from unsnarl._native_ipc import (
+    IpcRLock as IpcRLock,
+)
+from unsnarl._native_ipc import (
+    IpcRWLock as IpcRWLock,
+)
+from unsnarl._native_ipc import (
+    IpcRWLockSide as IpcRWLockSide,
+)
+from unsnarl._native_ipc import (
+    IpcSemaphore as IpcSemaphore,
+)
+from unsnarl._native_ipc import (
+    IpcSleep as IpcSleep,
+)
+from unsnarl._native_ipc import (
+    ipc_directory as ipc_directory,
+)
+from unsnarl._native_ipc import (
+    ipc_leave as ipc_leave,
+)
+from unsnarl._native_ipc import (
+    ipc_list as ipc_list,
+)
+from unsnarl._native_ipc import (
+    ipc_remove as ipc_remove,
+)
+from unsnarl._native_ipc import (
+    ipc_wait_any as ipc_wait_any,
+)
 
 _T = TypeVar("_T")
 
@@ -42,6 +97,26 @@ def is_installed() -> bool: ...
 def hint(kind: Literal["interactive", "batch"] | None, /) -> Literal["interactive", "batch"] | None: ...
 def stats() -> Counters | None: ...
 def reset_stats() -> None: ...
+
+# --- the recorder of `unsnarl trace`
+
+def trace_start(path: str, chunks: int, text: str, executed_ns: int, interval_ns: int) -> None: ...
+def trace_stop() -> bool: ...
+def trace_is_on() -> bool: ...
+def trace_calibrate(code: CodeType, line: int, /) -> bool: ...
+def trace_first_line() -> None: ...
+def trace_name(ident: int, name: str, /) -> None: ...
+def trace_read(path: str, /) -> str: ...
+
+@final
+class TimedImport:
+    def __new__(cls, original: Callable[..., Any]) -> Self: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+@final
+class NamedStart:
+    def __new__(cls, original: Callable[..., Any]) -> Self: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 # --- primitives: what each promises stands in docs/guide/primitives
 
@@ -423,6 +498,19 @@ __all__ = [
     "CountdownEvent",
     "Event",
     "Flag",
+    "IpcBarrier",
+    "IpcBoundedSemaphore",
+    "IpcBytesQueue",
+    "IpcCondition",
+    "IpcCountdownEvent",
+    "IpcEvent",
+    "IpcLock",
+    "IpcPlace",
+    "IpcRLock",
+    "IpcRWLock",
+    "IpcRWLockSide",
+    "IpcSemaphore",
+    "IpcSleep",
     "Latch",
     "LifoQueue",
     "Lock",
@@ -439,6 +527,11 @@ __all__ = [
     "Unsupported",
     "hint",
     "install",
+    "ipc_directory",
+    "ipc_leave",
+    "ipc_list",
+    "ipc_remove",
+    "ipc_wait_any",
     "is_installed",
     "reset_stats",
     "stats",

@@ -1,12 +1,12 @@
-"""What a program under ``unsnarl run`` does before its first line.
+"""What a program under ``unsnarl run`` or ``unsnarl trace`` does before its first line.
 
 ``unsnarl.pth`` imports this module while the interpreter starts, and only if
-``unsnarl run`` left its settings in the environment. Importing it is the whole
+one of them left its settings in the environment. Importing it is the whole
 call: it installs the scheduler, or says in one line why it could not, and never
 raises, since the program is to run unchanged either way.
 
-Invariant: without unsnarl's own modules (and, under ``--patch``, the modules it
-patches, which have to be loaded for that), ``sys.modules`` is the same before and
+Invariant: without unsnarl's own modules (and, under ``--patch`` and ``--green``, the
+modules these patch, which have to be loaded for that), ``sys.modules`` is the same before and
 after a quiet start. A program may bring a ``signal.py`` or ``queue.py`` of its
 own, and it must find that one, as it would without unsnarl.
 """
@@ -30,6 +30,9 @@ def start() -> None:
         return
     if not settings.is_for_this_interpreter():
         return
+    if settings.main_pid == 0:  # whoever started us could not know who we are
+        settings.main_pid = os.getpid()
+        os.environ[run_settings.VARIABLE] = settings.encode()
     if not settings.children:
         del os.environ[run_settings.VARIABLE]
         if not settings.is_main():
@@ -39,9 +42,17 @@ def start() -> None:
 
 def _enter(settings: RunSettings) -> None:
     """Install, and arrange for what happens at a fork and at the end."""
+    if settings.pack:
+        _open_pack(settings)
+    if settings.green:
+        _enter_green(settings)
+        return
     if settings.patch:
         _patch(settings)
-    if not _install(settings):
+    is_installed = settings.scheduler and _install(settings)
+    if settings.trace is not None:
+        _record(settings)
+    if not is_installed:
         return
     if not settings.children:
         _leave_in_forked_children()
@@ -49,6 +60,23 @@ def _enter(settings: RunSettings) -> None:
         import atexit
 
         atexit.register(_print_stats, settings)
+
+
+def _enter_green(settings: RunSettings) -> None:
+    """Run the program's threads in user space, where no scheduler is needed; if that fails, say so once."""
+    if _is_subinterpreter():
+        return
+    try:
+        from unsnarl import green
+
+        green.enter()
+    except KeyboardInterrupt:
+        _die_of_interrupt()
+    except Exception as error:
+        if settings.is_main():
+            _say(f"the program runs with the interpreter's own threads, not with green ones: {error}")
+    if settings.patch:
+        _patch(settings)
 
 
 def _install(settings: RunSettings) -> bool:
@@ -67,6 +95,19 @@ def _install(settings: RunSettings) -> bool:
     return True
 
 
+def _open_pack(settings: RunSettings) -> None:
+    """Import from the pack; where that fails, import as ever, and say so once."""
+    try:
+        from unsnarl.pack import start
+
+        start.install(settings.pack, warns=settings.is_main())
+    except KeyboardInterrupt:
+        _die_of_interrupt()
+    except Exception as error:
+        if settings.is_main():
+            _say(f"the program runs without its pack: {error}")
+
+
 def _patch(settings: RunSettings) -> None:
     """Make the standard library's primitives native; where that fails, say so once."""
     try:
@@ -78,6 +119,19 @@ def _patch(settings: RunSettings) -> None:
     except Exception as error:
         if settings.is_main():
             _say(f"the program runs with the standard library's primitives: {error}")
+
+
+def _record(settings: RunSettings) -> None:
+    """Start to record; where that fails, say so in the main process."""
+    try:
+        from unsnarl.trace import recording
+
+        recording.start(settings)
+    except KeyboardInterrupt:
+        _die_of_interrupt()
+    except Exception as error:
+        if settings.is_main() and not _is_subinterpreter():
+            _say(f"the program runs without being traced: {error}")
 
 
 def _leave_in_forked_children() -> None:

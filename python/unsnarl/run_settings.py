@@ -2,7 +2,12 @@
 
 The settings travel in one environment variable, as ``name=value`` words:
 
-    slice_ms=2.5 kernel_hints=yes children=yes stats=main patch=no main_pid=4711 abi=cpython-313 prefix=/venv
+    slice_ms=2.5 kernel_hints=yes children=yes stats=main patch=no green=no pack= main_pid=4711 abi=cpython-313 prefix=/venv
+
+``unsnarl trace`` adds where to record to, in hexadecimal digits, how many 4 KiB chunks a
+file has, when the program was started, and whether there is a scheduler at all:
+
+    scheduler=no trace=2f746d702f74 trace_chunks=8192 executed_ns=123456789
 
 ``prefix`` comes last and takes the rest, blanks included. Words with an unknown
 name are skipped, so that a process that outlives an upgrade still understands
@@ -42,14 +47,35 @@ class RunSettings:
         children: whether processes started with the same interpreter take part.
         stats: one of STATS_CHOICES.
         patch: whether the standard library's primitives are replaced by native ones.
-        main_pid: the process that ``unsnarl run`` became.
+        green: whether threads run in user space, without the scheduler.
+        scheduler: whether the scheduler is installed.
+        trace: the directory to record to, or None.
+        trace_chunks: 4 KiB chunks of a recording of the main process.
+        executed_ns: CLOCK_MONOTONIC when the main process was started, or 0.
+        pack: the pack that modules are imported from, an absolute path, or an empty text.
+        main_pid: the process that ``unsnarl run`` became; 0 for the first that reads them.
         abi: the interpreter they are for, as ``sys.implementation.cache_tag``.
         prefix: the environment they are for, as ``sys.prefix``.
     """
 
-    __slots__ = ("abi", "children", "kernel_hints", "main_pid", "patch", "prefix", "slice_ms", "stats")
+    __slots__ = (
+        "abi",
+        "children",
+        "executed_ns",
+        "green",
+        "kernel_hints",
+        "main_pid",
+        "pack",
+        "patch",
+        "prefix",
+        "scheduler",
+        "slice_ms",
+        "stats",
+        "trace",
+        "trace_chunks",
+    )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- one argument a setting, each with its name
         self,
         *,
         slice_ms: float | None = None,
@@ -57,6 +83,12 @@ class RunSettings:
         children: bool = True,
         stats: str = "no",
         patch: bool = False,
+        green: bool = False,
+        scheduler: bool = True,
+        trace: str | None = None,
+        trace_chunks: int = 8192,
+        executed_ns: int = 0,
+        pack: str = "",
         main_pid: int | None = None,
         abi: str | None = None,
         prefix: str | None = None,
@@ -67,6 +99,12 @@ class RunSettings:
         self.children = children
         self.stats = stats
         self.patch = patch
+        self.green = green
+        self.scheduler = scheduler
+        self.trace = trace
+        self.trace_chunks = trace_chunks
+        self.executed_ns = executed_ns
+        self.pack = pack
         self.main_pid = os.getpid() if main_pid is None else main_pid
         self.abi = _this_abi() if abi is None else abi
         self.prefix = sys.prefix if prefix is None else prefix
@@ -91,11 +129,22 @@ class RunSettings:
             f"children={_yes_no(self.children)}",
             f"stats={self.stats}",
             f"patch={_yes_no(self.patch)}",
+            f"green={_yes_no(self.green)}",
+            *self._trace_words(),
+            # In hexadecimal digits: a path may hold blanks, and anything else.
+            f"pack={os.fsencode(self.pack).hex()}",
             f"main_pid={self.main_pid}",
             f"abi={self.abi}",
             f"prefix={self.prefix}",
         ]
         return " ".join(words)
+
+    def _trace_words(self) -> list[str]:
+        words = [] if self.scheduler else ["scheduler=no"]
+        if self.trace is None:
+            return words
+        directory = os.fsencode(self.trace).hex()
+        return [*words, f"trace={directory}", f"trace_chunks={self.trace_chunks}", f"executed_ns={self.executed_ns}"]
 
 
 def decode(text: str) -> RunSettings:
@@ -115,6 +164,12 @@ def decode(text: str) -> RunSettings:
             children=_YES_NO[words["children"]],
             stats=_stats_choice(words["stats"]),
             patch=_YES_NO[words.get("patch", "no")],
+            green=_YES_NO[words.get("green", "no")],
+            scheduler=_YES_NO[words.get("scheduler", "yes")],
+            trace=os.fsdecode(bytes.fromhex(words["trace"])) if "trace" in words else None,
+            trace_chunks=int(words.get("trace_chunks", "8192")),
+            executed_ns=int(words.get("executed_ns", "0")),
+            pack=os.fsdecode(bytes.fromhex(words.get("pack", ""))),
             main_pid=int(words["main_pid"]),
             abi=words["abi"],
             prefix=prefix,

@@ -8,8 +8,9 @@ import pytest
 
 from bench import __main__ as runner
 from bench import goals, machine, plan, render
-from bench.results import Result, exponent, load
+from bench.results import Result, load
 from unsnarl.demo.variant import STOCK, UNSNARL, VARIANTS
+from unsnarl.lab.fit import exponent
 
 MACHINE: dict[str, Any] = {
     "python": {

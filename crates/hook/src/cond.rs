@@ -21,7 +21,7 @@
 use crate::gil::{self, MUTEX, SWITCHING};
 use crate::parker::Outcome;
 use crate::thread::{Own, parker, with_own};
-use crate::{clock, install, kernel, processors};
+use crate::{clock, install, kernel, processors, record};
 use libc::{pthread_cond_t, pthread_mutex_t, timespec};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use unsnarl_policy::{Nanos, Policy, ThreadId, Verdict};
@@ -71,6 +71,7 @@ unsafe fn real_timedwait(
 
 /// Takes the place of `pthread_cond_signal`.
 pub(crate) unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> libc::c_int {
+    record::signalled(cond);
     if gil::is_gil_cond(cond) {
         // SAFETY: `drop_gil_impl` signals this condvar with its mutex held.
         if let Some(policy) = unsafe { gil::policy() }
@@ -116,7 +117,7 @@ fn dropped(policy: &mut Policy) -> bool {
 
 /// The GIL has been taken.
 fn taken(policy: &mut Policy) {
-    if !policy.has_waiters() {
+    if policy.is_uncontended() {
         policy.taken_uncontended(None);
         return;
     }
@@ -134,6 +135,20 @@ fn taken(policy: &mut Policy) {
 
 /// Takes the place of `pthread_cond_timedwait`.
 pub(crate) unsafe extern "C" fn timedwait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+) -> libc::c_int {
+    let is_recorded = record::wait_begins(cond);
+    // SAFETY: the caller's arguments, unchanged.
+    let result = unsafe { scheduled_timedwait(cond, mutex, until) };
+    if is_recorded {
+        record::wait_ends();
+    }
+    result
+}
+
+unsafe fn scheduled_timedwait(
     cond: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     until: *const timespec,
@@ -237,6 +252,13 @@ fn lock(mutex: *mut pthread_mutex_t) {
 
 /// Takes the place of `pthread_cond_wait`.
 pub(crate) unsafe extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> libc::c_int {
+    // SAFETY: the caller's arguments, unchanged.
+    let result = unsafe { scheduled_wait(cond, mutex) };
+    record::switched(cond);
+    result
+}
+
+unsafe fn scheduled_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> libc::c_int {
     if !gil::is_switch_cond(cond) {
         // SAFETY: the caller's arguments, unchanged.
         return unsafe { real_wait(cond, mutex) };
@@ -256,8 +278,42 @@ pub(crate) unsafe extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthr
         unsafe { real_wait(cond, mutex) };
         SWITCHING.fetch_sub(1, Relaxed);
     }
+    if processors::is_alone() {
+        // SAFETY: the caller's arguments, with this mutex held.
+        with_own(|own| unsafe { let_heir_pass(own, cond, mutex) });
+    }
     with_own(|own| own.switched(clock::now()));
     0
+}
+
+/// On one processor: waits on in the forced switch while the policy wants the heir
+/// to come first, until the next take or for the short time that the policy says.
+/// Tells the kernel, too: a thread that always finds the GIL free when it comes
+/// back never parks.
+///
+/// # Safety
+/// `mutex` is `gil.switch_mutex`, held. `take_gil` locks it inside of the GIL's, so
+/// it is given up for the look at the policy.
+unsafe fn let_heir_pass(own: &Own, cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) {
+    let Some(id) = own.id() else { return };
+    while gil::is_active() {
+        // SAFETY: held by this thread.
+        unsafe { libc::pthread_mutex_unlock(mutex) };
+        let look = |policy: &mut Policy| (policy.class(id), policy.lets_pass(id, clock::now()), gil::takes());
+        let seen = with_mutex(look);
+        if let Some((class, ..)) = seen {
+            kernel::tell(own, class);
+        }
+        lock(mutex);
+        let Some((_, Some(until), takes)) = seen else { return };
+        if gil::takes() != takes {
+            return;
+        }
+        SWITCHING.fetch_add(1, Relaxed);
+        // SAFETY: the caller's arguments; CPython's condvars use this clock.
+        unsafe { real_timedwait(cond, mutex, &clock::timespec(until)) };
+        SWITCHING.fetch_sub(1, Relaxed);
+    }
 }
 
 fn spin_until_taken(takes: u32) {

@@ -7,8 +7,8 @@
 
 use crate::error::Unsupported;
 use crate::gil::{self, MUTEX, SWITCHING};
-use crate::install;
 use crate::thread::{self, Own, with_own};
+use crate::{install, record};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Set and read by whoever has the turn to install.
@@ -65,6 +65,7 @@ extern "C" fn after_in_child() {
     }
     thread::restart_in_child();
     install::restart_in_child();
+    record::restart_in_child();
     SWITCHING.store(0, Relaxed);
     with_own(crate::kernel::forget);
     after_in_parent();

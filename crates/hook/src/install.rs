@@ -15,7 +15,7 @@ use crate::gil::{self, COND, MUTEX, SWITCH_COND};
 use crate::object::LoadedObject;
 use crate::slots::{Replacement, Slots};
 use crate::thread::{self, CAPACITY, with_own};
-use crate::{fork, kernel, processors, sem, spawn};
+use crate::{fork, kernel, processors, record, sem, spawn};
 use libc::{c_int, c_void, pthread_cond_t, pthread_mutex_t};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -58,11 +58,12 @@ pub struct Options {
 }
 
 struct Installed(UnsafeCell<Option<Slots>>);
-// SAFETY: only `installed` reaches the cell, and its callers hold the GIL.
+// SAFETY: only `installed` and `recorded` reach a cell, and their callers hold the GIL.
 unsafe impl Sync for Installed {}
 static INSTALLED: Installed = Installed(UnsafeCell::new(None));
+static RECORDED: Installed = Installed(UnsafeCell::new(None));
 
-/// The slots that are replaced, while the scheduler is installed.
+/// The slots that are replaced, while the scheduler or the recorder is at work.
 ///
 /// # Safety
 /// The caller holds the GIL of the main interpreter, and drops the reference
@@ -71,6 +72,16 @@ static INSTALLED: Installed = Installed(UnsafeCell::new(None));
 unsafe fn installed() -> &'static mut Option<Slots> {
     // SAFETY: exclusive by the caller's promise.
     unsafe { &mut *INSTALLED.0.get() }
+}
+
+/// The slots that are replaced for the recorder alone, while it is at work.
+///
+/// # Safety
+/// As for [`installed`].
+#[allow(clippy::mut_from_ref)]
+unsafe fn recorded() -> &'static mut Option<Slots> {
+    // SAFETY: exclusive by the caller's promise.
+    unsafe { &mut *RECORDED.0.get() }
 }
 
 static IS_CHANGING: AtomicBool = AtomicBool::new(false);
@@ -172,16 +183,25 @@ unsafe extern "C" {
 /// [`Unsupported`], with the interpreter as it was before.
 pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
     let _turn = Turn::wait(api);
-    // SAFETY: the caller holds the GIL.
-    if unsafe { installed() }.is_some() {
+    if gil::is_active() {
         return Ok(());
     }
-    let slots = find_slots(api)?;
     prepare(options)?;
+    redirect(api, || activate(api, options))
+}
+
+/// Has the slots replaced, and the GIL's condvars known, for `begin`; whatever fails,
+/// the slots are as they were.
+fn redirect(api: &PythonApi, begin: impl FnOnce() -> Result<(), Unsupported>) -> Result<(), Unsupported> {
+    // SAFETY: the caller holds the GIL.
+    if unsafe { installed() }.is_some() {
+        return begin().inspect_err(|_| deactivate());
+    }
+    let slots = find_slots(api)?;
     let learned = slots
         .replace()
         .and_then(|()| learn(api))
-        .and_then(|()| activate(api, options))
+        .and_then(|()| begin())
         .and_then(|()| settle(&slots));
     if let Err(error) = learned {
         deactivate();
@@ -193,6 +213,15 @@ pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
     Ok(())
 }
 
+fn interpreter(api: &PythonApi) -> Result<LoadedObject, Unsupported> {
+    LoadedObject::containing(api.restore_thread as *const () as usize).ok_or_else(|| {
+        Unsupported::new(
+            "the object that contains the interpreter was not found",
+            "report it with the output of `ldd $(which python)`",
+        )
+    })
+}
+
 /// Uninstalls the scheduler; says whether it was installed. The calling thread
 /// holds the GIL of the main interpreter.
 ///
@@ -200,13 +229,71 @@ pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
 /// [`Unsupported`] if the slots cannot be written; the hooks pass through then.
 pub fn uninstall(api: &PythonApi) -> Result<bool, Unsupported> {
     let _turn = Turn::wait(api);
-    // SAFETY: the caller holds the GIL.
-    let Some(slots) = (unsafe { installed() }).take() else {
-        return Ok(false);
-    };
+    let was_active = gil::is_active();
     deactivate();
-    slots.restore()?;
-    Ok(true)
+    release()?;
+    Ok(was_active)
+}
+
+/// Restores the slots once neither the scheduler nor the recorder is at work.
+fn release() -> Result<(), Unsupported> {
+    if gil::is_active() || record::is_recording() {
+        return Ok(());
+    }
+    // SAFETY: the caller holds the GIL.
+    match unsafe { installed() }.take() {
+        Some(slots) => slots.restore(),
+        None => Ok(()),
+    }
+}
+
+/// Starts to record into a new file, with the scheduler or without. The calling thread
+/// holds the GIL of the main interpreter; it gives it up and takes it again meanwhile.
+///
+/// # Errors
+/// [`Unsupported`] if the slots cannot be replaced or the file cannot be made; the
+/// interpreter is as it was before.
+pub fn start_recording(api: &PythonApi, destination: &record::Destination) -> Result<(), Unsupported> {
+    let _turn = Turn::wait(api);
+    if record::is_recording() {
+        return Err(Unsupported::new("a recording is on already", "stop it first"));
+    }
+    thread::prepare()?;
+    fork::register()?;
+    redirect(api, || {
+        let own = Slots::find(&interpreter(api)?, &record::calls::replacements())?;
+        own.replace()
+            .and_then(|()| settle(&own))
+            .or_else(|error| own.restore().and(Err(error)))?;
+        if let Err(error) = record::create(destination, gil::is_active()) {
+            own.restore()?;
+            return Err(Unsupported::new(
+                format!("the trace file cannot be made: {error}"),
+                "name a directory with room that can be written to",
+            ));
+        }
+        // SAFETY: the caller holds the GIL.
+        *unsafe { recorded() } = Some(own);
+        record::begin(SEEN_COND.load(Relaxed), SEEN_SWITCH.load(Relaxed));
+        Ok(())
+    })
+}
+
+/// Ends the recording; says whether there was one. The calling thread holds the GIL of
+/// the main interpreter.
+///
+/// # Errors
+/// [`Unsupported`] if the slots cannot be written; the hooks pass through then.
+pub fn stop_recording(api: &PythonApi) -> Result<bool, Unsupported> {
+    let _turn = Turn::wait(api);
+    let was_recording = record::is_recording();
+    record::finish();
+    // SAFETY: the caller holds the GIL.
+    if let Some(slots) = (unsafe { recorded() }).take() {
+        slots.restore()?;
+    }
+    release()?;
+    Ok(was_recording)
 }
 
 /// Whether the scheduler is installed and all its slots are in place. The calling
@@ -214,17 +301,12 @@ pub fn uninstall(api: &PythonApi) -> Result<bool, Unsupported> {
 #[must_use]
 pub fn is_installed() -> bool {
     // SAFETY: the caller holds the GIL.
-    unsafe { installed() }.as_ref().is_some_and(Slots::is_intact)
+    gil::is_active() && unsafe { installed() }.as_ref().is_some_and(Slots::is_intact)
 }
 
 /// The slots of the interpreter, and those through which it starts programs.
 fn find_slots(api: &PythonApi) -> Result<Slots, Unsupported> {
-    let object = LoadedObject::containing(api.restore_thread as *const () as usize).ok_or_else(|| {
-        Unsupported::new(
-            "the object that contains the interpreter was not found",
-            "report it with the output of `ldd $(which python)`",
-        )
-    })?;
+    let object = interpreter(api)?;
     let mut slots = Slots::find(&object, &replacements())?;
     slots.append(Slots::find(&object, &spawn::replacements())?);
     let subprocess = LoadedObject::containing(api.fork_exec.addr());

@@ -10,6 +10,7 @@
 //! Must never: change a thread whose scheduling somebody has chosen (anything but
 //! SCHED_OTHER with the default slice); need a privilege.
 
+use crate::processors;
 use crate::thread::Own;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use unsnarl_policy::Class;
@@ -17,6 +18,10 @@ use unsnarl_policy::Class;
 /// The longest slice the kernel accepts is 100 ms; the odd nanoseconds mark it
 /// as ours.
 const LONG_SLICE_NS: u64 = 99_000_017;
+
+/// On a single processor: whoever watches the clock for the others needs it too,
+/// and as a CPU-bound thread it waits for the end of this slice.
+const SLICE_ALONE_NS: u64 = 5_000_017;
 
 static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 
@@ -54,7 +59,9 @@ pub(crate) fn tell(own: &Own, class: Class) {
 /// lets it inherit what that one was told. Where the kernel reports no slices
 /// (before 6.12) it cannot be told from a thread that somebody else made batch.
 pub(crate) fn disinherit() {
-    let is_ours = |attr: SchedAttr| attr.policy == libc::SCHED_BATCH as u32 && attr.runtime == LONG_SLICE_NS;
+    let is_ours = |attr: SchedAttr| {
+        attr.policy == libc::SCHED_BATCH as u32 && [LONG_SLICE_NS, SLICE_ALONE_NS].contains(&attr.runtime)
+    };
     if IS_ENABLED.load(Relaxed) && get().is_some_and(is_ours) {
         become_normal();
     }
@@ -73,7 +80,11 @@ fn become_batch() -> bool {
         return false;
     }
     attr.policy = libc::SCHED_BATCH as u32;
-    attr.runtime = LONG_SLICE_NS;
+    attr.runtime = if processors::is_alone() {
+        SLICE_ALONE_NS
+    } else {
+        LONG_SLICE_NS
+    };
     set(&attr)
 }
 

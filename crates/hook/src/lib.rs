@@ -22,6 +22,7 @@ mod kernel;
 mod object;
 mod parker;
 mod processors;
+pub mod record;
 mod sem;
 mod slice;
 mod slots;
@@ -29,7 +30,7 @@ mod spawn;
 mod thread;
 
 pub use error::Unsupported;
-pub use install::{Options, PythonApi, install, is_installed, uninstall};
+pub use install::{Options, PythonApi, install, is_installed, start_recording, stop_recording, uninstall};
 pub use unsnarl_policy::{Class, ClassStats, Hint, Histogram, LongestHold, Stats};
 
 /// A copy of the scheduler's counters and the number of threads that wait now;

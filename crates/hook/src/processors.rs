@@ -12,7 +12,12 @@ pub(crate) fn refresh() {
     IS_ALONE.store(count < 2, Relaxed);
 }
 
+/// Whether there is only one.
+pub(crate) fn is_alone() -> bool {
+    IS_ALONE.load(Relaxed)
+}
+
 /// How long to stay awake: the wish, or nothing.
 pub(crate) fn spin(wish_ns: Nanos) -> Nanos {
-    if IS_ALONE.load(Relaxed) { 0 } else { wish_ns }
+    if is_alone() { 0 } else { wish_ns }
 }

@@ -5,6 +5,7 @@
 //! `_PySemaphore_Wait` (`Python/parking_lot.c`) call them, after a first try
 //! that does not block has failed.
 
+use crate::record;
 use crate::thread::with_own;
 use libc::{clockid_t, sem_t, timespec};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -13,7 +14,13 @@ pub(crate) static REAL_WAIT: AtomicUsize = AtomicUsize::new(0);
 pub(crate) static REAL_TIMEDWAIT: AtomicUsize = AtomicUsize::new(0);
 pub(crate) static REAL_CLOCKWAIT: AtomicUsize = AtomicUsize::new(0);
 
-fn noted(result: libc::c_int) -> libc::c_int {
+/// Makes the call, and notes that the thread comes from a lock if it got it.
+fn noted(sem: *mut sem_t, call: impl FnOnce() -> libc::c_int) -> libc::c_int {
+    let is_recorded = record::lock_begins(sem);
+    let result = call();
+    if is_recorded {
+        record::lock_ends(sem, result == 0);
+    }
     if result == 0 {
         with_own(|own| own.was_on_lock());
     }
@@ -25,7 +32,7 @@ pub(crate) unsafe extern "C" fn wait(sem: *mut sem_t) -> libc::c_int {
     // SAFETY: holds the address of sem_wait since `Slots::find`.
     let real: unsafe extern "C" fn(*mut sem_t) -> libc::c_int = unsafe { std::mem::transmute(REAL_WAIT.load(Relaxed)) };
     // SAFETY: the caller's arguments, unchanged.
-    noted(unsafe { real(sem) })
+    noted(sem, || unsafe { real(sem) })
 }
 
 /// Takes the place of `sem_timedwait`.
@@ -34,7 +41,7 @@ pub(crate) unsafe extern "C" fn timedwait(sem: *mut sem_t, until: *const timespe
     let real: unsafe extern "C" fn(*mut sem_t, *const timespec) -> libc::c_int =
         unsafe { std::mem::transmute(REAL_TIMEDWAIT.load(Relaxed)) };
     // SAFETY: the caller's arguments, unchanged.
-    noted(unsafe { real(sem, until) })
+    noted(sem, || unsafe { real(sem, until) })
 }
 
 /// Takes the place of `sem_clockwait`.
@@ -43,5 +50,5 @@ pub(crate) unsafe extern "C" fn clockwait(sem: *mut sem_t, clock: clockid_t, unt
     let real: unsafe extern "C" fn(*mut sem_t, clockid_t, *const timespec) -> libc::c_int =
         unsafe { std::mem::transmute(REAL_CLOCKWAIT.load(Relaxed)) };
     // SAFETY: the caller's arguments, unchanged.
-    noted(unsafe { real(sem, clock, until) })
+    noted(sem, || unsafe { real(sem, clock, until) })
 }

@@ -16,11 +16,11 @@ create_exception!(
     "The scheduler cannot be installed: (reason, hint)."
 );
 
-fn unsupported(error: unsnarl_hook::Unsupported) -> PyErr {
+pub(crate) fn unsupported(error: unsnarl_hook::Unsupported) -> PyErr {
     Unsupported::new_err((error.reason, error.hint))
 }
 
-fn check_build() -> PyResult<()> {
+pub(crate) fn check_build() -> PyResult<()> {
     if cfg!(Py_GIL_DISABLED) {
         return Err(Unsupported::new_err((
             "this is a free-threaded build: it has no GIL to schedule",
@@ -52,7 +52,7 @@ unsafe extern "C" {
     fn PyEval_RestoreThread(thread_state: *mut c_void);
 }
 
-fn python_api(py: Python<'_>) -> PythonApi {
+pub(crate) fn python_api(py: Python<'_>) -> PythonApi {
     PythonApi {
         ensure: PyGILState_Ensure,
         release: PyGILState_Release,

@@ -1,4 +1,54 @@
-//! Scheduling policy of the GIL.
+//! The scheduling policy of the GIL: events in, decisions out.
+//!
+//! Pure: it knows no clock, no thread, no libc and no Python, so that it can be
+//! simulated in virtual time ([`sim`]). The mechanism calls it in the order of
+//! events, with one lock held.
+//!
+//! # The policy
+//!
+//! With *away* the time since a thread dropped the GIL, *burst* its GIL time since
+//! it last blocked (less short times away) and *mean* the mean of its bursts, it
+//! waits in the best class that applies, first come first served:
+//!
+//! ```text
+//! Handed   new; or blocked on a lock, mean ≤ burst_cap
+//! Io       away ≥ block, mean ≤ burst_cap; or a short call, burst ≤ burst_cap
+//! Yielded  was CPU-bound, asked to drop, burst < batch_after
+//! Batch    asked to drop, burst ≥ batch_after; or mean or burst > burst_cap
+//! ```
+//!
+//! At a drop the heir is
+//!
+//! ```text
+//! the first of the best class,   but unless a Batch holder was asked to drop
+//! the first of Batch             if credit ≥ batch_quantum, or
+//! the longest waiting head       at one pick in aged_pick_every, if wait ≥ age
+//!
+//! credit = Σ GIL time of better classes while Batch waits / batch_share_of
+//!          − Σ GIL time of Batch,    within ± 2 batch_quantum
+//! ```
+//!
+//! and the holder is asked to drop, for the sake of the most urgent head, once it
+//! has held the GIL for
+//!
+//! ```text
+//! waiter better, holder Batch     0
+//! waiter better, holder better    max(grace, 2 max(mean of both)), at most slice
+//! waiter Batch                    what is left of the holder's slice
+//! ```
+//!
+//! An awake Batch heir leaves the GIL alone for `linger` when the dropper, or
+//! whoever else is interactive, is predicted to be back within `short`; never when
+//! its own turn is overdue.
+//!
+//! # Bounds
+//!
+//! With n runnable threads everyone has the GIL within 50 ms × n / 2, plus the
+//! calls that nobody can interrupt; CPU-bound threads alone wait for n − 1 slices.
+//! Waiting CPU-bound threads keep 1 part in `batch_share_of` + 1 of the time for
+//! which the GIL is held, and delay an interactive one by a `batch_quantum` for it.
+//! The argument, and what it takes for granted, is in `docs/design/gil-policy.md`;
+//! the constants, with their origins, in [`Config`].
 #![forbid(unsafe_code)]
 
 mod class;

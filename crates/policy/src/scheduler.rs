@@ -52,12 +52,35 @@ impl Tenure {
     }
 }
 
+/// Why a thread was picked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// It is the first of the best class.
+    Regular,
+    /// Out of order: CPU-bound threads are owed their least share.
+    Share,
+    /// Out of order: it has waited for too long. Only this pays the ration of aged
+    /// picks: were it paid by shares, which are due more often, aged threads of the
+    /// classes in between would starve.
+    Aged,
+}
+
 /// A pick that has not been taken up yet.
 #[derive(Debug, Clone, Copy)]
 struct Heir {
     thread: ThreadId,
     picked_at: Nanos,
-    is_share: bool,
+    turn: Turn,
+}
+
+/// A thread that has dropped the GIL on request. Most come straight back, but one
+/// that was about to block anyway does not.
+#[derive(Debug, Clone, Copy)]
+struct Returning {
+    thread: ThreadId,
+    is_batch: bool,
+    /// How often others have taken the GIL meanwhile.
+    takes: u32,
 }
 
 /// State of the scheduler of one GIL.
@@ -74,8 +97,8 @@ pub struct Policy {
     timekeeper: Option<ThreadId>,
     /// When the timekeeper looks again.
     alarm: Nanos,
-    /// A preempted thread that is about to wait again.
-    returning: Option<ThreadId>,
+    /// The thread that was last asked to drop, if it has not been seen since.
+    returning: Option<Returning>,
     /// The GIL was left lingering for whoever comes straight back.
     is_lingering: bool,
     /// Since when only CPU-bound threads want the GIL.
@@ -123,7 +146,8 @@ impl Policy {
     /// Gives the record of a thread that will not come back to reuse.
     pub fn retire(&mut self, thread: ThreadId) {
         self.cancel(thread);
-        for role in [&mut self.last_holder, &mut self.returning, &mut self.tenure.holder] {
+        self.end_return(thread);
+        for role in [&mut self.last_holder, &mut self.tenure.holder] {
             if *role == Some(thread) {
                 *role = None;
             }
@@ -280,15 +304,15 @@ impl Policy {
             self.end_tenure(thread, now, tenure);
         }
         let was_preempted_for_first = tenure.class == Class::Batch && tenure.asked_at.is_some();
-        let (heir, is_share) = if was_preempted_for_first {
-            (self.first()?, false)
+        let (heir, turn) = if was_preempted_for_first {
+            (self.first()?, Turn::Regular)
         } else {
             self.pick(now)?
         };
         let heir = Heir {
             thread: heir,
             picked_at: now,
-            is_share,
+            turn,
         };
         self.heir = Some(heir);
         let not_before = now + self.linger(thread, tenure, heir, now);
@@ -315,7 +339,7 @@ impl Policy {
             self.stats.hand_overs += 1;
             self.last_holder = thread;
         }
-        if heir.is_some_and(|heir| heir.is_share) && is_heir {
+        if heir.is_some_and(|heir| heir.turn == Turn::Aged) && is_heir {
             self.picks_since_aged = 0;
         }
         let revoked = heir.filter(|_| !is_heir).map(|heir| self.barge(heir, class, now));
@@ -356,20 +380,27 @@ impl Policy {
         }
     }
 
-    /// Whether anybody waits: decides between the calls above and their
-    /// uncontended forms.
+    /// Whether anybody waits: decides between [`dropped`](Self::dropped) and its
+    /// uncontended form.
     #[must_use]
     pub const fn has_waiters(&self) -> bool {
         self.waiting > 0
+    }
+
+    /// Whether a take may be reported by [`taken_uncontended`](Self::taken_uncontended):
+    /// nobody waits, and nobody is about to resume. On one processor a preempted
+    /// thread comes back only when the GIL is free again; it would remain unknown
+    /// for ever, and an unknown holder has a grace before each request.
+    #[must_use]
+    pub const fn is_uncontended(&self) -> bool {
+        self.waiting == 0 && self.returning.is_none()
     }
 
     // ---- classification ---------------------------------------------------
 
     fn enqueue(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) {
         let Place { class, keeps_turn } = self.classify(thread, now, arrival);
-        if self.returning == Some(thread) {
-            self.returning = None;
-        }
+        self.end_return(thread);
         self.tenure.since.get_or_insert(now);
         let record = &mut self.threads[thread];
         record.waiting_since = now;
@@ -399,6 +430,12 @@ impl Policy {
         place
     }
 
+    fn end_return(&mut self, thread: ThreadId) {
+        if self.returning.is_some_and(|returning| returning.thread == thread) {
+            self.returning = None;
+        }
+    }
+
     // ---- accounting -------------------------------------------------------
 
     fn end_tenure(&mut self, thread: ThreadId, now: Nanos, tenure: Tenure) {
@@ -407,8 +444,12 @@ impl Policy {
         record.is_new = false;
         record.dropped_at = Some(now);
         record.was_asked = was_asked;
-        self.returning = was_asked.then_some(thread);
         if was_asked {
+            self.returning = Some(Returning {
+                thread,
+                is_batch: tenure.class == Class::Batch,
+                takes: 0,
+            });
             self.stats.classes[tenure.class.index()].forced_drops += 1;
         }
         let Some(since) = tenure.since else { return };
@@ -442,9 +483,7 @@ impl Policy {
         if self.is_lingering {
             self.stats.lingers_hit += 1;
         }
-        if self.returning == Some(thread) {
-            self.returning = None;
-        }
+        self.end_return(thread);
         let place = self.classify(thread, now, arrival);
         if place.class == Class::Batch && !place.keeps_turn {
             // A new slice is had by waiting for it, not by coming first.
@@ -457,7 +496,7 @@ impl Policy {
         if !self.is_lingering {
             let is_aged = self.is_aged(heir.thread, now);
             let record = &mut self.threads[heir.thread];
-            record.was_overtaken |= heir.is_share || is_aged || by == Class::Batch;
+            record.was_overtaken |= heir.turn != Turn::Regular || is_aged || by == Class::Batch;
             self.stats.classes[record.class.index()].barged += 1;
         }
         heir.thread

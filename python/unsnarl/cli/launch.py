@@ -34,9 +34,9 @@ def launch(words: list[str], settings: RunSettings, *, has_user_site: bool = Tru
     Raises:
         CommandError: the interpreter cannot be executed.
     """
-    environment = _environment_as_given()
+    environment = environment_as_given()
     if not is_switched_off():
-        if _is_hooked(has_user_site):
+        if is_hooked(has_user_site):
             environment[VARIABLE] = settings.encode()
         else:
             _warn_unhooked()
@@ -52,7 +52,7 @@ def launch(words: list[str], settings: RunSettings, *, has_user_site: bool = Tru
         ) from None
 
 
-def _environment_as_given() -> dict[str, str]:
+def environment_as_given() -> dict[str, str]:
     """Return the environment this process was started with, without older settings.
 
     In the C locale the interpreter sets LC_CTYPE for its children (PEP 538,
@@ -83,7 +83,7 @@ def _variable_as_given(name: str) -> str | None:
     return None
 
 
-def _is_hooked(has_user_site: bool) -> bool:
+def is_hooked(has_user_site: bool) -> bool:
     """Tell whether the interpreter's start-up will come by the hook file."""
     directories = site.getsitepackages()
     if has_user_site and site.ENABLE_USER_SITE:

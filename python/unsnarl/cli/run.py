@@ -1,10 +1,12 @@
 """``unsnarl run``: parse the command line, find the target, become the interpreter."""
 
+import os
+
 from unsnarl.cli.launch import launch
 from unsnarl.cli.result import show
 from unsnarl.cli.run_arguments import RunRequest, parse
 from unsnarl.cli.target import python_words
-from unsnarl.run_settings import RunSettings
+from unsnarl.run_settings import RunSettings, is_switched_off
 
 _USAGE_TEXT = """\
 usage: unsnarl run [OPTIONS...] [PYTHON'S OPTIONS...] TARGET [ARGUMENTS...]
@@ -23,6 +25,9 @@ options:
                          the program's first process, or of each process
   --patch                make threading's and queue's classes native (Condition,
                          Semaphore, Event, Barrier, Queue and their variants)
+  --green                run the program's threads in user space, as greenlets of
+                         one thread, no scheduler; needs unsnarl[green]
+  --pack FILE            import the modules that `unsnarl pack` has put there
   --no-children          only this process: its children have the stock GIL
   --slice MS             the slice of a CPU-bound thread, in milliseconds
                          (default: the interpreter's switch interval)
@@ -43,7 +48,12 @@ def main(arguments: list[str]) -> int:
     request = parse(arguments)
     if request.wants_help:
         return show(_USAGE_TEXT)
-    return launch(python_words(request), _settings(request), has_user_site=not request.python_flags & set("Is"))
+    words = python_words(request)
+    if request.green and not is_switched_off():
+        from unsnarl.cli import green_target
+
+        green_target.check(request)
+    return launch(words, _settings(request), has_user_site=not request.python_flags & set("Is"))
 
 
 def _settings(request: RunRequest) -> RunSettings:
@@ -53,4 +63,6 @@ def _settings(request: RunRequest) -> RunSettings:
         children=request.children,
         stats=request.stats,
         patch=request.patch,
+        green=request.green,
+        pack=os.path.abspath(request.pack) if request.pack else "",
     )

@@ -15,6 +15,13 @@ target exists is not asked here.
 from unsnarl.cli.failure import CommandError
 from unsnarl.run_settings import STATS_CHOICES
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    TakeOption = Callable[[str, str | None, list[str]], bool]
+    """Takes an option by its name, with the value attached to it and the reversed rest."""
+
 MODULE, CODE, STDIN, FILE, COMMAND = "module", "code", "stdin", "file", "command"
 """The kinds of targets. A FILE may turn out to be a command; a COMMAND stood after ``--``."""
 
@@ -24,6 +31,14 @@ second is longer than anyone waits."""
 
 _PLAIN_FLAGS = frozenset("bBdEiIOPqRsuvx")
 _VALUE_FLAGS = frozenset("WX")
+_SWITCHES = {
+    "--no-children": ("children", False),
+    "--no-kernel-hints": ("kernel_hints", False),
+    "--patch": ("patch", True),
+    "--green": ("green", True),
+}
+"""Options without a value: what they set, and to what."""
+
 _LONG_WITH_VALUE = "--check-hash-based-pycs"
 _HELP = "see `unsnarl run --help`"
 
@@ -45,14 +60,16 @@ class RunRequest:
         target: the module, code, file or command; ``-`` for STDIN.
         arguments: the program's arguments.
         wants_help: whether help was asked for; then there is no target.
-        slice_ms, kernel_hints, children, stats, patch: as in ``RunSettings``.
+        slice_ms, kernel_hints, children, stats, patch, green, pack: as in ``RunSettings``.
     """
 
     __slots__ = (
         "arguments",
         "children",
+        "green",
         "kernel_hints",
         "kind",
+        "pack",
         "patch",
         "python_flags",
         "python_words",
@@ -75,14 +92,43 @@ class RunRequest:
         self.children = True
         self.stats = "no"
         self.patch = False
+        self.green = False
+        self.pack = ""
 
 
-def parse(words: list[str]) -> RunRequest:
+def parse(words: list[str], take_option: "TakeOption | None" = None) -> RunRequest:
     """Take the words after ``unsnarl run`` apart.
+
+    Another verb that runs programs brings ``take_option``, which is asked first for
+    each long option, and says whether it has taken it.
 
     Raises:
         CommandError: the words make no sense; its status is 2.
     """
+    request = _parse(words, take_option)
+    if request.green and not request.wants_help:
+        if take_option is not None:
+            raise CommandError("--green is for `unsnarl run` alone: green threads never wait for the GIL", _HELP)
+        _check_green(request)
+    return request
+
+
+def _check_green(request: RunRequest) -> None:
+    """Refuse options of the scheduler, which has nothing to schedule among green threads."""
+    given = {
+        "--stats": request.stats != "no",
+        "--slice": request.slice_ms is not None,
+        "--no-kernel-hints": not request.kernel_hints,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise CommandError(
+                f"{option} is about the GIL scheduler, and --green runs without it",
+                f"leave out {option}, or --green",
+            )
+
+
+def _parse(words: list[str], take_option: "TakeOption | None") -> RunRequest:
     request = RunRequest()
     rest = list(reversed(words))
     while rest:
@@ -96,7 +142,9 @@ def parse(words: list[str]) -> RunRequest:
             request.wants_help = True
             return request
         if word.startswith("--"):
-            _take_long_option(request, word, rest)
+            name, mark, attached = word.partition("=")
+            if take_option is None or not take_option(name, attached if mark else None, rest):
+                _take_long_option(request, word, rest)
         elif _take_cluster(request, word, rest):
             return request
     raise CommandError(
@@ -152,15 +200,13 @@ def _take_long_option(request: RunRequest, word: str, rest: list[str]) -> None:
         request.python_words += [word, _value_of(word, rest)]
     elif name == "--slice":
         request.slice_ms = _slice_ms(attached if mark else _value_of(name, rest))
+    elif name == "--pack":
+        request.pack = _path(attached if mark else _value_of(name, rest))
     elif name == "--stats":
         request.stats = _stats(attached) if mark else "main"
-    elif word == "--no-children":
-        request.children = False
-    elif word == "--no-kernel-hints":
-        request.kernel_hints = False
-    elif word == "--patch":
-        request.patch = True
-    elif name in ("--no-children", "--no-kernel-hints", "--patch"):
+    elif word in _SWITCHES:
+        setattr(request, *_SWITCHES[word])
+    elif name in _SWITCHES:
         raise CommandError(f"option {name} takes no value, in {word!r}", _HELP)
     else:
         raise CommandError(f"unknown option {name}, in `unsnarl run`", _HELP)
@@ -185,6 +231,12 @@ def _slice_ms(text: str) -> float:
             "for example `--slice 5`, which is the interpreter's own",
         )
     return slice_ms
+
+
+def _path(text: str) -> str:
+    if not text:
+        raise CommandError("the pack's name is empty, in `unsnarl run --pack`", "check the variable it came from")
+    return text
 
 
 def _stats(text: str) -> str:

@@ -32,15 +32,19 @@ class Child:
         self._name = name
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
         self._pending = b""
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._complaints,
-            env=dict(environment),
-            bufsize=0,
-            process_group=0,
-        )
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._complaints,
+                env=dict(environment),
+                bufsize=0,
+                process_group=0,
+            )
+        except OSError:
+            self._complaints.close()
+            raise
 
     @property
     def pid(self) -> int:

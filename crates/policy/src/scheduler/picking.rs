@@ -6,20 +6,20 @@
 //! thread that was asked for a better class: that would only change which
 //! CPU-bound thread runs.
 
-use super::{Heir, Policy, Tenure};
+use super::{Heir, Policy, Tenure, Turn};
 use crate::class::Class;
 use crate::queue::Queue;
 use crate::{Nanos, ThreadId};
 
 impl Policy {
-    pub(super) fn pick(&mut self, now: Nanos) -> Option<(ThreadId, bool)> {
+    pub(super) fn pick(&mut self, now: Nanos) -> Option<(ThreadId, Turn)> {
         let first = self.first()?;
         if self.threads[first].class != Class::Batch
             && self.is_batch_owed()
             && let Some(batch) = self.queues[Class::Batch.index()].head()
         {
             self.stats.share_picks += 1;
-            return Some((batch, true));
+            return Some((batch, Turn::Share));
         }
         self.picks_since_aged = self.picks_since_aged.saturating_add(1);
         if self.picks_since_aged >= self.config.aged_pick_every
@@ -27,9 +27,9 @@ impl Policy {
             && aged != first
         {
             self.stats.aged_picks += 1;
-            return Some((aged, true));
+            return Some((aged, Turn::Aged));
         }
-        Some((first, false))
+        Some((first, Turn::Regular))
     }
 
     /// Whether CPU-bound threads have a piece of their least share to their credit.
@@ -64,8 +64,12 @@ impl Policy {
         }
         self.gap_since = Some(now);
         let is_back_soon = dropper.is_some_and(|dropper| self.threads[dropper].predictor.is_short_expected());
-        let is_overdue = heir.is_share || self.is_aged(heir.thread, now);
-        if is_overdue || tenure.asked_at.is_some() || !(is_back_soon || self.gaps.is_short_expected()) {
+        let is_overdue = heir.turn != Turn::Regular || self.is_aged(heir.thread, now);
+        if is_overdue
+            || !self.is_watched(now)
+            || tenure.asked_at.is_some()
+            || !(is_back_soon || self.gaps.is_short_expected())
+        {
             return 0;
         }
         self.stats.lingers += 1;
@@ -86,7 +90,7 @@ impl Policy {
     /// or one that was picked out of order, runs at least for a quantum.
     pub(super) fn protection(&self, heir: Option<Heir>, class: Class, now: Nanos) -> Nanos {
         let is_owed = class == Class::Batch && self.is_batch_owed();
-        if is_owed || heir.is_some_and(|heir| heir.is_share) {
+        if is_owed || heir.is_some_and(|heir| heir.turn != Turn::Regular) {
             now + self.config.batch_quantum_ns
         } else {
             0

@@ -4,7 +4,7 @@
 //! matters, and `alarm` is when it looks; whoever would have to look earlier takes
 //! the office over. A timer on every waiter would be a storm.
 
-use super::Policy;
+use super::{Policy, Turn};
 use crate::class::Class;
 use crate::config::MICROSECOND;
 use crate::ports::Verdict;
@@ -17,9 +17,12 @@ use crate::{Nanos, ThreadId};
 const HEIR_OVERDUE_NS: Nanos = 200 * MICROSECOND;
 /// A timer that is late by no more than this is left alone.
 const ALARM_SLACK_NS: Nanos = 100 * MICROSECOND;
+/// One that was asked to drop and has not come back after others took the GIL so
+/// often is not about to resume: it has blocked.
+const RETURN_TAKES: u32 = 16;
 /// While an interactive thread holds the GIL, or left it lingering, somebody
 /// looks at least this often: the price of a wrong prediction.
-const LINGER_WATCH_NS: Nanos = 1_000 * MICROSECOND;
+pub(super) const LINGER_WATCH_NS: Nanos = 1_000 * MICROSECOND;
 
 impl Policy {
     /// When the holder is to be asked, for the sake of whoever is most urgent.
@@ -115,11 +118,27 @@ impl Policy {
         }
     }
 
+    /// Until when a CPU-bound thread that comes out of a forced switch lets the heir
+    /// pass, if it is to: when its own slice is used up, or the heir is overdue.
+    ///
+    /// On one processor the preempted thread runs before the heir has woken up,
+    /// finds the GIL free, and would take it every time.
+    #[must_use]
+    pub fn lets_pass(&self, thread: ThreadId, now: Nanos) -> Option<Nanos> {
+        let heir = self.heir.filter(|heir| heir.thread != thread && !self.is_held)?;
+        let record = &self.threads[thread];
+        let is_heirs_turn = heir.turn != Turn::Regular
+            || self.is_aged(heir.thread, now)
+            || record.slice_left_ns <= self.config.slice_ns / 16;
+        let until = heir.picked_at + HEIR_OVERDUE_NS;
+        (record.class == Class::Batch && is_heirs_turn && !self.is_lingering && now < until).then_some(until)
+    }
+
     /// Chooses a sleeping thread to look again, if nobody would look in time: an
     /// interactive one that was passed over, or else the one that will have its
     /// turn last, so that it keeps time longest.
     pub(super) fn appoint(&mut self, now: Nanos) -> Option<ThreadId> {
-        let returning = self.returning.take();
+        let is_return_due = self.is_return_due();
         if !self.has_waiters() {
             return None;
         }
@@ -131,9 +150,29 @@ impl Policy {
         if self.tenure.class == Class::Batch && passed_over.is_some() {
             return passed_over;
         }
-        if returning.is_some() {
+        if is_return_due {
             return None;
         }
         self.queues.iter().rev().find_map(Queue::tail)
+    }
+
+    /// Whether a preempted thread is about to wait for this holder, and will keep
+    /// time. Not to be relied on beside a CPU-bound holder: a thread that was
+    /// asked when it was about to block does not come back.
+    fn is_return_due(&mut self) -> bool {
+        let Some(returning) = &mut self.returning else {
+            return false;
+        };
+        let is_due = returning.takes == 0 && returning.is_batch && self.tenure.class != Class::Batch;
+        returning.takes += 1;
+        if returning.takes > RETURN_TAKES {
+            self.returning = None;
+        }
+        is_due
+    }
+
+    /// Whether a sleeping thread looks soon enough at a GIL that is left free.
+    pub(super) fn is_watched(&self, now: Nanos) -> bool {
+        self.timekeeper.is_some() && self.alarm <= now + LINGER_WATCH_NS + ALARM_SLACK_NS
     }
 }

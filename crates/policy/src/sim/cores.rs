@@ -5,12 +5,12 @@
 //! runtime of those that run or could. A thread is *eligible* if its own is not
 //! above V; of the eligible the one with the earliest virtual deadline runs, and
 //! is protected for the shortest slice that anybody there has. What a thread is
-//! owed (its lag, V less its own) it keeps while it sleeps. One that wakes up
-//! preempts at once only with a shorter slice than that of the one that runs
-//! (`PREEMPT_SHORT`), and never when it is `SCHED_BATCH`.
+//! owed (its lag, V less its own) it keeps while it sleeps, and a debt is burnt off
+//! by what the others run meanwhile (`DELAY_DEQUEUE`). One that wakes up preempts at
+//! once only with a shorter slice than that of the one that runs (`PREEMPT_SHORT`),
+//! and never when it is `SCHED_BATCH`.
 //!
-//! Not modelled: the tick (a turn ends exactly), and the delayed dequeue of those
-//! that ran too much (they keep their debt instead of burning it off).
+//! Not modelled: the tick (a turn ends exactly).
 //!
 //! Invariant: a thread is on one processor or in one run queue, or in none; no
 //! processor is idle while its own run queue is not empty.
@@ -31,6 +31,7 @@ struct Entity {
     deadline: i64,
     /// What it was owed when it left its last processor.
     lag: i64,
+    left_at: Nanos,
     slice_ns: Nanos,
     is_batch: bool,
 }
@@ -73,6 +74,7 @@ impl Cores {
             runtime: 0,
             deadline: 0,
             lag: 0,
+            left_at: 0,
             slice_ns: machine.slice_ns,
             is_batch: false,
         };
@@ -113,7 +115,7 @@ impl Cores {
     /// Enters a thread that wakes up; when the one that runs is to be looked at.
     pub(super) fn enqueue(&mut self, core: usize, thread: usize, now: Nanos) -> Nanos {
         self.book(core, now);
-        self.enter(core, thread);
+        self.enter(core, thread, now);
         self.all[core].queue.push(thread);
         match self.all[core].running {
             Some(running) if self.is_preempted_at_once(core, running, thread) => now,
@@ -141,7 +143,7 @@ impl Cores {
     /// Lets `thread` run, which is new on this processor.
     pub(super) fn begin_new(&mut self, core: usize, thread: usize, now: Nanos) -> Option<Nanos> {
         self.book(core, now);
-        self.enter(core, thread);
+        self.enter(core, thread, now);
         self.begin(core, thread, now)
     }
 
@@ -178,7 +180,7 @@ impl Cores {
     pub(super) fn leave(&mut self, core: usize, now: Nanos) -> Option<usize> {
         self.book(core, now);
         let running = self.all[core].running?;
-        self.exit(core, running);
+        self.exit(core, running, now);
         self.all[core].running = None;
         if self.all[core].queue.is_empty() && !self.is_sticky {
             self.steal(core, now);
@@ -196,9 +198,9 @@ impl Cores {
         };
         self.book(other, now);
         let thread = self.all[other].queue[0];
-        self.exit(other, thread);
+        self.exit(other, thread, now);
         self.all[other].queue.remove(0);
-        self.enter(core, thread);
+        self.enter(core, thread, now);
         self.all[core].queue.push(thread);
     }
 
@@ -226,22 +228,28 @@ impl Cores {
 
     /// Places a thread so that it is owed what it was owed before: its own weight
     /// moves the mean (`place_entity`).
-    fn enter(&mut self, core: usize, thread: usize) {
+    fn enter(&mut self, core: usize, thread: usize, now: Nanos) {
         let chosen = &mut self.all[core];
         let others = chosen.load() as i64;
         let entity = &mut self.entities[thread];
         let limit = entity.slice_ns as i64;
-        let lag = entity.lag.clamp(-limit, limit);
+        let burnt = now.saturating_sub(entity.left_at) as i64 / (others + 1);
+        let lag = if entity.lag < 0 {
+            (entity.lag + burnt).clamp(-limit, 0)
+        } else {
+            entity.lag.min(limit)
+        };
         let inflated = if others == 0 { 0 } else { lag * (others + 1) / others };
         entity.runtime = chosen.mean() - inflated;
         entity.deadline = entity.runtime + limit;
         chosen.sum += entity.runtime;
     }
 
-    fn exit(&mut self, core: usize, thread: usize) {
+    fn exit(&mut self, core: usize, thread: usize, now: Nanos) {
         let chosen = &mut self.all[core];
         let entity = &mut self.entities[thread];
         entity.lag = chosen.mean() - entity.runtime;
+        entity.left_at = now;
         chosen.sum -= entity.runtime;
     }
 }

@@ -5,7 +5,7 @@
 
 use super::actor::{After, Doing, Place};
 use super::world::World;
-use crate::{Arrival, Nanos, ThreadId};
+use crate::{Arrival, Class, Nanos, ThreadId};
 use std::collections::VecDeque;
 
 /// From the drop to the look at `last_holder` in `drop_gil`.
@@ -93,7 +93,7 @@ impl World<'_> {
         let id = self.actors[thread].id;
         let Some(policy) = &mut self.policy else { return false };
         if !policy.has_waiters() {
-            policy.dropped_uncontended(id);
+            policy.dropped_uncontended(None);
             return false;
         }
         let Some(grant) = policy.dropped(id, self.now) else {
@@ -118,6 +118,7 @@ impl World<'_> {
         }
         self.gil.is_drop_requested = false;
         self.gil.switching.push(thread);
+        self.tell_kernel(thread);
         if self.is_active && self.gil.is_heir_awake && self.scenario.machine.processors > 1 {
             let deadline = self.now + SWITCH_SPIN_NS;
             let takes = self.gil.takes;
@@ -126,6 +127,13 @@ impl World<'_> {
         }
         self.actors[thread].doing = Doing::Switching(after);
         self.leave_processor(thread);
+    }
+
+    /// As the mechanism's `kernel::tell`.
+    pub(super) fn tell_kernel(&mut self, thread: usize) {
+        if let (Some(policy), Some(id)) = (&self.policy, self.actors[thread].id) {
+            self.cores.tell(thread, policy.class(id) == Class::Batch);
+        }
     }
 
     pub(super) fn watch_switch(&mut self, thread: usize, after: After, takes: u64, deadline: Nanos) {
@@ -141,6 +149,16 @@ impl World<'_> {
 
     pub(super) fn switched(&mut self, thread: usize, after: After) {
         if self.is_active {
+            let until = match (&self.policy, self.actors[thread].id) {
+                (Some(policy), Some(id)) if self.scenario.machine.processors == 1 => policy.lets_pass(id, self.now),
+                _ => None,
+            };
+            if let Some(until) = until {
+                self.actors[thread].doing = Doing::Switching(after);
+                self.gil.switching.push(thread);
+                self.plan_timer(thread, until);
+                return self.leave_processor(thread);
+            }
             self.actors[thread].switched_at = Some(self.now);
         }
         self.proceed(thread, after);
@@ -178,8 +196,9 @@ impl World<'_> {
         let id = self.register(thread);
         let arrival = self.take_arrival(thread);
         let Some(policy) = &mut self.policy else { return };
-        if !policy.has_waiters() {
-            return policy.taken_uncontended(id);
+        if policy.is_uncontended() {
+            // As the mechanism, which does not find out who it is.
+            return policy.taken_uncontended(None);
         }
         let is_watched = policy.waiting() <= MOST_WATCHED || self.trace.takes.is_multiple_of(1_024);
         let before = if is_watched { self.order(id) } else { Vec::new() };
@@ -309,7 +328,7 @@ impl World<'_> {
     }
 
     /// Class and order of those who wait, but for `taker`.
-    fn order(&self, taker: Option<ThreadId>) -> Vec<(ThreadId, crate::Class)> {
+    fn order(&self, taker: Option<ThreadId>) -> Vec<(ThreadId, Class)> {
         let Some(policy) = &self.policy else { return Vec::new() };
         let others = self
             .waiting_in_policy()

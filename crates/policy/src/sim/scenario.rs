@@ -2,7 +2,7 @@
 //!
 //! Invariant: plain data; all times are nanoseconds of virtual time.
 
-use crate::{Config, MICROSECOND, MILLISECOND, Nanos};
+use crate::{Config, Hint, MICROSECOND, MILLISECOND, Nanos};
 
 /// One thing that a thread does, with the GIL unless it says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Step {
     Uninstall,
     /// Installs it again.
     Install,
+    /// Says what the thread is.
+    Hint(Hint),
     /// Changes the switch interval.
     SetInterval(Nanos),
     /// Begins the interpreter's finalisation: every other thread ends where it

@@ -74,6 +74,12 @@ impl World<'_> {
             Step::Fork => return self.fork(thread),
             Step::Uninstall => self.uninstall(),
             Step::Install => self.install(thread),
+            Step::Hint(hint) => {
+                let id = self.register(thread);
+                if let (Some(policy), Some(id)) = (&mut self.policy, id) {
+                    policy.set_hint(id, hint);
+                }
+            }
             Step::SetInterval(ns) => {
                 self.gil.interval_ns = ns;
                 if let Some(policy) = &mut self.policy {

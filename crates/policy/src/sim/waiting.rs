@@ -4,10 +4,10 @@
 //! `timedwait` does it: a thread that has slept passes a request on only if the
 //! GIL was not taken meanwhile, else it returns and asks from a fresh call.
 
-use super::actor::{Doing, Place};
+use super::actor::{After, Doing, Place};
 use super::parker::Word;
 use super::world::{NEVER, World};
-use crate::{Class, MILLISECOND, Nanos, Verdict};
+use crate::{MILLISECOND, Nanos, Verdict};
 
 /// How long one thread too many sleeps between two looks.
 const POLL_NS: Nanos = MILLISECOND;
@@ -169,9 +169,7 @@ impl World<'_> {
         let insurance_ns = self.policy.as_ref().map_or(0, |policy| {
             policy.config().insurance_ns.saturating_mul(u64::from(policy.waiting()))
         });
-        if let (Some(policy), Some(id)) = (&self.policy, self.actors[thread].id) {
-            self.cores.tell(thread, policy.class(id) == Class::Batch);
-        }
+        self.tell_kernel(thread);
         let actor = &mut self.actors[thread];
         actor.until = until;
         actor.is_insurance = until >= self.now + insurance_ns;
@@ -272,7 +270,14 @@ impl World<'_> {
         let actor = &self.actors[thread];
         let soon = self.now + MILLISECOND + self.scenario.delays.timer_ns;
         match actor.doing {
-            Doing::Spinning { .. } => true,
+            // A preempted thread on its way back keeps time once it is here.
+            Doing::Spinning { .. }
+            | Doing::Wants
+            | Doing::Leaving(After::Retake)
+            | Doing::Switching(After::Retake)
+            | Doing::SwitchingAwake {
+                after: After::Retake, ..
+            } => true,
             Doing::Sleeping => {
                 actor.place == Place::Queued
                     || actor.parker.word == Word::Notified

@@ -263,6 +263,7 @@ impl<'s> World<'s> {
                 actor.has_timed_out = true;
             }
             Doing::StockWaiting { is_timed_out, .. } => *is_timed_out = true,
+            Doing::Switching(_) => self.gil.switching.retain(|&other| other != thread),
             _ => return,
         }
         self.gil.stock_waiters.retain(|&waiter| waiter != thread);

@@ -27,39 +27,55 @@ def parker() -> GeventParker | None:
 class GeventParker:
     """Suspend one greenlet of gevent."""
 
-    __slots__ = ("_greenlet", "_hub", "_is_unparked", "_watcher")
+    __slots__ = ("_callback", "_greenlet", "_hub", "_is_parked", "_is_unparked", "_watcher")
 
     def __init__(self, hub: Any) -> None:
         self._hub = hub
         self._greenlet = getcurrent()
         self._watcher: Any = None
+        self._callback: Any = None
+        self._is_parked = False
         self._is_unparked = False
 
     def park(self, timeout: float | None) -> None:
         """Suspend until unparked or `timeout` (seconds)."""
         watcher = self._hub.loop.async_()
         timer = None
-        watcher.start(self._greenlet.switch)
+        watcher.start(self._resume)
         self._watcher = watcher
         try:
             if self._is_unparked:
                 return
             if timeout is not None:
                 timer = self._hub.loop.timer(timeout)
-                timer.start(self._greenlet.switch)
+                timer.start(self._resume)
+            self._is_parked = True
             self._hub.switch()
         finally:
-            self._is_unparked = False
+            self._is_parked = self._is_unparked = False
             self._watcher = None
             watcher.stop()
             watcher.close()
             if timer is not None:
                 timer.stop()
                 timer.close()
+            if self._callback is not None:
+                self._callback.stop()
+                self._callback = None
 
     def unpark(self) -> None:
         """End the suspension, or the next one; from any thread."""
         self._is_unparked = True
         watcher = self._watcher
-        if watcher is not None:
+        if watcher is None:
+            return
+        if get_hub_if_exists() is not self._hub:
             watcher.send()
+        elif self._callback is None:
+            # From its own thread no system call is needed.
+            self._callback = self._hub.loop.run_callback(self._resume)
+
+    def _resume(self) -> None:
+        if self._is_parked:
+            self._is_parked = False
+            self._greenlet.switch()

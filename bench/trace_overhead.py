@@ -1,0 +1,231 @@
+"""What recording costs: the same work with and without it, in turn, in one process.
+
+``python -m bench.trace_overhead --out FILE`` measures the cases below in short windows
+length that alternate, and writes medians, quartiles and the ratio as JSON;
+``--render FILE...`` makes the tables of docs/results/trace-overhead.md from such files. On
+a machine that does other things as well, the processor time says more than the clock.
+
+- ``hand-overs``: two threads pass single items through two queues of one place, so that
+  each item is a hand-over of the GIL after a wait for a lock. The goal is 5 % at 50,000
+  hand-overs a second; as many as the machine makes are made, and their number is given.
+- ``program``: one thread with files, JSON, regular expressions, a lock and a queue, as in
+  ``bench.overhead``. The goal is 1 %.
+- ``cpu``: four threads that compute; they hand over by the switch interval.
+- ``release``: ``os.lseek`` in a loop, the cheapest call that gives the GIL up: the worst case
+  there is, and no program's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import queue
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.overhead import one_round
+from unsnarl import _native
+
+CHUNKS = 8192
+WINDOW_S = 0.1
+
+Work = Callable[[float], float]
+"""Works for some seconds; returns units of work a second."""
+
+
+class Window(NamedTuple):
+    """One window: units of work a second, and nanoseconds of processor time a unit."""
+
+    rate: float
+    cpu_ns: float
+
+
+def timed(work: Work) -> Window:
+    """Work through one window."""
+    cpu, began = time.process_time_ns(), time.perf_counter()
+    rate = work(WINDOW_S)
+    elapsed = time.perf_counter() - began
+    return Window(rate, (time.process_time_ns() - cpu) / max(rate * elapsed, 1.0))
+
+
+def hand_overs(seconds: float) -> float:
+    """Pass items between two threads; return items a second."""
+    there, back = queue.Queue[bool](1), queue.Queue[bool](1)
+
+    def answer() -> None:
+        while there.get():
+            back.put(True)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    count, began = 0, time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        for _ in range(50):
+            there.put(True)
+            back.get()
+        count += 100
+    rate = count / (time.perf_counter() - began)
+    there.put(False)
+    thread.join()
+    return rate
+
+
+def program(seconds: float) -> float:
+    """Do what single-threaded programs do; return rounds a second."""
+    lock, items = threading.Lock(), queue.Queue[int]()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.json"
+        count, began = 0, time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            one_round(path, lock, items)
+            count += 1
+        return count / (time.perf_counter() - began)
+
+
+def cpu(seconds: float) -> float:
+    """Compute in four threads; return rounds a second."""
+    counts = [0] * 4
+    ends = time.perf_counter() + seconds
+
+    def compute(place: int) -> None:
+        while time.perf_counter() < ends:
+            sum(range(2000))
+            counts[place] += 1
+
+    threads = [threading.Thread(target=compute, args=(place,)) for place in range(len(counts))]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts) / (time.perf_counter() - began)
+
+
+def release(seconds: float) -> float:
+    """Give the GIL up and take it back; return times a second."""
+    with tempfile.TemporaryFile() as file:
+        descriptor, lseek = file.fileno(), os.lseek
+        count, began = 0, time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            for _ in range(2000):
+                lseek(descriptor, 0, 0)
+            count += 2000
+        return count / (time.perf_counter() - began)
+
+
+CASES: dict[str, Work] = {"hand-overs": hand_overs, "program": program, "cpu": cpu, "release": release}
+GOALS = {"hand-overs": 5.0, "program": 1.0}
+"""Percent."""
+
+
+def recorded(work: Work, folder: str, number: int) -> tuple[Window, dict[str, Any]]:
+    """Work with a recording; return the window, and what the recording says."""
+    path = os.path.join(folder, f"{number}.trace")
+    _native.trace_start(path, CHUNKS, "", 0, round(sys.getswitchinterval() * 1e9))
+    try:
+        window = timed(work)
+    finally:
+        _native.trace_stop()
+    summary: dict[str, Any] = json.loads(_native.trace_read(path))
+    os.unlink(path)
+    return window, summary
+
+
+def measure(name: str, pairs: int) -> dict[str, Any]:
+    """Measure a case in pairs of windows, the first of a pair in turn."""
+    work = CASES[name]
+    plain: list[Window] = []
+    traced: list[Window] = []
+    takes: list[float] = []
+    frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    _native.trace_calibrate(frame.f_code, frame.f_lineno)
+    work(WINDOW_S)
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(pairs):
+            if number % 2:
+                plain.append(timed(work))
+            window, summary = recorded(work, folder, number)
+            traced.append(window)
+            takes.append(sum(thread["takes"] for thread in summary["threads"]) / (summary["length_ns"] / 1e9))
+            if not number % 2:
+                plain.append(timed(work))
+    return {
+        "case": name,
+        "pairs": pairs,
+        "plain_per_s": statistics.median(window.rate for window in plain),
+        "recorded_per_s": statistics.median(window.rate for window in traced),
+        "takes_per_s": statistics.median(takes),
+        "wall_cost_percent": costs([window.rate for window in plain], [window.rate for window in traced]),
+        "cpu_cost_percent": costs([window.cpu_ns for window in traced], [window.cpu_ns for window in plain]),
+        "goal_percent": GOALS.get(name),
+    }
+
+
+def costs(more: list[float], less: list[float]) -> list[float]:
+    """Return the quartiles of how much more it is, pair by pair, in percent.
+
+    A window in which the process had no processor at all says nothing.
+    """
+    pairs = [(one, other) for one, other in zip(more, less, strict=True) if one and other]
+    return statistics.quantiles([100 * (one / other - 1) for one, other in pairs], n=4)
+
+
+def table(document: dict[str, Any]) -> str:
+    """Return one interpreter's results as a Markdown table."""
+    lines = [
+        f"### {document['python']}\n",
+        f"Load of the machine meanwhile: {document['load'][0]:.1f} to {document['load'][1]:.1f}.\n",
+        "| case | plain, per s | recorded, per s | GIL taken, per s | CPU time | wall-clock time | goal |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in document["results"]:
+        goal = f"≤ {row['goal_percent']:g} %" if row["goal_percent"] else "–"
+        lines.append(
+            f"| {row['case']} | {row['plain_per_s']:,.0f} | {row['recorded_per_s']:,.0f} | {row['takes_per_s']:,.0f} "
+            f"| {spread(row['cpu_cost_percent'])} | {spread(row['wall_cost_percent'])} | {goal} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def spread(quartiles: list[float]) -> str:
+    """Write a median and the middle half around it."""
+    low, median, high = quartiles
+    return f"{median:+.1f} % ({low:+.1f} … {high:+.1f})"
+
+
+def main() -> int:
+    """Measure, or render what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=41)
+    parser.add_argument("--only", choices=CASES, action="append")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--render", type=Path, nargs="+", metavar="FILE")
+    arguments = parser.parse_args()
+    if arguments.render:
+        print("\n".join(table(json.loads(path.read_text())) for path in arguments.render))
+        return 0
+    before = os.getloadavg()[0]
+    results = [measure(name, arguments.pairs) for name in arguments.only or CASES]
+    document = {
+        "python": f"CPython {platform.python_version()}",
+        "window_s": WINDOW_S,
+        "load": [before, os.getloadavg()[0]],
+        "results": results,
+    }
+    text = json.dumps(document, indent=1) + "\n"
+    if arguments.out:
+        arguments.out.write_text(text)
+    print(table(document))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

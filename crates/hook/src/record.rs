@@ -1,0 +1,347 @@
+//! The recorder: notes in a file what each thread does with the GIL and with locks.
+//!
+//! It looks on from the replaced functions (`cond`, `sem`) and from two of its own
+//! (`record::calls`), whether the scheduler is at work or the interpreter's own code.
+//! Nothing that it does changes what those functions do.
+//!
+//! Must never: call Python code, allocate, wait, or fail. Invariants: a thread writes
+//! into its own chunk only; the tables that all share are touched by the thread that
+//! holds the GIL only (at a drop, a take and a release of a lock), or by the one that
+//! is giving it up or taking it, with the GIL's mutex held.
+
+mod buffer;
+pub(crate) mod calls;
+mod frames;
+mod tables;
+mod writer;
+
+pub use buffer::{Destination, mark_first_line};
+pub(crate) use buffer::{create, finish};
+pub use frames::{FrameApi, FrameLayout, calibrate};
+pub use tables::{import_begins, import_ends, name_thread};
+
+use crate::clock;
+use libc::{pthread_cond_t, sem_t};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use unsnarl_trace::layout::thread as total;
+use unsnarl_trace::record::{Drop, Kind, Take};
+use writer::{Writer, with_writer};
+
+/// `gil->cond` while a recording is on, else null.
+static GIL: AtomicPtr<pthread_cond_t> = AtomicPtr::new(std::ptr::null_mut());
+/// `gil->switch_cond`, likewise.
+static SWITCH: AtomicPtr<pthread_cond_t> = AtomicPtr::new(std::ptr::null_mut());
+/// Threads that wait for the GIL; changed with its mutex held.
+static WAITERS: AtomicU64 = AtomicU64::new(0);
+/// The thread that took the GIL last, by the address of its writer.
+static LAST_TAKER: AtomicUsize = AtomicUsize::new(0);
+/// When the next stack may be taken (nanoseconds of CLOCK_MONOTONIC).
+static NEXT_STACK: AtomicU64 = AtomicU64::new(0);
+/// How many threads are blocked on a lock with an address of this hash.
+static BLOCKED: [AtomicU8; 1024] = [const { AtomicU8::new(0) }; 1024];
+
+/// A call that gave the GIL up for less than this, while nobody wanted it, is counted
+/// instead of recorded: reading a cached file is such a call.
+const SHORT_CALL_NS: u64 = 20_000;
+/// A hold, a wait or a call is worth a stack from this length on.
+const NOTABLE_NS: u64 = 1_000_000;
+/// So is a wait for a lock from this one on.
+const NOTABLE_LOCK_NS: u64 = 100_000;
+/// At most one stack in this time on average: some microseconds in 500, under one percent.
+const STACK_INTERVAL_NS: u64 = 500_000;
+/// Stacks that may be taken at once after a quiet time, as a time.
+const STACK_BURST_NS: u64 = 100_000_000;
+
+/// Whether a recording is on.
+#[must_use]
+pub fn is_recording() -> bool {
+    !GIL.load(Relaxed).is_null()
+}
+
+/// Begins to look on. The calling thread holds the GIL.
+pub(crate) fn begin(gil: *mut pthread_cond_t, switch: *mut pthread_cond_t) {
+    WAITERS.store(0, Relaxed);
+    SWITCH.store(switch, Relaxed);
+    GIL.store(gil, Relaxed);
+    taken();
+}
+
+/// Stops looking on.
+pub(crate) fn end() {
+    GIL.store(std::ptr::null_mut(), Relaxed);
+    SWITCH.store(std::ptr::null_mut(), Relaxed);
+}
+
+/// Forgets the recording of the parent: its file is its own.
+pub(crate) fn restart_in_child() {
+    end();
+    buffer::forget();
+    for blocked in &BLOCKED {
+        blocked.store(0, Relaxed);
+    }
+}
+
+/// A condvar is signalled: the GIL has been dropped, or taken, or it is another one.
+#[inline]
+pub(crate) fn signalled(cond: *mut pthread_cond_t) {
+    if cond == GIL.load(Relaxed) {
+        dropped();
+    } else if cond == SWITCH.load(Relaxed) {
+        taken();
+    }
+}
+
+/// A timed wait begins; whether it is for the GIL. The GIL's mutex is held.
+#[inline]
+pub(crate) fn wait_begins(cond: *mut pthread_cond_t) -> bool {
+    if cond != GIL.load(Relaxed) {
+        return false;
+    }
+    with_writer(|own| {
+        if own.wait_began.get() == 0 {
+            let now = clock::now();
+            note_preemption(own, now);
+            own.wait_began.set(now);
+            own.wakeups.set(0);
+            WAITERS.fetch_add(1, Relaxed);
+        }
+    });
+    true
+}
+
+/// A timed wait for the GIL has ended, with the mutex held; the GIL may be free or not.
+pub(crate) fn wait_ends() {
+    with_writer(|own| own.wakeups.set(own.wakeups.get() + 1));
+}
+
+/// A wait for a forced switch has ended. That says nothing about the drop: a thread
+/// that goes into I/O while others want the GIL comes by here as well.
+#[inline]
+pub(crate) fn switched(cond: *mut pthread_cond_t) {
+    if cond == SWITCH.load(Relaxed) {
+        with_writer(|own| {
+            if own.blocks_at_drop.get() != 0 {
+                own.blocks_at_drop.set(blocks());
+            }
+        });
+    }
+}
+
+/// How often the thread has blocked so far, plus one (`ru_nvcsw`).
+fn blocks() -> u64 {
+    // SAFETY: all zeros is a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is writable.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage.ru_nvcsw.cast_unsigned() + 1
+}
+
+/// The thread wants the GIL: was it made to drop it before? If it has not blocked
+/// since, it has done nothing else than to come back, however long that took it.
+fn note_preemption(own: &Writer, now: u64) {
+    let at_drop = own.blocks_at_drop.take();
+    if at_drop != 0 && blocks() == at_drop {
+        own.is_forced.set(true);
+        own.push(Kind::Forced, 0, now);
+        own.add(total::FORCED, 1);
+    }
+}
+
+/// The GIL has been dropped by this thread, and its mutex is held.
+fn dropped() {
+    with_writer(|own| {
+        let now = clock::now();
+        let held = if own.is_held.replace(false) {
+            now.saturating_sub(own.taken_at.get())
+        } else {
+            0
+        };
+        let is_wanted = WAITERS.load(Relaxed) > 0;
+        own.add(total::HELD, held);
+        if is_wanted {
+            own.raise(total::LONGEST_HOLD, held);
+        }
+        own.push(Kind::Drop, own.drop_payload(is_wanted), now);
+        if is_wanted && held >= NOTABLE_NS {
+            take_stack(own, now);
+            own.blocks_at_drop.set(blocks());
+        }
+        own.dropped_at.set(now);
+        own.lock_ns.set(0);
+    });
+}
+
+/// The GIL has been taken by this thread, and its mutex is held.
+fn taken() {
+    with_writer(|own| {
+        let now = clock::now();
+        let address = std::ptr::from_ref(own) as usize;
+        let is_last = LAST_TAKER.swap(address, Relaxed) == address;
+        let began = own.wait_began.take();
+        let away = now.saturating_sub(own.dropped_at.get());
+        own.is_held.set(true);
+        own.add(total::TAKES, 1);
+        if began == 0 && is_last && away < SHORT_CALL_NS && own.unwrite_drop() {
+            own.count_short_call(away);
+            own.add(total::OUTSIDE, away);
+            own.taken_at.set(now);
+            return;
+        }
+        if began == 0 {
+            note_preemption(own, now);
+        }
+        let take = end_wait(own, began, now);
+        own.push(Kind::Take, take.pack(), now);
+        account(own, take.waited, away);
+        let is_notable = away >= NOTABLE_NS || own.lock_ns.get() >= NOTABLE_LOCK_NS;
+        if is_notable && !own.is_forced.get() && own.dropped_at.get() != 0 {
+            take_stack(own, now);
+        }
+        own.start_hold(now);
+    });
+}
+
+fn end_wait(own: &Writer, began: u64, now: u64) -> Take {
+    if began == 0 {
+        return Take {
+            waiters: WAITERS.load(Relaxed),
+            ..Take::default()
+        };
+    }
+    // Others may have left without taking: threads that end while they wait.
+    let waiters = WAITERS.load(Relaxed).saturating_sub(1);
+    WAITERS.store(waiters, Relaxed);
+    let waited = now.saturating_sub(began);
+    own.add(total::WAITS, 1);
+    own.add(total::WAKEUPS, own.wakeups.get());
+    own.raise(total::LONGEST_WAIT, waited);
+    Take {
+        waited,
+        wakeups: own.wakeups.get(),
+        waiters,
+    }
+}
+
+/// Adds the time since the drop to what it was spent on.
+fn account(own: &Writer, waited: u64, away: u64) {
+    if own.dropped_at.get() == 0 {
+        own.add(total::WAITED, waited);
+        return;
+    }
+    let on_lock = own.lock_ns.get();
+    let rest = away.saturating_sub(waited).saturating_sub(on_lock);
+    let (waited, rest) = if own.is_forced.get() {
+        (waited + rest, 0)
+    } else {
+        (waited, rest)
+    };
+    own.add(total::WAITED, waited);
+    own.add(total::ON_LOCK, on_lock);
+    own.add(
+        if own.is_asleep.get() {
+            total::ASLEEP
+        } else {
+            total::OUTSIDE
+        },
+        rest,
+    );
+}
+
+/// Records the stack of the calling thread, which holds the GIL or has it at its
+/// mercy, unless too many were taken lately.
+fn take_stack(own: &Writer, now: u64) {
+    let next = NEXT_STACK.load(Relaxed).max(now);
+    if next - now > STACK_BURST_NS {
+        tables::leave_stack_out();
+        return;
+    }
+    NEXT_STACK.store(next + STACK_INTERVAL_NS, Relaxed);
+    match frames::own_stack() {
+        0 => tables::leave_stack_out(),
+        node => own.push(Kind::Stack, u64::from(node), now),
+    }
+}
+
+fn blocked_on(address: usize) -> &'static AtomicU8 {
+    let hash = (address as u64 >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
+    &BLOCKED[hash as usize]
+}
+
+/// A thread blocks on a semaphore; whether that is recorded.
+#[inline]
+pub(crate) fn lock_begins(sem: *mut sem_t) -> bool {
+    if !is_recording() {
+        return false;
+    }
+    let address = sem as usize;
+    blocked_on(address).fetch_add(1, Relaxed);
+    with_writer(|own| {
+        let now = clock::now();
+        own.lock_began.set(now);
+        own.push(Kind::LockBegin, address as u64, now);
+    });
+    true
+}
+
+/// It does no longer.
+pub(crate) fn lock_ends(sem: *mut sem_t, has_it: bool) {
+    let address = sem as usize;
+    let blocked = blocked_on(address);
+    if blocked.load(Relaxed) > 0 {
+        blocked.fetch_sub(1, Relaxed);
+    }
+    with_writer(|own| {
+        let now = clock::now();
+        let waited = now.saturating_sub(own.lock_began.get());
+        own.lock_ns.set(own.lock_ns.get() + waited);
+        own.add(total::LOCK_WAITS, 1);
+        own.push(Kind::LockEnd, address as u64 & !1 | u64::from(has_it), now);
+    });
+}
+
+/// A semaphore is released; noted if somebody is blocked on it.
+#[inline]
+pub(crate) fn posts(sem: *mut sem_t) {
+    if is_recording() && blocked_on(sem as usize).load(Relaxed) > 0 {
+        with_writer(|own| {
+            let now = clock::now();
+            own.push(Kind::Post, sem as u64, now);
+            if own.is_held.get() {
+                take_stack(own, now);
+            }
+        });
+    }
+}
+
+/// The thread goes to sleep.
+pub(crate) fn sleeps() {
+    if is_recording() {
+        with_writer(|own| {
+            own.is_asleep.set(true);
+            own.push(Kind::Sleep, 0, clock::now());
+        });
+    }
+}
+
+impl Writer {
+    fn drop_payload(&self, is_wanted: bool) -> u64 {
+        Drop {
+            short_ns: self.short_ns.take(),
+            short_calls: self.short_calls.take(),
+            is_wanted,
+        }
+        .pack()
+    }
+
+    fn count_short_call(&self, away: u64) {
+        self.short_ns.set(self.short_ns.get() + away);
+        self.short_calls.set(self.short_calls.get() + 1);
+    }
+
+    fn start_hold(&self, now: u64) {
+        self.taken_at.set(now);
+        self.lock_ns.set(0);
+        self.is_asleep.set(false);
+        self.is_forced.set(false);
+    }
+}

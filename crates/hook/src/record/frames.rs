@@ -1,0 +1,279 @@
+//! The Python stack of the calling thread, read without running any Python.
+//!
+//! A thread that is in a call of `take_gil` or `drop_gil` stands still as far as its
+//! frames go: they are its own, they are chained from its thread state, and each
+//! keeps its code object alive. Reading them takes loads only; the line comes from
+//! `PyCode_Addr2Line`, which allocates nothing.
+//!
+//! Where the fields are depends on CPython's version ([`FrameLayout`], by the headers
+//! of each). It is not taken on trust: [`calibrate`] reads the frame of its caller with
+//! checked reads and compares with what CPython's API says. If that differs there
+//! are no stacks, and everything else works.
+
+use super::tables::{self, Describe, mix};
+use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
+use unsnarl_trace::layout;
+
+/// Frames of one stack, the innermost ones.
+const DEPTH: usize = 32;
+/// Frames that are looked at: some are the interpreter's own.
+const LOOKS: usize = 96;
+/// No code object is as long; an instruction pointer beyond is none.
+const CODE_MAX: usize = 1 << 26;
+/// `PyObject.ob_type`, in builds with a GIL.
+const OB_TYPE: usize = 8;
+/// Low bits of a `_PyStackRef` (3.14).
+const TAG_BITS: usize = 7;
+
+/// Offsets of fields, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct FrameLayout {
+    /// `PyThreadState.cframe` up to 3.12, where the current frame is found through it.
+    pub cframe: Option<usize>,
+    /// `current_frame`, of the thread state or of `_PyCFrame`.
+    pub current_frame: usize,
+    /// `_PyInterpreterFrame.f_code` or `.f_executable`.
+    pub code: usize,
+    /// `_PyInterpreterFrame.previous`.
+    pub previous: usize,
+    /// `_PyInterpreterFrame.prev_instr` or `.instr_ptr`.
+    pub instruction: usize,
+    /// `PyCodeObject.co_filename`.
+    pub filename: usize,
+    /// `PyCodeObject.co_qualname`.
+    pub qualname: usize,
+    /// `PyCodeObject.co_firstlineno`.
+    pub first_line: usize,
+    /// `PyCodeObject.co_code_adaptive`.
+    pub bytecode: usize,
+}
+
+/// The functions of the interpreter that reading a stack needs; none allocates.
+#[derive(Debug, Clone, Copy)]
+pub struct FrameApi {
+    /// `PyGILState_GetThisThreadState`
+    pub thread_state: unsafe extern "C" fn() -> *mut libc::c_void,
+    /// `PyCode_Addr2Line`
+    pub line: unsafe extern "C" fn(*mut libc::c_void, libc::c_int) -> libc::c_int,
+    /// `PyUnicode_GetLength`
+    pub length: unsafe extern "C" fn(*mut libc::c_void) -> isize,
+    /// `PyUnicode_ReadChar`
+    pub character: unsafe extern "C" fn(*mut libc::c_void, isize) -> u32,
+    /// Address of `PyCode_Type`.
+    pub code_type: usize,
+    /// Where the fields are.
+    pub layout: FrameLayout,
+}
+
+static API: OnceLock<FrameApi> = OnceLock::new();
+
+/// How memory is read: at once, or checked.
+trait Memory {
+    fn read(&self, address: usize) -> Option<usize>;
+}
+
+/// Loads.
+struct Direct;
+
+impl Memory for Direct {
+    fn read(&self, address: usize) -> Option<usize> {
+        if address < 4096 || !address.is_multiple_of(8) {
+            return None;
+        }
+        // SAFETY: `calibrate` has shown that the chain of pointers from the thread
+        // state leads where it should; see the file's head for why it stands still.
+        Some(unsafe { (address as *const usize).read() })
+    }
+}
+
+/// Reads that fail where there is no memory.
+struct Checked(std::fs::File);
+
+impl Memory for Checked {
+    fn read(&self, address: usize) -> Option<usize> {
+        let mut bytes = [0; 8];
+        self.0.read_exact_at(&mut bytes, address as u64).ok()?;
+        Some(usize::from_ne_bytes(bytes))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Frame {
+    code: usize,
+    /// Offset in the bytecode, in bytes.
+    instruction: usize,
+}
+
+/// Walks the frames of a thread, innermost first, until `visit` returns false.
+fn walk(memory: &impl Memory, api: &FrameApi, thread_state: usize, mut visit: impl FnMut(Frame) -> bool) -> Option<()> {
+    let at = &api.layout;
+    let holder = match at.cframe {
+        Some(cframe) => memory.read(thread_state + cframe)?,
+        None => thread_state,
+    };
+    let mut frame = memory.read(holder + at.current_frame)?;
+    for _ in 0..LOOKS {
+        if frame == 0 {
+            return Some(());
+        }
+        let code = memory.read(frame + at.code)? & !TAG_BITS;
+        if code != 0 && memory.read(code + OB_TYPE)? == api.code_type {
+            let instruction = memory.read(frame + at.instruction)?.wrapping_sub(code + at.bytecode);
+            let instruction = if instruction < CODE_MAX { instruction } else { 0 };
+            if !visit(Frame { code, instruction }) {
+                return Some(());
+            }
+        }
+        frame = memory.read(frame + at.previous)?;
+    }
+    Some(())
+}
+
+/// The node of the calling thread's stack; 0 if it has none.
+///
+/// The thread holds the GIL, or is about to give it up or has just been given it.
+pub(super) fn own_stack() -> u32 {
+    let Some(api) = API.get() else { return 0 };
+    // SAFETY: callable by any thread; null for one that has no thread state.
+    let thread_state = unsafe { (api.thread_state)() };
+    if thread_state.is_null() {
+        return 0;
+    }
+    let mut locations = [0; DEPTH];
+    let mut depth = 0;
+    let _ = walk(&Direct, api, thread_state as usize, |frame| {
+        let location = locate(api, frame);
+        if location != 0 {
+            locations[depth] = location;
+            depth += 1;
+        }
+        depth < DEPTH
+    });
+    locations[..depth]
+        .iter()
+        .rev()
+        .fold(0, |parent, &location| tables::node(parent, location))
+}
+
+fn locate(api: &FrameApi, frame: Frame) -> u32 {
+    let field = |offset| Direct.read(frame.code + offset).unwrap_or(0);
+    let (file, function) = (field(api.layout.filename), field(api.layout.qualname));
+    if file == 0 || function == 0 {
+        return 0;
+    }
+    // The texts are part of it, as the address of a code object may be used again.
+    let fingerprint = [
+        frame.code,
+        frame.instruction,
+        file,
+        function,
+        field(api.layout.first_line & !7),
+    ]
+    .iter()
+    .fold(2, |mixed, &part| mix(mixed, part as u64));
+    tables::location(
+        fingerprint,
+        0,
+        &Described {
+            api,
+            frame,
+            file,
+            function,
+        },
+    )
+}
+
+struct Described<'a> {
+    api: &'a FrameApi,
+    frame: Frame,
+    file: usize,
+    function: usize,
+}
+
+impl Describe for Described<'_> {
+    fn line(&self) -> u32 {
+        // SAFETY: a code object that its frame keeps alive.
+        let line = unsafe { (self.api.line)(self.frame.code as *mut _, self.frame.instruction as libc::c_int) };
+        u32::try_from(line).unwrap_or(0)
+    }
+    fn file(&self) -> impl Iterator<Item = u8> {
+        Text::new(self.api, self.file)
+    }
+    fn function(&self) -> impl Iterator<Item = u8> {
+        Text::new(self.api, self.function)
+    }
+    fn skip(&self) -> usize {
+        self.file().count().saturating_sub(layout::FILE_SIZE - 1)
+    }
+}
+
+/// The UTF-8 of a `str`.
+struct Text<'a> {
+    api: &'a FrameApi,
+    text: usize,
+    at: isize,
+    length: isize,
+    pending: [u8; 4],
+    left: usize,
+}
+
+impl<'a> Text<'a> {
+    fn new(api: &'a FrameApi, text: usize) -> Self {
+        // SAFETY: a `str` that the code object keeps alive.
+        let length = unsafe { (api.length)(text as *mut _) };
+        Self {
+            api,
+            text,
+            at: 0,
+            length: length.min(4096),
+            pending: [0; 4],
+            left: 0,
+        }
+    }
+}
+
+impl Iterator for Text<'_> {
+    type Item = u8;
+
+    fn next(&mut self) -> Option<u8> {
+        if self.left == 0 {
+            if self.at >= self.length {
+                return None;
+            }
+            // SAFETY: as above, and the index is within the text.
+            let code = unsafe { (self.api.character)(self.text as *mut _, self.at) };
+            self.at += 1;
+            let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+            self.left = character.encode_utf8(&mut self.pending).len();
+            self.pending[..self.left].reverse();
+        }
+        self.left -= 1;
+        Some(self.pending[self.left])
+    }
+}
+
+/// Makes sure that the frames are where `api` says: `code` and `line` are those of the
+/// calling thread's innermost Python frame. Whether there will be stacks.
+#[must_use]
+pub fn calibrate(api: FrameApi, code: usize, line: i32) -> bool {
+    let Ok(file) = std::fs::File::open("/proc/self/mem") else {
+        return false;
+    };
+    // SAFETY: callable by any thread.
+    let thread_state = unsafe { (api.thread_state)() } as usize;
+    let mut innermost = None;
+    let walked = walk(&Checked(file), &api, thread_state, |frame| {
+        innermost = Some(frame);
+        false
+    });
+    let Some((frame, ())) = innermost.zip(walked) else {
+        return false;
+    };
+    if frame.code != code {
+        return false;
+    }
+    // SAFETY: the code object is the caller's own.
+    let found = unsafe { (api.line)(frame.code as *mut _, frame.instruction as libc::c_int) };
+    found == line && API.get_or_init(|| api).code_type == api.code_type
+}

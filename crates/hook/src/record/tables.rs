@@ -1,0 +1,144 @@
+//! The tables that all threads share: lines of Python, stacks, names of threads.
+//!
+//! Invariant: only touched with the GIL held (or at the moment it is taken or given
+//! up, with its mutex held), so there is one writer at a time. Hash tables with a
+//! bounded search: what finds no room is left out and counted.
+
+use super::buffer::{count, epoch, set32, set64, since_start, word, write_text};
+use super::writer::with_writer;
+use crate::clock;
+use std::sync::atomic::Ordering::Relaxed;
+use unsnarl_trace::layout::{self, header};
+use unsnarl_trace::record::Kind;
+
+/// Places that are looked at for an entry.
+const PROBES: usize = 32;
+
+/// What is written about a line.
+pub(super) trait Describe {
+    /// The line's number.
+    fn line(&self) -> u32;
+    /// Hands every byte of the file's path to `put`.
+    fn file(&self) -> impl Iterator<Item = u8>;
+    /// Likewise the function's name.
+    fn function(&self) -> impl Iterator<Item = u8>;
+    /// How many of the path's bytes are to be left out, at its beginning.
+    fn skip(&self) -> usize;
+}
+
+/// Mixes a word into a fingerprint (the finaliser of splitmix64).
+pub(super) fn mix(fingerprint: u64, value: u64) -> u64 {
+    let mut mixed = fingerprint ^ value.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (mixed ^ mixed >> 31).max(1)
+}
+
+/// The number of a location, from one; written down if it is new, 0 if there is no room.
+pub(super) fn location(fingerprint: u64, kind: u32, describe: &impl Describe) -> u32 {
+    for probe in 0..PROBES {
+        let index = (fingerprint as usize).wrapping_add(probe) % layout::LOCATIONS;
+        let at = layout::LOCATIONS_AT + index * layout::LOCATION_SIZE;
+        let Some(entry) = word(at) else { return 0 };
+        let found = entry.load(Relaxed);
+        if found == 0 {
+            set32(at + layout::LOCATION_LINE, describe.line());
+            set32(at + layout::LOCATION_KIND, kind);
+            let file = describe.file().skip(describe.skip());
+            write_text(at + layout::LOCATION_FILE, layout::FILE_SIZE, file);
+            write_text(
+                at + layout::LOCATION_FUNCTION,
+                layout::FUNCTION_SIZE,
+                describe.function(),
+            );
+            set64(at, fingerprint);
+        }
+        if found == 0 || found == fingerprint {
+            return index as u32 + 1;
+        }
+    }
+    0
+}
+
+/// The number of the node with this parent and location, from one; the parent's if
+/// there is no room.
+pub(super) fn node(parent: u32, location: u32) -> u32 {
+    let key = u64::from(parent) << 32 | u64::from(location);
+    let hash = mix(0, key) as usize;
+    for probe in 0..PROBES {
+        let index = hash.wrapping_add(probe) % layout::NODES;
+        let at = layout::NODES_AT + index * layout::NODE_SIZE;
+        let Some(entry) = word(at) else { return 0 };
+        let found = entry.load(Relaxed);
+        if found == 0 {
+            set64(at, key);
+        }
+        if found == 0 || found == key {
+            return index as u32 + 1;
+        }
+    }
+    parent
+}
+
+/// Counts a stack that was not taken.
+pub(super) fn leave_stack_out() {
+    count(header::STACKS_LEFT_OUT, 1);
+}
+
+/// Notes the name of a thread; the latest ones are kept. The GIL is held.
+pub fn name_thread(ident: u64, name: &str) {
+    if epoch() == 0 || ident == 0 {
+        return;
+    }
+    let index = count(header::NAMES, 1) as usize % layout::NAMES;
+    let at = layout::NAMES_AT + index * layout::NAME_SIZE;
+    set64(at, 0);
+    set64(at + 8, since_start(clock::now()));
+    write_text(
+        at + layout::NAME_TEXT,
+        layout::NAME_TEXT_SIZE,
+        whole_characters(name, layout::NAME_TEXT_SIZE - 1).bytes(),
+    );
+    set64(at, ident);
+}
+
+/// The beginning of a text, without half a character at its end.
+fn whole_characters(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+struct Module<'a>(&'a str);
+
+impl Describe for Module<'_> {
+    fn line(&self) -> u32 {
+        0
+    }
+    fn file(&self) -> impl Iterator<Item = u8> {
+        whole_characters(self.0, layout::FILE_SIZE - 1).bytes()
+    }
+    fn function(&self) -> impl Iterator<Item = u8> {
+        std::iter::empty()
+    }
+    fn skip(&self) -> usize {
+        0
+    }
+}
+
+/// Notes that the calling thread begins to import a module. The GIL is held.
+pub fn import_begins(module: &str) {
+    if epoch() == 0 {
+        return;
+    }
+    let fingerprint = module.bytes().fold(1, |mixed, byte| mix(mixed, u64::from(byte)));
+    let number = location(fingerprint, 1, &Module(module));
+    with_writer(|own| own.push(Kind::ImportBegin, u64::from(number), clock::now()));
+}
+
+/// Notes that the import begun last has ended. The GIL is held.
+pub fn import_ends() {
+    with_writer(|own| own.push(Kind::ImportEnd, 0, clock::now()));
+}

@@ -1,0 +1,206 @@
+//! The recorder's functions for Python, and the reading of what it wrote.
+//!
+//! Must never: change what a call that it times or names returns or raises.
+
+use crate::gil::{check_build, python_api, unsupported};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyAny, PyDict, PyTuple};
+use std::ffi::{CString, OsString, c_int, c_void};
+use std::os::unix::ffi::OsStringExt;
+use unsnarl_hook::record::{self, Destination, FrameApi, FrameLayout};
+
+// PyO3 gives these other types, or leaves them out.
+unsafe extern "C" {
+    fn PyGILState_GetThisThreadState() -> *mut c_void;
+    fn PyCode_Addr2Line(code: *mut c_void, offset: c_int) -> c_int;
+    fn PyUnicode_GetLength(text: *mut c_void) -> isize;
+    fn PyUnicode_ReadChar(text: *mut c_void, index: isize) -> u32;
+}
+
+/// By `Include/cpython/pystate.h`, `code.h` and `Include/internal/pycore_frame.h`
+/// (from 3.14 on `pycore_interpframe_structs.h`) of each version.
+const LAYOUT: FrameLayout = FrameLayout {
+    cframe: if cfg!(Py_3_13) { None } else { Some(56) },
+    current_frame: if cfg!(Py_3_13) {
+        72
+    } else if cfg!(Py_3_12) {
+        0
+    } else {
+        8
+    },
+    code: if cfg!(Py_3_12) { 0 } else { 32 },
+    previous: if cfg!(Py_3_12) { 8 } else { 48 },
+    instruction: 56,
+    filename: 112,
+    qualname: 128,
+    first_line: if cfg!(Py_3_12) { 68 } else { 72 },
+    bytecode: if cfg!(Py_3_14) {
+        208
+    } else if cfg!(Py_3_13) {
+        200
+    } else if cfg!(Py_3_12) {
+        192
+    } else {
+        184
+    },
+};
+
+/// Start to record into a new file.
+#[pyfunction]
+#[pyo3(signature = (path, chunks, text, executed_ns, interval_ns))]
+pub(crate) fn trace_start(
+    py: Python<'_>,
+    path: OsString,
+    chunks: usize,
+    text: String,
+    executed_ns: u64,
+    interval_ns: u64,
+) -> PyResult<()> {
+    check_build()?;
+    if !(1..=1 << 24).contains(&chunks) {
+        return Err(PyValueError::new_err("a trace has between 1 and 16,777,216 chunks"));
+    }
+    let path = CString::new(path.into_vec()).map_err(|_| PyValueError::new_err("the path has a zero byte"))?;
+    let destination = Destination {
+        path,
+        chunks,
+        text,
+        executed_ns,
+        interval_ns,
+    };
+    unsnarl_hook::start_recording(&python_api(py), &destination).map_err(unsupported)
+}
+
+/// End the recording; return whether there was one.
+#[pyfunction]
+pub(crate) fn trace_stop(py: Python<'_>) -> PyResult<bool> {
+    unsnarl_hook::stop_recording(&python_api(py)).map_err(unsupported)
+}
+
+/// Return whether a recording is on.
+#[pyfunction]
+pub(crate) fn trace_is_on() -> bool {
+    record::is_recording()
+}
+
+/// Make sure that stacks can be read: `code` and `line` are those of the calling frame.
+#[pyfunction]
+#[pyo3(signature = (code, line, /))]
+pub(crate) fn trace_calibrate(code: &Bound<'_, PyAny>, line: i32) -> bool {
+    let api = FrameApi {
+        thread_state: PyGILState_GetThisThreadState,
+        line: PyCode_Addr2Line,
+        length: PyUnicode_GetLength,
+        character: PyUnicode_ReadChar,
+        code_type: &raw const ffi::PyCode_Type as usize,
+        layout: LAYOUT,
+    };
+    check_build().is_ok() && record::calibrate(api, code.as_ptr() as usize, line)
+}
+
+/// Note that the program's first line comes now.
+#[pyfunction]
+pub(crate) fn trace_first_line() {
+    record::mark_first_line();
+}
+
+/// Note the name of a thread.
+#[pyfunction]
+#[pyo3(signature = (ident, name, /))]
+pub(crate) fn trace_name(ident: u64, name: &str) {
+    record::name_thread(ident, name);
+}
+
+/// Return the summary of a trace file as JSON.
+#[pyfunction]
+#[pyo3(signature = (path, /))]
+pub(crate) fn trace_read(py: Python<'_>, path: OsString) -> PyResult<String> {
+    let bytes = py.detach(|| std::fs::read(&path)).map_err(PyErr::from)?;
+    let summary = py
+        .detach(|| unsnarl_trace::summary::summarise(&bytes))
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    py.detach(|| serde_json::to_string(&summary))
+        .map_err(|error| PyOSError::new_err(error.to_string()))
+}
+
+/// Call something and note how long it takes, as the import of the module that the
+/// first argument names.
+#[pyclass(frozen, module = "unsnarl._native")]
+pub(crate) struct TimedImport {
+    original: Py<PyAny>,
+}
+
+#[pymethods]
+impl TimedImport {
+    #[new]
+    fn new(original: Py<PyAny>) -> Self {
+        Self { original }
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let first = args.get_item(0);
+        let name = first.as_ref().ok().and_then(|first| first.extract::<&str>().ok());
+        record::import_begins(name.unwrap_or("?"));
+        let result = self.original.bind(py).call(args, kwargs);
+        record::import_ends();
+        result
+    }
+}
+
+/// Start a thread, and note its name.
+#[pyclass(frozen, module = "unsnarl._native")]
+pub(crate) struct NamedStart {
+    original: Py<PyAny>,
+}
+
+#[pymethods]
+impl NamedStart {
+    #[new]
+    fn new(original: Py<PyAny>) -> Self {
+        Self { original }
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let result = self.original.bind(py).call(args, kwargs)?;
+        if record::is_recording() {
+            let _ = note_name(&result, args, kwargs);
+        }
+        Ok(result)
+    }
+}
+
+/// The identifier is what `start_new_thread` returns, or the handle that
+/// `start_joinable_thread` was given or returns; the name is that of the
+/// `threading.Thread` whose method is started, or else the function's.
+fn note_name(result: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    let function = match args.get_item(0) {
+        Ok(function) => function,
+        Err(error) => kwargs
+            .and_then(|words| words.get_item("function").ok().flatten())
+            .ok_or(error)?,
+    };
+    let ident = match result.extract::<u64>() {
+        Ok(ident) => ident,
+        Err(_) => result.getattr("ident")?.extract()?,
+    };
+    let name = function
+        .getattr("__self__")
+        .and_then(|thread| thread.getattr("_name"))
+        .or_else(|_| function.getattr("__qualname__"))?;
+    record::name_thread(ident, name.extract()?);
+    Ok(())
+}

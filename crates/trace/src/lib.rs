@@ -1,0 +1,23 @@
+//! The trace file of a process: its layout, and what can be read from it.
+//!
+//! Pure: bytes in, facts out. The recorder (`unsnarl-hook`) takes the layout from
+//! here and writes it; [`summary::summarise`] reads any bytes whatever: a file that
+//! was cut off, that belongs to something else, or whose process was killed in the
+//! midst of a record.
+//!
+//! Invariant: no input makes this crate panic, loop, or allocate more than a small
+//! multiple of the input's size.
+
+#![forbid(unsafe_code)]
+
+pub mod contention;
+pub mod imports;
+pub mod layout;
+pub mod locks;
+pub mod reader;
+pub mod record;
+pub mod summary;
+pub mod timeline;
+
+/// Nanoseconds; in records, since the start of the recording.
+pub type Nanos = u64;

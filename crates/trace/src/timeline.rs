@@ -1,0 +1,218 @@
+//! From a thread's records to stretches of time, each in one state.
+//!
+//! | between | the thread is |
+//! |---|---|
+//! | a take and the next drop | running |
+//! | the begin of a wait and its take; a forced drop and the next take | waiting for the GIL |
+//! | the begin and the end of a lock | blocked on a lock |
+//! | a sleep and the next take, less the wait | sleeping |
+//! | any other drop and the next take, less the wait | outside: I/O, or C code without the GIL |
+//!
+//! Invariant: the stretches of a thread follow each other and do not overlap.
+
+use crate::Nanos;
+use crate::reader::Thread;
+use crate::record::{Drop, Kind, Record, Take};
+
+/// What a thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum State {
+    /// Has the GIL.
+    Running = 0,
+    /// Wants it.
+    Waiting = 1,
+    /// Blocked on a lock.
+    OnLock = 2,
+    /// In a call that gave the GIL up: mostly I/O.
+    Outside = 3,
+    /// In `time.sleep`.
+    Asleep = 4,
+}
+
+/// A stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// When it begins.
+    pub begin: Nanos,
+    /// When it ends.
+    pub end: Nanos,
+    /// What the thread does.
+    pub state: State,
+    /// Node of the stack it does it at; 0 if none was taken.
+    pub node: u32,
+    /// For [`State::Waiting`]: how often it woke up; for [`State::OnLock`]: the address.
+    pub detail: u64,
+    /// For [`State::Waiting`]: how many others waited at its end.
+    pub waiters: u32,
+    /// For [`State::Running`]: whether somebody waited at its end.
+    pub is_wanted: bool,
+}
+
+impl Stretch {
+    /// How long it is.
+    #[must_use]
+    pub const fn length(&self) -> Nanos {
+        self.end - self.begin
+    }
+}
+
+struct Builder {
+    stretches: Vec<Stretch>,
+    /// Where the stretches end so far.
+    at: Nanos,
+    is_running: bool,
+    is_forced: bool,
+    is_asleep: bool,
+    lock: Option<(Nanos, u64)>,
+    /// First stretch since the last drop: a stack after a take belongs to them.
+    since_drop: usize,
+}
+
+/// The stretches of a thread, to its end or to `end`.
+#[must_use]
+pub fn stretches(thread: &Thread, end: Nanos) -> Vec<Stretch> {
+    let mut builder = Builder {
+        stretches: Vec::with_capacity(thread.records.len()),
+        at: thread.records.first().map_or(0, first_moment),
+        is_running: false,
+        is_forced: false,
+        is_asleep: false,
+        lock: None,
+        since_drop: 0,
+    };
+    let mut last = None;
+    for record in &thread.records {
+        builder.take(record, last);
+        if record.kind != Kind::Stack {
+            last = Some(record.kind);
+        }
+    }
+    if last != Some(Kind::End) {
+        builder.finish(end);
+    }
+    builder.stretches
+}
+
+/// A thread's life begins with its first wait.
+fn first_moment(record: &Record) -> Nanos {
+    match record.kind {
+        Kind::Take => record.time.saturating_sub(Take::unpack(record.payload).waited),
+        _ => record.time,
+    }
+}
+
+impl Builder {
+    fn push(&mut self, until: Nanos, state: State) -> Option<&mut Stretch> {
+        if until <= self.at {
+            return None;
+        }
+        self.stretches.push(Stretch {
+            begin: self.at,
+            end: until,
+            state,
+            node: 0,
+            detail: 0,
+            waiters: 0,
+            is_wanted: false,
+        });
+        self.at = until;
+        self.stretches.last_mut()
+    }
+
+    fn take(&mut self, record: &Record, last: Option<Kind>) {
+        match record.kind {
+            Kind::Take => self.taken(record),
+            Kind::Drop => self.dropped(record),
+            Kind::Forced => self.is_forced = true,
+            Kind::Sleep => self.is_asleep = true,
+            Kind::LockBegin => self.lock_begins(record),
+            Kind::LockEnd => self.lock_ends(record),
+            Kind::Stack => self.at_stack(record, last),
+            Kind::End => self.finish(record.time),
+            Kind::Post | Kind::ImportBegin | Kind::ImportEnd => {}
+        }
+    }
+
+    fn idle_state(&self) -> State {
+        match (self.is_running, self.is_forced, self.is_asleep) {
+            (true, ..) => State::Running,
+            (_, true, _) => State::Waiting,
+            (_, _, true) => State::Asleep,
+            _ => State::Outside,
+        }
+    }
+
+    fn taken(&mut self, record: &Record) {
+        let take = Take::unpack(record.payload);
+        let began = if self.is_forced {
+            self.at
+        } else {
+            record.time.saturating_sub(take.waited)
+        };
+        let state = self.idle_state();
+        self.push(began, state);
+        if let Some(wait) = self.push(record.time, State::Waiting) {
+            wait.detail = take.wakeups;
+            wait.waiters = take.waiters as u32;
+        }
+        self.is_running = true;
+        self.is_forced = false;
+        self.is_asleep = false;
+        self.lock = None;
+    }
+
+    fn dropped(&mut self, record: &Record) {
+        let drop = Drop::unpack(record.payload);
+        if let Some(hold) = self.push(record.time, State::Running) {
+            hold.is_wanted = drop.is_wanted;
+        }
+        self.since_drop = self.stretches.len();
+        self.is_running = false;
+    }
+
+    fn lock_begins(&mut self, record: &Record) {
+        let state = self.idle_state();
+        self.push(record.time, state);
+        self.lock = Some((record.time, record.payload));
+    }
+
+    fn lock_ends(&mut self, record: &Record) {
+        if let Some((_, address)) = self.lock.take()
+            && let Some(stretch) = self.push(record.time, State::OnLock)
+        {
+            stretch.detail = address;
+        }
+    }
+
+    /// After a drop it is where the thread held the GIL, after a take where it was blocked.
+    fn at_stack(&mut self, record: &Record, last: Option<Kind>) {
+        let node = record.payload as u32;
+        match last {
+            Some(Kind::Drop) => {
+                if let Some(hold) = self.stretches.last_mut()
+                    && hold.state == State::Running
+                {
+                    hold.node = node;
+                }
+            }
+            Some(Kind::Take) => {
+                for stretch in self.stretches.iter_mut().skip(self.since_drop) {
+                    if stretch.state != State::Running {
+                        stretch.node = node;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self, end: Nanos) {
+        if self.lock.is_some() {
+            self.push(end, State::OnLock);
+        } else {
+            let state = self.idle_state();
+            self.push(end, state);
+        }
+    }
+}

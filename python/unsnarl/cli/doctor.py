@@ -1,0 +1,129 @@
+"""``unsnarl doctor``: parse, examine, print."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from unsnarl.cli.failure import CommandError
+from unsnarl.cli.launch import environment_as_given, is_hooked
+from unsnarl.cli.result import show
+from unsnarl.cli.run_arguments import COMMAND, RunRequest
+from unsnarl.cli.run_arguments import parse as parse_run
+from unsnarl.cli.target import python_words
+from unsnarl.run_settings import is_switched_off
+
+RUNS, BUDGET_S, LIMIT_S = 7, 60.0, 120.0
+
+_USAGE_TEXT = """\
+usage: unsnarl doctor [OPTIONS...] [--] COMMAND [ARGUMENTS...]
+
+Run a Python program several times, stock and with each remedy in turn, trace it
+once, and say what its time goes to, what each remedy gains, or why none does.
+
+The program runs with empty input, its output is thrown away, and it must do the
+same each time: it will be run some 25 times. Targets as for `unsnarl run`.
+
+options:
+  --runs N       runs of each way, from 2 to 100 (default 7)
+  --seconds N    time for all timed runs; each way has two at least (default 60)
+  --limit N      seconds one run may take (default 120)
+  --json         print the diagnosis as JSON
+  -h, --help     this text
+"""
+_HELP = "see `unsnarl doctor --help`"
+
+
+@dataclass(slots=True)
+class DoctorRequest:
+    """A command line of ``unsnarl doctor``, taken apart."""
+
+    runs: int = RUNS
+    budget_s: float = BUDGET_S
+    limit_s: float = LIMIT_S
+    as_json: bool = False
+
+
+def main(arguments: list[str]) -> int:
+    """Carry ``unsnarl doctor ARGUMENTS`` out.
+
+    Raises:
+        CommandError: the command line makes no sense, or the program cannot be examined.
+    """
+    request, run = parse(arguments)
+    if run.wants_help:
+        return show(_USAGE_TEXT)
+    words = python_words(run)
+    if is_switched_off():
+        raise CommandError("UNSNARL=off is set, so all ways would be stock", "unset UNSNARL for the examination", 1)
+    if not is_hooked(not run.python_flags & set("Is")):
+        raise CommandError(
+            "the remedies cannot be tried: unsnarl.pth is in no site-packages the program reads",
+            f"install unsnarl with `{sys.executable} -m pip install unsnarl`",
+            1,
+        )
+    from unsnarl.doctor import view
+    from unsnarl.doctor.diagnosis import Examination, Undiagnosable
+
+    try:
+        command = [run.target, *run.arguments] if run.kind == COMMAND and not run.python_words else []
+        examination = Examination(words, command, environment_as_given(), request.limit_s, _progress)
+        diagnosis = examination.diagnose(request.runs, request.budget_s)
+    except Undiagnosable as error:
+        raise CommandError(error.reason, error.hint, 1) from None
+    except OSError as error:
+        raise CommandError(
+            f"cannot examine it: {error.strerror}", "is there room in the directory for temporary files?", 1
+        ) from None
+    finally:
+        _progress("")
+    return show(view.data(diagnosis) if request.as_json else view.text(diagnosis))
+
+
+def parse(words: list[str]) -> tuple[DoctorRequest, RunRequest]:
+    """Take the words after ``unsnarl doctor`` apart.
+
+    Raises:
+        CommandError: the words make no sense; its status is 2.
+    """
+    request = DoctorRequest()
+
+    def take(name: str, attached: str | None, rest: list[str]) -> bool:
+        if name == "--json" and attached is None:
+            request.as_json = True
+        elif name == "--runs":
+            request.runs = int(_number(name, attached, rest, 2, 100))
+        elif name == "--seconds":
+            request.budget_s = _number(name, attached, rest, 0, 86400)
+        elif name == "--limit":
+            request.limit_s = _number(name, attached, rest, 0.1, 86400)
+        else:
+            raise CommandError(f"unknown option {name}, in `unsnarl doctor`", _HELP)
+        return True
+
+    def take_unless_help(name: str, attached: str | None, rest: list[str]) -> bool:
+        return name != "--check-hash-based-pycs" and take(name, attached, rest)
+
+    try:
+        return request, parse_run(words, take_unless_help)
+    except CommandError as error:
+        what, hint = (text.replace("unsnarl run", "unsnarl doctor") for text in (error.what, error.hint))
+        raise CommandError(what, hint, error.status) from None
+
+
+def _number(name: str, attached: str | None, rest: list[str], low: float, high: float) -> float:
+    text = attached if attached is not None else rest.pop() if rest else ""
+    try:
+        number = float(text)
+    except ValueError:
+        number = low - 1
+    if not low <= number <= high:
+        raise CommandError(f"{name} takes a number from {low:g} to {high:g}, not {text!r}", _HELP)
+    return number
+
+
+def _progress(line: str) -> None:
+    """Show what is going on, on a terminal only, in one line that goes away."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{line}")
+        sys.stderr.flush()

@@ -1,0 +1,55 @@
+"""What ``unsnarl run --green`` refuses before the program has begun.
+
+Only what is certain: gevent is not there, or the program's own text imports a
+module that cannot be used in green threads. Nothing of the program is run.
+"""
+
+import os
+
+from unsnarl.cli.failure import CommandError
+from unsnarl.cli.run_arguments import CODE, FILE, RunRequest
+
+REFUSED = 1
+"""The exit status of a program that is not started."""
+
+
+def check(request: RunRequest) -> None:
+    """Refuse a program that green threads cannot serve.
+
+    Raises:
+        CommandError: gevent is missing, or the program cannot run this way.
+    """
+    import sys
+
+    from unsnarl import green
+    from unsnarl.green import refusals
+
+    if not green.is_available():
+        raise CommandError(
+            f"--green needs gevent, which is not installed in {sys.prefix}",
+            f"install it: `{sys.executable} -m pip install '{green.EXTRA}'`",
+            REFUSED,
+        )
+    for line, name in refusals.in_source(_text(request)):
+        raise CommandError(
+            f"{_name(request)} cannot run in green threads: line {line} imports {name}, and {refusals.REASONS[name]}",
+            refusals.HINT,
+            REFUSED,
+        )
+
+
+def _name(request: RunRequest) -> str:
+    return "the program" if request.kind == CODE else repr(request.target)
+
+
+def _text(request: RunRequest) -> str | bytes:
+    """Return the program's text where it can be read without harm; else nothing."""
+    if request.kind == CODE:
+        return request.target
+    if request.kind != FILE or not os.path.isfile(request.target):
+        return ""
+    try:
+        with open(request.target, "rb") as stream:
+            return stream.read()
+    except OSError:
+        return ""

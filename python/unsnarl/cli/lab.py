@@ -1,0 +1,245 @@
+"""``unsnarl lab``: repeat the experiments that unsnarl comes from, here and now.
+
+Parses, checks what can be checked before minutes are spent, and prints; experiments,
+runs and reports are ``unsnarl.lab``'s, imported when they are needed: they bring in
+rich, and the report matplotlib where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from unsnarl.cli.failure import CommandError
+from unsnarl.cli.result import show
+
+if TYPE_CHECKING:
+    from unsnarl.lab.experiment import Case, Experiment
+    from unsnarl.lab.runner import Session
+
+OUT = "unsnarl-lab"
+PAIRS_LIMIT = 1000
+QUICK_BUDGET_S = 110.0
+"""Seconds for all runs of ``--quick``: with what comes before and after, two minutes."""
+
+_USAGE_TEXT = f"""\
+usage: unsnarl lab list
+       unsnarl lab run [OPTIONS...] [EXPERIMENT...]
+       unsnarl lab report DIR
+
+Repeat the experiments that unsnarl comes from: on a stock interpreter, with each
+feature of unsnarl by itself, and with its peers. A run without names runs all.
+
+list:
+  --cases                the cases of each experiment, too
+
+run:
+  --python PATH          the interpreter to measure, with unsnarl installed; may
+                         be repeated (default: this one)
+  --quick                small sizes, one pair each, two minutes in all
+  --pairs N              pairs to add to each case (default: the experiment's own)
+  --only PATTERN         only cases like this, as 'start, all cores*'; may be
+                         repeated
+  --out DIR              where results are kept, and continued (default: {OUT})
+
+report:
+  DIR                    what `run --out` wrote to: report.md, report.html,
+                         report.json and plots are written there; the plots
+                         need unsnarl[lab]
+
+  -h, --help             this text
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints are failures like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the complaint as a ``CommandError``."""
+        raise CommandError(f"{message}, in `unsnarl lab`", "see `unsnarl lab --help`")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="unsnarl lab", allow_abbrev=False, add_help=False)
+    verbs = parser.add_subparsers(dest="verb", required=True, parser_class=_Parser, metavar="list, run or report")
+    listing = verbs.add_parser("list", add_help=False, allow_abbrev=False)
+    listing.add_argument("--cases", action="store_true")
+    run = verbs.add_parser("run", add_help=False, allow_abbrev=False)
+    run.add_argument("names", nargs="*")
+    run.add_argument("--python", action="append", default=[])
+    run.add_argument("--quick", action="store_true")
+    run.add_argument("--pairs", type=_pairs)
+    run.add_argument("--only", action="append", default=[])
+    run.add_argument("--out", type=Path, default=Path(OUT))
+    report = verbs.add_parser("report", add_help=False, allow_abbrev=False)
+    report.add_argument("folder", type=Path)
+    return parser
+
+
+def _pairs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= PAIRS_LIMIT:
+        raise argparse.ArgumentTypeError(f"takes a number from 1 to {PAIRS_LIMIT}, not {text!r}")
+    return int(text)
+
+
+def main(arguments: list[str]) -> int:
+    """Parse the arguments of ``unsnarl lab`` and carry them out.
+
+    Raises:
+        CommandError: the command line makes no sense, an interpreter cannot be
+            measured, or results cannot be kept or read.
+    """
+    if not arguments or "-h" in arguments or "--help" in arguments:
+        return show(_USAGE_TEXT)
+    options = _parser().parse_args(arguments)
+    if options.verb == "list":
+        return _list(options.cases)
+    if options.verb == "report":
+        return _report(options.folder)
+    return _run(options, shlex.join(["unsnarl", "lab", *arguments]))
+
+
+def _list(with_cases: bool) -> int:
+    from unsnarl.lab.experiments import NAMES, experiment
+
+    lines: list[str] = []
+    for name in NAMES:
+        one = experiment(name)
+        lines.append(f"{name:11} {one.title} ({one.source})")
+        lines.append(f"{'':11} {', '.join(variant.name for variant in one.variants)}")
+        if with_cases:
+            lines += [f"{'':13} {case.name}" for case in one.cases]
+    return show("\n".join(lines) + "\n")
+
+
+def _report(folder: Path) -> int:
+    from unsnarl.lab import page, plots
+    from unsnarl.lab.store import StoreError
+
+    try:
+        written = page.write(folder, page.load(folder), f"unsnarl lab report {shlex.quote(str(folder))}")
+    except StoreError as failure:
+        raise CommandError(failure.what, failure.hint, 1) from None
+    if not plots.is_available():
+        sys.stderr.write(f"no plots: matplotlib is not installed (hint: pip install '{plots.EXTRA}')\n")
+    return show("".join(f"{path}\n" for path in written if path.suffix != ".svg"))
+
+
+def _run(options: argparse.Namespace, command: str) -> int:
+    from unsnarl.lab.store import StoreError
+
+    chosen = [(one, _cases(one, options)) for one in _experiments(options.names)]
+    chosen = [(one, cases) for one, cases in chosen if cases]
+    if not chosen:
+        raise CommandError(
+            f"no case matches {' or '.join(map(repr, options.only))}", "see `unsnarl lab list --cases` for their names"
+        )
+    _prepare_folder(options.out)
+    machines = _machines(options.python or [sys.executable])
+    try:
+        return _measure(_sessions(chosen, machines, options, command), options)
+    except StoreError as failure:
+        raise CommandError(failure.what, failure.hint, 1) from None
+    except KeyboardInterrupt:
+        sys.stderr.write(f"interrupted: what was measured is kept in {options.out}\n")
+        raise
+
+
+def _experiments(names: list[str]) -> list[Experiment]:
+    from difflib import get_close_matches
+
+    from unsnarl.lab.experiments import NAMES, experiment
+
+    for name in names:
+        if name not in NAMES:
+            close = get_close_matches(name, NAMES, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(NAMES)}"
+            raise CommandError(f"no such experiment: {name!r}", hint)
+    return [experiment(name) for name in dict.fromkeys(names or NAMES)]
+
+
+def _cases(one: Experiment, options: argparse.Namespace) -> list[Case]:
+    every = one.quick if options.quick else one.cases
+    patterns: list[str] = options.only or ["*"]
+    return [case for case in every if any(fnmatch.fnmatchcase(case.name, pattern) for pattern in patterns)]
+
+
+def _prepare_folder(folder: Path) -> None:
+    """Make the directory of the results, and fail now if nothing can be written to it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise CommandError(
+            f"results cannot be kept in {folder}: {error.strerror}", "name another directory: `--out DIR`", 1
+        ) from None
+
+
+def _machines(pythons: list[str]) -> dict[str, dict[str, Any]]:
+    """Return each interpreter by its path, with what a measurement with it is taken on."""
+    from unsnarl.lab import machine, presence
+
+    found: dict[str, dict[str, Any]] = {}
+    for given in pythons:
+        python = shutil.which(given)
+        if python is None:
+            raise CommandError(f"there is no interpreter {given!r}", "give the path of a python, as `--python PATH`")
+        python = os.path.abspath(python)
+        try:
+            found[python] = machine.describe(python)
+        except (OSError, subprocess.SubprocessError, ValueError):
+            raise CommandError(f"{given} is no Python 3.11 or later", "give the path of another `--python`") from None
+        if not presence.imports(python, "unsnarl._native"):
+            raise CommandError(
+                f"unsnarl is not installed for {given}", f"install it: `{given} -m pip install unsnarl`", 1
+            )
+    return found
+
+
+def _sessions(
+    chosen: list[tuple[Experiment, list[Case]]],
+    machines: dict[str, dict[str, Any]],
+    options: argparse.Namespace,
+    command: str,
+) -> list[Session]:
+    from unsnarl.lab.runner import prepare
+    from unsnarl.lab.store import Results
+
+    sessions: list[Session] = []
+    taken: dict[Path, str] = {}
+    for one, cases in chosen:
+        for python, machine in machines.items():
+            results = Results(options.out, one, machine)
+            if taken.setdefault(results.path, python) != python:
+                raise CommandError(
+                    f"{python} and {taken[results.path]} have the same version, and their results the same file",
+                    "measure one of them into another directory: `--out DIR`",
+                )
+            pairs = options.pairs or (one.quick_pairs if options.quick else one.pairs)
+            sessions.append(prepare(one, cases, python, results, pairs, command))
+    return sessions
+
+
+def _measure(sessions: list[Session], options: argparse.Namespace) -> int:
+    from unsnarl.lab.progress import Line
+    from unsnarl.lab.runner import carry_out, reasons_in_words
+
+    absent = {name: reason for session in sessions for name, reason in session.absent.items()}
+    for reason in reasons_in_words(absent):
+        sys.stderr.write(f"not there: {reason}\n")
+    with Line(sessions) as line:
+        left_out = carry_out(sessions, line.advance, QUICK_BUDGET_S if options.quick else None)
+    if left_out:
+        sys.stderr.write(f"{left_out} runs were left out: the two minutes were over\n")
+    show("".join(f"{session.results.path}\n" for session in sessions))
+    sys.stderr.write(f"for tables and plots: unsnarl lab report {options.out}\n")
+    return 0

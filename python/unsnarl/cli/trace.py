@@ -1,0 +1,248 @@
+"""``unsnarl trace``: parse, check what can be checked before the program runs, trace, report.
+
+The program's status is the command's; the summary goes to stderr, as stdout is the
+program's. What fails on our side after the program has begun is said, and changes
+nothing of that.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from unsnarl.cli.failure import CommandError
+from unsnarl.cli.launch import HOOK_FILE, environment_as_given, is_hooked, launch
+from unsnarl.cli.result import show
+from unsnarl.cli.target import python_words
+from unsnarl.cli.trace_arguments import TraceRequest, parse
+from unsnarl.run_settings import RunSettings, is_switched_off
+
+if TYPE_CHECKING:
+    from unsnarl.cli.run_arguments import RunRequest
+    from unsnarl.trace.report import Report
+    from unsnarl.trace.session import Session
+    from unsnarl.trace.supervisor import Ending
+
+_USAGE_TEXT = """\
+usage: unsnarl trace [OPTIONS...] [PYTHON'S OPTIONS...] TARGET [ARGUMENTS...]
+       unsnarl trace [OPTIONS...] --attach PID
+       unsnarl trace [OPTIONS...] --read DIRECTORY|FILE
+
+Run a program as `python TARGET ARGUMENTS...` does, record what its threads do with
+the GIL and with locks, and write trace.html, trace.json and a summary.
+
+targets: as for `unsnarl run`
+
+options:
+  --output FILE.html     the report (default trace.html); the trace for
+                         ui.perfetto.dev goes beside it, as FILE.json
+  --data FILE            write the summary as JSON, too
+  --collapsed FILE       write the stacks for flame graphs, too
+  --scheduler            under the GIL scheduler (default: as the interpreter does it)
+  --patch                with native primitives, as `unsnarl run --patch`
+  --syscalls             count system calls with strace, which slows the program down
+  --no-children          only the program's first process
+  --size MB              room for records of the first process (default 32); when it
+                         is used up, newer records take the place of older ones
+  --keep                 keep the recordings, for --read
+  --seconds N            how long to look at a running process (default 5)
+  -h, --help             this text
+
+The summary goes to stderr; stdout, exit status and signals are the program's.
+UNSNARL=off in the environment runs the plain program.
+"""
+
+MARGIN_BYTES = 16 << 20
+"""Room on the disk for the reports, beside the recording."""
+
+
+def main(arguments: list[str]) -> int:
+    """Carry ``unsnarl trace ARGUMENTS`` out; with a program, this does not return.
+
+    Raises:
+        CommandError: the command line makes no sense, the target cannot be run, or
+            there is no place for the trace.
+    """
+    request = parse(arguments)
+    if request.wants_help:
+        return show(_USAGE_TEXT)
+    if request.read is not None:
+        return report_on(request, request.read)
+    if request.attach is not None:
+        from unsnarl.cli.trace_attach import attach
+
+        return attach(request)
+    return _trace(request)
+
+
+def _trace(request: TraceRequest) -> NoReturn:
+    run = request.run
+    words = python_words(run)
+    if is_switched_off():
+        launch(words, RunSettings())
+    if not is_hooked(not run.python_flags & set("Is")):
+        raise CommandError(
+            f"the program cannot be traced: {HOOK_FILE} is in no site-packages it reads",
+            f"install unsnarl with `{sys.executable} -m pip install unsnarl`",
+            1,
+        )
+    check_places(request)
+    from unsnarl.trace.supervisor import end_as
+
+    session = _session(request, run)
+    ending = _run(session, words)
+    try:
+        report_on_session(request, session, ending)
+    except KeyboardInterrupt:
+        _say("the report was interrupted")
+    finally:
+        if not request.keep:
+            session.remove()
+    end_as(ending.status)
+
+
+def check_places(request: TraceRequest) -> None:
+    """Fail now rather than when the program has run if something cannot be written.
+
+    Raises:
+        CommandError: it cannot; the status is 1.
+    """
+    from unsnarl.trace.session import free_bytes
+
+    for path in (request.output, request.json_output, request.data, request.collapsed):
+        if path is not None:
+            _check_place(path)
+    needed = (request.size_mb << 20) + MARGIN_BYTES
+    room = free_bytes(request.output.parent)
+    if room < needed:
+        raise CommandError(
+            f"no room for a trace in {str(request.output.parent.absolute())!r}: {room >> 20} MiB are free",
+            f"a trace needs {needed >> 20} MiB: name another place with `--output`, or less with `--size`",
+            1,
+        )
+
+
+def _check_place(path: Path) -> None:
+    folder = path.parent
+    if path.is_dir():
+        raise CommandError(f"cannot write {str(path)!r}: it is a directory", "name a file: `--output trace.html`", 1)
+    if not folder.is_dir():
+        raise CommandError(
+            f"cannot write {str(path)!r}: there is no such directory", f"make it: `mkdir -p {folder}`", 1
+        )
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise CommandError(f"cannot write {str(path)!r}: permission denied", "name another place with `--output`", 1)
+
+
+def _session(request: TraceRequest, run: RunRequest) -> Session:
+    from unsnarl.trace.session import Options, Session
+
+    options = Options(request.size_mb, request.scheduler, run.patch, run.children, request.syscalls)
+    try:
+        return Session(request.output.parent, options)
+    except OSError as error:
+        raise CommandError(
+            f"cannot record in {str(request.output.parent.absolute())!r}: {error.strerror}",
+            "name another place with `--output`",
+            1,
+        ) from None
+
+
+def _run(session: Session, words: list[str]) -> Ending:
+    try:
+        return session.run(words, environment_as_given())
+    except OSError as error:
+        session.remove()
+        raise CommandError(
+            f"cannot execute {sys.executable}: {error.strerror}",
+            "check the interpreter, and the arguments' length",
+            126,
+        ) from None
+
+
+def report_on_session(request: TraceRequest, session: Session, ending: Ending) -> None:
+    """Write the report of a traced run; say what fails instead of raising it."""
+    from unsnarl.trace import report
+    from unsnarl.trace.recordings import UnreadableTrace
+
+    try:
+        found, calls = session.read(ending)
+    except UnreadableTrace:
+        _say("nothing was recorded: the program ended, or became another one, before its first line")
+        return
+    made = report.make(found.processes, calls)
+    for name, reason in found.unreadable:
+        _say(f"left out: {name}: {reason}")
+    if found.untraced:
+        _say(f"{found.untraced} processes were not recorded, for want of room")
+    try:
+        write_all(request, made)
+    except CommandError as failure:
+        _say(str(failure).replace("\n", " · "))
+    _tell(made)
+    if request.keep:
+        _say(f"recordings: {session.directory}")
+
+
+def report_on(request: TraceRequest, path: Path) -> int:
+    """Report on recordings made earlier."""
+    from unsnarl.trace import recordings, report
+
+    try:
+        found = recordings.read(path)
+    except recordings.UnreadableTrace as error:
+        raise CommandError(error.reason, error.hint, 1) from None
+    made = report.make(found.processes)
+    for name, reason in found.unreadable:
+        _say(f"left out: {name}: {reason}")
+    write_all(request, made)
+    _tell(made)
+    return 0
+
+
+def write_all(request: TraceRequest, made: Report) -> None:
+    """Write what the request asks for, and say where it is.
+
+    Raises:
+        CommandError: something cannot be written.
+    """
+    writers = (
+        (request.output, made.write_page),
+        (request.json_output, made.write_chrome),
+        (request.data, made.write_data),
+        (request.collapsed, made.write_collapsed),
+    )
+    for path, writer in writers:
+        if path is not None:
+            try:
+                writer(path)
+            except OSError as error:
+                raise CommandError(
+                    f"cannot write {str(path)!r}: {error.strerror}", "name another place with `--output`", 1
+                ) from None
+    _say(f"report: {request.output}   trace for ui.perfetto.dev: {request.json_output}")
+
+
+def _tell(made: Report) -> None:
+    if sys.stderr is not None:
+        try:
+            sys.stderr.write("\n" + made.text(_columns()))
+        except (OSError, ValueError):
+            return
+
+
+def _columns() -> int | None:
+    """Return the width of stderr's terminal, or None where there is none or it is to stay plain."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty():
+        return None
+    return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+
+
+def _say(line: str) -> None:
+    if sys.stderr is not None:
+        try:
+            sys.stderr.write(f"unsnarl: {line}\n")
+        except (OSError, ValueError):
+            return

@@ -1,0 +1,155 @@
+"""The grammar of ``unsnarl trace``: its own options, those of ``unsnarl run``, a target.
+
+Pure: a list of words in, a ``TraceRequest`` or a ``CommandError`` out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unsnarl.cli.failure import CommandError
+from unsnarl.cli.run_arguments import RunRequest
+from unsnarl.cli.run_arguments import parse as parse_run
+
+if TYPE_CHECKING:
+    from unsnarl.cli.run_arguments import TakeOption
+
+OUTPUT = "trace.html"
+SIZE_MB_RANGE = (1, 4096)
+SIZE_MB = 32
+SECONDS_RANGE = (0.1, 3600.0)
+SECONDS = 5.0
+_HELP = "see `unsnarl trace --help`"
+
+
+@dataclass(slots=True)
+class TraceRequest:
+    """A command line of ``unsnarl trace``, taken apart.
+
+    Attributes:
+        run: the program, as for ``unsnarl run``; empty with ``--read`` and ``--attach``.
+        output: the report.
+        data: where the summary goes as JSON, or None.
+        collapsed: where the collapsed stacks go, or None.
+        size_mb: MiB of records of the main process.
+        scheduler: whether the program runs under the scheduler.
+        syscalls: whether system calls are counted, by strace.
+        keep: whether the recordings are kept.
+        read: recordings to report on instead of running anything, or None.
+        attach: the process to look at instead, or None.
+        seconds: for how long.
+        wants_help: whether help was asked for.
+    """
+
+    run: RunRequest = field(default_factory=RunRequest)
+    output: Path = field(default_factory=lambda: Path(OUTPUT))
+    data: Path | None = None
+    collapsed: Path | None = None
+    size_mb: int = SIZE_MB
+    scheduler: bool = False
+    syscalls: bool = False
+    keep: bool = False
+    read: Path | None = None
+    attach: int | None = None
+    seconds: float = SECONDS
+    wants_help: bool = False
+
+    @property
+    def json_output(self) -> Path:
+        """Return where the Chrome trace goes: beside the report."""
+        return self.output.parent / f"{self.output.stem}.json"
+
+
+def parse(words: list[str]) -> TraceRequest:
+    """Take the words after ``unsnarl trace`` apart.
+
+    Raises:
+        CommandError: the words make no sense; its status is 2.
+    """
+    request = TraceRequest()
+
+    def take(name: str, attached: str | None, rest: list[str]) -> bool:
+        return _take(request, name, attached, rest)
+
+    if not _consume_leading(request, words):
+        request.run = _parse_run(words, take)
+        request.wants_help = request.run.wants_help
+    if request.json_output == request.output:
+        raise CommandError(
+            f"the report cannot be called {request.output.name!r}: the trace beside it is",
+            "let its name end in .html",
+        )
+    return request
+
+
+def _consume_leading(request: TraceRequest, words: list[str]) -> bool:
+    """Take a command line without a program: ``--read PATH`` or ``--attach PID`` and options."""
+    rest = list(reversed(words))
+    trial = TraceRequest()
+    while rest:
+        name, mark, attached = rest.pop().partition("=")
+        if not _take(trial, name, attached if mark else None, rest):
+            return False
+    if trial.read is None and trial.attach is None:
+        return False
+    for slot in TraceRequest.__slots__:
+        setattr(request, slot, getattr(trial, slot))
+    return True
+
+
+def _parse_run(words: list[str], take: TakeOption) -> RunRequest:
+    try:
+        run = parse_run(words, take)
+    except CommandError as error:
+        what, hint = (text.replace("unsnarl run", "unsnarl trace") for text in (error.what, error.hint))
+        raise CommandError(what, hint, error.status) from None
+    if run.slice_ms is not None or run.stats != "no":
+        name = "--slice" if run.slice_ms is not None else "--stats"
+        raise CommandError(f"option {name} belongs to `unsnarl run`, not to `unsnarl trace`", _HELP)
+    return run
+
+
+def _take(request: TraceRequest, name: str, attached: str | None, rest: list[str]) -> bool:
+    """Take one of the options of ``unsnarl trace``; return False for any other."""
+    flags = {"--scheduler": "scheduler", "--syscalls": "syscalls", "--keep": "keep"}
+    paths = {"--output": "output", "--data": "data", "--collapsed": "collapsed", "--read": "read"}
+    if name in flags:
+        if attached is not None:
+            raise CommandError(f"option {name} takes no value, in `unsnarl trace`", _HELP)
+        setattr(request, flags[name], True)
+    elif name in paths:
+        setattr(request, paths[name], Path(_value(name, attached, rest)))
+    elif name == "--size":
+        request.size_mb = int(_number(name, _value(name, attached, rest), *SIZE_MB_RANGE, "MiB"))
+    elif name == "--seconds":
+        request.seconds = _number(name, _value(name, attached, rest), *SECONDS_RANGE, "seconds")
+    elif name == "--attach":
+        request.attach = _pid(_value(name, attached, rest))
+    else:
+        return False
+    return True
+
+
+def _value(name: str, attached: str | None, rest: list[str]) -> str:
+    value = attached if attached is not None else rest.pop() if rest else ""
+    if not value:
+        raise CommandError(f"option {name} lacks its value, in `unsnarl trace`", _HELP)
+    return value
+
+
+def _number(name: str, text: str, low: float, high: float, unit: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = low - 1
+    if not low <= number <= high:
+        raise CommandError(f"{name} takes {unit} from {low:g} to {high:g}, not {text!r}", _HELP)
+    return number
+
+
+def _pid(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise CommandError(f"--attach takes a process id, not {text!r}", "`ps -ef` shows them")
+    return int(text)

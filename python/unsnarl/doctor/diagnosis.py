@@ -1,0 +1,269 @@
+"""The examination: which ways there are, how they are measured, and what follows.
+
+Ways alternate, so that a machine that gets slower meanwhile is slow for all of them.
+The traced and counted runs are extra, and not timed.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from unsnarl.doctor import comparison, importtime, trial, warmth
+from unsnarl.doctor.trial import Trial, Way
+from unsnarl.errors import UnsnarlError
+from unsnarl.run_settings import RunSettings
+from unsnarl.trace import recordings, report, syscalls
+from unsnarl.trace.findings import Finding
+from unsnarl.trace.model import Process
+
+TRACE_CHUNKS = 4096
+
+Progress = Callable[[str], None]
+
+
+class Undiagnosable(UnsnarlError):  # noqa: N818 -- said of the command
+    """Say why the command cannot be examined.
+
+    Attributes:
+        reason: what is the matter.
+        hint: what to do about it.
+    """
+
+    reason: str
+    hint: str
+
+    def __init__(self, reason: str, hint: str) -> None:
+        """Keep the two apart."""
+        super().__init__(reason, hint)
+        self.reason = reason
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a remedy did to the waits of one thread: mean wait for the GIL, in two traced runs."""
+
+    thread: str
+    remedy: str
+    before_ns: float
+    after_ns: float
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """Everything that was found out.
+
+    Attributes:
+        words: the command line after ``python``.
+        status: its exit status.
+        outcomes: stock first.
+        findings: of the traced run.
+        effects: measured on the threads that the findings name.
+        imports: by ``-X importtime``.
+        calls: by strace.
+        helps: whether some part of unsnarl does.
+        verdict: lines that say what to do, or why nothing helps.
+    """
+
+    words: list[str]
+    status: int
+    outcomes: list[comparison.Outcome]
+    findings: list[Finding] = field(default_factory=list[Finding])
+    effects: list[Effect] = field(default_factory=list[Effect])
+    imports: list[importtime.ImportTime] = field(default_factory=list[importtime.ImportTime])
+    calls: syscalls.Syscalls = field(default_factory=syscalls.Syscalls)
+    helps: bool = False
+    verdict: list[str] = field(default_factory=list[str])
+
+
+def ways(words: Sequence[str]) -> list[Way]:
+    """Return stock and the remedies that there are."""
+    command = " ".join(words)
+    return [
+        Way("stock", f"python {command}"),
+        Way("scheduler", f"unsnarl run {command}", RunSettings(main_pid=0)),
+        Way("native primitives", f"unsnarl run --patch {command}", RunSettings(main_pid=0, patch=True)),
+    ]
+
+
+class Examination:
+    """One command under examination."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        limit_s: float,
+        progress: Progress,
+    ) -> None:
+        """Take the command line after ``python``; each run may last ``limit_s`` seconds.
+
+        ``command`` is the same as a console script and its arguments, or empty: only
+        those can be warm.
+        """
+        self._words = list(words)
+        self._command = list(command)
+        self._environment = dict(environment)
+        self._limit_s = limit_s
+        self._progress = progress
+
+    def diagnose(self, runs: int, budget_s: float) -> Diagnosis:
+        """Run the command in all ways and draw the conclusions.
+
+        Args:
+            runs: of each way, at most.
+            budget_s: seconds for all timed runs; each way has at least two.
+
+        Raises:
+            Undiagnosable: it does not end by itself, or ends otherwise under a remedy.
+            OSError: the interpreter cannot be executed.
+        """
+        with warmth.server(self._command, self._environment, self._limit_s) as warm:
+            trials = self._measure(runs, budget_s, warm)
+        stock = trials[0][1]
+        outcomes = [comparison.outcome(way.name, way.what, made, stock) for way, made in trials]
+        diagnosis = Diagnosis(self._words, stock[0].status, outcomes)
+        self._trace(diagnosis)
+        self._time_imports(diagnosis)
+        self._count_calls(diagnosis)
+        conclude(diagnosis)
+        return diagnosis
+
+    def _measure(self, runs: int, budget_s: float, warm: list[str]) -> list[tuple[Way, list[Trial]]]:
+        trials: list[tuple[Way, list[Trial]]] = [(way, []) for way in ways(self._words)]
+        runners = [(way.name, self._runner(way), made) for way, made in trials]
+        if warm:
+            way = Way("warm", f"unsnarl warm run {' '.join(self._command)}")
+            trials.append((way, []))
+            runners.append((way.name, lambda: self._run_command(warm), trials[-1][1]))
+        ends = time.monotonic() + budget_s
+        for number in range(runs):
+            if number >= 2 and time.monotonic() > ends:
+                break
+            for name, runner, made in runners:
+                self._progress(f"run {number + 1} of {runs}: {name}")
+                made.append(self._checked(name, runner(), trials[0][1]))
+        return trials
+
+    def _runner(self, way: Way) -> Callable[[], Trial]:
+        return lambda: trial.run(way, self._words, self._environment, self._limit_s)
+
+    def _run_command(self, command: list[str]) -> Trial:
+        return trial.run_command(command, self._environment, self._limit_s)
+
+    def _checked(self, name: str, made: Trial, stock: list[Trial]) -> Trial:
+        if made.timed_out:
+            raise Undiagnosable(
+                f"the command did not end within {self._limit_s:g} s ({name})",
+                "give it work that ends, or more time with `--limit`; a server is better asked by `unsnarl trace`",
+            )
+        if stock and made.status != stock[0].status:
+            raise Undiagnosable(
+                f"the command ended with status {made.status} ({name}), and with {stock[0].status} before",
+                "it must do the same each time it is run; if it does without unsnarl, please report it",
+            )
+        return made
+
+    def _traced(self, directory: Path, name: str, *, scheduler: bool) -> list[Process]:
+        place = directory / name
+        place.mkdir()
+        settings = RunSettings(
+            main_pid=0,
+            scheduler=scheduler,
+            trace=str(place),
+            trace_chunks=TRACE_CHUNKS,
+            executed_ns=time.monotonic_ns(),
+        )
+        self._progress(f"traced run: {name}")
+        trial.run(Way(name, "", settings), self._words, self._environment, self._limit_s)
+        try:
+            return recordings.read(place).processes
+        except recordings.UnreadableTrace:
+            return []
+
+    def _trace(self, diagnosis: Diagnosis) -> None:
+        with tempfile.TemporaryDirectory(prefix="unsnarl-doctor-") as folder:
+            stock = self._traced(Path(folder), "stock", scheduler=False)
+            diagnosis.findings = report.make(stock).findings if stock else []
+            wanted = [finding.thread for finding in diagnosis.findings if finding.kind in ("convoy", "square")]
+            if wanted:
+                remedied = self._traced(Path(folder), "scheduler", scheduler=True)
+                diagnosis.effects = _effects(stock, remedied, [name for name in wanted if name])
+
+    def _time_imports(self, diagnosis: Diagnosis) -> None:
+        self._progress("imports")
+        way = Way("imports", "", python_options=("-X", "importtime"))
+        made = trial.run(way, self._words, self._environment, self._limit_s)
+        diagnosis.imports = importtime.parse(made.complaint.splitlines())
+
+    def _count_calls(self, diagnosis: Diagnosis) -> None:
+        strace = syscalls.strace()
+        if strace is None:
+            diagnosis.calls = syscalls.Syscalls(reason="Not counted: strace is not installed, or not in PATH.")
+            return
+        self._progress("system calls")
+        with tempfile.NamedTemporaryFile(prefix="unsnarl-doctor-", suffix=".strace") as stream:
+            command = [strace, *syscalls.OPTIONS, "-o", stream.name, sys.executable, *self._words]
+            made = trial.run_command(command, self._environment, max(self._limit_s * 4, 30.0))
+            with open(stream.name, encoding="utf-8", errors="replace") as lines:
+                counted = syscalls.counted(lines, {})
+        if not counted.rows:
+            why = made.complaint.strip().splitlines()[-1:] or ["it wrote nothing"]
+            counted = syscalls.Syscalls(reason=f"Not counted: strace could not trace here: {why[0]}")
+        diagnosis.calls = counted
+
+
+def _effects(before: list[Process], after: list[Process], names: list[str]) -> list[Effect]:
+    """Compare the mean waits for the GIL of threads with the same names."""
+    effects: list[Effect] = []
+    for name in dict.fromkeys(names):
+        old, new = _mean_wait(before, name), _mean_wait(after, name)
+        if old is not None and new is not None:
+            effects.append(Effect(name, "scheduler", old, new))
+    return effects
+
+
+def _mean_wait(processes: list[Process], name: str) -> float | None:
+    threads = [thread for process in processes for thread in process.threads if thread.label == name and thread.waits]
+    waits = sum(thread.waits for thread in threads)
+    return sum(thread.waiting_ns for thread in threads) / waits if waits else None
+
+
+def conclude(diagnosis: Diagnosis) -> None:
+    """Write the verdict: what helps by how much, or why nothing does."""
+    from unsnarl.trace.findings import duration
+
+    lines: list[str] = []
+    best: dict[str, float] = {}
+    for outcome in diagnosis.outcomes[1:]:
+        if outcome.verdict == comparison.FASTER:
+            best[outcome.name] = outcome.ratio
+            lines.append(f"{outcome.name} helps: {outcome.ratio:.2f} × as fast as stock. `{outcome.what}`")
+        elif outcome.verdict == comparison.SLOWER:
+            lines.append(f"{outcome.name} costs time here: {outcome.ratio:.2f} × as fast as stock; do without")
+    for effect in diagnosis.effects:
+        if effect.after_ns < effect.before_ns / 2:
+            best.setdefault(effect.remedy, effect.before_ns / max(effect.after_ns, 1))
+            lines.append(
+                f"{effect.remedy} helps thread `{effect.thread}`: its mean wait for the GIL falls from "
+                f"{duration(effect.before_ns)} to {duration(effect.after_ns)}"
+            )
+    diagnosis.helps = bool(best)
+    if not best:
+        reasons = [finding.remedy.what for finding in diagnosis.findings if finding.remedy and not finding.remedy.helps]
+        why = reasons[0].removeprefix("unsnarl will not help here: ") if reasons else _no_reason(diagnosis)
+        lines.append(f"unsnarl will not help here: {why}")
+    diagnosis.verdict = lines
+
+
+def _no_reason(diagnosis: Diagnosis) -> str:
+    stock = diagnosis.outcomes[0]
+    if stock.cpu_s < 0.5 * stock.wall_s:
+        return "the program waits for something outside of it for most of its time"
+    return "the program computes in one thread for most of its time"

@@ -1,0 +1,99 @@
+"""One run of the command, one way: how long it took, what it used, how it ended.
+
+Its input is empty, its output is thrown away (stderr can be kept), and it has a time
+limit. The ways differ in what its interpreter is told by environment variable.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from threading import Timer
+
+from unsnarl.run_settings import VARIABLE, RunSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to run the command.
+
+    Attributes:
+        name: one word.
+        what: what a user would call to have it so.
+        settings: what the interpreter is told, or None for the plain program.
+        python_options: options for the interpreter.
+    """
+
+    name: str
+    what: str
+    settings: RunSettings | None = None
+    python_options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run: exit status (or minus the signal), seconds, switches, and its stderr."""
+
+    status: int
+    wall_s: float
+    cpu_s: float
+    switches: int
+    complaint: str
+    timed_out: bool = False
+
+
+def run(way: Way, words: Sequence[str], environment: Mapping[str, str], limit_s: float) -> Trial:
+    """Run ``python WORDS...`` once.
+
+    Raises:
+        OSError: the interpreter cannot be executed.
+    """
+    surroundings = dict(environment)
+    if way.settings is not None:
+        surroundings[VARIABLE] = way.settings.encode()
+    return run_command([sys.executable, *way.python_options, *words], surroundings, limit_s)
+
+
+def run_command(command: Sequence[str], environment: Mapping[str, str], limit_s: float) -> Trial:
+    """Run a command once; the process group is killed when the time is over."""
+    with tempfile.TemporaryFile() as errors:
+        started = time.monotonic()
+        child = subprocess.Popen(
+            list(command),
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            start_new_session=True,
+        )
+        late: list[bool] = []
+        timer = Timer(limit_s, _kill, (child.pid, late))
+        timer.daemon = True
+        timer.start()
+        try:
+            _, status, usage = os.wait4(child.pid, 0)
+        except BaseException:
+            _kill(child.pid, late)
+            raise
+        finally:
+            timer.cancel()
+        wall_s = time.monotonic() - started
+        child.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        complaint = errors.read().decode(errors="replace")
+    switches = usage.ru_nvcsw + usage.ru_nivcsw
+    return Trial(child.returncode, wall_s, usage.ru_utime + usage.ru_stime, switches, complaint, bool(late))
+
+
+def _kill(group: int, late: list[bool]) -> None:
+    late.append(True)
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return

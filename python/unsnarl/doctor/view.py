@@ -1,0 +1,87 @@
+"""A diagnosis as text and as JSON (``docs/reference/trace-formats.md``)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from unsnarl.doctor import importtime
+from unsnarl.doctor.diagnosis import Diagnosis
+from unsnarl.trace.findings import duration
+from unsnarl.trace.views.terminal import MARKS, aligned
+
+SCHEMA = 1
+MAX_CALLS = 8
+
+
+def text(diagnosis: Diagnosis) -> str:
+    """Return the diagnosis for people; the verdict comes last."""
+    parts = [_outcomes(diagnosis), _findings(diagnosis), _imports(diagnosis), _calls(diagnosis), diagnosis.verdict]
+    return "\n".join("".join(f"{line}\n" for line in part) for part in parts if part)
+
+
+def _outcomes(diagnosis: Diagnosis) -> list[str]:
+    rows = [["", "runs", "median", "middle half", "CPU", "switches", "against stock"]]
+    rows += [
+        [
+            outcome.name,
+            str(outcome.runs),
+            duration(outcome.wall_s * 1e9),
+            f"{duration(outcome.low_s * 1e9)} – {duration(outcome.high_s * 1e9)}",
+            duration(outcome.cpu_s * 1e9),
+            f"{outcome.switches:,.0f}",
+            "" if outcome.name == "stock" else f"{outcome.ratio:.2f} × ({outcome.verdict})",
+        ]
+        for outcome in diagnosis.outcomes
+    ]
+    ending = f"(status {diagnosis.status})" if diagnosis.status else ""
+    return [f"python {' '.join(diagnosis.words)} {ending}".rstrip(), *aligned(rows)]
+
+
+def _findings(diagnosis: Diagnosis) -> list[str]:
+    lines: list[str] = []
+    for finding in diagnosis.findings:
+        lines.append(f"{MARKS[finding.severity]} {finding.title}")
+        lines += [f"     {detail}" for detail in finding.details]
+        if finding.remedy is not None:
+            lines.append(f"     → {finding.remedy.what}")
+    return lines
+
+
+def _imports(diagnosis: Diagnosis) -> list[str]:
+    modules = diagnosis.imports
+    if not modules:
+        return []
+    rows = [["slowest imports", "itself", "with all it imports"]]
+    rows += [
+        [module.name, duration(module.self_us * 1e3), duration(module.total_us * 1e3)]
+        for module in importtime.slowest(modules)
+    ]
+    return [f"{len(modules):,} imports took {duration(importtime.total_us(modules) * 1e3)}", *aligned(rows)]
+
+
+def _calls(diagnosis: Diagnosis) -> list[str]:
+    calls = diagnosis.calls
+    if not calls.rows:
+        return [calls.reason] if calls.reason else []
+    total = sum(row.calls for row in calls.rows)
+    rows = [["system call", "calls", "errors", "time under strace"]]
+    rows += [[row.name, f"{row.calls:,}", f"{row.errors:,}", duration(row.time_ns)] for row in calls.rows[:MAX_CALLS]]
+    return [f"{total:,} system calls", *aligned(rows)]
+
+
+def data(diagnosis: Diagnosis) -> str:
+    """Return the diagnosis as JSON."""
+    document = {
+        "schema": SCHEMA,
+        "words": diagnosis.words,
+        "status": diagnosis.status,
+        "outcomes": [asdict(outcome) for outcome in diagnosis.outcomes],
+        "findings": [asdict(finding) for finding in diagnosis.findings],
+        "effects": [asdict(effect) for effect in diagnosis.effects],
+        "imports": [asdict(module) for module in diagnosis.imports],
+        "syscalls": {"reason": diagnosis.calls.reason, "rows": [asdict(row) for row in diagnosis.calls.rows]},
+        "helps": diagnosis.helps,
+        "verdict": diagnosis.verdict,
+    }
+    return json.dumps(document, indent=1) + "\n"

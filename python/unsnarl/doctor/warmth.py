@@ -1,0 +1,43 @@
+"""A warm server for the time of the examination, where the command can have one.
+
+Invariant: a server that was there before is left alone, and one that was started for
+the examination is stopped after it.
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from unsnarl.doctor import trial
+
+
+@contextmanager
+def server(command: Sequence[str], environment: Mapping[str, str], limit_s: float) -> Iterator[list[str]]:
+    """Have a server for a command; yield the words that run it warm, or none if it cannot be.
+
+    Args:
+        command: a console script and its arguments, or nothing.
+        environment: of all processes.
+        limit_s: seconds each of them may take.
+    """
+    unsnarl = os.path.join(sysconfig.get_path("scripts"), "unsnarl")
+    if not command or not os.access(unsnarl, os.X_OK):
+        yield []
+        return
+    words = [unsnarl, "warm", "run", "--require", "--", *command]
+    was_warm = trial.run_command(words, environment, limit_s).status != NOT_WARM
+    if not was_warm:
+        trial.run_command([unsnarl, "warm", "start", "--", command[0]], environment, limit_s)
+    try:
+        is_warm = was_warm or trial.run_command(words, environment, limit_s).status != NOT_WARM
+        yield words if is_warm else []
+    finally:
+        if not was_warm:
+            trial.run_command([unsnarl, "warm", "stop", command[0]], environment, limit_s)
+
+
+NOT_WARM = 69
+"""The status of ``unsnarl warm run --require`` where the command would run plainly."""

@@ -1,0 +1,112 @@
+"""What kept runs say: medians, spreads, ratios within pairs, exponents.
+
+Pure: the content of a file of results in, numbers out. A ratio is formed within a
+pair and summed up over the pairs by ``unsnarl.demo.comparison``, which also says
+whether a difference is within the noise.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any, NamedTuple
+
+from unsnarl.demo.comparison import Ratio, ratio_of
+from unsnarl.lab.fit import exponent
+
+
+class Median(NamedTuple):
+    """A figure over several runs."""
+
+    value: float
+    low: float
+    high: float
+    runs: int
+
+
+class Outcome:
+    """One experiment with one interpreter, as kept."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        """Take the content of a file (``store.read``)."""
+        self.content = content
+        self.experiment: dict[str, Any] = content["experiment"]
+        self.machine: dict[str, Any] = content["machine"]
+        self.absent: dict[str, str] = content["absent"]
+        self.figures: list[dict[str, Any]] = self.experiment["figures"]
+        self._runs: list[dict[str, Any]] = content["runs"]
+
+    @property
+    def name(self) -> str:
+        """The experiment's name."""
+        return str(self.experiment["name"])
+
+    def variants(self) -> list[dict[str, Any]]:
+        """Return the variants that have runs, in the experiment's order."""
+        seen = {run["variant"] for run in self._runs}
+        return [variant for variant in self.experiment["variants"] if variant["name"] in seen]
+
+    def base(self) -> str:
+        """Return the name of the variant that others are compared with."""
+        return str(self.experiment["variants"][0]["name"])
+
+    def cases(self, *, traced: bool) -> list[dict[str, Any]]:
+        """Return the cases that have runs, those with counted system calls or the others."""
+        seen = {run["case"] for run in self._runs}
+        return [case for case in self.experiment["cases"] if case["name"] in seen and bool(case["is_traced"]) == traced]
+
+    def values(self, case: str, variant: str, figure: str) -> dict[int, float]:
+        """Return a figure by pair; runs that failed, or lack it, are left out."""
+        mine = (run for run in self._runs if run["case"] == case and run["variant"] == variant)
+        found = ((run["pair"], run.get("figures", {}).get(figure)) for run in mine)
+        return {pair: value for pair, value in found if isinstance(value, (int, float))}
+
+    def median(self, case: str, variant: str, figure: str) -> Median | None:
+        """Return the median of a figure and its range; None when it was not measured."""
+        values = list(self.values(case, variant, figure).values())
+        return Median(statistics.median(values), min(values), max(values), len(values)) if values else None
+
+    def ratio(self, case: str, variant: str, figure: str) -> Ratio | None:
+        """Return a variant over the first one within each pair; None when no pair has both."""
+        over, under = self.values(case, variant, figure), self.values(case, self.base(), figure)
+        return ratio_of([(under[pair], over[pair]) for pair in sorted(over.keys() & under.keys())])
+
+    def calls(self, case: str) -> list[str]:
+        """Return the kinds of system calls of a case, the most frequent first."""
+        totals: dict[str, float] = {}
+        for run in self._runs:
+            if run["case"] != case:
+                continue
+            for figure, count in run.get("figures", {}).items():
+                kind = figure.removeprefix("calls.")
+                if kind not in (figure, "all"):
+                    totals[kind] = max(totals.get(kind, 0), count)
+        return sorted(totals, key=lambda kind: (-totals[kind], kind))
+
+    def series(self) -> list[str]:
+        """Return the names of the series, in order."""
+        return list(dict.fromkeys(case["series"] for case in self.cases(traced=False) if case["series"]))
+
+    def curve(self, series: str, variant: str, figure: str) -> dict[int, Median]:
+        """Return a figure by size along a series."""
+        points: dict[int, Median] = {}
+        for case in self.cases(traced=False):
+            median = self.median(case["name"], variant, figure) if case["series"] == series else None
+            if median is not None:
+                points[case["size"]] = median
+        return dict(sorted(points.items()))
+
+    def exponent(self, series: str, variant: str, figure: str) -> float | None:
+        """Return the exponent of growth along a series; None for too few sizes."""
+        return exponent({size: median.value for size, median in self.curve(series, variant, figure).items()})
+
+    def pairs(self) -> tuple[int, int]:
+        """Return the smallest and the largest number of pairs that a case has."""
+        kept: dict[str, set[int]] = {}
+        for run in self._runs:
+            kept.setdefault(run["case"], set()).add(run["pair"])
+        counts = [len(pairs) for pairs in kept.values()]
+        return (min(counts), max(counts)) if counts else (0, 0)
+
+    def failures(self) -> list[str]:
+        """Return one line for each run that has no figures."""
+        return [f"{run['case']}, {run['variant']}: {run['failed']}" for run in self._runs if "failed" in run]

@@ -1,0 +1,60 @@
+"""A measured process that goes on while another one is measured: it talks in lines.
+
+Invariant: leaving the ``with`` block leaves no process of it behind; whatever goes
+wrong is a ``RunFailed`` that says what and by whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from unsnarl.demo.child import Child as Talker
+from unsnarl.demo.child import ChildError
+from unsnarl.lab.experiment import Confinement
+from unsnarl.lab.process import Figures, RunFailed, confined, environment, printed_figures
+
+
+class Child:
+    """A process with its stdin and stdout on pipes, confined as a case says."""
+
+    def __init__(self, name: str, command: Sequence[str], confinement: Confinement) -> None:
+        """Start it.
+
+        Raises:
+            RunFailed: it cannot be started.
+        """
+        try:
+            self._talker = Talker(name, confined(command, confinement), environment())
+        except OSError as error:
+            raise RunFailed(f"the {name} cannot be started: {error.strerror}") from None
+
+    def __enter__(self) -> Self:
+        """Return the process itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End it, and turn its failures into those of the run."""
+        self._talker.__exit__(kind, error, traceback)
+        if isinstance(error, ChildError):
+            raise RunFailed(str(error)) from None
+
+    def hear(self, patience_s: float) -> str:
+        """Return its next line."""
+        return self._talker.hear(patience_s)
+
+    def expect(self, word: str, patience_s: float) -> None:
+        """Wait for a line that must be ``word``."""
+        self._talker.expect(word, patience_s)
+
+    def hear_figures(self, patience_s: float) -> Figures:
+        """Return its next line, which is figures."""
+        return printed_figures(self.hear(patience_s))
+
+    def ask(self, line: str, patience_s: float) -> Figures:
+        """Say a line and return the figures that it answers with."""
+        self._talker.say(line)
+        return self.hear_figures(patience_s)

@@ -1,0 +1,56 @@
+"""The square problem with processes: starting n of them, and n behind a mutex."""
+
+from unsnarl.lab.experiment import (
+    ANYWHERE,
+    ONE_CORE,
+    ONE_CORE_ROUND_ROBIN,
+    ROUND_ROBIN,
+    Case,
+    Confinement,
+    Experiment,
+    Figure,
+    Variant,
+)
+from unsnarl.lab.variants import IPC, PYPY
+
+SIZES = {"start": tuple(range(10, 100, 10)), "mutex": tuple(range(40, 400, 40))}
+"""The document's."""
+FEWER_SIZES = {"start": (10, 30, 60, 90), "mutex": (40, 120, 240, 360)}
+QUICK_SIZES = {"start": (5, 10, 20), "mutex": (5, 10, 20)}
+CONFINEMENTS = (ONE_CORE, ROUND_ROBIN, ONE_CORE_ROUND_ROBIN)
+
+MULTIPROCESSING = Variant("multiprocessing", "multiprocessing")
+
+
+def cases(program: str, sizes: tuple[int, ...], confinement: Confinement) -> tuple[Case, ...]:
+    """Return one series."""
+    series = f"{program}, {confinement.words()}"
+    return tuple(
+        Case(
+            name=f"{series}, n = {size}",
+            arguments=(program, str(size)),
+            series=series,
+            size=size,
+            confinement=confinement,
+            expected_s=0.3 + 1.7 * (size / SIZES[program][-1]) ** 2,
+        )
+        for size in sizes
+    )
+
+
+EXPERIMENT = Experiment(
+    name="processes",
+    source="002: the square problem",
+    title="Squares of processes",
+    question="Does the kernel's scheduler show the same growth with processes, and what do locks of our own change?",
+    program="processes.py",
+    figures=(Figure("elapsed_s", "time", "s"),),
+    variants=(MULTIPROCESSING, IPC, PYPY),
+    cases=(
+        *(case for program in SIZES for case in cases(program, SIZES[program], ANYWHERE)),
+        *(case for c in CONFINEMENTS for program in SIZES for case in cases(program, FEWER_SIZES[program], c)),
+    ),
+    quick=tuple(case for program in SIZES for case in cases(program, QUICK_SIZES[program], ANYWHERE)),
+    pairs=3,
+    reading="Processes are forked. What they share beside the lock is plain memory in every variant.",
+)

@@ -1,0 +1,63 @@
+"""The square problem with threads: starting n, n behind a mutex, waking n; at the document's sizes."""
+
+from unsnarl.lab.experiment import (
+    ANYWHERE,
+    ONE_CORE,
+    ONE_CORE_ROUND_ROBIN,
+    ROUND_ROBIN,
+    Case,
+    Confinement,
+    Experiment,
+    Figure,
+)
+from unsnarl.lab.variants import AIOLOGIC, BOTH, PRIMITIVES, PYPY, SCHEDULER, STOCK
+
+PROGRAMS = ("start", "mutex", "semaphore")
+SIZES = tuple(range(100, 1000, 100))
+"""The document's."""
+FEWER_SIZES = (100, 200, 400, 800)
+QUICK_SIZES = (25, 50, 100)
+
+STOCK_S_AT_100 = 0.25
+"""Seconds that stock takes for the slowest of the programs with 100 threads; it grows with the square."""
+
+NOT_AIOLOGIC = ("stock", "scheduler", "primitives", "both", "pypy")
+"""Starting a thread uses no primitive of the program's."""
+
+
+def cases(program: str, sizes: tuple[int, ...], confinement: Confinement) -> tuple[Case, ...]:
+    """Return one series."""
+    series = f"{program}, {confinement.words()}"
+    return tuple(
+        Case(
+            name=f"{series}, n = {size}",
+            arguments=(program, str(size)),
+            series=series,
+            size=size,
+            confinement=confinement,
+            variants=NOT_AIOLOGIC if program == "start" else None,
+            expected_s=0.2 + STOCK_S_AT_100 * (size / 100) ** 2 / 3,
+        )
+        for size in sizes
+    )
+
+
+EXPERIMENT = Experiment(
+    name="squares",
+    source="002: the square problem",
+    title="Squares of threads",
+    question="Does the time to start or to wake n threads that keep running grow with n, or with its square?",
+    program="squares.py",
+    figures=(Figure("elapsed_s", "time", "s"),),
+    variants=(STOCK, SCHEDULER, PRIMITIVES, BOTH, AIOLOGIC, PYPY),
+    cases=(
+        *(case for program in PROGRAMS for case in cases(program, SIZES, ANYWHERE)),
+        *(case for program in PROGRAMS for case in cases(program, FEWER_SIZES, ONE_CORE)),
+        *(case for program in PROGRAMS for case in cases(program, FEWER_SIZES, ROUND_ROBIN)),
+        *(case for program in PROGRAMS for case in cases(program, FEWER_SIZES, ONE_CORE_ROUND_ROBIN)),
+    ),
+    quick=tuple(case for program in PROGRAMS for case in cases(program, QUICK_SIZES, ANYWHERE)),
+    pairs=3,
+    reading="The exponent is fitted to the medians: 1 is linear, 2 the square. Under `primitives` and `both` the "
+    "standard library's own uses are replaced as well, so that `Thread.start` waits for an event of unsnarl.",
+)

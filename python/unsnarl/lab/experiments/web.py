@@ -1,0 +1,95 @@
+"""A threaded web server under a load generator, one request at a time and ten at a time."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+
+from unsnarl.lab.child import Child
+from unsnarl.lab.experiment import Case, Experiment, Figure
+from unsnarl.lab.process import PROGRAMS, Figures, Run, RunFailed, execute, printed_figures
+from unsnarl.lab.variants import FEATURES, GREEN
+
+PARALLEL = (1, 10)
+HOGS = (0, 1)
+SECONDS, QUICK_SECONDS = 2, 1
+PATIENCE_S = 30.0
+LOAD = PROGRAMS / "http_load.py"
+
+AB_FIGURES = {
+    "requests_per_s": re.compile(r"^Requests per second:\s+([\d.]+)", re.MULTILINE),
+    "p50_ms": re.compile(r"^\s+50%\s+(\d+)", re.MULTILINE),
+    "p99_ms": re.compile(r"^\s+99%\s+(\d+)", re.MULTILINE),
+}
+AB_FAILED = re.compile(r"^(?:Failed requests|Non-2xx responses):\s+([1-9]\d*)", re.MULTILINE)
+TOO_MANY = "10000000"
+"""Requests: more than there is time for, so that the time ends the load."""
+
+
+def load(port: int, parallel: str, seconds: str, run: Run) -> Figures:
+    """Load a server with ab where it is installed, else with the load beside the programs.
+
+    Raises:
+        RunFailed: the load failed, or a request did.
+    """
+    limit_s = float(seconds) + PATIENCE_S
+    if shutil.which("ab") is None:
+        command = [sys.executable, "-I", "-S", str(LOAD), str(port), parallel, seconds]
+        return printed_figures(execute(command, run.case.confinement, limit_s).stdout)
+    url = f"http://127.0.0.1:{port}/"
+    command = ["ab", "-q", "-c", parallel, "-t", seconds, "-n", TOO_MANY, url]
+    text = execute(command, run.case.confinement, limit_s).stdout
+    failed = AB_FAILED.search(text)
+    if failed:
+        raise RunFailed(f"{failed[1]} requests failed")
+    found = {name: pattern.search(text) for name, pattern in AB_FIGURES.items()}
+    return {name: float(match[1]) for name, match in found.items() if match}
+
+
+def measure(run: Run) -> Figures:
+    """Start the server in its variant, warm it up for a moment, and load it.
+
+    Raises:
+        RunFailed: the server or the load broke down.
+    """
+    hogs, parallel, seconds = run.case.arguments
+    command = run.command(str(PROGRAMS / run.experiment.program), "--hogs", hogs, *run.variant.words)
+    with Child("server", command, run.case.confinement) as server:
+        port = server.hear_figures(PATIENCE_S)["port"]
+        return load(port, parallel, seconds, run)
+
+
+def cases(seconds: int) -> tuple[Case, ...]:
+    """Return p = 1 and 10, without and with a CPU-bound thread."""
+    return tuple(
+        Case(
+            f"p = {parallel}, {'one CPU-bound thread' if hogs else 'no CPU-bound thread'}",
+            (str(hogs), str(parallel), str(seconds)),
+            variants=None if not hogs else tuple(v.name for v in FEATURES),
+            expected_s=seconds + 0.6,
+        )
+        for hogs in HOGS
+        for parallel in PARALLEL
+    )
+
+
+EXPERIMENT = Experiment(
+    name="web",
+    source="004: PythonPlus",
+    title="A threaded web server",
+    question="How many requests a second does a pool of threads answer, and which feature brings how much of it?",
+    program="web_server.py",
+    figures=(
+        Figure("requests_per_s", "requests per second", is_better_higher=True),
+        Figure("p50_ms", "median", "ms"),
+        Figure("p99_ms", "99th percentile", "ms"),
+    ),
+    variants=(*FEATURES, GREEN),
+    cases=cases(SECONDS),
+    quick=tuple(case for case in cases(QUICK_SECONDS) if case.arguments[1] == str(PARALLEL[-1])),
+    pairs=5,
+    measure=measure,
+    reading="p is the number of requests under way at a time, each over a connection of its own; the load is ab, or "
+    "where it is not installed a program of ours. ab gives whole milliseconds.",
+)

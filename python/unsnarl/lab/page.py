@@ -1,0 +1,172 @@
+"""The report of a directory of results: a page of Markdown, a page of HTML, JSON and plots.
+
+The HTML page is one file that opens without a network: style and plots are in it.
+Invariant: everything shown comes from the files of results; running it twice
+writes the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+from unsnarl.lab import plots, tables
+from unsnarl.lab.analysis import Outcome
+from unsnarl.lab.plots import Plot
+from unsnarl.lab.store import StoreError, read
+from unsnarl.lab.tables import Table
+
+MARKDOWN, HTML, SUMMARY = "report.md", "report.html", "report.json"
+HOW_TO_READ = (
+    "Variants take turns within each pair; a ratio to the first column is formed within the pairs, and ± after it is "
+    'the standard deviation of the pairs\' ratios. ≈ and "within the noise" mark a difference whose direction the '
+    "pairs leave open; a ratio of one pair alone says little."
+)
+
+
+class Section(NamedTuple):
+    """What the pages show of one file of results."""
+
+    anchor: str
+    outcome: Outcome
+    tables: list[Table]
+    plots: list[Plot]
+
+
+def load(folder: Path) -> list[Outcome]:
+    """Return every result in a directory, in the order of a whole run.
+
+    Raises:
+        StoreError: there is none, or a file is something else.
+    """
+    from unsnarl.lab.experiments import NAMES
+
+    if not folder.is_dir():
+        raise StoreError(f"there is no directory {folder}", f"measure first: `unsnarl lab run --out {folder}`")
+    paths = sorted(path for path in folder.glob("*.json") if path.name != SUMMARY)
+    if not paths:
+        raise StoreError(f"there are no results in {folder}", f"measure first: `unsnarl lab run --out {folder}`")
+    outcomes = [Outcome(read(path)) for path in paths]
+    order = {name: place for place, name in enumerate(NAMES)}
+    return sorted(outcomes, key=lambda outcome: order.get(outcome.name, len(order)))
+
+
+def section(outcome: Outcome) -> Section:
+    """Return tables and plots of one file of results."""
+    python = outcome.machine["python"]
+    anchor = f"{outcome.name}-{python['version']}"
+    drawn = list(plots.plots_of(outcome, anchor)) if plots.is_available() else []
+    return Section(anchor, outcome, list(tables.tables_of(outcome)), drawn)
+
+
+def write(folder: Path, outcomes: Sequence[Outcome], command: str) -> list[Path]:
+    """Write all pages and plots of results into their directory; return the files.
+
+    Raises:
+        StoreError: they cannot be written.
+    """
+    sections = [section(outcome) for outcome in outcomes]
+    texts = {
+        MARKDOWN: markdown(sections, command),
+        HTML: html(sections, command),
+        SUMMARY: json.dumps([tables.summary(one.outcome) for one in sections], indent=1) + "\n",
+    }
+    texts |= {plot.file_name: plot.svg for one in sections for plot in one.plots}
+    try:
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"the report cannot be written: {folder}: {error.strerror}", "check its permissions") from None
+    return [folder / name for name in texts]
+
+
+def commands(sections: Sequence[Section], command: str) -> list[str]:
+    """Return the commands that measured, and the one that made the page."""
+    measured = (line for one in sections for line in one.outcome.content.get("commands", []))
+    return [*dict.fromkeys(measured), command]
+
+
+def markdown(sections: Sequence[Section], command: str) -> str:
+    """Return the page as Markdown, the plots beside it."""
+    parts = ["# The laboratory's results\n", HOW_TO_READ + "\n", "Made by:\n"]
+    parts += [f"    {line}" for line in commands(sections, command)]
+    for one in sections:
+        outcome = one.outcome
+        parts += [f"\n## {outcome.experiment['title']}\n", outcome.experiment["question"] + "\n"]
+        parts += [f"*{outcome.experiment['source']}; `unsnarl lab run {outcome.name}`*\n"]
+        parts += [f"- {line}" for line in (*tables.facts(outcome), *tables.absences(outcome))]
+        parts += ["", outcome.experiment["reading"] + "\n"]
+        parts += [f"![{plot.title}]({plot.file_name})\n" for plot in one.plots]
+        parts += [f"### {table.title}\n\n{tables.markdown(table)}" for table in one.tables]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+STYLE = """
+  :root { color-scheme: light dark; --quiet: #59636e; --line: #d1d9e0 }
+  @media (prefers-color-scheme: dark) { :root { --quiet: #9198a1; --line: #3d444d } }
+  body { font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
+  table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums }
+  th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: right }
+  th:first-child, td:first-child { text-align: left }
+  .wide { overflow-x: auto } .quiet, li { color: var(--quiet) }
+  figure { margin: 1rem 0; background: #fff; border-radius: 6px; padding: .5rem }
+  figure svg { max-width: 100%; height: auto } figcaption { color: #59636e; font-size: 13px }
+  pre { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; padding: .6rem; font-size: 13px }
+"""
+
+
+def html(sections: Sequence[Section], command: str) -> str:
+    """Return the page as one file of HTML."""
+    body = [f"<h1>The laboratory's results</h1><p>{escape(HOW_TO_READ)}</p>"]
+    body.append("<nav><ul>" + "".join(_entry(one) for one in sections) + "</ul></nav>")
+    body.append(f"<p>Made by:</p><pre>{escape(chr(10).join(commands(sections, command)))}</pre>")
+    body += [_html_section(one) for one in sections]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>The laboratory's results</title><style>{STYLE}</style></head>\n<body>\n"
+        + "\n".join(body)
+        + "\n</body></html>\n"
+    )
+
+
+def _entry(one: Section) -> str:
+    python = one.outcome.machine["python"]
+    words = f"{one.outcome.experiment['title']}, {python['implementation']} {python['version']}"
+    return f'<li><a href="#{escape(one.anchor)}">{escape(words)}</a></li>'
+
+
+def _html_section(one: Section) -> str:
+    experiment = one.outcome.experiment
+    lines = (*tables.facts(one.outcome), *tables.absences(one.outcome))
+    parts = [
+        f'<section id="{escape(one.anchor)}"><h2>{escape(experiment["title"])}</h2>',
+        f"<p>{escape(experiment['question'])}</p>",
+        f'<p class="quiet">{escape(experiment["source"])}; <code>unsnarl lab run {escape(one.outcome.name)}</code></p>',
+        "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>",
+        f"<p>{escape(experiment['reading'])}</p>",
+        *(
+            f"<figure>{_inline(plot, one.anchor)}<figcaption>{escape(plot.title)}</figcaption></figure>"
+            for plot in one.plots
+        ),
+        *(_html_table(table) for table in one.tables),
+        "</section>",
+    ]
+    return "\n".join(parts)
+
+
+def _inline(plot: Plot, anchor: str) -> str:
+    """Return a plot for a page that holds several: what it names inside must not clash with the others."""
+    prefix = re.sub(r"\W", "-", f"{anchor}-{plot.file_name.removesuffix('.svg')}-")
+    svg = re.sub(r'\bid="', f'id="{prefix}', plot.svg)
+    return re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}", svg)
+
+
+def _html_table(table: Table) -> str:
+    head = "".join(f"<th>{escape(text)}</th>" for text in table.head)
+    rows = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in table.rows)
+    return f'<h3>{escape(table.title)}</h3><div class="wide"><table><tr>{head}</tr>{rows}</table></div>'

@@ -1,0 +1,136 @@
+"""What is there on this machine and in the measured interpreter, and why what is not there is not.
+
+Each check answers with None, or with the reason as a clause. A check runs the thing
+itself where a file of that name proves nothing (pyenv's shims stand for versions
+that are not chosen).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+PATIENCE_S = 20.0
+"""Seconds that any question may take."""
+
+Reason = str | None
+
+
+def _answer(command: list[str]) -> subprocess.CompletedProcess[str] | None:
+    """Run a command to its end; None where it cannot be run."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def _works(command: list[str]) -> bool:
+    done = _answer(command)
+    return done is not None and done.returncode == 0
+
+
+@functools.cache
+def imports(python: str, module: str) -> bool:
+    """Tell whether an interpreter imports a module."""
+    return _works([python, "-P", "-c", f"import {module}"])
+
+
+@functools.cache
+def has_verb(python: str, verb: str) -> bool:
+    """Tell whether the unsnarl of an interpreter has a verb."""
+    return _works([python, "-P", "-c", f"import sys, unsnarl.cli as cli; sys.exit({verb!r} not in cli.VERBS)"])
+
+
+@functools.cache
+def other_interpreter(name: str) -> str | None:
+    """Return the path of PyPy, or of another version of Python, on PATH or in pyenv."""
+    pattern, probe = OTHER_INTERPRETERS[name]
+    names = (pattern.rpartition("/")[2], name)
+    on_path = [path for path in map(shutil.which, dict.fromkeys(names)) if path]
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv", "versions")
+    installed = sorted(map(str, root.glob(pattern)), reverse=True)
+    return next((path for path in (*on_path, *installed) if _works([path, "-c", probe])), None)
+
+
+OTHER_INTERPRETERS = {
+    "pypy": ("pypy3*/bin/pypy3", "import sys; sys.exit('PyPy' not in sys.version or sys.version_info < (3, 8))"),
+    "python2.7": ("2.7*/bin/python2.7", "import sys; sys.exit(sys.version_info[:2] != (2, 7))"),
+}
+"""Where pyenv has them, and what tells that it is they."""
+
+
+def _module(module: str, package: str) -> Callable[[str], Reason]:
+    def check(python: str) -> Reason:
+        return None if imports(python, module) else f"{package} is not installed for the measured interpreter"
+
+    return check
+
+
+def _interpreter(name: str, title: str) -> Callable[[str], Reason]:
+    def check(_python: str) -> Reason:
+        return None if other_interpreter(name) else f"no {title} on PATH or in pyenv"
+
+    return check
+
+
+def _verb(verb: str) -> Callable[[str], Reason]:
+    def check(python: str) -> Reason:
+        return None if has_verb(python, verb) else f"this unsnarl has no verb `{verb}`"
+
+    return check
+
+
+def _green(python: str) -> Reason:
+    if not imports(python, "unsnarl"):
+        return "unsnarl is not installed for the measured interpreter"
+    return (
+        None if imports(python, "gevent") else "gevent is not installed for the measured interpreter (unsnarl[green])"
+    )
+
+
+CHECKS: dict[str, Callable[[str], Reason]] = {
+    "unsnarl": _module("unsnarl._native", "unsnarl"),
+    "green": _green,
+    "aiologic": _module("aiologic", "aiologic"),
+    "pyperf": _module("pyperf", "pyperf"),
+    "ipc": _module("unsnarl.ipc", "unsnarl.ipc"),
+    "warm": _verb("warm"),
+    "pack": _verb("pack"),
+    "pypy": _interpreter("pypy", "PyPy 3"),
+    "python2.7": _interpreter("python2.7", "Python 2.7"),
+}
+
+
+@functools.cache
+def reason_against(need: str, python: str) -> Reason:
+    """Return why a need is not met, or None."""
+    return CHECKS[need](python)
+
+
+@functools.cache
+def reason_against_strace() -> Reason:
+    """Return why system calls cannot be counted here, or None."""
+    if shutil.which("strace") is None:
+        return "strace is not installed"
+    if not _works(["strace", "-f", "-c", "-o", os.devnull, sys.executable, "-I", "-S", "-c", ""]):
+        return "strace may not trace here"
+    return None
+
+
+@functools.cache
+def reason_against_round_robin() -> Reason:
+    """Return why SCHED_RR cannot be had here, or None."""
+    probe = "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"
+    return None if _works([sys.executable, "-I", "-S", "-c", probe]) else "SCHED_RR is not allowed here"
+
+
+@functools.cache
+def command_of(python: str, name: str) -> str | None:
+    """Return the path of a console script that belongs to an interpreter's environment."""
+    path = Path(python).parent / name
+    return str(path) if os.access(path, os.X_OK) else None

@@ -1,0 +1,45 @@
+"""A thread that answers datagrams, beside CPU-bound threads; its client is another process.
+
+Says ``port N`` on stdout, answers each line on stdin with the work that the CPU-bound
+threads have done and the time, and ends with stdin.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+import time
+
+import measured
+import pairs
+
+BUFFER_BYTES = 2048
+
+
+def serve(server: socket.socket) -> None:
+    """Answer every datagram with itself."""
+    while True:
+        data, peer = server.recvfrom(BUFFER_BYTES)
+        server.sendto(data, peer)
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    parser = measured.parser(__doc__)
+    parser.add_argument("--hogs", type=int, default=1)
+    arguments = parser.parse_args()
+    measured.begin(arguments)
+    server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    server.bind(("127.0.0.1", 0))
+    threading.Thread(target=serve, args=(server,), daemon=True).start()
+    hogs = [pairs.Hog() for _ in range(arguments.hogs)]
+    print(json.dumps({"port": server.getsockname()[1]}), flush=True)
+    for _ in iter(sys.stdin.readline, ""):
+        measured.tell(at_s=time.perf_counter(), work=sum(hog.work for hog in hogs))
+    measured.leave()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""A load for a web server, where ab is not installed: P requests at a time, a connection each.
+
+    python -I -S http_load.py PORT P SECONDS
+
+One thread and one selector. The standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import statistics
+import sys
+import time
+
+REQUEST = b"GET / HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n"
+OK = b"HTTP/1.0 200"
+PATIENCE_S = 20.0
+
+
+class Request:
+    """One request over a connection of its own."""
+
+    def __init__(self, port: int) -> None:
+        """Connect and ask."""
+        self.began_s = time.perf_counter()
+        self.sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+        self.sock.sendall(REQUEST)
+        self.data = b""
+
+    def is_answered(self) -> bool:
+        """Read what is there; True at the end of the answer."""
+        data = self.sock.recv(65536)
+        self.data += data
+        if data:
+            return False
+        self.sock.close()
+        if not self.data.startswith(OK):
+            sys.exit("a request failed")
+        return True
+
+
+def drive(port: int, parallel: int, seconds: float) -> list[float]:
+    """Keep so many requests under way for a while; return their times in milliseconds."""
+    selector = selectors.DefaultSelector()
+    times_ms: list[float] = []
+
+    def ask() -> None:
+        request = Request(port)
+        selector.register(request.sock, selectors.EVENT_READ, request)
+
+    for _ in range(parallel):
+        ask()
+    until_s = time.perf_counter() + seconds
+    while time.perf_counter() < until_s:
+        ready = selector.select(PATIENCE_S)
+        if not ready:
+            sys.exit(f"no answer for {PATIENCE_S:g} s")
+        for key, _ in ready:
+            request = key.data
+            descriptor = request.sock.fileno()
+            if request.is_answered():
+                selector.unregister(descriptor)
+                times_ms.append((time.perf_counter() - request.began_s) * 1e3)
+                ask()
+    return times_ms
+
+
+def main() -> None:
+    """Load for a while and print."""
+    port, parallel, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+    times_ms = drive(port, parallel, seconds)
+    figures = {"requests_per_s": len(times_ms) / seconds}
+    if len(times_ms) > 1:
+        percentiles = statistics.quantiles(times_ms, n=100, method="inclusive")
+        figures |= {"p50_ms": percentiles[49], "p99_ms": percentiles[98]}
+    print(json.dumps(figures), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""The square programs with processes: started one by one, and passing one lock along.
+
+``start``: n processes are started, each of which runs until all are.
+``mutex``: n processes pass one lock along, and run on.
+
+The library is ``multiprocessing`` or ``unsnarl.ipc``: a context of it gives the
+process and the lock. The state they share is plain shared memory in both, so that
+nothing but these two differs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import mmap
+import struct
+import sys
+import time
+from typing import Any
+
+import measured
+
+CLOCK = struct.Struct("d")
+
+
+class Shared:
+    """One byte for each process, and the time at which the first one went ahead."""
+
+    def __init__(self, n: int) -> None:
+        """Map memory that forked processes share."""
+        self._n = n
+        self._memory = mmap.mmap(-1, n + CLOCK.size)
+
+    def enter(self, place: int) -> None:
+        """Note that a process is there."""
+        self._memory[place] = 1
+
+    def leave(self, place: int) -> None:
+        """Note that it has done its part."""
+        self._memory[place] = 0
+
+    def is_full(self) -> bool:
+        """Tell whether every process is there."""
+        return self._memory.find(b"\0", 0, self._n) < 0
+
+    def is_empty(self) -> bool:
+        """Tell whether every process has done its part."""
+        return self._memory.find(b"\1", 0, self._n) < 0
+
+    @property
+    def began_s(self) -> float:
+        """The time at which the first one went ahead; 0 before."""
+        return float(CLOCK.unpack_from(self._memory, self._n)[0])
+
+    @began_s.setter
+    def began_s(self, value: float) -> None:
+        CLOCK.pack_into(self._memory, self._n, value)
+
+
+def context_of(library: str) -> Any:
+    """Return what processes and locks are made with; unsnarl's own where it is asked for."""
+    return importlib.import_module(library).get_context("fork")
+
+
+def run_all(context: Any, work: Any, n: int) -> None:
+    """Start n processes and wait for them."""
+    processes = [context.Process(target=work, args=(place,), daemon=True) for place in range(n)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        if process.exitcode != 0:
+            sys.exit(f"a process ended with {process.exitcode}")
+
+
+def start(context: Any, n: int) -> float:
+    """Start n processes, each of which runs until all are started; return seconds."""
+    shared = Shared(n)
+
+    def work(place: int) -> None:
+        shared.enter(place)
+        while not shared.is_full():
+            time.sleep(0)
+
+    began_s = time.perf_counter()
+    run_all(context, work, n)
+    return time.perf_counter() - began_s
+
+
+def mutex(context: Any, n: int) -> float:
+    """Pass a lock through n processes that wait for it, each running on afterwards; return seconds."""
+    shared = Shared(n)
+    lock = context.Lock()
+
+    def work(place: int) -> None:
+        shared.enter(place)
+        with lock:
+            if not shared.began_s:
+                while not shared.is_full():
+                    time.sleep(0)
+                shared.began_s = time.perf_counter()
+        shared.leave(place)
+        while not shared.is_empty():
+            time.sleep(0)
+
+    run_all(context, work, n)
+    return time.perf_counter() - shared.began_s
+
+
+PROGRAMS = {"start": start, "mutex": mutex}
+
+
+def main() -> None:
+    """Run one program once."""
+    parser = measured.parser(__doc__)
+    parser.set_defaults(library="multiprocessing")
+    parser.add_argument("program", choices=tuple(PROGRAMS))
+    parser.add_argument("processes", type=int)
+    arguments = parser.parse_args()
+    context = context_of(arguments.library)
+    measured.tell(elapsed_s=PROGRAMS[arguments.program](context, arguments.processes))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""A web server with a pool of threads, which take connections from a queue; CPU-bound threads beside it.
+
+One request a connection, as ``ab`` makes them: every request passes through the
+queue, and so through the library's primitives. Says its port on stdout, and serves
+until it is killed; no thread waits for a pipe, which would stop green threads.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any
+
+import measured
+import pairs
+
+WORKERS = 12
+BACKLOG = 256
+BODY = b'{"message": "hello"}'
+HEAD = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+ANSWER = HEAD % len(BODY) + BODY
+END_OF_HEAD = b"\r\n\r\n"
+
+
+class Connections:
+    """Connections that wait for a worker: a list, and the library's condition around it."""
+
+    def __init__(self, library: Any) -> None:
+        """Begin without any."""
+        self._waiting: list[socket.socket] = []
+        self._condition = library.Condition(library.Lock())
+
+    def put(self, connection: socket.socket) -> None:
+        """Hand a connection to a worker."""
+        with self._condition:
+            self._waiting.append(connection)
+            self._condition.notify()
+
+    def get(self) -> socket.socket:
+        """Wait for a connection."""
+        with self._condition:
+            while not self._waiting:
+                self._condition.wait()
+            return self._waiting.pop(0)
+
+
+def answer(connection: socket.socket) -> None:
+    """Read one request and answer it."""
+    with connection:
+        data = b""
+        while END_OF_HEAD not in data:
+            more = connection.recv(4096)
+            if not more:
+                return
+            data += more
+        connection.sendall(ANSWER)
+
+
+def work(connections: Connections) -> None:
+    """Answer requests for ever; a client that leaves early is no error."""
+    while True:
+        try:
+            answer(connections.get())
+        except OSError:
+            continue
+
+
+def accept(listener: socket.socket, connections: Connections) -> None:
+    """Accept connections for ever."""
+    while True:
+        connection, _ = listener.accept()
+        connections.put(connection)
+
+
+def main() -> None:
+    """Serve for ever."""
+    parser = measured.parser(__doc__)
+    parser.add_argument("--hogs", type=int, default=0)
+    arguments = parser.parse_args()
+    library = measured.begin(arguments)
+    connections = Connections(library)
+    listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
+    for _ in range(WORKERS):
+        threading.Thread(target=work, args=(connections,), daemon=True).start()
+    hogs = [pairs.Hog() for _ in range(arguments.hogs)]
+    measured.tell(port=listener.getsockname()[1], hogs=len(hogs))
+    accept(listener, connections)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Tables of an experiment's results: rows of words, for Markdown and for HTML alike.
+
+Pure: an ``Outcome`` in, tables out. No figure is made up here: what was not measured
+is a dash, and what the pairs leave open is marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from unsnarl.demo.comparison import Ratio
+from unsnarl.demo.figures import NONE, digits, times
+from unsnarl.lab.analysis import Median, Outcome
+
+KINDS_SHOWN = 12
+"""Kinds of system calls in a table, the most frequent ones; the rest is summed up."""
+
+
+class Table(NamedTuple):
+    """A table with its title."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+def tables_of(outcome: Outcome) -> Iterator[Table]:
+    """Yield every table of an experiment."""
+    for figure in outcome.figures:
+        table = figure_table(outcome, figure)
+        if table.rows:
+            yield table
+    exponents = exponent_table(outcome)
+    if exponents.rows:
+        yield exponents
+    for case in outcome.cases(traced=True):
+        yield calls_table(outcome, case["name"])
+
+
+def figure_table(outcome: Outcome, figure: dict[str, Any]) -> Table:
+    """Return one figure of every case: a column per variant, each with its ratio to the first one."""
+    name = figure["name"]
+    variants = outcome.variants()
+    unit = f", {figure['unit']}" if figure["unit"] else ""
+    title = f"{figure['title']}{unit} ({'more' if figure['is_better_higher'] else 'less'} is better)"
+    rows: list[tuple[str, ...]] = []
+    for case in outcome.cases(traced=False):
+        cells = [cell(outcome, case["name"], variant["name"], name) for variant in variants]
+        if any(text != NONE for text in cells):
+            rows.append((case["name"], *cells))
+    return Table(title, ("", *(variant["title"] for variant in variants)), rows)
+
+
+def cell(outcome: Outcome, case: str, variant: str, figure: str) -> str:
+    """Return median and spread, and the ratio to the first variant."""
+    median = outcome.median(case, variant, figure)
+    if median is None:
+        return NONE
+    text = spread(median)
+    ratio = None if variant == outcome.base() else outcome.ratio(case, variant, figure)
+    return f"{text} ({verdict(ratio)})" if ratio is not None else text
+
+
+def spread(median: Median) -> str:
+    """Return a median with half the range of its runs in percent, such as ``12.3 ±4%``."""
+    if median.runs < 2 or not median.value:
+        return digits(median.value)
+    half = (median.high - median.low) / 2 / abs(median.value)
+    return f"{digits(median.value)} ±{half:.0%}"
+
+
+def verdict(ratio: Ratio) -> str:
+    """Return a ratio, and whether the pairs say anything about its direction."""
+    text = times(ratio)
+    return f"{text}, within the noise" if ratio.spread is not None and ratio.is_noise() else text
+
+
+def exponent_table(outcome: Outcome) -> Table:
+    """Return the growth of each series, and its factor from the smallest to the largest size."""
+    main = outcome.figures[0]["name"]
+    variants = outcome.variants()
+    rows: list[tuple[str, ...]] = []
+    for series in outcome.series():
+        cells = [growth(outcome, series, variant["name"], main) for variant in variants]
+        if any(text != NONE for text in cells):
+            rows.append((series, *cells))
+    title = "growth: fitted exponent, and factor from the smallest to the largest size"
+    return Table(title, ("", *(variant["title"] for variant in variants)), rows)
+
+
+def growth(outcome: Outcome, series: str, variant: str, figure: str) -> str:
+    """Return an exponent and a factor, such as ``1.98 (81.3× for 9× the size)``."""
+    curve = outcome.curve(series, variant, figure)
+    slope = outcome.exponent(series, variant, figure)
+    if slope is None:
+        return NONE
+    (first, low), *_, (last, high) = curve.items()
+    return f"{slope:.2f} ({digits(high.value / low.value)}× for {digits(last / first)}× the size)"
+
+
+def calls_table(outcome: Outcome, case: str) -> Table:
+    """Return the system calls of a case by kind, the most frequent ones first."""
+    variants = outcome.variants()
+    kinds = outcome.calls(case)
+    shown = [kind for kind in kinds if kind == "futex"] + [kind for kind in kinds if kind != "futex"][:KINDS_SHOWN]
+    rows = [(kind, *(calls(outcome, case, v["name"], kind) for v in variants)) for kind in ("all", *shown)]
+    return Table(f"{case}, by kind", ("", *(variant["title"] for variant in variants)), rows)
+
+
+def calls(outcome: Outcome, case: str, variant: str, kind: str) -> str:
+    """Return how often a variant made a system call; none counts as none where others were counted."""
+    median = outcome.median(case, variant, f"calls.{kind}")
+    if median is not None:
+        return f"{median.value:,.0f}"
+    return "0" if outcome.median(case, variant, "calls.all") is not None else NONE
+
+
+def markdown(table: Table) -> str:
+    """Return a table as Markdown, columns after the first aligned right."""
+    rule = ("---", *("---:" for _ in table.head[1:]))
+    lines = [
+        "| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in (table.head, rule, *table.rows)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def facts(outcome: Outcome) -> list[str]:
+    """Return what was measured on and how, one line each."""
+    from unsnarl.lab.machine import build_of
+
+    machine, python = outcome.machine, outcome.machine["python"]
+    fewest, most = outcome.pairs()
+    pairs = f"{most}" if fewest == most else f"{fewest} to {most}"
+    how = f"medians of {pairs} alternating pairs, ± half the range" if most else "nothing was measured"
+    where = (
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['architecture']}, Linux {machine['kernel']}, "
+        f"{machine['libc']}"
+    )
+    return [
+        f"{python['implementation']} {python['version']} ({build_of(python)}; {python['compiler']})",
+        where,
+        f"taken {machine['taken']}; {how}",
+    ]
+
+
+def absences(outcome: Outcome) -> list[str]:
+    """Return what is not there and why, and the runs that failed, one line each."""
+    from unsnarl.lab.runner import reasons_in_words
+
+    failures = list(dict.fromkeys(outcome.failures()))
+    return [*(f"not there: {line}" for line in reasons_in_words(outcome.absent)), *failures]
+
+
+def summary(outcome: Outcome) -> dict[str, Any]:
+    """Return every table's numbers as plain data."""
+    cases: list[dict[str, Any]] = []
+    for case in [*outcome.cases(traced=False), *outcome.cases(traced=True)]:
+        figures = sorted(set(_figure_names(outcome, case["name"])))
+        cases.append({**case, "figures": {name: _summed_up(outcome, case["name"], name) for name in figures}})
+    main = outcome.figures[0]["name"]
+    exponents = {
+        series: {v["name"]: outcome.exponent(series, v["name"], main) for v in outcome.variants()}
+        for series in outcome.series()
+    }
+    return {
+        "experiment": outcome.name,
+        "machine": outcome.machine,
+        "absent": outcome.absent,
+        "failed": outcome.failures(),
+        "cases": cases,
+        "exponents": exponents,
+    }
+
+
+def _figure_names(outcome: Outcome, case: str) -> Iterator[str]:
+    runs: Sequence[dict[str, Any]] = outcome.content["runs"]
+    for run in runs:
+        if run["case"] == case:
+            yield from run.get("figures", {})
+
+
+def _summed_up(outcome: Outcome, case: str, figure: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for variant in outcome.variants():
+        median, ratio = (ask(case, variant["name"], figure) for ask in (outcome.median, outcome.ratio))
+        if median is not None:
+            found[variant["name"]] = {
+                "median": median._asdict(),
+                "ratio": ratio._asdict() if isinstance(ratio, Ratio) else None,
+                "within_noise": ratio.is_noise() if isinstance(ratio, Ratio) else None,
+            }
+    return found

@@ -1,0 +1,36 @@
+"""The ways in which programs are run, each feature switched on by itself among them.
+
+A program of ``programs`` understands ``--library`` (whose primitives it uses) and
+``--switch-interval``; the scheduler and green threads come with ``unsnarl run``.
+"""
+
+from __future__ import annotations
+
+from unsnarl.demo.variant import SHORT_INTERVAL_S
+from unsnarl.lab.experiment import Variant
+
+STOCK = Variant("stock", "stock")
+INTERVAL = Variant(
+    "switchinterval", f"interval {SHORT_INTERVAL_S * 1e3:g} ms", words=("--switch-interval", str(SHORT_INTERVAL_S))
+)
+SCHEDULER = Variant("scheduler", "scheduler", launcher="run", needs=("unsnarl",))
+NO_HINTS = Variant(
+    "scheduler-no-hints", "scheduler, no kernel hints", "run", options=("--no-kernel-hints",), needs=("unsnarl",)
+)
+PRIMITIVES = Variant("primitives", "primitives", words=("--library", "unsnarl"), needs=("unsnarl",))
+BOTH = Variant("both", "scheduler + primitives", "run", words=("--library", "unsnarl"), needs=("unsnarl",))
+GREEN = Variant("green", "green", launcher="green", needs=("green",))
+GREEN_PRIMITIVES = Variant(
+    "green-primitives", "green + primitives", "green", words=("--library", "unsnarl"), needs=("green",)
+)
+AIOLOGIC = Variant("aiologic", "aiologic", words=("--library", "aiologic"), needs=("aiologic",))
+IPC = Variant("ipc", "unsnarl.ipc", words=("--library", "unsnarl.ipc"), needs=("ipc",))
+PYPY = Variant("pypy", "PyPy", interpreter="pypy", needs=("pypy",))
+PYTHON2 = Variant("python2.7", "Python 2.7", interpreter="python2.7", needs=("python2.7",))
+
+PLAIN = Variant("plain", "plain")
+WARM = Variant("warm", "warm", launcher="warm", needs=("warm",))
+PACKED = Variant("packed", "packed", launcher="packed", needs=("pack",))
+
+FEATURES = (STOCK, INTERVAL, SCHEDULER, NO_HINTS, PRIMITIVES, BOTH)
+"""Each feature by itself, and all of them together."""

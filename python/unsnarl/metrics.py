@@ -1,0 +1,176 @@
+"""Figures about a running program as Prometheus text, and an endpoint for them on loopback.
+
+    from unsnarl import metrics
+    print(metrics.text())
+    with metrics.serve(port=9464) as endpoint: ...
+
+What the scheduler counts is there once it is installed; without it those figures are
+zero. Nothing is collected in the background, and nothing listens unless asked to.
+"""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self
+
+from unsnarl import gil
+from unsnarl.gil_stats import GilStats
+
+__all__ = ["CONTENT_TYPE", "Endpoint", "serve", "text"]
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""Of Prometheus' text exposition format."""
+
+LOOPBACK = ("127.0.0.1", "localhost")
+"""Where an endpoint may listen: the figures tell names of threads, and nobody is asked who they are."""
+
+_Sample = tuple[str, float]
+_Metric = tuple[str, str, str, list[_Sample]]
+
+
+def text() -> str:
+    """Return the figures of this process in Prometheus' text format; thread-safe."""
+    lines: list[str] = []
+    for name, kind, purpose, samples in _metrics(gil.stats()):
+        lines += [f"# HELP {name} {purpose}", f"# TYPE {name} {kind}"]
+        lines += [f"{name}{labels} {_number(value)}" for labels, value in samples]
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else repr(value)
+
+
+def _metrics(stats: GilStats) -> list[_Metric]:
+    return [
+        ("unsnarl_scheduler_installed", "gauge", "Whether the GIL scheduler is at work.", [("", int(gil.installed()))]),
+        ("unsnarl_threads", "gauge", "Threads that threading knows.", [("", threading.active_count())]),
+        ("unsnarl_gil_waiting", "gauge", "Threads that wait for the GIL now.", [("", stats.waiting_now)]),
+        _counter("unsnarl_gil_hand_overs", "Hand-overs of the GIL to another thread.", stats.hand_overs),
+        _counter("unsnarl_gil_aged_picks", "Times an old waiter was picked out of order.", stats.aged_picks),
+        _counter("unsnarl_gil_share_picks", "Times CPU-bound threads were paid their share.", stats.share_picks),
+        _counter("unsnarl_gil_lingers", "Times a dropped GIL was left for its last holder.", stats.lingers),
+        (
+            "unsnarl_gil_longest_hold_seconds",
+            "gauge",
+            "Longest time one thread held the GIL while another wanted it.",
+            [("", stats.longest_hold_ns / 1e9)],
+        ),
+        *_by_class(stats),
+    ]
+
+
+def _counter(name: str, purpose: str, value: int) -> _Metric:
+    return (f"{name}_total", "counter", purpose, [("", value)])
+
+
+def _by_class(stats: GilStats) -> list[_Metric]:
+    def each(field: str, scale: float = 1) -> list[_Sample]:
+        return [
+            (f'{{class="{entry.name}"}}', getattr(entry, field) / scale if scale != 1 else getattr(entry, field))
+            for entry in stats.classes
+        ]
+
+    waits: list[_Sample] = []
+    for entry in stats.classes:
+        waits.append((f'{{class="{entry.name}",quantile="0.5"}}', entry.wait_p50_ns / 1e9))
+        waits.append((f'{{class="{entry.name}",quantile="0.99"}}', entry.wait_p99_ns / 1e9))
+    return [
+        ("unsnarl_gil_waits_total", "counter", "Waits for the GIL begun.", each("waits")),
+        ("unsnarl_gil_forced_drops_total", "counter", "Drops of the GIL that were asked for.", each("forced_drops")),
+        ("unsnarl_gil_barged_total", "counter", "Times another thread took the GIL first.", each("barged")),
+        ("unsnarl_gil_wait_quantile_seconds", "gauge", "Waits for the GIL since the last reset, by quantile.", waits),
+        ("unsnarl_gil_wait_max_seconds", "gauge", "Longest wait for the GIL.", each("wait_max_ns", 1e9)),
+        ("unsnarl_gil_wait_seconds_total", "counter", "Time spent waiting for the GIL.", each("wait_sum_ns", 1e9)),
+    ]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers ``GET /metrics``, and says where to look for anything else."""
+
+    server_version = "unsnarl"
+
+    def do_GET(self) -> None:
+        """Answer with the figures."""
+        if self.path.partition("?")[0] == "/metrics":
+            self._answer(200, text())
+        else:
+            self._answer(404, "the figures are at /metrics\n")
+
+    def _answer(self, status: int, words: str) -> None:
+        body = words.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", CONTENT_TYPE)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write nothing: stderr is the program's."""
+
+
+class _Server(ThreadingHTTPServer):
+    """A server that stays quiet when a reader leaves in the midst of an answer."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Write nothing: stderr is the program's."""
+
+
+class Endpoint:
+    """An endpoint that answers until it is closed, or the program ends."""
+
+    __slots__ = ("_server", "_thread")
+
+    def __init__(self, server: ThreadingHTTPServer) -> None:
+        """Answer from now on, in a daemon thread."""
+        self._server = server
+        self._thread = threading.Thread(target=server.serve_forever, name="unsnarl-metrics", daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """Return the port it listens on."""
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """Return where the figures are."""
+        return f"http://127.0.0.1:{self.port}/metrics"
+
+    def close(self) -> None:
+        """Stop to listen; closing twice is closing once. Waits for the answering thread to end."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+
+def serve(port: int = 0, *, host: str = "127.0.0.1") -> Endpoint:
+    """Answer ``GET /metrics`` on a port of this machine, from a daemon thread.
+
+    Args:
+        port: the port, or 0 for any that is free; see ``Endpoint.port``.
+        host: a loopback address: what is told here is for this machine only.
+
+    Raises:
+        ValueError: the host is not loopback, or the port is out of range.
+        OSError: the port is in use.
+    """
+    if host not in LOOPBACK:
+        raise ValueError(f"an endpoint listens on loopback only, {' or '.join(LOOPBACK)}, not on {host!r}")
+    if not 0 <= port <= 65535:
+        raise ValueError(f"a port is between 0 and 65535, not {port!r}")
+    return Endpoint(_Server((host, port), _Handler))

@@ -1,0 +1,108 @@
+"""What a trace means: each finding names a cause, the thread and the line, and a remedy.
+
+A finding is drawn from what was recorded, by rules with the constants below; where
+nothing meets a rule, that is said as well. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from unsnarl.trace.model import Process
+
+Figures = dict[str, float | int | str]
+
+SEVERE, NOTABLE, FINE = "severe", "notable", "fine"
+"""Costs much of the program's time; costs some; costs nothing, or nothing can be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What can be done about a finding.
+
+    Attributes:
+        what: the change, in words.
+        command: the part of unsnarl that does it, as it is called, or None.
+        helps: whether unsnarl helps.
+        saves_ns: the most it can save, predicted from the trace; None if that cannot be told.
+    """
+
+    what: str
+    command: str | None = None
+    helps: bool = False
+    saves_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One conclusion.
+
+    Attributes:
+        kind: a word for programs: ``convoy``, ``long-hold``, ``square``, ``cpu-bound``,
+            ``contended-lock``, ``futex-storm``, ``slow-import``, ``slow-start``,
+            ``no-gil-contention``, ``no-lock-contention``, ``lost-records``.
+        severity: SEVERE, NOTABLE or FINE.
+        title: one line.
+        details: further lines.
+        thread: the thread it is about, or None.
+        place: the line that causes it, as ``file:line in function``, or None.
+        figures: the numbers behind it.
+        remedy: what to do.
+        pid: the process it is about.
+    """
+
+    kind: str
+    severity: str
+    title: str
+    details: list[str] = field(default_factory=list[str])
+    thread: str | None = None
+    place: str | None = None
+    figures: Figures = field(default_factory=dict[str, float | int | str])
+    remedy: Remedy | None = None
+    pid: int | None = None
+
+
+def all_findings(processes: list[Process]) -> list[Finding]:
+    """Return the findings about all processes, the severe ones first."""
+    from unsnarl.trace import findings_gil, findings_locks, findings_startup
+
+    result: list[Finding] = []
+    for process in processes:
+        found = lost_records(process)
+        for part in (findings_gil, findings_locks, findings_startup):
+            found += part.findings(process)
+        result += [replace(finding, pid=process.pid) for finding in found]
+    order = (SEVERE, NOTABLE, FINE)
+    return sorted(result, key=lambda finding: order.index(finding.severity))
+
+
+def lost_records(process: Process) -> list[Finding]:
+    """Say what is missing from the trace."""
+    if not process.overwritten and not process.lost:
+        return []
+    total = process.overwritten + process.lost
+    return [
+        Finding(
+            "lost-records",
+            FINE,
+            f"{total:,} older records gave way to newer ones: the timeline begins at "
+            f"{duration(process.records_from_ns)}; totals cover the whole run",
+            figures={"overwritten": process.overwritten, "lost": process.lost},
+            remedy=Remedy("a larger file holds more: `unsnarl trace --size 256`"),
+        )
+    ]
+
+
+def duration(value_ns: float) -> str:
+    """Write nanoseconds in the largest unit that leaves a digit before the point."""
+    for size_ns, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if value_ns >= size_ns:
+            value = value_ns / size_ns
+            return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
+    return f"{value_ns:.0f} ns"
+
+
+def share(part: float, whole: float) -> str:
+    """Write a share in percent."""
+    percent = 100 * part / whole if whole else 0.0
+    return f"{percent:.{0 if percent >= 10 else 1}f} %"

@@ -1,0 +1,240 @@
+"""Findings about the GIL: convoys, long holds, wake-ups that grow with the waiters."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from unsnarl.trace.findings import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
+from unsnarl.trace.model import Pair, Process, Thread
+
+CONVOY_WAITS = 5
+"""Waits behind other threads from which on it is a habit and no accident."""
+
+CONVOY_MEDIAN_NS = 1_000_000
+"""A hand-over takes microseconds: a median of milliseconds is a wait for somebody's slice."""
+
+CONVOY_SHARE = 0.02
+"""Of a thread's life spent so, at least."""
+
+MOST_CONVOYS = 4
+"""Convoys that are told one by one."""
+
+BUSY_HAND_OVERS = 5000
+"""Hand-overs a second from which on they are worth a word."""
+
+LONG_HOLD_NS = 30_000_000
+"""Holds that others waited through, from this length on."""
+
+SQUARE_WAITERS = 8
+"""Waiters from which on it shows whether each hand-over wakes all of them."""
+
+SQUARE_SHARE = 0.2
+"""Wake-ups per wait and waiter: one waking thread in five wakes for nothing."""
+
+IDLE_SHARE = 0.4
+"""Share of its life that a CPU-bound thread is blocked at most; without a processor it looks so, too."""
+
+HOLD_SHARE = 0.2
+"""Of a switch interval: a CPU-bound thread holds the GIL for longer at a time."""
+
+
+def findings(process: Process) -> list[Finding]:
+    """Return what there is to say about the GIL in a process."""
+    result = [*convoys(process), *long_holds(process), *square(process)]
+    result += cpu_bound(process, result)
+    return result or hand_overs(process) or [no_contention(process)]
+
+
+def is_cpu_bound(process: Process, thread: Thread) -> bool:
+    """Tell whether a thread computes for a good part of a slice at a time, and rarely blocks."""
+    life = sum(thread.totals_ns)
+    idle = thread.on_lock_ns + thread.outside_ns + thread.asleep_ns
+    mean_hold = thread.running_ns / max(thread.takes, 1)
+    return life > 0 and idle <= IDLE_SHARE * life and mean_hold >= HOLD_SHARE * process.interval_ns
+
+
+def convoys(process: Process) -> list[Finding]:
+    """Find threads that wait a whole slice of another one each time they come from a call."""
+    behind: dict[int, list[Pair]] = defaultdict(list)
+    for pair in process.pairs:
+        behind[pair.waiter].append(pair)
+    result: list[Finding] = []
+    for number, pairs in behind.items():
+        thread = process.threads[number]
+        if not is_cpu_bound(process, thread) and _is_convoy(thread, pairs):
+            result.append(_convoy(process, thread, pairs))
+    result.sort(key=lambda finding: -int(finding.figures["total_ns"]))
+    if len(result) > MOST_CONVOYS:
+        result[MOST_CONVOYS - 1].details.append(f"{len(result) - MOST_CONVOYS} more threads wait in the same way")
+    return result[:MOST_CONVOYS]
+
+
+def _is_convoy(thread: Thread, pairs: list[Pair]) -> bool:
+    count = sum(pair.count for pair in pairs)
+    total = sum(pair.total_ns for pair in pairs)
+    median = max(pairs, key=lambda pair: pair.count).median_ns
+    life = sum(thread.totals_ns)
+    return count >= CONVOY_WAITS and median >= CONVOY_MEDIAN_NS and total >= CONVOY_SHARE * life
+
+
+def _convoy(process: Process, thread: Thread, pairs: list[Pair]) -> Finding:
+    count = sum(pair.count for pair in pairs)
+    total = sum(pair.total_ns for pair in pairs)
+    worst = max(pairs, key=lambda pair: pair.total_ns)
+    holder = process.label(worst.holder)
+    others = f" and {len(pairs) - 1} others" if len(pairs) > 2 else " and another" if len(pairs) == 2 else ""
+    held_at, came_from = process.place(worst.holder_node), process.place(worst.waiter_node)
+    details = [
+        f"`{holder}` held the GIL at {held_at}" if held_at else "",
+        f"`{thread.label}` came from {came_from}" if came_from else "",
+        f"longest wait {duration(max(pair.longest_ns for pair in pairs))}",
+    ]
+    life = sum(thread.totals_ns)
+    return Finding(
+        "convoy",
+        SEVERE if total > 0.1 * life else NOTABLE,
+        f"thread `{thread.label}` waited {duration(worst.median_ns)} each time behind thread `{holder}`{others}, "
+        f"{count:,} times: {share(total, life)} of its life",
+        [line for line in details if line],
+        thread.label,
+        str(held_at) if held_at else None,
+        {"count": count, "total_ns": total, "median_ns": worst.median_ns, "holder": holder},
+        _convoy_remedy(process, total),
+    )
+
+
+def _convoy_remedy(process: Process, total_ns: int) -> Remedy:
+    if process.is_scheduled:
+        return Remedy("the scheduler is at work already: what is left is others' long calls", helps=False)
+    return Remedy(
+        "the GIL scheduler serves a thread that comes from a call at once",
+        "unsnarl run",
+        helps=True,
+        saves_ns=total_ns,
+    )
+
+
+def long_holds(process: Process) -> list[Finding]:
+    """Find holds that a request to drop the GIL could not end: single calls into C."""
+    result: list[Finding] = []
+    seen: dict[tuple[int, str], list[int]] = defaultdict(list)
+    firsts: dict[tuple[int, str], int] = {}
+    for index, hold in enumerate(process.long_holds):
+        if hold.length_ns >= max(LONG_HOLD_NS, 4 * process.interval_ns):
+            key = (hold.thread, str(process.place(hold.node) or "an unknown line"))
+            seen[key].append(hold.length_ns)
+            firsts.setdefault(key, index)
+    for (number, place), lengths in list(seen.items())[:10]:
+        hold = process.long_holds[firsts[number, place]]
+        times = f", {len(lengths)} times" if len(lengths) > 1 else ""
+        result.append(
+            Finding(
+                "long-hold",
+                SEVERE,
+                f"thread `{process.label(number)}` held the GIL for {duration(hold.length_ns)} at a time{times}, "
+                f"at {place}",
+                [
+                    f"times that others waited through it: {hold.victims}, up to {duration(hold.waited_ns)}",
+                    "it did not drop the GIL when asked: one call into C, or a thread that had no processor",
+                ],
+                process.label(number),
+                place,
+                {"length_ns": hold.length_ns, "count": len(lengths), "waited_ns": hold.waited_ns},
+                Remedy(
+                    "unsnarl will not help here: no scheduler can interrupt a C call. Split the call, "
+                    "use a library that gives the GIL up, or move it to a process"
+                ),
+            )
+        )
+    return result
+
+
+def square(process: Process) -> list[Finding]:
+    """Find wake-ups that grow with the number of waiters: n threads, n² wake-ups."""
+    crowded = [group for group in process.wakeups if group.waiters_from >= SQUARE_WAITERS and group.waits >= 20]
+    if not crowded:
+        return []
+    worst = max(crowded, key=lambda group: group.wakeups)
+    waiters = worst.waiters / worst.waits
+    per_wait = worst.wakeups / worst.waits
+    if per_wait < SQUARE_SHARE * waiters:
+        return []
+    threads = max(process.threads, key=lambda thread: thread.wakeups)
+    total_wakeups = sum(group.wakeups for group in process.wakeups)
+    total_waits = sum(group.waits for group in process.wakeups)
+    return [
+        Finding(
+            "square",
+            SEVERE,
+            f"square: with {waiters:.0f} threads waiting for the GIL, each woke up {per_wait:.0f} times "
+            "before it had it",
+            [
+                "each waiter wakes up every switch interval to ask again, so work grows with the square of the threads",
+                f"{total_wakeups:,} wake-ups for {total_waits:,} waits in all",
+                f"most of them in thread `{threads.label}`",
+            ],
+            threads.label,
+            None,
+            {"waiters": round(waiters, 1), "wakeups_per_wait": round(per_wait, 1)},
+            Remedy("the scheduler wakes one thread, the one whose turn it is", "unsnarl run", helps=True),
+        )
+    ]
+
+
+def cpu_bound(process: Process, others: list[Finding]) -> list[Finding]:
+    """Say that threads compete for one processor, which no scheduler makes more of."""
+    threads = [thread for thread in process.threads if is_cpu_bound(process, thread)]
+    waiting = sum(thread.waiting_ns for thread in threads)
+    if len(threads) < 2 or waiting < 0.05 * process.length_ns:
+        return []
+    names = ", ".join(f"`{thread.label}`" for thread in threads[:4]) + (" …" if len(threads) > 4 else "")
+    return [
+        Finding(
+            "cpu-bound",
+            FINE if any(finding.kind == "convoy" for finding in others) else NOTABLE,
+            f"{len(threads)} CPU-bound threads share one GIL: {names}",
+            [f"together they waited {duration(waiting)} for it"],
+            threads[0].label,
+            None,
+            {"threads": len(threads), "waiting_ns": waiting},
+            Remedy(
+                "unsnarl will not help here: the work is more than one interpreter does at a time. "
+                "Processes, sub-interpreters, a free-threaded build or C code that gives the GIL up do"
+            ),
+        )
+    ]
+
+
+def hand_overs(process: Process) -> list[Finding]:
+    """Say how much a busy but smooth exchange of the GIL costs."""
+    waits = sum(thread.waits for thread in process.threads)
+    waiting = sum(thread.waiting_ns for thread in process.threads)
+    per_s = waits / (process.length_ns / 1e9) if process.length_ns else 0.0
+    if per_s < BUSY_HAND_OVERS or waiting < 0.05 * process.length_ns:
+        return []
+    return [
+        Finding(
+            "hand-overs",
+            NOTABLE,
+            f"the GIL goes from thread to thread {per_s:,.0f} times a second, "
+            f"after {duration(waiting / waits)} of waiting each",
+            [f"{duration(waiting)} of waiting in all: no thread waits long, but they take turns often"],
+            None,
+            None,
+            {"per_s": round(per_s), "waiting_ns": waiting},
+            Remedy("do more at a time: batches instead of single items"),
+        )
+    ]
+
+
+def no_contention(process: Process) -> Finding:
+    """Say that the GIL is not the matter."""
+    waiting = sum(thread.waiting_ns for thread in process.threads)
+    running = sum(thread.running_ns for thread in process.threads)
+    return Finding(
+        "no-gil-contention",
+        FINE,
+        f"the GIL is not the matter: threads waited {duration(waiting)} for it, and ran {duration(running)}",
+        figures={"waiting_ns": waiting, "running_ns": running},
+        remedy=Remedy("unsnarl's scheduler will not help here: nobody waits for the GIL to speak of"),
+    )

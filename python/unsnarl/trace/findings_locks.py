@@ -1,0 +1,158 @@
+"""Findings about locks: contended ones, ones held across I/O, and futex storms.
+
+Waiting for work (``Queue.get``, ``Event.wait``, ``Thread.join``) blocks on a lock too; it
+is told apart by the standard library's function that waits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from unsnarl.trace.findings import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
+from unsnarl.trace.model import OUTSIDE, SLEEPING, LockWaits, Process
+
+WAITS_FOR_WORK = frozenset(
+    ("wait", "wait_for", "get", "join", "_wait_for_tstate_lock", "_shutdown", "_worker", "result", "as_completed")
+)
+"""Functions of the standard library that block until there is something to do."""
+
+CONTENDED_SHARE = 0.02
+"""Of the recording spent blocked on one lock, by all threads together."""
+
+CONTENDED_NS = 20_000_000
+
+STORM_PER_S = 4000
+"""Lock waits a second from which on their system calls cost more than they protect."""
+
+STORM_WAITS = 2000
+
+_STATES = ("running Python", "waiting for the GIL", "blocked on another lock", "in I/O or C code", "asleep")
+
+
+def findings(process: Process) -> list[Finding]:
+    """Return what there is to say about the locks of a process."""
+    result = [*contended(process), *storm(process)]
+    return result or [no_contention(process)]
+
+
+def futex_calls(process: Process) -> tuple[int, int]:
+    """Return the least number of futex calls for locks and for the GIL.
+
+    Blocking is one call and being woken is another's; a wait for the GIL goes back to
+    sleep at each wake-up.
+    """
+    locks = 2 * sum(thread.lock_waits for thread in process.threads)
+    gil = sum(thread.wakeups + thread.waits for thread in process.threads)
+    return locks, gil
+
+
+def is_for_work(process: Process, node: int) -> bool:
+    """Tell whether a wait is for something to do, and not for a lock that somebody holds."""
+    for line in process.stack(node):
+        if not process.is_library(line):
+            return False
+        if line.function.rpartition(".")[2] in WAITS_FOR_WORK:
+            return True
+    return False
+
+
+def by_place(process: Process, *, for_work: bool = False) -> list[tuple[str, list[LockWaits]]]:
+    """Return the lock waits by the line that waits, the longest first."""
+    groups: dict[str, list[LockWaits]] = defaultdict(list)
+    for waits in process.locks:
+        if for_work or not is_for_work(process, waits.wait_node):
+            groups[str(process.place(waits.wait_node) or "an unknown line")].append(waits)
+    return sorted(groups.items(), key=lambda item: -sum(waits.total_ns for waits in item[1]))
+
+
+def contended(process: Process) -> list[Finding]:
+    """Find locks that threads are blocked on for long, and where they were held."""
+    least = max(CONTENDED_NS, CONTENDED_SHARE * process.length_ns)
+    result: list[Finding] = []
+    for place, group in by_place(process)[:10]:
+        total = sum(waits.total_ns for waits in group)
+        # A wait that is short enough for no stack has no line: many of them are a storm.
+        if total >= least and place != "an unknown line":
+            result.append(_contended(process, place, group, total))
+    return result
+
+
+def _contended(process: Process, place: str, group: list[LockWaits], total: int) -> Finding:
+    worst = max(group, key=lambda waits: (waits.releaser is not None, waits.total_ns))
+    count = sum(waits.count for waits in group)
+    holder = process.label(worst.releaser)
+    held_at = process.place(worst.holder_node) or process.place(worst.release_node)
+    is_idle = worst.holder_state in (OUTSIDE, SLEEPING) and worst.holder_permille >= 500
+    details: list[str] = []
+    if worst.releaser is not None:
+        where = f" at {held_at}" if held_at else ""
+        details.append(f"meanwhile `{holder}` had it, mostly {_STATES[worst.holder_state]}{where}")
+    released_at = process.place(worst.release_node)
+    if released_at:
+        details.append(f"`{holder}` released it at {released_at}")
+    what = f"held across {'a sleep' if worst.holder_state == SLEEPING else 'I/O'}" if is_idle else "contended"
+    return Finding(
+        "contended-lock",
+        SEVERE if total > 0.2 * process.length_ns else NOTABLE,
+        f"a lock is {what}: thread `{process.label(worst.waiter)}` waits at {place}, {count:,} times, "
+        f"{duration(total)} in all, up to {duration(max(waits.longest_ns for waits in group))}",
+        details,
+        process.label(worst.waiter),
+        str(held_at) if held_at else place,
+        {"count": count, "total_ns": total, "waits_at": place, "holder": holder, "across_io": int(is_idle)},
+        _lock_remedy(is_idle=is_idle),
+    )
+
+
+def _lock_remedy(*, is_idle: bool) -> Remedy:
+    if is_idle:
+        return Remedy("unsnarl will not help here: do the I/O outside of the lock, or use a lock for each resource")
+    return Remedy(
+        "hold it shorter or split it; native primitives hand a lock on with fewer wake-ups",
+        "unsnarl run --patch",
+        helps=True,
+    )
+
+
+def storm(process: Process) -> list[Finding]:
+    """Find lock waits so frequent that their system calls are the cost."""
+    count = sum(thread.lock_waits for thread in process.threads)
+    per_s = count / (process.length_ns / 1e9) if process.length_ns else 0.0
+    if per_s < STORM_PER_S or count < STORM_WAITS:
+        return []
+    places = by_place(process, for_work=True)
+    named = [(place, group) for place, group in places if place != "an unknown line"]
+    place, _ = max(named, key=lambda item: sum(waits.count for waits in item[1]), default=("an unknown line", []))
+    thread = max(process.threads, key=lambda thread: thread.lock_waits)
+    takes = sum(thread.takes for thread in process.threads)
+    return [
+        Finding(
+            "futex-storm",
+            SEVERE if per_s > 4 * STORM_PER_S else NOTABLE,
+            f"futex storm: {per_s:,.0f} times a second a thread blocks on a lock and is woken, mostly at {place}",
+            [
+                f"{count:,} waits for locks, at least two futex calls each; the GIL was taken {takes:,} times",
+                f"thread `{thread.label}` most of all, {thread.lock_waits:,} times",
+            ],
+            thread.label,
+            place,
+            {"per_s": round(per_s), "count": count},
+            Remedy(
+                "pass more at a time (batches), or use native queues and conditions, which wake fewer threads",
+                "unsnarl run --patch",
+                helps=True,
+            ),
+        )
+    ]
+
+
+def no_contention(process: Process) -> Finding:
+    """Say that locks are not the matter."""
+    blocked = sum(waits.total_ns for _, group in by_place(process) for waits in group)
+    return Finding(
+        "no-lock-contention",
+        FINE,
+        f"locks are not the matter: threads were blocked for {duration(blocked)} on locks that somebody held "
+        f"({share(blocked, process.length_ns)} of the time)",
+        figures={"blocked_ns": blocked},
+    )

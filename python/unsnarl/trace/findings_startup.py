@@ -1,0 +1,89 @@
+"""Findings about the start: slow imports, and the time to the program's first line."""
+
+from __future__ import annotations
+
+from unsnarl.trace.findings import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
+from unsnarl.trace.model import Import, Process
+
+SLOW_IMPORT_NS = 50_000_000
+"""A module's own time, without what it imports."""
+
+SLOW_START_NS = 150_000_000
+"""Time spent in imports until the program has all it begins with."""
+
+
+def findings(process: Process) -> list[Finding]:
+    """Return what there is to say about the start of a process."""
+    result = [*slow_imports(process), *slow_start(process)]
+    return result or quick_start(process)
+
+
+def start_ns(process: Process) -> tuple[int, int]:
+    """Return the time from the start of the process to its recording, and to its first line."""
+    before = process.started_ns - process.executed_ns if process.executed_ns else 0
+    return before, before + process.first_line_ns if process.first_line_ns else 0
+
+
+def slow_imports(process: Process) -> list[Finding]:
+    """Find modules that take long themselves."""
+    slow = sorted((entry for entry in process.imports if entry.self_ns >= SLOW_IMPORT_NS), key=lambda e: -e.self_ns)
+    return [
+        Finding(
+            "slow-import",
+            SEVERE if entry.self_ns > 4 * SLOW_IMPORT_NS else NOTABLE,
+            f"importing `{entry.name}` took {duration(entry.self_ns)} by itself, "
+            f"{duration(entry.total_ns)} with what it imports",
+            [f"imported by {' → '.join(_chain(process, entry))}"] if entry.parent is not None else [],
+            process.label(entry.thread),
+            entry.name,
+            {"self_ns": entry.self_ns, "total_ns": entry.total_ns},
+            Remedy("import it where it is used, or start from a process that has it: `unsnarl warm`", helps=True),
+        )
+        for entry in slow[:5]
+    ]
+
+
+def _chain(process: Process, entry: Import) -> list[str]:
+    """Return the names of the imports under way, the outermost first."""
+    names: list[str] = []
+    while entry.parent is not None and len(names) < 32:
+        entry = process.imports[entry.parent]
+        names.append(f"`{entry.name}`")
+    return names[::-1]
+
+
+def slow_start(process: Process) -> list[Finding]:
+    """Find imports that cost much together."""
+    total = sum(entry.total_ns for entry in process.imports if entry.parent is None)
+    if total < SLOW_START_NS:
+        return []
+    count = len(process.imports)
+    return [
+        Finding(
+            "slow-start",
+            NOTABLE,
+            f"{count:,} imports took {duration(total)} ({share(total, process.length_ns)} of the run)",
+            [],
+            None,
+            None,
+            {"imports": count, "total_ns": total},
+            Remedy(
+                "a process that has imported them already answers at once: `unsnarl warm`", helps=True, saves_ns=total
+            ),
+        )
+    ]
+
+
+def quick_start(process: Process) -> list[Finding]:
+    """Say that the start is not the matter."""
+    total = sum(entry.total_ns for entry in process.imports if entry.parent is None)
+    _, first_line = start_ns(process)
+    to_line = f"; {duration(first_line)} to the program's first line" if first_line else ""
+    return [
+        Finding(
+            "quick-start",
+            FINE,
+            f"the start is not the matter: {len(process.imports):,} imports took {duration(total)}{to_line}",
+            figures={"total_ns": total, "first_line_ns": first_line},
+        )
+    ]

@@ -1,0 +1,277 @@
+"""What was recorded of a program, as the summaries of its processes tell it.
+
+The names and units are those of the native summary (``crates/trace/src/summary.rs``),
+which ``docs/reference/trace-formats.md`` describes. Plain frozen data; times are
+nanoseconds since the start of the process's recording.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+STATES = ("running", "waiting", "lock", "outside", "sleeping")
+"""What a thread does: holds the GIL, waits for it, is blocked on a lock, is in a call
+that gave the GIL up (I/O, or C code of its own), is in ``time.sleep``."""
+
+RUNNING, WAITING, LOCK, OUTSIDE, SLEEPING = range(5)
+
+SEPARATOR = "\x1f"
+"""Between the words of the text about a program."""
+
+_Record = TypeVar("_Record")
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread; the totals are over the whole recording, the stretches over what is left of it."""
+
+    ident: int
+    tid: int
+    name: str | None
+    begin_ns: int
+    end_ns: int
+    has_ended: bool
+    running_ns: int
+    waiting_ns: int
+    on_lock_ns: int
+    asleep_ns: int
+    outside_ns: int
+    takes: int
+    waits: int
+    lock_waits: int
+    wakeups: int
+    longest_hold_ns: int
+    longest_wait_ns: int
+    forced_drops: int
+    stretches: list[tuple[int, int, int, int]]
+
+    @property
+    def label(self) -> str:
+        """Return the name, or what stands for it."""
+        return self.name or f"thread {self.tid}"
+
+    @property
+    def totals_ns(self) -> tuple[int, int, int, int, int]:
+        """Return the time in each of STATES."""
+        return (self.running_ns, self.waiting_ns, self.on_lock_ns, self.outside_ns, self.asleep_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The waits of one thread that are laid to another."""
+
+    waiter: int
+    holder: int
+    count: int
+    total_ns: int
+    longest_ns: int
+    median_ns: int
+    holder_node: int
+    waiter_node: int
+
+
+@dataclass(frozen=True, slots=True)
+class LongHold:
+    """A time for which others waited through several switch intervals."""
+
+    thread: int
+    begin_ns: int
+    length_ns: int
+    waited_ns: int
+    victims: int
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class WakeupGroup:
+    """Waits with about as many other waiters, and how often they woke up."""
+
+    waiters_from: int
+    waiters_to: int | None
+    waits: int
+    wakeups: int
+    waiters: int
+
+
+@dataclass(frozen=True, slots=True)
+class LockWaits:
+    """The waits for a lock at one line that one thread ended from one line."""
+
+    wait_node: int
+    waiter: int
+    waiters: int
+    releaser: int | None
+    release_node: int
+    holder_node: int
+    holder_state: int
+    holder_permille: int
+    count: int
+    timeouts: int
+    total_ns: int
+    longest_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """The import of a module."""
+
+    name: str
+    parent: int | None
+    thread: int
+    begin_ns: int
+    total_ns: int
+    self_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How often things happened, over time."""
+
+    bin_ns: int
+    begin_ns: int
+    hand_overs: list[int]
+    wakeups: list[int]
+    lock_waits: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A line of Python."""
+
+    file: str
+    function: str
+    line: int
+
+    def __str__(self) -> str:
+        """Return it as people write it."""
+        return f"{self.file}:{self.line} in {self.function}"
+
+    @property
+    def short(self) -> str:
+        """Return it with the file's name alone."""
+        return f"{os.path.basename(self.file)}:{self.line} in {self.function}"
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of the program."""
+
+    pid: int
+    parent: int
+    started_ns: int
+    started_real_ns: int
+    length_ns: int
+    is_complete: bool
+    is_scheduled: bool
+    overwritten: int
+    stacks_left_out: int
+    lost: int
+    executed_ns: int
+    first_line_ns: int
+    interval_ns: int
+    thread_count: int
+    text: str
+    resolution_ns: int
+    records_from_ns: int
+    threads: list[Thread]
+    pairs: list[Pair]
+    long_holds: list[LongHold]
+    wakeups: list[WakeupGroup]
+    histogram: list[int]
+    locks: list[LockWaits]
+    imports: list[Import]
+    rates: Rates
+    locations: dict[int, Location]
+    nodes: dict[int, tuple[int, int]]
+    stacks: list[tuple[int, int, int, int]]
+
+    @property
+    def command(self) -> list[str]:
+        """Return the command line."""
+        return self.text.split(SEPARATOR)[3:]
+
+    @property
+    def interpreter(self) -> str:
+        """Return the implementation and its version."""
+        return " ".join(self.text.split(SEPARATOR)[:2])
+
+    @functools.cached_property
+    def _library(self) -> str:
+        """The directory of the standard library."""
+        words = self.text.split(SEPARATOR)
+        return words[2] if len(words) > 2 and words[2] else "/nowhere"
+
+    def stack(self, node: int) -> list[Location]:
+        """Return the lines of a stack, the innermost first; none for node 0."""
+        lines: list[Location] = []
+        while node in self.nodes and len(lines) < 64:
+            node, number = self.nodes[node]
+            if number in self.locations:
+                lines.append(self.locations[number])
+        return lines
+
+    def place(self, node: int) -> Location | None:
+        """Return the innermost line of a stack that is not the standard library's."""
+        lines = self.stack(node)
+        own = [line for line in lines if not self.is_library(line)]
+        return own[0] if own else lines[0] if lines else None
+
+    def is_library(self, line: Location) -> bool:
+        """Tell whether a line belongs to the standard library, or to the import system."""
+        if line.file.startswith("<frozen") or "-packages/" in line.file:
+            return line.file.startswith("<frozen")
+        if line.file.startswith(self._library + "/"):
+            return True
+        # The recorder keeps the end of a long path.
+        tail = "/" + "/".join(self._library.split("/")[-2:]) + "/"
+        return not line.file.startswith(("/", "<")) and tail in "/" + line.file
+
+    def label(self, number: int | None) -> str:
+        """Return the name of a thread by its number."""
+        return self.threads[number].label if number is not None and number < len(self.threads) else "?"
+
+
+def from_json(text: str) -> Process:
+    """Make a process from a native summary."""
+    data: dict[str, Any] = json.loads(text)
+    contention = data.pop("contention")
+    return Process(
+        **{
+            **data,
+            "threads": _records(Thread, data["threads"]),
+            "pairs": _records(Pair, contention["pairs"]),
+            "long_holds": _records(LongHold, contention["long_holds"]),
+            "wakeups": _records(WakeupGroup, contention["wakeups"]),
+            "histogram": contention["histogram"],
+            "locks": _records(LockWaits, data["locks"]),
+            "imports": _records(Import, data["imports"]),
+            "rates": Rates(**data["rates"]),
+            "locations": {int(number): Location(*fields) for number, fields in data["locations"].items()},
+            "nodes": {int(number): (parent, location) for number, (parent, location) in data["nodes"].items()},
+            "stacks": [tuple(stack) for stack in data["stacks"]],
+        }
+    )
+
+
+def _records(kind: type[_Record], entries: list[dict[str, Any]]) -> list[_Record]:
+    return [kind(**entry) for entry in entries]
+
+
+def summary_of(process: Process) -> dict[str, Any]:
+    """Return a process as JSON would have it, without the stretches."""
+    names = [field.name for field in fields(process)]
+    return {name: _plain(getattr(process, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if hasattr(value, "__dataclass_fields__"):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.name != "stretches"}
+    return value

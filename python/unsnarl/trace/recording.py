@@ -1,0 +1,208 @@
+"""The traced process's own part: start a recording, name its threads, end it.
+
+Runs before the program's first line, as ``unsnarl.boot`` does, and obeys the same
+rules: it imports no module of the standard library that comes from a file, and
+leaves none of its own doings in the program's way.
+
+Invariants: one file a process, and a new one after a fork or an exec; the files of
+one directory stay within ``DIRECTORY_BYTES`` and a last file; whatever fails here,
+the program runs.
+"""
+
+import os
+import sys
+
+from unsnarl import _native
+from unsnarl.run_settings import RunSettings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType, ModuleType
+    from typing import Any
+
+SUFFIX = ".trace"
+"""Of the files in the directory."""
+
+UNTRACED_SUFFIX = ".untraced"
+"""Of an empty file that stands for a process that was not recorded for want of room."""
+
+CHILD_CHUNKS = 1024
+"""4 KiB chunks of a child's recording."""
+
+DIRECTORY_BYTES = 1 << 29
+"""Half a gigabyte: processes beyond it are counted, and not recorded."""
+
+SEPARATOR = "\x1f"
+"""Between the words of a command line, in the text of a recording."""
+
+
+class Recording:
+    """The recording of this process, and what it has put in place for it."""
+
+    __slots__ = ("_replaced", "_settings")
+
+    def __init__(self, settings: RunSettings) -> None:
+        """Remember the settings; nothing is recorded yet."""
+        self._settings = settings
+        self._replaced: list[tuple[ModuleType, str, Any]] = []
+
+    def begin(self) -> None:
+        """Record from now on, unless the directory is full."""
+        directory = self._settings.trace or ""
+        if _is_full(directory):
+            _note_untraced(directory)
+            return
+        is_first = _is_first(directory)
+        self._start(
+            os.path.join(directory, f"{os.getpid()}-{_monotonic_ns()}{SUFFIX}"),
+            self._settings.trace_chunks if is_first else CHILD_CHUNKS,
+            _about_program(),
+            self._settings.executed_ns if is_first else 0,
+            round(sys.getswitchinterval() * 1e9),
+        )
+        _name_threads()
+
+    def _start(self, path: str, chunks: int, text: str, executed_ns: int, interval_ns: int) -> None:
+        try:
+            _native.trace_start(path, chunks, text, executed_ns, interval_ns)
+        except _native.Unsupported as error:
+            from unsnarl.errors import UnsupportedInterpreter
+
+            raise UnsupportedInterpreter(*error.args) from None
+
+    def watch(self, *, is_running: bool = False) -> None:
+        """Have imports timed, threads named, stacks taken, and the program's first line noted.
+
+        A program that ``is_running`` is past its first line.
+        """
+        frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
+        _native.trace_calibrate(frame.f_code, frame.f_lineno)
+        bootstrap: ModuleType | None = sys.modules.get("_frozen_importlib")
+        if bootstrap is not None:
+            self._replace(bootstrap, "_find_and_load", _native.TimedImport)
+        import _thread
+
+        for name in ("start_new_thread", "start_joinable_thread"):
+            self._replace(_thread, name, _native.NamedStart)
+            threading: ModuleType | None = sys.modules.get("threading")
+            if threading is not None:
+                self._replace(threading, f"_{name}", _native.NamedStart)
+        if not is_running and sys.getprofile() is None:
+            sys.setprofile(_notice_first_line)
+
+    def _replace(self, module: "ModuleType", name: str, wrapper: "Callable[[Any], Any]") -> None:
+        original = getattr(module, name, None)
+        if original is not None:
+            self._replaced.append((module, name, original))
+            setattr(module, name, wrapper(original))
+
+    def end(self) -> None:
+        """Write down what threads are called now, and end the recording."""
+        if not _native.trace_is_on():
+            return
+        _name_threads()
+        if sys.getprofile() is _notice_first_line:
+            sys.setprofile(None)
+        _native.trace_stop()
+        for module, name, original in self._replaced:
+            if type(getattr(module, name, None)) in (_native.TimedImport, _native.NamedStart):
+                setattr(module, name, original)
+
+    def begin_in_child(self) -> None:
+        """Record the child of a fork into a file of its own, if children are traced."""
+        if not self._settings.children:
+            return
+        try:
+            self.begin()
+        except Exception:  # noqa: BLE001 -- the child owes nothing to it, and has no way to say so
+            return
+
+
+def start(settings: RunSettings) -> None:
+    """Record this process to its end.
+
+    Raises:
+        Exception: it cannot be recorded; the interpreter is as it was.
+    """
+    recording = Recording(settings)
+    recording.begin()
+    recording.watch()
+    import atexit
+
+    atexit.register(recording.end)
+    os.register_at_fork(after_in_child=recording.begin_in_child)
+
+
+_attached: Recording | None = None
+
+
+def attach(settings: RunSettings) -> None:
+    """Record this process, which runs already, until ``detach``; raises as ``start`` does."""
+    global _attached
+    _attached = Recording(settings)
+    _attached.begin()
+    _attached.watch(is_running=True)
+
+
+def detach() -> None:
+    """End the recording that ``attach`` began, if it has not ended."""
+    global _attached
+    if _attached is not None:
+        _attached.end()
+        _attached = None
+
+
+def _notice_first_line(frame: "FrameType", event: str, _argument: object) -> None:
+    """Wait for the program's main module to be called, then leave."""
+    if (
+        event == "call"
+        and frame.f_code.co_name == "<module>"
+        and frame.f_globals.get("__name__") == "__main__"
+        and not frame.f_code.co_filename.startswith("<frozen")
+    ):
+        sys.setprofile(None)
+        _native.trace_first_line()
+
+
+def _name_threads() -> None:
+    """Write down the names of all threads that ``threading`` knows."""
+    import _thread
+
+    threading = sys.modules.get("threading")
+    if threading is None or not hasattr(threading, "enumerate"):
+        _native.trace_name(_thread.get_ident(), "MainThread")
+        return
+    for thread in threading.enumerate():
+        if thread.ident is not None:
+            _native.trace_name(thread.ident, str(thread.name))
+
+
+def _monotonic_ns() -> int:
+    import time
+
+    return time.monotonic_ns()
+
+
+def _is_full(directory: str) -> bool:
+    """Tell whether the recordings have used up what all of them may use."""
+    with os.scandir(directory) as entries:
+        return sum(entry.stat().st_size for entry in entries if entry.name.endswith(SUFFIX)) > DIRECTORY_BYTES
+
+
+def _is_first(directory: str) -> bool:
+    """Tell whether no process of the program has recorded yet."""
+    return not any(name.endswith(SUFFIX) for name in os.listdir(directory))
+
+
+def _note_untraced(directory: str) -> None:
+    path = os.path.join(directory, f"{os.getpid()}-{_monotonic_ns()}{UNTRACED_SUFFIX}")
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _about_program() -> str:
+    """Return the version, the directory of the standard library, and the command line."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    library = os.path.dirname(os.__file__ or "")
+    words = [sys.implementation.name, version, library, *sys.orig_argv]
+    return SEPARATOR.join(word.encode(errors="replace").decode() for word in words)

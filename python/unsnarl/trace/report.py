@@ -1,0 +1,78 @@
+"""Writes everything about a trace: the page, the Chrome trace, and what else was asked for.
+
+Invariant: each file is complete or not there: it is written beside its place and moved.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from unsnarl.trace.findings import Finding, all_findings
+from unsnarl.trace.model import Process
+from unsnarl.trace.syscalls import Syscalls
+from unsnarl.trace.views import chrome, collapsed, data, html, terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A program's processes, and what follows from them."""
+
+    processes: list[Process]
+    findings: list[Finding]
+    syscalls: Syscalls
+
+    def write_page(self, path: Path) -> None:
+        """Write the HTML file.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        write(path, lambda stream: stream.write(html.page(self.processes, self.findings, self.syscalls)))
+
+    def write_chrome(self, path: Path) -> None:
+        """Write the trace for Perfetto; raises as ``write_page``."""
+        write(path, lambda stream: chrome.write(self.processes, stream))
+
+    def write_data(self, path: Path) -> None:
+        """Write the summary as JSON; raises as ``write_page``."""
+        write(path, lambda stream: stream.write(data.text(self.processes, self.findings, self.syscalls)))
+
+    def write_collapsed(self, path: Path) -> None:
+        """Write the stacks for a flame graph; raises as ``write_page``."""
+        write(path, lambda stream: stream.write("".join(f"{line}\n" for line in collapsed.lines(self.processes))))
+
+    def text(self, columns: int | None = None) -> str:
+        """Return the summary for a terminal."""
+        return terminal.text(self.processes, self.findings, self.syscalls, columns)
+
+
+def make(processes: list[Process], syscalls: Syscalls | None = None) -> Report:
+    """Draw the conclusions."""
+    return Report(processes, all_findings(processes), syscalls or Syscalls())
+
+
+def write(path: Path, fill: Callable[[IO[str]], object]) -> None:
+    """Write a text file beside its place, and move it there.
+
+    A path that is no regular file (``/dev/stdout``, a pipe) is written to directly.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8") as stream:
+            fill(stream)
+        return
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(handle, "w", encoding="utf-8", errors="replace") as stream:
+            fill(stream)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise

@@ -1,0 +1,173 @@
+"""System calls of a traced program: by strace where it may be used, else what is known without.
+
+strace stops the program at every call, so it is asked for (``--syscalls``) and never the
+default. It writes one line a call (``-f -ttt -T``), which is read here: counts, errors and time
+by call and thread, and which calls fell into which import.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from unsnarl.trace.model import Process
+
+OPTIONS = ("-f", "-ttt", "-T", "-qq", "-s", "0")
+"""Follow threads and children, absolute times, time spent, no talk, no strings."""
+
+FILE_CALLS = frozenset(
+    (
+        "openat",
+        "open",
+        "stat",
+        "newfstatat",
+        "fstat",
+        "lstat",
+        "statx",
+        "getdents64",
+        "readlink",
+        "readlinkat",
+        "access",
+    )
+)
+"""Calls that ask the file system for a module."""
+
+NOT_ASKED = (
+    "Not counted in this run: strace stops a program at every call, which would change what is shown above. "
+    "`unsnarl trace --syscalls` counts them, by call and by thread."
+)
+
+_LINE = re.compile(r"^(?:\[pid +)?(?P<tid>\d+)\]? +(?P<time>\d+\.\d+) (?P<what>.*?)(?:<(?P<spent>\d+\.\d+)>)?$")
+_CALL = re.compile(r"^(?P<name>\w+)\(")
+_RESUMED = re.compile(r"^<\.\.\. (?P<name>\w+) resumed>")
+_ERROR = re.compile(r"= -1 E[A-Z]+")
+
+
+class Call(NamedTuple):
+    """One system call: when (CLOCK_REALTIME, seconds), by whom, how long, and whether it failed."""
+
+    tid: int
+    time_s: float
+    name: str
+    spent_s: float
+    has_failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CallTotal:
+    """All calls of one name."""
+
+    name: str
+    calls: int
+    errors: int
+    time_ns: int
+    threads: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Syscalls:
+    """What is known about system calls.
+
+    Attributes:
+        reason: why there are no counts; empty if there are.
+        rows: by name, the most time first.
+        known: what the kernel says anyway, as words.
+        calls: every call, for those that ask about a time.
+    """
+
+    reason: str = NOT_ASKED
+    rows: list[CallTotal] = field(default_factory=list[CallTotal])
+    known: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    calls: list[Call] = field(default_factory=list[Call])
+
+    def during_imports(self, process: Process) -> list[CallTotal]:
+        """Return the file-system calls that fell into imports of a process, by module, the most first."""
+        start_s = (process.started_real_ns) / 1e9
+        totals: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
+        by_tid = _by_tid(process)
+        for call in self.calls:
+            if call.name in FILE_CALLS and call.tid in by_tid:
+                name = _innermost(by_tid[call.tid], (call.time_s - start_s) * 1e9)
+                if name is not None:
+                    totals[name][0] += 1
+                    totals[name][1] += call.spent_s
+        rows = [CallTotal(name, int(count), 0, round(spent * 1e9)) for name, (count, spent) in totals.items()]
+        return sorted(rows, key=lambda row: -row.calls)[:20]
+
+
+_Spans = list[tuple[int, int, str]]
+
+
+def _by_tid(process: Process) -> dict[int, _Spans]:
+    spans: dict[int, _Spans] = defaultdict(list)
+    for entry in process.imports:
+        if entry.thread < len(process.threads):
+            span = (entry.begin_ns, entry.begin_ns + entry.total_ns, entry.name)
+            spans[process.threads[entry.thread].tid].append(span)
+    return spans
+
+
+def _innermost(spans: _Spans, moment_ns: float) -> str | None:
+    """Return the import under way that began last; spans are in order of their beginnings."""
+    found: str | None = None
+    for begin, end, name in spans:
+        if begin > moment_ns:
+            break
+        if moment_ns <= end:
+            found = name
+    return found
+
+
+def strace() -> str | None:
+    """Return the path of strace, or None."""
+    return shutil.which("strace")
+
+
+def parse(lines: Iterable[str]) -> Iterator[Call]:
+    """Read strace's lines; what is no call (signals, exits, cut lines) is left out."""
+    for line in lines:
+        match = _LINE.match(line.rstrip("\n"))
+        if match is None or match["spent"] is None:
+            continue
+        named = _CALL.match(match["what"]) or _RESUMED.match(match["what"])
+        if named is not None:
+            yield Call(
+                int(match["tid"]),
+                float(match["time"]),
+                named["name"],
+                float(match["spent"]),
+                _ERROR.search(match["what"]) is not None,
+            )
+
+
+def counted(lines: Iterable[str], names: dict[int, str]) -> Syscalls:
+    """Sum the lines of strace up; ``names`` are those of threads by their native identifiers."""
+    calls = list(parse(lines))
+    groups: dict[str, list[Call]] = defaultdict(list)
+    for call in calls:
+        groups[call.name].append(call)
+    rows = [
+        CallTotal(
+            name,
+            len(group),
+            sum(call.has_failed for call in group),
+            round(sum(call.spent_s for call in group) * 1e9),
+            _threads(group, names),
+        )
+        for name, group in groups.items()
+    ]
+    return Syscalls("" if rows else "strace wrote nothing.", sorted(rows, key=lambda row: -row.time_ns), calls=calls)
+
+
+def _threads(group: list[Call], names: dict[int, str]) -> str:
+    """Name the threads that made most of the calls."""
+    counts: dict[int, int] = defaultdict(int)
+    for call in group:
+        counts[call.tid] += 1
+    most = sorted(counts.items(), key=lambda item: -item[1])[:3]
+    words = [f"{names.get(tid, tid)} {count:,}" for tid, count in most]
+    return ", ".join(words) + (" …" if len(counts) > 3 else "")

@@ -1,0 +1,1 @@
+"""How a trace is shown: one module a format, none knows another."""

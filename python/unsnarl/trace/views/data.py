@@ -1,0 +1,26 @@
+"""A trace as JSON with a documented schema: ``docs/reference/trace-formats.md``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from unsnarl.trace.findings import Finding
+from unsnarl.trace.model import STATES, Process, summary_of
+from unsnarl.trace.syscalls import Syscalls
+
+SCHEMA = 1
+"""Grows when a name changes its meaning or goes away; new names may come at any time."""
+
+
+def text(processes: list[Process], findings: list[Finding], syscalls: Syscalls) -> str:
+    """Return the document."""
+    calls = {"reason": syscalls.reason, "rows": [asdict(row) for row in syscalls.rows], "known": syscalls.known}
+    document = {
+        "schema": SCHEMA,
+        "states": list(STATES),
+        "findings": [asdict(finding) for finding in findings],
+        "processes": [summary_of(process) for process in processes],
+        "syscalls": calls,
+    }
+    return json.dumps(document, indent=1) + "\n"

@@ -1,0 +1,134 @@
+"""A trace as one HTML file that needs no network: data, style and script are inside.
+
+The parts lie beside this module as ``report.html``, ``report.css`` and ``report.js``.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from unsnarl.trace import findings_startup
+from unsnarl.trace.findings import Finding, duration
+from unsnarl.trace.findings_locks import is_for_work
+from unsnarl.trace.model import LockWaits, Process
+from unsnarl.trace.syscalls import Syscalls
+
+HERE = Path(__file__).parent
+MAX_LOCK_ROWS = 60
+
+
+def page(processes: list[Process], findings: list[Finding], syscalls: Syscalls) -> str:
+    """Return the page."""
+    command = " ".join(processes[0].command) or "python"
+    title = f"{command} · unsnarl trace"
+    data = {
+        "title": title,
+        "processes": [_process(process, syscalls) for process in processes],
+        "findings": [asdict(finding) for finding in findings],
+        "syscalls": asdict(syscalls),
+    }
+    # In HTML a script element ends at its first "</", whatever stands around it.
+    text = (
+        json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/").replace("<!--", "\\u003c!--")
+    )
+    parts = {
+        "@TITLE@": html.escape(title),
+        "@STYLE@": (HERE / "report.css").read_text(encoding="utf-8"),
+        "@SCRIPT@": (HERE / "report.js").read_text(encoding="utf-8"),
+        "@DATA@": text.encode("utf-8", "replace").decode("utf-8"),
+    }
+    return _put_in((HERE / "report.html").read_text(encoding="utf-8"), parts)
+
+
+def _put_in(template: str, parts: dict[str, str]) -> str:
+    """Put each part at its mark; what is put in is not searched for further marks."""
+    pieces: list[str] = []
+    for mark in sorted(parts, key=template.index):
+        before, _, template = template.partition(mark)
+        pieces += [before, parts[mark]]
+    return "".join([*pieces, template])
+
+
+def _process(process: Process, syscalls: Syscalls) -> dict[str, Any]:
+    before, first_line = findings_startup.start_ns(process)
+    used = {node for thread in process.threads for _, _, _, node in thread.stretches if node}
+    return {
+        "pid": process.pid,
+        "command": " ".join(process.command) or "python",
+        "about": about(process),
+        "note": note(process),
+        "length_ns": process.length_ns,
+        "threads": [
+            {
+                "name": thread.label,
+                "totals": list(thread.totals_ns),
+                "longest_wait_ns": thread.longest_wait_ns,
+                "s": [number for stretch in thread.stretches for number in stretch],
+            }
+            for thread in process.threads
+        ],
+        "places": {str(node): "\n".join(map(str, process.stack(node)[:6])) for node in used},
+        "histogram": process.histogram,
+        "rates": asdict(process.rates),
+        "wakeups": [asdict(group) for group in process.wakeups],
+        "locks": [_lock(process, waits) for waits in process.locks[:MAX_LOCK_ROWS]],
+        "imports": [
+            {
+                "name": entry.name,
+                "parent": entry.parent,
+                "total_ns": entry.total_ns,
+                "self_ns": entry.self_ns,
+            }
+            for entry in process.imports
+        ],
+        "start": {
+            "before_ns": before,
+            "first_line_ns": first_line,
+            "calls": [asdict(call) for call in syscalls.during_imports(process)],
+        },
+    }
+
+
+def _lock(process: Process, waits: LockWaits) -> dict[str, Any]:
+    held_at = process.place(waits.holder_node) or process.place(waits.release_node)
+    held = "" if waits.releaser is None else process.label(waits.releaser) + (f", {held_at}" if held_at else "")
+    return {
+        "waits_at": str(process.place(waits.wait_node) or "not noted: too short"),
+        "thread": process.label(waits.waiter) + (f" and {waits.waiters - 1} others" if waits.waiters > 1 else ""),
+        "held": held,
+        "count": waits.count,
+        "total_ns": waits.total_ns,
+        "longest_ns": waits.longest_ns,
+        "for_work": is_for_work(process, waits.wait_node),
+    }
+
+
+def about(process: Process) -> str:
+    """Return one line about a process."""
+    words = [
+        process.interpreter,
+        f"process {process.pid}",
+        "with the scheduler" if process.is_scheduled else "stock scheduling",
+        duration(process.length_ns),
+        f"{process.thread_count:,} {'thread' if process.thread_count == 1 else 'threads'}",
+    ]
+    if not process.is_complete:
+        words.append("the recording was not ended in order: the process was killed, or left by os._exit")
+    return " · ".join(words)
+
+
+def note(process: Process) -> str:
+    """Return what the timeline leaves out."""
+    notes: list[str] = []
+    if process.resolution_ns:
+        notes.append(f"Stretches below {duration(process.resolution_ns)} are merged.")
+    if process.overwritten or process.lost:
+        lost = process.overwritten + process.lost
+        notes.append(f"{lost:,} older records gave way to newer ones; totals cover the whole run.")
+    if process.stacks_left_out:
+        notes.append(f"{process.stacks_left_out:,} stacks were not taken, to keep the cost low.")
+    return " ".join(notes)

@@ -1,0 +1,110 @@
+"""A trace in a few lines for a terminal: findings first, then threads, then where more is.
+
+Plain text; with the width of a terminal the same in colour, if rich is there and is
+rich (the traced program may bring a module of that name: this runs beside it, not in it).
+"""
+
+from __future__ import annotations
+
+import io
+
+from unsnarl.trace.findings import FINE, NOTABLE, SEVERE, Finding, duration, share
+from unsnarl.trace.model import Process
+from unsnarl.trace.syscalls import Syscalls
+
+MARKS = {SEVERE: "!!", NOTABLE: " !", FINE: "  "}
+COLOURS = {SEVERE: "bold red", NOTABLE: "yellow", FINE: "green"}
+MAX_THREADS = 12
+MAX_CALLS = 8
+
+Line = tuple[str, str]
+"""A style of rich, and the text."""
+
+
+def text(processes: list[Process], findings: list[Finding], syscalls: Syscalls, columns: int | None = None) -> str:
+    """Return the summary; ``columns`` is the width of a terminal with colour, or None."""
+    first = processes[0].pid if processes else None
+    told = [finding for finding in findings if finding.severity != FINE or finding.pid == first]
+    lines: list[Line] = [*_findings(told, first)]
+    for process in processes[:4]:
+        lines += _threads(process)
+    if len(processes) > 4:
+        lines.append(("dim", f"and {len(processes) - 4} more processes"))
+    lines += _syscalls(syscalls)
+    if columns is not None:
+        try:
+            return _coloured(lines, columns)
+        except (ImportError, AttributeError, TypeError):
+            pass
+    return "".join(f"{_printable(line)}\n" for _, line in lines)
+
+
+def _printable(line: str) -> str:
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
+
+
+def _findings(findings: list[Finding], first: int | None) -> list[Line]:
+    lines: list[Line] = []
+    for finding in findings:
+        where = "" if finding.pid == first else f" (process {finding.pid})"
+        lines.append((COLOURS[finding.severity], f"{MARKS[finding.severity]} {finding.title}{where}"))
+        lines += [("", f"     {detail}") for detail in finding.details]
+        if finding.remedy is not None:
+            command = f" ({finding.remedy.command})" if finding.remedy.command else ""
+            saves = f", up to {duration(finding.remedy.saves_ns)}" if finding.remedy.saves_ns else ""
+            lines.append(("", f"     → {finding.remedy.what}{command}{saves}"))
+    return lines
+
+
+def _threads(process: Process) -> list[Line]:
+    head = f"process {process.pid}: {duration(process.length_ns)}, {threads_of(process)}"
+    heads = ["thread", "running", "waiting", "on locks", "outside", "sleeping", "GIL taken", "longest wait"]
+    threads = sorted(process.threads, key=lambda thread: -thread.waiting_ns - thread.running_ns)
+    rows = [heads]
+    for thread in threads[:MAX_THREADS]:
+        life = sum(thread.totals_ns)
+        parts = [share(part, life) for part in thread.totals_ns]
+        rows.append([thread.label[:32], *parts, f"{thread.takes:,}", duration(thread.longest_wait_ns)])
+    lines: list[Line] = [("", ""), ("bold", head), *(("", line) for line in aligned(rows))]
+    if len(threads) > MAX_THREADS:
+        lines.append(("dim", f"and {len(threads) - MAX_THREADS} more"))
+    return lines
+
+
+def threads_of(process: Process) -> str:
+    """Say how many threads there were."""
+    return f"{process.thread_count:,} {'thread' if process.thread_count == 1 else 'threads'}"
+
+
+def _syscalls(syscalls: Syscalls) -> list[Line]:
+    if not syscalls.rows:
+        return []
+    rows = [["system call", "calls", "errors", "time", "per call"]]
+    rows += [
+        [row.name, f"{row.calls:,}", f"{row.errors:,}", duration(row.time_ns), duration(row.time_ns / row.calls)]
+        for row in syscalls.rows[:MAX_CALLS]
+    ]
+    return [("", ""), *(("", line) for line in aligned(rows))]
+
+
+def aligned(rows: list[list[str]]) -> list[str]:
+    """Pad columns to their widest cell, the first to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            f"{cell:<{width}}" if at == 0 else f"{cell:>{width}}"
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+def _coloured(lines: list[Line], columns: int) -> str:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=io.StringIO(), force_terminal=True, width=columns)
+    with console.capture() as capture:
+        for style, line in lines:
+            console.print(Text(_printable(line), style=style))
+    return capture.get()

@@ -1,0 +1,71 @@
+"""``unsnarl doctor``: it measures, names the cause, and says so where nothing helps."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.test_trace_causes import CONVOY
+from tests.integration.trace_programs import needs_hooks
+
+if TYPE_CHECKING:
+    from tests.conftest import Programs
+
+
+@pytest.fixture(autouse=True)
+def hooked() -> None:
+    needs_hooks()
+
+
+def test_a_convoy_is_helped(programs: Programs) -> None:
+    programs.write("app.py", CONVOY)
+    outcome = programs.unsnarl("doctor", "--runs", "2", "--seconds", "0", "--json", "app.py")
+    assert outcome.status == 0, outcome.complaint
+    document = json.loads(outcome.stdout)
+    assert [way["name"] for way in document["outcomes"]][:3] == ["stock", "scheduler", "native primitives"]
+    assert all(way["runs"] == 2 for way in document["outcomes"])
+    assert "convoy" in {finding["kind"] for finding in document["findings"]}
+    [effect] = [effect for effect in document["effects"] if effect["thread"] == "health"]
+    assert effect["after_ns"] < effect["before_ns"]
+    assert document["imports"]
+    assert document["syscalls"]["rows"] or document["syscalls"]["reason"]
+
+
+def test_where_nothing_helps_it_says_so_and_why(programs: Programs) -> None:
+    programs.write("app.py", "import time; time.sleep(0.05); print('thrown away')")
+    outcome = programs.unsnarl("doctor", "--runs", "2", "--seconds", "0", "app.py")
+    assert outcome.status == 0, outcome.complaint
+    shown = outcome.stdout.decode()
+    assert "thrown away" not in shown
+    assert "median" in shown
+    assert "unsnarl will not help here" in shown or "helps" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import time; time.sleep(60)", "did not end within"),
+        ("import os, sys; sys.exit(int('UNSNARL_RUN' in os.environ))", "ended with status"),
+    ],
+)
+def test_a_command_that_cannot_be_compared_is_refused(programs: Programs, text: str, said: str) -> None:
+    programs.write("app.py", text)
+    outcome = programs.unsnarl("doctor", "--runs", "2", "--limit", "2" if "sleep" in text else "60", "app.py")
+    assert outcome.status == 1
+    assert said in outcome.complaint
+    assert outcome.complaint.splitlines()[-1].startswith("hint: ")
+
+
+def test_a_status_of_its_own_is_no_failure(programs: Programs) -> None:
+    programs.write("app.py", "import sys; sys.exit(3)")
+    outcome = programs.unsnarl("doctor", "--runs", "2", "--seconds", "0", "app.py")
+    assert outcome.status == 0, outcome.complaint
+    assert "(status 3)" in outcome.stdout.decode()
+
+
+def test_switched_off_there_is_nothing_to_compare(programs: Programs) -> None:
+    outcome = programs.unsnarl("doctor", "-c", "", env={"UNSNARL": "off"})
+    assert outcome.status == 1
+    assert "UNSNARL=off" in outcome.complaint

@@ -1,0 +1,218 @@
+"""Programs with a known cause: the trace names it, with the thread and the line. And programs without."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.trace_programs import line_of, needs_hooks, trace
+
+if TYPE_CHECKING:
+    from tests.conftest import Programs
+
+
+@pytest.fixture(autouse=True)
+def hooked() -> None:
+    needs_hooks()
+
+
+CONVOY = """\
+import socket, threading, time
+is_over = False
+def burn():
+    total = 0
+    while not is_over:
+        for number in range(1000):
+            total += number  # burns
+def health():
+    ours, theirs = socket.socketpair()
+    for _ in range(40):
+        ours.send(b"?")
+        theirs.recv(1)
+        time.sleep(0.002)  # rests
+worker = threading.Thread(target=burn, name="worker-3")
+check = threading.Thread(target=health, name="health")
+worker.start(); check.start(); check.join()
+is_over = True
+worker.join()
+"""
+
+HELD_ACROSS_IO = """\
+import threading, time, socket
+lock = threading.Lock()
+ours, theirs = socket.socketpair()
+is_held, go_on = threading.Event(), threading.Semaphore(0)
+def writer():
+    for _ in range(8):
+        with lock:
+            is_held.set()
+            theirs.recv(1)  # waits for the network
+        go_on.acquire()
+def reader():
+    for _ in range(8):
+        is_held.wait()
+        is_held.clear()
+        threading.Timer(0.02, ours.send, [b"x"]).start()
+        with lock:  # wants it
+            pass
+        go_on.release()
+threads = [threading.Thread(target=writer, name="writer"), threading.Thread(target=reader, name="reader")]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+SQUARE = """\
+import threading, time
+is_over = False
+def spin():
+    while not is_over:
+        pass
+threads = [threading.Thread(target=spin, name=f"spin-{n}") for n in range(24)]
+for thread in threads: thread.start()
+time.sleep(0.5)
+is_over = True
+for thread in threads: thread.join()
+"""
+
+LONG_CALL = """\
+import threading, time
+text = b"a" * 15_000_000
+is_over = False
+def tick():
+    while not is_over:
+        time.sleep(0.001)
+def count():
+    global is_over
+    for _ in range(2):
+        until = time.perf_counter() + 0.2
+        while time.perf_counter() < until:
+            pass
+        sum(bytearray(text))  # one call into C
+    is_over = True
+threads = [threading.Thread(target=count, name="counter"), threading.Thread(target=tick, name="ticker")]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+STORM = """\
+import queue, threading
+there, back = queue.Queue(1), queue.Queue(1)
+def serve():
+    for _ in range(5000):
+        there.put(1)  # serves
+        back.get()
+def answer():
+    for _ in range(5000):
+        back.put(there.get())  # answers
+threads = [threading.Thread(target=serve, name="serve"), threading.Thread(target=answer, name="answer")]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+def test_a_convoy(programs: Programs) -> None:
+    traced = trace(programs, CONVOY)
+    finding = next(found for found in traced.of_kind("convoy") if found["thread"] == "health")
+    assert finding["figures"]["holder"] == "worker-3"
+    assert re.search(r"app\.py:[4-8] in burn$", finding["place"])
+    assert finding["remedy"]["command"] == "unsnarl run"
+    assert "each time behind thread `worker-3`" in traced.outcome.complaint
+
+
+def test_a_lock_held_across_io(programs: Programs) -> None:
+    traced = trace(programs, HELD_ACROSS_IO)
+    finding = next(found for found in traced.of_kind("contended-lock") if found["thread"] == "reader")
+    assert f"app.py:{line_of(HELD_ACROSS_IO, '# wants it')} in reader" in finding["figures"]["waits_at"]
+    assert f"app.py:{line_of(HELD_ACROSS_IO, '# waits for the network')} in writer" in finding["place"]
+    assert finding["figures"]["across_io"] == 1
+    assert "will not help" in finding["remedy"]["what"]
+
+
+def test_a_square(programs: Programs) -> None:
+    traced = trace(programs, SQUARE)
+    [finding] = traced.of_kind("square")
+    assert finding["figures"]["waiters"] > 15
+    assert finding["remedy"]["command"] == "unsnarl run"
+
+
+def test_a_call_that_holds_the_gil(programs: Programs) -> None:
+    traced = trace(programs, LONG_CALL)
+    place = f"app.py:{line_of(LONG_CALL, '# one call into C')} in count"
+    finding = next(found for found in traced.of_kind("long-hold") if place in found["place"])
+    assert finding["thread"] == "counter"
+    assert "will not help" in finding["remedy"]["what"]
+
+
+def test_a_slow_import(programs: Programs) -> None:
+    programs.write("molasses.py", "import time\ntime.sleep(0.3)\nimport treacle\n")
+    programs.write("treacle.py", "")
+    traced = trace(programs, "import molasses\n")
+    finding = next(found for found in traced.of_kind("slow-import") if found["place"] == "molasses")
+    assert 0.29e9 < finding["figures"]["self_ns"] < finding["figures"]["total_ns"] + 1
+    names = [entry["name"] for entry in traced.processes[0]["imports"]]
+    parent = {entry["name"]: entry["parent"] for entry in traced.processes[0]["imports"]}["treacle"]
+    assert names[parent] == "molasses"
+
+
+def test_a_futex_storm(programs: Programs) -> None:
+    traced = trace(programs, STORM)
+    if not traced.of_kind("futex-storm"):
+        # On a machine too busy for 4,000 waits a second there is no storm to name.
+        process = traced.processes[0]
+        waits = sum(thread["lock_waits"] for thread in process["threads"])
+        assert waits / (process["length_ns"] / 1e9) < 4000
+        return
+    [finding] = traced.of_kind("futex-storm")
+    assert finding["thread"] in ("serve", "answer")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for number in range(300_000): number * 2\n",
+        "import threading, time\nt = threading.Thread(target=time.sleep, args=(0.2,))\nt.start(); t.join()\n",
+        "",
+    ],
+    ids=["one thread", "an idle thread", "nothing"],
+)
+def test_a_program_without_a_cause_is_told_so(programs: Programs, text: str) -> None:
+    traced = trace(programs, text)
+    assert {"no-gil-contention", "no-lock-contention"} <= traced.kinds()
+    assert not {finding["severity"] for finding in traced.document["findings"]} & {"severe"}
+    assert "not the matter" in traced.outcome.complaint
+
+
+CLOCKED = """\
+import threading, time
+started = time.monotonic()
+time.sleep(0.8)
+slept = time.monotonic() - started
+lock = threading.Lock()
+lock.acquire()
+def release():
+    time.sleep(0.7)
+    lock.release()
+helper = threading.Thread(target=release, name="helper")
+started = time.monotonic()
+helper.start()
+lock.acquire()
+blocked = time.monotonic() - started
+helper.join()
+print(slept, blocked)
+"""
+
+
+def test_durations_agree_with_an_outside_clock(programs: Programs) -> None:
+    traced = trace(programs, CLOCKED)
+    slept, blocked = map(float, traced.outcome.stdout.split())
+    main = traced.thread("MainThread")
+    assert main["asleep_ns"] / 1e9 == pytest.approx(slept, rel=0.05)
+    assert main["on_lock_ns"] / 1e9 == pytest.approx(blocked, rel=0.05)
+
+
+def test_under_the_scheduler_the_convoy_is_gone(programs: Programs) -> None:
+    traced = trace(programs, CONVOY, "--scheduler")
+    assert traced.processes[0]["is_scheduled"]
+    assert not any(finding["severity"] == "severe" for finding in traced.of_kind("convoy"))

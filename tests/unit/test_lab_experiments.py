@@ -1,0 +1,114 @@
+"""What the experiments with a measurement of their own do with what they are told."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from unsnarl.lab import commands
+from unsnarl.lab.experiment import Case
+from unsnarl.lab.experiments import convoy, micro, startup, storm, web
+from unsnarl.lab.process import PROGRAMS, Run, RunFailed, execute
+from unsnarl.lab.variants import PACKED, PLAIN, STOCK, WARM
+
+LIMIT_S = 60.0
+AB = """
+Concurrency Level:      10
+Failed requests:        0
+Requests per second:    10423.39 [#/sec] (mean)
+Percentage of the requests served within a certain time (ms)
+  50%      1
+  99%      4
+"""
+
+
+def test_what_ab_reports() -> None:
+    found = {name: pattern.search(AB) for name, pattern in web.AB_FIGURES.items()}
+    assert {name: match and match[1] for name, match in found.items()} == {
+        "requests_per_s": "10423.39",
+        "p50_ms": "1",
+        "p99_ms": "4",
+    }
+    assert web.AB_FAILED.search(AB) is None
+    assert web.AB_FAILED.search(AB.replace("requests:        0", "requests:        3"))
+    assert web.AB_FAILED.search("Non-2xx responses:      12")
+
+
+def test_a_server_is_loaded_by_our_own_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _name: None)
+    case = Case("p = 2", ("0", "2", "0.2"))
+    figures = web.measure(Run(web.EXPERIMENT, case, STOCK, sys.executable))
+    assert figures["requests_per_s"] > 0
+
+
+def test_a_server_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _name: None)
+    run = Run(web.EXPERIMENT, Case("p = 1"), STOCK, sys.executable)
+    with pytest.raises(RunFailed, match="exit status 1"):
+        web.load(1, "1", "0.1", run)
+
+
+def test_an_echo_thread_beside_another_one() -> None:
+    case = Case("1", ("--hogs", "1", "0.2"))
+    figures = convoy.measure(Run(convoy.EXPERIMENT, case, STOCK, sys.executable))
+    assert {"requests_per_s", "p50_us", "p99_us", "work_per_s"} <= figures.keys()
+
+
+def test_what_pyperf_reports() -> None:
+    runs = [{"warmups": [[1, 1.0]]}, {"values": [2e-9, 3e-9]}, {"values": [4e-9]}]
+    assert micro.figures_of(json.dumps({"benchmarks": [{"runs": runs}]})) == {"time_ns": pytest.approx(3.0)}
+    with pytest.raises(RunFailed, match="measured nothing"):
+        micro.figures_of(json.dumps({"benchmarks": [{"runs": runs[:1]}]}))
+
+
+@pytest.mark.parametrize("operation", micro.OPERATIONS)
+def test_the_operations_can_be_carried_out(operation: str) -> None:
+    for variant in ("stock", "primitives"):
+        text = f"{micro.setup_of(operation, variant)}\n{micro.OPERATIONS[operation][1]}"
+        execute([sys.executable, "-c", text], Case("").confinement, LIMIT_S)
+
+
+def test_commands_are_started_and_counted() -> None:
+    run = Run(startup.EXPERIMENT, Case("python", ("python -c pass", "2")), PLAIN, sys.executable)
+    assert startup.measure(run)["elapsed_ms"] > 0
+    run = Run(storm.EXPERIMENT, Case("python", ("python -c pass", "4")), PLAIN, sys.executable)
+    assert storm.measure(run)["elapsed_s"] > 0
+
+
+def test_a_command_that_is_not_there() -> None:
+    with pytest.raises(RunFailed, match="no-such-command is not installed"):
+        commands.located(sys.executable, "no-such-command")
+    for variant in (WARM, PACKED):
+        run = Run(startup.EXPERIMENT, Case("nothing"), variant, "/nowhere/python")
+        with pytest.raises(RunFailed), commands.prepared(run, ("python", "-c", "pass")):
+            raise AssertionError("the command is not there")
+
+
+@pytest.mark.parametrize("program", ["start", "mutex", "semaphore"])
+@pytest.mark.parametrize("library", ["threading", "unsnarl"])
+def test_the_square_programs_end(program: str, library: str) -> None:
+    path = str(PROGRAMS / "squares.py")
+    command = [sys.executable, path, program, "8", "--library", library]
+    assert json.loads(execute(command, Case("").confinement, LIMIT_S).stdout)["elapsed_s"] > 0
+
+
+@pytest.mark.parametrize("way", ["lock", "condition"])
+@pytest.mark.parametrize("library", ["threading", "unsnarl"])
+def test_pairs_hand_over(way: str, library: str) -> None:
+    command = [sys.executable, str(PROGRAMS / "pairs.py"), way, "--seconds", "0.1", "--library", library, "--hogs", "1"]
+    figures = json.loads(execute(command, Case("").confinement, LIMIT_S).stdout)
+    assert figures["handovers_per_s"] > 0
+
+
+@pytest.mark.parametrize("program", ["start", "mutex"])
+def test_the_square_programs_of_processes_end(program: str) -> None:
+    command = [sys.executable, str(PROGRAMS / "processes.py"), program, "4"]
+    assert json.loads(execute(command, Case("").confinement, LIMIT_S).stdout)["elapsed_s"] > 0
+
+
+def test_programs_for_old_versions_have_no_new_syntax() -> None:
+    for name in ("import_loop.py", "queue_pair.py"):
+        text = Path(PROGRAMS / name).read_text(encoding="ascii")
+        assert "->" not in text.replace("# type: () -> None", "")
+        assert 'f"' not in text

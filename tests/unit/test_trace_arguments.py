@@ -1,0 +1,44 @@
+"""The grammar of ``unsnarl trace``: its options, those of run, and a target, in any order before it."""
+
+from pathlib import Path
+
+import pytest
+
+from unsnarl.cli.failure import CommandError
+from unsnarl.cli.trace_arguments import parse
+
+
+def test_options_and_the_program() -> None:
+    request = parse(["--output", "a.html", "-X", "dev", "--size=64", "--patch", "--scheduler", "app.py", "--keep"])
+    assert (request.output, request.json_output) == (Path("a.html"), Path("a.json"))
+    assert (request.size_mb, request.scheduler, request.keep) == (64, True, False)
+    assert (request.run.target, request.run.arguments) == ("app.py", ["--keep"])
+    assert request.run.python_words == ["-X", "dev"]
+    assert request.run.patch
+
+
+def test_without_a_program() -> None:
+    assert parse(["--read", "there", "--output=x.html"]).read == Path("there")
+    assert parse(["--seconds", "2", "--attach", "4711"]).attach == 4711
+    assert parse(["--seconds", "2", "--attach", "4711"]).seconds == 2
+
+
+def test_an_option_of_the_program_is_the_programs() -> None:
+    request = parse(["-m", "http.server", "--read", "x"])
+    assert request.read is None
+    assert request.run.arguments == ["--read", "x"]
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["--scheduler", "--help"]])
+def test_help(words: list[str]) -> None:
+    assert parse(words).wants_help
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["--size"], ["--size", "0", "a"], ["--what", "a"], ["--slice", "5", "a"], ["--output=a.json", "a"]]
+)
+def test_nonsense_is_refused_in_the_verbs_own_name(words: list[str]) -> None:
+    with pytest.raises(CommandError) as refusal:
+        parse(words)
+    assert refusal.value.status == 2
+    assert "unsnarl run" not in refusal.value.what + refusal.value.hint or "belongs to" in refusal.value.what
