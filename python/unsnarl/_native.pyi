@@ -6,60 +6,7 @@ from typing import Any, Generic, Literal, Protocol, Self, TypedDict, TypeVar, fi
 
 from typing_extensions import disjoint_base
 
-from unsnarl._native_ipc import (
-    IpcBarrier as IpcBarrier,
-)
-from unsnarl._native_ipc import (
-    IpcBoundedSemaphore as IpcBoundedSemaphore,
-)
-from unsnarl._native_ipc import (
-    IpcBytesQueue as IpcBytesQueue,
-)
-from unsnarl._native_ipc import (
-    IpcCondition as IpcCondition,
-)
-from unsnarl._native_ipc import (
-    IpcCountdownEvent as IpcCountdownEvent,
-)
-from unsnarl._native_ipc import (
-    IpcEvent as IpcEvent,
-)
-from unsnarl._native_ipc import (
-    IpcLock as IpcLock,
-)
-from unsnarl._native_ipc import (
-    IpcPlace as IpcPlace,
-)
-from unsnarl._native_ipc import (
-    IpcRLock as IpcRLock,
-)
-from unsnarl._native_ipc import (
-    IpcRWLock as IpcRWLock,
-)
-from unsnarl._native_ipc import (
-    IpcRWLockSide as IpcRWLockSide,
-)
-from unsnarl._native_ipc import (
-    IpcSemaphore as IpcSemaphore,
-)
-from unsnarl._native_ipc import (
-    IpcSleep as IpcSleep,
-)
-from unsnarl._native_ipc import (
-    ipc_directory as ipc_directory,
-)
-from unsnarl._native_ipc import (
-    ipc_leave as ipc_leave,
-)
-from unsnarl._native_ipc import (
-    ipc_list as ipc_list,
-)
-from unsnarl._native_ipc import (
-    ipc_remove as ipc_remove,
-)
-from unsnarl._native_ipc import (
-    ipc_wait_any as ipc_wait_any,
-)
+from unsnarl._native_ipc import *
 
 _T = TypeVar("_T")
 

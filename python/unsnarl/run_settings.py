@@ -2,7 +2,8 @@
 
 The settings travel in one environment variable, as ``name=value`` words:
 
-    slice_ms=2.5 kernel_hints=yes children=yes stats=main patch=no green=no pack= main_pid=4711 abi=cpython-313 prefix=/venv
+    slice_ms=2.5 kernel_hints=yes children=yes stats=main patch=no green=no pack= main_pid=4711 abi=cpython-313
+    prefix=/venv
 
 ``unsnarl trace`` adds where to record to, in hexadecimal digits, how many 4 KiB chunks a
 file has, when the program was started, and whether there is a scheduler at all:
