@@ -195,7 +195,7 @@ impl<'a> Ring<'a> {
         let took = matches!(outcome, Step::Done(Take::Record(_)));
         let wakes = took && self.words.not_full.silence();
         let passes_on = has_slept && took;
-        let wakes_next = passes_on && self.len() > 0;
+        let wakes_next = passes_on && !self.is_empty();
         release_guard(&self.words.guard, kernel);
         if wakes {
             self.words.not_full.wake(1, kernel);
