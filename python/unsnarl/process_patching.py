@@ -23,7 +23,7 @@ class _AfterImport:
         from importlib.util import find_spec
 
         _unhook()
-        spec = find_spec(_MODULE)
+        spec: Any = find_spec(_MODULE)
         if spec is not None and spec.loader is not None:
             spec.loader = _PatchingLoader(spec.loader)
         return spec

@@ -199,4 +199,4 @@ def test_misuse() -> None:
     with pytest.raises(TypeError):
         ipc.Condition(object())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="does not fit"):
-        ipc.Queue(capacity=64).put(b"x" * 100)
+        ipc.Queue(capacity=64).put(b"x" * 100_000)

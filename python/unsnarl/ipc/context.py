@@ -9,8 +9,8 @@ Invariant: a context refers to itself as the context of everything it makes.
 
 from __future__ import annotations
 
+import multiprocessing.context as stock
 from collections.abc import Callable
-from multiprocessing import context as stock
 from multiprocessing import util
 from typing import TYPE_CHECKING, Any
 

@@ -9,17 +9,10 @@ Invariant: a descriptor is handed to a child once, however many primitives lie i
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, cast
 
 
-class _Primitive(Protocol):
-    @property
-    def name(self) -> str | None: ...
-
-    def _place(self) -> tuple[int, int, int] | None: ...
-
-
-def reduce(primitive: _Primitive) -> tuple[Any, ...]:
+def reduce(primitive: Any) -> tuple[Any, ...]:
     """Return what pickle needs.
 
     Raises:
@@ -45,22 +38,22 @@ def _extra(primitive: Any) -> tuple[Any, ...]:
 
 
 def _handed_over(primitive: object, descriptor: int) -> Any:
-    from multiprocessing import context
+    from multiprocessing.context import assert_spawning, get_spawning_popen
 
     try:
-        context.assert_spawning(primitive)
+        assert_spawning(primitive)
     except RuntimeError:
         raise RuntimeError(
             f"{type(primitive).__name__} objects without a name should only be shared between processes through "
             "inheritance; give it a name to send it anywhere"
         ) from None
-    popen: Any = context.get_spawning_popen()
+    popen = cast("Any", get_spawning_popen())
     if popen.method == "forkserver":
-        from multiprocessing.popen_forkserver import _DupFd  # type: ignore[attr-defined]
+        from multiprocessing.popen_forkserver import _DupFd
 
         known = popen._fds
         return _DupFd(known.index(descriptor) if descriptor in known else popen.duplicate_for_child(descriptor))
-    from multiprocessing.popen_spawn_posix import _DupFd as Inherited  # type: ignore[attr-defined]
+    from multiprocessing.popen_spawn_posix import _DupFd as Inherited
 
     if descriptor not in popen._fds:
         popen.duplicate_for_child(descriptor)

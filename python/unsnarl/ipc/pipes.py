@@ -21,7 +21,7 @@ class SimpleQueue(queues.SimpleQueue[Any]):
 
     def get(self) -> Any:
         """Take the oldest item."""
-        lock: Any = self._rlock  # type: ignore[attr-defined]
+        lock: Any = vars(self)["_rlock"]
         _take_over(lock)
         try:
             message = self._reader.recv_bytes()  # type: ignore[attr-defined]
@@ -29,10 +29,10 @@ class SimpleQueue(queues.SimpleQueue[Any]):
             lock.release()
         return queues._ForkingPickler.loads(message)  # type: ignore[attr-defined]
 
-    def put(self, item: object) -> None:
+    def put(self, obj: object) -> None:
         """Put an item at the end."""
-        message = queues._ForkingPickler.dumps(item)  # type: ignore[attr-defined]
-        lock: Any = self._wlock  # type: ignore[attr-defined]
+        message = queues._ForkingPickler.dumps(obj)  # type: ignore[attr-defined]
+        lock: Any = vars(self)["_wlock"]
         _take_over(lock)
         try:
             self._writer.send_bytes(message)  # type: ignore[attr-defined]

@@ -29,10 +29,10 @@ def start_together(processes: Iterable[BaseProcess]) -> None:
     gate = IpcEvent()
     try:
         for process in processes:
-            process.run = functools.partial(_run_behind, gate, process)  # type: ignore[method-assign]
+            vars(process)["run"] = functools.partial(_run_behind, gate, process)
             process.start()
             # Not needed any more, and it refers to the process itself.
-            del process.run
+            del vars(process)["run"]
     finally:
         gate.set()
 
