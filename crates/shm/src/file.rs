@@ -225,7 +225,7 @@ fn read(name: &str, file: &OwnedFd, size: u64, kind: Option<Kind>) -> Result<Hea
     let page_size = process::page_size() as u64;
     let mut bytes = [0; HEADER_WORDS * 8];
     let length = rustix::io::pread(file, &mut bytes, size.saturating_sub(page_size)).unwrap_or(0);
-    if size < page_size || size % page_size != 0 || length < bytes.len() {
+    if size < page_size || !size.is_multiple_of(page_size) || length < bytes.len() {
         let damaged = unsnarl_ipc::Refusal::Damaged("the file is not as long as a segment");
         return Err(SegmentError::refusal(name, damaged));
     }

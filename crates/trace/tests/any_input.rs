@@ -180,7 +180,7 @@ proptest! {
         file.chunk(0, 0, 1, &[]);
         for (place, (first, payload)) in words.into_iter().enumerate() {
             let record = layout::CHUNKS_AT + chunk::HEAD + place * layout::RECORD_SIZE;
-            file.put64(record, first % 1000 << 8 | first % 12);
+            file.put64(record, ((first % 1000) << 8) | (first % 12));
             file.put64(record + 8, payload);
         }
         let trace = read(&file.0).unwrap();

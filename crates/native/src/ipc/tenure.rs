@@ -32,6 +32,10 @@ pub(super) struct TenureWords {
 /// The robust word of a segment, and further mappings of it for threads that need one.
 #[derive(Default)]
 pub(super) struct Tenure {
+    #[expect(
+        clippy::vec_box,
+        reason = "others hold the address of a mapping while the list grows"
+    )]
     aliases: Mutex<Vec<Box<Mapping>>>,
 }
 
@@ -66,6 +70,7 @@ impl Tenure {
     #[cold]
     fn other_word<'a>(&'a self, body: &Body) -> PyResult<&'a AtomicU32> {
         let mut aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
+        #[expect(clippy::borrowed_box, reason = "what the list's iterator gives")]
         let usable = |mapping: &&Box<Mapping>| unsnarl_shm::node_state(mapping.robust_word()) != NodeState::Busy;
         let found: *const Mapping = match aliases.iter().find(usable) {
             Some(mapping) => &raw const **mapping,
