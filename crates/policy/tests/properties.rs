@@ -18,18 +18,13 @@ const LOCKS: usize = 3;
 const LONGEST_CALL_NS: Nanos = 2 * MS;
 
 fn runner() -> Runner {
-    let default = Runner::default();
-    let seed = match default.rng_seed {
-        RngSeed::Random => RngSeed::Fixed(0x6769_6c21),
-        fixed => fixed,
-    };
-    let cases = std::env::var_os("PROPTEST_CASES").map_or(24, |_| default.cases);
+    let programs = std::env::var("UNSNARL_PROGRAMS").ok();
     Runner {
-        cases,
-        rng_seed: seed,
+        cases: programs.and_then(|count| count.parse().ok()).unwrap_or(24),
+        rng_seed: RngSeed::Fixed(0x6769_6c21),
         failure_persistence: None,
         max_shrink_time: 30_000,
-        ..default
+        ..Runner::default()
     }
 }
 
@@ -118,6 +113,7 @@ proptest! {
     #![proptest_config(runner())]
 
     #[test]
+    #[cfg_attr(debug_assertions, ignore = "simulates minutes: needs a release build")]
     fn nobody_waits_beyond_the_bound(scenario in scenario()) {
         let trace = run(&scenario);
         check(&trace)?;
@@ -128,6 +124,7 @@ proptest! {
     }
 
     #[test]
+    #[cfg_attr(debug_assertions, ignore = "simulates minutes: needs a release build")]
     fn equal_threads_get_equal_shares(mut scenario in scenario(), equals in 2..6usize) {
         let first = scenario.programs.len();
         scenario.programs.extend(vec![Program::forever([Step::Compute(1_000 * MS)]); equals]);
@@ -141,15 +138,17 @@ proptest! {
     }
 
     #[test]
+    #[cfg_attr(debug_assertions, ignore = "simulates minutes: needs a release build")]
     fn toggling_and_forking_lose_nobody(
         scenario in scenario(), pause_ns in span(10 * US, 5 * MS), forks in any::<bool>(),
     ) {
         let mut scenario = scenario;
+        let last = scenario.programs.len() - 1;
         // The GIL is kept meanwhile: CPython's own wait promises nobody a turn.
         let toggle = [Step::Uninstall, Step::Call(pause_ns), Step::Install, Step::Block(pause_ns)];
         let mut main = [&[Step::Block(20 * MS)], &toggle[..]].concat();
         if forks {
-            main.extend([Step::Fork, Step::Start(1), Step::Start(2), Step::Block(pause_ns)]);
+            main.extend([Step::Fork, Step::Start(1), Step::Start(last), Step::Block(pause_ns)]);
             main.extend(toggle);
         }
         main.extend([Step::Compute(10 * MS), Step::Block(MS), Step::Mark]);
