@@ -12,7 +12,7 @@ build:
 test *arguments:
     scripts/test {{arguments}}
 
-# explore the policy with CASES random cases a property
+# explore the policy and the primitives' cores, with CASES random cases a property
 model cases="4096":
     scripts/model {{cases}}
 
@@ -39,6 +39,10 @@ docs:
 # build and test with every CPython at hand, Debian sid's included
 matrix *arguments:
     scripts/matrix {{arguments}}
+
+# build a CPython without a GIL, and test with it
+matrix-freethreaded:
+    scripts/matrix-freethreaded
 
 # all that must hold before a change lands
 ci:

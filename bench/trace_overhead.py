@@ -1,6 +1,6 @@
 """What recording costs: the same work with and without it, in turn, in one process.
 
-``python -m bench.trace_overhead --out FILE`` measures the cases below in windows of fixed
+``python -m bench.trace_overhead --out FILE`` measures the cases below in short windows
 length that alternate, and writes medians, quartiles and the ratio as JSON;
 ``--render FILE...`` makes the tables of docs/results/trace-overhead.md from such files. On
 a machine that does other things as well, the processor time says more than the clock.
@@ -35,7 +35,7 @@ from bench.overhead import one_round
 from unsnarl import _native
 
 CHUNKS = 8192
-WINDOW_S = 0.2
+WINDOW_S = 0.1
 
 Work = Callable[[float], float]
 """Works for some seconds; returns units of work a second."""
@@ -170,8 +170,12 @@ def measure(name: str, pairs: int) -> dict[str, Any]:
 
 
 def costs(more: list[float], less: list[float]) -> list[float]:
-    """Return the quartiles of how much more it is, pair by pair, in percent."""
-    return statistics.quantiles([100 * (one / other - 1) for one, other in zip(more, less, strict=True)], n=4)
+    """Return the quartiles of how much more it is, pair by pair, in percent.
+
+    A window in which the process had no processor at all says nothing.
+    """
+    pairs = [(one, other) for one, other in zip(more, less, strict=True) if one and other]
+    return statistics.quantiles([100 * (one / other - 1) for one, other in pairs], n=4)
 
 
 def table(document: dict[str, Any]) -> str:
@@ -200,7 +204,7 @@ def spread(quartiles: list[float]) -> str:
 def main() -> int:
     """Measure, or render what was measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=21)
+    parser.add_argument("--pairs", type=int, default=41)
     parser.add_argument("--only", choices=CASES, action="append")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--render", type=Path, nargs="+", metavar="FILE")

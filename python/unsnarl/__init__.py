@@ -14,36 +14,9 @@ first use, and why ``typing`` is not imported for the name below.
 
 from unsnarl.errors import UnsnarlError, UnsupportedInterpreter
 
-_PRIMITIVES = frozenset(
-    (
-        "Barrier",
-        "BoundedSemaphore",
-        "CapacityLimiter",
-        "Condition",
-        "CountdownEvent",
-        "Empty",
-        "Event",
-        "Flag",
-        "Full",
-        "Latch",
-        "LifoQueue",
-        "Lock",
-        "Once",
-        "PriorityQueue",
-        "Queue",
-        "RLock",
-        "RWLock",
-        "ResourceGuard",
-        "Semaphore",
-        "ShutDown",
-        "SimpleQueue",
-    )
-)
-"""The classes of ``unsnarl.sync`` that this package offers under its own name."""
-
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    from unsnarl import gil, sync
+    from unsnarl import gil, ipc, sync
     from unsnarl.patching import patch, unpatch
     from unsnarl.sync import (
         Barrier,
@@ -97,6 +70,7 @@ __all__ = [
     "UnsupportedInterpreter",
     "__version__",
     "gil",
+    "ipc",
     "patch",
     "sync",
     "unpatch",
@@ -121,9 +95,8 @@ if not TYPE_CHECKING:
             # import_module would load importlib; the statement form would
             # look the attribute up again before it imports.
             return __import__("unsnarl.gil", fromlist=["gil"])
-        if name in _PRIMITIVES:
-            globals()[name] = primitive = getattr(__import__("unsnarl.sync", fromlist=["sync"]), name)
-            return primitive
+        if name == "ipc":
+            return __import__("unsnarl.ipc", fromlist=["ipc"])
         if name == "sync":
             return __import__("unsnarl.sync", fromlist=["sync"])
         if name in ("patch", "unpatch"):
@@ -132,6 +105,9 @@ if not TYPE_CHECKING:
         if name == "__version__":
             globals()["__version__"] = version = _version()
             return version
+        if name in __all__:  # all the others are the primitives
+            globals()[name] = primitive = getattr(__import__("unsnarl.sync", fromlist=["sync"]), name)
+            return primitive
         raise AttributeError(f"module 'unsnarl' has no attribute {name!r}")
 
     def __dir__():

@@ -6,6 +6,8 @@ from typing import Any, Generic, Literal, Protocol, Self, TypedDict, TypeVar, fi
 
 from typing_extensions import disjoint_base
 
+from unsnarl._native_ipc import *
+
 _T = TypeVar("_T")
 
 @final
@@ -385,6 +387,8 @@ class Queue(Generic[_T]):
     def maxsize(self, maxsize: int) -> None: ...
     @property
     def unfinished_tasks(self) -> int: ...
+    @unfinished_tasks.setter
+    def unfinished_tasks(self, unfinished: int) -> None: ...
     @property
     def waiting(self) -> int: ...
     def statistics(self) -> dict[str, int]: ...
@@ -401,7 +405,14 @@ class Queue(Generic[_T]):
     @queue.setter
     def queue(self, container: Any) -> None: ...
     @property
-    def mutex(self) -> Any: ...
+    def mutex(self) -> Lock: ...
+    @property
+    def not_empty(self) -> Condition: ...
+    @property
+    def not_full(self) -> Condition: ...
+    @property
+    def all_tasks_done(self) -> Condition: ...
+    def _recount(self) -> None: ...
     def _init(self, _maxsize: int) -> None: ...
     def _qsize(self) -> int: ...
     def _put(self, item: _T) -> None: ...
@@ -434,6 +445,19 @@ __all__ = [
     "CountdownEvent",
     "Event",
     "Flag",
+    "IpcBarrier",
+    "IpcBoundedSemaphore",
+    "IpcBytesQueue",
+    "IpcCondition",
+    "IpcCountdownEvent",
+    "IpcEvent",
+    "IpcLock",
+    "IpcPlace",
+    "IpcRLock",
+    "IpcRWLock",
+    "IpcRWLockSide",
+    "IpcSemaphore",
+    "IpcSleep",
     "Latch",
     "LifoQueue",
     "Lock",
@@ -450,6 +474,11 @@ __all__ = [
     "Unsupported",
     "hint",
     "install",
+    "ipc_directory",
+    "ipc_leave",
+    "ipc_list",
+    "ipc_remove",
+    "ipc_wait_any",
     "is_installed",
     "reset_stats",
     "stats",

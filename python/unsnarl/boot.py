@@ -42,6 +42,8 @@ def start() -> None:
 
 def _enter(settings: RunSettings) -> None:
     """Install, and arrange for what happens at a fork and at the end."""
+    if settings.pack:
+        _open_pack(settings)
     if settings.green:
         _enter_green(settings)
         return
@@ -91,6 +93,19 @@ def _install(settings: RunSettings) -> bool:
             _say(f"the program runs without the GIL scheduler: {error}")
         return False
     return True
+
+
+def _open_pack(settings: RunSettings) -> None:
+    """Import from the pack; where that fails, import as ever, and say so once."""
+    try:
+        from unsnarl.pack import start
+
+        start.install(settings.pack, warns=settings.is_main())
+    except KeyboardInterrupt:
+        _die_of_interrupt()
+    except Exception as error:
+        if settings.is_main():
+            _say(f"the program runs without its pack: {error}")
 
 
 def _patch(settings: RunSettings) -> None:

@@ -1,6 +1,7 @@
 """Give a program native primitives without touching it.
 
-`patch()` replaces classes of `threading` and `queue` by ours. What was made, or
+`patch()` replaces classes of `threading` and `queue` by ours, and what the contexts of
+`multiprocessing` make. What was made, or
 imported by name (`from queue import Queue`), before the call stays as it is, so
 call it first thing, or use ``unsnarl run --patch``.
 
@@ -29,6 +30,9 @@ def patch() -> None:
 
     if _replaced:
         return
+    from unsnarl import process_patching as processes
+
+    processes.patch()
     for module_name, names in NAMES.items():
         module = import_module(module_name)
         for name in names:
@@ -40,6 +44,10 @@ def unpatch() -> None:
     """Put the standard library's classes back."""
     from importlib import import_module
 
+    if _replaced:
+        from unsnarl import process_patching as processes
+
+        processes.unpatch()
     while _replaced:
         (module_name, name), original = _replaced.popitem()
         setattr(import_module(module_name), name, original)

@@ -2,7 +2,8 @@
 
 The settings travel in one environment variable, as ``name=value`` words:
 
-    slice_ms=2.5 kernel_hints=yes children=yes stats=main patch=no green=no main_pid=4711 abi=cpython-313 prefix=/venv
+    slice_ms=2.5 kernel_hints=yes children=yes stats=main patch=no green=no pack= main_pid=4711 abi=cpython-313
+    prefix=/venv
 
 ``unsnarl trace`` adds where to record to, in hexadecimal digits, how many 4 KiB chunks a
 file has, when the program was started, and whether there is a scheduler at all:
@@ -52,6 +53,7 @@ class RunSettings:
         trace: the directory to record to, or None.
         trace_chunks: 4 KiB chunks of a recording of the main process.
         executed_ns: CLOCK_MONOTONIC when the main process was started, or 0.
+        pack: the pack that modules are imported from, an absolute path, or an empty text.
         main_pid: the process that ``unsnarl run`` became; 0 for the first that reads them.
         abi: the interpreter they are for, as ``sys.implementation.cache_tag``.
         prefix: the environment they are for, as ``sys.prefix``.
@@ -64,6 +66,7 @@ class RunSettings:
         "green",
         "kernel_hints",
         "main_pid",
+        "pack",
         "patch",
         "prefix",
         "scheduler",
@@ -86,6 +89,7 @@ class RunSettings:
         trace: str | None = None,
         trace_chunks: int = 8192,
         executed_ns: int = 0,
+        pack: str = "",
         main_pid: int | None = None,
         abi: str | None = None,
         prefix: str | None = None,
@@ -101,6 +105,7 @@ class RunSettings:
         self.trace = trace
         self.trace_chunks = trace_chunks
         self.executed_ns = executed_ns
+        self.pack = pack
         self.main_pid = os.getpid() if main_pid is None else main_pid
         self.abi = _this_abi() if abi is None else abi
         self.prefix = sys.prefix if prefix is None else prefix
@@ -127,6 +132,8 @@ class RunSettings:
             f"patch={_yes_no(self.patch)}",
             f"green={_yes_no(self.green)}",
             *self._trace_words(),
+            # In hexadecimal digits: a path may hold blanks, and anything else.
+            f"pack={os.fsencode(self.pack).hex()}",
             f"main_pid={self.main_pid}",
             f"abi={self.abi}",
             f"prefix={self.prefix}",
@@ -163,6 +170,7 @@ def decode(text: str) -> RunSettings:
             trace=os.fsdecode(bytes.fromhex(words["trace"])) if "trace" in words else None,
             trace_chunks=int(words.get("trace_chunks", "8192")),
             executed_ns=int(words.get("executed_ns", "0")),
+            pack=os.fsdecode(bytes.fromhex(words.get("pack", ""))),
             main_pid=int(words["main_pid"]),
             abi=words["abi"],
             prefix=prefix,

@@ -1,6 +1,6 @@
 """Run one of CPython's own test modules with our classes patched in.
 
-    python patched_interpreter_runner.py test_threading [NAMES...]
+    python patched_interpreter_runner.py test_threading [PATTERN...]
 
 Spawned children import this file again: the patch is applied there as well, and
 the guard keeps them from running the tests.
@@ -18,11 +18,9 @@ unsnarl.patching.patch()
 if __name__ == "__main__":
     import importlib
 
-    name = sys.argv[1]
-    if len(sys.argv) > 2:
-        suite = unittest.defaultTestLoader.loadTestsFromNames([f"test.{n}" for n in sys.argv[2:]])
-    else:
-        module = importlib.import_module(f"test.{name}")
-        suite = unittest.defaultTestLoader.loadTestsFromModule(module)
+    name, *patterns = sys.argv[1:]
+    loader = unittest.TestLoader()
+    loader.testNamePatterns = patterns or None
+    suite = loader.loadTestsFromModule(importlib.import_module(f"test.{name}"))
     result = unittest.TextTestRunner(stream=sys.stderr, verbosity=0).run(suite)
     raise SystemExit(not result.wasSuccessful())

@@ -15,26 +15,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import tests.contract.mixed_scenarios  # noqa: F401 - its scenarios are played too
 import unsnarl
-from tests.contract.worlds import WORLDS
-
-SCENARIOS: list[Any] = []
-
-
-def scenario(function: Any) -> Any:
-    SCENARIOS.append(function)
-    return function
-
-
-LOCKS: list[Callable[[], Any]] = [
-    unsnarl.Lock,
-    unsnarl.RLock,
-    unsnarl.Semaphore,
-    unsnarl.BoundedSemaphore,
-    unsnarl.CapacityLimiter,
-]
-LOCKS_AND_SIDES: list[Callable[[], Any]] = [*LOCKS, lambda: unsnarl.RWLock().writer]
-
+from tests.contract.playbook import LOCKS_AND_SIDES, SCENARIOS, scenario
+from tests.contract.worlds import LIBRARIES, WORLDS
 
 # --- asynchronous worlds
 
@@ -83,7 +67,7 @@ async def async_first_come_first_served(world: Any) -> None:
 
         await world.together(holder, *(partial(wait, number) for number in range(3)), opener)
         assert sorted(order) == [0, 1, 2]
-        if type(world).__name__ != "TrioWorld":
+        if world.starts_in_order:
             assert order == [0, 1, 2], (make, order)
 
 
@@ -432,8 +416,8 @@ def main() -> None:
     name = sys.argv[1]
     if "--gil" in sys.argv:
         unsnarl.gil.install()
-    if name in ("gevent", "eventlet"):
-        __import__(name)
+    for library in LIBRARIES.get(name, (name,)):
+        __import__(library)
     world: Any = WORLDS[name]()
     played = 0
     for play in SCENARIOS:

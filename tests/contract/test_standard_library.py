@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.cpython.suite import Module, choose
+
 HERE = Path(__file__).parent
 
 KNOWN_DIFFERENCES = {
@@ -23,6 +25,21 @@ KNOWN_DIFFERENCES = {
     # It looks at the private _waiters of the standard library's Condition.
     "test_nan_timeout (test.test_threading.ConditionTests.test_nan_timeout)",
 }
+
+UNDER_PATCH: tuple[tuple[Module, ...], ...] = (
+    (Module("test_queue"),),
+    (Module("test_sched"),),
+    (Module("test_threading"),),
+    (Module("test_concurrent_futures.test_thread_pool"), Module("test_concurrent_futures", ("*ThreadPool*",))),
+    (Module("test_concurrent_futures.test_future"), Module("test_concurrent_futures", ("*FutureTests*",))),
+    (Module("test_asyncio.test_locks"),),
+    (Module("test_asyncio.test_queues"),),
+    (Module("test_asyncio.test_threads"),),
+    (Module("test_asyncio.test_runners"),),
+)
+"""Those of the interpreter's tests that use what is patched, and take seconds. Of
+test_concurrent_futures the process pools are left out, of test_asyncio what tests sockets,
+pipes and processes: minutes each, and none of it waits on a primitive of ours."""
 
 needs_test_package = pytest.mark.skipif(
     find_spec("test") is None or find_spec("test.lock_tests") is None,
@@ -47,9 +64,13 @@ def test_cpython_tests_pass(runner: str, at_least: int) -> None:
 
 
 @needs_test_package
-@pytest.mark.parametrize("module", ["test_queue", "test_sched", "test_threading"])
-def test_cpython_tests_pass_under_patch(module: str) -> None:
-    completed = run("patched_interpreter_runner.py", module)
+@pytest.mark.parametrize("choice", UNDER_PATCH, ids=lambda choice: choice[0].name)
+def test_cpython_tests_pass_under_patch(choice: tuple[Module, ...]) -> None:
+    present, absent = choose((choice,))
+    if absent:
+        pytest.skip(f"this interpreter comes without test.{choice[0].name}")
+    module = present[0]
+    completed = run("patched_interpreter_runner.py", module.name, *module.match)
     failed = {
         line.split(": ", 1)[1] for line in completed.stderr.splitlines() if line.startswith(("FAIL: ", "ERROR: "))
     }

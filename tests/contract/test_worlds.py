@@ -9,23 +9,31 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.worlds import LIBRARIES, WORLDS
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @cache
-def is_usable(world: str) -> bool:
-    """Tell whether the library imports here: curio 1.6 does not on CPython 3.12+."""
-    if world == "thread":
-        return True
-    command = [sys.executable, "-W", "ignore", "-c", f"import {world}"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+def obstacle(library: str) -> str:
+    """Say why the library cannot be imported here; empty if it can: curio 1.6 cannot on CPython 3.12+."""
+    command = [sys.executable, "-W", "ignore", "-c", f"import {library}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.stderr.strip().splitlines()[-1] if done.returncode else ""
+
+
+def has_gil() -> bool:
+    return getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 @pytest.mark.parametrize("options", [(), ("--gil",)], ids=["stock", "scheduled"])
-@pytest.mark.parametrize("world", ["thread", "asyncio", "trio", "curio", "gevent", "eventlet"])
+@pytest.mark.parametrize("world", WORLDS)
 def test_scenarios(world: str, options: tuple[str, ...]) -> None:
-    if not is_usable(world):
-        pytest.skip(f"{world} cannot be imported by this interpreter")
+    for library in LIBRARIES.get(world, (world,)):
+        if obstacle(library):
+            pytest.skip(f"{library} cannot be imported by this interpreter: {obstacle(library)}")
+    if options and not has_gil():
+        pytest.skip("there is no GIL to schedule")
     command = [sys.executable, "-m", "tests.contract.scenarios", world, "-v", *options]
     completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
     assert completed.returncode == 0, completed.stdout + completed.stderr

@@ -17,6 +17,7 @@ class AsyncioWorld:
     """Tasks of asyncio."""
 
     is_async = True
+    starts_in_order = True
 
     def run(self, main: Any) -> Any:
         import asyncio
@@ -45,10 +46,23 @@ class AsyncioWorld:
         assert task.cancelled()
 
 
+class UvloopWorld(AsyncioWorld):
+    """Tasks of asyncio on uvloop."""
+
+    def run(self, main: Any) -> Any:
+        import asyncio
+
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(main(self))
+
+
 class TrioWorld:
     """Tasks of trio."""
 
     is_async = True
+    starts_in_order = False
 
     def run(self, main: Any) -> Any:
         import trio
@@ -76,10 +90,57 @@ class TrioWorld:
             nursery.cancel_scope.cancel()
 
 
+class AnyioWorld:
+    """Tasks of anyio, on the back end that asyncio gives it."""
+
+    is_async = True
+    starts_in_order = True
+    backend = "asyncio"
+
+    def run(self, main: Any) -> Any:
+        import anyio
+
+        return anyio.run(main, self, backend=self.backend)
+
+    async def settle(self) -> None:
+        import anyio
+
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+
+    async def together(self, *functions: Any) -> None:
+        import anyio
+
+        async with anyio.create_task_group() as group:
+            for function in functions:
+                group.start_soon(function)
+
+    async def cancelled(self, function: Any) -> None:
+        import anyio
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(function)
+            await self.settle()
+            group.cancel_scope.cancel()
+
+
+class AnyioTrioWorld(AnyioWorld):
+    """Tasks of anyio on trio."""
+
+    starts_in_order = False
+    backend = "trio"
+
+    async def settle(self) -> None:
+        import trio.testing
+
+        await trio.testing.wait_all_tasks_blocked()
+
+
 class CurioWorld:
     """Tasks of curio."""
 
     is_async = True
+    starts_in_order = True
 
     def run(self, main: Any) -> Any:
         import curio
@@ -169,10 +230,16 @@ class EventletWorld:
 
 
 WORLDS = {
+    "anyio": AnyioWorld,
+    "anyio on trio": AnyioTrioWorld,
     "asyncio": AsyncioWorld,
     "curio": CurioWorld,
     "eventlet": EventletWorld,
     "gevent": GeventWorld,
     "thread": ThreadWorld,
     "trio": TrioWorld,
+    "uvloop": UvloopWorld,
 }
+
+LIBRARIES = {"anyio on trio": ("anyio", "trio"), "thread": ()}
+"""What a world needs to be imported, where that is not the library of its name."""

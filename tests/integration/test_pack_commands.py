@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -101,3 +102,29 @@ def test_a_missing_pack_is_only_a_warning(rig: "Rig", packed: "tuple[str, str, P
     script, launcher, pack = packed
     pack.unlink()
     assert same(rig, script, launcher).stderr.count(b"warning:") == 1
+
+
+def test_a_run_with_a_pack_is_the_same(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
+    script, _, pack = packed
+    plain = rig.plain(sys.executable, script, "x")
+    run = rig.plain(unsnarl(), "run", "--pack", str(pack), script, "x")
+    assert (run.returncode, run.stdout, run.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+    code = "import mod, sys; print(type(mod.__loader__).__name__, 'mmap' in sys.modules)"
+    # Found by the path it was packed under; with the empty entry of -c, the file itself would be nearer.
+    env = rig.env | {"PYTHONPATH": str(rig.directory / "bin")}
+    shown = rig.plain(unsnarl(), "run", "--pack", str(pack), "-P", "-c", code, env=env)
+    assert shown.stdout == b"PackLoader False\n"
+    missing = rig.plain(unsnarl(), "run", "--pack", f"{pack}x", script, "x")
+    assert missing.stdout == plain.stdout
+    assert missing.stderr.startswith(b"warning: the pack is not used")
+
+
+def test_a_packed_module_is_the_same(rig: "Rig") -> None:
+    launcher = rig.directory / "tool"
+    words = ["pack", "-m", "json.tool", "-o", f"{launcher}.pack", "--with", "--help"]
+    made = rig.plain(unsnarl(), *words)
+    assert made.returncode == 0, made.stderr
+    for arguments in ([], ["--no-such-option"], ["no-such-file"]):
+        plain = rig.plain(sys.executable, "-m", "json.tool", *arguments, input=b'{"b": 1}')
+        packed = rig.plain(str(launcher), *arguments, input=b'{"b": 1}')
+        assert (packed.returncode, packed.stdout) == (plain.returncode, plain.stdout)

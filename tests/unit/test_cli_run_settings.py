@@ -27,6 +27,7 @@ def as_tuple(settings: RunSettings) -> tuple[object, ...]:
         kernel_hints=st.booleans(),
         children=st.booleans(),
         stats=st.sampled_from(STATS_CHOICES),
+        pack=st.just("") | PATHS,
         main_pid=st.integers(1, 2**22),
         abi=NAMES.filter(lambda name: "prefix" not in name),
         prefix=PATHS,

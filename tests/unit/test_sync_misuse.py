@@ -127,6 +127,93 @@ def test_the_container_can_be_had() -> None:
     assert list(queue.queue) == [4]
 
 
+def test_a_join_of_ones_own_over_the_queues_condition() -> None:
+    """As programs write it to have a timeout."""
+    queue: unsnarl.Queue[int] = unsnarl.Queue()
+    queue.put(1)
+    ready = threading.Event()
+
+    def work() -> None:
+        ready.wait()
+        queue.get()
+        queue.task_done()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    with queue.all_tasks_done:
+        ready.set()
+        while queue.unfinished_tasks:
+            assert queue.all_tasks_done.wait(30)
+    thread.join()
+
+
+def test_a_program_that_changes_the_container_and_notifies() -> None:
+    queue: unsnarl.Queue[int] = unsnarl.Queue(1)
+    got: list[int] = []
+    thread = threading.Thread(target=lambda: got.append(queue.get(timeout=30)))
+    assert queue.not_empty is queue.not_empty
+    thread.start()
+    while not queue.waiting:
+        pass
+    with queue.not_empty:
+        queue.queue.append(7)
+        queue.unfinished_tasks += 1
+        queue.not_empty.notify()
+    thread.join(30)
+    assert got == [7]
+    queue.put(8)
+    with queue.mutex:
+        queue.queue.clear()
+        queue.unfinished_tasks = 0
+        queue.all_tasks_done.notify_all()
+        queue.not_full.notify_all()
+    queue.join()
+    queue.put(9, timeout=0)
+    assert queue.get_nowait() == 9
+
+
+def test_queues_with_conditions_are_collected() -> None:
+    queue: unsnarl.Queue[int] = unsnarl.Queue()
+    assert queue.not_full.lock is queue.mutex
+    reference = weakref.ref(queue)
+    del queue
+    gc.collect()
+    assert reference() is None
+
+
+def test_a_call_that_never_ran_has_done_nothing() -> None:
+    queue: unsnarl.Queue[int] = unsnarl.Queue()
+    queue.async_put(1).close()
+    thrown = queue.async_put(2)
+    with pytest.raises(ValueError, match="stop"):
+        thrown.throw(ValueError("stop"))
+    assert queue.empty()
+    queue.put(3)
+    never = queue.async_get()
+    never.close()
+    with pytest.raises(RuntimeError, match="already awaited"):
+        never.send(None)
+    assert queue.get_nowait() == 3
+
+
+def test_what_is_got_may_be_anything() -> None:
+    things: list[Any] = [None, (1, 2), (), ValueError("a value, not a failure"), StopIteration(1), [3]]
+    queue: unsnarl.Queue[Any] = unsnarl.Queue()
+
+    async def main() -> None:
+        for thing in things:
+            await queue.async_put(thing)
+        for thing in things:
+            assert await queue.async_get() is thing
+        for thing in things:
+            waiting = asyncio.ensure_future(queue.async_get())
+            await asyncio.sleep(0)
+            queue.put(thing)
+            assert await waiting is thing
+
+    asyncio.run(main())
+
+
 def test_barrier_arguments() -> None:
     with pytest.raises(ValueError, match="parties"):
         unsnarl.Barrier(0).abort()

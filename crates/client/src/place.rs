@@ -93,21 +93,39 @@ fn privileges(out: &mut String) -> Option<()> {
     if rc != 0 {
         return None;
     }
-    // SAFETY: these options take and fill no memory.
-    let bounding: u64 = (0..64)
-        .map(|cap| u64::from(unsafe { libc::prctl(libc::PR_CAPBSET_READ, cap, 0, 0, 0) } == 1) << cap)
-        .sum();
-    let ambient: u64 = (0..41)
-        .map(|cap| {
-            // SAFETY: asks, and takes no memory.
-            let is_set = unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_IS_SET, cap, 0, 0) };
-            u64::from(is_set == 1) << cap
-        })
-        .sum();
+    let _ = write!(out, "caps={sets:x?} {:x} {:x}", bounding_set(), ambient_set(&sets));
     // SAFETY: KEYCTL_GET_KEYRING_ID (0) of KEY_SPEC_SESSION_KEYRING (-3), without creating one.
     let keyring = unsafe { libc::syscall(libc::SYS_keyctl, 0, -3, 0) };
-    let _ = writeln!(out, "caps={sets:x?} {bounding:x} {ambient:x} keyring={keyring}");
+    let _ = writeln!(out, " keyring={keyring}");
     Some(())
+}
+
+/// The bounding set, asked one by one up to the kernel's last capability.
+fn bounding_set() -> u64 {
+    let mut set = 0;
+    for cap in 0..64 {
+        // SAFETY: asks, and takes no memory.
+        match unsafe { libc::prctl(libc::PR_CAPBSET_READ, cap, 0, 0, 0) } {
+            1 => set |= 1 << cap,
+            0 => {}
+            _ => break,
+        }
+    }
+    set
+}
+
+/// The ambient set; every member is inheritable too (capabilities(7)), so mostly nothing needs to be asked.
+fn ambient_set(sets: &[u32; 6]) -> u64 {
+    let inheritable = u64::from(sets[2]) | u64::from(sets[5]) << 32;
+    (0..64)
+        .filter(|cap| inheritable >> cap & 1 == 1)
+        .filter(|cap| {
+            // SAFETY: asks, and takes no memory.
+            let is_set = unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_IS_SET, *cap, 0, 0) };
+            is_set == 1
+        })
+        .map(|cap: u64| 1 << cap)
+        .sum()
 }
 
 fn namespaces(out: &mut String) -> Option<()> {

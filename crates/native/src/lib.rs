@@ -3,6 +3,7 @@
 //! Must never: decide anything; it converts arguments, results and errors.
 
 mod gil;
+mod ipc;
 mod sync;
 mod trace;
 
@@ -22,6 +23,7 @@ mod _native {
     /// Add the primitives.
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
-        super::sync::register(module)
+        super::sync::register(module)?;
+        super::ipc::register(module)
     }
 }

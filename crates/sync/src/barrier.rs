@@ -3,21 +3,40 @@
 //! Each cycle's waiters are released at once and leave on their own, so the next
 //! cycle may fill while the last one drains.
 //!
-//! Invariant: `arrived` counts the waiters of the current cycle, the one that
-//! runs the action included; a broken barrier has none.
+//! Invariant: `arrived` counts the waiters of the cycle that fills; those of a full cycle
+//! belong to the party that came last, until it has run the action and says how it went.
+//! Nothing but that decides for them: neither a timeout nor a reset meanwhile.
 
 use crate::shim::{Arc, Mutex, lock};
 use crate::waiter::{GRANTED, Port, REFUSED, WaitQueue, Waiter, Wakes};
 
 /// What an arriving party has to do.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Arrival {
+#[derive(Debug)]
+pub enum Arrival<P> {
     /// Wait; it arrived as number `.0`.
     Wait(usize),
-    /// It is the last: run the action, then call `release` (or `break_up`).
-    Last(usize),
+    /// It is the last, as number `.0`: run the action, then call `release` or `fail`.
+    Last(usize, Departing<P>),
     /// The barrier is broken.
     Broken,
+}
+
+/// The waiters of a full cycle.
+#[must_use]
+#[derive(Debug)]
+pub struct Departing<P>(WaitQueue<P>);
+
+impl<P: Port> Departing<P> {
+    /// Let them go.
+    pub fn release(self, fan_out: usize) {
+        self.finish(GRANTED, fan_out);
+    }
+
+    fn finish(mut self, verdict: u32, fan_out: usize) {
+        let mut wakes = Wakes::none();
+        wakes.signal_all(self.0.drain(), verdict, fan_out);
+        wakes.run();
+    }
 }
 
 /// A barrier for a fixed number of parties.
@@ -64,7 +83,7 @@ impl<P: Port> Rendezvous<P> {
     }
 
     /// Arrive; the waiter is made only if there is something to wait for.
-    pub fn arrive(&self, waiter: impl FnOnce() -> Arc<Waiter<P>>) -> Arrival {
+    pub fn arrive(&self, waiter: impl FnOnce() -> Arc<Waiter<P>>) -> Arrival<P> {
         let mut state = lock(&self.state);
         if state.broken {
             return Arrival::Broken;
@@ -72,47 +91,59 @@ impl<P: Port> Rendezvous<P> {
         let index = state.arrived;
         state.arrived += 1;
         if state.arrived == self.parties {
-            return Arrival::Last(index);
+            state.arrived = 0;
+            return Arrival::Last(index, Departing(std::mem::take(&mut state.queue)));
         }
         let waiter = waiter();
         state.queue.push(&waiter);
         Arrival::Wait(index)
     }
 
-    /// Let this cycle's waiters go, and start the next one.
-    pub fn release(&self, fan_out: usize) {
-        self.finish(GRANTED, None, fan_out);
+    /// The action failed: turn them away, and whoever waits by now.
+    pub fn fail(&self, departing: Departing<P>, fan_out: usize) {
+        departing.finish(REFUSED, fan_out);
+        self.break_up(fan_out);
     }
 
-    /// Turn this cycle's waiters away; the barrier stays broken until `reset`.
+    /// Turn the waiters away; the barrier stays broken until `reset`.
     pub fn break_up(&self, fan_out: usize) {
-        self.finish(REFUSED, Some(true), fan_out);
+        self.turn_away(true, fan_out);
     }
 
-    /// Turn this cycle's waiters away, and start anew.
+    /// Turn the waiters away, and start anew.
     pub fn reset(&self, fan_out: usize) {
-        self.finish(REFUSED, Some(false), fan_out);
+        self.turn_away(false, fan_out);
     }
 
-    fn finish(&self, verdict: u32, broken: Option<bool>, fan_out: usize) {
+    fn turn_away(&self, broken: bool, fan_out: usize) {
         let mut wakes = Wakes::none();
-        {
-            let mut state = lock(&self.state);
-            state.arrived = 0;
-            state.broken = broken.unwrap_or(state.broken);
-            let waiters = state.queue.drain();
-            wakes.signal_all(waiters, verdict, fan_out);
-        }
+        lock(&self.state).turn_away(broken, fan_out, &mut wakes);
         wakes.run();
     }
 
-    /// Give up waiting. True: the cycle was over already, its verdict stands;
-    /// false: the barrier is broken now, for everybody.
+    /// Give up waiting. True: its cycle is over, or full already; what becomes of it is
+    /// written to the waiter, now or soon. False: the barrier is broken now, for everybody.
     pub fn cancel(&self, waiter: &Arc<Waiter<P>>, fan_out: usize) -> bool {
-        let waited = lock(&self.state).queue.remove(waiter);
-        if waited {
-            self.break_up(fan_out);
-        }
+        let mut wakes = Wakes::none();
+        let waited = {
+            let mut state = lock(&self.state);
+            let waited = state.queue.remove(waiter);
+            // In the same step: who arrives in between must not count the one that left.
+            if waited {
+                state.turn_away(true, fan_out, &mut wakes);
+            }
+            waited
+        };
+        wakes.run();
         !waited
+    }
+}
+
+impl<P: Port> State<P> {
+    fn turn_away(&mut self, broken: bool, fan_out: usize, wakes: &mut Wakes<P>) {
+        self.arrived = 0;
+        self.broken = broken;
+        let waiters = self.queue.drain();
+        wakes.signal_all(waiters, REFUSED, fan_out);
     }
 }

@@ -93,8 +93,19 @@ impl<S: Store, P: Port> State<S, P> {
         self.lines.get_or_insert_default()
     }
 
+    #[inline]
     fn has_room(&self) -> bool {
         self.capacity == 0 || self.store.len() < self.capacity
+    }
+
+    /// Whether it is open and nobody stands in a line that an item or room could be for.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        !self.closed
+            && self
+                .lines
+                .as_deref()
+                .is_none_or(|lines| lines.takers.queue.is_empty() && lines.givers.queue.is_empty())
     }
 
     /// Restore both lines' invariants.
@@ -167,6 +178,29 @@ impl<S: Store, P: Port> Channel<S, P> {
         lock(&self.state).lines.as_ref().map_or((0, 0, 0), |lines| {
             (lines.takers.queue.len(), lines.givers.queue.len(), lines.joiners.len())
         })
+    }
+
+    /// Give one item if that concerns nobody else: there is room, and no line. What most
+    /// calls need, without what the others need.
+    ///
+    /// # Errors
+    /// The item, if [`Channel::give`] has to see to it.
+    #[inline]
+    pub fn give_quietly(&self, item: S::Item) -> Result<(), S::Item> {
+        let mut state = lock(&self.state);
+        if !state.is_quiet() || !state.has_room() {
+            return Err(item);
+        }
+        state.store.push(item);
+        state.unfinished += 1;
+        Ok(())
+    }
+
+    /// Take one item if that concerns nobody else; else [`Channel::take`] has to see to it.
+    #[inline]
+    pub fn take_quietly(&self) -> Option<S::Item> {
+        let mut state = lock(&self.state);
+        if state.is_quiet() { state.store.pop() } else { None }
     }
 
     /// Give one item. With a waiter: enqueue it when there is no room, or keep
@@ -285,6 +319,28 @@ impl<S: Store, P: Port> Channel<S, P> {
         };
         wakes.run();
         item
+    }
+
+    /// Set how many items count as given and not yet done.
+    pub fn set_unfinished(&self, unfinished: usize, fan_out: usize) {
+        let mut wakes = Wakes::none();
+        {
+            let mut state = lock(&self.state);
+            state.unfinished = unfinished;
+            release_joiners(&mut state, &mut wakes, fan_out);
+        }
+        wakes.run();
+    }
+
+    /// Look at or change the store, and tell those whom that concerns.
+    pub fn change_store(&self, change: impl FnOnce(&mut S)) {
+        let mut wakes = Wakes::none();
+        {
+            let mut state = lock(&self.state);
+            change(&mut state.store);
+            state.settle(&mut wakes);
+        }
+        wakes.run();
     }
 
     /// Change the capacity; 0 is unbounded.

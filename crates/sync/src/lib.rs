@@ -15,6 +15,7 @@
 
 mod barrier;
 mod channel;
+mod eagerness;
 mod gate;
 mod limiter;
 mod line;
@@ -24,14 +25,14 @@ mod rwlock;
 mod shim;
 mod waiter;
 
-pub use barrier::{Arrival, Rendezvous};
+pub use barrier::{Arrival, Departing, Rendezvous};
 pub use channel::{Channel, Closed, Give, Store, Take};
 pub use gate::Gate;
 pub use limiter::{Borrow, Borrowers};
 pub use notifier::Notifier;
 pub use permits::{Overflow, Permits};
 pub use rwlock::{ReadWrite, Side};
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use shim::elide_mutexes;
 pub use shim::{Arc, AtomicU32, Ordering};
 pub use waiter::{ASLEEP, GRANTED, PENDING, Port, REFUSED, WOKEN, Waiter};

@@ -3,11 +3,13 @@
 //! The one that was told is the *heir*. While a queue's heir is on its way nobody
 //! else is woken: it wakes the next when it has looked, if there is reason to. That
 //! makes a hundred `put`s cost one wake-up instead of a hundred. Permits have an
-//! heir for each free permit: there every one of them is for somebody.
+//! heir for each free permit: there every one of them is for somebody; and more where
+//! that pays (see [`crate::eagerness`]).
 //!
 //! Invariant: if what the line waits for is available and the line is not empty,
 //! then a live heir is on its way, or the mutex is held by whoever will name one.
 
+use crate::eagerness::Eagerness;
 use crate::shim::Arc;
 use crate::waiter::{Port, WOKEN, WaitQueue, Waiter, Wakes};
 
@@ -15,6 +17,7 @@ use crate::waiter::{Port, WOKEN, WaitQueue, Waiter, Wakes};
 pub(crate) struct Line<P> {
     pub(crate) queue: WaitQueue<P>,
     heirs: Vec<Arc<Waiter<P>>>,
+    pub(crate) eagerness: Eagerness,
 }
 
 impl<P> Default for Line<P> {
@@ -22,6 +25,7 @@ impl<P> Default for Line<P> {
         Self {
             queue: WaitQueue::default(),
             heirs: Vec::new(),
+            eagerness: Eagerness::default(),
         }
     }
 }
@@ -46,6 +50,24 @@ impl<P: Port> Line<P> {
     pub(crate) fn call(&mut self, waiter: Arc<Waiter<P>>, wakes: &mut Wakes<P>) {
         self.heirs.push(Arc::clone(&waiter));
         wakes.signal(waiter, WOKEN);
+    }
+
+    /// Tell waiters to try that have not been told yet, until `heirs` are on their way or
+    /// one must be granted; each wakes the next on its way.
+    pub(crate) fn call_up_to(&mut self, heirs: usize, wakes: &mut Wakes<P>) {
+        let wanted = heirs.saturating_sub(self.heirs());
+        if wanted == 0 {
+            return;
+        }
+        let called: Vec<_> = self
+            .queue
+            .idle()
+            .take_while(|waiter| !waiter.must_grant())
+            .take(wanted)
+            .cloned()
+            .collect();
+        self.heirs.extend(called.iter().cloned());
+        wakes.signal_all(called.into_iter(), WOKEN, 1);
     }
 
     /// Tell everybody to try.

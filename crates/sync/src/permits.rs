@@ -12,12 +12,15 @@
 //! it arrived; and tasks are always handed theirs. Among waiters: first come,
 //! first served.
 //!
+//! Where calls are serialised by the GIL more than one waiter may be told to try for
+//! the same permit (see [`crate::eagerness`]): they come one after the other anyhow.
+//!
 //! Things that don't work: granting always (convoys: 20 times slower with two
 //! threads); never granting (a task that needs a loop iteration to come back
 //! never wins against a thread).
 
 use crate::line::Line;
-use crate::shim::{Arc, AtomicUsize, Ordering, Slow};
+use crate::shim::{Arc, AtomicUsize, Ordering, Slow, is_serialised};
 use crate::waiter::{GRANTED, Port, Waiter, Wakes};
 
 const CONTENDED: usize = 1;
@@ -151,8 +154,10 @@ impl<P: Port> Permits<P> {
                 true
             } else if self.try_acquire() {
                 line.queue.remove(waiter);
+                line.eagerness.served();
                 true
             } else {
+                line.eagerness.in_vain();
                 waiter.rearm(true);
                 false
             };
@@ -188,6 +193,10 @@ impl<P: Port> Permits<P> {
                 line.queue.remove(&next);
                 wakes.signal(next, GRANTED);
             }
+        }
+        let (free, eagerness) = (self.free(), line.eagerness.heirs());
+        if free > 0 && eagerness > 1 && is_serialised() {
+            line.call_up_to(free.saturating_mul(eagerness), wakes);
         }
         self.tidy(line);
     }

@@ -1,19 +1,21 @@
-//! The only file that knows about loom: the cores import their atomics, their
+//! The only file that knows about loom and shuttle: the cores import their atomics, their
 //! mutex and their lazily made slow half from here.
 //!
 //! It is also the only file with unsafe code: the mutex that steps aside for the GIL.
 //!
-//! Invariant: outside of loom a [`Slow`] costs one pointer and one word until
+//! Invariant: outside of those a [`Slow`] costs one pointer and one word until
 //! the first waiter arrives, so that an idle primitive stays small.
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod imp {
     use std::cell::UnsafeCell;
+    use std::marker::PhantomData;
     use std::ops::{Deref, DerefMut};
     pub use std::sync::Arc;
+    use std::sync::PoisonError;
+    use std::sync::atomic::AtomicPtr;
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
     pub use std::sync::atomic::{AtomicU32, Ordering};
-    use std::sync::{OnceLock, PoisonError};
 
     static IS_ELIDED: AtomicBool = AtomicBool::new(false);
 
@@ -29,6 +31,12 @@ mod imp {
     #[allow(unsafe_code)]
     pub unsafe fn elide_mutexes() {
         IS_ELIDED.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether somebody else sees to it that one thread at a time calls into this crate.
+    #[inline]
+    pub(crate) fn is_serialised() -> bool {
+        IS_ELIDED.load(Ordering::Relaxed)
     }
 
     /// A mutex that costs nothing where the GIL does its work already.
@@ -48,7 +56,7 @@ mod imp {
     pub(crate) struct MutexGuard<'a, T> {
         _held: Option<std::sync::MutexGuard<'a, ()>>,
         value: *mut T,
-        _borrow: std::marker::PhantomData<&'a mut T>,
+        _borrow: PhantomData<&'a mut T>,
     }
 
     impl<T> Mutex<T> {
@@ -79,21 +87,63 @@ mod imp {
         }
     }
 
-    /// State that exists from the first time somebody has to wait.
+    /// State that exists from the first time somebody has to wait: one pointer till then.
     #[derive(Debug)]
-    pub(crate) struct Slow<T>(OnceLock<Box<Mutex<T>>>);
+    pub(crate) struct Slow<T>(AtomicPtr<Mutex<T>>, PhantomData<Mutex<T>>);
 
     impl<T: Default> Slow<T> {
         pub(crate) const fn new() -> Self {
-            Self(OnceLock::new())
+            Self(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
         }
+
         /// Lock it, making it first if need be.
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-            lock(self.0.get_or_init(Box::default))
+            lock(self.get().unwrap_or_else(|| self.make()))
         }
+
         /// Lock it if it exists.
+        #[inline]
         pub(crate) fn peek(&self) -> Option<MutexGuard<'_, T>> {
-            self.0.get().map(|mutex| lock(mutex))
+            self.get().map(lock)
+        }
+
+        #[inline]
+        #[allow(unsafe_code)]
+        fn get(&self) -> Option<&Mutex<T>> {
+            // ORDERING: pairs with the release in `make`.
+            // SAFETY: null, or out of `Box::into_raw` and alive until `self` is dropped.
+            unsafe { self.0.load(Ordering::Acquire).as_ref() }
+        }
+
+        #[cold]
+        #[allow(unsafe_code)]
+        fn make(&self) -> &Mutex<T> {
+            let fresh = Box::into_raw(Box::<Mutex<T>>::default());
+            // ORDERING: releases the fresh state to `get`, or acquires another's.
+            match self
+                .0
+                .compare_exchange(std::ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire)
+            {
+                // SAFETY: as in `get`.
+                Ok(_) => unsafe { &*fresh },
+                Err(existing) => {
+                    // SAFETY: made above, and seen by nobody else.
+                    drop(unsafe { Box::from_raw(fresh) });
+                    // SAFETY: as in `get`; it is not null, or the exchange had succeeded.
+                    unsafe { &*existing }
+                }
+            }
+        }
+    }
+
+    impl<T> Drop for Slow<T> {
+        #[allow(unsafe_code)]
+        fn drop(&mut self) {
+            let slow = *self.0.get_mut();
+            if !slow.is_null() {
+                // SAFETY: out of `Box::into_raw` in `make`; nobody refers to it any more.
+                drop(unsafe { Box::from_raw(slow) });
+            }
         }
     }
 
@@ -106,7 +156,7 @@ mod imp {
 
     #[inline]
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-        let held = if IS_ELIDED.load(Ordering::Relaxed) {
+        let held = if is_serialised() {
             None
         } else {
             Some(mutex.raw.lock().unwrap_or_else(PoisonError::into_inner))
@@ -114,20 +164,30 @@ mod imp {
         MutexGuard {
             _held: held,
             value: mutex.value.get(),
-            _borrow: std::marker::PhantomData,
+            _borrow: PhantomData,
         }
     }
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 mod imp {
-    pub use loom::sync::Arc;
-    pub(crate) use loom::sync::Mutex as SharedMutex;
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-    pub use loom::sync::atomic::{AtomicU32, Ordering};
-    pub(crate) use loom::sync::{Mutex, MutexGuard};
+    #[cfg(loom)]
+    use loom as model;
+    #[cfg(shuttle)]
+    use shuttle as model;
 
-    /// Under loom the slow half exists from the start: `OnceLock` is std's business.
+    pub use model::sync::Arc;
+    pub(crate) use model::sync::Mutex as SharedMutex;
+    pub(crate) use model::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+    pub use model::sync::atomic::{AtomicU32, Ordering};
+    pub(crate) use model::sync::{Mutex, MutexGuard};
+
+    /// Under loom and shuttle every mutex is real.
+    pub(crate) fn is_serialised() -> bool {
+        false
+    }
+
+    /// Under them the slow half exists from the start: `OnceLock` is std's business.
     #[derive(Debug)]
     pub(crate) struct Slow<T>(Mutex<T>);
 
@@ -152,7 +212,7 @@ mod imp {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use imp::elide_mutexes;
 pub use imp::{Arc, AtomicU32, Ordering};
-pub(crate) use imp::{AtomicBool, AtomicU64, AtomicUsize, Mutex, SharedMutex, Slow, lock, lock_shared};
+pub(crate) use imp::{AtomicBool, AtomicU64, AtomicUsize, Mutex, SharedMutex, Slow, is_serialised, lock, lock_shared};

@@ -231,9 +231,14 @@ impl<P: Port> WaitQueue<P> {
     /// The first waiter that was not told to try yet, and can still come back.
     pub(crate) fn first_idle(&mut self) -> Option<&Arc<Waiter<P>>> {
         self.first()?;
+        self.idle().next()
+    }
+
+    /// Those that were not told to try yet, and can still come back, in order.
+    pub(crate) fn idle(&self) -> impl Iterator<Item = &Arc<Waiter<P>>> {
         self.by_ticket
             .values()
-            .find(|waiter| waiter.state() != WOKEN && waiter.port.is_alive())
+            .filter(|waiter| waiter.state() != WOKEN && waiter.port.is_alive())
     }
 
     pub(crate) fn pop(&mut self) -> Option<Arc<Waiter<P>>> {

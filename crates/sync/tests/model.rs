@@ -2,7 +2,7 @@
 //!
 //! Invariant of the models: permits are never created or lost, and whenever
 //! something could be taken and somebody waits, somebody has been told.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 #![allow(missing_docs)]
 
 use proptest::prelude::*;

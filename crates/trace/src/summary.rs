@@ -208,6 +208,7 @@ fn time_in(stretches: &[Stretch], state: State) -> Nanos {
 
 /// The totals that the thread kept itself, and the time since its last event, which
 /// it could not add any more; from the stretches for a thread that kept none.
+#[allow(clippy::too_many_lines, reason = "a line a field")]
 fn sum_up(thread: &Thread, stretches: &[Stretch], shown: Vec<Stretch>, end: Nanos) -> ThreadSummary {
     let counted = |kind| thread.records.iter().filter(|record| record.kind == kind).count() as u64;
     let mut totals = thread.totals.unwrap_or_else(|| {

@@ -6,12 +6,17 @@ import shlex
 from unsnarl.cli.failure import NOT_FOUND, CommandError
 from unsnarl.cli.result import show
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from unsnarl.pack.recorder import Program
+
 _USAGE_TEXT = """\
-usage: unsnarl pack CMD -o FILE [--launcher FILE] [--with "ARGS"]...
+usage: unsnarl pack CMD|-m MODULE -o FILE [--launcher FILE] [--with "ARGS"]...
 
 Run a Python command, note the modules it loads, and put their code into one
 file. A program started with it neither looks for those modules nor opens them.
 
+  -m MODULE            a module, run as `python -m MODULE`, instead of a command
   -o FILE              the pack to write
   --launcher FILE      the program to write that starts CMD with it (FILE of -o
                        without its suffix, if not given)
@@ -24,44 +29,55 @@ def main(arguments: list[str]) -> int:
     """Parse the arguments of ``unsnarl pack`` and carry them out."""
     if not arguments or arguments[0] in ("-h", "--help"):
         return show(_USAGE_TEXT)
-    name, out, start, runs = _parse(arguments)
-    return _pack(name, os.path.abspath(out), start, runs or [["--version"]])
+    return _pack(_parse(arguments))
 
 
-def _parse(arguments: list[str]) -> tuple[str, str, str, list[list[str]]]:
-    name = out = start = ""
-    runs: list[list[str]] = []
+class _Words:
+    """The command line, taken apart."""
+
+    def __init__(self) -> None:
+        self.name = self.module = self.out = self.start = ""
+        self.runs: list[list[str]] = []
+
+
+def _parse(arguments: list[str]) -> _Words:
+    found = _Words()
     words = iter(arguments)
     for word in words:
-        if word in ("-o", "--launcher", "--with"):
+        if word in ("-m", "-o", "--launcher", "--with"):
             value = next(words, None)
             if value is None:
                 raise CommandError(f"{word} needs a value, in `unsnarl pack`", "see `unsnarl pack --help`")
             if word == "--with":
-                runs.append(shlex.split(value))
-            elif word == "-o":
-                out = value
+                found.runs.append(shlex.split(value))
             else:
-                start = value
-        elif word.startswith("-") or name:
+                setattr(found, {"-m": "module", "-o": "out"}.get(word, "start"), value)
+        elif word.startswith("-") or found.name:
             raise CommandError(f"unexpected argument {word!r}, in `unsnarl pack`", "see `unsnarl pack --help`")
         else:
-            name = word
-    if not name or not out:
-        raise CommandError("a command and -o FILE are needed, in `unsnarl pack`", "unsnarl pack hg -o hg.pack")
-    return name, out, start or os.path.splitext(out)[0], runs
+            found.name = word
+    if bool(found.name) == bool(found.module) or not found.out:
+        raise CommandError(
+            "a command or -m MODULE, and -o FILE, are needed, in `unsnarl pack`", "unsnarl pack hg -o hg.pack"
+        )
+    found.runs = found.runs or [["--version"]]
+    found.out = os.path.abspath(found.out)
+    found.start = found.start or os.path.splitext(found.out)[0]
+    return found
 
 
-def _pack(name: str, out: str, start: str, runs: list[list[str]]) -> int:
+def _program(words: _Words) -> "Program":
     import sys
 
     from unsnarl.cli import console_script
-    from unsnarl.pack import recorder
+    from unsnarl.pack.recorder import Program
     from unsnarl.warm import shims
 
-    script = os.path.abspath(name) if "/" in name else shims.find_plain(name)
+    if words.module:
+        return Program(sys.executable, [], "module", words.module)
+    script = os.path.abspath(words.name) if "/" in words.name else shims.find_plain(words.name)
     if script is None or not os.path.isfile(script):
-        raise CommandError(f"no command named {name!r} on PATH", "activate its environment first", NOT_FOUND)
+        raise CommandError(f"no command named {words.name!r} on PATH", "activate its environment first", NOT_FOUND)
     interpreter = console_script.interpreter_of(script)
     if interpreter is None:
         raise CommandError(f"{script} is not a Python script", "only Python commands can be packed", 1)
@@ -69,14 +85,21 @@ def _pack(name: str, out: str, start: str, runs: list[list[str]]) -> int:
         raise CommandError(
             f"{script} runs on {interpreter.path}, unsnarl on {sys.executable}", "install unsnarl beside the command", 1
         )
+    return Program(interpreter.path, interpreter.flags, "script", script)
+
+
+def _pack(words: _Words) -> int:
+    from unsnarl.pack import recorder
+
+    program = _program(words)
     try:
-        modules = recorder.record(interpreter.path, interpreter.flags, script, runs)
+        modules = recorder.record(program, words.runs)
         data = recorder.build(modules)
-        recorder.store(data, out)
-        recorder.store(recorder.launcher(interpreter.path, interpreter.flags, script, out).encode(), start)
-        os.chmod(start, 0o755)
+        recorder.store(data, words.out)
+        recorder.store(recorder.launcher(program, words.out).encode(), words.start)
+        os.chmod(words.start, 0o755)
     except recorder.RecordError as problem:
         raise CommandError(problem.what, problem.hint, 1) from None
     except OSError as problem:
         raise CommandError(f"{problem.filename}: {problem.strerror}", "choose another place", 1) from None
-    return show(f"{out}: {len(modules)} modules, {len(data) / 1e6:.1f} MB; started by {start}\n")
+    return show(f"{words.out}: {len(modules)} modules, {len(data) / 1e6:.1f} MB; started by {words.start}\n")

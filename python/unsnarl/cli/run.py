@@ -1,5 +1,7 @@
 """``unsnarl run``: parse the command line, find the target, become the interpreter."""
 
+import os
+
 from unsnarl.cli.launch import launch
 from unsnarl.cli.result import show
 from unsnarl.cli.run_arguments import RunRequest, parse
@@ -25,6 +27,7 @@ options:
                          Semaphore, Event, Barrier, Queue and their variants)
   --green                run the program's threads in user space, as greenlets of
                          one thread, no scheduler; needs unsnarl[green]
+  --pack FILE            import the modules that `unsnarl pack` has put there
   --no-children          only this process: its children have the stock GIL
   --slice MS             the slice of a CPU-bound thread, in milliseconds
                          (default: the interpreter's switch interval)
@@ -61,4 +64,5 @@ def _settings(request: RunRequest) -> RunSettings:
         stats=request.stats,
         patch=request.patch,
         green=request.green,
+        pack=os.path.abspath(request.pack) if request.pack else "",
     )

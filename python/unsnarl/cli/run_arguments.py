@@ -60,7 +60,7 @@ class RunRequest:
         target: the module, code, file or command; ``-`` for STDIN.
         arguments: the program's arguments.
         wants_help: whether help was asked for; then there is no target.
-        slice_ms, kernel_hints, children, stats, patch, green: as in ``RunSettings``.
+        slice_ms, kernel_hints, children, stats, patch, green, pack: as in ``RunSettings``.
     """
 
     __slots__ = (
@@ -69,6 +69,7 @@ class RunRequest:
         "green",
         "kernel_hints",
         "kind",
+        "pack",
         "patch",
         "python_flags",
         "python_words",
@@ -92,6 +93,7 @@ class RunRequest:
         self.stats = "no"
         self.patch = False
         self.green = False
+        self.pack = ""
 
 
 def parse(words: list[str], take_option: "TakeOption | None" = None) -> RunRequest:
@@ -198,6 +200,8 @@ def _take_long_option(request: RunRequest, word: str, rest: list[str]) -> None:
         request.python_words += [word, _value_of(word, rest)]
     elif name == "--slice":
         request.slice_ms = _slice_ms(attached if mark else _value_of(name, rest))
+    elif name == "--pack":
+        request.pack = _path(attached if mark else _value_of(name, rest))
     elif name == "--stats":
         request.stats = _stats(attached) if mark else "main"
     elif word in _SWITCHES:
@@ -227,6 +231,12 @@ def _slice_ms(text: str) -> float:
             "for example `--slice 5`, which is the interpreter's own",
         )
     return slice_ms
+
+
+def _path(text: str) -> str:
+    if not text:
+        raise CommandError("the pack's name is empty, in `unsnarl run --pack`", "check the variable it came from")
+    return text
 
 
 def _stats(text: str) -> str:

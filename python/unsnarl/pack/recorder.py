@@ -20,19 +20,28 @@ import atexit, sys
 def _note(out=sys.argv[1]):
     with open(out, "w", encoding="utf-8", errors="surrogateescape") as file:
         for name, module in list(sys.modules.items()):
-            if "Lazy" not in object.__getattribute__(module, "__class__").__name__:
-                path = getattr(module, "__file__", None)
-                if isinstance(path, str):
-                    file.write(f"{name}\\t{path}\\n")
+            # Past __getattr__: a module still waiting to be loaded on first touch must not be touched.
+            names = object.__getattribute__(module, "__dict__")
+            spec = names.get("__spec__")
+            path = names.get("__file__") or getattr(spec, "origin", None)
+            name = getattr(spec, "name", name) if name == "__main__" else name
+            if isinstance(path, str) and path.startswith("/"):
+                file.write(f"{name}\\t{path}\\n")
 atexit.register(_note)
-script = sys.argv[2]
-del sys.argv[:2]
-sys.path[0] = script.rpartition("/")[0]
-import __main__
-__main__.__file__ = script
-with open(script, "rb") as file:
-    code = compile(file.read(), script, "exec", dont_inherit=True)
-exec(code, __main__.__dict__)
+kind, name = sys.argv[2:4]
+del sys.argv[:3]
+if kind == "module":
+    import os, runpy
+    if not sys.flags.safe_path:
+        sys.path[0] = os.getcwd()
+    runpy._run_module_as_main(name)
+else:
+    sys.path[0] = name.rpartition("/")[0]
+    import __main__
+    __main__.__file__ = name
+    with open(name, "rb") as file:
+        code = compile(file.read(), name, "exec", dont_inherit=True)
+    exec(code, __main__.__dict__)
 """
 
 
@@ -45,7 +54,17 @@ class RecordError(Exception):
         self.hint = hint
 
 
-def record(python: str, options: list[str], script: str, runs: list[list[str]]) -> dict[str, str]:
+class Program:
+    """What is packed: ``kind`` is ``script`` or ``module``, ``name`` its path or dotted name."""
+
+    def __init__(self, python: str, options: list[str], kind: str, name: str) -> None:
+        self.python = python
+        self.options = options
+        self.kind = kind
+        self.name = name
+
+
+def record(program: Program, runs: list[list[str]]) -> dict[str, str]:
     """Run the command once per list of arguments and return the modules it loads, with their files."""
     found: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="unsnarl-pack-") as scratch:
@@ -54,14 +73,14 @@ def record(python: str, options: list[str], script: str, runs: list[list[str]]) 
             file.write(_SPY)
         for arguments in runs:
             out = os.path.join(scratch, "out")
-            argv = [python, *options, spy, out, script, *arguments]
+            argv = [program.python, *program.options, spy, out, program.kind, program.name, *arguments]
             subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
             try:
                 with open(out, encoding="utf-8", errors="surrogateescape") as listed:
                     found |= dict(line.rstrip("\n").split("\t", 1) for line in listed)
                 os.unlink(out)
             except OSError:
-                words = " ".join([script, *arguments])
+                words = " ".join([program.name, *arguments])
                 raise RecordError(
                     f"`{words}` ended before it could be recorded", "give arguments that end normally"
                 ) from None
@@ -109,19 +128,19 @@ def store(data: bytes, path: str) -> None:
     os.replace(temporary, path)
 
 
-def launcher(python: str, options: list[str], script: str, pack: str) -> str:
-    """Return the text of a program that runs the script with the pack."""
+def launcher(program: Program, pack: str) -> str:
+    """Return the text of a program that runs the script or module with the pack."""
     here = os.path.dirname(os.path.abspath(__file__))
-    head = " ".join([f"#!{python}", *options])
+    head = " ".join([f"#!{program.python}", *program.options])
+    words = f"({pack!r}, {program.name!r}, globals())"
     return (
-        f"{head}\n# Starts {script} with its pack; made by `unsnarl pack`.\n"
+        f"{head}\n# Starts {program.name} with its pack; made by `unsnarl pack`.\n"
         "import sys\n"
         'pack = type(sys)("_unsnarl_pack")\n'
         f"pack.__path__ = [{here!r}]\n"
         'sys.modules["_unsnarl_pack"] = pack\n'
         "import _unsnarl_pack.start as pack\n"
-        f"exec(pack.run({pack!r}, {script!r}, globals()))\n"
-    )
+    ) + (f"pack.run_module{words}\n" if program.kind == "module" else f"exec(pack.run{words})\n")
 
 
 assert sys.version_info >= (3, 11)

@@ -6,23 +6,49 @@ plain run.
 """
 
 import sys
+from posix import getcwd
 
 from . import container, finder
 
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from typing import Any
 
-def install(path: str) -> bool:
+
+def install(path: str, *, warns: bool = True) -> bool:
     """Put the pack first on ``sys.meta_path``; False, with a warning, if it cannot be used."""
     try:
-        import mmap
-
-        with open(path, "rb") as file:
-            data = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
-        entries, area = container.read(data)
+        entries, area = container.read(_map(path))
     except (OSError, ValueError, EOFError, TypeError) as problem:
-        finder.warn(f"{path}: {problem}")
+        if warns:
+            finder.warn(f"{path}: {problem}")
         return False
     sys.meta_path.insert(0, finder.PackFinder(entries, area))
     return True
+
+
+def _map(path: str) -> memoryview:
+    """Map a file; the module that can is as unknown to the program afterwards as it was before."""
+    is_known = "mmap" in sys.modules
+    import mmap
+
+    if not is_known:
+        del sys.modules["mmap"]
+    with open(path, "rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
+
+
+def run_module(path: str, name: str, main: dict[str, object]) -> None:
+    """Run a module from the pack, as ``python -m`` does."""
+    if not sys.flags.safe_path:
+        sys.path[0] = getcwd()
+    install(path)
+    for own in ("sys", "pack"):
+        main.pop(own, None)
+    import runpy
+
+    as_main: Any = runpy  # what `python -m` calls is private, and has no type
+    as_main._run_module_as_main(name)
 
 
 def run(path: str, script: str, main: dict[str, object]) -> object:

@@ -156,15 +156,13 @@ class _Unraisable:
 
 def is_unobserved() -> bool:
     """Say whether nobody could notice that the teardown is left out."""
-    kinds: set[type[object]] = {type(thing) for thing in gc.get_objects()}
-    finalised = [kind for kind in kinds if hasattr(kind, "__del__") or kind.__name__ in _SUSPENDABLE]
+    things: list[object] = gc.get_objects()
+    kinds: set[type[object]] = set(map(type, things))
+    finalised = {kind for kind in kinds if hasattr(kind, "__del__") or kind.__name__ in _SUSPENDABLE}
     if not finalised:
         return True
     standard = {id(layer) for stream in (sys.stdin, sys.stdout, sys.stderr) for layer in _layers(stream)}
-    for thing in gc.get_objects():
-        if type(thing) in finalised and id(thing) not in standard and not _is_over(thing):
-            return False
-    return True
+    return all(type(thing) not in finalised or id(thing) in standard or _is_over(thing) for thing in things)
 
 
 def _is_over(thing: Any) -> bool:

@@ -78,7 +78,7 @@ class Server:
         self.used = time.time()
         self.is_open = True
         self.successor = 0
-        self.record_stamp = facts_of.stamp_of(f"{self.house}/{self.command_id}.facts")
+        self.record_stamp = facts_of.stamp_of(f"{self.house}/{self.command_id}.rec")
         self.told = 0.0
         self.cpus = os.cpu_count() or 1
 
@@ -302,8 +302,23 @@ class Server:
             self.retire("idle")
         elif self.is_open and not self._owns_socket():
             self.retire("replaced")
+        elif self.is_open and self._has_other_key():
+            self.retire("learned again, with another key")
         if abs(now - self.told) > 1:
             self._tell()
+
+    def _has_other_key(self) -> bool:
+        """Say whether learning again has changed what belongs to a key: then no client comes here any more."""
+        path = f"{self.house}/{self.command_id}.rec"
+        stamp = facts_of.stamp_of(path)
+        if stamp == self.record_stamp:
+            return False
+        self.record_stamp = stamp
+        try:
+            with open(path, encoding="utf-8", errors="surrogateescape") as file:
+                return file.read() != facts_of.client_text(self.facts)
+        except OSError:
+            return False
 
     def _consider_learning(self) -> None:
         wanted = f"{self.house}/{self.command_id}.wanted"

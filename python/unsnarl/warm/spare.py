@@ -28,6 +28,8 @@ else:
 # Longest silence of a client in the middle of a request, as a struct timeval.
 _PATIENCE = (5).to_bytes(8, "little") + bytes(8)
 _PR_SET_PDEATHSIG = 1
+# Largest request to rehearse: what a socket surely holds while nobody reads.
+_REHEARSED = 1 << 16
 # Exit statuses of a spare that has refused: this, plus the reason of the wire format.
 REFUSED_STATUS = 100
 
@@ -79,22 +81,37 @@ class Spare:
             _signal.signal(signum, _signal.SIG_DFL)
         for others in server.workers.values():
             os.close(others)
-        self._die_with_parent(_signal.SIGKILL)
+        prctl: Any = ctypes.CDLL(None).prctl
+        prctl(_PR_SET_PDEATHSIG, int(_signal.SIGKILL))
         worker.rehearse(server)
+        self._rehearse()
         listener: Any = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, server.listener)
         try:
             fd, _ = listener._accept()
         except OSError:
             os._exit(0)  # the server has shut the socket down: nobody will come
         # From here on the end of the server must not be ours.
-        self._die_with_parent(0)
+        prctl(_PR_SET_PDEATHSIG, 0)
         listener.detach()
         conn = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
         self._tell_server(fd)
         return self._receive(conn)
 
-    def _die_with_parent(self, signum: int) -> None:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signum))
+    def _rehearse(self) -> None:
+        """Receive a request of the usual size, as :meth:`_receive` will (see :func:`worker.rehearse`)."""
+        body = wire.sample(self._server.key, self._server.first_environment)
+        if len(body) > _REHEARSED:
+            return
+        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array("i", [self._server.doubt_in]))]
+        ours.sendmsg([wire.HEADER.pack(wire.MAGIC, wire.VERSION, 1, len(body), 0) + body], rights)
+        theirs.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVTIMEO, _PATIENCE)
+        unpack("3i", theirs.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))
+        self._is_in_doubt()
+        for fd in _read_request(theirs)[1]:
+            os.close(fd)
+        ours.close()
+        theirs.close()
 
     def _tell_server(self, fd: int) -> None:
         channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, self._server.taken_out)

@@ -49,6 +49,13 @@ class Request:
         return _decode(bytes(_FIXED.size + 4 * _COUNT.size))
 
 
+def sample(key: bytes, environ: dict[bytes, bytes]) -> bytes:
+    """Return the body of a request with this key and environment, and nothing else."""
+    entries = b"".join([name + b"=" + value + b"\0" for name, value in environ.items()])
+    blobs = b"".join([_COUNT.pack(len(blob)) + blob for blob in (key, b"", entries)])
+    return bytes(_FIXED.size) + _COUNT.pack(0) + blobs
+
+
 def decode_header(data: bytes) -> tuple[int, int]:
     """Return the number of descriptors and the length of the body in bytes.
 

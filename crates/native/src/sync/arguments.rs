@@ -13,7 +13,7 @@ const TIMEOUT_MAX_S: f64 = 9_223_372_036.0;
 
 /// How long a call may wait.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Patience {
+pub(crate) enum Patience {
     /// Not at all.
     None,
     /// Until then.
@@ -23,7 +23,7 @@ pub(super) enum Patience {
 }
 
 impl Patience {
-    pub(super) fn deadline(self) -> Option<Instant> {
+    pub(crate) fn deadline(self) -> Option<Instant> {
         match self {
             Self::Until(deadline) => Some(deadline),
             _ => None,
@@ -45,7 +45,7 @@ impl Patience {
 ///
 /// # Safety
 /// The arguments are those CPython passed to the method.
-pub(super) unsafe fn sort<'py, const N: usize>(
+pub(crate) unsafe fn sort<'py, const N: usize>(
     py: Python<'py>,
     function: &str,
     names: [&str; N],
@@ -97,7 +97,7 @@ fn number(timeout: &Bound<'_, PyAny>) -> PyResult<f64> {
 }
 
 /// `acquire(blocking=True, timeout=-1)` of Lock and RLock.
-pub(super) fn lock_patience(
+pub(crate) fn lock_patience(
     blocking: Option<&Bound<'_, PyAny>>,
     timeout: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Patience> {
@@ -122,7 +122,7 @@ pub(super) fn lock_patience(
 }
 
 /// `wait(timeout=None)`: nothing or a negative time does not wait.
-pub(super) fn wait_patience(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
+pub(crate) fn wait_patience(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
     match timeout {
         Some(timeout) if !timeout.is_none() => Ok(Patience::seconds(number(timeout)?)),
         _ => Ok(Patience::Endless),
@@ -130,7 +130,7 @@ pub(super) fn wait_patience(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Pati
 }
 
 /// `put(block=True, timeout=None)` of queues.
-pub(super) fn queue_patience(block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
+pub(crate) fn queue_patience(block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
     if !block {
         return Ok(Patience::None);
     }
@@ -147,7 +147,7 @@ pub(super) fn queue_patience(block: bool, timeout: Option<&Bound<'_, PyAny>>) ->
 }
 
 /// `timeout=None` of the asynchronous methods, in seconds; negative is an error.
-pub(super) fn task_timeout(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Option<f64>> {
+pub(crate) fn task_timeout(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Option<f64>> {
     match timeout {
         Some(timeout) if !timeout.is_none() => {
             let seconds = number(timeout)?;
@@ -161,11 +161,11 @@ pub(super) fn task_timeout(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Optio
 }
 
 /// The error for an argument that was not given.
-pub(super) fn missing(function: &str, name: &str) -> PyErr {
+pub(crate) fn missing(function: &str, name: &str) -> PyErr {
     PyTypeError::new_err(format!("{function}() missing required argument: '{name}'"))
 }
 
 /// Warn as the standard library does.
-pub(super) fn deprecated(py: Python<'_>, message: &std::ffi::CStr) -> PyResult<()> {
+pub(crate) fn deprecated(py: Python<'_>, message: &std::ffi::CStr) -> PyResult<()> {
     PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyDeprecationWarning>(), message, 1)
 }

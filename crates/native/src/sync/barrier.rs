@@ -2,6 +2,8 @@
 
 use super::arguments::{self, Patience};
 use super::blocking::{Wait, block};
+use super::description;
+use super::futex;
 use super::identity;
 use super::operation::Operation;
 use super::party::Party;
@@ -9,7 +11,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
-use unsnarl_sync::{Arc, Arrival, GRANTED, Rendezvous, Waiter};
+use std::time::{Duration, Instant};
+use unsnarl_sync::{ASLEEP, Arc, Arrival, Departing, GRANTED, PENDING, Rendezvous, Waiter};
+
+/// How long a party that gave up sleeps at once while the last one runs the action.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// A meeting point for a fixed number of threads, tasks and greenlets.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
@@ -48,23 +54,23 @@ impl MeetWait {
                 self.index = index;
                 Ok(false)
             }
-            Arrival::Last(index) => {
+            Arrival::Last(index, departing) => {
                 self.index = index;
-                state.complete(py).map(|()| true)
+                state.complete(py, departing).map(|()| true)
             }
         }
     }
 }
 
 impl State {
-    fn complete(&self, py: Python<'_>) -> PyResult<()> {
+    fn complete(&self, py: Python<'_>, departing: Departing<Party>) -> PyResult<()> {
         if let Some(action) = &self.action
             && let Err(error) = action.call0(py)
         {
-            self.rendezvous.break_up(identity::fan_out());
+            self.rendezvous.fail(departing, identity::fan_out());
             return Err(error);
         }
-        self.rendezvous.release(identity::fan_out());
+        departing.release(identity::fan_out());
         Ok(())
     }
 }
@@ -85,9 +91,18 @@ impl Wait for MeetWait {
     }
     fn cancel(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         let state = self.object.get().state(py)?;
-        Ok(state.rendezvous.cancel(waiter, identity::fan_out()) && waiter.state() == GRANTED)
+        if !state.rendezvous.cancel(waiter, identity::fan_out()) {
+            return Ok(false);
+        }
+        // All have come, and the last one runs the action: that decides, as in the standard
+        // library, where it holds the lock meanwhile.
+        py.detach(|| {
+            while matches!(waiter.state(), PENDING | ASLEEP) {
+                futex::wait(waiter.word(), waiter.state(), Some(Instant::now() + LOOK_AGAIN));
+            }
+        });
+        Ok(waiter.state() == GRANTED)
     }
-    fn give_back(&mut self, _py: Python<'_>) {}
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(self.index.into_pyobject(py)?.into_any().unbind())
     }
@@ -156,7 +171,7 @@ impl Barrier {
             return Ok(wait.index);
         }
         let deadline = match arguments::wait_patience(timeout.as_ref())? {
-            Patience::None => Some(std::time::Instant::now()),
+            Patience::None => Some(Instant::now()),
             patience => patience.deadline(),
         };
         if block(py, &mut wait, deadline)? {
@@ -174,16 +189,11 @@ impl Barrier {
             (None, Some(timeout)) => arguments::task_timeout(Some(timeout.bind(py)))?,
             (timeout, _) => arguments::task_timeout(timeout.as_ref())?,
         };
-        let operation = Operation::spawn(
-            py,
-            Box::new(MeetWait {
-                object: slf.unbind(),
-                index: 0,
-            }),
-            timeout,
-        )?;
-        // SAFETY: a new reference.
-        Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
+        let wait = MeetWait {
+            object: slf.unbind(),
+            index: 0,
+        };
+        Operation::of(py, wait, timeout)
     }
 
     fn __await__(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
@@ -236,29 +246,12 @@ impl Barrier {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let (py, class) = (slf.py(), slf.get_type());
-        let place = format!(
-            "{}.{} at {:#x}",
-            class.module()?,
-            class.qualname()?,
-            slf.as_ptr() as usize
-        );
-        let rendezvous = &slf.get().state(py)?.rendezvous;
+        let rendezvous = &slf.get().state(slf.py())?.rendezvous;
         if rendezvous.is_broken() {
-            return Ok(format!("<{place}: broken>"));
+            return description::with_state(slf, "broken");
         }
-        Ok(format!(
-            "<{place}: waiters={}/{}>",
-            rendezvous.arrived(),
-            rendezvous.parties()
-        ))
-    }
-
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Err(pyo3::exceptions::PyTypeError::new_err(format!(
-            "cannot pickle '{}' object",
-            slf.get_type().name()?
-        )))
+        let waiters = format_args!("waiters={}/{}", rendezvous.arrived(), rendezvous.parties());
+        description::with_state(slf, waiters)
     }
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
@@ -276,5 +269,6 @@ impl Barrier {
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<Barrier>();
     class.setattr("green_wait", class.getattr("wait")?)?;
+    description::refuse_copies(&class)?;
     module.add("Barrier", class)
 }

@@ -5,14 +5,13 @@
 //! time is waited afterwards). Where the thread runs a greenlet hub, the greenlet
 //! is parked instead, and the hub goes on.
 //!
-//! Things that don't work: spinning a few microseconds before the sleep. The waiter
-//! then sees its grant sooner, but the granter still has the GIL, so it sleeps on that
-//! instead: no gain in ping-pongs, and CPU time taken from others.
+//! Before it sleeps it may look on for some microseconds (see [`super::spin`]).
 //!
 //! Invariant: when `block` returns, the waiter is in no queue.
 
-use super::{futex, identity, party::Party};
+use super::{futex, identity, party::Party, spin};
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 use std::time::{Duration, Instant};
 use unsnarl_sync::{ASLEEP, Arc, PENDING, Waiter};
 
@@ -22,18 +21,29 @@ pub(super) trait Wait: Send + Sync {
     fn attempt(&mut self, py: Python<'_>) -> PyResult<bool>;
     /// Take it or enqueue.
     fn begin(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool>;
-    /// After a wake-up: take it, or keep the place.
-    fn resume(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool>;
+    /// After a wake-up: take it, or keep the place. What is always handed over is had by now.
+    fn resume(&mut self, _py: Python<'_>, _waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        Ok(true)
+    }
     /// Withdraw; true if it was had before.
     fn cancel(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool>;
     /// Had it, but the caller will never know.
-    fn give_back(&mut self, py: Python<'_>);
+    fn give_back(&mut self, _py: Python<'_>) {}
     /// What a task gets when it has it.
-    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>>;
+    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(answer(py, true))
+    }
     /// What a task gets when the time is up.
-    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>>;
+    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(answer(py, false))
+    }
     /// For the garbage collector.
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError>;
+}
+
+/// True or False, as an object.
+pub(super) fn answer(py: Python<'_>, value: bool) -> Py<PyAny> {
+    PyBool::new(py, value).to_owned().into_any().unbind()
 }
 
 enum Sleep {
@@ -102,8 +112,9 @@ fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, deadline: Option<Instant>)
             (Some(deadline), Some(look)) => Some(deadline.min(look)),
             (deadline, look) => deadline.or(look),
         };
+        let departures = spin::departures();
         let woken = py.detach(|| {
-            if !waiter.fall_asleep() {
+            if spin::wait(waiter, departures) || !waiter.fall_asleep() {
                 return futex::Woken::Perhaps;
             }
             let woken = futex::wait(waiter.word(), ASLEEP, until);

@@ -11,6 +11,7 @@
 
 use super::arguments::{self, Patience};
 use super::blocking::block;
+use super::description;
 use super::fast::{self, Method};
 use super::guard::Guard;
 use super::identity;
@@ -105,7 +106,7 @@ unsafe extern "C" fn enter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *m
     // SAFETY: a method descriptor of Condition, hence attached.
     let (this, py) = unsafe { (fast::this::<Condition>(slf), Python::assume_attached()) };
     if let Some(Guard::RLock(lock)) = this.guard.get(py)
-        && lock.get().try_take(identity::caller(py))
+        && lock.get().try_take(py)
     {
         return fast::boolean(true);
     }
@@ -124,7 +125,7 @@ unsafe extern "C" fn exit(
     // SAFETY: a method descriptor of Condition, hence attached.
     let (this, py) = unsafe { (fast::this::<Condition>(slf), Python::assume_attached()) };
     if let Some(Guard::RLock(lock)) = this.guard.get(py)
-        && lock.get().put_down(identity::caller(py))
+        && lock.get().try_release(py)
     {
         return fast::none();
     }
@@ -259,9 +260,8 @@ impl Condition {
         }
         let wait = NotifyWait::new(slf.unbind(), who);
         let holding = Holding(Arc::clone(&wait.has_lock));
-        let operation = Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout.as_ref())?)?;
-        // SAFETY: a new reference.
-        Ok((unsafe { Bound::from_owned_ptr(py, operation) }.unbind(), holding))
+        let operation = Operation::of(py, wait, arguments::task_timeout(timeout.as_ref())?)?;
+        Ok((operation, holding))
     }
 
     /// Wait in a task for a notification; False if the timeout (seconds) passed first.
@@ -361,13 +361,6 @@ impl Condition {
         ))
     }
 
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Err(pyo3::exceptions::PyTypeError::new_err(format!(
-            "cannot pickle '{}' object",
-            slf.get_type().name()?
-        )))
-    }
-
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         // SAFETY: only reads the cell; no reference count is touched.
         match self.guard.get(unsafe { Python::assume_attached() }) {
@@ -394,5 +387,6 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ],
     )?;
     class.setattr("green_wait", class.getattr("wait")?)?;
+    description::refuse_copies(&class)?;
     module.add("Condition", class)
 }

@@ -2,6 +2,7 @@
 
 use super::arguments::{self, Patience};
 use super::blocking::{Wait, block};
+use super::description;
 use super::fast::{self, Method};
 use super::identity;
 use super::operation::Operation;
@@ -32,18 +33,8 @@ impl<T: Gated> Wait for GateWait<T> {
     fn begin(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         Ok(self.object.get().gate().begin(waiter))
     }
-    fn resume(&mut self, _py: Python<'_>, _waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        Ok(true)
-    }
     fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         Ok(self.object.get().gate().cancel(waiter))
-    }
-    fn give_back(&mut self, _py: Python<'_>) {}
-    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
-    }
-    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(false.into_pyobject(py)?.to_owned().into_any().unbind())
     }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.object)
@@ -70,12 +61,11 @@ pub(super) fn pass_async<T: Gated>(slf: Bound<'_, T>, timeout: Option<&Bound<'_,
     let py = slf.py();
     if slf.get().gate().is_open() {
         arguments::task_timeout(timeout)?;
-        return yes(py);
+        // SAFETY: a new reference.
+        return Ok(unsafe { Bound::from_owned_ptr(py, yes()) }.unbind());
     }
     let wait = GateWait { object: slf.unbind() };
-    let operation = Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout)?)?;
-    // SAFETY: a new reference.
-    Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
+    Operation::of(py, wait, arguments::task_timeout(timeout)?)
 }
 
 /// A flag that threads, tasks and greenlets can wait for.
@@ -130,6 +120,34 @@ unsafe extern "C" fn wait(
     })
 }
 
+unsafe extern "C" fn async_wait(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of Event.
+    if nargs == 0 && kwnames.is_null() && unsafe { fast::this::<Event>(slf) }.gate.is_open() {
+        return yes();
+    }
+    fast::enter(|py| {
+        // SAFETY: the arguments of this call; `slf` as above.
+        let ([timeout], slf) = unsafe {
+            (
+                arguments::sort(py, "async_wait", ["timeout"], args, nargs, kwnames)?,
+                Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Event>(),
+            )
+        };
+        Ok(pass_async(slf, timeout.as_ref())?.into_ptr())
+    })
+}
+
+/// `await event`
+unsafe extern "C" fn awaited(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a slot of Event, no arguments.
+    unsafe { async_wait(slf, std::ptr::null(), 0, std::ptr::null_mut()) }
+}
+
 #[pymethods]
 impl Event {
     #[new]
@@ -143,12 +161,6 @@ impl Event {
 
     #[pyo3(signature = ())]
     fn __init__(&self) {}
-
-    /// Wait in a task until the event is set; False if the timeout (seconds) passed first.
-    #[pyo3(signature = (timeout=None))]
-    fn async_wait(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
-        pass_async(slf, timeout.as_ref())
-    }
 
     fn __await__(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         pass_async(slf, None)
@@ -195,27 +207,15 @@ impl Event {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let class = slf.get_type();
-        let state = if slf.get().gate.is_open() { "set" } else { "unset" };
-        Ok(format!(
-            "<{}.{} at {:#x}: {state}>",
-            class.module()?,
-            class.qualname()?,
-            slf.as_ptr() as usize
-        ))
-    }
-
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Err(pyo3::exceptions::PyTypeError::new_err(format!(
-            "cannot pickle '{}' object",
-            slf.get_type().name()?
-        )))
+        description::with_state(slf, if slf.get().gate.is_open() { "set" } else { "unset" })
     }
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<Event>();
     const WAIT: &std::ffi::CStr = c"Wait until the event is set; False if the timeout (seconds) passed first.";
+    const ASYNC_WAIT: &std::ffi::CStr =
+        c"Wait in a task until the event is set; False if the timeout (seconds) passed first.";
     fast::install(
         &class,
         &[
@@ -228,7 +228,16 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
             (c"is_set", c"Tell whether the event is set.", Method::NoArgs(is_set)),
             (c"wait", WAIT, Method::FastKeywords(wait)),
             (c"green_wait", WAIT, Method::FastKeywords(wait)),
+            (c"async_wait", ASYNC_WAIT, Method::FastKeywords(async_wait)),
         ],
     )?;
+    description::refuse_copies(&class)?;
+    // SAFETY: a heap type of this module, not yet visible to any other thread; PyO3 filled
+    // the slot for `__await__`, ours has the same contract.
+    unsafe {
+        if let Some(slots) = (*class.as_type_ptr()).tp_as_async.as_mut() {
+            slots.am_await = Some(awaited);
+        }
+    }
     module.add("Event", class)
 }

@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::ffi::CStr;
 
-pub(super) type NoArgs = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
-pub(super) type Fast =
+pub(crate) type NoArgs = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
+pub(crate) type Fast =
     unsafe extern "C" fn(*mut ffi::PyObject, *mut *mut ffi::PyObject, ffi::Py_ssize_t) -> *mut ffi::PyObject;
-pub(super) type FastKeywords = unsafe extern "C" fn(
+pub(crate) type FastKeywords = unsafe extern "C" fn(
     *mut ffi::PyObject,
     *const *mut ffi::PyObject,
     ffi::Py_ssize_t,
@@ -25,7 +25,7 @@ pub(super) type FastKeywords = unsafe extern "C" fn(
 
 /// A calling convention and the function.
 #[derive(Clone, Copy)]
-pub(super) enum Method {
+pub(crate) enum Method {
     /// `f()`
     NoArgs(NoArgs),
     /// `f(a)`
@@ -37,7 +37,7 @@ pub(super) enum Method {
 }
 
 /// Put the methods into the class's dictionary, in place of PyO3's.
-pub(super) fn install(class: &Bound<'_, PyType>, methods: &[(&'static CStr, &'static CStr, Method)]) -> PyResult<()> {
+pub(crate) fn install(class: &Bound<'_, PyType>, methods: &[(&'static CStr, &'static CStr, Method)]) -> PyResult<()> {
     let py = class.py();
     for (name, doc, method) in methods {
         let (ml_meth, ml_flags) = match *method {
@@ -70,7 +70,7 @@ pub(super) fn install(class: &Bound<'_, PyType>, methods: &[(&'static CStr, &'st
 /// # Safety
 /// CPython checked the type of `this` (method descriptors do); the caller is attached.
 #[inline]
-pub(super) unsafe fn this<'a, T: pyo3::PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync>(
+pub(crate) unsafe fn this<'a, T: pyo3::PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync>(
     this: *mut ffi::PyObject,
 ) -> &'a T {
     // SAFETY: attached, and of type T, by the contract above.
@@ -83,14 +83,14 @@ pub(super) unsafe fn this<'a, T: pyo3::PyClass<Frozen = pyo3::pyclass::boolean_s
 
 /// A new reference to `True` or `False`.
 #[inline]
-pub(super) fn boolean(value: bool) -> *mut ffi::PyObject {
+pub(crate) fn boolean(value: bool) -> *mut ffi::PyObject {
     // SAFETY: the singletons live for ever.
     unsafe { ffi::Py_NewRef(if value { ffi::Py_True() } else { ffi::Py_False() }) }
 }
 
 /// A new reference to `None`.
 #[inline]
-pub(super) fn none() -> *mut ffi::PyObject {
+pub(crate) fn none() -> *mut ffi::PyObject {
     // SAFETY: the singleton lives for ever.
     unsafe { ffi::Py_NewRef(ffi::Py_None()) }
 }
@@ -98,7 +98,7 @@ pub(super) fn none() -> *mut ffi::PyObject {
 /// Run the slow path the way PyO3 runs methods: attached and counted, errors raised.
 #[cold]
 #[inline(never)]
-pub(super) fn enter(body: impl FnOnce(Python<'_>) -> PyResult<*mut ffi::PyObject>) -> *mut ffi::PyObject {
+pub(crate) fn enter(body: impl FnOnce(Python<'_>) -> PyResult<*mut ffi::PyObject>) -> *mut ffi::PyObject {
     Python::attach(|py| match body(py) {
         Ok(object) => object,
         Err(error) => {

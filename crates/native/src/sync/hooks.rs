@@ -8,18 +8,31 @@
 //! Invariant: while nobody holds the mutex, the core's count is `_qsize()`.
 
 use super::arguments::Patience;
+use super::condition::Condition;
 use super::lock::Lock;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The container of a queue and the mutex in front of it.
-#[derive(Debug)]
 pub(super) struct Hooks {
     pub(super) mutex: Py<Lock>,
     container: Mutex<Option<Py<PyAny>>>,
+    /// Somebody outside has the container or the mutex, and may change the one with the other.
+    is_shared: AtomicBool,
+    /// `not_empty`, `not_full` and `all_tasks_done`, once somebody has asked for one.
+    conditions: PyOnceLock<[Py<Condition>; 3]>,
     /// The hooks are PriorityQueue's own: no need to look them up.
     is_heap: bool,
+}
+
+/// What a condition is about.
+#[derive(Clone, Copy)]
+pub(super) enum Change {
+    NotEmpty,
+    NotFull,
+    AllDone,
 }
 
 /// The mutex, held.
@@ -37,6 +50,8 @@ impl Hooks {
         Ok(Self {
             mutex,
             container: Mutex::new(None),
+            is_shared: AtomicBool::new(false),
+            conditions: PyOnceLock::new(),
             is_heap,
         })
     }
@@ -58,6 +73,32 @@ impl Hooks {
             .unwrap_or_else(PoisonError::into_inner)
             .replace(container);
         drop(old);
+    }
+
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_shared.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn share(&self) {
+        self.is_shared.store(true, Ordering::Relaxed);
+    }
+
+    /// One of the conditions; all are made the first time.
+    pub(super) fn condition(&self, queue: &Bound<'_, PyAny>, what: Change) -> PyResult<Py<Condition>> {
+        let py = queue.py();
+        let conditions = self.conditions.get_or_try_init(py, || {
+            let make = py.import("unsnarl.sync.queue_conditions")?.getattr("conditions")?;
+            make.call1((queue,))?.extract::<[Py<Condition>; 3]>()
+        })?;
+        self.share();
+        Ok(conditions[what as usize].clone_ref(py))
+    }
+
+    /// Notify who waits on a condition from outside. With the mutex held.
+    pub(super) fn tell(&self, py: Python<'_>, what: Change, count: usize) {
+        if let Some(conditions) = self.conditions.get(py) {
+            conditions[what as usize].get().pass_on(count);
+        }
     }
 
     fn heap(&self, py: Python<'_>) -> Option<Py<PyAny>> {
@@ -93,6 +134,10 @@ impl Hooks {
 
     pub(super) fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.mutex)?;
+        // SAFETY: only reads the cell; no reference count is touched.
+        if let Some(conditions) = self.conditions.get(unsafe { Python::assume_attached() }) {
+            conditions.iter().try_for_each(|condition| visit.call(condition))?;
+        }
         match self.container.try_lock().as_deref() {
             Ok(container) => visit.call(container),
             Err(_) => Ok(()),

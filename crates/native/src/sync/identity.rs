@@ -1,29 +1,30 @@
 //! Who is calling: which thread, greenlet or task; and in which process.
 //!
-//! Invariant: an identity is an address (of a thread, a greenlet, a task), so
-//! two parties that live at the same time never share one.
+//! Invariant: an identity is an address of a thread or a greenlet, or made of a task's
+//! address and its thread's number: two parties that live at the same time never share one.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicUsize, Ordering};
 
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 
 /// A number that differs between a process and its forked children.
-pub(super) fn epoch() -> u32 {
+pub(crate) fn epoch() -> u32 {
     EPOCH.load(Ordering::Relaxed)
 }
 
 /// Count forks, so that waiters of the parent's threads are known as dead in the child.
-pub(super) fn watch_forks() {
+pub(crate) fn watch_forks() {
     extern "C" fn in_child() {
         EPOCH.fetch_add(1, Ordering::Relaxed);
+        super::spin::forget();
     }
     static WATCH: Once = Once::new();
-    // SAFETY: pthread_atfork(3): the handler only adds to an atomic, and the library
+    // SAFETY: pthread_atfork(3): the handler only writes to atomics, and the library
     // that contains it is never unloaded (extension modules are not).
     WATCH.call_once(|| unsafe {
         libc::pthread_atfork(None, None, Some(in_child));
@@ -32,13 +33,13 @@ pub(super) fn watch_forks() {
 
 /// This thread's number, as `threading.get_ident()` gives it.
 #[inline]
-pub(super) fn thread() -> usize {
+pub(crate) fn thread() -> usize {
     // SAFETY: pthread_self(3) always succeeds.
     (unsafe { libc::pthread_self() }) as usize
 }
 
 /// Whether this is the process's first thread, which runs Python's signal handlers.
-pub(super) fn is_main_thread() -> bool {
+pub(crate) fn is_main_thread() -> bool {
     // SAFETY: gettid(2) and getpid(2) always succeed.
     unsafe { libc::gettid() == libc::getpid() }
 }
@@ -58,7 +59,7 @@ fn modules(py: Python<'_>) -> Option<&Bound<'_, PyDict>> {
 }
 
 /// Whether a module has been imported.
-pub(super) fn is_imported(py: Python<'_>, name: &Bound<'_, pyo3::types::PyString>) -> bool {
+pub(crate) fn is_imported(py: Python<'_>, name: &Bound<'_, pyo3::types::PyString>) -> bool {
     modules(py).is_some_and(|modules| modules.contains(name).unwrap_or(false))
 }
 
@@ -84,7 +85,7 @@ fn has_greenlets(py: Python<'_>) -> bool {
 /// The owner that a synchronous call acts for: the thread, or the greenlet if
 /// that is not the thread's main one.
 #[inline]
-pub(super) fn caller(py: Python<'_>) -> usize {
+pub(crate) fn caller(py: Python<'_>) -> usize {
     if has_greenlets(py) {
         greenlet(py).unwrap_or_else(|_| thread())
     } else {
@@ -105,11 +106,17 @@ fn greenlet(py: Python<'_>) -> PyResult<usize> {
     Ok(if is_main { thread() } else { current.as_ptr() as usize })
 }
 
+/// Bits of a task's identity that say which thread it runs in, and that it is a task:
+/// addresses of threads and greenlets are even.
+const THREAD_BITS: u32 = 20;
+/// Objects of Python are aligned to this many bits.
+const ALIGNMENT_BITS: u32 = 4;
+
 /// The owner that an asynchronous call acts for: the running task.
 ///
 /// # Errors
 /// `RuntimeError` outside of a task.
-pub(super) fn task(py: Python<'_>) -> PyResult<usize> {
+pub(crate) fn task(py: Python<'_>) -> PyResult<usize> {
     let task = if has_other_loops(py) {
         python(py, "current_task")?.call0()?
     } else {
@@ -120,7 +127,22 @@ pub(super) fn task(py: Python<'_>) -> PyResult<usize> {
             "the asynchronous methods work in a task of asyncio, trio, anyio or curio; there is none here",
         ));
     }
-    Ok(task.as_ptr() as usize)
+    Ok((task.as_ptr() as usize >> ALIGNMENT_BITS) << THREAD_BITS | thread_mark())
+}
+
+/// The address of the task with this identity if it runs in the calling thread.
+pub(super) fn task_of_this_thread(identity: usize) -> Option<usize> {
+    let is_here = identity & ((1 << THREAD_BITS) - 1) == thread_mark();
+    is_here.then_some((identity >> THREAD_BITS) << ALIGNMENT_BITS)
+}
+
+/// An odd number that two threads share only if half a million were started between them.
+fn thread_mark() -> usize {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: usize = LAST.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.with(|number| (number << 1 | 1) & ((1 << THREAD_BITS) - 1))
 }
 
 /// asyncio's running task, or None.
@@ -140,7 +162,7 @@ fn asyncio_task(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// asyncio's running loop in this thread.
-pub(super) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if !is_imported(py, pyo3::intern!(py, "asyncio.events")) {
         return Ok(None);
@@ -155,17 +177,17 @@ pub(super) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>>
 }
 
 /// Whether a library other than asyncio may run tasks.
-pub(super) fn has_other_loops(py: Python<'_>) -> bool {
+pub(crate) fn has_other_loops(py: Python<'_>) -> bool {
     is_imported(py, pyo3::intern!(py, "trio")) || is_imported(py, pyo3::intern!(py, "curio"))
 }
 
 /// Whether there can be a greenlet hub.
-pub(super) fn has_hubs(py: Python<'_>) -> bool {
+pub(crate) fn has_hubs(py: Python<'_>) -> bool {
     is_imported(py, pyo3::intern!(py, "gevent")) || is_imported(py, pyo3::intern!(py, "eventlet"))
 }
 
 /// A function of `unsnarl.sync.backends`.
-pub(super) fn python<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn python<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static BACKENDS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     BACKENDS
         .get_or_try_init(py, || {
@@ -177,14 +199,20 @@ pub(super) fn python<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, Py
 
 /// How many of the threads released together are woken at once: one where there
 /// is a GIL to fight for, all where there is none.
-pub(super) fn fan_out() -> usize {
-    if HAS_GIL.load(Ordering::Relaxed) { 1 } else { usize::MAX }
+pub(crate) fn fan_out() -> usize {
+    if has_gil() { 1 } else { usize::MAX }
+}
+
+/// Whether this interpreter has a GIL.
+#[inline]
+pub(super) fn has_gil() -> bool {
+    HAS_GIL.load(Ordering::Relaxed)
 }
 
 static HAS_GIL: AtomicBool = AtomicBool::new(true);
 
 /// Ask the interpreter once whether it has a GIL.
-pub(super) fn learn_gil(py: Python<'_>) {
+pub(crate) fn learn_gil(py: Python<'_>) {
     let has_gil = py
         .import("sys")
         .and_then(|sys| sys.getattr("_is_gil_enabled"))

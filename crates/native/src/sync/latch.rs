@@ -3,6 +3,7 @@
 //! Invariant: the gate is open exactly while the count is zero.
 
 use super::arguments;
+use super::description;
 use super::event::{Gated, pass, pass_async};
 use super::identity;
 use super::party::Party;
@@ -129,14 +130,7 @@ impl CountdownEvent {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let class = slf.get_type();
-        Ok(format!(
-            "<{}.{} at {:#x}: value={}>",
-            class.module()?,
-            class.qualname()?,
-            slf.as_ptr() as usize,
-            slf.get().value()
-        ))
+        description::with_state(slf, format_args!("value={}", slf.get().value()))
     }
 }
 

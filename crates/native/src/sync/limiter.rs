@@ -1,7 +1,7 @@
 //! CapacityLimiter: tokens that belong to who borrowed them.
 
 use super::arguments;
-use super::blocking::{Wait, block};
+use super::blocking::{Wait, answer, block};
 use super::identity;
 use super::operation::Operation;
 use super::party::Party;
@@ -39,9 +39,6 @@ impl Wait for BorrowWait {
     fn begin(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         borrowed(self.limiter.get().borrowers.begin(self.borrower, waiter))
     }
-    fn resume(&mut self, _py: Python<'_>, _waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        Ok(true)
-    }
     fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         Ok(self.limiter.get().borrowers.cancel(waiter))
     }
@@ -49,14 +46,7 @@ impl Wait for BorrowWait {
         self.limiter.get().borrowers.give_back(self.borrower);
     }
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(if self.silent {
-            py.None()
-        } else {
-            true.into_pyobject(py)?.to_owned().into_any().unbind()
-        })
-    }
-    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(false.into_pyobject(py)?.to_owned().into_any().unbind())
+        Ok(if self.silent { py.None() } else { answer(py, true) })
     }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.limiter)
@@ -80,9 +70,7 @@ impl CapacityLimiter {
             limiter: slf.unbind(),
             silent,
         };
-        let operation = Operation::spawn(py, Box::new(wait), timeout)?;
-        // SAFETY: a new reference.
-        Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
+        Operation::of(py, wait, timeout)
     }
 }
 

@@ -5,18 +5,16 @@
 //! its own.
 
 use super::arguments::{self, Patience};
-use super::blocking::block;
-use super::fast::{self, Method};
+use super::description;
+use super::fast;
 use super::identity;
-use super::operation::Operation;
 use super::party::Party;
-use super::permit_wait::{Acquirable, PermitWait};
-use super::ready::done;
+use super::permit_calls::{self, acquire_patiently};
+use super::permit_wait::Acquirable;
 use pyo3::exceptions::PyRuntimeError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use unsnarl_sync::Permits;
 
 /// A mutual exclusion lock for threads, tasks and greenlets.
@@ -25,65 +23,62 @@ pub(super) struct Lock {
     permits: Permits<Party>,
     /// The task that holds it, 0 for anybody else.
     holder: AtomicUsize,
-    /// The thread that task runs in.
-    holder_thread: AtomicUsize,
 }
 
 impl Acquirable for Lock {
+    const KNOWS_TASKS: bool = true;
+    const TASKS_OWN: bool = false;
+
     fn permits(&self) -> &Permits<Party> {
         &self.permits
     }
     fn taken(&self, who: usize) {
         if who != 0 {
-            self.holder_thread.store(identity::thread(), Ordering::Relaxed);
-            self.holder.store(who, Ordering::Relaxed);
+            self.holder.store(who, Relaxed);
         }
     }
     fn put_back(&self) {
         let _ = self.try_put_back();
+    }
+    #[inline]
+    fn try_take(&self, _py: Python<'_>) -> bool {
+        self.permits.try_acquire()
+    }
+    #[inline]
+    fn try_release(&self, _py: Python<'_>) -> bool {
+        self.try_put_back()
+    }
+    fn not_held() -> PyErr {
+        PyRuntimeError::new_err("release unlocked lock")
+    }
+    fn patience(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
+        arguments::lock_patience(blocking, timeout)
+    }
+    fn refuse_deadlock(&self, py: Python<'_>) -> PyResult<()> {
+        refuse_deadlock(py, self.holder.load(Relaxed))
     }
 }
 
 impl Lock {
     #[inline]
     pub(super) fn try_put_back(&self) -> bool {
-        if self.holder.load(Ordering::Relaxed) != 0 {
-            self.holder.store(0, Ordering::Relaxed);
+        if self.holder.load(Relaxed) != 0 {
+            self.holder.store(0, Relaxed);
         }
         self.permits.release(1, 1).is_ok()
     }
 
     pub(super) fn acquire(slf: &Bound<'_, Self>, patience: Patience) -> PyResult<bool> {
-        let py = slf.py();
-        let this = slf.get();
-        match patience {
-            _ if this.permits.try_acquire() => Ok(true),
-            Patience::None => Ok(false),
-            _ => {
-                if matches!(patience, Patience::Endless) {
-                    refuse_deadlock(
-                        py,
-                        this.holder.load(Ordering::Relaxed),
-                        this.holder_thread.load(Ordering::Relaxed),
-                    )?;
-                }
-                let mut wait = PermitWait {
-                    object: slf.clone().unbind(),
-                    who: 0,
-                    silent: false,
-                };
-                block(py, &mut wait, patience.deadline())
-            }
-        }
+        acquire_patiently(slf, patience)
     }
 }
 
 /// Raise if the holder is a task of the calling thread: it can never release.
-pub(super) fn refuse_deadlock(py: Python<'_>, holder: usize, thread: usize) -> PyResult<()> {
-    if holder == 0 || thread != identity::thread() {
+pub(super) fn refuse_deadlock(py: Python<'_>, holder: usize) -> PyResult<()> {
+    let Some(task) = identity::task_of_this_thread(holder) else {
         return Ok(());
-    }
-    let running = identity::python(py, "describe_task")?.call1((holder,))?;
+    };
+    let running = identity::python(py, "describe_task")?.call1((task,))?;
     if running.is_none() {
         return Ok(());
     }
@@ -93,88 +88,6 @@ pub(super) fn refuse_deadlock(py: Python<'_>, holder: usize, thread: usize) -> P
     )))
 }
 
-unsafe extern "C" fn enter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of Lock.
-    let this = unsafe { fast::this::<Lock>(slf) };
-    if this.permits.try_acquire() {
-        return fast::boolean(true);
-    }
-    fast::enter(|py| {
-        // SAFETY: as above.
-        let slf = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Lock>() };
-        Lock::acquire(&slf, Patience::Endless).map(fast::boolean)
-    })
-}
-
-unsafe extern "C" fn acquire(
-    slf: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    kwnames: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of Lock.
-    let this = unsafe { fast::this::<Lock>(slf) };
-    if nargs == 0 && kwnames.is_null() && this.permits.try_acquire() {
-        return fast::boolean(true);
-    }
-    fast::enter(|py| {
-        // SAFETY: the arguments of this call; `slf` as above.
-        let ([blocking, timeout], slf) = unsafe {
-            (
-                arguments::sort(py, "acquire", ["blocking", "timeout"], args, nargs, kwnames)?,
-                Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Lock>(),
-            )
-        };
-        let patience = arguments::lock_patience(blocking.as_ref(), timeout.as_ref())?;
-        Lock::acquire(&slf, patience).map(fast::boolean)
-    })
-}
-
-unsafe extern "C" fn release(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of Lock.
-    if unsafe { fast::this::<Lock>(slf) }.try_put_back() {
-        return fast::none();
-    }
-    fast::enter(|_| Err(PyRuntimeError::new_err("release unlocked lock")))
-}
-
-unsafe extern "C" fn exit(
-    slf: *mut ffi::PyObject,
-    _args: *mut *mut ffi::PyObject,
-    _nargs: ffi::Py_ssize_t,
-) -> *mut ffi::PyObject {
-    // SAFETY: the same contract.
-    unsafe { release(slf, std::ptr::null_mut()) }
-}
-
-unsafe extern "C" fn aenter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    fast::enter(|py| {
-        // SAFETY: a method descriptor of Lock.
-        let slf = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Lock>() };
-        let who = identity::task(py)?;
-        if slf.get().permits.try_acquire() {
-            slf.get().taken(who);
-            return Ok(done());
-        }
-        let wait = PermitWait {
-            object: slf.unbind(),
-            who,
-            silent: true,
-        };
-        Operation::spawn(py, Box::new(wait), None)
-    })
-}
-
-unsafe extern "C" fn aexit(
-    slf: *mut ffi::PyObject,
-    _args: *mut *mut ffi::PyObject,
-    _nargs: ffi::Py_ssize_t,
-) -> *mut ffi::PyObject {
-    // SAFETY: the same contract.
-    let released = unsafe { release(slf, std::ptr::null_mut()) };
-    if released.is_null() { released } else { done() }
-}
-
 #[pymethods]
 impl Lock {
     #[new]
@@ -182,22 +95,7 @@ impl Lock {
         Self {
             permits: Permits::new(1),
             holder: AtomicUsize::new(0),
-            holder_thread: AtomicUsize::new(0),
         }
-    }
-
-    /// Acquire the lock in a task; False if the timeout (seconds) passed first.
-    #[pyo3(signature = (timeout=None))]
-    fn async_acquire(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
-        let py = slf.py();
-        let wait = PermitWait {
-            who: identity::task(py)?,
-            object: slf.unbind(),
-            silent: false,
-        };
-        let operation = Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout.as_ref())?)?;
-        // SAFETY: a new reference.
-        Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
     }
 
     /// Tell whether somebody holds the lock.
@@ -220,7 +118,7 @@ impl Lock {
     }
 
     fn _at_fork_reinit(&self) {
-        self.holder.store(0, Ordering::Relaxed);
+        self.holder.store(0, Relaxed);
         self.permits.reset(1);
     }
 
@@ -232,36 +130,19 @@ impl Lock {
             slf.as_ptr() as usize
         ))
     }
-
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Err(pyo3::exceptions::PyTypeError::new_err(format!(
-            "cannot pickle '{}' object",
-            slf.get_type().name()?
-        )))
-    }
 }
-
-const ACQUIRE: &std::ffi::CStr = c"Acquire the lock; with blocking=False or a timeout (seconds), False if that failed.";
-const RELEASE: &std::ffi::CStr = c"Release the lock; RuntimeError if nobody holds it.";
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<Lock>();
-    fast::install(
-        &class,
-        &[
-            (c"__enter__", ACQUIRE, Method::NoArgs(enter)),
-            (c"__exit__", RELEASE, Method::Fast(exit)),
-            (c"acquire", ACQUIRE, Method::FastKeywords(acquire)),
-            (c"green_acquire", ACQUIRE, Method::FastKeywords(acquire)),
-            (c"acquire_lock", ACQUIRE, Method::FastKeywords(acquire)),
-            (c"release", RELEASE, Method::NoArgs(release)),
-            (c"green_release", RELEASE, Method::NoArgs(release)),
-            (c"async_release", RELEASE, Method::NoArgs(release)),
-            (c"release_lock", RELEASE, Method::NoArgs(release)),
-            (c"__aenter__", ACQUIRE, Method::NoArgs(aenter)),
-            (c"__aexit__", RELEASE, Method::Fast(aexit)),
-        ],
-    )?;
-    class.setattr("locked_lock", class.getattr("locked")?)?;
+    fast::install(&class, &permit_calls::methods::<Lock>())?;
+    fast::install(&class, &permit_calls::release_methods::<Lock>())?;
+    for (alias, name) in [
+        ("acquire_lock", "acquire"),
+        ("release_lock", "release"),
+        ("locked_lock", "locked"),
+    ] {
+        class.setattr(alias, class.getattr(name)?)?;
+    }
+    description::refuse_copies(&class)?;
     module.add("Lock", class)
 }

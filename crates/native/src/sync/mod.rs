@@ -7,17 +7,18 @@
 //! Invariant: no Python code runs, and nothing is allocated by Python, while a
 //! core's mutex is held; so a thread that holds one is never switched away from.
 
-mod arguments;
+pub(crate) mod arguments;
 mod barrier;
 mod blocking;
 mod condition;
+mod description;
 mod event;
-mod fast;
+pub(crate) mod fast;
 mod flag;
 mod futex;
 mod guard;
 mod hooks;
-mod identity;
+pub(crate) mod identity;
 mod items;
 mod latch;
 mod limiter;
@@ -26,6 +27,7 @@ mod mailbox;
 mod notify_wait;
 mod operation;
 mod party;
+mod permit_calls;
 mod permit_wait;
 mod queue;
 mod queue_access;
@@ -36,7 +38,10 @@ mod ready;
 mod rlock;
 mod rwlock;
 mod semaphore;
+mod spin;
+mod stop;
 mod suspension;
+mod ticket;
 
 use pyo3::prelude::*;
 

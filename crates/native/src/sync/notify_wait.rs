@@ -116,12 +116,6 @@ impl Wait for NotifyWait {
         // Interrupted after it was notified: the notification is for somebody else.
         self.condition.get().pass_on(1);
     }
-    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
-    }
-    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(false.into_pyobject(py)?.to_owned().into_any().unbind())
-    }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.condition)
     }

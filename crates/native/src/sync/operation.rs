@@ -17,11 +17,11 @@ use super::fast::{self, Method};
 use super::identity;
 use super::mailbox::Mailbox;
 use super::party::Party;
+use super::stop::{self, Step};
 use super::suspension::{Backend, Waiting};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
 use std::time::{Duration, Instant};
 use unsnarl_sync::{ASLEEP, Arc, PENDING, Waiter};
 
@@ -31,11 +31,6 @@ pub(super) struct Operation {
     wait: Option<Box<dyn Wait>>,
     timeout_s: Option<f64>,
     waiting: Option<Waiting>,
-}
-
-enum Step {
-    Yield(Py<PyAny>),
-    Return(Py<PyAny>),
 }
 
 impl Operation {
@@ -50,6 +45,13 @@ impl Operation {
             },
         )?
         .into_ptr())
+    }
+
+    /// The same as a Python object.
+    pub(super) fn of(py: Python<'_>, wait: impl Wait + 'static, timeout_s: Option<f64>) -> PyResult<Py<PyAny>> {
+        let operation = Self::spawn(py, Box::new(wait), timeout_s)?;
+        // SAFETY: a new reference.
+        Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
     }
 
     fn step(slf: &Bound<'_, Self>, value: *mut ffi::PyObject) -> PyResult<Step> {
@@ -247,60 +249,33 @@ fn send_on(inner: &Bound<'_, PyAny>, value: *mut ffi::PyObject) -> PyResult<Step
     }
 }
 
-/// Raise `StopIteration(value)`, or nothing at all for None: that ends an await as well.
-fn stop(py: Python<'_>, value: Py<PyAny>) -> *mut ffi::PyObject {
-    if !value.is_none(py) {
-        let value = value.bind(py);
-        // PyErr_SetObject would take a tuple for the arguments, an exception for the instance.
-        let is_special = value.is_instance_of::<pyo3::types::PyTuple>()
-            || value.is_instance_of::<pyo3::exceptions::PyBaseException>();
-        if is_special {
-            match py.get_type::<PyStopIteration>().call1((value,)) {
-                Ok(instance) => PyErr::from_value(instance).restore(py),
-                Err(error) => error.restore(py),
-            }
-        } else {
-            // SAFETY: attached, live objects.
-            unsafe { ffi::PyErr_SetObject(ffi::PyExc_StopIteration, value.as_ptr()) };
-        }
-    }
-    std::ptr::null_mut()
-}
-
-fn advance(py: Python<'_>, slf: *mut ffi::PyObject, value: *mut ffi::PyObject) -> PyResult<*mut ffi::PyObject> {
-    // SAFETY: the slot and the method belong to Operation, so `slf` is one.
+/// Take the next step of the operation behind `slf`.
+///
+/// # Safety
+/// `slf` is an Operation.
+unsafe fn advance(py: Python<'_>, slf: *mut ffi::PyObject, value: *mut ffi::PyObject) -> PyResult<Step> {
+    // SAFETY: by contract.
     let slf = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Operation>() };
-    Ok(match Operation::step(&slf, value)? {
-        Step::Yield(object) => object.into_ptr(),
-        Step::Return(value) => stop(py, value),
-    })
+    Operation::step(&slf, value)
 }
 
 unsafe extern "C" fn iternext(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    Python::attach(|py| {
-        advance(py, slf, none()).unwrap_or_else(|error| {
-            error.restore(py);
-            std::ptr::null_mut()
-        })
-    })
+    // SAFETY: a slot of Operation.
+    Python::attach(|py| unsafe { stop::through_next(py, advance(py, slf, none())) })
 }
 
-/// Leave a slot of a method: a bare null would be an error there.
-fn leave(py: Python<'_>, object: *mut ffi::PyObject) -> PyResult<*mut ffi::PyObject> {
-    if object.is_null() {
-        let error = PyErr::take(py).unwrap_or_else(|| PyStopIteration::new_err(()));
-        return Err(error);
-    }
-    Ok(object)
+unsafe extern "C" fn send_slot(
+    slf: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+    result: *mut *mut ffi::PyObject,
+) -> ffi::PySendResult {
+    // SAFETY: a slot of Operation, with a place for the result.
+    Python::attach(|py| unsafe { stop::through_send(py, advance(py, slf, value), result) })
 }
 
 unsafe extern "C" fn send(slf: *mut ffi::PyObject, value: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    fast::enter(|py| leave(py, advance(py, slf, value)?))
-}
-
-unsafe extern "C" fn this_again(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: `slf` is alive.
-    unsafe { ffi::Py_NewRef(slf) }
+    // SAFETY: a method descriptor of Operation.
+    fast::enter(|py| stop::through_method(unsafe { advance(py, slf, value) }))
 }
 
 #[pymethods]
@@ -331,13 +306,7 @@ impl Operation {
         let mut this = slf.try_borrow_mut()?;
         let Some(waiting) = this.waiting.as_ref() else {
             this.wait = None;
-            let instance = match value {
-                Some(value) if value.is_instance_of::<pyo3::exceptions::PyBaseException>() => value,
-                Some(value) => kind.call1((value,))?,
-                None if kind.is_instance_of::<PyType>() => kind.call0()?,
-                None => kind,
-            };
-            return Err(PyErr::from_value(instance));
+            return Err(stop::thrown(kind, value)?);
         };
         let inner = waiting.inner.clone_ref(py);
         let thrown = match (value, traceback) {
@@ -376,11 +345,19 @@ impl Operation {
         }
     }
 
-    /// The time is up: the loop's timer calls this.
+    /// The time is up, whatever our own clock says: the loop's timer calls this, and some
+    /// loops' timers (uvloop's) are a little early.
     fn _expire(slf: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
-        let future = match slf.try_borrow()?.waiting.as_ref().map(|waiting| &waiting.backend) {
-            Some(Backend::Asyncio { future, .. }) => future.clone_ref(py),
+        let future = match slf.try_borrow_mut()?.waiting.as_mut() {
+            Some(Waiting {
+                deadline,
+                backend: Backend::Asyncio { future, .. },
+                ..
+            }) => {
+                *deadline = Some(Instant::now());
+                future.clone_ref(py)
+            }
             _ => return Ok(()),
         };
         if !future.call_method0(py, "done")?.is_truthy(py)? {
@@ -431,23 +408,10 @@ impl Drop for Operation {
     }
 }
 
-/// Put our own `__next__` and `__await__` in place of PyO3's, which cost twice as much.
-pub(super) fn shorten(class: &Bound<'_, PyType>, next: ffi::iternextfunc) {
-    let class = class.as_type_ptr();
-    // SAFETY: a heap type of this module, not yet visible to any other thread; PyO3
-    // filled both slots for `__next__` and `__await__`, ours have the same contracts.
-    unsafe {
-        (*class).tp_iternext = Some(next);
-        if let Some(slots) = (*class).tp_as_async.as_mut() {
-            slots.am_await = Some(this_again);
-        }
-    }
-}
-
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<Operation>();
     fast::install(&class, &[(c"send", c"Resume.", Method::One(send))])?;
-    shorten(&class, iternext);
+    stop::shorten(&class, iternext, send_slot);
     module.add_class::<Operation>()?;
     module.add_class::<Mailbox>()
 }

@@ -1,6 +1,8 @@
 //! Waiting for a permit of a lock or a semaphore, the same for all of them.
 
-use super::blocking::Wait;
+use super::arguments::Patience;
+use super::blocking::{Wait, answer};
+use super::identity;
 use super::party::Party;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
@@ -8,12 +10,50 @@ use unsnarl_sync::{Arc, Permits, Waiter};
 
 /// A class whose core is [`Permits`].
 pub(super) trait Acquirable: pyo3::PyClass<Frozen = True> + Sync + Send {
+    /// Whether it makes a difference which task acquires.
+    const KNOWS_TASKS: bool;
+    /// Whether only the task that acquired may release, in a task.
+    const TASKS_OWN: bool;
+
     /// The core.
     fn permits(&self) -> &Permits<Party>;
-    /// `who` has a permit now: note it.
+    /// Note that `who` has a permit now.
     fn taken(&self, who: usize);
     /// Give one permit back, whoever held it.
     fn put_back(&self);
+    /// Take without waiting, for the calling thread or greenlet.
+    fn try_take(&self, py: Python<'_>) -> bool;
+    /// Release once for the calling thread or greenlet; false if there is nothing to release.
+    fn try_release(&self, py: Python<'_>) -> bool;
+    /// What to raise then.
+    fn not_held() -> PyErr;
+    /// What the arguments of `acquire` mean.
+    fn patience(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience>;
+
+    /// Take without waiting on behalf of `who`.
+    fn try_take_for(&self, who: usize) -> bool {
+        let taken = self.permits().try_acquire();
+        if taken {
+            self.taken(who);
+        }
+        taken
+    }
+    /// Release once what `who` holds; false if it holds nothing.
+    fn try_release_for(&self, _who: usize) -> bool {
+        false
+    }
+    /// Raise if waiting without end could not end.
+    fn refuse_deadlock(&self, _py: Python<'_>) -> PyResult<()> {
+        Ok(())
+    }
+    /// On whose behalf a synchronous call waits.
+    fn caller(_py: Python<'_>) -> usize {
+        0
+    }
+    /// On whose behalf an asynchronous call does.
+    fn task(py: Python<'_>) -> PyResult<usize> {
+        if Self::KNOWS_TASKS { identity::task(py) } else { Ok(0) }
+    }
 }
 
 /// Waiting for one permit on behalf of `who`.
@@ -35,7 +75,7 @@ impl<T: Acquirable> PermitWait<T> {
 
 impl<T: Acquirable> Wait for PermitWait<T> {
     fn attempt(&mut self, _py: Python<'_>) -> PyResult<bool> {
-        Ok(self.note(self.object.get().permits().try_acquire()))
+        Ok(self.object.get().try_take_for(self.who))
     }
     fn begin(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         Ok(self.note(self.object.get().permits().begin(waiter)))
@@ -50,14 +90,7 @@ impl<T: Acquirable> Wait for PermitWait<T> {
         self.object.get().put_back();
     }
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(if self.silent {
-            py.None()
-        } else {
-            true.into_pyobject(py)?.to_owned().into_any().unbind()
-        })
-    }
-    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(false.into_pyobject(py)?.to_owned().into_any().unbind())
+        Ok(if self.silent { py.None() } else { answer(py, true) })
     }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.object)

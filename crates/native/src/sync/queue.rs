@@ -8,14 +8,17 @@
 
 use super::arguments::{self, Patience};
 use super::blocking::block;
-use super::hooks::Hooks;
+use super::condition::Condition;
+use super::description;
+use super::hooks::{Change, Hooks};
 use super::identity;
 use super::items::{Item, Items};
 use super::operation::Operation;
 use super::party::Party;
 use super::queue_access::{class_of_error, error, has_own_hooks, into_items, release_all};
 use super::queue_kinds::{LifoQueue, PriorityQueue};
-use super::queue_wait::{GetWait, JoinWait};
+use super::queue_wait::JoinWait;
+use super::ticket::{self, Errand};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -102,11 +105,20 @@ impl Queue {
     }
 
     /// Report an item done that was got before.
-    fn task_done(&self) -> PyResult<()> {
-        if self.channel.done(1, identity::fan_out()) {
-            return Ok(());
+    fn task_done(&self, py: Python<'_>) -> PyResult<()> {
+        let held = match self.hooks().filter(|hooks| hooks.is_shared()) {
+            Some(hooks) => Some((hooks, hooks.hold(py)?)),
+            None => None,
+        };
+        if !self.channel.done(1, identity::fan_out()) {
+            return Err(PyValueError::new_err("task_done() called too many times"));
         }
-        Err(PyValueError::new_err("task_done() called too many times"))
+        if let Some((hooks, _)) = &held
+            && self.channel.unfinished() == 0
+        {
+            hooks.tell(py, Change::AllDone, usize::MAX);
+        }
+        Ok(())
     }
 
     /// Wait until every item was reported done. With a timeout (seconds): whether that happened.
@@ -126,9 +138,7 @@ impl Queue {
     fn async_join(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         let wait = JoinWait { queue: slf.unbind() };
-        let operation = Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout.as_ref())?)?;
-        // SAFETY: a new reference.
-        Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
+        Operation::of(py, wait, arguments::task_timeout(timeout.as_ref())?)
     }
 
     /// Close the queue: `put` raises ShutDown, `get` too once the queue is empty.
@@ -279,14 +289,9 @@ impl Queue {
 
     fn __anext__(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let wait = GetWait {
-            queue: slf.unbind(),
-            item: None,
-            ends_iteration: true,
-        };
-        let operation = Operation::spawn(py, Box::new(wait), None)?;
-        // SAFETY: a new reference.
-        Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
+        let errand = Errand::Get { ends_iteration: true };
+        // SAFETY: a live Queue; a new reference.
+        Ok(unsafe { Bound::from_owned_ptr(py, ticket::issue(py, slf.as_ptr(), errand, None)?) }.unbind())
     }
 
     #[classmethod]
@@ -313,6 +318,11 @@ impl Queue {
     #[getter]
     fn unfinished_tasks(&self) -> usize {
         self.channel.unfinished()
+    }
+
+    #[setter]
+    fn set_unfinished_tasks(&self, unfinished: usize) {
+        self.channel.set_unfinished(unfinished, identity::fan_out());
     }
 
     /// Whether the queue was shut down.
@@ -345,11 +355,9 @@ impl Queue {
     /// The container; whoever asks for it gets the standard library's layout from then
     /// on: hold `mutex` while you touch it.
     #[getter(queue)]
-    pub(super) fn container(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        let py = slf.py();
-        Self::open_up(slf)?
-            .container(py)
-            .ok_or_else(|| pyo3::exceptions::PyAttributeError::new_err("this queue has no container"))
+    fn shared_container(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Self::open_up(slf)?.share();
+        Self::container(slf)
     }
 
     #[setter(queue)]
@@ -361,7 +369,33 @@ impl Queue {
     /// The lock in front of the container.
     #[getter]
     fn mutex(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Ok(Self::open_up(slf)?.mutex.clone_ref(slf.py()).into_any())
+        let hooks = Self::open_up(slf)?;
+        hooks.share();
+        Ok(hooks.mutex.clone_ref(slf.py()).into_any())
+    }
+
+    /// The condition that is notified when an item was put; over `mutex`.
+    #[getter]
+    fn not_empty(slf: &Bound<'_, Self>) -> PyResult<Py<Condition>> {
+        Self::open_up(slf)?.condition(slf.as_any(), Change::NotEmpty)
+    }
+
+    /// The condition that is notified when an item was got; over `mutex`.
+    #[getter]
+    fn not_full(slf: &Bound<'_, Self>) -> PyResult<Py<Condition>> {
+        Self::open_up(slf)?.condition(slf.as_any(), Change::NotFull)
+    }
+
+    /// The condition that is notified when every item was reported done; over `mutex`.
+    #[getter]
+    fn all_tasks_done(slf: &Bound<'_, Self>) -> PyResult<Py<Condition>> {
+        Self::open_up(slf)?.condition(slf.as_any(), Change::AllDone)
+    }
+
+    /// Count the items anew after the container was changed from outside. With `mutex` held.
+    fn _recount(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let hooks = Self::open_up(slf)?;
+        slf.get().recount(slf, hooks)
     }
 
     fn _init(slf: &Bound<'_, Self>, _maxsize: i64) -> PyResult<()> {
@@ -385,20 +419,11 @@ impl Queue {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let class = slf.get_type();
         Ok(format!(
-            "<{}.{} object at {:#x}>",
-            class.module()?,
-            class.qualname()?,
+            "<{} object at {:#x}>",
+            description::name(slf)?,
             slf.as_ptr() as usize
         ))
-    }
-
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Err(pyo3::exceptions::PyTypeError::new_err(format!(
-            "cannot pickle '{}' object",
-            slf.get_type().name()?
-        )))
     }
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {

@@ -5,7 +5,7 @@
 
 use super::arguments::Patience;
 use super::blocking::block;
-use super::hooks::Hooks;
+use super::hooks::{Change, Hooks};
 use super::identity;
 use super::items::{Item, Items};
 use super::party::Party;
@@ -59,6 +59,7 @@ impl Queue {
             };
         };
         let _held = hooks.hold(py)?;
+        this.recount_if_shared(slf, hooks)?;
         match this.channel.give(Item::NOTHING, waiter) {
             Give::Given => {}
             Give::Full(_nothing) => return Ok(false),
@@ -69,6 +70,7 @@ impl Queue {
             return Err(error);
         }
         this.recount(slf, hooks)?;
+        hooks.tell(py, Change::NotEmpty, 1);
         Ok(true)
     }
 
@@ -82,12 +84,16 @@ impl Queue {
             Some(hooks) => Some((hooks, hooks.hold(py)?)),
             None => None,
         };
+        if let Some((hooks, _)) = &held {
+            this.recount_if_shared(slf, hooks)?;
+        }
         match (this.channel.take(waiter), &held) {
             // SAFETY: an owned reference.
             (Take::Taken(item), None) => Ok(Some(unsafe { Bound::from_owned_ptr(py, item.into_ptr()) })),
             (Take::Taken(_nothing), Some((hooks, _))) => {
                 let item = hooks.get(slf.as_any());
                 this.recount(slf, hooks)?;
+                hooks.tell(py, Change::NotFull, 1);
                 item.map(Some)
             }
             (Take::Empty, _) => Ok(None),
@@ -98,12 +104,21 @@ impl Queue {
     /// Hooks may keep more or fewer items than were put: count again.
     pub(super) fn recount(&self, slf: &Bound<'_, Self>, hooks: &Hooks) -> PyResult<()> {
         let size = hooks.size(slf.as_any())?;
-        self.channel.with_store(|items| {
+        self.channel.change_store(|items| {
             if let Items::Counted(count) = items {
                 *count = size;
             }
         });
         Ok(())
+    }
+
+    /// Whoever has the container may have changed it since.
+    fn recount_if_shared(&self, slf: &Bound<'_, Self>, hooks: &Hooks) -> PyResult<()> {
+        if hooks.is_shared() {
+            self.recount(slf, hooks)
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn put_patiently(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>, patience: Patience) -> PyResult<()> {
@@ -133,7 +148,7 @@ impl Queue {
         if matches!(patience, Patience::None) {
             return Err(error(py, "Empty"));
         }
-        let mut wait = GetWait::new(slf.clone().unbind());
+        let mut wait = GetWait::new(slf.clone().unbind(), false);
         match (block(py, &mut wait, patience.deadline())?, wait.item) {
             (true, Some(item)) => Ok(item.into_bound(py)),
             _ => Err(error(py, "Empty")),
@@ -164,6 +179,13 @@ impl Queue {
         };
         hooks.set_container(container.unbind());
         Ok(this.hooks.get_or_init(py, || hooks))
+    }
+
+    /// The container, for the hooks themselves.
+    pub(super) fn container(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Self::open_up(slf)?
+            .container(slf.py())
+            .ok_or_else(|| pyo3::exceptions::PyAttributeError::new_err("this queue has no container"))
     }
 
     pub(super) fn is_plain(slf: &Bound<'_, Self>) -> bool {

@@ -3,16 +3,15 @@
 //! Invariant: what an uncontended call does, it does without a Python object made.
 
 use super::arguments::{self, Patience};
+use super::description;
 use super::fast::{self, Method};
 use super::items::Item;
-use super::operation::Operation;
 use super::queue::Queue;
 use super::queue_kinds::{LifoQueue, PriorityQueue, SimpleQueue};
-use super::queue_wait::{GetWait, PutWait};
+use super::ticket::{self, Errand};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use unsnarl_sync::{Give, Take};
 
 unsafe extern "C" fn put(
     slf: *mut ffi::PyObject,
@@ -24,11 +23,11 @@ unsafe extern "C" fn put(
     let this = unsafe { fast::this::<Queue>(slf) };
     if nargs == 1 && kwnames.is_null() && this.hooks().is_none() {
         // SAFETY: attached; the argument is alive.
-        match this.channel.give(unsafe { Item::of(*args) }, None) {
-            Give::Given => return fast::none(),
+        match this.channel.give_quietly(unsafe { Item::of(*args) }) {
+            Ok(()) => return fast::none(),
             // The caller still has a reference: this cannot be the last.
             // SAFETY: attached, an owned reference.
-            Give::Full(item) | Give::Closed(item) => unsafe { ffi::Py_DECREF(item.into_ptr()) },
+            Err(item) => unsafe { ffi::Py_DECREF(item.into_ptr()) },
         }
     }
     fast::enter(|py| {
@@ -57,7 +56,7 @@ unsafe extern "C" fn get(
     if nargs == 0
         && kwnames.is_null()
         && this.hooks().is_none()
-        && let Take::Taken(item) = this.channel.take(None)
+        && let Some(item) = this.channel.take_quietly()
     {
         return item.into_ptr();
     }
@@ -112,19 +111,23 @@ unsafe extern "C" fn async_put(
     nargs: ffi::Py_ssize_t,
     kwnames: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
+    // SAFETY: attached; the arguments of this call to a method descriptor of Queue.
+    unsafe {
+        if nargs == 1 && kwnames.is_null() {
+            return issue(
+                slf,
+                Errand::Put(Bound::from_borrowed_ptr(Python::assume_attached(), *args).unbind()),
+                None,
+            );
+        }
+    }
     fast::enter(|py| {
-        // SAFETY: the arguments of this call to a method descriptor of Queue.
-        let ([item, timeout], queue) = unsafe {
-            (
-                arguments::sort(py, "async_put", ["item", "timeout"], args, nargs, kwnames)?,
-                Bound::from_borrowed_ptr(py, slf)
-                    .cast_into_unchecked::<Queue>()
-                    .unbind(),
-            )
-        };
+        // SAFETY: the arguments of this call.
+        let [item, timeout] = unsafe { arguments::sort(py, "async_put", ["item", "timeout"], args, nargs, kwnames)? };
         let item = item.ok_or_else(|| arguments::missing("async_put", "item"))?.unbind();
         let timeout = arguments::task_timeout(timeout.as_ref())?;
-        Operation::spawn(py, Box::new(PutWait { queue, item }), timeout)
+        // SAFETY: a method descriptor of Queue.
+        unsafe { ticket::issue(py, slf, Errand::Put(item), timeout) }
     })
 }
 
@@ -134,19 +137,33 @@ unsafe extern "C" fn async_get(
     nargs: ffi::Py_ssize_t,
     kwnames: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
+    let errand = Errand::Get { ends_iteration: false };
+    if nargs == 0 && kwnames.is_null() {
+        // SAFETY: a method descriptor of Queue, hence attached.
+        return unsafe { issue(slf, errand, None) };
+    }
     fast::enter(|py| {
-        // SAFETY: the arguments of this call to a method descriptor of Queue.
-        let ([timeout], queue) = unsafe {
-            (
-                arguments::sort(py, "async_get", ["timeout"], args, nargs, kwnames)?,
-                Bound::from_borrowed_ptr(py, slf)
-                    .cast_into_unchecked::<Queue>()
-                    .unbind(),
-            )
-        };
+        // SAFETY: the arguments of this call.
+        let [timeout] = unsafe { arguments::sort(py, "async_get", ["timeout"], args, nargs, kwnames)? };
         let timeout = arguments::task_timeout(timeout.as_ref())?;
-        Operation::spawn(py, Box::new(GetWait::new(queue)), timeout)
+        // SAFETY: a method descriptor of Queue.
+        unsafe { ticket::issue(py, slf, errand, timeout) }
     })
+}
+
+/// A ticket, without a detour.
+///
+/// # Safety
+/// Attached; `queue` is a live Queue.
+unsafe fn issue(queue: *mut ffi::PyObject, errand: Errand, timeout_s: Option<f64>) -> *mut ffi::PyObject {
+    // SAFETY: by contract.
+    unsafe {
+        let py = Python::assume_attached();
+        ticket::issue(py, queue, errand, timeout_s).unwrap_or_else(|error| {
+            error.restore(py);
+            std::ptr::null_mut()
+        })
+    }
 }
 
 const PUT: &std::ffi::CStr =
@@ -166,6 +183,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         (c"get_nowait", GET, Method::NoArgs(get_nowait)),
     ];
     // CPython calls a method directly only on the very class it was made for.
+    ticket::register(py)?;
     for class in [
         py.get_type::<Queue>(),
         py.get_type::<LifoQueue>(),
@@ -173,6 +191,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         py.get_type::<SimpleQueue>(),
     ] {
         fast::install(&class, &methods)?;
+        description::refuse_copies(&class)?;
         module.add(class.name()?, class)?;
     }
     Ok(())

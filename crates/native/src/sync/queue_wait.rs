@@ -29,7 +29,6 @@ impl Wait for PutWait {
         self.queue.get().channel.cancel(waiter);
         Ok(false)
     }
-    fn give_back(&mut self, _py: Python<'_>) {}
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(py.None())
     }
@@ -46,15 +45,15 @@ impl Wait for PutWait {
 pub(super) struct GetWait {
     pub(super) queue: Py<Queue>,
     pub(super) item: Option<Py<PyAny>>,
-    pub(super) ends_iteration: bool,
+    ends_iteration: bool,
 }
 
 impl GetWait {
-    pub(super) fn new(queue: Py<Queue>) -> Self {
+    pub(super) fn new(queue: Py<Queue>, ends_iteration: bool) -> Self {
         Self {
             queue,
             item: None,
-            ends_iteration: false,
+            ends_iteration,
         }
     }
 
@@ -87,7 +86,6 @@ impl Wait for GetWait {
         self.queue.get().channel.cancel(waiter);
         Ok(false)
     }
-    fn give_back(&mut self, _py: Python<'_>) {}
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(self.item.take().unwrap_or_else(|| py.None()))
     }
@@ -112,18 +110,8 @@ impl Wait for JoinWait {
     fn begin(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         Ok(self.queue.get().channel.begin_join(waiter))
     }
-    fn resume(&mut self, _py: Python<'_>, _waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        Ok(true)
-    }
     fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         Ok(self.queue.get().channel.cancel_join(waiter))
-    }
-    fn give_back(&mut self, _py: Python<'_>) {}
-    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
-    }
-    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(false.into_pyobject(py)?.to_owned().into_any().unbind())
     }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.queue)

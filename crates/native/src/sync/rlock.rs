@@ -9,16 +9,14 @@
 //! the permit; so reading one's own identity there proves ownership.
 
 use super::arguments::{self, Patience};
-use super::blocking::block;
-use super::fast::{self, Method};
+use super::description;
+use super::fast;
 use super::identity;
 use super::lock::refuse_deadlock;
-use super::operation::Operation;
 use super::party::Party;
-use super::permit_wait::{Acquirable, PermitWait};
-use super::ready::done;
+use super::permit_calls::{self, acquire_patiently};
+use super::permit_wait::Acquirable;
 use pyo3::exceptions::PyRuntimeError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -29,30 +27,44 @@ use unsnarl_sync::Permits;
 pub(super) struct RLock {
     permits: Permits<Party>,
     owner: AtomicUsize,
-    owner_thread: AtomicUsize,
     depth: AtomicUsize,
 }
 
 impl Acquirable for RLock {
+    const KNOWS_TASKS: bool = true;
+    const TASKS_OWN: bool = true;
+
     fn permits(&self) -> &Permits<Party> {
         &self.permits
     }
+    #[inline]
     fn taken(&self, who: usize) {
-        self.owner_thread.store(identity::thread(), Relaxed);
         self.depth.store(1, Relaxed);
         self.owner.store(who, Relaxed);
     }
+    #[inline]
     fn put_back(&self) {
         self.depth.store(0, Relaxed);
         self.owner.store(0, Relaxed);
         let _ = self.permits.release(1, 1);
     }
-}
-
-impl RLock {
-    /// Take it without waiting.
     #[inline]
-    pub(super) fn try_take(&self, who: usize) -> bool {
+    fn try_take(&self, py: Python<'_>) -> bool {
+        self.try_take_for(identity::caller(py))
+    }
+    #[inline]
+    fn try_release(&self, py: Python<'_>) -> bool {
+        self.try_release_for(identity::caller(py))
+    }
+    fn not_held() -> PyErr {
+        PyRuntimeError::new_err("cannot release un-acquired lock")
+    }
+    fn patience(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
+        arguments::lock_patience(blocking, timeout)
+    }
+    /// Taking again what one has does not wait.
+    #[inline]
+    fn try_take_for(&self, who: usize) -> bool {
         if self.owner.load(Relaxed) == who {
             self.depth.store(self.depth.load(Relaxed) + 1, Relaxed);
             return true;
@@ -63,10 +75,8 @@ impl RLock {
         }
         taken
     }
-
-    /// Release one level; false if `who` does not own it.
     #[inline]
-    pub(super) fn put_down(&self, who: usize) -> bool {
+    fn try_release_for(&self, who: usize) -> bool {
         if self.owner.load(Relaxed) != who {
             return false;
         }
@@ -76,7 +86,15 @@ impl RLock {
         }
         true
     }
+    fn refuse_deadlock(&self, py: Python<'_>) -> PyResult<()> {
+        refuse_deadlock(py, self.owner.load(Relaxed))
+    }
+    fn caller(py: Python<'_>) -> usize {
+        identity::caller(py)
+    }
+}
 
+impl RLock {
     pub(super) fn is_owned_by(&self, who: usize) -> bool {
         self.owner.load(Relaxed) == who
     }
@@ -93,152 +111,7 @@ impl RLock {
     }
 
     pub(super) fn acquire(slf: &Bound<'_, Self>, patience: Patience) -> PyResult<bool> {
-        let py = slf.py();
-        let this = slf.get();
-        let who = identity::caller(py);
-        match patience {
-            _ if this.try_take(who) => Ok(true),
-            Patience::None => Ok(false),
-            _ => {
-                if matches!(patience, Patience::Endless) {
-                    refuse_deadlock(py, this.owner.load(Relaxed), this.owner_thread.load(Relaxed))?;
-                }
-                let mut wait = PermitWait {
-                    object: slf.clone().unbind(),
-                    who,
-                    silent: false,
-                };
-                block(py, &mut wait, patience.deadline())
-            }
-        }
-    }
-}
-
-fn not_owner() -> PyErr {
-    PyRuntimeError::new_err("cannot release un-acquired lock")
-}
-
-#[inline]
-fn caller() -> usize {
-    // SAFETY: only used in methods of Python objects, hence attached.
-    identity::caller(unsafe { Python::assume_attached() })
-}
-
-unsafe extern "C" fn enter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of RLock.
-    if unsafe { fast::this::<RLock>(slf) }.try_take(caller()) {
-        return fast::boolean(true);
-    }
-    fast::enter(|py| {
-        // SAFETY: as above.
-        let slf = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<RLock>() };
-        RLock::acquire(&slf, Patience::Endless).map(fast::boolean)
-    })
-}
-
-unsafe extern "C" fn acquire(
-    slf: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    kwnames: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of RLock.
-    if nargs == 0 && kwnames.is_null() && unsafe { fast::this::<RLock>(slf) }.try_take(caller()) {
-        return fast::boolean(true);
-    }
-    fast::enter(|py| {
-        // SAFETY: the arguments of this call; `slf` as above.
-        let ([blocking, timeout], slf) = unsafe {
-            (
-                arguments::sort(py, "acquire", ["blocking", "timeout"], args, nargs, kwnames)?,
-                Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<RLock>(),
-            )
-        };
-        let patience = arguments::lock_patience(blocking.as_ref(), timeout.as_ref())?;
-        RLock::acquire(&slf, patience).map(fast::boolean)
-    })
-}
-
-unsafe extern "C" fn release(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of RLock.
-    if unsafe { fast::this::<RLock>(slf) }.put_down(caller()) {
-        return fast::none();
-    }
-    fast::enter(|_| Err(not_owner()))
-}
-
-unsafe extern "C" fn exit(
-    slf: *mut ffi::PyObject,
-    _args: *mut *mut ffi::PyObject,
-    _nargs: ffi::Py_ssize_t,
-) -> *mut ffi::PyObject {
-    // SAFETY: the same contract.
-    unsafe { release(slf, std::ptr::null_mut()) }
-}
-
-unsafe extern "C" fn aenter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    fast::enter(|py| {
-        // SAFETY: a method descriptor of RLock.
-        let slf = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<RLock>() };
-        let who = identity::task(py)?;
-        if slf.get().try_take(who) {
-            return Ok(done());
-        }
-        Operation::spawn(
-            py,
-            Box::new(PermitWait {
-                object: slf.unbind(),
-                who,
-                silent: true,
-            }),
-            None,
-        )
-    })
-}
-
-unsafe extern "C" fn aexit(
-    slf: *mut ffi::PyObject,
-    _args: *mut *mut ffi::PyObject,
-    _nargs: ffi::Py_ssize_t,
-) -> *mut ffi::PyObject {
-    fast::enter(|py| {
-        // SAFETY: a method descriptor of RLock.
-        let this = unsafe { fast::this::<RLock>(slf) };
-        if this.put_down(identity::task(py)?) {
-            Ok(done())
-        } else {
-            Err(not_owner())
-        }
-    })
-}
-
-/// Taking again what one has does not wait: it must not go through the permits.
-struct Again(PermitWait<RLock>);
-
-impl super::blocking::Wait for Again {
-    fn attempt(&mut self, _py: Python<'_>) -> PyResult<bool> {
-        Ok(self.0.object.get().try_take(self.0.who))
-    }
-    fn begin(&mut self, py: Python<'_>, waiter: &unsnarl_sync::Arc<unsnarl_sync::Waiter<Party>>) -> PyResult<bool> {
-        self.0.begin(py, waiter)
-    }
-    fn resume(&mut self, py: Python<'_>, waiter: &unsnarl_sync::Arc<unsnarl_sync::Waiter<Party>>) -> PyResult<bool> {
-        self.0.resume(py, waiter)
-    }
-    fn cancel(&mut self, py: Python<'_>, waiter: &unsnarl_sync::Arc<unsnarl_sync::Waiter<Party>>) -> PyResult<bool> {
-        self.0.cancel(py, waiter)
-    }
-    fn give_back(&mut self, py: Python<'_>) {
-        self.0.give_back(py);
-    }
-    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.0.outcome(py)
-    }
-    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.0.expired(py)
-    }
-    fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
-        self.0.traverse(visit)
+        acquire_patiently(slf, patience)
     }
 }
 
@@ -249,31 +122,7 @@ impl RLock {
         Self {
             permits: Permits::new(1),
             owner: AtomicUsize::new(0),
-            owner_thread: AtomicUsize::new(0),
             depth: AtomicUsize::new(0),
-        }
-    }
-
-    /// Acquire the lock for the running task; False if the timeout (seconds) passed first.
-    #[pyo3(signature = (timeout=None))]
-    fn async_acquire(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
-        let py = slf.py();
-        let wait = Again(PermitWait {
-            who: identity::task(py)?,
-            object: slf.unbind(),
-            silent: false,
-        });
-        let operation = Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout.as_ref())?)?;
-        // SAFETY: a new reference.
-        Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
-    }
-
-    /// Release one level that the running task holds.
-    fn async_release(&self, py: Python<'_>) -> PyResult<()> {
-        if self.put_down(identity::task(py)?) {
-            Ok(())
-        } else {
-            Err(not_owner())
         }
     }
 
@@ -311,7 +160,7 @@ impl RLock {
 
     fn _release_save(&self) -> PyResult<(usize, usize)> {
         if self.permits.free() > 0 {
-            return Err(not_owner());
+            return Err(Self::not_held());
         }
         let owner = self.owner.load(Relaxed);
         Ok((self.put_down_all(), owner))
@@ -356,32 +205,12 @@ impl RLock {
             slf.as_ptr() as usize
         ))
     }
-
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Err(pyo3::exceptions::PyTypeError::new_err(format!(
-            "cannot pickle '{}' object",
-            slf.get_type().name()?
-        )))
-    }
 }
-
-const ACQUIRE: &std::ffi::CStr = c"Acquire the lock; with blocking=False or a timeout (seconds), False if that failed.";
-const RELEASE: &std::ffi::CStr = c"Release one level; RuntimeError if the caller does not own the lock.";
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<RLock>();
-    fast::install(
-        &class,
-        &[
-            (c"__enter__", ACQUIRE, Method::NoArgs(enter)),
-            (c"__exit__", RELEASE, Method::Fast(exit)),
-            (c"acquire", ACQUIRE, Method::FastKeywords(acquire)),
-            (c"green_acquire", ACQUIRE, Method::FastKeywords(acquire)),
-            (c"release", RELEASE, Method::NoArgs(release)),
-            (c"green_release", RELEASE, Method::NoArgs(release)),
-            (c"__aenter__", ACQUIRE, Method::NoArgs(aenter)),
-            (c"__aexit__", RELEASE, Method::Fast(aexit)),
-        ],
-    )?;
+    fast::install(&class, &permit_calls::methods::<RLock>())?;
+    fast::install(&class, &permit_calls::release_methods::<RLock>())?;
+    description::refuse_copies(&class)?;
     module.add("RLock", class)
 }

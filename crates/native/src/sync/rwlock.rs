@@ -4,7 +4,7 @@
 //! `acquire`, `release`); the lock itself adds the changes from one to the other.
 
 use super::arguments::{self, Patience};
-use super::blocking::{Wait, block};
+use super::blocking::{Wait, answer, block};
 use super::operation::Operation;
 use super::party::Party;
 use super::ready::done;
@@ -39,9 +39,6 @@ impl Wait for SideWait {
     fn begin(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         Ok(self.lock.get().core.begin(self.side, waiter))
     }
-    fn resume(&mut self, _py: Python<'_>, _waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        Ok(true)
-    }
     fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         Ok(self.lock.get().core.cancel(waiter))
     }
@@ -49,14 +46,7 @@ impl Wait for SideWait {
         self.lock.get().core.leave(self.side);
     }
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(if self.silent {
-            py.None()
-        } else {
-            true.into_pyobject(py)?.to_owned().into_any().unbind()
-        })
-    }
-    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(false.into_pyobject(py)?.to_owned().into_any().unbind())
+        Ok(if self.silent { py.None() } else { answer(py, true) })
     }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.lock)
@@ -95,9 +85,7 @@ fn enter_async(
     timeout: Option<f64>,
     silent: bool,
 ) -> PyResult<Py<PyAny>> {
-    let operation = Operation::spawn(py, Box::new(SideWait { lock, side, silent }), timeout)?;
-    // SAFETY: a new reference.
-    Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
+    Operation::of(py, SideWait { lock, side, silent }, timeout)
 }
 
 #[pymethods]

@@ -1,12 +1,11 @@
 //! Semaphore and BoundedSemaphore: any number of permits.
 
 use super::arguments::{self, Patience};
-use super::blocking::block;
+use super::description;
 use super::fast::{self, Method};
-use super::operation::Operation;
 use super::party::Party;
-use super::permit_wait::{Acquirable, PermitWait};
-use super::ready::done;
+use super::permit_calls;
+use super::permit_wait::Acquirable;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -25,6 +24,9 @@ pub(super) struct Semaphore {
 }
 
 impl Acquirable for Semaphore {
+    const KNOWS_TASKS: bool = false;
+    const TASKS_OWN: bool = false;
+
     fn permits(&self) -> &Permits<Party> {
         &self.permits
     }
@@ -32,24 +34,28 @@ impl Acquirable for Semaphore {
     fn put_back(&self) {
         let _ = self.permits.release(1, UNBOUNDED);
     }
+    #[inline]
+    fn try_take(&self, _py: Python<'_>) -> bool {
+        self.permits.try_acquire()
+    }
+    #[inline]
+    fn try_release(&self, _py: Python<'_>) -> bool {
+        self.permits.release(1, self.bound.load(Ordering::Relaxed)).is_ok()
+    }
+    fn not_held() -> PyErr {
+        PyValueError::new_err("Semaphore released too many times")
+    }
+    fn patience(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
+        let is_blocking = blocking.map_or(Ok(true), |blocking| blocking.is_truthy())?;
+        match (is_blocking, arguments::wait_patience(timeout)?) {
+            (true, patience) => Ok(patience),
+            (false, Patience::Endless) => Ok(Patience::None),
+            (false, _) => Err(PyValueError::new_err("can't specify timeout for non-blocking acquire")),
+        }
+    }
 }
 
 impl Semaphore {
-    fn acquire(slf: &Bound<'_, Self>, patience: Patience) -> PyResult<bool> {
-        match patience {
-            _ if slf.get().permits.try_acquire() => Ok(true),
-            Patience::None => Ok(false),
-            _ => {
-                let mut wait = PermitWait {
-                    object: slf.clone().unbind(),
-                    who: 0,
-                    silent: false,
-                };
-                block(slf.py(), &mut wait, patience.deadline())
-            }
-        }
-    }
-
     fn put_back_many(&self, count: i64) -> PyResult<()> {
         let count = usize::try_from(count)
             .ok()
@@ -57,7 +63,7 @@ impl Semaphore {
             .ok_or_else(|| PyValueError::new_err("n must be one or more"))?;
         self.permits
             .release(count, self.bound.load(Ordering::Relaxed))
-            .map_err(|_| PyValueError::new_err("Semaphore released too many times"))
+            .map_err(|_| Self::not_held())
     }
 
     fn start(&self, value: i64, is_bounded: bool) -> PyResult<()> {
@@ -70,49 +76,6 @@ impl Semaphore {
     }
 }
 
-unsafe extern "C" fn enter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of Semaphore.
-    if unsafe { fast::this::<Semaphore>(slf) }.permits.try_acquire() {
-        return fast::boolean(true);
-    }
-    fast::enter(|py| {
-        // SAFETY: as above.
-        let slf = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Semaphore>() };
-        Semaphore::acquire(&slf, Patience::Endless).map(fast::boolean)
-    })
-}
-
-unsafe extern "C" fn acquire(
-    slf: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    kwnames: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of Semaphore.
-    if nargs == 0 && kwnames.is_null() && unsafe { fast::this::<Semaphore>(slf) }.permits.try_acquire() {
-        return fast::boolean(true);
-    }
-    fast::enter(|py| {
-        // SAFETY: the arguments of this call; `slf` as above.
-        let ([blocking, timeout], slf) = unsafe {
-            (
-                arguments::sort(py, "acquire", ["blocking", "timeout"], args, nargs, kwnames)?,
-                Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Semaphore>(),
-            )
-        };
-        let is_blocking = blocking.map_or(Ok(true), |blocking| blocking.is_truthy())?;
-        let patience = arguments::wait_patience(timeout.as_ref())?;
-        let patience = match (is_blocking, patience) {
-            (true, patience) => patience,
-            (false, Patience::Endless) => Patience::None,
-            (false, _) => {
-                return Err(PyValueError::new_err("can't specify timeout for non-blocking acquire"));
-            }
-        };
-        Semaphore::acquire(&slf, patience).map(fast::boolean)
-    })
-}
-
 unsafe extern "C" fn release(
     slf: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
@@ -121,7 +84,8 @@ unsafe extern "C" fn release(
 ) -> *mut ffi::PyObject {
     // SAFETY: a method descriptor of Semaphore.
     let this = unsafe { fast::this::<Semaphore>(slf) };
-    if nargs == 0 && kwnames.is_null() && this.permits.release(1, this.bound.load(Ordering::Relaxed)).is_ok() {
+    // SAFETY: attached, as every method is.
+    if nargs == 0 && kwnames.is_null() && this.try_release(unsafe { Python::assume_attached() }) {
         return fast::none();
     }
     fast::enter(|py| {
@@ -130,45 +94,6 @@ unsafe extern "C" fn release(
         this.put_back_many(count.map_or(Ok(1), |count| count.extract())?)?;
         Ok(fast::none())
     })
-}
-
-unsafe extern "C" fn exit(
-    slf: *mut ffi::PyObject,
-    _args: *mut *mut ffi::PyObject,
-    _nargs: ffi::Py_ssize_t,
-) -> *mut ffi::PyObject {
-    // SAFETY: the same contract, without arguments.
-    unsafe { release(slf, std::ptr::null(), 0, std::ptr::null_mut()) }
-}
-
-unsafe extern "C" fn aenter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of Semaphore.
-    if unsafe { fast::this::<Semaphore>(slf) }.permits.try_acquire() {
-        return done();
-    }
-    fast::enter(|py| {
-        // SAFETY: as above.
-        let object = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Semaphore>() }.unbind();
-        Operation::spawn(
-            py,
-            Box::new(PermitWait {
-                object,
-                who: 0,
-                silent: true,
-            }),
-            None,
-        )
-    })
-}
-
-unsafe extern "C" fn aexit(
-    slf: *mut ffi::PyObject,
-    args: *mut *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-) -> *mut ffi::PyObject {
-    // SAFETY: the same contract.
-    let released = unsafe { exit(slf, args, nargs) };
-    if released.is_null() { released } else { done() }
 }
 
 #[pymethods]
@@ -185,20 +110,6 @@ impl Semaphore {
     #[pyo3(signature = (value=1))]
     fn __init__(&self, value: i64) -> PyResult<()> {
         self.start(value, false)
-    }
-
-    /// Acquire a permit in a task; False if the timeout (seconds) passed first.
-    #[pyo3(signature = (timeout=None))]
-    fn async_acquire(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
-        let py = slf.py();
-        let wait = PermitWait {
-            who: 0,
-            object: slf.unbind(),
-            silent: false,
-        };
-        let operation = Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout.as_ref())?)?;
-        // SAFETY: a new reference.
-        Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
     }
 
     /// Tell whether no permit is free.
@@ -239,21 +150,7 @@ impl Semaphore {
         } else {
             format!("/{bound}")
         };
-        let class = slf.get_type();
-        Ok(format!(
-            "<{}.{} at {:#x}: value={}{bound}>",
-            class.module()?,
-            class.qualname()?,
-            slf.as_ptr() as usize,
-            this.value()
-        ))
-    }
-
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Err(pyo3::exceptions::PyTypeError::new_err(format!(
-            "cannot pickle '{}' object",
-            slf.get_type().name()?
-        )))
+        description::with_state(slf, format_args!("value={}{bound}", this.value()))
     }
 }
 
@@ -275,25 +172,17 @@ impl BoundedSemaphore {
     }
 }
 
-const ACQUIRE: &std::ffi::CStr = c"Acquire a permit; with blocking=False or a timeout (seconds), False if that failed.";
 const RELEASE: &std::ffi::CStr = c"Give n permits back; ValueError beyond the bound.";
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    let methods = [
-        (c"__enter__", ACQUIRE, Method::NoArgs(enter)),
-        (c"__exit__", RELEASE, Method::Fast(exit)),
-        (c"acquire", ACQUIRE, Method::FastKeywords(acquire)),
-        (c"green_acquire", ACQUIRE, Method::FastKeywords(acquire)),
-        (c"release", RELEASE, Method::FastKeywords(release)),
-        (c"green_release", RELEASE, Method::FastKeywords(release)),
-        (c"async_release", RELEASE, Method::FastKeywords(release)),
-        (c"__aenter__", ACQUIRE, Method::NoArgs(aenter)),
-        (c"__aexit__", RELEASE, Method::Fast(aexit)),
-    ];
     // CPython calls a method directly only on the very class it was made for.
     for class in [py.get_type::<Semaphore>(), py.get_type::<BoundedSemaphore>()] {
-        fast::install(&class, &methods)?;
+        fast::install(&class, &permit_calls::methods::<Semaphore>())?;
+        let releases =
+            [c"release", c"green_release", c"async_release"].map(|name| (name, RELEASE, Method::FastKeywords(release)));
+        fast::install(&class, &releases)?;
+        description::refuse_copies(&class)?;
         module.add(class.name()?, class)?;
     }
     Ok(())

@@ -1,29 +1,20 @@
-"""Time primitives between threads, and between a thread and an event loop.
+"""Primitives between threads, and between a thread and an event loop, in operations per second.
 
-    python bench/sync_contended.py [-o RESULTS.json] [NAMES...]
-
-Each figure is operations per second, the median of rounds that alternate
-between the libraries; every round runs in this process, for a fixed number of
-operations. Invariant: all libraries run the same function.
+Invariant: all libraries run the same function, for a fixed number of operations, in one
+process, in turns.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import importlib
-import json
-import platform
-import queue
-import statistics
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import unsnarl
-
-ROUNDS = 3
+from bench.primitives.scene import OURS, PEERS, RATE, STANDARD, Scene, libraries
 
 
 def _together(*functions: Callable[[], Any]) -> float:
@@ -102,7 +93,7 @@ def ping_pong_queue(library: Any, count: int = 5000) -> float:
     return count / _together(player(one, other), player(other, one))
 
 
-def queue_8_to_8(library: Any, count: int = 20000) -> float:
+def queue_8_to_8(library: Any, count: int = 5000) -> float:
     """Items per second through Queue(100), eight producers, eight consumers."""
     shared = library.Queue(100)
 
@@ -117,7 +108,7 @@ def queue_8_to_8(library: Any, count: int = 20000) -> float:
     return 8 * count / _together(*[produce] * 8, *[consume] * 8)
 
 
-def barrier_8(library: Any, count: int = 500) -> float:
+def barrier_8(library: Any, count: int = 300) -> float:
     """Cycles per second of eight threads at a Barrier."""
     barrier = library.Barrier(8)
 
@@ -128,7 +119,7 @@ def barrier_8(library: Any, count: int = 500) -> float:
     return count / _together(*[party] * 8)
 
 
-def event_broadcast_100(library: Any, count: int = 30) -> float:
+def event_broadcast_100(library: Any, count: int = 20) -> float:
     """Broadcasts per second of an Event to 100 threads that wait."""
     return _broadcast(library, 100, count, library.Event)
 
@@ -155,7 +146,7 @@ def _broadcast(library: Any, parties: int, count: int, make: Callable[[], Any]) 
     return count / _together(conduct, *[party] * parties)
 
 
-def notify_all_16(library: Any, count: int = 300) -> float:
+def notify_all_16(library: Any, count: int = 200) -> float:
     """Rounds per second of notify_all to 16 threads that wait."""
     condition, generation, arrived = library.Condition(), [0], [0]
 
@@ -181,7 +172,7 @@ def notify_all_16(library: Any, count: int = 300) -> float:
     return count / _together(conduct, *[party] * 16)
 
 
-def thread_to_asyncio(library: Any, count: int = 100_000) -> float:
+def thread_to_asyncio(library: Any, count: int) -> float:
     """Items per second from a thread to a task through a bounded queue of 100."""
     elapsed = [0.0]
 
@@ -214,76 +205,58 @@ def _mixed_queue(library: Any) -> tuple[Any, Any]:
     return shared.sync_q.put, shared.async_q.get
 
 
-class _StandardLibrary:
-    """threading and queue as one namespace."""
+def asyncio_lock_from_threads(library: Any, count: int = 300) -> float:
+    """Turns per second of four tasks of two loops at one lock; only for what both sides can use."""
+    lock = library.Lock()
 
-    Condition, Semaphore, Event, Barrier = (
-        threading.Condition,
-        threading.Semaphore,
-        threading.Event,
-        threading.Barrier,
-    )
-    Queue = queue.Queue
+    async def party() -> None:
+        for _ in range(count):
+            async with lock:
+                await asyncio.sleep(0)
+
+    async def main() -> None:
+        await asyncio.gather(party(), party())
+
+    return 4 * count / _together(*[lambda: asyncio.run(main())] * 2)
 
 
-SCENES: dict[str, tuple[Callable[..., float], tuple[str, ...]]] = {
-    "Condition ping-pong": (ping_pong_condition, ("standard library",)),
-    "Semaphore ping-pong": (ping_pong_semaphore, ("standard library",)),
-    "Event ping-pong": (ping_pong_event, ("standard library",)),
-    "Queue ping-pong": (ping_pong_queue, ("standard library",)),
-    "Queue(100) 8 to 8": (queue_8_to_8, ("standard library",)),
-    "Barrier(8)": (barrier_8, ("standard library",)),
-    "Event to 100": (event_broadcast_100, ("standard library",)),
-    "notify_all of 16": (notify_all_16, ("standard library",)),
-    "thread to asyncio": (thread_to_asyncio, ("culsans", "janus", "aiologic")),
+Program = Callable[..., float]
+PROGRAMS: dict[str, tuple[Program, float]] = {
+    "Condition ping-pong": (ping_pong_condition, 1.5),
+    "Semaphore ping-pong": (ping_pong_semaphore, 1.5),
+    "Event ping-pong": (ping_pong_event, 1.5),
+    "Queue ping-pong": (ping_pong_queue, 1.5),
+    "Queue(100), 8 to 8": (queue_8_to_8, 2),
+    "Barrier(8)": (barrier_8, 1.5),
+    "Event to 100": (event_broadcast_100, 1.5),
+    "notify_all of 16": (notify_all_16, 1.5),
 }
+SLOW_PEER = {"aiologic": 1500, "janus": 1500}
+"""Items through a queue, each: these wake a thread per item."""
 
 
-def _run(names: list[str]) -> dict[str, dict[str, float]]:
-    results: dict[str, dict[str, float]] = {}
-    for label, (function, peers) in SCENES.items():
-        if names and not any(name in label for name in names):
-            continue
-        libraries: dict[str, Any] = {"unsnarl": unsnarl}
-        for peer in peers:
-            try:
-                libraries[peer] = _StandardLibrary if peer == "standard library" else importlib.import_module(peer)
-            except ImportError:
-                continue
-        rounds: dict[str, list[float]] = {name: [] for name in libraries}
-        for turn in range(ROUNDS):
-            for name in sorted(libraries, reverse=bool(turn % 2)):
-                if name == "aiologic":
-                    rounds[name].append(function(libraries[name], count=3000))
-                else:
-                    rounds[name].append(function(libraries[name]))
-        results[label] = {name: statistics.median(values) for name, values in rounds.items()}
-    return results
-
-
-def render(results: dict[str, dict[str, float]]) -> str:
-    """Return the results as a Markdown table."""
-    lines = ["| operations/s | unsnarl | best of the others | which | ratio |", "|---" * 5 + "|"]
-    for label, medians in results.items():
-        others = {name: value for name, value in medians.items() if name != "unsnarl"}
-        best = max(others, key=lambda name: others[name])
-        ours = medians["unsnarl"]
-        lines.append(f"| {label} | {ours:,.0f} | {others[best]:,.0f} | {best} | {ours / others[best]:.2f} |")
-    return "\n".join(lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-o", "--output", help="write the results as JSON")
-    parser.add_argument("names", nargs="*", help="only scenes whose name contains one of these")
-    arguments = parser.parse_args()
-    results = _run(arguments.names)
-    print(f"CPython {platform.python_version()}, {platform.machine()}\n\n{render(results)}")
-    if arguments.output:
-        with open(arguments.output, "w") as file:
-            json.dump({"python": platform.python_version(), "per_s": results}, file, indent=1)
-            file.write("\n")
-
-
-if __name__ == "__main__":
-    main()
+def scenes() -> list[Scene]:
+    """Return every scene of this kind."""
+    found = libraries()
+    both = {name: found[name] for name in (STANDARD, OURS)}
+    found.pop(STANDARD)
+    return [
+        *(
+            Scene(label, RATE, {name: partial(program, library) for name, library in both.items()}, goal)
+            for label, (program, goal) in PROGRAMS.items()
+        ),
+        Scene(
+            "thread to asyncio, Queue(100)",
+            RATE,
+            {name: partial(thread_to_asyncio, library, SLOW_PEER.get(name, 20_000)) for name, library in found.items()},
+            1.5,
+            PEERS,
+        ),
+        Scene(
+            "two loops at one Lock",
+            RATE,
+            {name: partial(asyncio_lock_from_threads, found[name]) for name in (OURS, "aiologic") if name in found},
+            None,
+            PEERS,
+        ),
+    ]

@@ -1,25 +1,29 @@
-"""Time the square programs on our primitives and the standard library's, without the scheduler.
+"""The square programs on our primitives and the standard library's, without the scheduler.
 
-    python bench/sync_squares.py [-n 100 200 400]
+Each program is the one of `bench/squares.py`, on the library's own classes.
 
-Each program is the one of `bench/squares.py`, on the library's own classes. Prints
-seconds per number of threads and the growth exponent: the slope of log(time) over
-log(threads). Invariant: each run is a process of its own.
+    python -m bench.primitives.squares PROGRAM LIBRARY THREADS
+
+prints seconds. Invariant: each run is a process of its own.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from bench.machine import ROOT
+from bench.primitives.scene import EXPONENT, OURS, STANDARD, Scene
 from unsnarl.lab.fit import exponent
 
+THREADS = (50, 100, 200, 400)
+MODULES = {STANDARD: "threading", OURS: "unsnarl"}
 PAUSE_S = 0
 
 
@@ -103,30 +107,37 @@ def _run(work: Callable[[], None], n: int) -> None:
 PROGRAMS = {"mutex": mutex, "wakeup": wakeup, "broadcast": broadcast}
 
 
-def _once(program: str, library: str, n: int) -> None:
-    threading.stack_size(256 * 1024)
-    print(PROGRAMS[program](__import__(library), n), flush=True)
-    os._exit(0)
+def growth(program: str, module: str) -> float:
+    """Return the growth exponent of a program's time over its number of threads."""
+    times: dict[int, float] = {}
+    for n in THREADS:
+        command = [sys.executable, "-m", "bench.primitives.squares", program, module, str(n)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
+        times[n] = float(done.stdout)
+    found = exponent(times)
+    assert found is not None
+    return found
+
+
+def scenes() -> list[Scene]:
+    """Return every scene of this kind."""
+    return [
+        Scene(
+            f"square program: {program}",
+            EXPONENT,
+            {library: partial(growth, program, module) for library, module in MODULES.items()},
+            ceiling=1.3,
+        )
+        for program in PROGRAMS
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-n", nargs="+", type=int, default=[100, 200, 400])
-    parser.add_argument("--once", nargs=2, metavar=("PROGRAM", "LIBRARY"))
-    arguments = parser.parse_args()
-    if arguments.once:
-        program, library = arguments.once
-        _once(program, library, arguments.n[0])
-    for program in PROGRAMS:
-        for library in ("threading", "unsnarl"):
-            times: dict[int, float] = {}
-            sizes: list[int] = arguments.n
-            for n in sizes:
-                command = [sys.executable, __file__, "--once", program, library, "-n", str(n)]
-                output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-                times[n] = float(output)
-            cells = " ".join(f"n={n}: {elapsed:.3f} s" for n, elapsed in times.items())
-            print(f"{program:10} {library:10} {cells}  exponent {exponent(times) or 0:.2f}", flush=True)
+    """Run one program once."""
+    program, module, n = sys.argv[1:]
+    threading.stack_size(256 * 1024)
+    print(PROGRAMS[program](__import__(module), int(n)), flush=True)
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,231 @@
+"""Time primitives between processes: ours and multiprocessing's, in one run.
+
+    python -m bench.ipc_speed [-o RESULTS.json] [--quick]
+    python -m bench.ipc_speed --render RESULTS.json
+
+Uncontended operations are timed in one process, the rest with children by fork. The two variants
+take turns, first one and then the other going first; of each round a ratio is formed, and the table
+shows the medians. Invariant: both variants run the same function, and only the context differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import platform
+import statistics
+import time
+import timeit
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from unsnarl import ipc
+
+
+def _uncontended(context: Any, factory: str) -> float:
+    x = getattr(context, factory)()
+    number = 50_000
+    return timeit.timeit("x.acquire(); x.release()", globals={"x": x}, number=number) / number * 1e9
+
+
+def lock(context: Any, _quick: bool) -> float:
+    """Nanoseconds to acquire and release a Lock that nobody else wants."""
+    return _uncontended(context, "Lock")
+
+
+def semaphore(context: Any, _quick: bool) -> float:
+    """Nanoseconds to acquire and release a Semaphore."""
+    return _uncontended(context, "Semaphore")
+
+
+def rlock(context: Any, _quick: bool) -> float:
+    """Nanoseconds to acquire and release an RLock."""
+    return _uncontended(context, "RLock")
+
+
+def _together(context: Any, functions: list[tuple[Any, ...]]) -> float:
+    """Run the functions in a process each; seconds from the moment all are there."""
+    ready, gate = context.Semaphore(0), context.Event()
+
+    def run(function: Any, *arguments: Any) -> None:
+        ready.release()
+        gate.wait()
+        function(*arguments)
+
+    processes = [context.Process(target=run, args=function) for function in functions]
+    for process in processes:
+        process.start()
+    for _ in processes:
+        ready.acquire()
+    start = time.perf_counter()
+    gate.set()
+    for process in processes:
+        process.join()
+    return time.perf_counter() - start
+
+
+def _play(mine: Any, theirs: Any, count: int) -> None:
+    for _ in range(count):
+        mine.acquire()
+        theirs.release()
+
+
+def ping_pong(context: Any, quick: bool) -> float:
+    """Round trips of two processes over two semaphores, per second."""
+    count = 1000 if quick else 5000
+    one, other = context.Semaphore(1), context.Semaphore(0)
+    return count / _together(context, [(_play, one, other, count), (_play, other, one, count)])
+
+
+def _fight(lock: Any, count: int) -> None:
+    for _ in range(count):
+        with lock:
+            pass
+
+
+def contended_lock(context: Any, quick: bool) -> float:
+    """Acquisitions of one lock by two processes, per second."""
+    count = 5000 if quick else 30_000
+    shared = context.Lock()
+    return 2 * count / _together(context, [(_fight, shared, count)] * 2)
+
+
+def _produce(queue: Any, count: int) -> None:
+    for number in range(count):
+        queue.put(number)
+
+
+def _consume(queue: Any, count: int) -> None:
+    for _ in range(count):
+        queue.get()
+
+
+def _items(context: Any, queue: Any, quick: bool) -> float:
+    count = 2000 if quick else 15_000
+    return count / _together(context, [(_produce, queue, count), (_consume, queue, count)])
+
+
+def queue_items(context: Any, quick: bool) -> float:
+    """Small items through a Queue, one producer and one consumer, per second."""
+    return _items(context, context.Queue(), quick)
+
+
+def simple_queue_items(context: Any, quick: bool) -> float:
+    """The same; ours is the Queue, multiprocessing's the SimpleQueue."""
+    ours = isinstance(context, type(ipc.get_context("fork")))
+    return _items(context, context.Queue() if ours else context.SimpleQueue(), quick)
+
+
+def _meet(barrier: Any, count: int) -> None:
+    for _ in range(count):
+        barrier.wait()
+
+
+def barrier_8(context: Any, quick: bool) -> float:
+    """Meetings of eight processes at a Barrier, per second."""
+    count = 50 if quick else 300
+    barrier = context.Barrier(8)
+    return count / _together(context, [(_meet, barrier, count)] * 8)
+
+
+def _answer(event: Any, done: Any, count: int) -> None:
+    for number in range(count):
+        event[number % 2].wait()
+        done.release()
+
+
+def event_broadcast(context: Any, quick: bool) -> float:
+    """Broadcasts of an Event to eight processes that answer, per second."""
+    count = 50 if quick else 300
+    events, done = [context.Event(), context.Event()], context.Semaphore(0)
+
+    def conduct() -> None:
+        for number in range(count):
+            events[number % 2].set()
+            for _ in range(8):
+                done.acquire()
+            events[number % 2].clear()
+
+    return count / _together(context, [(conduct,), *[(_answer, events, done, count)] * 8])
+
+
+class Row(NamedTuple):
+    """One line of what has to be reached."""
+
+    name: str
+    measure: Callable[[Any, bool], float]
+    goal: float
+    """Ours over theirs: at most that where less is better, else at least."""
+    is_time: bool
+
+
+ROWS = [
+    Row("Lock acquire+release, ns", lock, 1.2, True),
+    Row("Semaphore acquire+release, ns", semaphore, 1.2, True),
+    Row("RLock acquire+release, ns", rlock, 1.2, True),
+    Row("Semaphore ping-pong, round trips/s", ping_pong, 1.5, False),
+    Row("Lock, two processes, acquisitions/s", contended_lock, 1.5, False),
+    Row("Queue, items/s", queue_items, 5.0, False),
+    Row("Queue against SimpleQueue, items/s", simple_queue_items, 2.0, False),
+    Row("Barrier(8), meetings/s", barrier_8, 2.0, False),
+    Row("Event to 8, broadcasts/s", event_broadcast, 2.0, False),
+]
+
+
+def measure(rounds: int, quick: bool, only: str) -> dict[str, Any]:
+    """Return both variants' figures of every round, by row."""
+    contexts = {"multiprocessing": multiprocessing.get_context("fork"), "unsnarl": ipc.get_context("fork")}
+    results: dict[str, Any] = {}
+    for row in ROWS:
+        if only not in row.name:
+            continue
+        figures: dict[str, list[float]] = {name: [] for name in contexts}
+        for turn in range(rounds):
+            for name in sorted(contexts, reverse=bool(turn % 2)):
+                figures[name].append(row.measure(contexts[name], quick))
+        results[row.name] = figures
+    return results
+
+
+def render(results: dict[str, Any]) -> str:
+    """Return the results as a Markdown table, each goal beside what was measured."""
+    lines = ["| work | multiprocessing | unsnarl | ratio (spread) | goal | |", "|---" * 6 + "|"]
+    for row in ROWS:
+        if row.name not in results:
+            continue
+        theirs, ours = (results[row.name][name] for name in ("multiprocessing", "unsnarl"))
+        ratios = sorted(mine / other for mine, other in zip(ours, theirs, strict=True))
+        ratio = statistics.median(ratios)
+        met = ratio <= row.goal if row.is_time else ratio >= row.goal
+        lines.append(
+            f"| {row.name} | {statistics.median(theirs):,.0f} | {statistics.median(ours):,.0f} "
+            f"| {ratio:.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}) "
+            f"| {'≤' if row.is_time else '≥'} {row.goal:g} | {'met' if met else '**missed**'} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-o", "--output", help="write the results as JSON")
+    parser.add_argument("--render", metavar="RESULTS", help="print the table of a file, and measure nothing")
+    parser.add_argument("--quick", action="store_true", help="does everything work?")
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    arguments = parser.parse_args()
+    if arguments.render:
+        with open(arguments.render) as file:
+            print(render(json.load(file)["results"]))
+        return
+    results = measure(1 if arguments.quick else 7, arguments.quick, arguments.only)
+    print(f"CPython {platform.python_version()}, {len(os.sched_getaffinity(0))} processors\n\n{render(results)}")
+    if arguments.output:
+        with open(arguments.output, "w") as file:
+            about = {"python": platform.python_version(), "processors": len(os.sched_getaffinity(0))}
+            json.dump({**about, "results": results}, file, indent=1)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+//! Interleavings of two processes on the shared words, explored exhaustively by loom, one of them
+//! killed in the middle.
+//!
+//!     RUSTFLAGS="--cfg loom" cargo test -p unsnarl-ipc --test loom --release
+//!
+//! The kernel is modelled: a futex with its check and its queue, and what it does when a thread
+//! dies (`Modelled::die`). Invariant: a body sleeps only through [`Modelled::sleep`], so that a lost
+//! wake-up shows as a deadlock that loom reports.
+#![cfg(loom)]
+#![allow(missing_docs, unreachable_pub)]
+
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+use unsnarl_ipc::{
+    Account, AtomicU32, AtomicU64, Attempt, Bell, DIED, EventWords, Kernel, Ordering, Ring, RingWords, SemaphoreWords,
+    Step, TID_MASK, Take, WAITERS, lock_or_sleep, unlock,
+};
+
+/// One futex for all words: wake-ups are counted, so that each one wakes one sleeper or nobody.
+struct Futex {
+    queue: Mutex<(usize, usize)>,
+    changed: Condvar,
+}
+
+impl Futex {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            queue: Mutex::new((0, 0)),
+            changed: Condvar::new(),
+        })
+    }
+}
+
+/// A thread of some process, with its kernel.
+struct Modelled {
+    tid: u32,
+    futex: Arc<Futex>,
+}
+
+impl Modelled {
+    fn sleep(&self, word: &AtomicU32, expected: u32) {
+        let mut queue = self.futex.queue.lock().unwrap();
+        if word.load(Ordering::SeqCst) != expected {
+            return;
+        }
+        queue.0 += 1;
+        while queue.1 == 0 {
+            queue = self.futex.changed.wait(queue).unwrap();
+        }
+        queue.0 -= 1;
+        queue.1 -= 1;
+    }
+
+    /// What `handle_futex_death` does with the word of `list_op_pending`, or one in the list.
+    fn die(&self, word: &AtomicU32, is_pending: bool) {
+        loop {
+            let value = word.load(Ordering::SeqCst);
+            if is_pending && value & TID_MASK == 0 {
+                return self.wake(word, 1);
+            }
+            if value & TID_MASK != self.tid {
+                return;
+            }
+            let marked = value & WAITERS | DIED;
+            if word
+                .compare_exchange(value, marked, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok()
+            {
+                if value & WAITERS != 0 {
+                    self.wake(word, 1);
+                }
+                return;
+            }
+        }
+    }
+}
+
+impl Kernel for Modelled {
+    fn tid(&self) -> u32 {
+        self.tid
+    }
+    fn process(&self) -> u64 {
+        u64::from(self.tid)
+    }
+    fn is_alive(&self, process: u64) -> bool {
+        process < 100
+    }
+    fn wake(&self, _word: &AtomicU32, count: u32) {
+        let mut queue = self.futex.queue.lock().unwrap();
+        queue.1 = (queue.1 + count as usize).min(queue.0);
+        self.futex.changed.notify_all();
+    }
+    fn begin(&self, _word: &AtomicU32) {}
+    fn end(&self) {}
+    fn hold(&self, _word: &AtomicU32) {}
+    fn let_go(&self, _word: &AtomicU32) {}
+    fn pause(&self) {
+        thread::yield_now();
+    }
+}
+
+fn acquire(word: &AtomicU32, kernel: &Modelled) -> Attempt {
+    let mut has_slept = false;
+    loop {
+        match lock_or_sleep(word, kernel.tid, has_slept) {
+            Step::Done(attempt) => return attempt,
+            Step::Sleep(word, expected) => kernel.sleep(word, expected),
+        }
+        has_slept = true;
+    }
+}
+
+#[test]
+fn a_released_lock_is_had_by_all() {
+    loom::model(|| {
+        let (word, futex) = (Arc::new(AtomicU32::new(0)), Futex::new());
+        let other = {
+            let (word, futex) = (word.clone(), futex.clone());
+            thread::spawn(move || {
+                let kernel = Modelled { tid: 2, futex };
+                assert_eq!(acquire(&word, &kernel), Attempt::Taken);
+                unlock(&word, 1, &kernel);
+            })
+        };
+        let kernel = Modelled { tid: 1, futex };
+        assert_eq!(acquire(&word, &kernel), Attempt::Taken);
+        unlock(&word, 1, &kernel);
+        other.join().unwrap();
+    });
+}
+
+/// Killed before it took the lock, with it, or between giving it back and waking.
+#[test]
+fn a_killed_holder_leaves_the_lock_to_be_had() {
+    for instant in 0..3 {
+        loom::model(move || {
+            let (word, futex) = (Arc::new(AtomicU32::new(0)), Futex::new());
+            let victim = {
+                let (word, futex) = (word.clone(), futex.clone());
+                thread::spawn(move || {
+                    let kernel = Modelled { tid: 2, futex };
+                    if instant > 0 {
+                        acquire(&word, &kernel);
+                    }
+                    if instant > 1 {
+                        word.swap(0, Ordering::Release);
+                    }
+                    kernel.die(&word, true);
+                })
+            };
+            let kernel = Modelled { tid: 1, futex };
+            let attempt = acquire(&word, &kernel);
+            assert!(attempt == Attempt::Taken || instant == 1);
+            victim.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_permit_that_comes_back_wakes_who_waits() {
+    loom::model(|| {
+        let shared = Arc::new((SemaphoreWords::default(), [Account::default(), Account::default()]));
+        let futex = Futex::new();
+        let other = {
+            let (shared, futex) = (shared.clone(), futex.clone());
+            thread::spawn(move || {
+                let kernel = Modelled { tid: 2, futex };
+                let books = shared.0.books(&shared.1, 0);
+                assert!(shared.0.release(&books, books.open(&kernel), 1, 9, &kernel));
+            })
+        };
+        let kernel = Modelled { tid: 1, futex };
+        let books = shared.0.books(&shared.1, 0);
+        let account = books.open(&kernel);
+        let mut has_slept = false;
+        while let Step::Sleep(word, expected) = shared.0.acquire(&books, account, has_slept) {
+            kernel.sleep(word, expected);
+            has_slept = true;
+        }
+        other.join().unwrap();
+        assert_eq!(shared.0.ledger.value(), 0);
+    });
+}
+
+#[test]
+fn an_event_releases_who_waits() {
+    loom::model(|| {
+        let (event, futex) = (Arc::new(EventWords::default()), Futex::new());
+        let other = {
+            let (event, futex) = (event.clone(), futex.clone());
+            thread::spawn(move || {
+                let kernel = Modelled { tid: 2, futex };
+                event.set(&kernel);
+                event.clear();
+            })
+        };
+        let kernel = Modelled { tid: 1, futex };
+        let arrival = event.arrive();
+        if arrival == 0 {
+            while let Step::Sleep(word, expected) = event.wait(arrival) {
+                kernel.sleep(word, expected);
+            }
+        }
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn an_item_is_had_whole() {
+    loom::model(|| {
+        let futex = Futex::new();
+        let shared: Arc<(RingWords, Vec<AtomicU64>)> =
+            Arc::new((RingWords::default(), (0..8).map(|_| AtomicU64::new(0)).collect()));
+        let other = {
+            let (shared, futex) = (shared.clone(), futex.clone());
+            thread::spawn(move || {
+                let kernel = Modelled { tid: 2, futex };
+                let ring = Ring {
+                    words: &shared.0,
+                    data: &shared.1,
+                    max_records: 0,
+                };
+                assert!(matches!(ring.put(b"0123456789", false, &kernel), Step::Done(true)));
+            })
+        };
+        let kernel = Modelled { tid: 1, futex };
+        let ring = Ring {
+            words: &shared.0,
+            data: &shared.1,
+            max_records: 0,
+        };
+        let mut has_slept = false;
+        loop {
+            match ring.get(has_slept, &kernel) {
+                Step::Sleep(word, expected) => kernel.sleep(word, expected),
+                Step::Done(take) => {
+                    assert_eq!(take, Take::Record(b"0123456789".to_vec()));
+                    break;
+                }
+            }
+            has_slept = true;
+        }
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_bell_is_heard() {
+    loom::model(|| {
+        let shared = Arc::new((Bell::default(), AtomicU32::new(0)));
+        let futex = Futex::new();
+        let other = {
+            let (shared, futex) = (shared.clone(), futex.clone());
+            thread::spawn(move || {
+                shared.1.store(1, Ordering::SeqCst);
+                shared.0.ring(1, &Modelled { tid: 2, futex });
+            })
+        };
+        let kernel = Modelled { tid: 1, futex };
+        loop {
+            let (word, heard) = shared.0.listen();
+            if shared.1.load(Ordering::SeqCst) == 1 {
+                break;
+            }
+            kernel.sleep(word, heard);
+        }
+        other.join().unwrap();
+    });
+}

@@ -1,0 +1,255 @@
+//! Barrier: a meeting point for a fixed number of parties in any processes.
+
+use super::body::{Body, Inheritance};
+use super::errors;
+use super::methods::{self, Primitive};
+use super::waiting::{self, Turn, told};
+use crate::sync::arguments::{self, Patience};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use unsnarl_ipc::{Account, Arrival, BarrierWords, Kind, Step};
+use unsnarl_shm::Host;
+
+/// A meeting point between processes.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Barrier")]
+pub(super) struct IpcBarrier {
+    body: Body,
+    parties: u32,
+    action: Option<Py<PyAny>>,
+    timeout: Option<Py<PyAny>>,
+}
+
+impl Primitive for IpcBarrier {
+    fn body(&self) -> &Body {
+        &self.body
+    }
+}
+
+impl IpcBarrier {
+    fn of(body: Body, action: Option<Py<PyAny>>, timeout: Option<Py<PyAny>>) -> Self {
+        Self {
+            parties: body.segment.header.parameter as u32,
+            body,
+            action,
+            timeout,
+        }
+    }
+
+    fn words(&self) -> &BarrierWords {
+        // SAFETY: atomics alone.
+        unsafe { self.body.segment.mapping.state() }
+    }
+
+    fn accounts(&self) -> &[Account] {
+        // SAFETY: atomics alone, 16 bytes.
+        unsafe { self.body.segment.mapping.table() }
+    }
+
+    /// The last one runs the action, then lets everybody through.
+    fn complete(&self, py: Python<'_>, round: u32) -> PyResult<()> {
+        if let Some(action) = &self.action
+            && let Err(error) = action.call0(py)
+        {
+            self.words().abort(Some(round), &Host);
+            return Err(error);
+        }
+        if self.words().trip(round, &Host) {
+            return Ok(());
+        }
+        Err(errors::broken_barrier(py))
+    }
+
+    fn attempt(&self, round: u32, account: Option<&Account>, is_look: bool) -> Step<'_, bool> {
+        if is_look && BarrierWords::casualty(self.accounts(), account, &Host).is_some() {
+            self.words().abort(Some(round), &Host);
+        }
+        self.words().wait(round)
+    }
+
+    /// Arrive, if need be after the end of a round that is complete.
+    fn arrive(&self, py: Python<'_>, patience: Patience, account: Option<&Account>) -> PyResult<Arrival> {
+        loop {
+            match self.words().arrive(self.parties) {
+                Arrival::Full => {}
+                arrival => return Ok(arrival),
+            }
+            let ended = waiting::block(py, patience, None, &|| true, |turn| {
+                if turn.is_look && BarrierWords::casualty(self.accounts(), account, &Host).is_some() {
+                    self.words().abort(None, &Host);
+                }
+                Ok(self.words().settle(self.parties))
+            })?;
+            if ended.is_none() {
+                self.words().abort(None, &Host);
+            }
+        }
+    }
+
+    fn meet(&self, py: Python<'_>, patience: Patience, account: Option<&Account>) -> PyResult<u32> {
+        let (round, place) = match self.arrive(py, patience, account)? {
+            Arrival::Last(round, place) => return self.complete(py, round).map(|()| place),
+            Arrival::Waiting(round, place) => (round, place),
+            Arrival::Full | Arrival::Broken => return Err(errors::broken_barrier(py)),
+        };
+        let words = self.words();
+        let is_ready = || !words.is_pending(round);
+        let attempt = |turn: Turn| Ok(self.attempt(round, account, turn.is_look));
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, attempt);
+        match outcome {
+            Ok(Some(true)) => Ok(place),
+            Ok(Some(false)) => Err(errors::broken_barrier(py)),
+            Ok(None) => {
+                self.words().abort(Some(round), &Host);
+                match self.words().wait(round) {
+                    Step::Done(true) => Ok(place),
+                    _ => Err(errors::broken_barrier(py)),
+                }
+            }
+            Err(error) => {
+                self.words().abort(Some(round), &Host);
+                Err(error)
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl IpcBarrier {
+    #[new]
+    #[pyo3(signature = (parties, action=None, timeout=None, name=None))]
+    fn new(
+        py: Python<'_>,
+        parties: i64,
+        action: Option<Py<PyAny>>,
+        timeout: Option<Py<PyAny>>,
+        name: Option<&str>,
+    ) -> PyResult<Self> {
+        let parties = u32::try_from(parties)
+            .ok()
+            .filter(|parties| (1..1 << 30).contains(parties))
+            .ok_or_else(|| PyValueError::new_err("parties must be >= 1"))?;
+        let body = Body::make(py, name, Kind::Barrier, u64::from(parties), 0, |_| {})?;
+        Ok(Self::of(body, action, timeout))
+    }
+
+    #[staticmethod]
+    fn _inherit(
+        py: Python<'_>,
+        place: Inheritance,
+        action: Option<Py<PyAny>>,
+        timeout: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let body = Body::inherit(py, place, Kind::Barrier)?;
+        Ok(Self::of(body, action, timeout))
+    }
+
+    #[getter]
+    fn _action(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.action.as_ref().map(|action| action.clone_ref(py))
+    }
+
+    #[getter]
+    fn _timeout(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.timeout.as_ref().map(|timeout| timeout.clone_ref(py))
+    }
+
+    /// Wait for the others; returns the place in the order of arrival. BrokenBarrierError if
+    /// one gives up or dies inside.
+    #[pyo3(signature = (timeout=None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<u32> {
+        let timeout = match timeout {
+            Some(timeout) if !timeout.is_none() => Some(timeout),
+            _ => self.timeout.as_ref().map(|timeout| timeout.bind(py).clone()),
+        };
+        let patience = arguments::wait_patience(timeout.as_ref())?;
+        let account = BarrierWords::enter(self.accounts(), &Host);
+        let outcome = self.meet(py, patience, account);
+        BarrierWords::leave(account, &Host);
+        outcome
+    }
+
+    /// Arrive as a task: (round, place, whether the round is complete); None while the last round is ending.
+    fn _arrive(&self, py: Python<'_>) -> PyResult<Option<(u32, u32, bool)>> {
+        match self.words().arrive(self.parties) {
+            Arrival::Full => Ok(None),
+            Arrival::Broken => Err(errors::broken_barrier(py)),
+            Arrival::Last(round, place) => self.complete(py, round).map(|()| Some((round, place, true))),
+            Arrival::Waiting(round, place) => Ok(Some((round, place, false))),
+        }
+    }
+
+    fn _attempt(slf: &Bound<'_, Self>, round: u32) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        told(py, slf.as_any(), slf.get().words().wait(round), |is_through| {
+            if is_through {
+                Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
+            } else {
+                Err(errors::broken_barrier(py))
+            }
+        })
+    }
+
+    fn _give_up(&self, round: u32) {
+        self.words().abort(Some(round), &Host);
+    }
+
+    /// Begin anew; who waits gets BrokenBarrierError.
+    fn reset(&self) {
+        self.words().reset(self.accounts(), &Host);
+    }
+
+    /// Break the barrier.
+    fn abort(&self) {
+        self.words().abort(None, &Host);
+    }
+
+    /// How many it takes.
+    #[getter]
+    fn parties(&self) -> u32 {
+        self.parties
+    }
+
+    /// How many wait.
+    #[getter]
+    fn n_waiting(&self) -> u32 {
+        self.words().waiting()
+    }
+
+    /// Whether it is broken.
+    #[getter]
+    fn broken(&self) -> bool {
+        self.words().is_broken()
+    }
+
+    /// Describe the barrier's state.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = self.body.describe(py)?;
+        let dead = BarrierWords::casualty(self.accounts(), None, &Host);
+        statistics.set_item("parties", self.parties)?;
+        statistics.set_item("waiting", self.n_waiting())?;
+        statistics.set_item("broken", self.broken())?;
+        statistics.set_item("dead", dead.map(|process| (process >> 32) as u32))?;
+        Ok(statistics)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let this = slf.get();
+        let state = if this.broken() {
+            "broken".to_owned()
+        } else {
+            format!("waiting={}/{}", this.n_waiting(), this.parties)
+        };
+        Ok(format!(
+            "<unsnarl.ipc.{}{}: {state}>",
+            slf.get_type().name()?,
+            this.body.label()
+        ))
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let class = module.py().get_type::<IpcBarrier>();
+    methods::install::<IpcBarrier>(&class, &methods::waiting(c"async_wait", methods::wait_barrier))?;
+    module.add("IpcBarrier", class)
+}

@@ -1,0 +1,287 @@
+//! Condition: wait with a lock given up meanwhile, until some process notifies.
+//!
+//! The lock is an `unsnarl.ipc.Lock` or `RLock`; this class holds the queue of waiters.
+
+use super::body::{Body, Inheritance};
+use super::lock::IpcLock;
+use super::methods::{self, Primitive};
+use super::rlock::IpcRLock;
+use super::waiting::{self, told};
+use crate::sync::arguments;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use unsnarl_ipc::{ConditionCell, ConditionWords, Kind, Step};
+use unsnarl_shm::Host;
+
+/// A condition variable between processes.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Condition")]
+pub(super) struct IpcCondition {
+    body: Body,
+    lock: Py<PyAny>,
+}
+
+impl Primitive for IpcCondition {
+    fn body(&self) -> &Body {
+        &self.body
+    }
+}
+
+/// A place in the queue of a condition.
+#[pyclass(frozen, module = "unsnarl._native", name = "IpcPlace")]
+pub(super) struct Place {
+    condition: Py<IpcCondition>,
+    number: usize,
+    depth: u32,
+}
+
+impl IpcCondition {
+    fn words(&self) -> &ConditionWords {
+        // SAFETY: atomics alone.
+        unsafe { self.body.segment.mapping.state() }
+    }
+
+    fn cells(&self) -> &[ConditionCell] {
+        // SAFETY: atomics alone, 16 bytes.
+        unsafe { self.body.segment.mapping.table() }
+    }
+
+    fn of(py: Python<'_>, body: Body, lock: Py<PyAny>) -> PyResult<Self> {
+        let bound = lock.bind(py);
+        if !bound.is_instance_of::<IpcLock>() && !bound.is_instance_of::<IpcRLock>() {
+            return Err(PyTypeError::new_err(
+                "a condition between processes needs a lock between processes: unsnarl.ipc.Lock or RLock",
+            ));
+        }
+        Ok(Self { body, lock })
+    }
+
+    fn is_owned(&self, py: Python<'_>) -> bool {
+        let lock = self.lock.bind(py);
+        if let Ok(lock) = lock.cast::<IpcRLock>() {
+            return lock.get().tenure.is_mine(&lock.get().body);
+        }
+        // Anybody may release a Lock, so it is enough that somebody holds it.
+        lock.cast::<IpcLock>()
+            .is_ok_and(|lock| lock.get().tenure.is_held(&lock.get().body))
+    }
+
+    fn need_lock(&self, py: Python<'_>, what: &str) -> PyResult<()> {
+        if self.is_owned(py) {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err(format!("cannot {what} on un-acquired lock")))
+    }
+
+    fn unlock(&self, py: Python<'_>) -> u32 {
+        let lock = self.lock.bind(py);
+        if let Ok(lock) = lock.cast::<IpcRLock>() {
+            return lock.get().release_all();
+        }
+        if let Ok(lock) = lock.cast::<IpcLock>() {
+            lock.get().tenure.release(&lock.get().body, 1);
+        }
+        1
+    }
+
+    fn relock(&self, py: Python<'_>, depth: u32) -> PyResult<()> {
+        let lock = self.lock.bind(py);
+        lock.call_method0(pyo3::intern!(py, "acquire"))?;
+        if let Ok(lock) = lock.cast::<IpcRLock>() {
+            lock.get().restore(depth);
+        }
+        Ok(())
+    }
+
+    fn arrive(&self) -> PyResult<&ConditionCell> {
+        self.words()
+            .arrive(self.cells(), &Host)
+            .ok_or_else(|| PyRuntimeError::new_err(format!("more than {} wait for this condition", self.cells().len())))
+    }
+}
+
+#[pymethods]
+impl IpcCondition {
+    #[new]
+    #[pyo3(signature = (lock=None, name=None))]
+    fn new(py: Python<'_>, lock: Option<Py<PyAny>>, name: Option<&str>) -> PyResult<Self> {
+        let lock = match lock {
+            Some(lock) => lock,
+            None => {
+                let lock_name = name.map(|name| format!("{name}.lock"));
+                py.get_type::<IpcRLock>().call1((lock_name,))?.unbind()
+            }
+        };
+        Self::of(py, Body::make(py, name, Kind::Condition, 0, 0, |_| {})?, lock)
+    }
+
+    #[staticmethod]
+    fn _inherit(py: Python<'_>, place: Inheritance, lock: Py<PyAny>) -> PyResult<Self> {
+        Self::of(py, Body::inherit(py, place, Kind::Condition)?, lock)
+    }
+
+    /// The lock.
+    #[getter]
+    fn lock(&self, py: Python<'_>) -> Py<PyAny> {
+        self.lock.clone_ref(py)
+    }
+
+    #[getter]
+    fn _lock(&self, py: Python<'_>) -> Py<PyAny> {
+        self.lock.clone_ref(py)
+    }
+
+    /// Acquire the lock.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn acquire<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.lock.bind(py).call_method("acquire", args, kwargs)
+    }
+
+    /// Release the lock.
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        self.lock.bind(py).call_method0("release").map(|_| ())
+    }
+
+    fn __enter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.lock.bind(py).call_method0("__enter__")
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.release(py)
+    }
+
+    /// Give the lock up, wait to be notified, take the lock again; False if the timeout
+    /// (seconds) passed first. OwnerDied if the one who held the lock died meanwhile.
+    #[pyo3(signature = (timeout=None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
+        self.need_lock(py, "wait")?;
+        let patience = arguments::wait_patience(timeout.as_ref())?;
+        let cell = self.arrive()?;
+        let depth = self.unlock(py);
+        let is_ready = || matches!(cell.wait(), Step::Done(()));
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| Ok(cell.wait()));
+        let was_notified = cell.leave();
+        self.relock(py, depth)?;
+        outcome.map(|_| was_notified)
+    }
+
+    /// Wait until the predicate is true; returns its last value.
+    #[pyo3(signature = (predicate, timeout=None))]
+    fn wait_for<'py>(
+        &self,
+        py: Python<'py>,
+        predicate: &Bound<'py, PyAny>,
+        timeout: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let deadline = arguments::wait_patience(timeout.as_ref())?.deadline();
+        let mut outcome = predicate.call0()?;
+        while !outcome.is_truthy()? {
+            let left = match (&timeout, deadline) {
+                (Some(timeout), None) if !timeout.is_none() => break,
+                (_, Some(deadline)) => {
+                    let left = deadline.saturating_duration_since(std::time::Instant::now());
+                    if left.is_zero() {
+                        break;
+                    }
+                    Some(left.as_secs_f64().into_pyobject(py)?.into_any())
+                }
+                _ => None,
+            };
+            self.wait(py, left)?;
+            outcome = predicate.call0()?;
+        }
+        Ok(outcome)
+    }
+
+    /// Notify the n that have waited longest.
+    #[pyo3(signature = (n=1))]
+    fn notify(&self, py: Python<'_>, n: i64) -> PyResult<()> {
+        self.need_lock(py, "notify")?;
+        let count = usize::try_from(n).map_err(|_| PyValueError::new_err("n must not be negative"))?;
+        self.words().notify(self.cells(), count, &Host);
+        Ok(())
+    }
+
+    /// Notify all that wait.
+    fn notify_all(&self, py: Python<'_>) -> PyResult<()> {
+        self.notify(py, i64::MAX)
+    }
+
+    /// Join the queue as a task, and give the lock up.
+    fn _arrive(slf: &Bound<'_, Self>) -> PyResult<Place> {
+        let (py, this) = (slf.py(), slf.get());
+        this.need_lock(py, "wait")?;
+        let cell = this.arrive()?;
+        let number = this.cells().iter().position(|other| std::ptr::eq(other, cell));
+        Ok(Place {
+            condition: slf.clone().unbind(),
+            number: number.unwrap_or(0),
+            depth: this.unlock(py),
+        })
+    }
+
+    /// How many wait.
+    #[getter]
+    fn waiting(&self) -> usize {
+        self.words().waiting(self.cells())
+    }
+
+    /// Describe the condition's state.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = self.body.describe(py)?;
+        statistics.set_item("waiting", self.waiting())?;
+        Ok(statistics)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let this = slf.get();
+        Ok(format!(
+            "<unsnarl.ipc.{}{}: waiting={}, {}>",
+            slf.get_type().name()?,
+            this.body.label(),
+            this.waiting(),
+            this.lock.bind(slf.py()).repr()?
+        ))
+    }
+
+    fn _is_owned(&self, py: Python<'_>) -> bool {
+        self.is_owned(py)
+    }
+}
+
+#[pymethods]
+impl Place {
+    /// True if notified, or what to sleep on.
+    fn _attempt(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let condition = slf.get().condition.get();
+        told(py, slf.as_any(), condition.cells()[slf.get().number].wait(), |()| {
+            Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
+        })
+    }
+
+    /// Leave the queue; True if notified.
+    fn _leave(&self) -> bool {
+        self.condition.get().cells()[self.number].leave()
+    }
+
+    /// After the lock was taken again: as many levels as before.
+    fn _restore(&self, py: Python<'_>) {
+        if let Ok(lock) = self.condition.get().lock.bind(py).cast::<IpcRLock>() {
+            lock.get().restore(self.depth);
+        }
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Place>()?;
+    let class = module.py().get_type::<IpcCondition>();
+    methods::install::<IpcCondition>(&class, &methods::waiting(c"async_wait", methods::wait_condition))?;
+    module.add("IpcCondition", class)
+}

@@ -1,0 +1,69 @@
+//! What goes wrong, as Python's exceptions. Those of unsnarl are written in Python.
+
+use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use unsnarl_shm::{Problem, SegmentError};
+
+fn exception<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    MODULE
+        .get_or_try_init(py, || {
+            Ok::<_, PyErr>(py.import("unsnarl.ipc.errors")?.into_any().unbind())
+        })?
+        .bind(py)
+        .getattr(name)
+}
+
+fn made(py: Python<'_>, name: &str, arguments: impl for<'py> pyo3::call::PyCallArgs<'py>) -> PyErr {
+    match exception(py, name).and_then(|class| class.call1(arguments)) {
+        Ok(value) => PyErr::from_value(value),
+        Err(error) => error,
+    }
+}
+
+/// A segment that cannot be had.
+pub(super) fn segment(py: Python<'_>, error: SegmentError) -> PyErr {
+    let text = if error.hint.is_empty() {
+        error.what.clone()
+    } else {
+        format!("{} (hint: {})", error.what, error.hint)
+    };
+    match error.problem {
+        Problem::Argument => PyValueError::new_err(text),
+        Problem::Missing => PyFileNotFoundError::new_err(text),
+        Problem::System => PyOSError::new_err(text),
+        Problem::Refused => made(py, "SegmentRefused", (error.what, error.hint)),
+    }
+}
+
+/// The process that held something is dead; `what` is the thing.
+pub(super) fn owner_died(py: Python<'_>, what: &str, process: u64) -> PyErr {
+    let who = if process == 0 {
+        "a process that is gone".to_owned()
+    } else {
+        unsnarl_shm::describe(process)
+    };
+    let message = format!("{who}, died while it held {what}");
+    made(py, "OwnerDied", (message, (process >> 32) as u32))
+}
+
+/// A barrier that broke.
+pub(super) fn broken_barrier(py: Python<'_>) -> PyErr {
+    let class = py
+        .import("threading")
+        .and_then(|module| module.getattr("BrokenBarrierError"));
+    match class.and_then(|class| class.call0()) {
+        Ok(value) => PyErr::from_value(value),
+        Err(error) => error,
+    }
+}
+
+/// One of the exceptions of queues, by name.
+pub(super) fn queue(py: Python<'_>, name: &str) -> PyErr {
+    let class = py.import("unsnarl.sync.errors").and_then(|module| module.getattr(name));
+    match class.and_then(|class| class.call0()) {
+        Ok(value) => PyErr::from_value(value),
+        Err(error) => error,
+    }
+}

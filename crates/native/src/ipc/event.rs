@@ -1,0 +1,118 @@
+//! Event: a flag that processes wait for.
+
+use super::body::{Body, Inheritance};
+use super::methods::{self, Primitive};
+use super::waiting::{self, told};
+use crate::sync::arguments::{self, Patience};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use unsnarl_ipc::{EventWords, Kind};
+use unsnarl_shm::Host;
+
+/// A flag between processes.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Event")]
+pub(super) struct IpcEvent {
+    body: Body,
+}
+
+impl Primitive for IpcEvent {
+    fn body(&self) -> &Body {
+        &self.body
+    }
+}
+
+impl IpcEvent {
+    fn words(&self) -> &EventWords {
+        // SAFETY: atomics alone.
+        unsafe { self.body.segment.mapping.state() }
+    }
+}
+
+#[pymethods]
+impl IpcEvent {
+    #[new]
+    #[pyo3(signature = (name=None))]
+    fn new(py: Python<'_>, name: Option<&str>) -> PyResult<Self> {
+        let body = Body::make(py, name, Kind::Event, 0, 0, |_| {})?;
+        Ok(Self { body })
+    }
+
+    #[staticmethod]
+    fn _inherit(py: Python<'_>, place: Inheritance) -> PyResult<Self> {
+        let body = Body::inherit(py, place, Kind::Event)?;
+        Ok(Self { body })
+    }
+
+    /// Set the event; everybody that waits goes on.
+    fn set(&self) {
+        self.words().set(&Host);
+    }
+
+    /// Make the event unset.
+    fn clear(&self) {
+        self.words().clear();
+    }
+
+    /// Tell whether the event is set.
+    fn is_set(&self) -> bool {
+        self.words().is_set()
+    }
+
+    fn __bool__(&self) -> bool {
+        self.is_set()
+    }
+
+    /// Wait until the event is set; False if the timeout (seconds) passed first.
+    #[pyo3(signature = (timeout=None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
+        let words = self.words();
+        if words.is_set() {
+            return Ok(true);
+        }
+        let patience = arguments::wait_patience(timeout.as_ref())?;
+        if matches!(patience, Patience::None) {
+            return Ok(false);
+        }
+        let arrival = words.arrive();
+        let is_ready = || words.is_set();
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| {
+            Ok(words.wait(arrival))
+        });
+        outcome.map(|had| had.is_some())
+    }
+
+    fn _arrive(&self) -> u32 {
+        self.words().arrive()
+    }
+
+    fn _attempt(slf: &Bound<'_, Self>, arrival: u32) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        told(py, slf.as_any(), slf.get().words().wait(arrival), |()| {
+            Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
+        })
+    }
+
+    /// Describe the event's state.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = self.body.describe(py)?;
+        statistics.set_item("set", self.is_set())?;
+        statistics.set_item("waiting", self.words().has_sleepers())?;
+        Ok(statistics)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let this = slf.get();
+        let state = if this.is_set() { "set" } else { "unset" };
+        Ok(format!(
+            "<unsnarl.ipc.{}{}: {state}>",
+            slf.get_type().name()?,
+            this.body.label()
+        ))
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let class = module.py().get_type::<IpcEvent>();
+    methods::install::<IpcEvent>(&class, &methods::waiting(c"async_wait", methods::wait_event))?;
+    module.add("IpcEvent", class)
+}

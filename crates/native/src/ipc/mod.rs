@@ -1,0 +1,41 @@
+//! The primitives between processes as Python sees them: thin classes over `unsnarl-ipc`
+//! (what the words mean) and `unsnarl-shm` (where they are).
+//!
+//! Every class has the same three layers: an attempt that never waits, a blocking call
+//! that repeats it (`waiting`), and an attempt for tasks, which python/unsnarl/ipc repeats.
+//!
+//! Invariant: no Python code runs while `Kernel::begin` is in force.
+
+mod barrier;
+mod body;
+mod condition;
+mod countdown;
+mod errors;
+mod event;
+mod listing;
+mod lock;
+mod methods;
+mod queue;
+mod rlock;
+mod rwlock;
+mod semaphore;
+mod tenure;
+mod waiting;
+
+use pyo3::prelude::*;
+
+/// Add the classes to the extension module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    unsnarl_shm::watch_forks();
+    waiting::register(module)?;
+    lock::register(module)?;
+    rlock::register(module)?;
+    semaphore::register(module)?;
+    event::register(module)?;
+    countdown::register(module)?;
+    barrier::register(module)?;
+    condition::register(module)?;
+    rwlock::register(module)?;
+    queue::register(module)?;
+    listing::register(module)
+}

@@ -1,0 +1,277 @@
+//! Queue: bounded, of bytes. Pickled objects come on top, in Python.
+
+use super::body::{Body, Inheritance};
+use super::errors;
+use super::methods::{self, Primitive};
+use super::waiting::{self, Turn, told};
+use crate::sync::arguments::{self, Patience};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyType};
+use unsnarl_ipc::{AtomicU64, Kernel, Kind, Ring, RingWords, Step, Take};
+use unsnarl_shm::Host;
+
+/// A bounded queue of bytes between processes.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "BytesQueue")]
+pub(super) struct IpcBytesQueue {
+    body: Body,
+}
+
+impl Primitive for IpcBytesQueue {
+    fn body(&self) -> &Body {
+        &self.body
+    }
+}
+
+impl IpcBytesQueue {
+    fn ring(&self) -> Ring<'_> {
+        let mapping = &self.body.segment.mapping;
+        // SAFETY: atomics alone.
+        let (words, data) = unsafe { (mapping.state::<RingWords>(), mapping.table::<AtomicU64>()) };
+        Ring {
+            words,
+            data,
+            max_records: self.body.segment.header.parameter as u32,
+        }
+    }
+
+    fn check(&self, length: usize) -> PyResult<()> {
+        let longest = self.ring().longest();
+        if length <= longest {
+            return Ok(());
+        }
+        Err(PyValueError::new_err(format!(
+            "an item of {length} bytes does not fit into a queue of {longest} (hint: make it with a larger capacity)"
+        )))
+    }
+
+    fn damaged(&self) -> PyErr {
+        let name = self.body.segment.name().unwrap_or("(no name)");
+        PyRuntimeError::new_err(format!("somebody wrote over the queue {name:?}"))
+    }
+
+    fn patience(block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
+        arguments::queue_patience(block, timeout)
+    }
+
+    fn put_step(&self, py: Python<'_>, record: &[u8], has_slept: bool) -> PyResult<Step<'_, ()>> {
+        let step = self.ring().put(record, has_slept, &Host);
+        match step {
+            Step::Done(true) => Ok(Step::Done(())),
+            Step::Done(false) => Err(errors::queue(py, "ShutDown")),
+            Step::Sleep(word, expected) => {
+                Host.end();
+                Ok(Step::Sleep(word, expected))
+            }
+        }
+    }
+
+    fn get_step(&self, py: Python<'_>, has_slept: bool) -> PyResult<Step<'_, Vec<u8>>> {
+        let step = self.ring().get(has_slept, &Host);
+        match step {
+            Step::Done(Take::Record(record)) => Ok(Step::Done(record)),
+            Step::Done(Take::Shut) => Err(errors::queue(py, "ShutDown")),
+            Step::Done(Take::Damaged) => Err(self.damaged()),
+            Step::Sleep(word, expected) => {
+                Host.end();
+                Ok(Step::Sleep(word, expected))
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl IpcBytesQueue {
+    #[new]
+    #[pyo3(signature = (maxsize=0, *, capacity=1 << 20, name=None, _place=None))]
+    fn new(
+        py: Python<'_>,
+        maxsize: i64,
+        capacity: i64,
+        name: Option<&str>,
+        _place: Option<Inheritance>,
+    ) -> PyResult<Self> {
+        if let Some(place) = _place {
+            let body = Body::inherit(py, place, Kind::Queue)?;
+            return Ok(Self { body });
+        }
+        let maxsize = u32::try_from(maxsize.max(0)).map_err(|_| PyValueError::new_err("maxsize is too large"))?;
+        let capacity = u64::try_from(capacity)
+            .ok()
+            .filter(|capacity| (64..=1 << 34).contains(capacity))
+            .ok_or_else(|| PyValueError::new_err("capacity takes 64 bytes to 16 GiB"))?;
+        let body = Body::make(py, name, Kind::Queue, u64::from(maxsize), capacity, |_| {})?;
+        Ok(Self { body })
+    }
+
+    /// The same class again: the queue of objects is a subclass.
+    #[classmethod]
+    fn _inherit<'py>(class: &Bound<'py, PyType>, place: Inheritance) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = PyDict::new(class.py());
+        arguments.set_item("_place", place)?;
+        class.call((), Some(&arguments))
+    }
+
+    /// Put bytes at the end; Full if there is no room (in time), ShutDown after `shutdown`.
+    #[pyo3(signature = (item, block=true, timeout=None))]
+    fn put_bytes(
+        &self,
+        py: Python<'_>,
+        item: &Bound<'_, PyAny>,
+        block: bool,
+        timeout: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let buffer;
+        let record = match item.cast::<PyBytes>() {
+            Ok(bytes) => bytes.as_bytes(),
+            Err(_) => {
+                buffer = item.extract::<pyo3::buffer::PyBuffer<u8>>()?.to_vec(py)?;
+                &buffer[..]
+            }
+        };
+        self.check(record.len())?;
+        if let Step::Done(()) = self.put_step(py, record, false)? {
+            return Ok(());
+        }
+        let ring = self.ring();
+        let is_ready = || !ring.is_full();
+        let patience = Self::patience(block, timeout.as_ref())?;
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |turn: Turn| {
+            self.put_step(py, record, turn.has_slept)
+        })?;
+        outcome.ok_or_else(|| errors::queue(py, "Full"))
+    }
+
+    /// Take the oldest bytes; Empty if there are none (in time), ShutDown when there will be none.
+    #[pyo3(signature = (block=true, timeout=None))]
+    fn get_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        block: bool,
+        timeout: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let step = self.get_step(py, false)?;
+        if let Step::Done(record) = step {
+            return Ok(PyBytes::new(py, &record));
+        }
+        let ring = self.ring();
+        let is_ready = || !ring.is_empty();
+        let patience = Self::patience(block, timeout.as_ref())?;
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |turn: Turn| {
+            self.get_step(py, turn.has_slept)
+        })?;
+        match outcome {
+            Some(record) => Ok(PyBytes::new(py, &record)),
+            None => Err(errors::queue(py, "Empty")),
+        }
+    }
+
+    fn _attempt_put(slf: &Bound<'_, Self>, item: &Bound<'_, PyBytes>, has_slept: bool) -> PyResult<Py<PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        this.check(item.as_bytes().len())?;
+        let step = this.put_step(py, item.as_bytes(), has_slept)?;
+        told(py, slf.as_any(), step, |()| Ok(py.None()))
+    }
+
+    fn _attempt_get(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let step = this.get_step(py, has_slept)?;
+        told(py, slf.as_any(), step, |record| {
+            Ok(PyBytes::new(py, &record).into_any().unbind())
+        })
+    }
+
+    fn _attempt_join(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        told(py, slf.as_any(), slf.get().ring().join(), |()| {
+            Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
+        })
+    }
+
+    /// Say that an item taken before is dealt with; ValueError if all are.
+    fn task_done(&self) -> PyResult<()> {
+        if self.ring().task_done(&Host) {
+            return Ok(());
+        }
+        Err(PyValueError::new_err("task_done() called too many times"))
+    }
+
+    /// Wait until every item is dealt with; False if the timeout (seconds) passed first.
+    #[pyo3(signature = (timeout=None))]
+    fn join(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
+        let ring = self.ring();
+        let patience = arguments::wait_patience(timeout.as_ref())?;
+        let is_ready = || ring.unfinished() == 0;
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| Ok(ring.join()))?;
+        Ok(outcome.is_some())
+    }
+
+    /// Refuse further items; who gets, gets what is left, then ShutDown.
+    fn shutdown(&self) {
+        self.ring().shut(&Host);
+    }
+
+    /// How many items there are.
+    fn qsize(&self) -> u32 {
+        self.ring().len()
+    }
+
+    /// Tell whether there are none.
+    fn empty(&self) -> bool {
+        self.ring().is_empty()
+    }
+
+    /// Tell whether there are as many as there may be.
+    fn full(&self) -> bool {
+        self.ring().is_full()
+    }
+
+    /// The largest number of items; 0 for no bound.
+    #[getter]
+    fn maxsize(&self) -> u32 {
+        self.ring().max_records
+    }
+
+    /// Bytes that fit.
+    #[getter]
+    fn capacity(&self) -> u64 {
+        self.body.segment.header.capacity
+    }
+
+    /// The longest item in bytes.
+    #[getter]
+    fn longest(&self) -> usize {
+        self.ring().longest()
+    }
+
+    /// Describe the queue's state; `deaths` counts processes that died inside, whose items were dropped whole.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = self.body.describe(py)?;
+        let ring = self.ring();
+        statistics.set_item("items", ring.len())?;
+        statistics.set_item("unfinished", ring.unfinished())?;
+        statistics.set_item("shut", ring.is_shut())?;
+        statistics.set_item("deaths", ring.deaths())?;
+        Ok(statistics)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let this = slf.get();
+        let bound = match this.maxsize() {
+            0 => String::new(),
+            maxsize => format!("/{maxsize}"),
+        };
+        Ok(format!(
+            "<unsnarl.ipc.{}{}: items={}{bound}>",
+            slf.get_type().name()?,
+            this.body.label(),
+            this.qsize()
+        ))
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let class = module.py().get_type::<IpcBytesQueue>();
+    methods::install::<IpcBytesQueue>(&class, &methods::waiting(c"async_join", methods::join))?;
+    module.add("IpcBytesQueue", class)
+}

@@ -1,0 +1,335 @@
+//! RWLock: many readers in any processes, or one writer.
+
+use super::body::{Body, Inheritance};
+use super::methods::{self, Primitive};
+use super::tenure::{Had, Tenure, TenureWords};
+use super::waiting::{self, Turn, told};
+use crate::sync::arguments::{self, Patience};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::sync::atomic::AtomicUsize;
+use unsnarl_ipc::{ALL, Account, Books, Kernel, Kind, Ordering, RwWords, Step, TID_MASK};
+use unsnarl_shm::{Host, epoch};
+
+/// A read/write lock between processes; writers do not starve.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "RWLock")]
+pub(super) struct IpcRWLock {
+    body: Body,
+    tenure: Tenure,
+    account: AtomicUsize,
+}
+
+impl Primitive for IpcRWLock {
+    fn body(&self) -> &Body {
+        &self.body
+    }
+}
+
+#[repr(C)]
+struct Words {
+    tenure: TenureWords,
+    rw: RwWords,
+}
+
+/// One side of a read/write lock between processes.
+#[pyclass(frozen, module = "unsnarl.ipc", name = "RWLockSide")]
+pub(super) struct IpcRWLockSide {
+    lock: Py<IpcRWLock>,
+    is_writer: bool,
+}
+
+impl IpcRWLock {
+    fn of(body: Body) -> Self {
+        Self {
+            body,
+            tenure: Tenure::default(),
+            account: AtomicUsize::new(0),
+        }
+    }
+
+    fn words(&self) -> &RwWords {
+        // SAFETY: atomics alone.
+        &unsafe { self.body.segment.mapping.state::<Words>() }.rw
+    }
+
+    fn books(&self) -> Books<'_> {
+        // SAFETY: atomics alone, 16 bytes.
+        self.words()
+            .books(unsafe { self.body.segment.mapping.table::<Account>() })
+    }
+
+    fn account(&self) -> Option<&Account> {
+        let known = self.account.load(Ordering::Relaxed);
+        let accounts = self.books().accounts;
+        if known >> 32 == epoch() as usize {
+            return accounts.get((known & 0xffff_ffff).wrapping_sub(1));
+        }
+        let account = self.books().open(&Host);
+        let number = account.and_then(|account| accounts.iter().position(|other| std::ptr::eq(other, account)));
+        let number = number.map_or(0, |number| number + 1);
+        self.account.store((epoch() as usize) << 32 | number, Ordering::Relaxed);
+        account
+    }
+
+    fn death(&self, py: Python<'_>) -> PyErr {
+        self.tenure.death(py, &self.body, "the write lock")
+    }
+
+    fn is_damaged(&self) -> bool {
+        super::tenure::words(&self.body.segment.mapping)
+            .damage
+            .load(Ordering::Acquire)
+            != 0
+    }
+
+    fn read_attempt(&self, py: Python<'_>) -> PyResult<Step<'_, ()>> {
+        let writer = self.body.segment.mapping.robust_word();
+        match self.words().read(writer, &self.books(), self.account(), &Host) {
+            Step::Sleep(word, expected) => Ok(Step::Sleep(word, expected)),
+            Step::Done(true) if !self.is_damaged() => Ok(Step::Done(())),
+            Step::Done(entered) => {
+                if entered {
+                    self.words().leave(&self.books(), self.account(), &Host);
+                }
+                Err(self.death(py))
+            }
+        }
+    }
+
+    fn read(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
+        let writer = self.body.segment.mapping.robust_word();
+        let is_ready = || writer.load(Ordering::Relaxed) & TID_MASK == 0;
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| {
+            self.read_attempt(py)
+        });
+        outcome.map(|had| had.is_some())
+    }
+
+    /// The writer's word is taken: wait for the readers to leave; false if the time was up.
+    fn drain(&self, py: Python<'_>, patience: Patience, had: Had) -> PyResult<bool> {
+        // A writer that died before it was alone has changed nothing.
+        let is_sound = had == Had::Sound || self.words().is_writing.swap(0, Ordering::SeqCst) == 0;
+        let is_ready = || self.words().readers.value() == 0;
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| {
+            Ok(self.words().drain(&self.books(), &Host))
+        });
+        match outcome {
+            Ok(Some(())) if is_sound => {
+                if had == Had::Damaged {
+                    self.tenure.make_consistent(&self.body)?;
+                }
+                Ok(true)
+            }
+            Ok(Some(())) => Err(self.death(py)),
+            Ok(None) => {
+                self.give_word_back(is_sound);
+                Ok(false)
+            }
+            Err(error) => {
+                self.give_word_back(is_sound);
+                Err(error)
+            }
+        }
+    }
+
+    fn give_word_back(&self, is_sound: bool) {
+        if !is_sound {
+            self.words().is_writing.store(1, Ordering::SeqCst);
+        }
+        self.tenure.release(&self.body, ALL);
+    }
+
+    fn write(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
+        match self.tenure.acquire(py, &self.body, patience)? {
+            Some(had) => self.drain(py, patience, had),
+            None => Ok(false),
+        }
+    }
+
+    fn release_write(&self) -> PyResult<()> {
+        if !self.tenure.is_held(&self.body) {
+            return Err(PyRuntimeError::new_err("release of a write lock that nobody holds"));
+        }
+        if !self.is_damaged() {
+            self.words().is_writing.store(0, Ordering::SeqCst);
+        }
+        self.tenure.release(&self.body, ALL);
+        Ok(())
+    }
+
+    fn release_read(&self) -> PyResult<()> {
+        if self.words().leave(&self.books(), self.account(), &Host) {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err("release of a read lock that nobody holds"))
+    }
+}
+
+#[pymethods]
+impl IpcRWLock {
+    #[new]
+    #[pyo3(signature = (name=None))]
+    fn new(py: Python<'_>, name: Option<&str>) -> PyResult<Self> {
+        Body::make(py, name, Kind::RWLock, 0, 0, |_| {}).map(Self::of)
+    }
+
+    #[staticmethod]
+    fn _inherit(py: Python<'_>, place: Inheritance) -> PyResult<Self> {
+        Body::inherit(py, place, Kind::RWLock).map(Self::of)
+    }
+
+    /// The side for readers.
+    #[getter]
+    fn reader(slf: &Bound<'_, Self>) -> IpcRWLockSide {
+        IpcRWLockSide {
+            lock: slf.clone().unbind(),
+            is_writer: false,
+        }
+    }
+
+    /// The side for writers.
+    #[getter]
+    fn writer(slf: &Bound<'_, Self>) -> IpcRWLockSide {
+        IpcRWLockSide {
+            lock: slf.clone().unbind(),
+            is_writer: true,
+        }
+    }
+
+    /// Turn the write lock into a read lock.
+    fn downgrade(&self) -> PyResult<()> {
+        if !self.tenure.is_held(&self.body) || self.is_damaged() {
+            return Err(PyRuntimeError::new_err("downgrade() needs the write lock"));
+        }
+        self.books().change(self.account(), 1, |_| true);
+        self.release_write()
+    }
+
+    /// Say that what a dead writer left is repaired.
+    fn make_consistent(&self) -> PyResult<()> {
+        self.tenure.make_consistent(&self.body)
+    }
+
+    /// Tell whether anybody is inside.
+    fn locked(&self) -> bool {
+        self.tenure.is_held(&self.body) || self.readers() > 0
+    }
+
+    /// How many read.
+    #[getter]
+    fn readers(&self) -> u32 {
+        self.words().readers.value()
+    }
+
+    /// Describe the lock's state.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = self.tenure.describe(py, &self.body)?;
+        statistics.set_item("readers", self.readers())?;
+        Ok(statistics)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let this = slf.get();
+        Ok(format!(
+            "<unsnarl.ipc.{}{}: readers={}, writer {}>",
+            slf.get_type().name()?,
+            this.body.label(),
+            this.readers(),
+            this.tenure.state(&this.body)
+        ))
+    }
+}
+
+#[pymethods]
+impl IpcRWLockSide {
+    /// Acquire this side; with blocking=False or a timeout (seconds), False if that failed.
+    #[pyo3(signature = (blocking=true, timeout=None))]
+    fn acquire(&self, py: Python<'_>, blocking: bool, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
+        let patience = if blocking {
+            arguments::wait_patience(timeout.as_ref())?
+        } else {
+            Patience::None
+        };
+        let lock = self.lock.get();
+        if self.is_writer {
+            lock.write(py, patience)
+        } else {
+            lock.read(py, patience)
+        }
+    }
+
+    /// Release this side.
+    fn release(&self) -> PyResult<()> {
+        let lock = self.lock.get();
+        if self.is_writer {
+            lock.release_write()
+        } else {
+            lock.release_read()
+        }
+    }
+
+    fn async_release(&self) -> PyResult<()> {
+        self.release()
+    }
+
+    /// Take this side for a task: True, or what to sleep on.
+    fn _attempt(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
+        let (py, lock) = (slf.py(), slf.get().lock.get());
+        let yes = |()| Ok(true.into_pyobject(py)?.to_owned().into_any().unbind());
+        if !slf.get().is_writer {
+            return told(py, slf.as_any(), lock.read_attempt(py)?, yes);
+        }
+        let turn = Turn {
+            has_slept,
+            is_look: false,
+        };
+        let step = lock.tenure.attempt(&lock.body, turn);
+        Host.end();
+        match step? {
+            Step::Sleep(word, expected) => told(py, slf.as_any(), Step::Sleep(word, expected), yes),
+            // Readers leave soon; a task waits for them by trying again.
+            Step::Done(had) => {
+                let alone = lock.words().drain(&lock.books(), &Host);
+                if let Step::Sleep(word, expected) = alone {
+                    lock.give_word_back(had == Had::Sound);
+                    return told(py, slf.as_any(), Step::Sleep(word, expected), yes);
+                }
+                lock.drain(py, Patience::None, had)?;
+                yes(())
+            }
+        }
+    }
+
+    fn locked(&self) -> bool {
+        let lock = self.lock.get();
+        if self.is_writer {
+            lock.tenure.is_held(&lock.body)
+        } else {
+            lock.readers() > 0
+        }
+    }
+
+    /// `with` does not run its block if a writer died, so the lock is given back, still to be repaired.
+    fn __enter__(&self, py: Python<'_>) -> PyResult<bool> {
+        let entered = self.acquire(py, true, None);
+        if entered.is_err() && self.is_writer && self.lock.get().tenure.is_mine(&self.lock.get().body) {
+            self.release()?;
+        }
+        entered
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.release()
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let (side, class) = (py.get_type::<IpcRWLockSide>(), py.get_type::<IpcRWLock>());
+    crate::sync::fast::install(&side, &methods::LOCKING)?;
+    methods::install::<IpcRWLock>(&class, &[])?;
+    module.add("IpcRWLockSide", side)?;
+    module.add("IpcRWLock", class)
+}

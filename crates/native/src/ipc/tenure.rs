@@ -1,0 +1,234 @@
+//! Holding the robust word of a segment: what Lock, RLock and the writer's side share.
+//!
+//! The word says who holds it; the words beside it say who that is in readable form, and
+//! whether the last holder died without anybody having put things right since.
+//!
+//! Invariant: `damage` is not zero from a holder's death until `make_consistent`.
+
+use super::body::Body;
+use super::errors;
+use super::waiting::{self, Turn};
+use crate::sync::arguments::Patience;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
+use unsnarl_ipc::{AtomicU32, AtomicU64, Attempt, DIED, Kernel, Ordering, Step, TID_MASK, WAITERS};
+use unsnarl_shm::{Host, Mapping, NodeState};
+
+/// The words beside a robust word.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(super) struct TenureWords {
+    /// Not zero: a holder died, and nobody has called `make_consistent` since.
+    pub(super) damage: AtomicU32,
+    /// How often the holder has taken it.
+    pub(super) depth: AtomicU32,
+    /// The process that holds it, or held it last.
+    pub(super) holder: AtomicU64,
+    /// The process that died with it, last.
+    pub(super) dead: AtomicU64,
+}
+
+/// The robust word of a segment, and further mappings of it for threads that need one.
+#[derive(Default)]
+pub(super) struct Tenure {
+    aliases: Mutex<Vec<Box<Mapping>>>,
+}
+
+/// How an acquisition ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Had {
+    /// The caller holds it.
+    Sound,
+    /// The caller holds it, and what it protects may be half-changed.
+    Damaged,
+}
+
+/// The state behind the header: always first in it.
+pub(super) fn words(mapping: &Mapping) -> &TenureWords {
+    // SAFETY: atomics alone.
+    unsafe { mapping.state::<TenureWords>() }
+}
+
+impl Tenure {
+    /// The robust word, at an address whose list entry this thread may use.
+    #[inline]
+    fn word<'a>(&'a self, body: &'a Body) -> PyResult<&'a AtomicU32> {
+        let word = body.segment.mapping.robust_word();
+        if unsnarl_shm::node_state(word) == NodeState::Busy {
+            return self.other_word(body);
+        }
+        Ok(word)
+    }
+
+    /// Somebody else released what another thread of this process had taken: its entry is in
+    /// use until that thread comes back or ends. Map the segment once more.
+    #[cold]
+    fn other_word<'a>(&'a self, body: &Body) -> PyResult<&'a AtomicU32> {
+        let mut aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
+        let usable = |mapping: &&Box<Mapping>| unsnarl_shm::node_state(mapping.robust_word()) != NodeState::Busy;
+        let found: *const Mapping = match aliases.iter().find(usable) {
+            Some(mapping) => &raw const **mapping,
+            None => {
+                let mapping = body
+                    .segment
+                    .alias()
+                    .map_err(|error| Python::attach(|py| errors::segment(py, error)))?;
+                aliases.push(Box::new(mapping));
+                &raw const *aliases[aliases.len() - 1]
+            }
+        };
+        // SAFETY: boxed, and never taken out of the list while `self` lives.
+        Ok(unsafe { &*found }.robust_word())
+    }
+
+    /// Take it if nobody holds it.
+    #[inline]
+    pub(super) fn try_acquire(&self, body: &Body) -> Option<Had> {
+        let word = body.segment.mapping.robust_word();
+        if unsnarl_shm::node_state(word) == NodeState::Busy {
+            return self.try_acquire_elsewhere(body);
+        }
+        match unsnarl_shm::try_acquire(word) {
+            Attempt::Busy(_) => None,
+            attempt => Some(self.settle(body, attempt)),
+        }
+    }
+
+    #[cold]
+    fn try_acquire_elsewhere(&self, body: &Body) -> Option<Had> {
+        match unsnarl_shm::try_acquire(self.other_word(body).ok()?) {
+            Attempt::Busy(_) => None,
+            attempt => Some(self.settle(body, attempt)),
+        }
+    }
+
+    /// Note who holds it now.
+    #[inline]
+    fn settle(&self, body: &Body, attempt: Attempt) -> Had {
+        let words = words(&body.segment.mapping);
+        if attempt == Attempt::TakenFromDead {
+            words
+                .dead
+                .store(words.holder.load(Ordering::Relaxed), Ordering::Relaxed);
+            words.damage.store(1, Ordering::Release);
+        }
+        words.holder.store(unsnarl_shm::identity(), Ordering::Relaxed);
+        words.depth.store(1, Ordering::Relaxed);
+        if words.damage.load(Ordering::Relaxed) == 0 {
+            Had::Sound
+        } else {
+            Had::Damaged
+        }
+    }
+
+    /// Take it, or name what to sleep on; the kernel keeps watch until `end` is called.
+    pub(super) fn attempt<'a>(&'a self, body: &'a Body, turn: Turn) -> PyResult<Step<'a, Had>> {
+        let word = self.word(body)?;
+        Host.begin(word);
+        match unsnarl_ipc::lock_or_sleep(word, Host.tid(), turn.has_slept) {
+            Step::Sleep(word, expected) => Ok(Step::Sleep(word, expected)),
+            Step::Done(attempt) => {
+                Host.hold(word);
+                Host.end();
+                Ok(Step::Done(self.settle(body, attempt)))
+            }
+        }
+    }
+
+    /// Wait for it; None if the time is up.
+    pub(super) fn acquire(&self, py: Python<'_>, body: &Body, patience: Patience) -> PyResult<Option<Had>> {
+        if matches!(patience, Patience::None) {
+            return Ok(self.try_acquire(body));
+        }
+        let word = body.segment.mapping.robust_word();
+        let is_ready = || word.load(Ordering::Relaxed) & TID_MASK == 0;
+        let outcome = waiting::block(py, patience, Some(&body.spin), &is_ready, |turn| {
+            self.attempt(body, turn)
+        });
+        Host.end();
+        outcome
+    }
+
+    /// Give it back, whoever took it, and wake up to `count`.
+    #[inline]
+    pub(super) fn release(&self, body: &Body, count: u32) {
+        let word = body.segment.mapping.robust_word();
+        if unsnarl_shm::node_state(word) == NodeState::Busy {
+            return self.release_elsewhere(body, count);
+        }
+        unsnarl_shm::release(word, count);
+    }
+
+    /// Of all mappings, the entry may be in this thread's list through any.
+    #[cold]
+    fn release_elsewhere(&self, body: &Body, count: u32) {
+        let aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = aliases
+            .iter()
+            .map(|mapping| mapping.robust_word())
+            .find(|word| unsnarl_shm::node_state(word) == NodeState::Mine);
+        unsnarl_shm::release(own.unwrap_or_else(|| body.segment.mapping.robust_word()), count);
+    }
+
+    /// Whether the calling thread holds it.
+    #[inline]
+    pub(super) fn is_mine(&self, body: &Body) -> bool {
+        unsnarl_shm::is_mine(body.segment.mapping.robust_word().load(Ordering::Relaxed))
+    }
+
+    /// Whether a living thread holds it.
+    #[inline]
+    pub(super) fn is_held(&self, body: &Body) -> bool {
+        body.segment.mapping.robust_word().load(Ordering::Acquire) & TID_MASK != 0
+    }
+
+    /// Say that what a dead holder left is repaired.
+    pub(super) fn make_consistent(&self, body: &Body) -> PyResult<()> {
+        let words = words(&body.segment.mapping);
+        if !self.is_held(body) {
+            return Err(PyRuntimeError::new_err(
+                "make_consistent() needs the lock: acquire it first",
+            ));
+        }
+        words.damage.store(0, Ordering::Release);
+        Ok(())
+    }
+
+    /// OwnerDied for the last death, also one that no successor has noted yet.
+    pub(super) fn death(&self, py: Python<'_>, body: &Body, what: &str) -> PyErr {
+        let words = words(&body.segment.mapping);
+        let is_unnoted = body.segment.mapping.robust_word().load(Ordering::Relaxed) & DIED != 0;
+        let dead = if is_unnoted { &words.holder } else { &words.dead };
+        errors::owner_died(py, &format!("{what}{}", body.label()), dead.load(Ordering::Relaxed))
+    }
+
+    /// For `statistics()`.
+    pub(super) fn describe<'py>(&self, py: Python<'py>, body: &Body) -> PyResult<Bound<'py, pyo3::types::PyDict>> {
+        let statistics = body.describe(py)?;
+        let words = words(&body.segment.mapping);
+        let word = body.segment.mapping.robust_word().load(Ordering::Relaxed);
+        let holder = (words.holder.load(Ordering::Relaxed) >> 32) as u32;
+        statistics.set_item("locked", word & TID_MASK != 0)?;
+        statistics.set_item("holder", (word & TID_MASK != 0).then_some(holder))?;
+        statistics.set_item("waiting", word & WAITERS != 0)?;
+        statistics.set_item(
+            "owner_died",
+            word & DIED != 0 || words.damage.load(Ordering::Relaxed) != 0,
+        )?;
+        Ok(statistics)
+    }
+
+    /// `locked by process 42, started …`, or `unlocked`, for `repr`.
+    pub(super) fn state(&self, body: &Body) -> String {
+        let word = body.segment.mapping.robust_word().load(Ordering::Relaxed);
+        let words = words(&body.segment.mapping);
+        let holder = unsnarl_shm::describe(words.holder.load(Ordering::Relaxed));
+        match (word & TID_MASK, word & DIED) {
+            (0, 0) if words.damage.load(Ordering::Relaxed) != 0 => "unlocked, to be repaired".into(),
+            (0, 0) => "unlocked".into(),
+            (0, _) => format!("its owner died: {holder}"),
+            _ => format!("locked by {holder}"),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Waiting of threads for words in shared memory; and what a task sleeps on.
+//!
+//! A short spin, then sleep. Spinning pays between processes, unlike between threads of one
+//! interpreter: the other one has a GIL of its own, and a wake-up costs more than most
+//! critical sections. It is given up where it does not pay, and on one processor.
+//!
+//! No sleep is longer than a second: whatever a process that was killed owed to others
+//! (a wake-up, a count), they see it then at the latest. The holder's death is not among
+//! these: the kernel wakes a waiter for that.
+//!
+//! Invariant: who leaves without what it waited for, after a sleep, wakes another in its stead.
+
+use crate::sync::arguments::Patience;
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use unsnarl_ipc::{Kernel, Step};
+use unsnarl_shm::{Host, Woken};
+
+const FIRST_LOOK: Duration = Duration::from_millis(10);
+const LAST_LOOK: Duration = Duration::from_secs(1);
+/// Looks at the word before sleeping: some 10 to 30 microseconds, two to four wake-ups.
+const SPINS: u32 = 600;
+/// Failures in a row after which spinning is tried only now and then.
+const CREDIT: i32 = 8;
+/// How often it then is.
+const RETRY: i32 = -64;
+
+/// Whether spinning has paid at this object, in this process.
+#[derive(Debug)]
+pub(super) struct Spin(AtomicI32);
+
+impl Default for Spin {
+    fn default() -> Self {
+        Self(AtomicI32::new(if is_parallel() { CREDIT } else { i32::MIN }))
+    }
+}
+
+fn is_parallel() -> bool {
+    static PROCESSORS: AtomicU32 = AtomicU32::new(0);
+    let mut known = PROCESSORS.load(Ordering::Relaxed);
+    if known == 0 {
+        known = unsnarl_shm::processors().max(1) as u32;
+        PROCESSORS.store(known, Ordering::Relaxed);
+    }
+    known > 1
+}
+
+impl Spin {
+    fn run(&self, is_ready: &dyn Fn() -> bool) -> bool {
+        let credit = self.0.load(Ordering::Relaxed);
+        if credit == i32::MIN {
+            return false;
+        }
+        if credit <= 0 {
+            self.0
+                .store(if credit <= RETRY { 1 } else { credit - 1 }, Ordering::Relaxed);
+            return false;
+        }
+        for _ in 0..SPINS {
+            if is_ready() {
+                self.0.store((credit + 1).min(CREDIT), Ordering::Relaxed);
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        self.0.store(credit - 1, Ordering::Relaxed);
+        false
+    }
+}
+
+/// What an attempt is told.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Turn {
+    /// The caller has slept on a word of this operation: others may sleep there too.
+    pub(super) has_slept: bool,
+    /// Nothing has happened for a while: look whether the others are alive.
+    pub(super) is_look: bool,
+}
+
+/// Try until it is done, or the time is up (None).
+///
+/// `is_ready` is a cheap guess whether `attempt` will be done.
+pub(super) fn block<'a, T>(
+    py: Python<'_>,
+    patience: Patience,
+    spin: Option<&Spin>,
+    is_ready: &dyn Fn() -> bool,
+    mut attempt: impl FnMut(Turn) -> PyResult<Step<'a, T>>,
+) -> PyResult<Option<T>> {
+    if let Some(spin) = spin
+        && !matches!(patience, Patience::None)
+        && !is_ready()
+    {
+        spin.run(is_ready);
+    }
+    let deadline = patience.deadline();
+    let mut look = FIRST_LOOK;
+    let mut turn = Turn::default();
+    loop {
+        let (word, expected) = match attempt(turn)? {
+            Step::Done(value) => return Ok(Some(value)),
+            Step::Sleep(word, expected) => (word, expected),
+        };
+        let now = Instant::now();
+        if matches!(patience, Patience::None) || deadline.is_some_and(|deadline| deadline <= now) {
+            return Ok(give_up(turn, word, None));
+        }
+        let until = deadline.map_or(now + look, |deadline| deadline.min(now + look));
+        let woken = py.detach(|| unsnarl_shm::wait(word, expected, Some(until)));
+        turn = Turn {
+            has_slept: true,
+            is_look: woken == Woken::TimedOut,
+        };
+        if woken != Woken::Perhaps {
+            look = (look * 2).min(LAST_LOOK);
+            if let Err(error) = py.check_signals() {
+                return Err(give_up(turn, word, error));
+            }
+        }
+    }
+}
+
+fn give_up<T>(turn: Turn, word: &AtomicU32, outcome: T) -> T {
+    if turn.has_slept {
+        Host.wake(word, 1);
+    }
+    outcome
+}
+
+/// A word that a task sleeps on while a thread of unsnarl watches it.
+#[pyclass(frozen, module = "unsnarl._native", name = "IpcSleep")]
+pub(super) struct Sleep {
+    _owner: Py<PyAny>,
+    word: *const AtomicU32,
+    expected: u32,
+}
+
+// SAFETY: the word is an atomic, in a mapping that `_owner` keeps.
+unsafe impl Send for Sleep {}
+// SAFETY: as above.
+unsafe impl Sync for Sleep {}
+
+#[pymethods]
+impl Sleep {
+    /// Wake another sleeper: this one leaves without what it waited for.
+    fn pass_on(&self) {
+        Host.wake(self.word(), 1);
+    }
+}
+
+impl Sleep {
+    fn word(&self) -> &AtomicU32 {
+        // SAFETY: in a mapping that the owner keeps; owners never change their mapping.
+        unsafe { &*self.word }
+    }
+}
+
+/// The outcome of an attempt for a task: the value, or a `Sleep`.
+pub(super) fn told<T>(
+    py: Python<'_>,
+    owner: &Bound<'_, PyAny>,
+    step: Step<'_, T>,
+    value: impl FnOnce(T) -> PyResult<Py<PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    match step {
+        Step::Done(done) => value(done),
+        Step::Sleep(word, expected) => {
+            let sleep = Sleep {
+                _owner: owner.clone().unbind(),
+                word,
+                expected,
+            };
+            Ok(Py::new(py, sleep)?.into_any())
+        }
+    }
+}
+
+/// Sleep until one of the words changes or is woken, or `timeout` seconds have passed; at most
+/// 128 words. Returns the numbers of those sleeps that are over, None if the time was up.
+#[pyfunction]
+fn ipc_wait_any(py: Python<'_>, sleeps: Vec<Py<Sleep>>, timeout: f64) -> Option<Vec<usize>> {
+    let words: Vec<(&AtomicU32, u32)> = sleeps
+        .iter()
+        .map(|sleep| (sleep.get().word(), sleep.get().expected))
+        .collect();
+    let left = Duration::try_from_secs_f64(timeout).unwrap_or(LAST_LOOK);
+    let (woken, number) = py.detach(|| unsnarl_shm::wait_any(&words, left));
+    let is_over = |at: usize| {
+        let (word, expected) = words[at];
+        // One that was woken is over even if its word is what it was: it may have been there and back.
+        number == Some(at) || word.load(Ordering::SeqCst) != expected
+    };
+    (woken != Woken::TimedOut).then(|| (0..words.len()).filter(|at| is_over(*at)).collect())
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Sleep>()?;
+    module.add_function(wrap_pyfunction!(ipc_wait_any, module)?)
+}

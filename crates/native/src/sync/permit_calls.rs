@@ -1,0 +1,201 @@
+//! The calls of whatever is made of permits, once for all of them: Lock, RLock, Semaphore.
+//!
+//! Generic bare functions, so each class gets its own copy and the uncontended call
+//! knows at compile time what to do.
+//!
+//! Invariant: what needs no waiting is done before `fast::enter`.
+
+use super::arguments::{self, Patience};
+use super::blocking::block;
+use super::fast::{self, FastKeywords, Method};
+use super::operation::Operation;
+use super::permit_wait::{Acquirable, PermitWait};
+use super::ready::done;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// Acquire for the calling thread or greenlet.
+pub(super) fn acquire_patiently<T: Acquirable>(slf: &Bound<'_, T>, patience: Patience) -> PyResult<bool> {
+    let (py, this) = (slf.py(), slf.get());
+    if this.try_take(py) {
+        return Ok(true);
+    }
+    match patience {
+        Patience::None => return Ok(false),
+        Patience::Endless => this.refuse_deadlock(py)?,
+        Patience::Until(_) => {}
+    }
+    let mut wait = PermitWait {
+        object: slf.clone().unbind(),
+        who: T::caller(py),
+        silent: false,
+    };
+    block(py, &mut wait, patience.deadline())
+}
+
+/// `self` of a method of T.
+///
+/// # Safety
+/// CPython checked the type of `slf` (method descriptors do).
+unsafe fn bound<T: Acquirable>(py: Python<'_>, slf: *mut ffi::PyObject) -> Bound<'_, T> {
+    // SAFETY: alive, and of type T by contract.
+    unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<T>() }
+}
+
+/// Whether `self` could be taken at once.
+///
+/// # Safety
+/// As [`bound`], and attached.
+#[inline]
+unsafe fn take<T: Acquirable>(slf: *mut ffi::PyObject) -> bool {
+    // SAFETY: by contract.
+    unsafe { fast::this::<T>(slf).try_take(Python::assume_attached()) }
+}
+
+unsafe extern "C" fn enter<T: Acquirable>(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of T, hence attached.
+    if unsafe { take::<T>(slf) } {
+        return fast::boolean(true);
+    }
+    fast::enter(|py| {
+        // SAFETY: as above.
+        acquire_patiently(&unsafe { bound::<T>(py, slf) }, Patience::Endless).map(fast::boolean)
+    })
+}
+
+unsafe extern "C" fn acquire<T: Acquirable>(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of T, hence attached.
+    if nargs == 0 && kwnames.is_null() && unsafe { take::<T>(slf) } {
+        return fast::boolean(true);
+    }
+    fast::enter(|py| {
+        // SAFETY: the arguments of this call.
+        let [blocking, timeout] =
+            unsafe { arguments::sort(py, "acquire", ["blocking", "timeout"], args, nargs, kwnames)? };
+        let patience = T::patience(blocking.as_ref(), timeout.as_ref())?;
+        // SAFETY: as above.
+        acquire_patiently(&unsafe { bound::<T>(py, slf) }, patience).map(fast::boolean)
+    })
+}
+
+unsafe extern "C" fn release<T: Acquirable>(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of T, hence attached.
+    if unsafe { fast::this::<T>(slf).try_release(Python::assume_attached()) } {
+        return fast::none();
+    }
+    fast::enter(|_| Err(T::not_held()))
+}
+
+unsafe extern "C" fn exit<T: Acquirable>(
+    slf: *mut ffi::PyObject,
+    _args: *mut *mut ffi::PyObject,
+    _nargs: ffi::Py_ssize_t,
+) -> *mut ffi::PyObject {
+    // SAFETY: the same contract.
+    unsafe { release::<T>(slf, std::ptr::null_mut()) }
+}
+
+unsafe extern "C" fn aenter<T: Acquirable>(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of T, hence attached.
+    if !T::KNOWS_TASKS && unsafe { take::<T>(slf) } {
+        return done();
+    }
+    fast::enter(|py| {
+        let who = T::task(py)?;
+        // SAFETY: as above.
+        let object = unsafe { bound::<T>(py, slf) };
+        if object.get().try_take_for(who) {
+            return Ok(done());
+        }
+        let wait = PermitWait {
+            object: object.unbind(),
+            who,
+            silent: true,
+        };
+        Operation::spawn(py, Box::new(wait), None)
+    })
+}
+
+unsafe extern "C" fn aexit<T: Acquirable>(
+    slf: *mut ffi::PyObject,
+    _args: *mut *mut ffi::PyObject,
+    _nargs: ffi::Py_ssize_t,
+) -> *mut ffi::PyObject {
+    // SAFETY: the same contract.
+    let released = unsafe { async_release::<T>(slf, std::ptr::null_mut()) };
+    if released.is_null() { released } else { done() }
+}
+
+unsafe extern "C" fn async_release<T: Acquirable>(
+    slf: *mut ffi::PyObject,
+    unused: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    if !T::TASKS_OWN {
+        // SAFETY: the same contract.
+        return unsafe { release::<T>(slf, unused) };
+    }
+    fast::enter(|py| {
+        let who = T::task(py)?;
+        // SAFETY: a method descriptor of T, hence attached.
+        if unsafe { fast::this::<T>(slf) }.try_release_for(who) {
+            Ok(fast::none())
+        } else {
+            Err(T::not_held())
+        }
+    })
+}
+
+unsafe extern "C" fn async_acquire<T: Acquirable>(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    fast::enter(|py| {
+        // SAFETY: the arguments of this call.
+        let [timeout] = unsafe { arguments::sort(py, "async_acquire", ["timeout"], args, nargs, kwnames)? };
+        let wait = PermitWait {
+            who: T::task(py)?,
+            // SAFETY: a method descriptor of T.
+            object: unsafe { bound::<T>(py, slf) }.unbind(),
+            silent: false,
+        };
+        Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout.as_ref())?)
+    })
+}
+
+const ACQUIRE: &std::ffi::CStr = c"Acquire; with blocking=False or a timeout (seconds), False if that failed.";
+const ASYNC_ACQUIRE: &std::ffi::CStr = c"Acquire in a task; False if the timeout (seconds) passed first.";
+const RELEASE: &std::ffi::CStr = c"Release once; an error if that is once too often.";
+
+/// The methods that all of them have. `release` is left to the class if it takes arguments.
+pub(super) fn methods<T: Acquirable>() -> [(&'static std::ffi::CStr, &'static std::ffi::CStr, Method); 8] {
+    let acquire: FastKeywords = acquire::<T>;
+    [
+        (c"__enter__", ACQUIRE, Method::NoArgs(enter::<T>)),
+        (c"__exit__", RELEASE, Method::Fast(exit::<T>)),
+        (c"acquire", ACQUIRE, Method::FastKeywords(acquire)),
+        (c"green_acquire", ACQUIRE, Method::FastKeywords(acquire)),
+        (
+            c"async_acquire",
+            ASYNC_ACQUIRE,
+            Method::FastKeywords(async_acquire::<T>),
+        ),
+        (c"__aenter__", ACQUIRE, Method::NoArgs(aenter::<T>)),
+        (c"__aexit__", RELEASE, Method::Fast(aexit::<T>)),
+        (c"async_release", RELEASE, Method::NoArgs(async_release::<T>)),
+    ]
+}
+
+/// `release()` without arguments, under its names.
+pub(super) fn release_methods<T: Acquirable>() -> [(&'static std::ffi::CStr, &'static std::ffi::CStr, Method); 2] {
+    [
+        (c"release", RELEASE, Method::NoArgs(release::<T>)),
+        (c"green_release", RELEASE, Method::NoArgs(release::<T>)),
+    ]
+}

@@ -1,0 +1,75 @@
+//! What a tenure is charged to: the thread, the statistics, and the least share.
+//!
+//! Invariant: GIL time is booked once, at the drop; what CPU-bound threads are owed
+//! stays within two quanta either way.
+
+use super::{Heir, Policy, Returning, Tenure, Turn};
+use crate::class::Class;
+use crate::ports::Arrival;
+use crate::{Nanos, ThreadId};
+
+impl Policy {
+    pub(super) fn end_tenure(&mut self, thread: ThreadId, now: Nanos, tenure: Tenure) {
+        let was_asked = tenure.asked_at.is_some();
+        let record = &mut self.threads[thread];
+        record.is_new = false;
+        record.dropped_at = Some(now);
+        record.was_asked = was_asked;
+        if was_asked {
+            self.returning = Some(Returning {
+                thread,
+                is_batch: tenure.class == Class::Batch,
+                takes: 0,
+            });
+            self.stats.classes[tenure.class.index()].forced_drops += 1;
+        }
+        let Some(since) = tenure.since else { return };
+        let hold_ns = now.saturating_sub(since);
+        record.burst_ns = record.burst_ns.saturating_add(hold_ns);
+        record.slice_left_ns = record.slice_left_ns.saturating_sub(hold_ns);
+        self.stats.record_hold(record.tag, hold_ns);
+        self.account_share(tenure.class, hold_ns);
+    }
+
+    fn account_share(&mut self, class: Class, hold_ns: Nanos) {
+        let bound = 2 * self.config.batch_quantum_ns.cast_signed();
+        let hold_ns = hold_ns.cast_signed();
+        if class == Class::Batch {
+            self.batch_credit_ns = self.batch_credit_ns.saturating_sub(hold_ns).max(-bound);
+        } else if self.queues[Class::Batch.index()].len() > 0 {
+            let credit = self.batch_credit_ns + hold_ns / self.config.batch_share_of.cast_signed();
+            self.batch_credit_ns = credit.min(bound);
+        }
+    }
+
+    /// Books the end of the wait, or classifies a thread that did not wait.
+    pub(super) fn start_tenure(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) -> Class {
+        if self.threads[thread].links.is_queued {
+            let class = self.threads[thread].class;
+            let waited_ns = now.saturating_sub(self.threads[thread].waiting_since);
+            self.stats.classes[class.index()].wait_ns.record(waited_ns);
+            self.dequeue(thread);
+            return class;
+        }
+        if self.is_lingering {
+            self.stats.lingers_hit += 1;
+        }
+        self.end_return(thread);
+        let place = self.classify(thread, now, arrival);
+        if place.class == Class::Batch && !place.keeps_turn {
+            // A new slice is had by waiting for it, not by coming first.
+            self.threads[thread].slice_left_ns = 0;
+        }
+        place.class
+    }
+
+    pub(super) fn barge(&mut self, heir: Heir, by: Class, now: Nanos) -> ThreadId {
+        if !self.is_lingering {
+            let is_aged = self.is_aged(heir.thread, now);
+            let record = &mut self.threads[heir.thread];
+            record.was_overtaken |= heir.turn != Turn::Regular || is_aged || by == Class::Batch;
+            self.stats.classes[record.class.index()].barged += 1;
+        }
+        heir.thread
+    }
+}

@@ -1,0 +1,101 @@
+//! Segments without names: pieces of an anonymous file (memfd_create(2)).
+//!
+//! Many segments share one file, so that a thousand locks do not need a thousand
+//! descriptors. A child gets them by fork, or by inheriting the descriptor. When the last
+//! process that has one of its segments is gone, the kernel frees the memory: nothing of
+//! it can leak, and neither /dev/shm's absence nor its size matters.
+//!
+//! Invariant: no piece is handed out twice; a piece that was dropped is not used again, since
+//! another process may still use it.
+
+use crate::segment::{Problem, SegmentError};
+use rustix::fs::{MemfdFlags, SealFlags};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Pages of an arena. They take no memory until they are used.
+const PAGES: usize = 1024;
+
+/// An anonymous file.
+#[derive(Debug)]
+pub struct Arena {
+    file: OwnedFd,
+}
+
+/// A piece of an arena.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The file.
+    pub arena: Arc<Arena>,
+    /// The first page.
+    pub page: usize,
+}
+
+struct Current {
+    arena: Arc<Arena>,
+    used: usize,
+    epoch: u32,
+}
+
+static CURRENT: Mutex<Option<Current>> = Mutex::new(None);
+
+impl Arena {
+    /// Take a descriptor over, as a spawned child gets it.
+    #[must_use]
+    pub fn adopt(file: OwnedFd) -> Arc<Self> {
+        Arc::new(Self { file })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    fn make(pages: usize) -> Result<Arc<Self>, SegmentError> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let failed = |errno| SegmentError::system("cannot make anonymous shared memory", errno);
+        let file = rustix::fs::memfd_create("unsnarl-ipc", flags).map_err(failed)?;
+        rustix::fs::ftruncate(&file, (pages * crate::process::page_size()) as u64).map_err(failed)?;
+        // Nobody can cut off a page that is mapped.
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        rustix::fs::fcntl_add_seals(&file, seals).map_err(failed)?;
+        Ok(Self::adopt(file))
+    }
+}
+
+impl Place {
+    /// A fresh piece.
+    pub(crate) fn take(pages: usize) -> Result<Self, SegmentError> {
+        if pages > PAGES / 4 {
+            return Ok(Self {
+                arena: Arena::make(pages)?,
+                page: 0,
+            });
+        }
+        let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+        let epoch = crate::process::epoch();
+        // A forked child starts an arena of its own: the parent goes on with the old one.
+        let has_room = current
+            .as_ref()
+            .is_some_and(|current| current.epoch == epoch && current.used + pages <= PAGES);
+        if !has_room {
+            *current = Some(Current {
+                arena: Arena::make(PAGES)?,
+                used: 0,
+                epoch,
+            });
+        }
+        match current.as_mut() {
+            Some(current) => {
+                let page = current.used;
+                current.used += pages;
+                Ok(Self {
+                    arena: current.arena.clone(),
+                    page,
+                })
+            }
+            None => Err(SegmentError::new(Problem::System, "no arena".into(), String::new())),
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Segments with names: files in /dev/shm (or where `UNSNARL_SHM` says).
+//!
+//! A file is made without a name, filled, and only then linked: nobody ever sees half a
+//! segment. Every process that uses it holds a shared flock(2) on it, which the kernel
+//! counts and which ends with the process, however that ends. Who leaves tries to get
+//! the exclusive one: it succeeds for the last user only, who removes the file. After a
+//! crash of all users the file stays, with what it says about the dead, until somebody
+//! uses it again or removes it (`unsnarl ipc rm`).
+//!
+//! Invariant: before a file is mapped it was found to be a regular file of this user, with
+//! mode 0600 and one name, as long as its header says.
+
+use crate::mapping::Mapping;
+use crate::process;
+use crate::segment::{Problem, SegmentError, write_header};
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use unsnarl_ipc::{Facts, HEADER_WORDS, Header, Kind};
+
+/// The longest name: with the prefix it has to fit into a file's name.
+const LONGEST_NAME: usize = 200;
+/// How long to wait for somebody who is just making or removing the same name.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where segments with names are.
+#[must_use]
+pub fn directory() -> PathBuf {
+    std::env::var_os("UNSNARL_SHM").map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from)
+}
+
+fn prefix() -> String {
+    format!("unsnarl-{}-", rustix::process::geteuid().as_raw())
+}
+
+fn path(name: &str) -> Result<PathBuf, SegmentError> {
+    let is_allowed = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_allowed) {
+        let what = format!("{name:?} is no name for a segment");
+        let hint = format!("use 1 to {LONGEST_NAME} letters, digits, '.', '_' and '-'");
+        return Err(SegmentError::new(Problem::Argument, what, hint));
+    }
+    Ok(directory().join(prefix() + name))
+}
+
+/// A file with a name that this process uses.
+#[derive(Debug)]
+pub(crate) struct Named {
+    file: OwnedFd,
+    name: String,
+    has_left: AtomicBool,
+}
+
+enum Found {
+    Segment(OwnedFd, Header),
+    /// It is going or coming: look again.
+    Again,
+    Nothing,
+}
+
+impl Named {
+    /// Open it, or make it.
+    pub(crate) fn open_or_make(
+        name: &str,
+        wanted: &Header,
+        start: &dyn Fn(&Mapping),
+    ) -> Result<(Arc<Self>, Mapping, Header), SegmentError> {
+        let path = path(name)?;
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            let found = match open(name, &path, Some(wanted.kind))? {
+                Found::Nothing => make(name, &path, wanted, start)?.map(|file| (file, *wanted)),
+                Found::Segment(file, header) => Some((file, header)),
+                Found::Again => None,
+            };
+            if let Some((file, header)) = found {
+                let mapping = map(&file, header.pages as usize)
+                    .map_err(|errno| SegmentError::system(&format!("cannot map the segment {name:?}"), errno))?;
+                let named = Self {
+                    file,
+                    name: name.to_owned(),
+                    has_left: AtomicBool::new(false),
+                };
+                return Ok((remember(named), mapping, header));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let what = format!("the segment {name:?} is being made or removed all the time");
+        Err(SegmentError::new(Problem::Refused, what, "try again".into()))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Map its pages.
+    pub(crate) fn map(&self, pages: usize) -> rustix::io::Result<Mapping> {
+        map(&self.file, pages)
+    }
+
+    /// Stop being a user; the last one removes the file.
+    pub(crate) fn leave(&self) {
+        if self.has_left.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let Ok(path) = path(&self.name) else { return };
+        let own = rustix::fs::fstat(&self.file);
+        // A forked child shares the open file, and the lock with it; so ours cannot simply be made
+        // exclusive. Give up this process's descriptor, and try with a new one: the lock of a child
+        // that still has the file stays.
+        let Ok(nothing) = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) else {
+            return;
+        };
+        let Ok(again) = rustix::fs::open(&path, OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+        else {
+            return;
+        };
+        // SAFETY: dup3(2) onto our own descriptor, which stays ours: it names /dev/null from now on.
+        unsafe { libc::dup3(nothing.as_raw_fd(), self.file.as_raw_fd(), libc::O_CLOEXEC) };
+        if let (Ok(own), Ok(now)) = (own, rustix::fs::fstat(&again))
+            && (own.st_dev, own.st_ino) == (now.st_dev, now.st_ino)
+        {
+            remove_if_unused(&again, &path);
+        }
+    }
+}
+
+/// The files that this process uses, for `leave_all`.
+static OPEN: Mutex<Vec<Weak<Named>>> = Mutex::new(Vec::new());
+
+/// Leave every named segment: this process is about to end.
+pub fn leave_all() {
+    let open = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
+    for named in open.iter().filter_map(Weak::upgrade) {
+        named.leave();
+    }
+}
+
+fn remember(named: Named) -> Arc<Named> {
+    let named = Arc::new(named);
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    open.retain(|other| other.strong_count() > 0);
+    open.push(Arc::downgrade(&named));
+    named
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// Map a file through a descriptor of its own: a mapping keeps the open file it was made from, and
+/// with that its lock, which is to end when `leave` is called.
+fn map(file: &OwnedFd, pages: usize) -> rustix::io::Result<Mapping> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let again = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    Mapping::new(again.as_fd(), 0, pages)
+}
+
+/// Remove the file if nobody uses it; true if it is gone.
+fn remove_if_unused(file: &OwnedFd, path: &std::path::Path) -> bool {
+    if rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return false;
+    }
+    // With the exclusive lock nobody else is between opening and locking the file without
+    // looking again (`open`).
+    let is_linked = rustix::fs::fstat(file).is_ok_and(|stat| stat.st_nlink > 0);
+    is_linked && rustix::fs::unlink(path).is_ok()
+}
+
+fn open(name: &str, path: &std::path::Path, kind: Option<Kind>) -> Result<Found, SegmentError> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(Found::Nothing),
+        Err(Errno::LOOP) => return Err(foreign(name, "a symbolic link")),
+        Err(errno) => {
+            return Err(SegmentError::system(
+                &format!("cannot open the segment {name:?}"),
+                errno,
+            ));
+        }
+    };
+    let failed = |errno| SegmentError::system(&format!("cannot look at the segment {name:?}"), errno);
+    check(name, &rustix::fs::fstat(&file).map_err(failed)?)?;
+    if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+        return Ok(Found::Again);
+    }
+    let stat = rustix::fs::fstat(&file).map_err(failed)?;
+    if stat.st_nlink == 0 {
+        return Ok(Found::Again);
+    }
+    let header = read(name, &file, stat.st_size as u64, kind)?;
+    Ok(Found::Segment(file, header))
+}
+
+fn foreign(name: &str, what: &str) -> SegmentError {
+    let what = format!("the segment {name:?} is {what}: somebody else made it");
+    SegmentError::new(Problem::Refused, what, "use another name, or remove that file".into())
+}
+
+fn check(name: &str, stat: &Stat) -> Result<(), SegmentError> {
+    if stat.st_mode & libc::S_IFMT != libc::S_IFREG {
+        return Err(foreign(name, "no regular file"));
+    }
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(foreign(name, "a file of another user"));
+    }
+    if stat.st_mode & 0o7777 != 0o600 {
+        return Err(foreign(name, "a file that others may use (its mode is not 0600)"));
+    }
+    if stat.st_nlink > 1 {
+        return Err(foreign(name, "a file with several names"));
+    }
+    Ok(())
+}
+
+/// The header is at the start of the last page.
+fn read(name: &str, file: &OwnedFd, size: u64, kind: Option<Kind>) -> Result<Header, SegmentError> {
+    let page_size = process::page_size() as u64;
+    let mut bytes = [0; HEADER_WORDS * 8];
+    let length = rustix::io::pread(file, &mut bytes, size.saturating_sub(page_size)).unwrap_or(0);
+    if size < page_size || size % page_size != 0 || length < bytes.len() {
+        let damaged = unsnarl_ipc::Refusal::Damaged("the file is not as long as a segment");
+        return Err(SegmentError::refusal(name, damaged));
+    }
+    let mut words = [0; HEADER_WORDS];
+    for (word, chunk) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+        *word = u64::from_ne_bytes(*chunk);
+    }
+    let facts = Facts {
+        kind,
+        page_size: page_size as u32,
+        file_size: size,
+        pid_namespace: process::pid_namespace(),
+    };
+    Header::decode(&words, &facts).map_err(|refusal| SegmentError::refusal(name, refusal))
+}
+
+/// Make the file and give it its name; None if somebody else was faster.
+fn make(
+    name: &str,
+    path: &std::path::Path,
+    header: &Header,
+    start: &dyn Fn(&Mapping),
+) -> Result<Option<OwnedFd>, SegmentError> {
+    let directory = directory();
+    let failed = |errno| {
+        let what = format!("cannot make the segment {name:?} in {}", directory.display());
+        SegmentError::system(&what, errno)
+    };
+    let mode = Mode::RUSR | Mode::WUSR;
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    let file = rustix::fs::open(&directory, flags, mode).map_err(failed)?;
+    rustix::fs::fchmod(&file, mode).map_err(failed)?;
+    let size = u64::from(header.pages) * u64::from(header.page_size);
+    rustix::fs::ftruncate(&file, size).map_err(failed)?;
+    // Take the memory now, when it is an error, and not at some later store, when it is SIGBUS.
+    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size).map_err(failed)?;
+    let mapping = Mapping::new(file.as_fd(), 0, header.pages as usize).map_err(failed)?;
+    start(&mapping);
+    write_header(&mapping, header);
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).map_err(failed)?;
+    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+    match rustix::fs::linkat(
+        rustix::fs::CWD,
+        &*unnamed,
+        rustix::fs::CWD,
+        path,
+        AtFlags::SYMLINK_FOLLOW,
+    ) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::EXIST) => Ok(None),
+        Err(errno) => Err(failed(errno)),
+    }
+}
+
+/// A named segment as `unsnarl ipc list` shows it.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Its header, or what is wrong with it.
+    pub header: Result<Header, SegmentError>,
+    /// Bytes.
+    pub size: u64,
+    /// The processes that use it, as far as the kernel shows them.
+    pub users: Vec<u32>,
+    /// Whether anybody uses it.
+    pub is_used: bool,
+}
+
+/// Every named segment of this user.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn list() -> Result<Vec<Listed>, SegmentError> {
+    let directory = directory();
+    let failed = |error: std::io::Error| {
+        let errno = Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO));
+        SegmentError::system(&format!("cannot read {}", directory.display()), errno)
+    };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&directory).map_err(failed)? {
+        let file_name = entry.map_err(failed)?.file_name();
+        if let Some(name) = file_name.to_str().and_then(|name| name.strip_prefix(&prefix())) {
+            found.extend(inspect(name));
+        }
+    }
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(found)
+}
+
+fn inspect(name: &str) -> Option<Listed> {
+    let path = path(name).ok()?;
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let unreadable = |error| Listed {
+        name: name.to_owned(),
+        header: Err(error),
+        size: 0,
+        users: Vec::new(),
+        is_used: false,
+    };
+    let file = match rustix::fs::open(&path, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return None,
+        Err(Errno::LOOP) => return Some(unreadable(foreign(name, "a symbolic link"))),
+        Err(errno) => return Some(unreadable(SegmentError::system("cannot open it", errno))),
+    };
+    let stat = rustix::fs::fstat(&file).ok()?;
+    let size = stat.st_size as u64;
+    let is_used = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err();
+    Some(Listed {
+        name: name.to_owned(),
+        header: check(name, &stat).and_then(|()| read(name, &file, size, None)),
+        size,
+        users: if is_used { users(&stat) } else { Vec::new() },
+        is_used,
+    })
+}
+
+/// Who holds a lock on the file, by /proc/locks.
+fn users(stat: &Stat) -> Vec<u32> {
+    let inode = format!(":{}", stat.st_ino);
+    let text = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let mut users: Vec<u32> = text
+        .lines()
+        .filter(|line| line.contains("FLOCK"))
+        .filter_map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            fields.get(5).filter(|file| file.ends_with(&inode))?;
+            fields.get(4)?.parse().ok()
+        })
+        .collect();
+    users.sort_unstable();
+    users
+}
+
+/// What became of a removal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// It is gone.
+    Removed,
+    /// Somebody uses it.
+    Used,
+    /// There is none of that name.
+    Missing,
+}
+
+/// Remove a named segment; `force` also where somebody uses it, who then keeps what has no name any more.
+///
+/// # Errors
+/// The name is no name, or the system says no.
+pub fn remove(name: &str, force: bool) -> Result<Removal, SegmentError> {
+    let path = path(name)?;
+    let failed = |errno| SegmentError::system(&format!("cannot remove the segment {name:?}"), errno);
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    match rustix::fs::open(&path, flags, Mode::empty()) {
+        Ok(file) if !force => {
+            if remove_if_unused(&file, &path) {
+                return Ok(Removal::Removed);
+            }
+            Ok(Removal::Used)
+        }
+        Err(Errno::NOENT) => Ok(Removal::Missing),
+        // A link, or a file that cannot be opened: it can still be removed.
+        _ => rustix::fs::unlink(&path).map_err(failed).map(|()| Removal::Removed),
+    }
+}

@@ -1,0 +1,77 @@
+//! Sleeping on a word that processes share, and waking who sleeps there.
+//!
+//! Never with FUTEX_PRIVATE: the kernel finds the others by the page of the file.
+
+use rustix::thread::futex;
+use std::sync::atomic::AtomicU32;
+use std::time::{Duration, Instant};
+
+/// Why a sleep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Woken {
+    /// The word changed, or nothing in particular: look at it.
+    Perhaps,
+    /// The time is up.
+    TimedOut,
+    /// A signal handler ran.
+    Interrupted,
+}
+
+fn woken(outcome: Result<(), rustix::io::Errno>) -> Woken {
+    match outcome {
+        Err(rustix::io::Errno::TIMEDOUT) => Woken::TimedOut,
+        Err(rustix::io::Errno::INTR) => Woken::Interrupted,
+        _ => Woken::Perhaps,
+    }
+}
+
+fn spec(left: Duration) -> rustix::thread::Timespec {
+    rustix::thread::Timespec {
+        tv_sec: left.as_secs() as i64,
+        tv_nsec: i64::from(left.subsec_nanos()),
+    }
+}
+
+/// Sleep while the word is `expected`, until then.
+pub fn wait(word: &AtomicU32, expected: u32, until: Option<Instant>) -> Woken {
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    if left.is_some_and(|left| left.is_zero()) {
+        return Woken::TimedOut;
+    }
+    let left = left.map(spec);
+    woken(futex::wait(word, futex::Flags::empty(), expected, left.as_ref()))
+}
+
+/// Sleep while each of the words has its value, at most that long (Linux 5.16; the number
+/// of words is limited to 128 by the kernel). Returns also which of them was woken.
+///
+/// On an older kernel this sleeps for a millisecond.
+pub fn wait_any(words: &[(&AtomicU32, u32)], left: Duration) -> (Woken, Option<usize>) {
+    let waits: Vec<futex::Wait> = words.iter().map(|(word, expected)| entry(word, *expected)).collect();
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let until = Duration::new(now.tv_sec as u64, now.tv_nsec as u32) + left;
+    let outcome = futex::waitv(
+        &waits,
+        futex::WaitvFlags::empty(),
+        Some(&spec(until)),
+        futex::ClockId::Monotonic,
+    );
+    if outcome == Err(rustix::io::Errno::NOSYS) {
+        std::thread::sleep(Duration::from_millis(1).min(left));
+        return (Woken::Perhaps, None);
+    }
+    (woken(outcome.map(|_| ())), outcome.ok())
+}
+
+fn entry(word: &AtomicU32, expected: u32) -> futex::Wait {
+    let mut wait = futex::Wait::new();
+    wait.val = u64::from(expected);
+    wait.uaddr = futex::WaitPtr::new(word.as_ptr().cast());
+    wait.flags = futex::WaitFlags::SIZE_U32;
+    wait
+}
+
+/// Wake at most `count` of those that sleep on the word.
+pub(crate) fn wake(word: &AtomicU32, count: u32) {
+    let _ = futex::wake(word, futex::Flags::empty(), count.min(i32::MAX as u32));
+}

@@ -1,0 +1,27 @@
+//! The mechanism below the primitives between processes.
+//!
+//! Segments of shared memory with and without names, the robust list of the calling
+//! thread, sleeping and waking across processes, and who is still alive. What the words
+//! mean is decided in `unsnarl-ipc`.
+//!
+//! Invariant: nothing of a segment is mapped before its owner, mode, type, size, header
+//! and version were found to be right; and no address is ever read from shared memory.
+#![warn(missing_debug_implementations)]
+
+mod arena;
+mod file;
+mod futex;
+mod host;
+mod mapping;
+mod process;
+mod robust;
+mod segment;
+
+pub use arena::{Arena, Place};
+pub use file::{Listed, Removal, directory, leave_all, list, remove};
+pub use futex::{Woken, wait, wait_any};
+pub use host::Host;
+pub use mapping::Mapping;
+pub use process::{describe, epoch, identity, is_alive, page_size, pid_namespace, processors, watch_forks};
+pub use robust::{NodeState, is_mine, node_state, release, tid, try_acquire};
+pub use segment::{Problem, Segment, SegmentError};

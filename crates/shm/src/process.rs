@@ -1,0 +1,191 @@
+//! Who a process is, and whether it is still there.
+//!
+//! A process is its id together with its start time (field 22 of /proc/PID/stat), so a
+//! reused id is another process. A zombie counts as dead: it holds nothing any more.
+//!
+//! Invariant: a process that is there is never called dead. Where /proc cannot be read it
+//! is called alive as long as its id exists.
+
+use rustix::fs::{Mode, OFlags};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+static EPOCH: AtomicU32 = AtomicU32::new(1);
+static OWN: AtomicU64 = AtomicU64::new(0);
+
+/// A number that differs between a process and its forked children. Never 0.
+#[inline]
+#[must_use]
+pub fn epoch() -> u32 {
+    EPOCH.load(Ordering::Relaxed)
+}
+
+/// Count forks. Called before anything else of this crate.
+pub fn watch_forks() {
+    extern "C" fn in_child() {
+        EPOCH.fetch_add(1, Ordering::Relaxed);
+        OWN.store(0, Ordering::Relaxed);
+    }
+    static WATCH: Once = Once::new();
+    // SAFETY: pthread_atfork(3): the handler only changes atomics, and an extension module
+    // is never unloaded.
+    WATCH.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(in_child));
+    });
+}
+
+/// Bytes of a page.
+#[must_use]
+pub fn page_size() -> usize {
+    rustix::param::page_size()
+}
+
+/// How many processors this process may run on.
+#[must_use]
+pub fn processors() -> usize {
+    rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize)
+}
+
+/// The calling process: id in the upper half, start time (clock ticks) in the lower.
+#[inline]
+#[must_use]
+pub fn identity() -> u64 {
+    match OWN.load(Ordering::Relaxed) {
+        0 => learn(),
+        own => own,
+    }
+}
+
+#[cold]
+fn learn() -> u64 {
+    let pid = rustix::process::getpid().as_raw_pid() as u32;
+    let start = stat(pid).map_or(0, |stat| stat.start);
+    let own = u64::from(pid) << 32 | u64::from(start);
+    OWN.store(own, Ordering::Relaxed);
+    own
+}
+
+/// Whether the process is still there.
+#[must_use]
+pub fn is_alive(process: u64) -> bool {
+    if process == identity() {
+        return true;
+    }
+    let (pid, start) = ((process >> 32) as u32, process as u32);
+    let Some(raw) = rustix::process::Pid::from_raw(pid as i32) else {
+        return false;
+    };
+    if pid > i32::MAX as u32 || rustix::process::test_kill_process(raw) == Err(rustix::io::Errno::SRCH) {
+        return false;
+    }
+    match stat(pid) {
+        Some(stat) => !stat.is_dead && (start == 0 || stat.start == start),
+        // Gone between the two looks, or /proc is not there.
+        None => rustix::process::test_kill_process(raw) != Err(rustix::io::Errno::SRCH),
+    }
+}
+
+struct Stat {
+    start: u32,
+    is_dead: bool,
+}
+
+/// What /proc/PID/stat says; no allocation, since this runs at forks too.
+fn stat(pid: u32) -> Option<Stat> {
+    let mut path = [0; 32];
+    let path = write_path(&mut path, pid)?;
+    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut text = [0; 1024];
+    let length = rustix::io::read(&file, &mut text).ok()?;
+    parse(&text[..length])
+}
+
+fn write_path(buffer: &mut [u8; 32], pid: u32) -> Option<&str> {
+    use std::io::Write;
+    let mut rest = &mut buffer[..];
+    write!(rest, "/proc/{pid}/stat").ok()?;
+    let left = rest.len();
+    std::str::from_utf8(&buffer[..32 - left]).ok()
+}
+
+/// The name (field 2) is in parentheses and may contain any byte; what follows the last one is plain.
+fn parse(text: &[u8]) -> Option<Stat> {
+    let end = text.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(text.get(end + 2..)?).ok()?;
+    let mut fields = rest.split(' ');
+    let state = fields.next()?;
+    // Field 22; the iterator stands at field 4.
+    let start: u64 = fields.nth(18)?.parse().ok()?;
+    Some(Stat {
+        start: start as u32,
+        is_dead: matches!(state, "Z" | "X" | "x"),
+    })
+}
+
+/// The pid namespace: the number behind /proc/self/ns/pid, 0 if unknown.
+#[must_use]
+pub fn pid_namespace() -> u64 {
+    static NAMESPACE: AtomicU64 = AtomicU64::new(u64::MAX);
+    let known = NAMESPACE.load(Ordering::Relaxed);
+    if known != u64::MAX {
+        return known;
+    }
+    let found = std::fs::read_link("/proc/self/ns/pid")
+        .ok()
+        .and_then(|link| {
+            let text = link.to_str()?;
+            text.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+        })
+        .unwrap_or(0);
+    NAMESPACE.store(found, Ordering::Relaxed);
+    found
+}
+
+/// A process as messages name it.
+#[must_use]
+pub fn describe(process: u64) -> String {
+    let (pid, start) = ((process >> 32) as u32, process as u32);
+    let ticks = rustix::param::clock_ticks_per_second();
+    format!(
+        "process {pid}, started {:.2} s after boot",
+        f64::from(start) / ticks as f64
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{identity, is_alive, parse};
+
+    #[test]
+    fn names_of_any_kind_are_skipped() {
+        let stat = parse(b"42 (a) b) (c)) S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 1000 5").unwrap();
+        assert_eq!(stat.start, 12345);
+        assert!(!stat.is_dead);
+        assert!(
+            parse(b"42 (a) Z 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 1000")
+                .unwrap()
+                .is_dead
+        );
+        assert!(parse(b"").is_none());
+        assert!(parse(b")").is_none());
+    }
+
+    #[test]
+    fn this_process_is_alive_and_another_start_is_not() {
+        assert!(is_alive(identity()));
+        assert!(is_alive(1 << 32));
+        assert!(!is_alive(identity() ^ 1));
+        assert!(!is_alive(0));
+    }
+
+    #[test]
+    fn a_zombie_is_dead() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let process = u64::from(child.id()) << 32;
+        while is_alive(process) {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        assert!(!is_alive(process));
+    }
+}

@@ -1,0 +1,271 @@
+//! The calling thread's robust list: how the kernel learns what a dying thread held.
+//!
+//! glibc registers one list head per thread (set_robust_list(2)) for its own robust
+//! mutexes. Ours are entered into the same list, in glibc's layout, which is ABI since
+//! the list is walked by the kernel and, on unlinking, by whichever of us comes next:
+//!
+//! | address | content |
+//! |---|---|
+//! | word | the robust word, in shared memory, in the last 24 bytes before a page's end |
+//! | word + 24 | address of the previous entry (glibc's `__list.__prev`) |
+//! | word + 32 | address of the next entry (`__list.__next`); entries point here |
+//!
+//! The page after the shared one is private memory (mapping.rs), so the pointers are
+//! never shared: nobody else can make us or the kernel follow a bad one, and two
+//! processes can have the same word in their lists at once.
+//!
+//! A process may release a lock that another thread holds. The entry then stays in that
+//! thread's list; it is harmless, since the kernel marks only words that name the dying
+//! thread. While it is there no other thread of the process can use it: that one
+//! maps the segment a second time (`NodeState::Busy`).
+//!
+//! For a few instructions, or a sleep, no entry is needed: `list_op_pending` of the head
+//! names one word that is being worked on.
+//!
+//! Invariant: between two calls into this file the list is well-formed, and every entry
+//! of ours in it lies in a mapping that exists.
+
+use crate::host::Host;
+use crate::process;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
+use unsnarl_ipc::Attempt;
+
+/// Bytes from a robust word to its list entry: glibc's pthread_mutex_t on every 64-bit architecture.
+const ENTRY: usize = 32;
+
+/// The kernel's struct robust_list_head.
+#[repr(C)]
+struct Head {
+    list: Cell<usize>,
+    futex_offset: isize,
+    pending: Cell<usize>,
+}
+
+/// What lies behind a robust word, in private memory, from word + 24 on.
+#[repr(C)]
+struct Node {
+    previous: Cell<usize>,
+    next: Cell<usize>,
+    /// The thread in whose list it is; 0 for none.
+    owner: AtomicU64,
+    owner_tid: AtomicU32,
+    epoch: AtomicU32,
+}
+
+/// A list head for threads that have none: with `previous` before it, as glibc has it.
+#[repr(C)]
+struct OwnHead {
+    previous: Cell<usize>,
+    head: Head,
+}
+
+struct Me {
+    head: Cell<*const Head>,
+    tid: Cell<u32>,
+    epoch: Cell<u32>,
+    /// Never reused, as a tid may be.
+    token: Cell<u64>,
+}
+
+thread_local! {
+    static ME: Me = const {
+        Me { head: Cell::new(std::ptr::null()), tid: Cell::new(0), epoch: Cell::new(0), token: Cell::new(0) }
+    };
+}
+
+#[inline]
+fn with<T>(body: impl FnOnce(&Me, &Head) -> T) -> T {
+    ME.with(|me| {
+        if me.epoch.get() != process::epoch() {
+            learn(me);
+        }
+        // SAFETY: `learn` left a head that lives as long as the thread; only this thread writes it.
+        body(me, unsafe { &*me.head.get() })
+    })
+}
+
+#[cold]
+fn learn(me: &Me) {
+    static TOKENS: AtomicU64 = AtomicU64::new(1);
+    let mut head: *const Head = std::ptr::null();
+    let mut length = 0_usize;
+    // SAFETY: get_robust_list(2) of the calling thread writes a pointer and a length.
+    unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut length) };
+    // SAFETY: not null: the head that libc registered for this thread.
+    if head.is_null() || unsafe { (*head).futex_offset } != -(ENTRY as isize) {
+        head = register();
+    }
+    me.head.set(head);
+    // SAFETY: gettid(2) always succeeds.
+    me.tid.set(unsafe { libc::gettid() } as u32);
+    me.token.set(TOKENS.fetch_add(1, Ordering::Relaxed));
+    me.epoch.set(process::epoch());
+}
+
+/// A head of our own, for a libc without one. It is never freed: the kernel reads it as the thread dies.
+fn register() -> *const Head {
+    let own: &'static OwnHead = Box::leak(Box::new(OwnHead {
+        previous: Cell::new(0),
+        head: Head {
+            list: Cell::new(0),
+            futex_offset: -(ENTRY as isize),
+            pending: Cell::new(0),
+        },
+    }));
+    own.head.list.set(&raw const own.head as usize);
+    // SAFETY: set_robust_list(2): the head lives for ever, and its list is empty.
+    unsafe { libc::syscall(libc::SYS_set_robust_list, &raw const own.head, size_of::<Head>()) };
+    &raw const own.head
+}
+
+/// The calling thread's id.
+#[inline]
+#[must_use]
+pub fn tid() -> u32 {
+    with(|me, _| me.tid.get())
+}
+
+/// Whether a robust word names the calling thread.
+#[inline]
+#[must_use]
+pub fn is_mine(word: u32) -> bool {
+    word & unsnarl_ipc::TID_MASK == tid()
+}
+
+fn entry(word: &AtomicU32) -> usize {
+    word.as_ptr() as usize + ENTRY
+}
+
+/// Tell the kernel that this thread works on the word.
+#[inline]
+pub(crate) fn begin(word: &AtomicU32) {
+    with(|_, head| head.pending.set(entry(word)));
+    // The kernel reads these in program order, as a signal handler of this thread would.
+    compiler_fence(Ordering::SeqCst);
+}
+
+/// Tell the kernel that it does so no more.
+#[inline]
+pub(crate) fn end() {
+    compiler_fence(Ordering::SeqCst);
+    with(|_, head| head.pending.set(0));
+}
+
+/// Whose list a word's entry is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeState {
+    /// In none.
+    Free,
+    /// In the calling thread's.
+    Mine,
+    /// In that of another thread of this process.
+    Busy,
+}
+
+fn node(word: &AtomicU32) -> &Node {
+    // SAFETY: robust words end 24 bytes before a private page of the same mapping (mapping.rs),
+    // which starts as zeros, a valid `Node`.
+    unsafe { &*word.as_ptr().byte_add(24).cast::<Node>() }
+}
+
+/// Whose list the entry of this robust word of a mapping is in.
+#[inline]
+#[must_use]
+pub fn node_state(word: &AtomicU32) -> NodeState {
+    let node = node(word);
+    let owner = node.owner.load(Ordering::Relaxed);
+    if owner == 0 || node.epoch.load(Ordering::Relaxed) != process::epoch() {
+        return NodeState::Free;
+    }
+    if owner == with(|me, _| me.token.get()) {
+        return NodeState::Mine;
+    }
+    busy(node)
+}
+
+#[cold]
+fn busy(node: &Node) -> NodeState {
+    let tid = node.owner_tid.load(Ordering::Relaxed) as libc::pid_t;
+    // SAFETY: tgkill(2) with signal 0 only looks.
+    let outcome = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) };
+    // The thread is gone, and its list with it.
+    if outcome == 0 { NodeState::Busy } else { NodeState::Free }
+}
+
+fn link(me: &Me, head: &Head, word: &AtomicU32) {
+    let node = node(word);
+    let is_linked = node.owner.load(Ordering::Relaxed) == me.token.get();
+    if is_linked && node.epoch.load(Ordering::Relaxed) == me.epoch.get() {
+        return;
+    }
+    let first = head.list.get();
+    node.next.set(first);
+    node.previous.set(&raw const *head as usize);
+    node.owner.store(me.token.get(), Ordering::Relaxed);
+    node.owner_tid.store(me.tid.get(), Ordering::Relaxed);
+    node.epoch.store(me.epoch.get(), Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    // SAFETY: the first entry of the calling thread's own list, or its head: before either
+    // lies the address of the previous entry. Bit 0 marks glibc's PI mutexes.
+    unsafe { *(((first & !1) - 8) as *mut usize) = entry(word) };
+    head.list.set(entry(word));
+    compiler_fence(Ordering::SeqCst);
+}
+
+fn unlink(me: &Me, word: &AtomicU32) {
+    let node = node(word);
+    let is_linked = node.owner.load(Ordering::Relaxed) == me.token.get();
+    if !is_linked || node.epoch.load(Ordering::Relaxed) != me.epoch.get() {
+        return;
+    }
+    let (previous, next) = (node.previous.get(), node.next.get());
+    // SAFETY: both are entries of this thread's own list, or its head, in private memory that
+    // this thread alone writes.
+    unsafe {
+        *(((next & !1) - 8) as *mut usize) = previous;
+        *((previous & !1) as *mut usize) = next;
+    }
+    compiler_fence(Ordering::SeqCst);
+    node.owner.store(0, Ordering::Relaxed);
+}
+
+/// Enter the word into the thread's list. `begin` was called on it, and its entry is not busy.
+pub(crate) fn hold(word: &AtomicU32) {
+    with(|me, head| link(me, head, word));
+}
+
+/// Take the word out of the thread's list, if it is there.
+pub(crate) fn let_go(word: &AtomicU32) {
+    with(|me, _| unlink(me, word));
+}
+
+/// Take the robust word of a mapping if nobody holds it, and enter it into the list. The
+/// entry is not busy.
+#[inline]
+pub fn try_acquire(word: &AtomicU32) -> Attempt {
+    with(|me, head| {
+        head.pending.set(entry(word));
+        compiler_fence(Ordering::SeqCst);
+        let attempt = unsnarl_ipc::try_lock(word, me.tid.get(), false);
+        if attempt.is_taken() {
+            link(me, head, word);
+        }
+        compiler_fence(Ordering::SeqCst);
+        head.pending.set(0);
+        attempt
+    })
+}
+
+/// Give the robust word of a mapping back, and wake up to `count` of those that sleep on it.
+#[inline]
+pub fn release(word: &AtomicU32, count: u32) {
+    with(|me, head| {
+        head.pending.set(entry(word));
+        compiler_fence(Ordering::SeqCst);
+        unlink(me, word);
+        unsnarl_ipc::unlock(word, count, &Host);
+        compiler_fence(Ordering::SeqCst);
+        head.pending.set(0);
+    });
+}

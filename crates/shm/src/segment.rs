@@ -1,0 +1,237 @@
+//! A segment: where a primitive lies, with or without a name.
+//!
+//! Invariant: a `Segment` exists only with a header that was checked, and its mapping is
+//! exactly as long as that header says.
+
+use crate::arena::{Arena, Place};
+use crate::file::Named;
+use crate::mapping::Mapping;
+use crate::process;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use unsnarl_ipc::{Facts, HEADER_WORDS, Header, Kind, Refusal};
+
+/// What kind of thing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Problem {
+    /// The caller's argument.
+    Argument,
+    /// There is no such segment.
+    Missing,
+    /// There is one, and it is not to be used.
+    Refused,
+    /// The operating system said no.
+    System,
+}
+
+/// Why there is no segment: what, and the next step.
+#[derive(Debug, Clone)]
+pub struct SegmentError {
+    /// The kind.
+    pub problem: Problem,
+    /// What, and where.
+    pub what: String,
+    /// The next step; may be empty.
+    pub hint: String,
+}
+
+impl SegmentError {
+    pub(crate) fn new(problem: Problem, what: String, hint: String) -> Self {
+        Self { problem, what, hint }
+    }
+
+    pub(crate) fn system(what: &str, errno: rustix::io::Errno) -> Self {
+        let hint = match errno {
+            rustix::io::Errno::NOSPC | rustix::io::Errno::NOMEM => "make room, or use fewer or smaller segments",
+            rustix::io::Errno::MFILE => "raise the limit of open files (`ulimit -n`)",
+            rustix::io::Errno::NOENT => "mount a tmpfs there, or use a primitive without a name",
+            _ => "see `unsnarl ipc list`",
+        };
+        let what = format!("{what}: {}", std::io::Error::from_raw_os_error(errno.raw_os_error()));
+        Self::new(Problem::System, what, hint.into())
+    }
+
+    pub(crate) fn refusal(name: &str, refusal: Refusal) -> Self {
+        let (what, hint) = match refusal {
+            Refusal::Damaged(why) => (
+                format!("the segment {name:?} is damaged: {why}"),
+                format!("remove it with `unsnarl ipc rm {name}`"),
+            ),
+            Refusal::Version(version) => (
+                format!(
+                    "the segment {name:?} has layout {version}, this unsnarl has layout {}",
+                    unsnarl_ipc::LAYOUT
+                ),
+                "use one version of unsnarl in all processes, or another name".into(),
+            ),
+            Refusal::Kind(kind) => (
+                format!("the segment {name:?} is a {}", kind.name()),
+                "use another name".into(),
+            ),
+            Refusal::Namespace => (
+                format!("the segment {name:?} belongs to another pid namespace"),
+                "processes in different containers cannot share it; use another name".into(),
+            ),
+        };
+        Self::new(Problem::Refused, what, hint)
+    }
+}
+
+#[derive(Debug)]
+enum Origin {
+    Anonymous(Place),
+    Named(Arc<Named>),
+}
+
+/// A mapped segment.
+#[derive(Debug)]
+pub struct Segment {
+    /// Its memory.
+    pub mapping: Mapping,
+    /// What it is.
+    pub header: Header,
+    origin: Origin,
+}
+
+/// What a new segment is to be.
+#[must_use]
+pub(crate) fn header(kind: Kind, parameter: u64, capacity: u64) -> Header {
+    let mut header = Header {
+        kind,
+        page_size: process::page_size() as u32,
+        pages: 0,
+        parameter,
+        capacity,
+        pid_namespace: process::pid_namespace(),
+        creator: process::identity(),
+    };
+    header.pages = header.kind_pages();
+    header
+}
+
+pub(crate) fn write_header(mapping: &Mapping, header: &Header) {
+    for (word, value) in mapping.header().iter().zip(header.encode()) {
+        word.store(value, Ordering::Relaxed);
+    }
+}
+
+fn read_header(mapping: &Mapping) -> [u64; HEADER_WORDS] {
+    std::array::from_fn(|number| mapping.header()[number].load(Ordering::Relaxed))
+}
+
+impl Segment {
+    /// Make a segment without a name. `start` writes its state before anybody sees it.
+    ///
+    /// # Errors
+    /// No memory or no descriptor left.
+    pub fn anonymous(
+        kind: Kind,
+        parameter: u64,
+        capacity: u64,
+        start: impl FnOnce(&Mapping),
+    ) -> Result<Self, SegmentError> {
+        let header = header(kind, parameter, capacity);
+        let place = Place::take(header.pages as usize)?;
+        let mapping = Self::map(&place, header.pages as usize)?;
+        write_header(&mapping, &header);
+        start(&mapping);
+        Ok(Self {
+            mapping,
+            header,
+            origin: Origin::Anonymous(place),
+        })
+    }
+
+    fn map(place: &Place, pages: usize) -> Result<Mapping, SegmentError> {
+        let offset = (place.page * process::page_size()) as u64;
+        Mapping::new(place.arena.file(), offset, pages)
+            .map_err(|errno| SegmentError::system("cannot map shared memory", errno))
+    }
+
+    /// Open a segment that another process made without a name, by its file and page.
+    ///
+    /// # Errors
+    /// It is not there, or not what it should be.
+    pub fn inherited(arena: Arc<Arena>, page: usize, pages: usize, kind: Kind) -> Result<Self, SegmentError> {
+        let page_size = process::page_size();
+        let stat = rustix::fs::fstat(arena.file()).map_err(|errno| SegmentError::system("no such segment", errno))?;
+        let end = page.checked_add(pages).and_then(|end| end.checked_mul(page_size));
+        if pages == 0 || end.is_none_or(|end| end as i64 > stat.st_size) {
+            let what = "a segment without a name is not where it should be".to_owned();
+            return Err(SegmentError::new(Problem::Refused, what, String::new()));
+        }
+        let place = Place { arena, page };
+        let mapping = Self::map(&place, pages)?;
+        let facts = Facts {
+            kind: Some(kind),
+            page_size: page_size as u32,
+            file_size: (pages * page_size) as u64,
+            pid_namespace: process::pid_namespace(),
+        };
+        let header = Header::decode(&read_header(&mapping), &facts)
+            .map_err(|refusal| SegmentError::refusal("(inherited)", refusal))?;
+        Ok(Self {
+            mapping,
+            header,
+            origin: Origin::Anonymous(place),
+        })
+    }
+
+    /// Open the segment of that name, or make it.
+    ///
+    /// # Errors
+    /// The name is no name, the segment is refused, or the system says no.
+    pub fn named(
+        name: &str,
+        kind: Kind,
+        parameter: u64,
+        capacity: u64,
+        start: impl Fn(&Mapping),
+    ) -> Result<Self, SegmentError> {
+        let wanted = header(kind, parameter, capacity);
+        let (named, mapping, header) = Named::open_or_make(name, &wanted, &start)?;
+        Ok(Self {
+            mapping,
+            header,
+            origin: Origin::Named(named),
+        })
+    }
+
+    /// Map the same pages once more, at another address.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn alias(&self) -> Result<Mapping, SegmentError> {
+        let failed = |errno| SegmentError::system("cannot map shared memory", errno);
+        match &self.origin {
+            Origin::Anonymous(place) => Self::map(place, self.header.pages as usize),
+            Origin::Named(named) => named.map(self.header.pages as usize).map_err(failed),
+        }
+    }
+
+    /// The name, if it has one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match &self.origin {
+            Origin::Anonymous(_) => None,
+            Origin::Named(named) => Some(named.name()),
+        }
+    }
+
+    /// Without a name: the descriptor and the page, for a child that inherits them.
+    #[must_use]
+    pub fn place(&self) -> Option<(RawFd, usize)> {
+        match &self.origin {
+            Origin::Anonymous(place) => Some((place.arena.file().as_raw_fd(), place.page)),
+            Origin::Named(_) => None,
+        }
+    }
+
+    /// Stop counting as a user of the name, and remove the segment if that was the last one.
+    pub fn leave(&self) {
+        if let Origin::Named(named) = &self.origin {
+            named.leave();
+        }
+    }
+}

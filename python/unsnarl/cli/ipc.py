@@ -1,0 +1,70 @@
+"""``unsnarl ipc``: which named segments there are, and how to get rid of one."""
+
+from unsnarl.cli.failure import CommandError
+from unsnarl.cli.result import show
+
+_USAGE_TEXT = """\
+usage: unsnarl ipc list
+       unsnarl ipc rm [--force] NAME...
+
+List the segments of shared memory that this user's processes share by name, with
+their kind, their size and who uses them; or remove segments that nobody uses any
+more, as a crash of all users leaves them.
+
+  --force    remove a segment that is in use too: who uses it keeps it, without a name
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Parse the arguments of ``unsnarl ipc`` and carry them out."""
+    match arguments:
+        case ["-h"] | ["--help"] | [_, "-h"] | [_, "--help"]:
+            return show(_USAGE_TEXT)
+        case ["list"]:
+            return show(_listing())
+        case ["rm", *rest]:
+            names = [word for word in rest if word != "--force"]
+            if names and not any(name.startswith("-") for name in names):
+                return _remove(names, force="--force" in rest)
+            raise CommandError("no segment named, in `unsnarl ipc rm`", "see `unsnarl ipc list`")
+        case []:
+            raise CommandError("nothing to do, in `unsnarl ipc`", "`unsnarl ipc list` lists segments")
+        case _:
+            given = f"unexpected argument {arguments[0]!r}, in `unsnarl ipc`"
+            raise CommandError(given, "it knows `list` and `rm NAME...`")
+
+
+def _listing() -> str:
+    from unsnarl._native import ipc_directory, ipc_list
+
+    try:
+        rows = ipc_list()
+    except OSError as error:
+        raise CommandError(str(error), "mount a tmpfs there, or set UNSNARL_SHM", 1) from None
+    if not rows:
+        return f"no segments in {ipc_directory()}\n"
+    lines = [("NAME", "KIND", "BYTES", "USERS")]
+    for row in rows:
+        users = " ".join(map(str, row["users"])) or ("in use" if row["used"] else "nobody")
+        lines.append((row["name"], row["kind"] or "damaged", str(row["size"]), users))
+    widths = [max(len(line[column]) for line in lines) for column in range(3)]
+    return "".join(
+        f"{name:<{widths[0]}}  {kind:<{widths[1]}}  {size:>{widths[2]}}  {users}\n" for name, kind, size, users in lines
+    )
+
+
+def _remove(names: list[str], *, force: bool) -> int:
+    from unsnarl._native import ipc_remove
+
+    for name in names:
+        try:
+            outcome = ipc_remove(name, force)
+        except (OSError, ValueError) as error:
+            raise CommandError(str(error), "see `unsnarl ipc list`", 1) from None
+        if outcome == "missing":
+            raise CommandError(f"no segment named {name!r}", "see `unsnarl ipc list`", 1)
+        if outcome == "used":
+            raise CommandError(
+                f"the segment {name!r} is in use", "`unsnarl ipc list` says by whom; --force removes it anyway", 1
+            )
+    return 0

@@ -1,0 +1,71 @@
+"""How a primitive gets into a child: by name, or by the descriptor of its memory.
+
+A primitive with a name can be pickled at any time. One without lives in anonymous memory
+that only this process and its descendants can reach, so it can be pickled only while a
+child is being started (as multiprocessing's own); with fork it is simply there.
+
+Invariant: a descriptor is handed to a child once, however many primitives lie in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+
+def reduce(primitive: Any) -> tuple[Any, ...]:
+    """Return what pickle needs.
+
+    Raises:
+        RuntimeError: it has no name, and no child is being started.
+    """
+    cls = type(primitive)
+    extra = _extra(primitive)
+    place = primitive._place()
+    if place is None:
+        return _by_name, (cls, primitive.name, extra)
+    descriptor, page, pages = place
+    return _by_descriptor, (cls, _handed_over(primitive, descriptor), page, pages, extra)
+
+
+def _extra(primitive: Any) -> tuple[Any, ...]:
+    """Return what lies outside of shared memory."""
+    kind = {base.__name__ for base in type(primitive).__mro__}
+    if "Barrier" in kind:
+        return (primitive._action, primitive._timeout)
+    if "Condition" in kind:
+        return (primitive._lock,)
+    return ()
+
+
+def _handed_over(primitive: object, descriptor: int) -> Any:
+    from multiprocessing.context import assert_spawning, get_spawning_popen
+
+    try:
+        assert_spawning(primitive)
+    except RuntimeError:
+        raise RuntimeError(
+            f"{type(primitive).__name__} objects without a name should only be shared between processes through "
+            "inheritance; give it a name to send it anywhere"
+        ) from None
+    popen = cast("Any", get_spawning_popen())
+    if popen.method == "forkserver":
+        from multiprocessing.popen_forkserver import _DupFd
+
+        known = popen._fds
+        return _DupFd(known.index(descriptor) if descriptor in known else popen.duplicate_for_child(descriptor))
+    from multiprocessing.popen_spawn_posix import _DupFd as Inherited
+
+    if descriptor not in popen._fds:
+        popen.duplicate_for_child(descriptor)
+    return Inherited(descriptor)
+
+
+def _by_name(cls: Any, name: str, extra: tuple[Any, ...]) -> Any:
+    if cls.__name__ == "Barrier":
+        action, timeout = extra
+        return cls(1, action, timeout, name=name)
+    return cls(*extra, name=name)
+
+
+def _by_descriptor(cls: Any, descriptor: Any, page: int, pages: int, extra: tuple[Any, ...]) -> Any:
+    return cls._inherit((descriptor.detach(), page, pages), *extra)

@@ -1,0 +1,204 @@
+"""Queue and JoinableQueue with the methods and manners of multiprocessing's.
+
+There a ``put`` without ``maxsize`` never waits: a thread feeds a pipe from a buffer. Here
+items go straight into shared memory; the buffer and its thread exist only while that is
+full. An item too long for the queue travels in a file of its own.
+
+Invariant: the items of one process come out in the order in which it put them.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import tempfile
+import threading
+import time
+from multiprocessing import util
+from typing import Any
+
+from unsnarl import sync
+from unsnarl._native import IpcBytesQueue, ipc_directory
+from unsnarl.ipc import tasks
+from unsnarl.ipc.queue import dumps
+
+CAPACITY = 64 << 20
+"""Bytes of a queue; memory is taken as it is used."""
+_INLINE, _SPILLED = b"\0", b"\1"
+
+
+class _Feeder:
+    """What this process could not put at once."""
+
+    def __init__(self, ring: IpcBytesQueue) -> None:
+        self._ring = ring
+        self._ready = threading.Condition()
+        self._items: collections.deque[bytes] = collections.deque()
+        self._thread: threading.Thread | None = None
+        self._end: Any = None
+
+    def is_idle(self) -> bool:
+        """Tell whether everything is in shared memory."""
+        return not self._items
+
+    def add(self, item: bytes) -> None:
+        """Put the item later, behind those that wait already."""
+        with self._ready:
+            self._items.append(item)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._feed, name="unsnarl-ipc-feeder", daemon=True)
+                self._thread.start()
+                self._end = util.Finalize(self, _Feeder.join, args=(self,), exitpriority=-5)
+
+    def _feed(self) -> None:
+        while True:
+            with self._ready:
+                if not self._items:
+                    self._thread = None
+                    self._ready.notify_all()
+                    return
+                item = self._items[0]
+            self._ring.put_bytes(item)
+            with self._ready:
+                self._items.popleft()
+
+    def join(self) -> None:
+        """Wait until everything is in shared memory."""
+        with self._ready:
+            self._ready.wait_for(lambda: self._thread is None)
+
+    def cancel(self) -> None:
+        """Let the process end without waiting for what is not put yet."""
+        if self._end is not None:
+            self._end.cancel()
+            self._end = None
+
+
+class ProcessQueue:
+    """A queue with the methods of `multiprocessing.Queue`."""
+
+    def __init__(self, maxsize: int = 0, *, ring: IpcBytesQueue | None = None) -> None:
+        self._ring = IpcBytesQueue(max(0, maxsize), capacity=CAPACITY) if ring is None else ring
+        self._feeder = _Feeder(self._ring)
+        self._pid = os.getpid()
+        self._is_closed = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the shared memory alone."""
+        return _rebuild, (type(self), self._ring)
+
+    def _own_feeder(self) -> _Feeder:
+        """Return this process's feeder: a forked child has none of its parent's items."""
+        if self._pid != os.getpid():
+            self._feeder = _Feeder(self._ring)
+            self._pid = os.getpid()
+        return self._feeder
+
+    def put(self, obj: object, block: bool = True, timeout: float | None = None) -> None:
+        """Put an item at the end; Full if there are maxsize already (and still, after a timeout in seconds)."""
+        if self._is_closed:
+            raise ValueError(f"Queue {self!r} is closed")
+        item = _packed(dumps(obj), self._ring.longest)
+        if self._ring.maxsize:
+            self._ring.put_bytes(item, block, timeout)
+            return
+        feeder = self._own_feeder()
+        if feeder.is_idle():
+            try:
+                self._ring.put_bytes(item, False)
+                return
+            except sync.Full:
+                pass
+        feeder.add(item)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Take the oldest item; Empty if there is none (in time, seconds)."""
+        if self._is_closed:
+            raise ValueError(f"Queue {self!r} is closed")
+        return _unpacked(self._ring.get_bytes(block, timeout))
+
+    def put_nowait(self, obj: object) -> None:
+        """Put an item at the end, or raise Full."""
+        self.put(obj, False)
+
+    def get_nowait(self) -> Any:
+        """Take the oldest item, or raise Empty."""
+        return self.get(False)
+
+    async def async_get(self, timeout: float | None = None) -> Any:
+        """Take the oldest item in a task."""
+        return _unpacked(await tasks.get(self._ring, timeout))
+
+    def qsize(self) -> int:
+        """Return how many items are in shared memory."""
+        return self._ring.qsize()
+
+    def empty(self) -> bool:
+        """Tell whether there are none; OSError after `close`, as in the standard library."""
+        if self._is_closed:
+            raise OSError(f"Queue {self!r} is closed")
+        return self._ring.empty()
+
+    def full(self) -> bool:
+        """Tell whether there are as many as there may be."""
+        return self._ring.full()
+
+    def statistics(self) -> dict[str, Any]:
+        """Describe the queue's state."""
+        return self._ring.statistics()
+
+    def close(self) -> None:
+        """Say that this process puts and gets no more."""
+        self._is_closed = True
+
+    def join_thread(self) -> None:
+        """Wait until all that this process put is in shared memory; after `close`."""
+        assert self._is_closed, f"Queue {self!r} not closed"
+        self._own_feeder().join()
+
+    def cancel_join_thread(self) -> None:
+        """Let the process end without waiting for what is not put yet."""
+        self._own_feeder().cancel()
+
+
+class JoinableQueue(ProcessQueue):
+    """A queue that can be waited for until every item is dealt with."""
+
+    def task_done(self) -> None:
+        """Say that an item taken before is dealt with; ValueError if all are."""
+        self._ring.task_done()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until every item is dealt with; False if the timeout (seconds) passed first."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        self._own_feeder().join()
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        return self._ring.join(left)
+
+
+def _rebuild(cls: type[ProcessQueue], ring: IpcBytesQueue) -> ProcessQueue:
+    return cls(ring=ring)
+
+
+def _packed(data: bytes, longest: int) -> bytes:
+    """Return the item as it travels: itself, or the path of a file that holds it."""
+    if len(data) < longest:
+        return _INLINE + data
+    directory = ipc_directory()
+    where = directory if os.path.isdir(directory) else None
+    descriptor, path = tempfile.mkstemp(prefix=f"unsnarl-{os.geteuid()}-item-", dir=where)
+    with open(descriptor, "wb") as file:
+        file.write(data)
+    return _SPILLED + os.fsencode(path)
+
+
+def _unpacked(item: bytes) -> Any:
+    import pickle
+
+    if item[:1] == _INLINE:
+        return pickle.loads(memoryview(item)[1:])
+    path = os.fsdecode(item[1:])
+    with open(path, "rb") as file:
+        data = file.read()
+    os.unlink(path)
+    return pickle.loads(data)

@@ -1,0 +1,96 @@
+"""Queue: pickled objects on a bounded queue of bytes.
+
+Invariant: `put` returns after the item is in shared memory, whole; a `put` that raises has
+put nothing.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import io
+import pickle
+from typing import Any
+
+from unsnarl._native import IpcBytesQueue
+from unsnarl.ipc import tasks
+
+_PLAIN = frozenset((int, float, str, bytes, bool, type(None)))
+"""Types whose pickles depend on nothing else."""
+
+
+class _Reducers:
+    """What pickle does with each class, multiprocessing's own reducers included."""
+
+    def __init__(self) -> None:
+        self.sizes = (-1, -1)
+        self.table: dict[type, Any] = {}
+
+    def current(self) -> dict[type, Any]:
+        """Return the table, made anew when somebody has registered a class."""
+        from multiprocessing.reduction import ForkingPickler
+
+        extra: dict[type, Any] = getattr(ForkingPickler, "_extra_reducers", {})
+        sizes = (len(copyreg.dispatch_table), len(extra))
+        if sizes != self.sizes:
+            self.table = {**copyreg.dispatch_table, **extra}
+            self.sizes = sizes
+        return self.table
+
+
+_reducers = _Reducers()
+
+
+def dumps(item: object) -> bytes:
+    """Pickle an item as multiprocessing would: connections and the like by its own reducers."""
+    if type(item) in _PLAIN:
+        return pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = _reducers.current()
+    pickler.dump(item)
+    return buffer.getvalue()
+
+
+class Queue(IpcBytesQueue):
+    """A bounded queue of objects between processes.
+
+    ``maxsize`` bounds the number of items (0: no bound), ``capacity`` their bytes. An item is
+    put and taken whole or not at all, whoever is killed meanwhile.
+
+    Fairness: none between processes; items come out in the order they went in.
+    """
+
+    def put(self, item: object, block: bool = True, timeout: float | None = None) -> None:
+        """Put an item at the end.
+
+        Raises:
+            Full: there is no room, or there was none in time (seconds).
+            ShutDown: after `shutdown`.
+            ValueError: the pickled item is longer than the queue.
+        """
+        self.put_bytes(dumps(item), block, timeout)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Take the oldest item.
+
+        Raises:
+            Empty: there is none, or there was none in time (seconds).
+            ShutDown: there will be none.
+        """
+        return pickle.loads(self.get_bytes(block, timeout))
+
+    def put_nowait(self, item: object) -> None:
+        """Put an item at the end, or raise Full."""
+        self.put(item, False)
+
+    def get_nowait(self) -> Any:
+        """Take the oldest item, or raise Empty."""
+        return self.get(False)
+
+    async def async_put(self, item: object, timeout: float | None = None) -> None:
+        """Put an item at the end from a task."""
+        await tasks.put(self, dumps(item), timeout)
+
+    async def async_get(self, timeout: float | None = None) -> Any:
+        """Take the oldest item in a task."""
+        return pickle.loads(await tasks.get(self, timeout))

@@ -1,0 +1,278 @@
+"""How tasks wait for other processes: the loop's thread never sleeps in shared memory.
+
+An attempt that cannot be done at once names the word to sleep on (`_native.IpcSleep`). A
+thread of ours sleeps on up to 126 such words at a time (futex_waitv(2)) and sets an
+`unsnarl.Event` when one changes, which wakes the task in whatever loop it lives. The task
+then tries again, in its own thread: a lock belongs to the thread that took it.
+
+The thread is there only while somebody waits. Invariant: a wake-up that reached a sleep
+whose task has left is passed on to another sleeper.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from unsnarl import sync
+from unsnarl._native import IpcEvent, IpcSleep, ipc_wait_any
+
+WORDS_PER_THREAD = 126
+"""The kernel takes 128 words; one wakes the thread itself."""
+LOOK_S = 1.0
+"""Seconds after which every task looks for itself, whatever it was owed."""
+
+
+class _Entry:
+    """A task's sleep."""
+
+    __slots__ = ("event", "has_left", "sleep")
+
+    def __init__(self, sleep: IpcSleep) -> None:
+        self.sleep = sleep
+        self.event = sync.Event()
+        self.has_left = False
+
+
+class _Watcher:
+    """A thread that sleeps on behalf of tasks."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._entries: list[_Entry] = []
+        self._news = IpcEvent()
+        self._runs = False
+
+    def add(self, entry: _Entry) -> bool:
+        """Take a sleep on, if there is room."""
+        with self._guard:
+            if len(self._entries) >= WORDS_PER_THREAD:
+                return False
+            self._entries.append(entry)
+            if not self._runs:
+                self._runs = True
+                threading.Thread(target=self._run, name="unsnarl-ipc-watcher", daemon=True).start()
+        self._news.set()
+        return True
+
+    def remove(self, entry: _Entry) -> None:
+        """Forget a sleep whose task has left."""
+        with self._guard:
+            entry.has_left = True
+            if entry in self._entries:
+                self._entries.remove(entry)
+        if entry.event.is_set():
+            entry.sleep.pass_on()
+        self._news.set()
+
+    def _run(self) -> None:
+        while (entries := self._begin()) is not None:
+            arrival = self._news._arrive()
+            news = self._news._attempt(arrival)
+            if not isinstance(news, IpcSleep):
+                self._news.clear()
+                continue
+            over = ipc_wait_any([news, *(entry.sleep for entry in entries)], LOOK_S)
+            woken = entries if over is None else [entries[number - 1] for number in over if number > 0]
+            self._wake(woken)
+
+    def _begin(self) -> list[_Entry] | None:
+        """Return what to sleep on; None, and the thread ends, if that is nothing."""
+        with self._guard:
+            if not self._entries:
+                self._runs = False
+                return None
+            return list(self._entries)
+
+    def _wake(self, woken: list[_Entry]) -> None:
+        with self._guard:
+            for entry in woken:
+                if entry in self._entries:
+                    self._entries.remove(entry)
+        for entry in woken:
+            if entry.has_left:
+                entry.sleep.pass_on()
+            else:
+                entry.event.set()
+
+
+_watchers: list[_Watcher] = []
+
+
+def _forget() -> None:
+    """In a forked child the watchers' threads do not exist."""
+    _watchers.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def _watch(entry: _Entry) -> _Watcher:
+    for watcher in _watchers:
+        if watcher.add(entry):
+            return watcher
+    watcher = _Watcher()
+    watcher.add(entry)
+    _watchers.append(watcher)
+    return watcher
+
+
+async def _sleep(sleep: IpcSleep, left: float | None) -> bool:
+    """Wait until the word changes; False if the time was up first."""
+    entry = _Entry(sleep)
+    watcher = _watch(entry)
+    woken = False
+    try:
+        woken = bool(await entry.event.async_wait(left))
+    finally:
+        if not woken:
+            watcher.remove(entry)
+    return woken
+
+
+async def until(attempt: Callable[[bool], Any], timeout: float | None) -> Any:
+    """Repeat the attempt until it is done; returns its value, or an `IpcSleep` if the time was up.
+
+    Cancellation: what a wake-up was for goes to another sleeper.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    outcome = attempt(False)
+    while isinstance(outcome, IpcSleep):
+        left = None if deadline is None else deadline - time.monotonic()
+        if (left is not None and left <= 0) or not await _sleep(outcome, left):
+            return outcome
+        outcome = attempt(True)
+    return outcome
+
+
+def is_done(outcome: object) -> bool:
+    """Tell whether `until` ended in time."""
+    return not isinstance(outcome, IpcSleep)
+
+
+async def acquire(lock: Any, timeout: float | None) -> bool:
+    """Take a lock, a permit or one side of a read/write lock."""
+    return is_done(await until(lock._attempt, timeout))
+
+
+_inner: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+"""To each RLock the lock that tells the tasks of one thread apart."""
+
+
+async def acquire_reentrant(lock: Any, timeout: float | None) -> bool:
+    """Take an RLock: tasks exclude each other though they share the thread that owns it."""
+    inner = _inner.get(lock)
+    if inner is None:
+        inner = _inner.setdefault(lock, sync.RLock())
+    deadline = None if timeout is None else time.monotonic() + timeout
+    if not await inner.async_acquire(timeout):
+        return False
+    had = False
+    try:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        had = await acquire(lock, left)
+    finally:
+        if not had:
+            inner.async_release()
+    return had
+
+
+def release_reentrant(lock: Any) -> None:
+    """Release an RLock that a task took."""
+    inner = _inner.get(lock)
+    lock.release()
+    if inner is not None:
+        inner.async_release()
+
+
+async def enter(lock: Any) -> None:
+    """Begin ``async with``; OwnerDied comes without the lock."""
+    from unsnarl.ipc.errors import OwnerDied
+
+    try:
+        await lock.async_acquire()
+    except OwnerDied:
+        if getattr(lock, "_is_mine", bool)():
+            lock.async_release()
+        raise
+
+
+async def leave(lock: Any) -> None:
+    """End ``async with``."""
+    lock.async_release()
+
+
+async def wait_event(event: Any, timeout: float | None) -> bool:
+    """Wait until an event is set."""
+    arrival = event._arrive()
+    return event.is_set() or is_done(await until(lambda _: event._attempt(arrival), timeout))
+
+
+async def wait_countdown(event: Any, timeout: float | None) -> bool:
+    """Wait until a countdown is at zero."""
+    return is_done(await until(lambda _: event._attempt(), timeout))
+
+
+async def wait_barrier(barrier: Any, timeout: float | None) -> int:
+    """Meet the others."""
+    import asyncio
+
+    timeout = barrier._timeout if timeout is None else timeout
+    arrival = barrier._arrive()
+    while arrival is None:
+        # A complete round is about to end, by somebody who runs its action.
+        await asyncio.sleep(0)
+        arrival = barrier._arrive()
+    round_, place, is_complete = arrival
+    if is_complete:
+        return int(place)
+    done = False
+    try:
+        done = is_done(await until(lambda _: barrier._attempt(round_), timeout))
+    finally:
+        if not done:
+            barrier._give_up(round_)
+    if not done:
+        raise threading.BrokenBarrierError
+    return int(place)
+
+
+async def wait_condition(condition: Any, timeout: float | None) -> bool:
+    """Give the lock up, wait to be notified, take the lock again."""
+    place = condition._arrive()
+    try:
+        await until(lambda _: place._attempt(), timeout)
+    finally:
+        was_notified = place._leave()
+        try:
+            await acquire(condition.lock, None)
+        except BaseException:
+            # Cancelled meanwhile: the caller's block still expects to hold the lock.
+            condition.lock.acquire()
+            raise
+        finally:
+            place._restore()
+    return bool(was_notified)
+
+
+async def put(queue: Any, item: bytes, timeout: float | None) -> None:
+    """Put bytes at the end of a queue."""
+    if not is_done(await until(lambda has_slept: queue._attempt_put(item, has_slept), timeout)):
+        raise sync.Full
+
+
+async def get(queue: Any, timeout: float | None) -> bytes:
+    """Take the oldest bytes of a queue."""
+    outcome = await until(queue._attempt_get, timeout)
+    if not is_done(outcome):
+        raise sync.Empty
+    return bytes(outcome)
+
+
+async def join(queue: Any, timeout: float | None) -> bool:
+    """Wait until every item of a queue is dealt with."""
+    return is_done(await until(lambda _: queue._attempt_join(), timeout))

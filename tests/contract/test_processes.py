@@ -1,0 +1,54 @@
+"""The primitives between processes: the scenarios by start method, and CPython's own tests on them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNNER = Path(__file__).with_name("multiprocessing_tests_runner.py")
+
+KNOWN_DIFFERENCES = {
+    # They look at private attributes of the standard library's Condition.
+    "test_notify",
+    "test_notify_all",
+    "test_notify_n",
+    # They look at how the standard library prints its own classes.
+    "test_repr",
+    "test_repr_lock",
+    "test_repr_rlock",
+    "test_repr_barrier",
+    # put() pickles at once and raises, instead of printing a traceback in a thread later.
+    "test_queue_feeder_donot_stop_onexc",
+    "test_queue_feeder_on_queue_feeder_error",
+}
+"""What CPython's tests ask of multiprocessing's classes and ours do otherwise, on purpose."""
+
+needs_test_package = pytest.mark.skipif(
+    find_spec("test") is None or find_spec("test._test_multiprocessing") is None,
+    reason="this interpreter comes without CPython's test package",
+)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_scenarios(method: str) -> None:
+    command = [sys.executable, "-m", "tests.contract.process_scenarios", method]
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert completed.stdout.splitlines()[-1] == "ok"
+
+
+@needs_test_package
+def test_cpython_tests_pass() -> None:
+    command = [sys.executable, str(RUNNER), "ours", "fork"]
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
+    assert completed.stdout.strip(), completed.stderr[-4000:]
+    outcomes = json.loads(completed.stdout.splitlines()[-1])
+    failed = {test for test, outcome in outcomes.items() if outcome == "failed"}
+    assert failed <= KNOWN_DIFFERENCES, completed.stderr[-6000:]
+    assert len(outcomes) >= 30

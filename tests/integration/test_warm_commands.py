@@ -1,0 +1,81 @@
+"""Real commands, plain and warm, compared byte for byte: output, errors, status; on pipes and on a terminal.
+
+``pip`` and ``pytest`` are there wherever the tests run; the others are compared where they are installed beside them.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.conftest import UNSNARL
+from tests.integration.waiting import WATCHDOG_S
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Rig
+
+SCRIPTS = sysconfig.get_path("scripts")
+PYTHON = [sys.executable, "-m"]
+COMMANDS: dict[str, list[str]] = {
+    "pip version": [*PYTHON, "pip", "--version"],
+    "pytest version": [f"{SCRIPTS}/pytest", "--version"],
+    "json": [*PYTHON, "json.tool", "no-such-file"],
+    "hg version": [f"{SCRIPTS}/hg", "--version"],
+    "hg status": [f"{SCRIPTS}/hg", "status"],
+    "hg help": [f"{SCRIPTS}/hg", "help", "commit"],
+    "hg error": [f"{SCRIPTS}/hg", "no-such-verb"],
+    "black": [f"{SCRIPTS}/black", "--check", "untidy.py"],
+    "black error": [f"{SCRIPTS}/black", "no-such-file"],
+    "http": [f"{SCRIPTS}/http", "--offline", "POST", "example.org/x", "name=value"],
+    "http error": [f"{SCRIPTS}/http", "--no-such-option"],
+    "aws": [f"{SCRIPTS}/aws", "--version"],
+    "aws error": [f"{SCRIPTS}/aws", "no-such-service"],
+    "ansible": [f"{SCRIPTS}/ansible", "--version"],
+}
+
+
+@pytest.fixture(params=COMMANDS)
+def command(request: pytest.FixtureRequest, rig: "Rig") -> list[str]:
+    """A command line, and what it works on."""
+    words: list[str] = COMMANDS[request.param]
+    if not os.path.exists(words[0]):
+        pytest.skip(f"{os.path.basename(words[0])} is not installed beside the tests")
+    (rig.directory / "work" / "untidy.py").write_text("x = [1,2,\n   3]\n")
+    return words
+
+
+def test_on_pipes(rig: "Rig", command: list[str]) -> None:
+    started = rig.verb("start", "--", *command)
+    plain = rig.plain(*command)
+    warm = rig.served(*command) if started.returncode == 0 else rig.warm(*command)
+    assert (warm.returncode, warm.stdout, warm.stderr) == (plain.returncode, plain.stdout, plain.stderr), rig.log()
+
+
+def test_on_a_terminal(rig: "Rig", command: list[str]) -> None:
+    # One that must not be imported ahead runs plainly, and is compared all the same.
+    status, _ = on_a_terminal(rig, UNSNARL, "warm", "start", "--", *command)
+    plain = on_a_terminal(rig, *command)
+    warm = on_a_terminal(rig, UNSNARL, "warm", "run", *(["--require"] if status == 0 else []), "--", *command)
+    assert warm == plain, rig.log()
+
+
+def on_a_terminal(rig: "Rig", *words: str) -> tuple[int, bytes]:
+    """Run a command with a terminal of its own as its standard streams; returns status and what was shown."""
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        words, stdin=theirs, stdout=theirs, stderr=theirs, cwd=rig.directory / "work", env=rig.env
+    )
+    rig.processes.append(process)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            data = os.read(ours, 65536)
+        except OSError:  # EIO: nobody has the terminal open any more
+            break
+        shown += data
+    os.close(ours)
+    return process.wait(WATCHDOG_S), shown

@@ -1,0 +1,54 @@
+"""The measurements of the primitives: every scene has a figure for us, and the page shows all of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.primitives import contended, footprint, page, uncontended
+from bench.primitives.scene import OURS, RATE, STANDARD, Scene
+
+
+def test_every_uncontended_scene_has_our_figure() -> None:
+    scenes = uncontended.scenes()
+    assert len(scenes) == len(uncontended.STATEMENTS) + len(uncontended.ASYNC_STATEMENTS)
+    for scene in scenes:
+        assert {OURS, STANDARD} <= scene.runs.keys(), scene.name
+
+
+@pytest.mark.parametrize("name", list(contended.PROGRAMS))
+def test_programs_between_threads_come_to_an_end(name: str) -> None:
+    import unsnarl
+
+    assert contended.PROGRAMS[name][0](unsnarl, 5) > 0
+
+
+def test_a_figure_of_memory() -> None:
+    assert footprint.bytes_each("unsnarl", "Event()") > 0
+
+
+def kept(goal: float | None, ours: float, theirs: float) -> dict[str, Any]:
+    scene = Scene("scene", RATE, {}, goal)
+    return {
+        "unit": scene.unit.name,
+        "more_is_better": scene.unit.more_is_better,
+        "goal": goal,
+        "ceiling": None,
+        "against": [STANDARD],
+        "pairs": [{OURS: ours, STANDARD: theirs}] * 3,
+    }
+
+
+@pytest.mark.parametrize(("ours", "verdict"), [(300.0, "met"), (100.0, "**missed**")])
+def test_verdicts_come_from_the_pairs(ours: float, verdict: str) -> None:
+    assert page.verdict(kept(2, ours, 100.0))[2] == verdict
+
+
+def test_the_pages_are_what_their_results_say() -> None:
+    root = Path(page.__file__).parents[2]
+    for results in sorted((root / "bench" / "results").glob("primitives-*.json")):
+        text = (root / "docs" / "results" / f"{results.stem}.md").read_text()
+        assert text == page.page(json.loads(results.read_text()), str(results.relative_to(root)))
