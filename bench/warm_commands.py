@@ -190,7 +190,7 @@ def main() -> None:
     parser.add_argument("--render", help="file of results to show")
     arguments = parser.parse_args()
     if arguments.render:
-        data = json.loads(Path(arguments.render).read_text())
+        data: dict[str, Any] = json.loads(Path(arguments.render).read_text())
     else:
         data = measure(arguments)
         if arguments.out:

@@ -62,9 +62,16 @@ pub(crate) fn python_api(py: Python<'_>) -> PythonApi {
     }
 }
 
-/// The C function through which `subprocess` starts programs.
+/// The C function through which `subprocess` starts programs. A program that has not
+/// imported its module does not find it imported afterwards either.
 fn fork_exec(py: Python<'_>) -> Option<*const c_void> {
-    let function = py.import("_posixsubprocess").ok()?.getattr("fork_exec").ok()?;
+    const MODULE: &str = "_posixsubprocess";
+    let loaded = py.import("sys").ok()?.getattr("modules").ok()?;
+    let was_loaded = loaded.contains(MODULE).ok()?;
+    let function = py.import(MODULE).ok()?.getattr("fork_exec").ok()?;
+    if !was_loaded {
+        loaded.del_item(MODULE).ok()?;
+    }
     let function = function.cast::<PyCFunction>().ok()?;
     // SAFETY: it is a built-in function, as the cast has checked.
     let address = unsafe { ffi::PyCFunction_GetFunction(function.as_ptr()) }?;

@@ -20,7 +20,7 @@ VERBS = {
     "lab": "repeat the experiments that unsnarl comes from",
     "trace": "record a program and show where its time went",
     "doctor": "say what would make a command faster, by measuring it",
-    "ipc": "list or remove segments of shared memory that processes share by name",
+    "ipc": "list or remove the shared memory that processes share by name",
     "warm": "run Python commands from a process that has already imported them",
     "pack": "put the modules of a command into one file, for a faster cold start",
     "gil": "say whether the scheduler can be installed in this interpreter",

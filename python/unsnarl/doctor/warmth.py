@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from unsnarl.doctor import trial
 
 
 @contextmanager
-def server(command: Sequence[str], environment: Mapping[str, str], limit_s: float) -> Iterator[list[str]]:
+def server(command: Sequence[str], environment: Mapping[str, str], limit_s: float) -> Generator[list[str]]:
     """Have a server for a command; yield the words that run it warm, or none if it cannot be.
 
     Args:

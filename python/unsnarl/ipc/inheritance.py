@@ -18,7 +18,7 @@ def reduce(primitive: Any) -> tuple[Any, ...]:
     Raises:
         RuntimeError: it has no name, and no child is being started.
     """
-    cls = type(primitive)
+    cls: type[Any] = type(primitive)
     extra = _extra(primitive)
     place = primitive._place()
     if place is None:
@@ -49,15 +49,17 @@ def _handed_over(primitive: object, descriptor: int) -> Any:
         ) from None
     popen = cast("Any", get_spawning_popen())
     if popen.method == "forkserver":
-        from multiprocessing.popen_forkserver import _DupFd
+        from multiprocessing import popen_forkserver
 
         known = popen._fds
-        return _DupFd(known.index(descriptor) if descriptor in known else popen.duplicate_for_child(descriptor))
-    from multiprocessing.popen_spawn_posix import _DupFd as Inherited
+        return cast("Any", popen_forkserver)._DupFd(
+            known.index(descriptor) if descriptor in known else popen.duplicate_for_child(descriptor)
+        )
+    from multiprocessing import popen_spawn_posix
 
     if descriptor not in popen._fds:
         popen.duplicate_for_child(descriptor)
-    return Inherited(descriptor)
+    return cast("Any", popen_spawn_posix)._DupFd(descriptor)
 
 
 def _by_name(cls: Any, name: str, extra: tuple[Any, ...]) -> Any:

@@ -122,7 +122,8 @@ def storm(process: Process) -> list[Finding]:
         return []
     places = by_place(process, for_work=True)
     named = [(place, group) for place, group in places if place != "an unknown line"]
-    place, _ = max(named, key=lambda item: sum(waits.count for waits in item[1]), default=("an unknown line", []))
+    worst = max(named, key=lambda item: sum(waits.count for waits in item[1]), default=None)
+    place = worst[0] if worst else "an unknown line"
     thread = max(process.threads, key=lambda thread: thread.lock_waits)
     takes = sum(thread.takes for thread in process.threads)
     return [

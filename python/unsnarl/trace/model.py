@@ -239,22 +239,20 @@ def from_json(text: str) -> Process:
     """Make a process from a native summary."""
     data: dict[str, Any] = json.loads(text)
     contention = data.pop("contention")
-    return Process(
-        **{
-            **data,
-            "threads": _records(Thread, data["threads"]),
-            "pairs": _records(Pair, contention["pairs"]),
-            "long_holds": _records(LongHold, contention["long_holds"]),
-            "wakeups": _records(WakeupGroup, contention["wakeups"]),
-            "histogram": contention["histogram"],
-            "locks": _records(LockWaits, data["locks"]),
-            "imports": _records(Import, data["imports"]),
-            "rates": Rates(**data["rates"]),
-            "locations": {int(number): Location(*fields) for number, fields in data["locations"].items()},
-            "nodes": {int(number): (parent, location) for number, (parent, location) in data["nodes"].items()},
-            "stacks": [tuple(stack) for stack in data["stacks"]],
-        }
-    )
+    members: dict[str, Any] = data | {
+        "threads": _records(Thread, data["threads"]),
+        "pairs": _records(Pair, contention["pairs"]),
+        "long_holds": _records(LongHold, contention["long_holds"]),
+        "wakeups": _records(WakeupGroup, contention["wakeups"]),
+        "histogram": contention["histogram"],
+        "locks": _records(LockWaits, data["locks"]),
+        "imports": _records(Import, data["imports"]),
+        "rates": Rates(**data["rates"]),
+        "locations": {int(number): Location(*fields) for number, fields in data["locations"].items()},
+        "nodes": {int(number): (parent, location) for number, (parent, location) in data["nodes"].items()},
+        "stacks": [tuple(stack) for stack in data["stacks"]],
+    }
+    return Process(**members)
 
 
 def _records(kind: type[_Record], entries: list[dict[str, Any]]) -> list[_Record]:
