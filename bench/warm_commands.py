@@ -195,7 +195,8 @@ def main() -> None:
         data = measure(arguments)
         if arguments.out:
             out = Path(arguments.out)
-            data = (json.loads(out.read_text()) if out.exists() else {}) | data
+            before: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
+            data = before | data
             out.write_text(json.dumps(data, indent=1) + "\n")
     sys.stdout.write(render(data))
 
