@@ -18,7 +18,7 @@ def reduce(primitive: Any) -> tuple[Any, ...]:
     Raises:
         RuntimeError: it has no name, and no child is being started.
     """
-    cls = cast("type[Any]", type(primitive))
+    cls: Any = type(primitive)
     extra = _extra(primitive)
     place = primitive._place()
     if place is None:
