@@ -18,7 +18,7 @@ def reduce(primitive: Any) -> tuple[Any, ...]:
     Raises:
         RuntimeError: it has no name, and no child is being started.
     """
-    cls: Any = type(primitive)
+    cls = primitive.__class__
     extra = _extra(primitive)
     place = primitive._place()
     if place is None:
