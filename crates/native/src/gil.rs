@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict};
 use pyo3::{create_exception, ffi};
 use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
 use unsnarl_hook::{Class, ClassStats, Hint, Histogram, Options, PythonApi};
 
 create_exception!(
@@ -58,13 +59,26 @@ pub(crate) fn python_api(py: Python<'_>) -> PythonApi {
         release: PyGILState_Release,
         save_thread: PyEval_SaveThread,
         restore_thread: PyEval_RestoreThread,
-        fork_exec: fork_exec(py).unwrap_or(std::ptr::null()),
+        fork_exec: fork_exec(py),
     }
 }
 
-/// The C function through which `subprocess` starts programs. A program that has not
-/// imported its module does not find it imported afterwards either.
-fn fork_exec(py: Python<'_>) -> Option<*const c_void> {
+/// The C function through which `subprocess` starts programs, or null. It is looked
+/// for once: in the child of a fork that came in the midst of an import, another
+/// import of the same module would wait for ever.
+fn fork_exec(py: Python<'_>) -> *const c_void {
+    static FOUND: OnceLock<usize> = OnceLock::new();
+    if let Some(&address) = FOUND.get() {
+        return std::ptr::without_provenance(address);
+    }
+    let address = find_fork_exec(py).unwrap_or(std::ptr::null());
+    // Of several that looked, all have found the same.
+    let _ = FOUND.set(address.addr());
+    address
+}
+
+/// A program that has not imported the module does not find it imported afterwards.
+fn find_fork_exec(py: Python<'_>) -> Option<*const c_void> {
     const MODULE: &str = "_posixsubprocess";
     let loaded = py.import("sys").ok()?.getattr("modules").ok()?;
     let was_loaded = loaded.contains(MODULE).ok()?;

@@ -25,8 +25,8 @@ options:
                          the program's first process, or of each process
   --patch                make threading's and queue's classes native (Condition,
                          Semaphore, Event, Barrier, Queue and their variants)
-  --green                run the program's threads in user space, as greenlets of
-                         one thread, no scheduler; needs unsnarl[green]
+  --green                run the program's threads in user space, as greenlets
+                         of one thread, no scheduler; needs unsnarl[green]
   --pack FILE            import the modules that `unsnarl pack` has put there
   --no-children          only this process: its children have the stock GIL
   --slice MS             the slice of a CPU-bound thread, in milliseconds
