@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from tests.conftest import Programs
 
 FORK = """
+import warnings
+# From 3.12 on, a thread that forks beside others warns on stderr, after the fork: the child
+# of another thread may be born while the lock of that stream is held, and wait for it for ever.
+warnings.simplefilter("ignore", DeprecationWarning)
 def in_child(work):
     pid = os.fork()
     if pid == 0:

@@ -82,6 +82,7 @@ class ProcessQueue:
         self._feeder = _Feeder(self._ring)
         self._pid = os.getpid()
         self._is_closed = False
+        self._has_put = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the shared memory alone."""
@@ -99,6 +100,7 @@ class ProcessQueue:
         if self._is_closed:
             raise ValueError(f"Queue {self!r} is closed")
         item = _packed(dumps(obj), self._ring.longest)
+        self._has_put = True
         if self._ring.maxsize:
             self._ring.put_bytes(item, block, timeout)
             return
@@ -134,8 +136,8 @@ class ProcessQueue:
         return self._ring.qsize()
 
     def empty(self) -> bool:
-        """Tell whether there are none; OSError after `close`, as in the standard library."""
-        if self._is_closed:
+        """Tell whether there are none; OSError after `close`, if anything was put before, as in the standard library."""
+        if self._is_closed and self._has_put:
             raise OSError(f"Queue {self!r} is closed")
         return self._ring.empty()
 
