@@ -136,7 +136,7 @@ class ProcessQueue:
         return self._ring.qsize()
 
     def empty(self) -> bool:
-        """Tell whether there are none; OSError after `close`, if anything was put before, as in the standard library."""
+        """Tell whether there are none; OSError after a put and `close`, as in the standard library."""
         if self._is_closed and self._has_put:
             raise OSError(f"Queue {self!r} is closed")
         return self._ring.empty()
