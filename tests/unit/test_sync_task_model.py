@@ -30,7 +30,8 @@ class LoopMachine(RuleBasedStateMachine):
         self.waiting: list[Task] = []
 
     def settle(self) -> None:
-        for _ in range(6):
+        # Each of those who are notified together takes some turns of the loop for the lock.
+        for _ in range(60):
             self.loop.call_soon(self.loop.stop)
             self.loop.run_forever()
 

@@ -35,7 +35,7 @@ def times(ratio: Ratio | None) -> str:
         return NONE
     text = factor(ratio)
     if ratio.spread is not None:
-        share = ratio.spread / ratio.median
+        share = ratio.spread / ratio.median if ratio.median else float("inf")
         text += f" ±{share:.0%}" if share < 1 else " ±>99%"
     return f"≈ {text}" if ratio.is_noise() else text
 
