@@ -25,7 +25,8 @@ WATCHDOG_S = 60.0
 
 UNSNARL = os.path.join(sysconfig.get_path("scripts"), "unsnarl")
 """The command as installed: with ``python -m`` the tests' own files would be on its path."""
-PYTHON = os.path.join(sysconfig.get_path("scripts"), "python")
+_PYTHON = os.path.join(sysconfig.get_path("scripts"), "python")
+PYTHON = _PYTHON if os.path.exists(_PYTHON) else sys.executable
 """What a user types; pytest may have been started as ``python3.15`` of the same environment."""
 
 
@@ -86,7 +87,7 @@ class Programs:
 
     def python(self, *words: str | Path, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> Outcome:
         """Run ``python WORDS...`` with the stock GIL."""
-        return self.execute([PYTHON if os.path.exists(PYTHON) else sys.executable, *words], env=env, stdin=stdin)
+        return self.execute([PYTHON, *words], env=env, stdin=stdin)
 
     def unsnarl(self, *words: str | Path, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> Outcome:
         """Run ``unsnarl WORDS...``."""
