@@ -74,6 +74,27 @@ class Case(NamedTuple):
     is_traced: bool = False
     """Whether system calls are counted, by strace; such a run's times are not kept."""
 
+    @classmethod
+    def of_size(
+        cls,
+        program: str,
+        size: int,
+        confinement: Confinement,
+        expected_s: float,
+        variants: tuple[str, ...] | None = None,
+    ) -> Case:
+        """Return one case of the series that a program makes with its sizes in one confinement."""
+        series = f"{program}, {confinement.words()}"
+        return cls(
+            name=f"{series}, n = {size}",
+            arguments=(program, str(size)),
+            series=series,
+            size=size,
+            confinement=confinement,
+            variants=variants,
+            expected_s=expected_s,
+        )
+
 
 class Figure(NamedTuple):
     """One number that a run yields."""

@@ -24,18 +24,8 @@ MULTIPROCESSING = Variant("multiprocessing", "multiprocessing")
 
 def cases(program: str, sizes: tuple[int, ...], confinement: Confinement) -> tuple[Case, ...]:
     """Return one series."""
-    series = f"{program}, {confinement.words()}"
-    return tuple(
-        Case(
-            name=f"{series}, n = {size}",
-            arguments=(program, str(size)),
-            series=series,
-            size=size,
-            confinement=confinement,
-            expected_s=0.3 + 1.7 * (size / SIZES[program][-1]) ** 2,
-        )
-        for size in sizes
-    )
+    longest = SIZES[program][-1]
+    return tuple(Case.of_size(program, size, confinement, 0.3 + 1.7 * (size / longest) ** 2) for size in sizes)
 
 
 EXPERIMENT = Experiment(

@@ -27,17 +27,9 @@ NOT_AIOLOGIC = ("stock", "scheduler", "primitives", "both", "pypy")
 
 def cases(program: str, sizes: tuple[int, ...], confinement: Confinement) -> tuple[Case, ...]:
     """Return one series."""
-    series = f"{program}, {confinement.words()}"
+    variants = NOT_AIOLOGIC if program == "start" else None
     return tuple(
-        Case(
-            name=f"{series}, n = {size}",
-            arguments=(program, str(size)),
-            series=series,
-            size=size,
-            confinement=confinement,
-            variants=NOT_AIOLOGIC if program == "start" else None,
-            expected_s=0.2 + STOCK_S_AT_100 * (size / 100) ** 2 / 3,
-        )
+        Case.of_size(program, size, confinement, 0.2 + STOCK_S_AT_100 * (size / 100) ** 2 / 3, variants)
         for size in sizes
     )
 
