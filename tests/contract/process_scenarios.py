@@ -13,9 +13,10 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any
 
-from unsnarl import ipc
+from unsnarl import Full, ipc
 
 TIMEOUT_S = 60
 
@@ -323,6 +324,29 @@ def readers_share(context: Any) -> None:
     lock.reader.release()
 
 
+def reader_is_upgraded(context: Any) -> None:
+    lock, ready = ipc.RWLock(), context.Event()
+    try:
+        lock.try_upgrade()
+    except RuntimeError:
+        pass
+    else:
+        raise AssertionError("upgraded what nobody holds")
+    (process,) = _started(context, 1, _hold_side, "reader", lock, ready)
+    assert ready.wait(TIMEOUT_S)
+    lock.reader.acquire()
+    assert lock.try_upgrade() is False
+    assert lock.readers == 2
+    _kill(process)
+    assert lock.try_upgrade() is True
+    assert lock.readers == 0
+    assert not lock.reader.acquire(False)
+    lock.downgrade()
+    assert lock.readers == 1
+    lock.reader.release()
+    assert not lock.locked()
+
+
 def _hold_side(side: Any, lock: Any, ready: Any) -> None:
     getattr(lock, side).acquire()
     ready.set()
@@ -380,6 +404,156 @@ def tasks_wait(context: Any) -> None:
     _join(processes)
 
 
+def _loops() -> list[Callable[[Any], Any]]:
+    """Return what runs a coroutine: asyncio, and trio where it is installed."""
+    try:
+        import trio
+    except ImportError:
+        print("without trio, which is not installed")
+        return [asyncio.run]
+    in_trio: Any = trio.run
+    return [asyncio.run, lambda main: in_trio(_itself, main)]
+
+
+async def _itself(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def _answer(condition: Any, value: Any) -> None:
+    for number in (1, 3):
+        with condition:
+            assert condition.wait_for(lambda number=number: value.value == number, TIMEOUT_S)
+            value.value += 1
+            condition.notify_all()
+
+
+async def _converse(condition: Any, value: Any) -> None:
+    for number in (0, 2):
+        async with condition:
+            value.value = number + 1
+            condition.notify_all()
+            assert await condition.async_wait_for(lambda number=number: value.value == number + 2, TIMEOUT_S)
+            assert condition.locked()
+    async with condition:
+        assert await condition.async_wait(0.01) is False
+        assert await condition.async_wait_for(lambda: False, 0.01) is False
+    assert not condition.locked()
+
+
+def condition_is_awaited(context: Any) -> None:
+    for run in _loops():
+        for condition in (context.Condition(), context.Condition(context.Lock())):
+            value = context.RawValue("i")
+            processes = _started(context, 1, _answer, condition, value)
+            run(_converse(condition, value))
+            _join(processes)
+
+
+def condition_gives_way_to_tasks(context: Any) -> None:
+    condition = context.Condition()
+    order: list[str] = []
+
+    async def waiter() -> None:
+        async with condition, condition:
+            order.append("waits")
+            assert await condition.async_wait(TIMEOUT_S)
+            order.append("notified")
+
+    async def notifier() -> None:
+        async with condition:
+            order.append("notifies")
+            condition.notify()
+
+    async def main() -> None:
+        first = asyncio.ensure_future(waiter())
+        await asyncio.sleep(0)
+        await asyncio.wait_for(notifier(), TIMEOUT_S)
+        await asyncio.wait_for(first, TIMEOUT_S)
+
+    asyncio.run(main())
+    assert order == ["waits", "notifies", "notified"]
+    assert not condition.locked()
+
+
+def barrier_is_awaited(context: Any) -> None:
+    for run in _loops():
+        barrier, places = context.Barrier(3), context.Queue()
+        processes = _started(context, 2, _meet, barrier, places, 5)
+
+        async def meet(barrier: Any = barrier) -> list[int]:
+            return [await barrier.async_wait(TIMEOUT_S) for _ in range(5)]
+
+        got = run(meet())
+        _join(processes)
+        assert sorted([places.get(timeout=TIMEOUT_S) for _ in range(10)] + got) == [0] * 5 + [1] * 5 + [2] * 5
+
+
+def barrier_breaks_for_tasks(context: Any) -> None:
+    from threading import BrokenBarrierError
+
+    barrier = context.Barrier(3)
+    (process,) = _started(context, 1, _wait_at, barrier)
+    while barrier.n_waiting != 1:
+        os.sched_yield()
+    _kill(process)
+
+    async def meet() -> None:
+        try:
+            await barrier.async_wait(TIMEOUT_S)
+        except BrokenBarrierError:
+            return
+        raise AssertionError("met the dead")
+
+    asyncio.run(meet())
+
+
+def queue_is_awaited(context: Any) -> None:
+    for run in _loops():
+        queue, answers = context.Queue(1), context.Queue()
+
+        async def talk(queue: Any = queue, answers: Any = answers) -> None:
+            await queue.async_put("one", TIMEOUT_S)
+            try:
+                await queue.async_put("two many", 0.01)
+            except Full:
+                pass
+            else:
+                raise AssertionError("more than maxsize")
+            processes = _started(context, 1, _echo, queue, answers)
+            assert await answers.async_get(TIMEOUT_S) == "one"
+            await answers.async_put("without a bound")
+            assert await answers.async_get(TIMEOUT_S) == "without a bound"
+            _join(processes)
+
+        run(talk())
+
+
+def task_is_told_of_a_death(context: Any) -> None:
+    rw = ipc.RWLock()
+    for lock, entered in ((context.Lock(), None), (context.RLock(), None), (rw, rw.writer)):
+        ready = context.Event()
+        arguments = ("writer", lock, ready) if entered else (lock, ready)
+        (process,) = _started(context, 1, _hold_side if entered else _hold, *arguments)
+        assert ready.wait(TIMEOUT_S)
+        _kill(process)
+
+        async def repair(lock: Any = lock, entered: Any = entered or lock) -> None:
+            try:
+                async with entered:
+                    raise AssertionError("async with ran its block")
+            except ipc.OwnerDied:
+                assert not lock.locked()
+            try:
+                await entered.async_acquire(TIMEOUT_S)
+            except ipc.OwnerDied:
+                lock.make_consistent()
+            entered.async_release()
+            async with entered:
+                assert lock.locked()
+
+        asyncio.run(repair())
+
+
 def _square(number: int) -> int:
     return number * number
 
@@ -412,8 +586,9 @@ SCENARIOS = [
     lock_excludes, holder_is_killed, waiters_are_told_once, unrepaired_is_told_again,
     stopped_holder_lets_time_pass, semaphore_is_repaired, barrier_meets, barrier_breaks, event_releases_all,
     condition_notifies, dead_waiter_is_not_notified, queue_keeps_all, queues_are_inherited, queue_takes_long_items,
-    joinable_queue_joins, readers_share, dead_reader_is_forgotten, dead_writer_is_told, tasks_wait, pool_works,
-    gate_opens, child_is_not_the_owner,
+    joinable_queue_joins, readers_share, reader_is_upgraded, dead_reader_is_forgotten, dead_writer_is_told,
+    tasks_wait, condition_is_awaited, condition_gives_way_to_tasks, barrier_is_awaited, barrier_breaks_for_tasks,
+    queue_is_awaited, task_is_told_of_a_death, pool_works, gate_opens, child_is_not_the_owner,
 ]  # fmt: skip
 
 INHERITANCE = [
