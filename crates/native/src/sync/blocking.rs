@@ -108,6 +108,10 @@ fn cancel(py: Python<'_>, wait: &mut dyn Wait, waiter: &Arc<Waiter<Party>>) -> P
 const FIRST_LOOK: Duration = Duration::from_millis(10);
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
+/// A thread that needs longer than this from its wake-up to the GIL stood in line for it:
+/// several times what the kernel needs to give a thread a processor.
+const HELD_UP_FROM: Duration = Duration::from_micros(200);
+
 /// Sleep until something happened to the waiter.
 fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Option<Instant>) -> Sleep {
     let mut look_after = identity::is_main_thread().then_some(FIRST_LOOK);
@@ -118,13 +122,14 @@ fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Opt
             (deadline, look) => deadline.or(look),
         };
         let departures = spin::departures();
-        let woken = py.detach(|| {
+        let (woken, awake_since) = py.detach(|| {
             let wait = LockWait::begin(lock);
             let woken = doze(waiter, departures, until);
             wait.end(is_signalled(waiter));
-            woken
+            (woken, Instant::now())
         });
         if is_signalled(waiter) {
+            waiter.note_way(awake_since.elapsed() >= HELD_UP_FROM);
             return Sleep::Signalled;
         }
         if let Err(error) = py.check_signals() {
