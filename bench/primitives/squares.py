@@ -2,9 +2,10 @@
 
 Each program is the one of `bench/squares.py`, on the library's own classes.
 
-    python -m bench.primitives.squares PROGRAM LIBRARY THREADS
+    python -m bench.primitives.squares PROGRAM LIBRARY THREADS [SWITCH_INTERVAL]
 
-prints seconds. Invariant: each run is a process of its own.
+prints seconds. A switch interval (seconds) tells what the timeouts of those who wait for
+the GIL cost: with a long one there are none. Invariant: each run is a process of its own.
 """
 
 from __future__ import annotations
@@ -134,7 +135,9 @@ def scenes() -> list[Scene]:
 
 def main() -> None:
     """Run one program once."""
-    program, module, n = sys.argv[1:]
+    program, module, n, *interval_s = sys.argv[1:]
+    if interval_s:
+        sys.setswitchinterval(float(interval_s[0]))
     threading.stack_size(256 * 1024)
     print(PROGRAMS[program](__import__(module), int(n)), flush=True)
     os._exit(0)

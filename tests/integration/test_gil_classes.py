@@ -20,6 +20,16 @@ STEPS = {
     "a short sleep": "time.sleep(0.0002)",
 }
 
+WAITS = {
+    "Event": ("Event()", "it.wait(), it.clear()", "it.set()"),
+    "Semaphore": ("Semaphore(0)", "it.acquire()", "it.release()"),
+    "Lock": ("Lock()", "it.acquire()", "it.release()"),
+    "Condition": ("Condition()", "wait_on(it)", "notify(it)"),
+    "Queue": ("Queue()", "it.get()", "it.put(None)"),
+    "Barrier": ("Barrier(2)", "it.wait()", "it.wait()"),
+}
+"""A primitive, what waits for it, and what ends the wait."""
+
 
 @pytest.mark.parametrize("kind", STEPS)
 def test_who_blocks_is_not_taken_for_cpu_bound(programs: "Programs", kind: str) -> None:
@@ -41,6 +51,48 @@ waits = {{each.name: each.waits for each in stats.classes}}
 blocked = waits["handed"] + waits["io"] + waits["yielded"]
 assert blocked >= 100, waits
 assert waits["handed"] + waits["io"] >= blocked / 2, waits
+""",
+    )
+
+
+@pytest.mark.parametrize("kind", WAITS)
+def test_who_waits_for_a_primitive_is_served_like_who_waits_for_a_lock(programs: "Programs", kind: str) -> None:
+    make, wait, release = WAITS[kind]
+    gil_programs.succeed(
+        programs,
+        f"""
+import unsnarl
+def wait_on(condition):
+    with condition:
+        condition.wait()
+def notify(condition):
+    with condition:
+        condition.notify()
+def waits():
+    return sum(each.waits for each in gil.stats().classes)
+it = unsnarl.{make}
+passed = []
+def work():
+    while True:
+        {wait}
+        passed.append(None)
+gil.install()
+threading.Thread(target=work, daemon=True).start()
+gil.reset_stats()
+while not it.waiting:
+    contention.block()
+goal = len(passed)
+for _ in range(200):
+    while len(passed) < goal or not it.waiting:
+        contention.block()
+    before = waits()
+    {release}
+    while waits() == before:
+        pass  # with the GIL held: who was woken has to wait for it
+    goal += 1
+served = {{each.name: each.served for each in gil.stats().classes}}
+# A machine that is busy with other things delays some threads on their way to the GIL.
+assert served["handed"] >= 100, served
 """,
     )
 

@@ -112,6 +112,11 @@ for thread in threads: thread.join()
 """
 
 
+def with_lock_of(library: str, text: str) -> str:
+    """Return the program with its lock taken from a library, line by line the same."""
+    return text.replace("threading.Lock()", f"{library}.Lock()").replace("import ", f"import {library}, ", 1)
+
+
 def test_a_convoy(programs: Programs) -> None:
     traced = trace(programs, CONVOY)
     finding = next(found for found in traced.of_kind("convoy") if found["thread"] == "health")
@@ -121,8 +126,9 @@ def test_a_convoy(programs: Programs) -> None:
     assert "each time behind thread `worker-3`" in traced.outcome.complaint
 
 
-def test_a_lock_held_across_io(programs: Programs) -> None:
-    traced = trace(programs, HELD_ACROSS_IO)
+@pytest.mark.parametrize("library", ["threading", "unsnarl"])
+def test_a_lock_held_across_io(programs: Programs, library: str) -> None:
+    traced = trace(programs, with_lock_of(library, HELD_ACROSS_IO))
     finding = next(found for found in traced.of_kind("contended-lock") if found["thread"] == "reader")
     assert f"app.py:{line_of(HELD_ACROSS_IO, '# wants it')} in reader" in finding["figures"]["waits_at"]
     assert f"app.py:{line_of(HELD_ACROSS_IO, '# waits for the network')} in writer" in finding["place"]
@@ -230,8 +236,9 @@ def test_c_code_without_the_gil_is_told_from_io(programs: Programs) -> None:
     assert waits["io_ns"] > computes["computing_ns"] * 0.9
 
 
-def test_durations_agree_with_an_outside_clock(programs: Programs) -> None:
-    traced = trace(programs, CLOCKED)
+@pytest.mark.parametrize("library", ["threading", "unsnarl"])
+def test_durations_agree_with_an_outside_clock(programs: Programs, library: str) -> None:
+    traced = trace(programs, with_lock_of(library, CLOCKED))
     slept, blocked = map(float, traced.outcome.stdout.split())
     main = traced.thread("MainThread")
     assert main["asleep_ns"] / 1e9 == pytest.approx(slept, rel=0.05)

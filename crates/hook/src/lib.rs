@@ -19,6 +19,7 @@ mod fork;
 mod gil;
 mod install;
 mod kernel;
+mod lock;
 mod object;
 mod parker;
 mod processors;
@@ -31,6 +32,7 @@ mod thread;
 
 pub use error::Unsupported;
 pub use install::{Options, PythonApi, install, is_installed, start_recording, stop_recording, uninstall};
+pub use lock::{LockWait, releases_lock};
 pub use unsnarl_policy::{Class, ClassStats, Hint, Histogram, LongestHold, Stats};
 
 /// A copy of the scheduler's counters and the number of threads that wait now;

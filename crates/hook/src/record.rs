@@ -22,7 +22,7 @@ pub use frames::{FrameApi, FrameLayout, calibrate};
 pub use tables::{import_begins, import_ends, name_thread};
 
 use crate::clock;
-use libc::{pthread_cond_t, sem_t};
+use libc::pthread_cond_t;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use unsnarl_trace::layout::thread as total;
 use unsnarl_trace::record::{Drop, Kind, Take};
@@ -299,13 +299,12 @@ fn blocked_on(address: usize) -> &'static AtomicU8 {
     &BLOCKED[hash as usize]
 }
 
-/// A thread blocks on a semaphore; whether that is recorded.
+/// A thread blocks on the lock with this address; whether that is recorded.
 #[inline]
-pub(crate) fn lock_begins(sem: *mut sem_t) -> bool {
+pub(crate) fn lock_begins(address: usize) -> bool {
     if !is_recording() {
         return false;
     }
-    let address = sem as usize;
     blocked_on(address).fetch_add(1, Relaxed);
     with_writer(|own| {
         let now = clock::now();
@@ -316,8 +315,7 @@ pub(crate) fn lock_begins(sem: *mut sem_t) -> bool {
 }
 
 /// It does no longer.
-pub(crate) fn lock_ends(sem: *mut sem_t, has_it: bool) {
-    let address = sem as usize;
+pub(crate) fn lock_ends(address: usize, has_it: bool) {
     let blocked = blocked_on(address);
     if blocked.load(Relaxed) > 0 {
         blocked.fetch_sub(1, Relaxed);
@@ -331,13 +329,13 @@ pub(crate) fn lock_ends(sem: *mut sem_t, has_it: bool) {
     });
 }
 
-/// A semaphore is released; noted if somebody is blocked on it.
+/// A lock is released; noted if somebody is blocked on it.
 #[inline]
-pub(crate) fn posts(sem: *mut sem_t) {
-    if is_recording() && blocked_on(sem as usize).load(Relaxed) > 0 {
+pub(crate) fn posts(address: usize) {
+    if is_recording() && blocked_on(address).load(Relaxed) > 0 {
         with_writer(|own| {
             let now = clock::now();
-            own.push(Kind::Post, sem as u64, now);
+            own.push(Kind::Post, address as u64, now);
             if own.is_held.get() {
                 take_stack(own, now);
             }

@@ -16,10 +16,10 @@ pub(crate) static REAL_CLOCKWAIT: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes the call, and notes that the thread comes from a lock if it got it.
 fn noted(sem: *mut sem_t, call: impl FnOnce() -> libc::c_int) -> libc::c_int {
-    let is_recorded = record::lock_begins(sem);
+    let is_recorded = record::lock_begins(sem as usize);
     let result = call();
     if is_recorded {
-        record::lock_ends(sem, result == 0);
+        record::lock_ends(sem as usize, result == 0);
     }
     if result == 0 {
         with_own(|own| own.was_on_lock());

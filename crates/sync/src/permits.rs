@@ -154,7 +154,7 @@ impl<P: Port> Permits<P> {
                 true
             } else if self.try_acquire() {
                 line.queue.remove(waiter);
-                line.eagerness.served();
+                line.eagerness.served(waiter.was_held_up());
                 true
             } else {
                 line.eagerness.in_vain();

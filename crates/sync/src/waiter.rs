@@ -46,6 +46,7 @@ pub struct Waiter<P> {
     word: AtomicU32,
     ticket: AtomicU64,
     urgent: AtomicBool,
+    was_held_up: AtomicBool,
     chain: SharedMutex<Option<Arc<Chain<P>>>>,
     /// How to reach it.
     pub port: P,
@@ -67,6 +68,7 @@ impl<P: Port> Waiter<P> {
             word: AtomicU32::new(rest),
             ticket: AtomicU64::new(0),
             urgent: AtomicBool::new(false),
+            was_held_up: AtomicBool::new(false),
             chain: SharedMutex::new(None),
             port,
         })
@@ -101,6 +103,16 @@ impl<P: Port> Waiter<P> {
         self.urgent.store(urgent, Ordering::Relaxed);
         let rest = if self.port.sleeps_on_word() { PENDING } else { ASLEEP };
         self.word.store(rest, Ordering::Release);
+    }
+
+    /// Say, before `resume`, whether the party was held up between its wake-up and now.
+    pub fn note_way(&self, was_held_up: bool) {
+        self.was_held_up.store(was_held_up, Ordering::Relaxed);
+    }
+
+    /// Whether it was held up on its way.
+    pub(crate) fn was_held_up(&self) -> bool {
+        self.was_held_up.load(Ordering::Relaxed)
     }
 
     pub(crate) fn ticket(&self) -> u64 {

@@ -30,7 +30,7 @@ pub(crate) fn replacements() -> [Replacement; 2] {
 
 /// Takes the place of `sem_post`, which releases a lock.
 unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
-    super::posts(sem);
+    super::posts(sem as usize);
     // SAFETY: holds the address of sem_post since `Slots::find`.
     let real: unsafe extern "C" fn(*mut sem_t) -> c_int = unsafe { std::mem::transmute(REAL_POST.load(Relaxed)) };
     // SAFETY: the caller's arguments, unchanged.

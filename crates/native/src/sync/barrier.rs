@@ -109,6 +109,9 @@ impl Wait for MeetWait {
     fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Err(broken(py))
     }
+    fn object(&self) -> usize {
+        self.object.as_ptr() as usize
+    }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.object)
     }
@@ -167,7 +170,7 @@ impl Barrier {
             index: 0,
         };
         if state.rendezvous.parties() == 1 {
-            wait.arrive(py, || Waiter::new(Party::thread()))?;
+            wait.arrive(py, || Waiter::new(Party::thread(slf.as_ptr() as usize)))?;
             return Ok(wait.index);
         }
         let deadline = match arguments::wait_patience(timeout.as_ref())? {

@@ -9,11 +9,13 @@
 //!
 //! Invariant: when `block` returns, the waiter is in no queue.
 
-use super::{futex, identity, party::Party, spin};
+use super::spin::{self, is_signalled};
+use super::{futex, identity, party::Party};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use std::time::{Duration, Instant};
-use unsnarl_sync::{ASLEEP, Arc, PENDING, Waiter};
+use unsnarl_hook::LockWait;
+use unsnarl_sync::{ASLEEP, Arc, Waiter};
 
 /// What is waited for. `begin`, `resume` and `cancel` are those of the cores.
 pub(super) trait Wait: Send + Sync {
@@ -37,6 +39,8 @@ pub(super) trait Wait: Send + Sync {
     fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(answer(py, false))
     }
+    /// The address of the object that is waited for: the recorder tells locks apart by it.
+    fn object(&self) -> usize;
     /// For the garbage collector.
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError>;
 }
@@ -60,12 +64,13 @@ pub(super) fn block(py: Python<'_>, wait: &mut dyn Wait, deadline: Option<Instan
             return park(&parker, wait, deadline);
         }
     }
-    let waiter = Waiter::new(Party::thread());
+    let lock = wait.object();
+    let waiter = Waiter::new(Party::thread(lock));
     if wait.begin(py, &waiter)? {
         return Ok(true);
     }
     loop {
-        match sleep(py, &waiter, deadline) {
+        match sleep(py, &waiter, lock, deadline) {
             Sleep::Signalled => {
                 if resume(py, wait, &waiter)? {
                     return Ok(true);
@@ -103,8 +108,12 @@ fn cancel(py: Python<'_>, wait: &mut dyn Wait, waiter: &Arc<Waiter<Party>>) -> P
 const FIRST_LOOK: Duration = Duration::from_millis(10);
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
+/// A thread that needs longer than this from its wake-up to the GIL stood in line for it:
+/// several times what the kernel needs to give a thread a processor.
+const HELD_UP_FROM: Duration = Duration::from_micros(200);
+
 /// Sleep until something happened to the waiter.
-fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, deadline: Option<Instant>) -> Sleep {
+fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Option<Instant>) -> Sleep {
     let mut look_after = identity::is_main_thread().then_some(FIRST_LOOK);
     loop {
         let look = look_after.map(|look_after| Instant::now() + look_after);
@@ -113,17 +122,14 @@ fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, deadline: Option<Instant>)
             (deadline, look) => deadline.or(look),
         };
         let departures = spin::departures();
-        let woken = py.detach(|| {
-            if spin::wait(waiter, departures) || !waiter.fall_asleep() {
-                return futex::Woken::Perhaps;
-            }
-            let woken = futex::wait(waiter.word(), ASLEEP, until);
-            if !matches!(waiter.state(), PENDING | ASLEEP) {
-                waiter.relay();
-            }
-            woken
+        let (woken, awake_since) = py.detach(|| {
+            let wait = LockWait::begin(lock);
+            let woken = doze(waiter, departures, until);
+            wait.end(is_signalled(waiter));
+            (woken, Instant::now())
         });
-        if !matches!(waiter.state(), PENDING | ASLEEP) {
+        if is_signalled(waiter) {
+            waiter.note_way(awake_since.elapsed() >= HELD_UP_FROM);
             return Sleep::Signalled;
         }
         if let Err(error) = py.check_signals() {
@@ -136,6 +142,18 @@ fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, deadline: Option<Instant>)
             look_after = look_after.map(|look_after| (look_after * 2).min(LAST_LOOK));
         }
     }
+}
+
+/// Spin or sleep, without the GIL; who was woken together with others wakes the next.
+fn doze(waiter: &Waiter<Party>, departures: u32, until: Option<Instant>) -> futex::Woken {
+    if spin::wait(waiter, departures) || !waiter.fall_asleep() {
+        return futex::Woken::Perhaps;
+    }
+    let woken = futex::wait(waiter.word(), ASLEEP, until);
+    if is_signalled(waiter) {
+        waiter.relay();
+    }
+    woken
 }
 
 /// The same for a greenlet, which `parker` suspends.
@@ -153,7 +171,7 @@ fn park(parker: &Bound<'_, PyAny>, wait: &mut dyn Wait, deadline: Option<Instant
             }
             return Err(error);
         }
-        if !matches!(waiter.state(), PENDING | ASLEEP) {
+        if is_signalled(&waiter) {
             if resume(py, wait, &waiter)? {
                 return Ok(true);
             }

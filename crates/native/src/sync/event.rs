@@ -36,6 +36,9 @@ impl<T: Gated> Wait for GateWait<T> {
     fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         Ok(self.object.get().gate().cancel(waiter))
     }
+    fn object(&self) -> usize {
+        self.object.as_ptr() as usize
+    }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.object)
     }

@@ -116,6 +116,9 @@ impl Wait for NotifyWait {
         // Interrupted after it was notified: the notification is for somebody else.
         self.condition.get().pass_on(1);
     }
+    fn object(&self) -> usize {
+        self.condition.as_ptr() as usize
+    }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.condition)
     }

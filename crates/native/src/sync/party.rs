@@ -18,7 +18,10 @@ pub(super) struct Party {
 
 #[derive(Debug)]
 enum How {
-    Thread,
+    /// What it waits for, as the recorder calls it.
+    Thread {
+        lock: usize,
+    },
     Callback(Py<PyAny>),
     Asyncio(Mutex<Slot>),
 }
@@ -32,10 +35,11 @@ struct Slot {
 }
 
 impl Party {
-    pub(super) fn thread() -> Self {
+    /// A thread that waits for the object with this address.
+    pub(super) fn thread(lock: usize) -> Self {
         Self {
             epoch: identity::epoch(),
-            how: How::Thread,
+            how: How::Thread { lock },
         }
     }
 
@@ -70,7 +74,7 @@ impl Party {
 
     pub(super) fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         match &self.how {
-            How::Thread => Ok(()),
+            How::Thread { .. } => Ok(()),
             How::Callback(unpark) => visit.call(unpark),
             How::Asyncio(slot) => match slot.try_lock().as_deref() {
                 Ok(Slot {
@@ -89,11 +93,11 @@ impl Party {
 
 impl Port for Party {
     fn wants_grant(&self) -> bool {
-        !matches!(self.how, How::Thread)
+        !matches!(self.how, How::Thread { .. })
     }
 
     fn sleeps_on_word(&self) -> bool {
-        matches!(self.how, How::Thread)
+        matches!(self.how, How::Thread { .. })
     }
 
     fn is_alive(&self) -> bool {
@@ -103,7 +107,10 @@ impl Port for Party {
 
     fn wake(&self, word: &AtomicU32) {
         match &self.how {
-            How::Thread => futex::wake(word),
+            How::Thread { lock } => {
+                unsnarl_hook::releases_lock(*lock);
+                futex::wake(word);
+            }
             How::Callback(unpark) => Python::attach(|py| {
                 if let Err(error) = unpark.call0(py) {
                     error.write_unraisable(py, Some(unpark.bind(py)));

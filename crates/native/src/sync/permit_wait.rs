@@ -92,6 +92,9 @@ impl<T: Acquirable> Wait for PermitWait<T> {
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(if self.silent { py.None() } else { answer(py, true) })
     }
+    fn object(&self) -> usize {
+        self.object.as_ptr() as usize
+    }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.object)
     }

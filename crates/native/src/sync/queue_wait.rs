@@ -35,6 +35,9 @@ impl Wait for PutWait {
     fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Err(error(py, "Full"))
     }
+    fn object(&self) -> usize {
+        self.queue.as_ptr() as usize
+    }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.queue)?;
         visit.call(&self.item)
@@ -92,6 +95,9 @@ impl Wait for GetWait {
     fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Err(error(py, "Empty"))
     }
+    fn object(&self) -> usize {
+        self.queue.as_ptr() as usize
+    }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.queue)?;
         visit.call(&self.item)
@@ -112,6 +118,9 @@ impl Wait for JoinWait {
     }
     fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         Ok(self.queue.get().channel.cancel_join(waiter))
+    }
+    fn object(&self) -> usize {
+        self.queue.as_ptr() as usize
     }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.queue)

@@ -48,6 +48,9 @@ impl Wait for SideWait {
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(if self.silent { py.None() } else { answer(py, true) })
     }
+    fn object(&self) -> usize {
+        self.lock.as_ptr() as usize
+    }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.lock)
     }

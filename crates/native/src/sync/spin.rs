@@ -93,7 +93,8 @@ pub(super) fn wait(waiter: &Waiter<Party>, departures: u32) -> bool {
     is_signalled(waiter)
 }
 
-fn is_signalled(waiter: &Waiter<Party>) -> bool {
+/// Whether something happened to the waiter.
+pub(super) fn is_signalled(waiter: &Waiter<Party>) -> bool {
     !matches!(waiter.state(), PENDING | ASLEEP)
 }
 
