@@ -79,7 +79,7 @@ class Server:
         self.requests = 0
         self.pages: pages.Rows = []
         self.surveys_left = SURVEYS
-        self.used = time.time()
+        self.used = time.monotonic()
         self.is_open = True
         self.successor = 0
         self.record_stamp = facts_of.stamp_of(f"{self.house}/{self.command_id}.rec")
@@ -230,7 +230,7 @@ class Server:
                 if conn >= 0:
                     self.workers[pid] = _high(conn)
                     self.requests += 1
-                    self.used = time.time()
+                    self.used = time.monotonic()
         except BlockingIOError:
             return
         finally:
@@ -257,11 +257,10 @@ class Server:
                 self.successor = 0
 
     def _note_pages(self, pid: int) -> None:
-        if self.surveys_left:
-            found = pages.take(f"{self.stem}.pages.{pid}")
-            if found:
-                self.pages = found
-                self.surveys_left -= 1
+        found = pages.take(f"{self.stem}.pages.{pid}")
+        if found and self.surveys_left:
+            self.pages = found
+            self.surveys_left -= 1
 
     def _say(self, pid: int, kind: int, value: int) -> None:
         conn = self.workers.get(pid, -1)
@@ -322,7 +321,7 @@ class Server:
         return facts_of.stamp_of(self.stem + ".sock")[2] == self.socket_inode
 
     def _keep_house(self) -> None:
-        now = time.time()
+        now = time.monotonic()
         if self.is_open and abs(now - self.used) > _idle_s() and not self.workers:
             self.retire("idle")
         elif self.is_open and not self._owns_socket():
@@ -382,7 +381,7 @@ class Server:
 
     def _tell(self) -> None:
         """Write who this is, for `unsnarl warm status`."""
-        self.told = time.time()
+        self.told = time.monotonic()
         rows = {
             "command": self.command.name, "python": sys.executable, "session": self.session, "used": self.used,
             "requests": self.requests, "workers": len(self.workers), "modules": len(self.facts.modules),
