@@ -4,11 +4,13 @@ Run as a module with the name of a world (and perhaps `--gil`, to have the
 scheduler in) it plays every scenario and prints `ok N`. Libraries patch and start
 things of their own, so each world gets an interpreter of its own.
 
-Invariant: a scenario asserts states and orders, never times.
+Invariants: a scenario asserts states and orders, never times; one that hangs dumps the
+stacks of all threads and ends.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import sys
 import threading
 from collections.abc import Callable
@@ -411,9 +413,13 @@ def sync_with_other_threads(world: Any) -> None:
     thread.join(60)
     assert got == list(range(200))
 
+WATCHDOG_S = 90.0
+"""Within the time that the tests give the process, so that the stacks are seen."""
+
 
 def main() -> None:
     name = sys.argv[1]
+    faulthandler.dump_traceback_later(WATCHDOG_S, exit=True)
     if "--gil" in sys.argv:
         unsnarl.gil.install()
     for library in LIBRARIES.get(name, (name,)):

@@ -115,15 +115,19 @@ with contention.Threads(1, hold_and_compute), contention.hogs(3), contention.pol
 
 
 def test_a_thread_that_echoes_is_served_beside_cpu_threads(programs: "Programs") -> None:
-    """With an interval of 1,000 s the stock interpreter would not serve it before the watchdog."""
+    """With an interval of 1,000 s the stock interpreter would not serve it before the watchdog.
+
+    The interval is also the slice of CPU-bound threads: they need a shorter one until each has begun.
+    """
     gil_programs.succeed(
         programs,
         """
 gil.install()
-sys.setswitchinterval(1000)
 pair = contention.PingPong()
 with contention.hogs(4):
+    sys.setswitchinterval(1000)
     for _ in range(300):
         pair.step()
+    sys.setswitchinterval(0.005)
 """,
     )
