@@ -413,6 +413,7 @@ def sync_with_other_threads(world: Any) -> None:
     thread.join(60)
     assert got == list(range(200))
 
+
 WATCHDOG_S = 90.0
 """Within the time that the tests give the process, so that the stacks are seen."""
 

@@ -204,6 +204,32 @@ print(slept, blocked)
 """
 
 
+C_CODE = """\
+import hashlib, socket, threading, time
+text = bytes(20_000_000)
+ours, theirs = socket.socketpair()
+def compute():
+    for _ in range(5):
+        hashlib.sha256(text)
+    print(time.thread_time())
+def wait():
+    theirs.recv(1)
+threads = [threading.Thread(target=wait, name="waits"), threading.Thread(target=compute, name="computes")]
+for thread in threads: thread.start()
+threads[1].join()
+ours.send(b"x")
+threads[0].join()
+"""
+
+
+def test_c_code_without_the_gil_is_told_from_io(programs: Programs) -> None:
+    traced = trace(programs, C_CODE)
+    computes, waits = traced.thread("computes"), traced.thread("waits")
+    assert computes["computing_ns"] / 1e9 == pytest.approx(float(traced.outcome.stdout), rel=0.1)
+    assert waits["computing_ns"] == 0
+    assert waits["io_ns"] > computes["computing_ns"] * 0.9
+
+
 def test_durations_agree_with_an_outside_clock(programs: Programs) -> None:
     traced = trace(programs, CLOCKED)
     slept, blocked = map(float, traced.outcome.stdout.split())

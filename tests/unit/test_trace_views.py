@@ -22,7 +22,8 @@ def process(name: str = "worker", **changes: object) -> model.Process:
         "waiting_ns": 1,
         "on_lock_ns": 0,
         "asleep_ns": 0,
-        "outside_ns": 0,
+        "io_ns": 0,
+        "computing_ns": 0,
         "takes": 2,
         "waits": 1,
     }
@@ -104,7 +105,7 @@ def test_the_chrome_trace_has_an_event_a_stretch(name: str) -> None:
     stretches = [event for event in events if event.get("cat") == "gil"]
     assert [(event["ts"], event["dur"], event["name"]) for event in stretches] == [
         (1.0, 5000.0, "running"),
-        (5001.0, 4000.0, "outside the GIL"),
+        (5001.0, 4000.0, "blocked in I/O"),
         (1.0, 5000.0, "waiting for the GIL"),
     ]
     assert stretches[0]["args"]["stack"] == [f"/app/{name}.py:3 in work"]

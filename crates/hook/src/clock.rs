@@ -7,9 +7,19 @@ use unsnarl_policy::Nanos;
 
 /// Now.
 pub(crate) fn now() -> Nanos {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// For how long the calling thread has had a processor: another clock, of that thread
+/// alone, that costs a system call.
+pub(crate) fn processor_time() -> Nanos {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn read(clock: libc::clockid_t) -> Nanos {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid, writable timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     nanos(&time)
 }
 

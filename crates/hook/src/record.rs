@@ -12,6 +12,7 @@
 mod buffer;
 pub(crate) mod calls;
 mod frames;
+mod processor;
 mod tables;
 mod writer;
 
@@ -45,7 +46,12 @@ static BLOCKED: [AtomicU8; 1024] = [const { AtomicU8::new(0) }; 1024];
 const SHORT_CALL_NS: u64 = 20_000;
 /// A hold, a wait or a call is worth a stack from this length on.
 const NOTABLE_NS: u64 = 1_000_000;
-/// So is a wait for a lock from this one on.
+/// Computing is noted from this part (one in so many) of such a call on: a call that
+/// waits takes some processor time, too.
+const NOTABLE_SHARE: u64 = 16;
+/// Processor time in which a thread that was asked to drop the GIL does more than that.
+const NOTABLE_CALL_NS: u64 = 200_000;
+/// A wait for a lock is worth a stack from this length on.
 const NOTABLE_LOCK_NS: u64 = 100_000;
 /// At most one stack in this time on average: some microseconds in 500, under one percent.
 const STACK_INTERVAL_NS: u64 = 500_000;
@@ -136,11 +142,12 @@ fn blocks() -> u64 {
     usage.ru_nvcsw.cast_unsigned() + 1
 }
 
-/// The thread wants the GIL: was it made to drop it before? If it has not blocked
-/// since, it has done nothing else than to come back, however long that took it.
+/// The thread wants the GIL: was it made to drop it before? If it has neither blocked
+/// since nor computed, it has done nothing else than to come back, however long that
+/// took it.
 fn note_preemption(own: &Writer, now: u64) {
     let at_drop = own.blocks_at_drop.take();
-    if at_drop != 0 && blocks() == at_drop {
+    if at_drop != 0 && blocks() == at_drop && own.processor.since_reading() < NOTABLE_CALL_NS {
         own.is_forced.set(true);
         own.push(Kind::Forced, 0, now);
         own.add(total::FORCED, 1);
@@ -158,6 +165,8 @@ fn dropped() {
         };
         let is_wanted = WAITERS.load(Relaxed) > 0;
         own.add(total::HELD, held);
+        own.processor.spend(held);
+        own.processor.before_call();
         if is_wanted {
             own.raise(total::LONGEST_HOLD, held);
         }
@@ -165,6 +174,7 @@ fn dropped() {
         if is_wanted && held >= NOTABLE_NS {
             take_stack(own, now);
             own.blocks_at_drop.set(blocks());
+            own.processor.restart();
         }
         own.dropped_at.set(now);
         own.lock_ns.set(0);
@@ -183,7 +193,8 @@ fn taken() {
         own.add(total::TAKES, 1);
         if began == 0 && is_last && away < SHORT_CALL_NS && own.unwrite_drop() {
             own.count_short_call(away);
-            own.add(total::OUTSIDE, away);
+            own.add(total::IN_IO, away);
+            own.processor.after_short_call(away);
             own.taken_at.set(now);
             return;
         }
@@ -191,6 +202,7 @@ fn taken() {
             note_preemption(own, now);
         }
         let take = end_wait(own, began, now);
+        note_computing(own, away, take.waited, now);
         own.push(Kind::Take, take.pack(), now);
         account(own, take.waited, away);
         let is_notable = away >= NOTABLE_NS || own.lock_ns.get() >= NOTABLE_LOCK_NS;
@@ -222,6 +234,24 @@ fn end_wait(own: &Writer, began: u64, now: u64) -> Take {
     }
 }
 
+/// Was the thread on a processor for a good part of a long time off the GIL? Then that
+/// was C code, and no I/O.
+fn note_computing(own: &Writer, away: u64, waited: u64, now: u64) {
+    if own.dropped_at.get() == 0 {
+        return;
+    }
+    let rest = away.saturating_sub(waited).saturating_sub(own.lock_ns.get());
+    if own.is_forced.get() || rest < NOTABLE_NS {
+        own.processor.after_short_call(away);
+        return;
+    }
+    let computed = own.processor.after_long_call().min(rest);
+    if computed >= rest / NOTABLE_SHARE && !own.is_asleep.get() {
+        own.computed_ns.set(computed);
+        own.push(Kind::Computed, computed, now);
+    }
+}
+
 /// Adds the time since the drop to what it was spent on.
 fn account(own: &Writer, waited: u64, away: u64) {
     if own.dropped_at.get() == 0 {
@@ -237,13 +267,15 @@ fn account(own: &Writer, waited: u64, away: u64) {
     };
     own.add(total::WAITED, waited);
     own.add(total::ON_LOCK, on_lock);
+    let computed = own.computed_ns.get().min(rest);
+    own.add(total::COMPUTED, computed);
     own.add(
         if own.is_asleep.get() {
             total::ASLEEP
         } else {
-            total::OUTSIDE
+            total::IN_IO
         },
-        rest,
+        rest - computed,
     );
 }
 
@@ -342,6 +374,7 @@ impl Writer {
         self.taken_at.set(now);
         self.lock_ns.set(0);
         self.is_asleep.set(false);
+        self.computed_ns.set(0);
         self.is_forced.set(false);
     }
 }

@@ -16,7 +16,7 @@
 /// The first eight bytes.
 pub const MAGIC: [u8; 8] = *b"unsnarlT";
 /// Changes with the layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Reads differently on a machine of the other byte order.
 pub const ENDIAN_MARK: u32 = 0x0102_0304;
 
@@ -102,7 +102,7 @@ pub const NAME_TEXT_SIZE: usize = NAME_SIZE - NAME_TEXT;
 /// Threads with totals of their own.
 pub const THREADS: usize = 4096;
 /// One of them.
-pub const THREAD_SIZE: usize = 128;
+pub const THREAD_SIZE: usize = 192;
 
 /// Fields of a thread.
 pub mod thread {
@@ -124,8 +124,8 @@ pub mod thread {
     pub const ON_LOCK: usize = 48;
     /// `u64`: nanoseconds in `time.sleep`.
     pub const ASLEEP: usize = 56;
-    /// `u64`: nanoseconds off the GIL otherwise: I/O, or C code that gave it up.
-    pub const OUTSIDE: usize = 64;
+    /// `u64`: nanoseconds off the GIL otherwise: I/O, and short calls of any kind.
+    pub const IN_IO: usize = 64;
     /// `u64`: times it took the GIL.
     pub const TAKES: usize = 72;
     /// `u64`: times it had to wait for it.
@@ -140,6 +140,8 @@ pub mod thread {
     pub const LONGEST_WAIT: usize = 112;
     /// `u64`: times it dropped the GIL because it was asked.
     pub const FORCED: usize = 120;
+    /// `u64`: nanoseconds in C code that gave the GIL up and computed.
+    pub const COMPUTED: usize = 128;
 }
 
 /// Head of a chunk.

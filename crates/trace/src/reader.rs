@@ -59,7 +59,7 @@ pub struct Thread {
     /// Its name, if a name for it was recorded.
     pub name: Option<String>,
     /// Totals over the whole recording, as in [`layout::thread`]; `None` for a thread without an entry.
-    pub totals: Option<[u64; 12]>,
+    pub totals: Option<[u64; 13]>,
     /// First and last event.
     pub span: (Nanos, Nanos),
     /// Whether it ended before the recording did.
@@ -261,7 +261,7 @@ fn new_thread(bytes: &[u8], (entry, tid): (u32, u32), ident: u64) -> Thread {
     result.ident = u64_at(bytes, at);
     result.has_ended = u32_at(bytes, at + thread::HAS_ENDED) != 0;
     result.span = (u64_at(bytes, at + thread::BEGAN), u64_at(bytes, at + thread::LAST));
-    let mut totals = [0; 12];
+    let mut totals = [0; 13];
     for (index, total) in totals.iter_mut().enumerate() {
         *total = u64_at(bytes, at + thread::HELD + index * 8);
     }

@@ -29,6 +29,9 @@ pub enum Kind {
     ImportEnd = 10,
     /// The thread has ended.
     End = 11,
+    /// Was on a processor for a good part of the time since the drop, without the GIL.
+    /// Payload: for how long. Comes before the take.
+    Computed = 12,
 }
 
 impl Kind {
@@ -47,6 +50,7 @@ impl Kind {
             9 => Self::ImportBegin,
             10 => Self::ImportEnd,
             11 => Self::End,
+            12 => Self::Computed,
             _ => return None,
         })
     }
@@ -159,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_come_back(time in 0_u64..1 << 56, byte in 1_u8..12, payload: u64) {
+        fn records_come_back(time in 0_u64..1 << 56, byte in 1_u8..13, payload: u64) {
             let kind = Kind::from_byte(byte).unwrap();
             let record = Record::unpack(first_word(time, kind), payload).unwrap();
             prop_assert_eq!(record, Record { time, kind, payload });

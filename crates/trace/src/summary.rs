@@ -40,7 +40,7 @@ pub struct ThreadSummary {
     pub waiting_ns: Nanos,
     pub on_lock_ns: Nanos,
     pub asleep_ns: Nanos,
-    pub outside_ns: Nanos,
+    pub io_ns: Nanos,
     pub takes: u64,
     pub waits: u64,
     pub lock_waits: u64,
@@ -48,6 +48,7 @@ pub struct ThreadSummary {
     pub longest_hold_ns: Nanos,
     pub longest_wait_ns: Nanos,
     pub forced_drops: u64,
+    pub computing_ns: Nanos,
     /// Begin, length, state and node of each stretch.
     pub stretches: Vec<(Nanos, Nanos, u8, u32)>,
 }
@@ -212,17 +213,18 @@ fn time_in(stretches: &[Stretch], state: State) -> Nanos {
 fn sum_up(thread: &Thread, stretches: &[Stretch], shown: Vec<Stretch>, end: Nanos) -> ThreadSummary {
     let counted = |kind| thread.records.iter().filter(|record| record.kind == kind).count() as u64;
     let mut totals = thread.totals.unwrap_or_else(|| {
-        let mut totals = [0; 12];
+        let mut totals = [0; 13];
         let states = [
             State::Running,
             State::Waiting,
             State::OnLock,
             State::Asleep,
-            State::Outside,
+            State::InIo,
         ];
         for (total, state) in totals.iter_mut().zip(states) {
             *total = time_in(stretches, state);
         }
+        totals[12] = time_in(stretches, State::Computing);
         totals[5] = counted(Kind::Take);
         totals[7] = counted(Kind::LockBegin);
         totals
@@ -233,7 +235,8 @@ fn sum_up(thread: &Thread, stretches: &[Stretch], shown: Vec<Stretch>, end: Nano
             Some(State::Waiting) => Some(1),
             Some(State::OnLock) => Some(2),
             Some(State::Asleep) => Some(3),
-            Some(State::Outside) => Some(4),
+            Some(State::InIo) => Some(4),
+            Some(State::Computing) => Some(12),
             None => None,
         };
         if let Some(place) = place {
@@ -251,7 +254,7 @@ fn sum_up(thread: &Thread, stretches: &[Stretch], shown: Vec<Stretch>, end: Nano
         waiting_ns: totals[1],
         on_lock_ns: totals[2],
         asleep_ns: totals[3],
-        outside_ns: totals[4],
+        io_ns: totals[4],
         takes: totals[5],
         waits: totals[6],
         lock_waits: totals[7],
@@ -259,6 +262,7 @@ fn sum_up(thread: &Thread, stretches: &[Stretch], shown: Vec<Stretch>, end: Nano
         longest_hold_ns: totals[9],
         longest_wait_ns: totals[10],
         forced_drops: totals[11],
+        computing_ns: totals[12],
         stretches: shown
             .iter()
             .map(|stretch| (stretch.begin, stretch.length(), stretch.state as u8, stretch.node))

@@ -6,7 +6,8 @@
 //! | the begin of a wait and its take; a forced drop and the next take | waiting for the GIL |
 //! | the begin and the end of a lock | blocked on a lock |
 //! | a sleep and the next take, less the wait | sleeping |
-//! | any other drop and the next take, less the wait | outside: I/O, or C code without the GIL |
+//! | a drop and the next take, as long as the thread had a processor (as if at first) | computing: C code without the GIL |
+//! | any other drop and the next take, less the wait | in I/O |
 //!
 //! Invariant: the stretches of a thread follow each other and do not overlap.
 
@@ -24,10 +25,12 @@ pub enum State {
     Waiting = 1,
     /// Blocked on a lock.
     OnLock = 2,
-    /// In a call that gave the GIL up: mostly I/O.
-    Outside = 3,
+    /// In a call that gave the GIL up and waits, or is short: mostly I/O.
+    InIo = 3,
     /// In `time.sleep`.
     Asleep = 4,
+    /// In C code that gave the GIL up and computes.
+    Computing = 5,
 }
 
 /// A stretch of time.
@@ -64,6 +67,8 @@ struct Builder {
     is_running: bool,
     is_forced: bool,
     is_asleep: bool,
+    /// For how long it computed since the drop.
+    computed: Nanos,
     lock: Option<(Nanos, u64)>,
     /// First stretch since the last drop: a stack after a take belongs to them.
     since_drop: usize,
@@ -78,6 +83,7 @@ pub fn stretches(thread: &Thread, end: Nanos) -> Vec<Stretch> {
         is_running: false,
         is_forced: false,
         is_asleep: false,
+        computed: 0,
         lock: None,
         since_drop: 0,
     };
@@ -126,6 +132,7 @@ impl Builder {
             Kind::Drop => self.dropped(record),
             Kind::Forced => self.is_forced = true,
             Kind::Sleep => self.is_asleep = true,
+            Kind::Computed => self.computed = record.payload,
             Kind::LockBegin => self.lock_begins(record),
             Kind::LockEnd => self.lock_ends(record),
             Kind::Stack => self.at_stack(record, last),
@@ -139,7 +146,7 @@ impl Builder {
             (true, ..) => State::Running,
             (_, true, _) => State::Waiting,
             (_, _, true) => State::Asleep,
-            _ => State::Outside,
+            _ => State::InIo,
         }
     }
 
@@ -151,6 +158,10 @@ impl Builder {
             record.time.saturating_sub(take.waited)
         };
         let state = self.idle_state();
+        if state == State::InIo {
+            let computed = self.computed.min(began.saturating_sub(self.at));
+            self.push(self.at + computed, State::Computing);
+        }
         self.push(began, state);
         if let Some(wait) = self.push(record.time, State::Waiting) {
             wait.detail = take.wakeups;
@@ -159,6 +170,7 @@ impl Builder {
         self.is_running = true;
         self.is_forced = false;
         self.is_asleep = false;
+        self.computed = 0;
         self.lock = None;
     }
 

@@ -107,11 +107,16 @@ fn the_states_of_a_thread_follow_from_its_records() {
         (600, Kind::Drop, wanted()),
         (610, Kind::Forced, 0),
         (700, Kind::Take, waited(40)),
-        (800, Kind::End, 0),
+        (800, Kind::Drop, 0),
+        (900, Kind::Computed, 70),
+        (900, Kind::Take, waited(10)),
+        (950, Kind::Drop, 0),
+        (960, Kind::Take, waited(0)),
+        (999, Kind::End, 0),
     ];
     file.chunk(0, 0, 1, &records);
     let trace = read(&file.0).unwrap();
-    let found: Vec<_> = stretches(&trace.threads[0], 800)
+    let found: Vec<_> = stretches(&trace.threads[0], 999)
         .iter()
         .map(|stretch| (stretch.begin, stretch.end, stretch.state))
         .collect();
@@ -121,11 +126,17 @@ fn the_states_of_a_thread_follow_from_its_records() {
         (200, 250, State::Asleep),
         (250, 300, State::Waiting),
         (300, 400, State::Running),
-        (400, 410, State::Outside),
+        (400, 410, State::InIo),
         (410, 500, State::OnLock),
         (500, 600, State::Running),
         (600, 700, State::Waiting),
         (700, 800, State::Running),
+        (800, 870, State::Computing),
+        (870, 890, State::InIo),
+        (890, 900, State::Waiting),
+        (900, 950, State::Running),
+        (950, 960, State::InIo),
+        (960, 999, State::Running),
     ];
     assert_eq!(found, expected);
 }

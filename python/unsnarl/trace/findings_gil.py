@@ -48,7 +48,7 @@ def findings(process: Process) -> list[Finding]:
 def is_cpu_bound(process: Process, thread: Thread) -> bool:
     """Tell whether a thread computes for a good part of a slice at a time, and rarely blocks."""
     life = sum(thread.totals_ns)
-    idle = thread.on_lock_ns + thread.outside_ns + thread.asleep_ns
+    idle = thread.on_lock_ns + thread.io_ns + thread.asleep_ns + thread.computing_ns
     mean_hold = thread.running_ns / max(thread.takes, 1)
     return life > 0 and idle <= IDLE_SHARE * life and mean_hold >= HOLD_SHARE * process.interval_ns
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from unsnarl.trace.findings import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
-from unsnarl.trace.model import OUTSIDE, SLEEPING, LockWaits, Process
+from unsnarl.trace.model import IN_IO, SLEEPING, LockWaits, Process
 
 WAITS_FOR_WORK = frozenset(
     ("wait", "wait_for", "get", "join", "_wait_for_tstate_lock", "_shutdown", "_worker", "result", "as_completed")
@@ -26,7 +26,14 @@ STORM_PER_S = 4000
 
 STORM_WAITS = 2000
 
-_STATES = ("running Python", "waiting for the GIL", "blocked on another lock", "in I/O or C code", "asleep")
+_STATES = (
+    "running Python",
+    "waiting for the GIL",
+    "blocked on another lock",
+    "in I/O",
+    "asleep",
+    "in C code without the GIL",
+)
 
 
 def findings(process: Process) -> list[Finding]:
@@ -82,7 +89,7 @@ def _contended(process: Process, place: str, group: list[LockWaits], total: int)
     count = sum(waits.count for waits in group)
     holder = process.label(worst.releaser)
     held_at = process.place(worst.holder_node) or process.place(worst.release_node)
-    is_idle = worst.holder_state in (OUTSIDE, SLEEPING) and worst.holder_permille >= 500
+    is_idle = worst.holder_state in (IN_IO, SLEEPING) and worst.holder_permille >= 500
     details: list[str] = []
     if worst.releaser is not None:
         where = f" at {held_at}" if held_at else ""

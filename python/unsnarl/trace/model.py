@@ -13,11 +13,12 @@ import os
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-STATES = ("running", "waiting", "lock", "outside", "sleeping")
+STATES = ("running", "waiting", "lock", "io", "sleeping", "computing")
 """What a thread does: holds the GIL, waits for it, is blocked on a lock, is in a call
-that gave the GIL up (I/O, or C code of its own), is in ``time.sleep``."""
+that gave the GIL up and waits (I/O) or is short, is in ``time.sleep``, computes in C
+code that gave the GIL up."""
 
-RUNNING, WAITING, LOCK, OUTSIDE, SLEEPING = range(5)
+RUNNING, WAITING, LOCK, IN_IO, SLEEPING, COMPUTING = range(6)
 
 SEPARATOR = "\x1f"
 """Between the words of the text about a program."""
@@ -39,7 +40,7 @@ class Thread:
     waiting_ns: int
     on_lock_ns: int
     asleep_ns: int
-    outside_ns: int
+    io_ns: int
     takes: int
     waits: int
     lock_waits: int
@@ -47,6 +48,7 @@ class Thread:
     longest_hold_ns: int
     longest_wait_ns: int
     forced_drops: int
+    computing_ns: int
     stretches: list[tuple[int, int, int, int]]
 
     @property
@@ -55,9 +57,10 @@ class Thread:
         return self.name or f"thread {self.tid}"
 
     @property
-    def totals_ns(self) -> tuple[int, int, int, int, int]:
+    def totals_ns(self) -> tuple[int, int, int, int, int, int]:
         """Return the time in each of STATES."""
-        return (self.running_ns, self.waiting_ns, self.on_lock_ns, self.outside_ns, self.asleep_ns)
+        off_the_gil = (self.on_lock_ns, self.io_ns, self.asleep_ns, self.computing_ns)
+        return (self.running_ns, self.waiting_ns, *off_the_gil)
 
 
 @dataclass(frozen=True, slots=True)

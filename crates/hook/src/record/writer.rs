@@ -5,6 +5,7 @@
 //! (its epoch is another) registers anew before it writes.
 
 use super::buffer::{self, Chunk};
+use super::processor::ProcessorTime;
 use crate::clock;
 use crate::thread::with_own;
 use std::cell::Cell;
@@ -32,11 +33,14 @@ pub(crate) struct Writer {
     /// Blocked on locks since the drop.
     pub(super) lock_ns: Cell<u64>,
     pub(super) is_asleep: Cell<bool>,
+    /// For how long it computed since the drop, if that was a good part of it.
+    pub(super) computed_ns: Cell<u64>,
     pub(super) is_forced: Cell<bool>,
     /// `record::blocks` at a drop that may have been asked for; 0 at any other.
     pub(super) blocks_at_drop: Cell<u64>,
     pub(super) short_ns: Cell<u64>,
     pub(super) short_calls: Cell<u64>,
+    pub(super) processor: ProcessorTime,
 }
 
 thread_local! {
@@ -55,10 +59,12 @@ thread_local! {
             lock_began: Cell::new(0),
             lock_ns: Cell::new(0),
             is_asleep: Cell::new(false),
+            computed_ns: Cell::new(0),
             is_forced: Cell::new(false),
             blocks_at_drop: Cell::new(0),
             short_ns: Cell::new(0),
             short_calls: Cell::new(0),
+            processor: ProcessorTime::new(),
         }
     };
 }
@@ -120,8 +126,10 @@ impl Writer {
         }
         self.short_calls.set(0);
         self.is_asleep.set(false);
+        self.computed_ns.set(0);
         self.is_forced.set(false);
         self.blocks_at_drop.set(0);
+        self.processor.restart();
         if let Some(&key) = KEY.get() {
             // SAFETY: the key was created and is never deleted; any value but null.
             unsafe { libc::pthread_setspecific(key, std::ptr::without_provenance(1)) };

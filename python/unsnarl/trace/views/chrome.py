@@ -17,15 +17,17 @@ NAMES = {
     "running": "running",
     "waiting": "waiting for the GIL",
     "lock": "blocked on a lock",
-    "outside": "outside the GIL",
+    "io": "blocked in I/O",
     "sleeping": "sleeping",
+    "computing": "C code without the GIL",
 }
 COLOURS = {
     "running": "thread_state_running",
     "waiting": "terrible",
     "lock": "bad",
-    "outside": "thread_state_iowait",
+    "io": "thread_state_iowait",
     "sleeping": "thread_state_sleeping",
+    "computing": "thread_state_runnable",
 }
 
 Event = dict[str, Any]

@@ -1,8 +1,8 @@
 "use strict";
 // The report's own script. It draws what the page carries as data, and asks no network.
 const DATA = JSON.parse(document.getElementById("data").textContent);
-const STATES = ["running", "waiting", "lock", "outside", "sleeping"];
-const WORDS = ["running", "waiting for the GIL", "blocked on a lock", "I/O or C code outside the GIL", "sleeping"];
+const STATES = ["running", "waiting", "lock", "io", "sleeping", "computing"];
+const WORDS = ["running", "waiting for the GIL", "blocked on a lock", "blocked in I/O", "sleeping", "C code without the GIL"];
 const ROW = 20, AXIS = 22, LABELS = 150;
 let process = DATA.processes[0], view = null;
 

@@ -58,7 +58,7 @@ def _findings(findings: list[Finding], first: int | None) -> list[Line]:
 
 def _threads(process: Process) -> list[Line]:
     head = f"process {process.pid}: {duration(process.length_ns)}, {threads_of(process)}"
-    heads = ["thread", "running", "waiting", "on locks", "outside", "sleeping", "GIL taken", "longest wait"]
+    heads = ["thread", "running", "waiting", "on locks", "in I/O", "sleeping", "in C code", "GIL taken", "longest wait"]
     threads = sorted(process.threads, key=lambda thread: -thread.waiting_ns - thread.running_ns)
     rows = [heads]
     for thread in threads[:MAX_THREADS]:

@@ -1,0 +1,67 @@
+//! Whether a thread that was off the GIL for long computed meanwhile: C code that gave
+//! the GIL up looks like I/O but for the processor time that it takes.
+//!
+//! The clock of a thread's processor time costs a system call. So it is read after a
+//! long call and, since long calls come in rows, before the next one. Before the first
+//! of a row the time since the last reading that the thread spent in any other way
+//! stands for the processor time it took, of which that is an upper bound.
+//! Invariant: what [`ProcessorTime::after_long_call`] returns is never too much.
+
+use crate::clock;
+use std::cell::Cell;
+
+/// A thread's processor time, as far as it was read; nanoseconds.
+pub(super) struct ProcessorTime {
+    read: Cell<u64>,
+    /// Time spent since then on anything but a long call.
+    since: Cell<u64>,
+    /// Whether the last call was a long one.
+    is_in_row: Cell<bool>,
+}
+
+impl ProcessorTime {
+    pub(super) const fn new() -> Self {
+        Self {
+            read: Cell::new(0),
+            since: Cell::new(0),
+            is_in_row: Cell::new(false),
+        }
+    }
+
+    /// Reads the clock: from here on the calling thread is recorded.
+    pub(super) fn restart(&self) {
+        self.read.set(clock::processor_time());
+        self.since.set(0);
+    }
+
+    /// The processor time since the last reading.
+    pub(super) fn since_reading(&self) -> u64 {
+        clock::processor_time().saturating_sub(self.read.get())
+    }
+
+    /// Time spent otherwise: with the GIL, or in a call that was not long.
+    pub(super) fn spend(&self, nanos: u64) {
+        self.since.set(self.since.get().saturating_add(nanos));
+    }
+
+    /// A call begins that gives the GIL up.
+    pub(super) fn before_call(&self) {
+        if self.is_in_row.get() {
+            self.restart();
+        }
+    }
+
+    /// A call of `nanos` has ended that was not long.
+    pub(super) fn after_short_call(&self, nanos: u64) {
+        self.is_in_row.set(false);
+        self.spend(nanos);
+    }
+
+    /// A long call has ended: for how much of it the thread had a processor.
+    pub(super) fn after_long_call(&self) -> u64 {
+        let (read, since) = (self.read.get(), self.since.get());
+        self.restart();
+        self.is_in_row.set(true);
+        self.read.get().saturating_sub(read).saturating_sub(since)
+    }
+}
