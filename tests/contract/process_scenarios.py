@@ -9,43 +9,12 @@ and every wait has an end (`TIMEOUT_S`) that fails the scenario.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
-import sys
 from typing import Any
 
+from tests.contract.crew import TIMEOUT_S, echo, hold, hold_side, join, kill, meet, perform, started, told, wait_at
 from unsnarl import ipc
-
-TIMEOUT_S = 60
-
-
-def _started(context: Any, count: int, target: Any, *args: Any) -> list[Any]:
-    processes = [context.Process(target=target, args=args, daemon=True) for _ in range(count)]
-    for process in processes:
-        process.start()
-    return processes
-
-
-def _join(processes: list[Any]) -> None:
-    for process in processes:
-        process.join(TIMEOUT_S)
-        assert process.exitcode == 0, process
-
-
-def _kill(process: Any) -> None:
-    os.kill(process.pid, signal.SIGKILL)
-    process.join(TIMEOUT_S)
-    assert process.exitcode == -signal.SIGKILL
-
-
-def _told(lock: Any) -> int:
-    """Return the id of the process whose death comes with the lock."""
-    try:
-        lock.acquire(timeout=TIMEOUT_S)
-    except ipc.OwnerDied as death:
-        return death.pid
-    raise AssertionError("nobody was told")
 
 
 def _count(lock: Any, value: Any, times: int) -> None:
@@ -57,26 +26,19 @@ def _count(lock: Any, value: Any, times: int) -> None:
 def lock_excludes(context: Any) -> None:
     for lock in (context.Lock(), context.RLock(), context.BoundedSemaphore(1), context.Condition()):
         value = context.RawValue("i")
-        _join(_started(context, 3, _count, lock, value, 500))
+        join(started(context, 3, _count, lock, value, 500))
         assert value.value == 1500, (lock, value)
-
-
-def _hold(lock: Any, ready: Any) -> None:
-    lock.acquire()
-    ready.set()
-    while True:
-        signal.pause()
 
 
 def holder_is_killed(context: Any) -> None:
     for lock in (context.Lock(), context.RLock()):
         ready = context.Event()
-        (process,) = _started(context, 1, _hold, lock, ready)
+        (process,) = started(context, 1, hold, lock, ready)
         assert ready.wait(TIMEOUT_S)
         assert lock.statistics()["holder"] == process.pid
         assert not lock.acquire(timeout=0.05)
-        _kill(process)
-        assert _told(lock) == process.pid
+        kill(process)
+        assert told(lock) == process.pid
         assert lock.locked()
         lock.make_consistent()
         lock.release()
@@ -95,21 +57,21 @@ def _wait_for(lock: Any, told: Any) -> None:
 
 def waiters_are_told_once(context: Any) -> None:
     lock, ready, told = context.Lock(), context.Event(), context.Semaphore(0)
-    (holder,) = _started(context, 1, _hold, lock, ready)
+    (holder,) = started(context, 1, hold, lock, ready)
     assert ready.wait(TIMEOUT_S)
-    waiters = _started(context, 3, _wait_for, lock, told)
+    waiters = started(context, 3, _wait_for, lock, told)
     while not lock.statistics()["waiting"]:
         os.sched_yield()
-    _kill(holder)
-    _join(waiters)
+    kill(holder)
+    join(waiters)
     assert told.value == 1
 
 
 def unrepaired_is_told_again(context: Any) -> None:
     lock, ready = context.Lock(), context.Event()
-    (process,) = _started(context, 1, _hold, lock, ready)
+    (process,) = started(context, 1, hold, lock, ready)
     assert ready.wait(TIMEOUT_S)
-    _kill(process)
+    kill(process)
     for _ in range(2):
         try:
             with lock:
@@ -127,12 +89,12 @@ def unrepaired_is_told_again(context: Any) -> None:
 
 def stopped_holder_lets_time_pass(context: Any) -> None:
     lock, ready = context.Lock(), context.Event()
-    (process,) = _started(context, 1, _hold, lock, ready)
+    (process,) = started(context, 1, hold, lock, ready)
     assert ready.wait(TIMEOUT_S)
     os.kill(process.pid, signal.SIGSTOP)
     assert lock.acquire(timeout=0.05) is False
     os.kill(process.pid, signal.SIGCONT)
-    _kill(process)
+    kill(process)
 
 
 def _take_and_stay(semaphore: Any, ready: Any) -> None:
@@ -146,41 +108,32 @@ def _take_and_stay(semaphore: Any, ready: Any) -> None:
 def semaphore_is_repaired(context: Any) -> None:
     for semaphore in (context.Semaphore(2), context.BoundedSemaphore(2)):
         ready = context.Event()
-        (process,) = _started(context, 1, _take_and_stay, semaphore, ready)
+        (process,) = started(context, 1, _take_and_stay, semaphore, ready)
         assert ready.wait(TIMEOUT_S)
-        _kill(process)
+        kill(process)
         assert semaphore.statistics()["lost"] == 2
-        assert _told(semaphore) == process.pid
+        assert told(semaphore) == process.pid
         assert semaphore.make_consistent() == 2
         assert semaphore.value == 2
         assert semaphore.make_consistent() == 0
 
 
-def _meet(barrier: Any, places: Any, rounds: int) -> None:
-    for _ in range(rounds):
-        places.put(barrier.wait(TIMEOUT_S))
-
-
 def barrier_meets(context: Any) -> None:
     barrier, places = context.Barrier(3), context.Queue()
-    processes = _started(context, 3, _meet, barrier, places, 5)
+    processes = started(context, 3, meet, barrier, places, 5)
     got = sorted(places.get(timeout=TIMEOUT_S) for _ in range(15))
-    _join(processes)
+    join(processes)
     assert got == [0] * 5 + [1] * 5 + [2] * 5
-
-
-def _wait_at(barrier: Any) -> None:
-    barrier.wait()
 
 
 def barrier_breaks(context: Any) -> None:
     from threading import BrokenBarrierError
 
     barrier = context.Barrier(3)
-    (process,) = _started(context, 1, _wait_at, barrier)
+    (process,) = started(context, 1, wait_at, barrier)
     while barrier.n_waiting != 1:
         os.sched_yield()
-    _kill(process)
+    kill(process)
     try:
         barrier.wait(TIMEOUT_S)
     except BrokenBarrierError:
@@ -200,9 +153,9 @@ def _wait_event(event: Any, done: Any) -> None:
 
 def event_releases_all(context: Any) -> None:
     event, done = context.Event(), context.Semaphore(0)
-    processes = _started(context, 3, _wait_event, event, done)
+    processes = started(context, 3, _wait_event, event, done)
     event.set()
-    _join(processes)
+    join(processes)
     assert done.value == 3
     event.clear()
     assert not event.wait(0.01)
@@ -217,7 +170,7 @@ def _wait_notified(condition: Any, waiting: Any, done: Any) -> None:
 
 def condition_notifies(context: Any) -> None:
     condition, waiting, done = context.Condition(), context.Semaphore(0), context.Semaphore(0)
-    processes = _started(context, 3, _wait_notified, condition, waiting, done)
+    processes = started(context, 3, _wait_notified, condition, waiting, done)
     for _ in range(3):
         waiting.acquire(timeout=TIMEOUT_S)
     with condition:
@@ -227,22 +180,22 @@ def condition_notifies(context: Any) -> None:
     with condition:
         assert condition.waiting == 2
         condition.notify_all()
-    _join(processes)
+    join(processes)
     assert done.value == 2
 
 
 def dead_waiter_is_not_notified(context: Any) -> None:
     condition, waiting, done = context.Condition(), context.Semaphore(0), context.Semaphore(0)
-    (first,) = _started(context, 1, _wait_notified, condition, waiting, done)
+    (first,) = started(context, 1, _wait_notified, condition, waiting, done)
     assert waiting.acquire(timeout=TIMEOUT_S)
     with condition:
         assert condition.waiting == 1
-    (second,) = _started(context, 1, _wait_notified, condition, waiting, done)
+    (second,) = started(context, 1, _wait_notified, condition, waiting, done)
     assert waiting.acquire(timeout=TIMEOUT_S)
-    _kill(first)
+    kill(first)
     with condition:
         condition.notify()
-    _join([second])
+    join([second])
 
 
 def _produce(queue: Any, count: int) -> None:
@@ -252,27 +205,23 @@ def _produce(queue: Any, count: int) -> None:
 
 def queue_keeps_all(context: Any) -> None:
     for queue in (context.Queue(), context.Queue(5), context.JoinableQueue(), context.SimpleQueue()):
-        processes = _started(context, 3, _produce, queue, 200)
+        processes = started(context, 3, _produce, queue, 200)
         last: dict[int, int] = {}
         for _ in range(600):
             pid, number, filling = queue.get()
             assert len(filling) == number % 50
             assert number == last.get(pid, -1) + 1
             last[pid] = number
-        _join(processes)
+        join(processes)
         assert queue.empty()
-
-
-def _echo(queue: Any, answers: Any) -> None:
-    answers.put(queue.get(timeout=TIMEOUT_S))
 
 
 def queues_are_inherited(context: Any) -> None:
     queue, answers = ipc.Queue(4), ipc.Queue(capacity=4096)
-    processes = _started(context, 1, _echo, queue, answers)
+    processes = started(context, 1, echo, queue, answers)
     queue.put({"a": [1, 2]})
     assert answers.get(timeout=TIMEOUT_S) == {"a": [1, 2]}
-    _join(processes)
+    join(processes)
 
 
 def queue_takes_long_items(context: Any) -> None:
@@ -296,13 +245,13 @@ def _work(queue: Any) -> None:
 
 def joinable_queue_joins(context: Any) -> None:
     queue = context.JoinableQueue()
-    processes = _started(context, 2, _work, queue)
+    processes = started(context, 2, _work, queue)
     for number in range(50):
         queue.put(number)
     assert queue.join(TIMEOUT_S)
     for _ in processes:
         queue.put(None)
-    _join(processes)
+    join(processes)
 
 
 def _read(lock: Any, inside: Any) -> None:
@@ -312,10 +261,10 @@ def _read(lock: Any, inside: Any) -> None:
 
 def readers_share(context: Any) -> None:
     lock, inside = ipc.RWLock(), context.Barrier(3)
-    processes = _started(context, 2, _read, lock, inside)
+    processes = started(context, 2, _read, lock, inside)
     with lock.reader:
         inside.wait(TIMEOUT_S)
-    _join(processes)
+    join(processes)
     assert lock.writer.acquire(timeout=TIMEOUT_S)
     assert not lock.reader.acquire(False)
     lock.downgrade()
@@ -323,61 +272,50 @@ def readers_share(context: Any) -> None:
     lock.reader.release()
 
 
-def _hold_side(side: Any, lock: Any, ready: Any) -> None:
-    getattr(lock, side).acquire()
-    ready.set()
-    while True:
-        signal.pause()
+def reader_is_upgraded(context: Any) -> None:
+    lock, ready = ipc.RWLock(), context.Event()
+    try:
+        lock.try_upgrade()
+    except RuntimeError:
+        pass
+    else:
+        raise AssertionError("upgraded what nobody holds")
+    (process,) = started(context, 1, hold_side, "reader", lock, ready)
+    assert ready.wait(TIMEOUT_S)
+    lock.reader.acquire()
+    assert lock.try_upgrade() is False
+    assert lock.readers == 2
+    kill(process)
+    assert lock.try_upgrade() is True
+    assert lock.readers == 0
+    assert not lock.reader.acquire(False)
+    lock.downgrade()
+    assert lock.readers == 1
+    lock.reader.release()
+    assert not lock.locked()
 
 
 def dead_reader_is_forgotten(context: Any) -> None:
     lock, ready = ipc.RWLock(), context.Event()
-    (process,) = _started(context, 1, _hold_side, "reader", lock, ready)
+    (process,) = started(context, 1, hold_side, "reader", lock, ready)
     assert ready.wait(TIMEOUT_S)
     assert not lock.writer.acquire(timeout=0.05)
-    _kill(process)
+    kill(process)
     assert lock.writer.acquire(timeout=TIMEOUT_S)
     lock.writer.release()
 
 
 def dead_writer_is_told(context: Any) -> None:
     lock, ready = ipc.RWLock(), context.Event()
-    (process,) = _started(context, 1, _hold_side, "writer", lock, ready)
+    (process,) = started(context, 1, hold_side, "writer", lock, ready)
     assert ready.wait(TIMEOUT_S)
-    _kill(process)
+    kill(process)
     for side in (lock.reader, lock.writer):
-        assert _told(side) == process.pid
+        assert told(side) == process.pid
     lock.make_consistent()
     lock.writer.release()
     with lock.reader:
         assert lock.readers == 1
-
-
-def _release_soon(lock: Any, go: Any) -> None:
-    assert go.wait(TIMEOUT_S)
-    lock.release()
-
-
-def tasks_wait(context: Any) -> None:
-    lock, go, event = context.Lock(), context.Event(), context.Event()
-    lock.acquire()
-    processes = _started(context, 1, _release_soon, lock, go)
-
-    async def main() -> None:
-        assert await lock.async_acquire(timeout=0.01) is False
-        assert await event.async_wait(0.01) is False
-        waiter = asyncio.ensure_future(lock.async_acquire())
-        await asyncio.sleep(0)
-        go.set()  # the loop runs on
-        assert await asyncio.wait_for(waiter, TIMEOUT_S)
-        lock.async_release()
-        async with lock:
-            pass
-        event.set()
-        assert await event.async_wait(TIMEOUT_S)
-
-    asyncio.run(main())
-    _join(processes)
 
 
 def _square(number: int) -> int:
@@ -391,10 +329,10 @@ def pool_works(context: Any) -> None:
 
 def gate_opens(context: Any) -> None:
     met = context.Barrier(4)
-    processes = [context.Process(target=_wait_at, args=(met,)) for _ in range(3)]
+    processes = [context.Process(target=wait_at, args=(met,)) for _ in range(3)]
     ipc.start_together(processes)
     met.wait(TIMEOUT_S)
-    _join(processes)
+    join(processes)
 
 
 def _forked(lock: Any) -> None:
@@ -404,7 +342,7 @@ def _forked(lock: Any) -> None:
 def child_is_not_the_owner(context: Any) -> None:
     lock = context.RLock()
     with lock:
-        _join(_started(context, 1, _forked, lock))
+        join(started(context, 1, _forked, lock))
     assert not lock.locked()
 
 
@@ -412,8 +350,8 @@ SCENARIOS = [
     lock_excludes, holder_is_killed, waiters_are_told_once, unrepaired_is_told_again,
     stopped_holder_lets_time_pass, semaphore_is_repaired, barrier_meets, barrier_breaks, event_releases_all,
     condition_notifies, dead_waiter_is_not_notified, queue_keeps_all, queues_are_inherited, queue_takes_long_items,
-    joinable_queue_joins, readers_share, dead_reader_is_forgotten, dead_writer_is_told, tasks_wait, pool_works,
-    gate_opens, child_is_not_the_owner,
+    joinable_queue_joins, readers_share, reader_is_upgraded, dead_reader_is_forgotten, dead_writer_is_told,
+    pool_works, gate_opens, child_is_not_the_owner,
 ]  # fmt: skip
 
 INHERITANCE = [
@@ -423,17 +361,5 @@ INHERITANCE = [
 """Those that differ by how a child gets the primitives: the others are run with fork alone."""
 
 
-def main() -> None:
-    """Run the scenarios named, or all that make sense with the start method."""
-    method, *names = sys.argv[1:]
-    names = names or ([] if method == "fork" else INHERITANCE)
-    context = ipc.get_context(method)
-    for scenario in SCENARIOS:
-        if not names or scenario.__name__ in names:
-            print(scenario.__name__, flush=True)
-            scenario(context)
-    print("ok")
-
-
 if __name__ == "__main__":
-    main()
+    perform(SCENARIOS, INHERITANCE)

@@ -35,9 +35,10 @@ needs_test_package = pytest.mark.skipif(
 )
 
 
+@pytest.mark.parametrize("scenarios", ["process_scenarios", "process_task_scenarios"])
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_scenarios(method: str) -> None:
-    command = [sys.executable, "-m", "tests.contract.process_scenarios", method]
+def test_scenarios(method: str, scenarios: str) -> None:
+    command = [sys.executable, "-m", f"tests.contract.{scenarios}", method]
     completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
     assert completed.returncode == 0, completed.stdout + completed.stderr
     assert completed.stdout.splitlines()[-1] == "ok"

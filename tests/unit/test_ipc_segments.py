@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import pickle
@@ -91,7 +92,7 @@ def test_normal_exit_removes_it(directory: Path) -> None:
 def test_another_kind_is_refused(directory: Path) -> None:
     kept = ipc.Lock("a")
     with pytest.raises(ipc.SegmentRefused, match="is a Lock"):
-        ipc.Event("a")
+        _ = ipc.Event("a")
     del kept
 
 
@@ -197,6 +198,49 @@ def test_misuse() -> None:
     with pytest.raises(RuntimeError):
         ipc.Condition().notify()
     with pytest.raises(TypeError):
-        ipc.Condition(object())  # type: ignore[arg-type]
+        _ = ipc.Condition(object())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="does not fit"):
         ipc.Queue(capacity=64).put(b"x" * 100_000)
+
+
+class Celsius(float):
+    """A class of this module: what unpickling looks for by name."""
+
+
+def test_items_keep_their_types() -> None:
+    items: list[object] = [
+        0, -1, 2**63 - 1, -(2**63), 2**63, 10**100, True, False, None, 1.5, float("inf"), "", "ä€😀", "\ud800", b"",
+        b"\x80\x00", bytearray(b"x"), (1, "two", None), {"a": [b"c"]}, Celsius(3.0), 1j,
+    ]  # fmt: skip
+    for queue in (ipc.Queue(), ipc.get_context("fork").Queue()):
+        for item in items:
+            queue.put(item)
+        for item in items:
+            got = queue.get(timeout=10)
+            assert (type(got), got) == (type(item), item)
+        assert queue.empty()
+
+
+def test_queue_is_iterated_in_a_task() -> None:
+    queue = ipc.Queue()
+    for number in range(3):
+        queue.put(number)
+    queue.shutdown()
+    assert queue.is_shutdown
+
+    async def main() -> list[object]:
+        return [item async for item in queue]
+
+    assert asyncio.run(main()) == [0, 1, 2]
+
+
+def test_queue_starts_anew_and_goes_round() -> None:
+    queue = ipc.BytesQueue(capacity=8192)
+    for length in (10, 3000, 5000, 100, 7000, 0) * 50:
+        queue.put_bytes(b"x" * length, False)
+        if length % 3:
+            queue.put_bytes(b"y", False)
+            assert queue.get_bytes(False) == b"x" * length
+            assert queue.get_bytes(False) == b"y"
+        else:
+            assert queue.get_bytes(False) == b"x" * length

@@ -38,6 +38,11 @@ pub struct Account {
 }
 
 impl Account {
+    /// Whether its process has taken something and not given it back.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.sum() > 0
+    }
     fn sum(&self) -> i32 {
         self.entry.load(Ordering::Acquire) as u32 as i32
     }

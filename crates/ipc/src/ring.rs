@@ -4,15 +4,22 @@
 //! |---|---|---|
 //! | `tail` | records put, ever | where the next one goes |
 //! | `head` | records taken, ever | where the next one is |
+//! | `origin` | a record that was put into an empty ring | where it is, whatever `head` says |
 //!
-//! A record is a length and its bytes, in words of eight. It is written beyond `tail`,
-//! and exists from the moment `tail` moves, in one store that moves both halves; it is
-//! gone from the moment `head` does. So a putter that is killed half-way has put
+//! A record is a word with its tag and its length, and its bytes, in words of eight. It is written
+//! beyond `tail`, and exists from the moment `tail` moves, in one store that moves both halves;
+//! it is gone from the moment `head` does. So a putter that is killed half-way has put
 //! nothing, and a getter that is killed half-way has taken nothing.
 //!
-//! Puts and gets exclude each other by a guard (robust.rs). While the ring is empty both
-//! positions go back to the start, so that a queue that is kept empty touches few pages;
-//! `rewinding` is set around these two stores, and who enters after a death finishes them.
+//! Putters exclude each other by one guard (robust.rs) and getters by another, so that one of each
+//! never meet. Each side writes cache lines of its own, and remembers what it last saw of the
+//! other's word: it looks again when that is not enough. What it remembers is a past value of a
+//! word that only grows, so it errs on the safe side.
+//!
+//! A putter that finds the ring empty, far from the start, starts anew: a queue that is kept empty
+//! touches few pages. `head` is the getters', so the putter says in `origin` where that record is,
+//! before `tail` moves; if it is killed in between, the next one says it again. `origin` is
+//! forgotten when the record is gone, long before its number comes again.
 //!
 //! Lengths and positions come from shared memory: they are held against the ring's size
 //! before use. Invariant: no value of any word leads outside of the ring.
@@ -24,26 +31,56 @@ use crate::shim::{AtomicU32, AtomicU64, Ordering};
 
 const LOW: u64 = 0xffff_ffff;
 const ONE: u64 = 1 << 32;
+/// An `origin` of no record.
+const NOWHERE: u64 = u64::MAX;
+/// Words after which an empty ring starts anew: a page.
+const LAP: u64 = 512;
+/// Puts after which a putter looks at `head` though it need not for room.
+const PATROL: u32 = 32;
+const TAG_SHIFT: u32 = 56;
+
+/// What putters write, in a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct PutSide {
+    guard: AtomicU32,
+    is_shut: AtomicU32,
+    tail: AtomicU64,
+    head_seen: AtomicU64,
+    /// Rung when a record was put.
+    not_empty: Bell,
+}
+
+/// What getters write.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct GetSide {
+    guard: AtomicU32,
+    _reserved: AtomicU32,
+    head: AtomicU64,
+    tail_seen: AtomicU64,
+    /// Rung when a record was taken.
+    not_full: Bell,
+}
+
+/// What putters write now and then, and both sides read.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct Origin(AtomicU64);
 
 /// The shared words of a ring.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct RingWords {
-    guard: AtomicU32,
-    rewinding: AtomicU32,
-    head: AtomicU64,
-    tail: AtomicU64,
+    put: PutSide,
+    get: GetSide,
+    origin: Origin,
     /// Records that `task_done` was called for, ever.
     done: AtomicU32,
-    /// Deaths inside of the guard.
+    /// Deaths inside of a guard.
     deaths: AtomicU32,
-    is_shut: AtomicU32,
-    /// Rung when a record was put.
-    pub not_empty: Bell,
-    /// Rung when one was taken.
-    pub not_full: Bell,
     /// Rung when all are done.
-    pub all_done: Bell,
+    all_done: Bell,
 }
 
 /// A ring: its words and its bytes.
@@ -60,8 +97,8 @@ pub struct Ring<'a> {
 /// What became of a get.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Take {
-    /// A record.
-    Record(Vec<u8>),
+    /// A record: its tag and its bytes.
+    Record(u8, Vec<u8>),
     /// Nothing is left, and nothing will come.
     Shut,
     /// The words make no sense: somebody wrote over them.
@@ -72,6 +109,10 @@ fn words_for(bytes: usize) -> u64 {
     1 + bytes.div_ceil(8) as u64
 }
 
+fn count_of(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
 impl<'a> Ring<'a> {
     /// The longest record that can ever be put, in bytes.
     #[must_use]
@@ -79,183 +120,229 @@ impl<'a> Ring<'a> {
         self.data.len().saturating_sub(2) * 8
     }
 
-    fn used(&self, head: u64, tail: u64) -> Option<u64> {
-        let (size, head_at, tail_at) = (self.data.len() as u64, head & LOW, tail & LOW);
-        if head_at >= size || tail_at >= size {
-            return None;
-        }
-        if head >> 32 == tail >> 32 {
-            return (head_at == tail_at).then_some(0);
-        }
-        let used = (tail_at + size - head_at) % size;
-        (used > 0).then_some(used)
+    fn size(&self) -> u64 {
+        self.data.len() as u64
     }
 
-    fn enter<K: Kernel>(&self, has_slept: bool, kernel: &K) -> Guarded<'a> {
-        let guarded = try_guard(&self.words.guard, has_slept, kernel);
+    /// Where the record is that `head` names.
+    fn place(&self, head: u64) -> u64 {
+        // ORDERING: written before `tail` moved, which was seen.
+        let origin = self.words.origin.0.load(Ordering::Relaxed);
+        let is_there = origin != NOWHERE && count_of(origin) == count_of(head);
+        (if is_there { origin } else { head }) & LOW
+    }
+
+    /// Whether that many words fit. Words that make no sense are a full ring: nothing is written over.
+    fn has_room(&self, head: u64, tail: u64, need: u64) -> bool {
+        let (size, tail_at) = (self.size(), tail & LOW);
+        let records = count_of(tail).wrapping_sub(count_of(head));
+        if records == 0 {
+            return tail_at < size && need < size;
+        }
+        if self.max_records != 0 && records >= self.max_records {
+            return false;
+        }
+        let head_at = self.place(head);
+        if head_at >= size || tail_at >= size || head_at == tail_at {
+            return false;
+        }
+        (tail_at + size - head_at) % size + need < size
+    }
+
+    /// Whether a record of that many bytes would fit now; a guess, without the guard.
+    #[must_use]
+    pub fn fits(&self, bytes: usize) -> bool {
+        let head = self.words.get.head.load(Ordering::Acquire);
+        let tail = self.words.put.tail.load(Ordering::Acquire);
+        self.has_room(head, tail, words_for(bytes))
+    }
+
+    fn enter<K: Kernel>(&self, guard: &'a AtomicU32, has_slept: bool, kernel: &K) -> Guarded<'a> {
+        let guarded = try_guard(guard, has_slept, kernel);
         if let Guarded::Inside(true) = guarded {
             self.words.deaths.fetch_add(1, Ordering::Relaxed);
-            self.recover();
+            // The dead one may have owed a wake-up.
+            self.words.put.not_empty.relisten();
+            self.words.get.not_full.relisten();
         }
         guarded
     }
 
-    /// Finish what somebody did not live to finish.
-    fn recover(&self) {
-        if self.words.rewinding.load(Ordering::Relaxed) != 0 {
-            let count = self.words.tail.load(Ordering::Relaxed) & !LOW;
-            self.words.head.store(count, Ordering::Relaxed);
-            self.words.tail.store(count, Ordering::Relaxed);
-            self.words.rewinding.store(0, Ordering::Release);
-        }
-        // The dead one may have owed a wake-up.
-        self.words.not_empty.relisten();
-        self.words.not_full.relisten();
-    }
-
-    /// Put a record; false if the queue is shut. `has_slept` on which word: see `Step`.
+    /// Put a record; false if the queue is shut. `has_slept` on whatever word a `Step` named.
     ///
     /// The record is not longer than `longest`.
-    pub fn put<K: Kernel>(&self, record: &[u8], has_slept: bool, kernel: &K) -> Step<'a, bool> {
-        if let Guarded::Sleep(word, awaited) = self.enter(has_slept, kernel) {
+    pub fn put<K: Kernel>(&self, tag: u8, record: &[u8], has_slept: bool, kernel: &K) -> Step<'a, bool> {
+        let (put, not_full) = (&self.words.put, &self.words.get.not_full);
+        if let Guarded::Sleep(word, awaited) = self.enter(&put.guard, has_slept, kernel) {
             return Step::Sleep(word, awaited);
         }
-        let outcome = self.put_inside(record);
-        let wakes = matches!(outcome, Step::Done(true)) && self.words.not_empty.silence();
-        // One that was woken for room leaves room for another: it may be asleep still.
-        let passes_on = has_slept && matches!(outcome, Step::Done(true));
-        release_guard(&self.words.guard, kernel);
-        if wakes {
-            self.words.not_empty.wake(1, kernel);
-        }
-        if passes_on {
-            self.words.not_full.relisten();
+        let outcome = self.put_inside(tag, record);
+        release_guard(&put.guard, kernel);
+        if matches!(outcome, Step::Done(true)) {
+            put.not_empty.ring(1, kernel);
+            if has_slept {
+                // Others may be asleep still, and there may be room for them.
+                not_full.relisten();
+                if !self.is_full() {
+                    not_full.ring(1, kernel);
+                }
+            }
         }
         outcome
     }
 
-    fn put_inside(&self, record: &[u8]) -> Step<'a, bool> {
-        let words = self.words;
-        if words.is_shut.load(Ordering::Relaxed) != 0 {
+    fn put_inside(&self, tag: u8, record: &[u8]) -> Step<'a, bool> {
+        let put = &self.words.put;
+        if put.is_shut.load(Ordering::Relaxed) != 0 {
             return Step::Done(false);
         }
-        let (head, mut tail) = (words.head.load(Ordering::Relaxed), words.tail.load(Ordering::Relaxed));
-        let size = self.data.len() as u64;
-        // Words that make no sense are a full ring: nothing is written over.
-        let used = self.used(head, tail).unwrap_or(size);
-        if used == 0 && tail & LOW != 0 {
-            self.rewind(tail & !LOW);
-            tail &= !LOW;
+        let (tail, need) = (put.tail.load(Ordering::Relaxed), words_for(record.len()));
+        let mut head = put.head_seen.load(Ordering::Relaxed);
+        let is_patrol = count_of(tail).is_multiple_of(PATROL);
+        if is_patrol || !self.has_room(head, tail, need) {
+            head = self.look_at_head();
+            self.forget_origin(head);
         }
-        let records = ((tail >> 32) as u32).wrapping_sub((words.head.load(Ordering::Relaxed) >> 32) as u32);
-        let is_full = self.max_records != 0 && records >= self.max_records;
-        if is_full || used + words_for(record.len()) >= size {
-            let (word, heard) = words.not_full.listen();
-            return Step::Sleep(word, heard);
+        if !self.has_room(head, tail, need) {
+            let (word, heard) = self.words.get.not_full.listen();
+            head = self.look_at_head();
+            if !self.has_room(head, tail, need) {
+                return Step::Sleep(word, heard);
+            }
         }
-        let end = self.write(tail & LOW, record);
-        // ORDERING: release pairs with the acquire in `take_inside`: the record is there before it exists.
-        words
-            .tail
-            .store((tail & !LOW).wrapping_add(ONE) | end, Ordering::Release);
+        let start = self.start(head, tail, need);
+        let end = self.write(start, tag, record);
+        // ORDERING: pairs with the load in `look_at_tail`: the record is there before it exists. In one
+        // order with the look at the bell that follows, and with a getter's, the other way round.
+        put.tail.store((tail & !LOW).wrapping_add(ONE) | end, Ordering::SeqCst);
         Step::Done(true)
     }
 
-    fn rewind(&self, count: u64) {
-        self.words.rewinding.store(1, Ordering::Relaxed);
-        self.words.head.store(count, Ordering::Release);
-        self.words.tail.store(count, Ordering::Release);
-        self.words.rewinding.store(0, Ordering::Release);
+    fn look_at_head(&self) -> u64 {
+        // ORDERING: pairs with the store in `take_inside`: who took a record has read it.
+        let head = self.words.get.head.load(Ordering::SeqCst);
+        self.words.put.head_seen.store(head, Ordering::Relaxed);
+        head
     }
 
-    fn write(&self, at: u64, record: &[u8]) -> u64 {
-        let size = self.data.len();
+    fn forget_origin(&self, head: u64) {
+        let origin = &self.words.origin.0;
+        let known = origin.load(Ordering::Relaxed);
+        if known != NOWHERE && count_of(head).wrapping_sub(count_of(known)).cast_signed() > 0 {
+            origin.store(NOWHERE, Ordering::Relaxed);
+        }
+    }
+
+    /// Where the next record goes.
+    fn start(&self, head: u64, tail: u64, need: u64) -> u64 {
+        let at = tail & LOW;
+        if count_of(head) != count_of(tail) {
+            return at;
+        }
+        let starts_anew = at >= LAP.min(self.size() / 2) && need <= at;
+        let start = if starts_anew { 0 } else { at };
+        if self.place(tail) != start {
+            self.words.origin.0.store(tail & !LOW | start, Ordering::Relaxed);
+        }
+        start
+    }
+
+    fn after(&self, at: usize) -> usize {
+        if at + 1 == self.data.len() { 0 } else { at + 1 }
+    }
+
+    fn write(&self, at: u64, tag: u8, record: &[u8]) -> u64 {
         let mut at = at as usize;
-        self.data[at].store(record.len() as u64, Ordering::Relaxed);
+        self.data[at].store(u64::from(tag) << TAG_SHIFT | record.len() as u64, Ordering::Relaxed);
         let (whole, rest) = record.as_chunks::<8>();
         for chunk in whole {
-            at = if at + 1 == size { 0 } else { at + 1 };
+            at = self.after(at);
             self.data[at].store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
         }
         if !rest.is_empty() {
             let mut last = [0; 8];
             last[..rest.len()].copy_from_slice(rest);
-            at = if at + 1 == size { 0 } else { at + 1 };
+            at = self.after(at);
             self.data[at].store(u64::from_le_bytes(last), Ordering::Relaxed);
         }
-        (if at + 1 == size { 0 } else { at + 1 }) as u64
+        self.after(at) as u64
     }
 
     /// Take the oldest record.
     pub fn get<K: Kernel>(&self, has_slept: bool, kernel: &K) -> Step<'a, Take> {
-        if let Guarded::Sleep(word, awaited) = self.enter(has_slept, kernel) {
+        let (get, not_empty) = (&self.words.get, &self.words.put.not_empty);
+        if let Guarded::Sleep(word, awaited) = self.enter(&get.guard, has_slept, kernel) {
             return Step::Sleep(word, awaited);
         }
         let outcome = self.take_inside();
-        let took = matches!(outcome, Step::Done(Take::Record(_)));
-        let wakes = took && self.words.not_full.silence();
-        let passes_on = has_slept && took;
-        let wakes_next = passes_on && !self.is_empty();
-        release_guard(&self.words.guard, kernel);
-        if wakes {
-            self.words.not_full.wake(1, kernel);
-        }
-        if wakes_next {
-            self.words.not_empty.wake(1, kernel);
-        }
-        if passes_on {
-            self.words.not_empty.relisten();
+        release_guard(&get.guard, kernel);
+        if matches!(outcome, Step::Done(Take::Record(..))) {
+            get.not_full.ring(1, kernel);
+            if has_slept {
+                // Others may be asleep still, and there may be a record for them.
+                not_empty.relisten();
+                if !self.is_empty() {
+                    not_empty.ring(1, kernel);
+                }
+            }
         }
         outcome
     }
 
     fn take_inside(&self) -> Step<'a, Take> {
-        let words = self.words;
-        // ORDERING: acquire pairs with the release in `put_inside`.
-        let (head, tail) = (words.head.load(Ordering::Relaxed), words.tail.load(Ordering::Acquire));
-        let Some(used) = self.used(head, tail) else {
-            return Step::Done(Take::Damaged);
-        };
-        if used == 0 {
-            if words.is_shut.load(Ordering::Relaxed) != 0 {
+        let (get, not_empty) = (&self.words.get, &self.words.put.not_empty);
+        let head = get.head.load(Ordering::Relaxed);
+        let has_come = |tail: u64| count_of(tail) != count_of(head);
+        if !has_come(get.tail_seen.load(Ordering::Relaxed)) && !has_come(self.look_at_tail()) {
+            // Nobody puts any more once this is seen, so the second look is the last one.
+            if self.is_shut() && !has_come(self.look_at_tail()) {
                 return Step::Done(Take::Shut);
             }
-            let (word, heard) = words.not_empty.listen();
-            return Step::Sleep(word, heard);
+            let (word, heard) = not_empty.listen();
+            if !has_come(self.look_at_tail()) {
+                return Step::Sleep(word, heard);
+            }
         }
-        match self.read(head & LOW, used) {
-            Some((record, end)) => {
-                words
-                    .head
-                    .store((head & !LOW).wrapping_add(ONE) | end, Ordering::Release);
-                Step::Done(Take::Record(record))
+        match self.read(self.place(head)) {
+            Some((tag, record, end)) => {
+                // ORDERING: pairs with the load in `look_at_head`; in one order with the look at the bell.
+                get.head.store((head & !LOW).wrapping_add(ONE) | end, Ordering::SeqCst);
+                Step::Done(Take::Record(tag, record))
             }
             None => Step::Done(Take::Damaged),
         }
     }
 
-    fn read(&self, at: u64, used: u64) -> Option<(Vec<u8>, u64)> {
-        let size = self.data.len();
-        let mut at = at as usize;
-        let length = usize::try_from(self.data[at].load(Ordering::Relaxed)).ok()?;
-        if length > self.longest() || words_for(length) > used {
+    fn look_at_tail(&self) -> u64 {
+        // ORDERING: pairs with the store in `put_inside`.
+        let tail = self.words.put.tail.load(Ordering::SeqCst);
+        self.words.get.tail_seen.store(tail, Ordering::Relaxed);
+        tail
+    }
+
+    fn read(&self, at: u64) -> Option<(u8, Vec<u8>, u64)> {
+        let mut at = usize::try_from(at).ok()?;
+        let first = self.data.get(at)?.load(Ordering::Relaxed);
+        let tag = (first >> TAG_SHIFT) as u8;
+        let length = usize::try_from(first & ((1 << TAG_SHIFT) - 1)).ok()?;
+        if length > self.longest() {
             return None;
         }
         let mut record = Vec::with_capacity(length.next_multiple_of(8));
         for _ in 0..length.div_ceil(8) {
-            at = if at + 1 == size { 0 } else { at + 1 };
+            at = self.after(at);
             record.extend_from_slice(&self.data[at].load(Ordering::Relaxed).to_le_bytes());
         }
         record.truncate(length);
-        Some((record, (if at + 1 == size { 0 } else { at + 1 }) as u64))
+        Some((tag, record, self.after(at) as u64))
     }
 
     /// How many records there are.
     #[must_use]
     pub fn len(&self) -> u32 {
-        let head = self.words.head.load(Ordering::Acquire);
-        let tail = self.words.tail.load(Ordering::Acquire);
-        ((tail >> 32) as u32).wrapping_sub((head >> 32) as u32)
+        let head = self.words.get.head.load(Ordering::SeqCst);
+        let tail = self.words.put.tail.load(Ordering::SeqCst);
+        count_of(tail).wrapping_sub(count_of(head))
     }
 
     /// Whether there are none.
@@ -285,7 +372,7 @@ impl<'a> Ring<'a> {
     }
 
     fn put_count(&self) -> u32 {
-        (self.words.tail.load(Ordering::SeqCst) >> 32) as u32
+        (self.words.put.tail.load(Ordering::SeqCst) >> 32) as u32
     }
 
     /// Records put and not yet dealt with.
@@ -306,20 +393,26 @@ impl<'a> Ring<'a> {
         Step::Sleep(word, heard)
     }
 
-    /// Refuse further records; who waits is woken.
-    pub fn shut<K: Kernel>(&self, kernel: &K) {
-        self.words.is_shut.store(1, Ordering::SeqCst);
-        self.words.not_empty.ring(crate::bell::ALL, kernel);
-        self.words.not_full.ring(crate::bell::ALL, kernel);
+    /// Refuse further records; who waits is woken. A put that has begun is over by then.
+    pub fn shut<K: Kernel>(&self, has_slept: bool, kernel: &K) -> Step<'a, ()> {
+        let put = &self.words.put;
+        if let Guarded::Sleep(word, awaited) = self.enter(&put.guard, has_slept, kernel) {
+            return Step::Sleep(word, awaited);
+        }
+        put.is_shut.store(1, Ordering::SeqCst);
+        release_guard(&put.guard, kernel);
+        put.not_empty.ring(crate::bell::ALL, kernel);
+        self.words.get.not_full.ring(crate::bell::ALL, kernel);
+        Step::Done(())
     }
 
     /// Whether it refuses records.
     #[must_use]
     pub fn is_shut(&self) -> bool {
-        self.words.is_shut.load(Ordering::SeqCst) != 0
+        self.words.put.is_shut.load(Ordering::SeqCst) != 0
     }
 
-    /// How many processes have died inside of the guard.
+    /// How many processes have died inside of a guard.
     #[must_use]
     pub fn deaths(&self) -> u32 {
         self.words.deaths.load(Ordering::Relaxed)

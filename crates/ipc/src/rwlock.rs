@@ -1,8 +1,8 @@
 //! Read/write lock: a robust word for the writer, a ledger of readers.
 //!
 //! A reader enters itself in the ledger and then looks at the writer's word; a writer
-//! takes its word and then waits until the ledger is at zero. Both orders are
-//! sequentially consistent, so one sees the other. New readers stay out while a writer
+//! takes its word and then, behind a fence, waits until the ledger is at zero. Both orders
+//! are sequentially consistent, so one sees the other. New readers stay out while a writer
 //! waits, so writers do not starve; readers may, behind writers without pause.
 //!
 //! A reader that dies has changed nothing: its entries are taken back silently, by the
@@ -13,7 +13,7 @@ use crate::bell::{ALL, Bell};
 use crate::kernel::{Kernel, Step};
 use crate::ledger::{Account, Books, Ledger};
 use crate::robust::{DIED, TID_MASK, announce};
-use crate::shim::{AtomicU32, Ordering};
+use crate::shim::{AtomicU32, Ordering, fence, load_in_order};
 
 /// The shared words of a read/write lock, without the writer's.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl RwWords {
                     return Step::Done(false);
                 }
                 books.change(account, 1, |_| true);
-                let now = writer.load(Ordering::SeqCst);
+                let now = load_in_order(writer);
                 if now & TID_MASK == 0 {
                     return Step::Done(true);
                 }
@@ -76,6 +76,9 @@ impl RwWords {
 
     /// With the writer's word taken: wait until nobody reads.
     pub fn drain<K: Kernel>(&self, books: &Books<'_>, kernel: &K) -> Step<'_, ()> {
+        // ORDERING: the word was taken with acquire alone, which a later load may overtake. Pairs with
+        // the reader's change of the ledger and its look at the word.
+        fence(Ordering::SeqCst);
         if self.readers.value() != 0 {
             let (word, heard) = self.bell.listen();
             if self.readers.value() != 0 {

@@ -40,7 +40,13 @@ impl SemaphoreWords {
     }
 
     /// Take a permit, or name what to sleep on.
-    pub fn acquire(&self, books: &Books<'_>, account: Option<&Account>, has_slept: bool) -> Step<'_, ()> {
+    pub fn acquire<K: Kernel>(
+        &self,
+        books: &Books<'_>,
+        account: Option<&Account>,
+        has_slept: bool,
+        kernel: &K,
+    ) -> Step<'_, ()> {
         if !self.try_acquire(books, account) {
             let (word, heard) = self.bell.listen();
             if !self.try_acquire(books, account) {
@@ -48,7 +54,11 @@ impl SemaphoreWords {
             }
         }
         if has_slept {
+            // Others may be asleep still, and a permit that came meanwhile has woken nobody.
             self.bell.relisten();
+            if self.ledger.value() > 0 {
+                self.bell.ring(1, kernel);
+            }
         }
         Step::Done(())
     }

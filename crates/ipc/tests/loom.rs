@@ -12,23 +12,34 @@
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use unsnarl_ipc::{
-    Account, AtomicU32, AtomicU64, Attempt, Bell, DIED, EventWords, Kernel, Ordering, Ring, RingWords, SemaphoreWords,
-    Step, TID_MASK, Take, WAITERS, lock_or_sleep, unlock,
+    ALL, Account, AtomicU32, AtomicU64, Attempt, Bell, DIED, EventWords, Kernel, Ordering, Ring, RingWords, RwWords,
+    SemaphoreWords, Step, TID_MASK, Take, WAITERS, lock_or_sleep, unlock,
 };
 
-/// One futex for all words: wake-ups are counted, so that each one wakes one sleeper or nobody.
+/// Who sleeps: by word, in the order in which they came. A wake-up takes them out at once, as the
+/// kernel does, so that nobody who comes later can have another's.
+#[derive(Default)]
+struct Sleepers {
+    next: usize,
+    queue: Vec<(usize, usize)>,
+}
+
 struct Futex {
-    queue: Mutex<(usize, usize)>,
+    sleepers: Mutex<Sleepers>,
     changed: Condvar,
 }
 
 impl Futex {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            queue: Mutex::new((0, 0)),
+            sleepers: Mutex::new(Sleepers::default()),
             changed: Condvar::new(),
         })
     }
+}
+
+fn address(word: &AtomicU32) -> usize {
+    std::ptr::from_ref(word).addr()
 }
 
 /// A thread of some process, with its kernel.
@@ -39,16 +50,16 @@ struct Modelled {
 
 impl Modelled {
     fn sleep(&self, word: &AtomicU32, expected: u32) {
-        let mut queue = self.futex.queue.lock().unwrap();
+        let mut sleepers = self.futex.sleepers.lock().unwrap();
         if word.load(Ordering::SeqCst) != expected {
             return;
         }
-        queue.0 += 1;
-        while queue.1 == 0 {
-            queue = self.futex.changed.wait(queue).unwrap();
+        let me = (address(word), sleepers.next);
+        sleepers.next += 1;
+        sleepers.queue.push(me);
+        while sleepers.queue.contains(&me) {
+            sleepers = self.futex.changed.wait(sleepers).unwrap();
         }
-        queue.0 -= 1;
-        queue.1 -= 1;
     }
 
     /// What `handle_futex_death` does with the word of `list_op_pending`, or one in the list.
@@ -85,9 +96,13 @@ impl Kernel for Modelled {
     fn is_alive(&self, process: u64) -> bool {
         process < 100
     }
-    fn wake(&self, _word: &AtomicU32, count: u32) {
-        let mut queue = self.futex.queue.lock().unwrap();
-        queue.1 = (queue.1 + count as usize).min(queue.0);
+    fn wake(&self, word: &AtomicU32, count: u32) {
+        let mut left = count;
+        self.futex.sleepers.lock().unwrap().queue.retain(|sleeper| {
+            let is_woken = sleeper.0 == address(word) && left > 0;
+            left -= u32::from(is_woken);
+            !is_woken
+        });
         self.futex.changed.notify_all();
     }
     fn begin(&self, _word: &AtomicU32) {}
@@ -151,9 +166,47 @@ fn a_killed_holder_leaves_the_lock_to_be_had() {
             let kernel = Modelled { tid: 1, futex };
             let attempt = acquire(&word, &kernel);
             assert!(attempt == Attempt::Taken || instant == 1);
+            // The victim may be the one that comes later.
+            unlock(&word, 1, &kernel);
             victim.join().unwrap();
         });
     }
+}
+
+/// The lock is given back to one that is killed as it wakes; another sleeps behind it.
+#[test]
+fn a_killed_waiter_passes_its_wake_up_on() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let (word, futex) = (Arc::new(AtomicU32::new(0)), Futex::new());
+        let holder = Modelled {
+            tid: 1,
+            futex: futex.clone(),
+        };
+        assert_eq!(acquire(&word, &holder), Attempt::Taken);
+        let victim = {
+            let (word, futex) = (word.clone(), futex.clone());
+            thread::spawn(move || {
+                let kernel = Modelled { tid: 2, futex };
+                if let Step::Sleep(word, expected) = lock_or_sleep(&word, kernel.tid, false) {
+                    kernel.sleep(word, expected);
+                }
+                kernel.die(&word, true);
+            })
+        };
+        let other = thread::spawn({
+            let word = word.clone();
+            move || {
+                let kernel = Modelled { tid: 3, futex };
+                acquire(&word, &kernel);
+                unlock(&word, 1, &kernel);
+            }
+        });
+        unlock(&word, 1, &holder);
+        victim.join().unwrap();
+        other.join().unwrap();
+    });
 }
 
 #[test]
@@ -173,12 +226,123 @@ fn a_permit_that_comes_back_wakes_who_waits() {
         let books = shared.0.books(&shared.1, 0);
         let account = books.open(&kernel);
         let mut has_slept = false;
-        while let Step::Sleep(word, expected) = shared.0.acquire(&books, account, has_slept) {
+        while let Step::Sleep(word, expected) = shared.0.acquire(&books, account, has_slept, &kernel) {
             kernel.sleep(word, expected);
             has_slept = true;
         }
         other.join().unwrap();
         assert_eq!(shared.0.ledger.value(), 0);
+    });
+}
+
+/// Two permits come back one after the other: the second one wakes nobody, and is had all the same.
+#[test]
+fn every_permit_is_had() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        type Shared = (SemaphoreWords, [Account; 3]);
+        let shared: Arc<Shared> = Arc::new(Default::default());
+        let futex = Futex::new();
+        let waiters = [2, 3].map(|tid| {
+            let (shared, futex) = (shared.clone(), futex.clone());
+            thread::spawn(move || take_a_permit(&shared.0, &shared.1, &Modelled { tid, futex }))
+        });
+        let kernel = Modelled { tid: 1, futex };
+        let books = shared.0.books(&shared.1, 0);
+        for _ in 0..2 {
+            assert!(shared.0.release(&books, None, 1, 9, &kernel));
+        }
+        for waiter in waiters {
+            waiter.join().unwrap();
+        }
+        assert_eq!(shared.0.ledger.value(), 0);
+    });
+}
+
+fn take_a_permit(words: &SemaphoreWords, accounts: &[Account], kernel: &Modelled) {
+    let books = words.books(accounts, 0);
+    let mut has_slept = false;
+    while let Step::Sleep(word, expected) = words.acquire(&books, None, has_slept, kernel) {
+        kernel.sleep(word, expected);
+        has_slept = true;
+    }
+}
+
+/// Two records, one of which goes where the first one was, through a ring that starts anew.
+#[test]
+fn records_come_in_order() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let futex = Futex::new();
+        let shared: Arc<(RingWords, Vec<AtomicU64>)> =
+            Arc::new((RingWords::default(), (0..4).map(|_| AtomicU64::new(0)).collect()));
+        let other = {
+            let (shared, futex) = (shared.clone(), futex.clone());
+            thread::spawn(move || {
+                let kernel = Modelled { tid: 2, futex };
+                for record in 1..=2 {
+                    let mut has_slept = false;
+                    while let Step::Sleep(word, expected) = ring(&shared).put(record, b"12345678", has_slept, &kernel) {
+                        kernel.sleep(word, expected);
+                        has_slept = true;
+                    }
+                }
+            })
+        };
+        let kernel = Modelled { tid: 1, futex };
+        for record in 1..=2 {
+            let mut has_slept = false;
+            let taken = loop {
+                match ring(&shared).get(has_slept, &kernel) {
+                    Step::Sleep(word, expected) => kernel.sleep(word, expected),
+                    Step::Done(taken) => break taken,
+                }
+                has_slept = true;
+            };
+            assert_eq!(taken, Take::Record(record, b"12345678".to_vec()));
+        }
+        other.join().unwrap();
+    });
+}
+
+fn ring(shared: &(RingWords, Vec<AtomicU64>)) -> Ring<'_> {
+    Ring {
+        words: &shared.0,
+        data: &shared.1,
+        max_records: 1,
+    }
+}
+
+#[test]
+fn a_writer_is_alone() {
+    loom::model(|| {
+        type Shared = (AtomicU32, RwWords, [Account; 2], loom::cell::UnsafeCell<u32>);
+        let shared: Arc<Shared> = Arc::new(Default::default());
+        let futex = Futex::new();
+        let other = {
+            let (shared, futex) = (shared.clone(), futex.clone());
+            thread::spawn(move || {
+                let kernel = Modelled { tid: 2, futex };
+                let books = shared.1.books(&shared.2);
+                let account = books.open(&kernel);
+                while let Step::Sleep(word, expected) = shared.1.read(&shared.0, &books, account, &kernel) {
+                    kernel.sleep(word, expected);
+                }
+                shared.3.with(|_| ());
+                assert!(shared.1.leave(&books, account, &kernel));
+            })
+        };
+        let kernel = Modelled { tid: 1, futex };
+        let books = shared.1.books(&shared.2);
+        assert!(acquire(&shared.0, &kernel).is_taken());
+        while let Step::Sleep(word, expected) = shared.1.drain(&books, &kernel) {
+            kernel.sleep(word, expected);
+        }
+        shared.3.with_mut(|_| ());
+        unlock(&shared.0, ALL, &kernel);
+        other.join().unwrap();
     });
 }
 
@@ -220,7 +384,7 @@ fn an_item_is_had_whole() {
                     data: &shared.1,
                     max_records: 0,
                 };
-                assert!(matches!(ring.put(b"0123456789", false, &kernel), Step::Done(true)));
+                assert!(matches!(ring.put(1, b"0123456789", false, &kernel), Step::Done(true)));
             })
         };
         let kernel = Modelled { tid: 1, futex };
@@ -234,7 +398,7 @@ fn an_item_is_had_whole() {
             match ring.get(has_slept, &kernel) {
                 Step::Sleep(word, expected) => kernel.sleep(word, expected),
                 Step::Done(take) => {
-                    assert_eq!(take, Take::Record(b"0123456789".to_vec()));
+                    assert_eq!(take, Take::Record(1, b"0123456789".to_vec()));
                     break;
                 }
             }

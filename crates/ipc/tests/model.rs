@@ -73,7 +73,7 @@ proptest! {
     fn a_ring_is_a_queue(
         size in 4..40usize,
         max_records in 0..6u32,
-        calls in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..60)), 0..80),
+        calls in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..60)), 0..200),
     ) {
         let words = RingWords::default();
         let data: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(u64::MAX)).collect();
@@ -82,7 +82,7 @@ proptest! {
         for call in calls {
             match call {
                 Some(record) if record.len() <= ring.longest() => {
-                    if let Step::Done(true) = ring.put(&record, false, &kernel) {
+                    if let Step::Done(true) = ring.put(7, &record, false, &kernel) {
                         model.push_back(record);
                     } else {
                         // What is empty has room for every record that is not too long.
@@ -91,7 +91,7 @@ proptest! {
                 }
                 Some(_) => {}
                 None => match (ring.get(false, &kernel), model.pop_front()) {
-                    (Step::Done(Take::Record(record)), Some(expected)) => prop_assert_eq!(record, expected),
+                    (Step::Done(Take::Record(7, record)), Some(expected)) => prop_assert_eq!(record, expected),
                     (Step::Sleep(..), None) => {}
                     other => prop_assert!(false, "{:?}", other),
                 },
@@ -115,13 +115,13 @@ proptest! {
             .collect();
         let ring = Ring { words: &words, data: &data, max_records: 0 };
         let kernel = kernel();
-        let _ = ring.put(b"one", false, &kernel);
+        let _ = ring.put(0, b"one", false, &kernel);
         for word in &data {
             word.store(content[0], Ordering::Relaxed);
         }
         for _ in 0..4 {
             let _ = ring.get(false, &kernel);
-            let _ = ring.put(b"another one", false, &kernel);
+            let _ = ring.put(0, b"another one", false, &kernel);
         }
     }
 }

@@ -95,7 +95,11 @@ impl Mapping {
     #[inline]
     #[must_use]
     pub unsafe fn state<T>(&self) -> &T {
-        const { assert!(align_of::<T>() <= 8 && STATE + size_of::<T>() + ROBUST_BEFORE_END <= 4096) };
+        const {
+            assert!(
+                align_of::<T>() <= 64 && STATE.is_multiple_of(64) && STATE + size_of::<T>() + ROBUST_BEFORE_END <= 4096
+            )
+        };
         // SAFETY: inside of the head page, by the assertion; aligned, since STATE is a multiple of 64.
         unsafe { &*self.head().add(STATE).cast() }
     }

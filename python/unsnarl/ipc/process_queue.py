@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import os
+import pickle
 import tempfile
 import threading
 import time
@@ -24,7 +25,6 @@ from unsnarl.ipc.queue import dumps
 
 CAPACITY = 64 << 20
 """Bytes of a queue; memory is taken as it is used."""
-_INLINE, _SPILLED = b"\0", b"\1"
 
 
 class _Feeder:
@@ -79,7 +79,8 @@ class ProcessQueue:
 
     def __init__(self, maxsize: int = 0, *, ring: IpcBytesQueue | None = None) -> None:
         self._ring = IpcBytesQueue(max(0, maxsize), capacity=CAPACITY) if ring is None else ring
-        self._feeder = _Feeder(self._ring)
+        self._put_plain, self._get_object = self._ring._put_plain, self._ring._get_object
+        self._feeder: _Feeder | None = None
         self._pid = os.getpid()
         self._is_closed = False
         self._has_put = False
@@ -90,7 +91,7 @@ class ProcessQueue:
 
     def _own_feeder(self) -> _Feeder:
         """Return this process's feeder: a forked child has none of its parent's items."""
-        if self._pid != os.getpid():
+        if self._feeder is None or self._pid != os.getpid():
             self._feeder = _Feeder(self._ring)
             self._pid = os.getpid()
         return self._feeder
@@ -99,11 +100,18 @@ class ProcessQueue:
         """Put an item at the end; Full if there are maxsize already (and still, after a timeout in seconds)."""
         if self._is_closed:
             raise ValueError(f"Queue {self!r} is closed")
+        # Without a feeder nothing of this process waits to be put.
+        if self._feeder is None and self._put_plain(obj):
+            self._has_put = True
+            return
         item = _packed(dumps(obj), self._ring.longest)
         self._has_put = True
         if self._ring.maxsize:
             self._ring.put_bytes(item, block, timeout)
             return
+        self._put_or_feed(item)
+
+    def _put_or_feed(self, item: bytes) -> None:
         feeder = self._own_feeder()
         if feeder.is_idle():
             try:
@@ -117,7 +125,7 @@ class ProcessQueue:
         """Take the oldest item; Empty if there is none (in time, seconds)."""
         if self._is_closed:
             raise ValueError(f"Queue {self!r} is closed")
-        return _unpacked(self._ring.get_bytes(block, timeout))
+        return self._get_object(block, timeout)
 
     def put_nowait(self, obj: object) -> None:
         """Put an item at the end, or raise Full."""
@@ -127,9 +135,22 @@ class ProcessQueue:
         """Take the oldest item, or raise Empty."""
         return self.get(False)
 
+    async def async_put(self, obj: object, timeout: float | None = None) -> None:
+        """Put an item at the end from a task; Full if there were maxsize until the timeout (seconds)."""
+        if self._is_closed:
+            raise ValueError(f"Queue {self!r} is closed")
+        item = _packed(dumps(obj), self._ring.longest)
+        self._has_put = True
+        if self._ring.maxsize:
+            await tasks.put(self._ring, item, timeout)
+        else:
+            self._put_or_feed(item)
+
     async def async_get(self, timeout: float | None = None) -> Any:
-        """Take the oldest item in a task."""
-        return _unpacked(await tasks.get(self._ring, timeout))
+        """Take the oldest item in a task; Empty if there was none until the timeout (seconds)."""
+        if self._is_closed:
+            raise ValueError(f"Queue {self!r} is closed")
+        return await tasks.get(self._ring, timeout)
 
     def qsize(self) -> int:
         """Return how many items are in shared memory."""
@@ -182,24 +203,29 @@ def _rebuild(cls: type[ProcessQueue], ring: IpcBytesQueue) -> ProcessQueue:
     return cls(ring=ring)
 
 
+class _Spilled:
+    """An item that travels in a file of its own: unpickling it reads the file and removes it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read_back, (self._path,)
+
+
 def _packed(data: bytes, longest: int) -> bytes:
-    """Return the item as it travels: itself, or the path of a file that holds it."""
-    if len(data) < longest:
-        return _INLINE + data
+    """Return the item's pickle, or that of the file that holds it."""
+    if len(data) <= longest:
+        return data
     directory = ipc_directory()
     where = directory if os.path.isdir(directory) else None
     descriptor, path = tempfile.mkstemp(prefix=f"unsnarl-{os.geteuid()}-item-", dir=where)
     with open(descriptor, "wb") as file:
         file.write(data)
-    return _SPILLED + os.fsencode(path)
+    return pickle.dumps(_Spilled(path))
 
 
-def _unpacked(item: bytes) -> Any:
-    import pickle
-
-    if item[:1] == _INLINE:
-        return pickle.loads(memoryview(item)[1:])
-    path = os.fsdecode(item[1:])
+def _read_back(path: str) -> Any:
     with open(path, "rb") as file:
         data = file.read()
     os.unlink(path)

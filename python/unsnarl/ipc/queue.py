@@ -1,5 +1,7 @@
 """Queue: pickled objects on a bounded queue of bytes.
 
+What is exactly an int, float, str, bytes, bool or None travels without pickle, by native code.
+
 Invariant: `put` returns after the item is in shared memory, whole; a `put` that raises has
 put nothing.
 """
@@ -13,9 +15,10 @@ from typing import Any
 
 from unsnarl._native import IpcBytesQueue
 from unsnarl.ipc import tasks
+from unsnarl.sync import ShutDown
 
 _PLAIN = frozenset((int, float, str, bytes, bool, type(None)))
-"""Types whose pickles depend on nothing else."""
+"""Types whose pickles depend on nothing else: too large for a word, or for the room there is."""
 
 
 class _Reducers:
@@ -68,7 +71,8 @@ class Queue(IpcBytesQueue):
             ShutDown: after `shutdown`.
             ValueError: the pickled item is longer than the queue.
         """
-        self.put_bytes(dumps(item), block, timeout)
+        if not self._put_plain(item):
+            self.put_bytes(dumps(item), block, timeout)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """Take the oldest item.
@@ -77,7 +81,7 @@ class Queue(IpcBytesQueue):
             Empty: there is none, or there was none in time (seconds).
             ShutDown: there will be none.
         """
-        return pickle.loads(self.get_bytes(block, timeout))
+        return self._get_object(block, timeout)
 
     def put_nowait(self, item: object) -> None:
         """Put an item at the end, or raise Full."""
@@ -93,4 +97,15 @@ class Queue(IpcBytesQueue):
 
     async def async_get(self, timeout: float | None = None) -> Any:
         """Take the oldest item in a task."""
-        return pickle.loads(await tasks.get(self, timeout))
+        return await tasks.get(self, timeout)
+
+    def __aiter__(self) -> Queue:
+        """Take items until the queue is shut down and empty."""
+        return self
+
+    async def __anext__(self) -> Any:
+        """Take the next item."""
+        try:
+            return await self.async_get()
+        except ShutDown:
+            raise StopAsyncIteration from None

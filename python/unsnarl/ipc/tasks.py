@@ -20,6 +20,8 @@ from typing import Any
 
 from unsnarl import sync
 from unsnarl._native import IpcEvent, IpcSleep, ipc_wait_any
+from unsnarl.ipc.errors import OwnerDied
+from unsnarl.sync.backends.condition import take_back
 
 WORDS_PER_THREAD = 126
 """The kernel takes 128 words; one wakes the thread itself."""
@@ -175,6 +177,9 @@ async def acquire_reentrant(lock: Any, timeout: float | None) -> bool:
     try:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         had = await acquire(lock, left)
+    except OwnerDied:
+        had = True
+        raise
     finally:
         if not had:
             inner.async_release()
@@ -191,14 +196,17 @@ def release_reentrant(lock: Any) -> None:
 
 async def enter(lock: Any) -> None:
     """Begin ``async with``; OwnerDied comes without the lock."""
-    from unsnarl.ipc.errors import OwnerDied
-
     try:
         await lock.async_acquire()
     except OwnerDied:
         if getattr(lock, "_is_mine", bool)():
             lock.async_release()
         raise
+
+
+def awaited(primitive: Any) -> Any:
+    """Begin ``await primitive``."""
+    return primitive.async_wait().__await__()
 
 
 async def leave(lock: Any) -> None:
@@ -219,20 +227,29 @@ async def wait_countdown(event: Any, timeout: float | None) -> bool:
 
 async def wait_barrier(barrier: Any, timeout: float | None) -> int:
     """Meet the others."""
-    import asyncio
-
     timeout = barrier._timeout if timeout is None else timeout
+    deadline = None if timeout is None else time.monotonic() + timeout
+    account = barrier._enter()
+    try:
+        return await _meet(barrier, account, deadline)
+    finally:
+        barrier._leave(account)
+
+
+async def _meet(barrier: Any, account: int | None, deadline: float | None) -> int:
     arrival = barrier._arrive()
     while arrival is None:
         # A complete round is about to end, by somebody who runs its action.
-        await asyncio.sleep(0)
+        if not is_done(await until(lambda has_slept: barrier._attempt_settle(account, has_slept), _left(deadline))):
+            barrier.abort()
         arrival = barrier._arrive()
     round_, place, is_complete = arrival
     if is_complete:
         return int(place)
     done = False
     try:
-        done = is_done(await until(lambda _: barrier._attempt(round_), timeout))
+        attempt = until(lambda has_slept: barrier._attempt(round_, account, has_slept), _left(deadline))
+        done = is_done(await attempt)
     finally:
         if not done:
             barrier._give_up(round_)
@@ -241,22 +258,63 @@ async def wait_barrier(barrier: Any, timeout: float | None) -> int:
     return int(place)
 
 
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+
+class _TakenBack:
+    """A condition's lock as `take_back` wants it.
+
+    Who gets `OwnerDied` holds the lock, so that is no reason to try again; it is told afterwards.
+    """
+
+    def __init__(self, lock: Any, levels: int) -> None:
+        self._lock = lock
+        self._acquire = acquire_reentrant if levels else acquire
+        self.death: OwnerDied | None = None
+
+    async def async_acquire(self) -> None:
+        try:
+            await self._acquire(self._lock, None)
+        except OwnerDied as death:
+            self.death = death
+
+    def _deepen(self, depth: int) -> None:
+        _inner[self._lock]._deepen(depth)
+
+
 async def wait_condition(condition: Any, timeout: float | None) -> bool:
     """Give the lock up, wait to be notified, take the lock again."""
+    lock = condition.lock
+    inner = _inner.get(lock)
+    levels = 0 if inner is None else inner._async_depth()
     place = condition._arrive()
+    if inner is not None:
+        for _ in range(levels):
+            inner.async_release()
     try:
         await until(lambda _: place._attempt(), timeout)
     finally:
         was_notified = place._leave()
+        taken = _TakenBack(lock, levels)
         try:
-            await acquire(condition.lock, None)
-        except BaseException:
-            # Cancelled meanwhile: the caller's block still expects to hold the lock.
-            condition.lock.acquire()
-            raise
+            await take_back(taken, levels)
         finally:
             place._restore()
+        if taken.death is not None:
+            raise taken.death
     return bool(was_notified)
+
+
+async def wait_condition_for(condition: Any, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
+    """Wait until the predicate is true; its last value, which is false if time ran out."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while not (value := predicate()):
+        left = _left(deadline)
+        if left == 0.0:
+            break
+        await wait_condition(condition, left)
+    return value
 
 
 async def put(queue: Any, item: bytes, timeout: float | None) -> None:
@@ -265,12 +323,12 @@ async def put(queue: Any, item: bytes, timeout: float | None) -> None:
         raise sync.Full
 
 
-async def get(queue: Any, timeout: float | None) -> bytes:
-    """Take the oldest bytes of a queue."""
+async def get(queue: Any, timeout: float | None) -> Any:
+    """Take the oldest object of a queue."""
     outcome = await until(queue._attempt_get, timeout)
     if not is_done(outcome):
         raise sync.Empty
-    return bytes(outcome)
+    return outcome
 
 
 async def join(queue: Any, timeout: float | None) -> bool:

@@ -46,6 +46,10 @@ impl IpcBarrier {
         unsafe { self.body.segment.mapping.table() }
     }
 
+    fn numbered(&self, account: Option<usize>) -> Option<&Account> {
+        account.and_then(|number| self.accounts().get(number))
+    }
+
     /// The last one runs the action, then lets everybody through.
     fn complete(&self, py: Python<'_>, round: u32) -> PyResult<()> {
         if let Some(action) = &self.action
@@ -179,9 +183,34 @@ impl IpcBarrier {
         }
     }
 
-    fn _attempt(slf: &Bound<'_, Self>, round: u32) -> PyResult<Py<PyAny>> {
-        let py = slf.py();
-        told(py, slf.as_any(), slf.get().words().wait(round), |is_through| {
+    /// Say that a task of this process is inside: the number of its account, None if none is free.
+    fn _enter(&self) -> Option<usize> {
+        let account = BarrierWords::enter(self.accounts(), &Host)?;
+        self.accounts().iter().position(|other| std::ptr::eq(other, account))
+    }
+
+    /// Say that it is outside again.
+    fn _leave(&self, account: Option<usize>) {
+        BarrierWords::leave(self.numbered(account), &Host);
+    }
+
+    /// Wait in a task until no complete round is about to end: True, or what to sleep on.
+    fn _attempt_settle(slf: &Bound<'_, Self>, account: Option<usize>, is_look: bool) -> PyResult<Py<PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        if is_look && BarrierWords::casualty(this.accounts(), this.numbered(account), &Host).is_some() {
+            this.words().abort(None, &Host);
+        }
+        told(py, slf.as_any(), this.words().settle(this.parties), |()| {
+            Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
+        })
+    }
+
+    /// Wait in a task for the end of the round: True, or what to sleep on.
+    fn _attempt(slf: &Bound<'_, Self>, round: u32, account: Option<usize>, is_look: bool) -> PyResult<Py<PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let is_look = is_look && this.words().is_pending(round);
+        let step = this.attempt(round, this.numbered(account), is_look);
+        told(py, slf.as_any(), step, |is_through| {
             if is_through {
                 Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
             } else {
@@ -250,6 +279,6 @@ impl IpcBarrier {
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<IpcBarrier>();
-    methods::install::<IpcBarrier>(&class, &methods::waiting(c"async_wait", methods::wait_barrier))?;
+    methods::install::<IpcBarrier>(&class, &methods::waiting(methods::wait_barrier))?;
     module.add("IpcBarrier", class)
 }

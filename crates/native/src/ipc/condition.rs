@@ -156,6 +156,18 @@ impl IpcCondition {
         self.release(py)
     }
 
+    /// Acquire the lock in a task.
+    fn __aenter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.lock.bind(py).call_method0("__aenter__")
+    }
+
+    /// Release the lock in a task.
+    #[pyo3(signature = (*_args))]
+    fn __aexit__<'py>(&self, py: Python<'py>, _args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let none = py.None();
+        self.lock.bind(py).call_method1("__aexit__", (&none, &none, &none))
+    }
+
     /// Give the lock up, wait to be notified, take the lock again; False if the timeout
     /// (seconds) passed first. OwnerDied if the one who held the lock died meanwhile.
     #[pyo3(signature = (timeout=None))]
@@ -226,6 +238,11 @@ impl IpcCondition {
         })
     }
 
+    /// Tell whether somebody holds the lock.
+    fn locked(&self, py: Python<'_>) -> PyResult<bool> {
+        self.lock.bind(py).call_method0("locked")?.extract()
+    }
+
     /// How many wait.
     #[getter]
     fn waiting(&self) -> usize {
@@ -282,6 +299,6 @@ impl Place {
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Place>()?;
     let class = module.py().get_type::<IpcCondition>();
-    methods::install::<IpcCondition>(&class, &methods::waiting(c"async_wait", methods::wait_condition))?;
+    methods::install::<IpcCondition>(&class, &methods::WAITING_NOTIFIED)?;
     module.add("IpcCondition", class)
 }

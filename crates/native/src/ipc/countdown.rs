@@ -129,6 +129,6 @@ impl IpcCountdownEvent {
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<IpcCountdownEvent>();
-    methods::install::<IpcCountdownEvent>(&class, &methods::waiting(c"async_wait", methods::wait_countdown))?;
+    methods::install::<IpcCountdownEvent>(&class, &methods::waiting(methods::wait_countdown))?;
     module.add("IpcCountdownEvent", class)
 }

@@ -113,6 +113,6 @@ impl IpcEvent {
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<IpcEvent>();
-    methods::install::<IpcEvent>(&class, &methods::waiting(c"async_wait", methods::wait_event))?;
+    methods::install::<IpcEvent>(&class, &methods::waiting(methods::wait_event))?;
     module.add("IpcEvent", class)
 }

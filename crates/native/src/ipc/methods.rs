@@ -8,6 +8,7 @@
 use super::body::Body;
 use crate::sync::arguments;
 use crate::sync::fast::{self, Method};
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -64,6 +65,10 @@ unsafe extern "C" fn aexit(
     python(slf, "unsnarl.ipc.tasks", "leave")
 }
 
+unsafe extern "C" fn awaited(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    python(slf, "unsnarl.ipc.tasks", "awaited")
+}
+
 unsafe extern "C" fn release_reentrant(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
     python(slf, "unsnarl.ipc.tasks", "release_reentrant")
 }
@@ -103,8 +108,38 @@ task_method!(join, "join");
 
 const ACQUIRE: &CStr = c"Take it in a task; False if the timeout (seconds) passed first.";
 const WAIT: &CStr = c"Wait in a task; False if the timeout (seconds) passed first.";
+const NOTIFIED: &CStr =
+    c"Give the lock up and wait in a task to be notified; False if the timeout (seconds) passed first.";
+const NOTIFIED_FOR: &CStr =
+    c"Wait in a task until predicate() is true; its last value, false if the timeout (seconds) passed first.";
 const ENTER: &CStr = c"Take it in a task.";
 const RELEASE: &CStr = c"Release what a task took.";
+
+/// `f(predicate, timeout=None)` of a condition.
+pub(super) unsafe extern "C" fn wait_condition_for(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    fast::enter(|py| {
+        // SAFETY: `self` and the arguments of this call.
+        let (slf, [predicate, timeout]) = unsafe {
+            (
+                Bound::from_borrowed_ptr(py, slf),
+                arguments::sort(py, "async_wait_for", ["predicate", "timeout"], args, nargs, kwnames)?,
+            )
+        };
+        let predicate =
+            predicate.ok_or_else(|| PyTypeError::new_err("async_wait_for() missing required argument: 'predicate'"))?;
+        let left_s = arguments::task_timeout(timeout.as_ref())?;
+        let tasks = py.import("unsnarl.ipc.tasks")?;
+        Ok(tasks
+            .getattr("wait_condition_for")?
+            .call1((slf, predicate, left_s))?
+            .into_ptr())
+    })
+}
 
 /// The methods of a class that tasks acquire.
 pub(super) const LOCKING: [(&CStr, &CStr, Method); 3] = [
@@ -121,12 +156,26 @@ pub(super) const LOCKING_AGAIN: [(&CStr, &CStr, Method); 4] = [
     (c"__aexit__", RELEASE, Method::Fast(aexit)),
 ];
 
-/// One method by which tasks wait.
-pub(super) const fn waiting(
-    name: &'static CStr,
-    call: fast::FastKeywords,
-) -> [(&'static CStr, &'static CStr, Method); 1] {
-    [(name, WAIT, Method::FastKeywords(call))]
+/// The methods of a condition for tasks.
+pub(super) const WAITING_NOTIFIED: [(&CStr, &CStr, Method); 3] = [
+    (c"async_wait", NOTIFIED, Method::FastKeywords(wait_condition)),
+    (
+        c"async_wait_for",
+        NOTIFIED_FOR,
+        Method::FastKeywords(wait_condition_for),
+    ),
+    (c"__await__", NOTIFIED, Method::NoArgs(awaited)),
+];
+
+/// One method by which tasks join.
+pub(super) const JOINING: [(&CStr, &CStr, Method); 1] = [(c"async_join", WAIT, Method::FastKeywords(join))];
+
+/// The methods by which tasks wait: `async_wait`, and `await` on the object.
+pub(super) const fn waiting(call: fast::FastKeywords) -> [(&'static CStr, &'static CStr, Method); 2] {
+    [
+        (c"async_wait", WAIT, Method::FastKeywords(call)),
+        (c"__await__", WAIT, Method::NoArgs(awaited)),
+    ]
 }
 
 /// Put what every class has into this one, and `more`.

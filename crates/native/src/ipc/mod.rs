@@ -12,6 +12,7 @@ mod condition;
 mod countdown;
 mod errors;
 mod event;
+mod item;
 mod listing;
 mod lock;
 mod methods;

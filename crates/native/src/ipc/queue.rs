@@ -2,10 +2,13 @@
 
 use super::body::{Body, Inheritance};
 use super::errors;
+use super::item::{self, PICKLE, Plain};
 use super::methods::{self, Primitive};
 use super::waiting::{self, Turn, told};
 use crate::sync::arguments::{self, Patience};
+use crate::sync::fast::{self, Method};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
 use unsnarl_ipc::{AtomicU64, Kernel, Kind, Ring, RingWords, Step, Take};
@@ -54,8 +57,8 @@ impl IpcBytesQueue {
         arguments::queue_patience(block, timeout)
     }
 
-    fn put_step(&self, py: Python<'_>, record: &[u8], has_slept: bool) -> PyResult<Step<'_, ()>> {
-        let step = self.ring().put(record, has_slept, &Host);
+    fn put_step(&self, py: Python<'_>, tag: u8, record: &[u8], has_slept: bool) -> PyResult<Step<'_, ()>> {
+        let step = self.ring().put(tag, record, has_slept, &Host);
         match step {
             Step::Done(true) => Ok(Step::Done(())),
             Step::Done(false) => Err(errors::queue(py, "ShutDown")),
@@ -66,10 +69,10 @@ impl IpcBytesQueue {
         }
     }
 
-    fn get_step(&self, py: Python<'_>, has_slept: bool) -> PyResult<Step<'_, Vec<u8>>> {
+    fn get_step(&self, py: Python<'_>, has_slept: bool) -> PyResult<Step<'_, (u8, Vec<u8>)>> {
         let step = self.ring().get(has_slept, &Host);
         match step {
-            Step::Done(Take::Record(record)) => Ok(Step::Done(record)),
+            Step::Done(Take::Record(tag, record)) => Ok(Step::Done((tag, record))),
             Step::Done(Take::Shut) => Err(errors::queue(py, "ShutDown")),
             Step::Done(Take::Damaged) => Err(self.damaged()),
             Step::Sleep(word, expected) => {
@@ -78,6 +81,67 @@ impl IpcBytesQueue {
             }
         }
     }
+
+    /// Put what needs no pickle, if there is room; false otherwise.
+    fn put_plain(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Some(plain) = Plain::of(item) else {
+            return Ok(false);
+        };
+        let (tag, record) = plain.record();
+        // Nobody is told that there is no room before somebody is going to wait for it.
+        if record.len() > self.ring().longest() || !self.ring().fits(record.len()) {
+            return Ok(false);
+        }
+        let step = self.put_step(item.py(), tag, record, false)?;
+        Ok(matches!(step, Step::Done(())))
+    }
+
+    /// Take a record, waiting for it if need be.
+    fn take(&self, py: Python<'_>, block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<(u8, Vec<u8>)> {
+        let ring = self.ring();
+        let is_ready = || !ring.is_empty();
+        // A getter that finds nothing makes the next putter ring for it: it looks first.
+        if is_ready()
+            && let Step::Done(taken) = self.get_step(py, false)?
+        {
+            return Ok(taken);
+        }
+        let patience = Self::patience(block, timeout)?;
+        if matches!(patience, Patience::None) && !is_ready() && !ring.is_shut() {
+            return Err(errors::queue(py, "Empty"));
+        }
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |turn: Turn| {
+            self.get_step(py, turn.has_slept)
+        })?;
+        outcome.ok_or_else(|| errors::queue(py, "Empty"))
+    }
+}
+
+unsafe extern "C" fn put_plain(slf: *mut ffi::PyObject, item: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of IpcBytesQueue.
+    let this = unsafe { fast::this::<IpcBytesQueue>(slf) };
+    fast::enter(|py| {
+        // SAFETY: the argument of this call.
+        let item = unsafe { Bound::from_borrowed_ptr(py, item) };
+        this.put_plain(&item).map(fast::boolean)
+    })
+}
+
+unsafe extern "C" fn get_object(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of IpcBytesQueue.
+    let this = unsafe { fast::this::<IpcBytesQueue>(slf) };
+    fast::enter(|py| {
+        // SAFETY: the arguments of this call.
+        let [block, timeout] = unsafe { arguments::sort(py, "get", ["block", "timeout"], args, nargs, kwnames)? };
+        let block = block.map_or(Ok(true), |block| block.is_truthy())?;
+        let (tag, record) = this.take(py, block, timeout.as_ref())?;
+        item::object(py, tag, &record).map(Bound::into_ptr)
+    })
 }
 
 #[pymethods]
@@ -130,14 +194,19 @@ impl IpcBytesQueue {
             }
         };
         self.check(record.len())?;
-        if let Step::Done(()) = self.put_step(py, record, false)? {
+        let ring = self.ring();
+        let is_ready = || ring.fits(record.len());
+        if is_ready()
+            && let Step::Done(()) = self.put_step(py, PICKLE, record, false)?
+        {
             return Ok(());
         }
-        let ring = self.ring();
-        let is_ready = || !ring.is_full();
         let patience = Self::patience(block, timeout.as_ref())?;
+        if matches!(patience, Patience::None) && !is_ready() && !ring.is_shut() {
+            return Err(errors::queue(py, "Full"));
+        }
         let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |turn: Turn| {
-            self.put_step(py, record, turn.has_slept)
+            self.put_step(py, PICKLE, record, turn.has_slept)
         })?;
         outcome.ok_or_else(|| errors::queue(py, "Full"))
     }
@@ -150,34 +219,22 @@ impl IpcBytesQueue {
         block: bool,
         timeout: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let step = self.get_step(py, false)?;
-        if let Step::Done(record) = step {
-            return Ok(PyBytes::new(py, &record));
-        }
-        let ring = self.ring();
-        let is_ready = || !ring.is_empty();
-        let patience = Self::patience(block, timeout.as_ref())?;
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |turn: Turn| {
-            self.get_step(py, turn.has_slept)
-        })?;
-        match outcome {
-            Some(record) => Ok(PyBytes::new(py, &record)),
-            None => Err(errors::queue(py, "Empty")),
-        }
+        let (_, record) = self.take(py, block, timeout.as_ref())?;
+        Ok(PyBytes::new(py, &record))
     }
 
     fn _attempt_put(slf: &Bound<'_, Self>, item: &Bound<'_, PyBytes>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         this.check(item.as_bytes().len())?;
-        let step = this.put_step(py, item.as_bytes(), has_slept)?;
+        let step = this.put_step(py, PICKLE, item.as_bytes(), has_slept)?;
         told(py, slf.as_any(), step, |()| Ok(py.None()))
     }
 
     fn _attempt_get(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let step = this.get_step(py, has_slept)?;
-        told(py, slf.as_any(), step, |record| {
-            Ok(PyBytes::new(py, &record).into_any().unbind())
+        told(py, slf.as_any(), step, |(tag, record)| {
+            item::object(py, tag, &record).map(Bound::unbind)
         })
     }
 
@@ -207,8 +264,20 @@ impl IpcBytesQueue {
     }
 
     /// Refuse further items; who gets, gets what is left, then ShutDown.
-    fn shutdown(&self) {
-        self.ring().shut(&Host);
+    fn shutdown(&self, py: Python<'_>) -> PyResult<()> {
+        let ring = self.ring();
+        waiting::block(py, Patience::Endless, None, &|| true, |turn: Turn| {
+            let step = ring.shut(turn.has_slept, &Host);
+            Host.end();
+            Ok(step)
+        })
+        .map(|_| ())
+    }
+
+    /// Tell whether it refuses items.
+    #[getter]
+    fn is_shutdown(&self) -> bool {
+        self.ring().is_shut()
     }
 
     /// How many items there are.
@@ -272,6 +341,21 @@ impl IpcBytesQueue {
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<IpcBytesQueue>();
-    methods::install::<IpcBytesQueue>(&class, &methods::waiting(c"async_join", methods::join))?;
+    fast::install(
+        &class,
+        &[
+            (
+                c"_put_plain",
+                c"Put an object that needs no pickle, if there is room; False otherwise.",
+                Method::One(put_plain),
+            ),
+            (
+                c"_get_object",
+                c"Take the oldest object: get(block=True, timeout=None).",
+                Method::FastKeywords(get_object),
+            ),
+        ],
+    )?;
+    methods::install::<IpcBytesQueue>(&class, &methods::JOINING)?;
     module.add("IpcBytesQueue", class)
 }

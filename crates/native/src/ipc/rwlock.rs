@@ -106,38 +106,43 @@ impl IpcRWLock {
         outcome.map(|had| had.is_some())
     }
 
+    /// Whether nothing is half-changed: a writer that died before it was alone has changed nothing.
+    fn is_sound(&self, had: Had) -> bool {
+        had == Had::Sound || self.words().is_writing.load(Ordering::SeqCst) == 0
+    }
+
     /// The writer's word is taken: wait for the readers to leave; false if the time was up.
     fn drain(&self, py: Python<'_>, patience: Patience, had: Had) -> PyResult<bool> {
-        // A writer that died before it was alone has changed nothing.
-        let is_sound = had == Had::Sound || self.words().is_writing.swap(0, Ordering::SeqCst) == 0;
+        let is_sound = self.is_sound(had);
         let is_ready = || self.words().readers.value() == 0;
         let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| {
             Ok(self.words().drain(&self.books(), &Host))
         });
-        match outcome {
-            Ok(Some(())) if is_sound => {
-                if had == Had::Damaged {
-                    self.tenure.make_consistent(&self.body)?;
-                }
-                Ok(true)
-            }
-            Ok(Some(())) => Err(self.death(py)),
-            Ok(None) => {
-                self.give_word_back(is_sound);
-                Ok(false)
-            }
-            Err(error) => {
-                self.give_word_back(is_sound);
-                Err(error)
-            }
+        if let Ok(Some(())) = outcome {
+            return self.conclude(py, had, is_sound).map(|()| true);
         }
+        self.back_out(had)?;
+        outcome.map(|_| false)
     }
 
-    fn give_word_back(&self, is_sound: bool) {
+    /// Alone inside: tell what the writer before left.
+    fn conclude(&self, py: Python<'_>, had: Had, is_sound: bool) -> PyResult<()> {
         if !is_sound {
-            self.words().is_writing.store(1, Ordering::SeqCst);
+            return Err(self.death(py));
+        }
+        if had == Had::Damaged {
+            self.tenure.make_consistent(&self.body)?;
+        }
+        Ok(())
+    }
+
+    /// Give the writer's word back without having been alone inside.
+    fn back_out(&self, had: Had) -> PyResult<()> {
+        if had == Had::Damaged && self.is_sound(had) {
+            self.tenure.make_consistent(&self.body)?;
         }
         self.tenure.release(&self.body, ALL);
+        Ok(())
     }
 
     fn write(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
@@ -204,6 +209,29 @@ impl IpcRWLock {
         }
         self.books().change(self.account(), 1, |_| true);
         self.release_write()
+    }
+
+    /// Turn the read lock that is held into the write lock, if nobody else reads or waits to
+    /// write; never waits. False, and the read lock is still held, otherwise.
+    fn try_upgrade(&self, py: Python<'_>) -> PyResult<bool> {
+        if !self.account().is_none_or(Account::holds) || self.readers() == 0 {
+            return Err(PyRuntimeError::new_err(
+                "upgrade of a read lock that this process does not hold",
+            ));
+        }
+        let Some(had) = self.tenure.try_acquire(&self.body) else {
+            return Ok(false);
+        };
+        // New readers stay out now; one that is just finding that out may be counted.
+        if self.readers() != 1 {
+            self.books().repair(&Host);
+        }
+        if self.readers() != 1 {
+            self.back_out(had)?;
+            return Ok(false);
+        }
+        self.words().leave(&self.books(), self.account(), &Host);
+        self.drain(py, Patience::Endless, had)
     }
 
     /// Say that what a dead writer left is repaired.
@@ -290,15 +318,21 @@ impl IpcRWLockSide {
             Step::Sleep(word, expected) => told(py, slf.as_any(), Step::Sleep(word, expected), yes),
             // Readers leave soon; a task waits for them by trying again.
             Step::Done(had) => {
+                let is_sound = lock.is_sound(had);
                 let alone = lock.words().drain(&lock.books(), &Host);
                 if let Step::Sleep(word, expected) = alone {
-                    lock.give_word_back(had == Had::Sound);
+                    lock.back_out(had)?;
                     return told(py, slf.as_any(), Step::Sleep(word, expected), yes);
                 }
-                lock.drain(py, Patience::None, had)?;
+                lock.conclude(py, had, is_sound)?;
                 yes(())
             }
         }
+    }
+
+    fn _is_mine(&self) -> bool {
+        let lock = self.lock.get();
+        self.is_writer && lock.tenure.is_mine(&lock.body)
     }
 
     fn locked(&self) -> bool {

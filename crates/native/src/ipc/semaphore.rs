@@ -99,7 +99,9 @@ impl IpcSemaphore {
     }
 
     fn attempt(&self, py: Python<'_>, turn: Turn, may_wait: bool) -> PyResult<Step<'_, ()>> {
-        let step = self.words().acquire(&self.books(), self.account(), turn.has_slept);
+        let step = self
+            .words()
+            .acquire(&self.books(), self.account(), turn.has_slept, &Host);
         // About to wait, or waiting in vain: is it for somebody who is dead?
         let has_holders = self.body.segment.header.parameter != 0;
         if let Step::Sleep(..) = step
@@ -210,10 +212,14 @@ impl IpcSemaphore {
     }
 
     /// Take a permit for a task: True, or what to sleep on.
-    #[pyo3(signature = (has_slept, is_look=false))]
-    fn _attempt(slf: &Bound<'_, Self>, has_slept: bool, is_look: bool) -> PyResult<Py<PyAny>> {
+    fn _attempt(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let step = slf.get().attempt(py, Turn { has_slept, is_look }, true)?;
+        // A task does not know why it woke, so it looks for the dead whenever it woke in vain.
+        let turn = Turn {
+            has_slept,
+            is_look: has_slept,
+        };
+        let step = slf.get().attempt(py, turn, true)?;
         told(py, slf.as_any(), step, |()| {
             Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
         })
