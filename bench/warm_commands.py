@@ -41,10 +41,10 @@ GOALS: dict[str, dict[str, float]] = {
     "ansible --version": {"warm": 0.021},
 }
 """Largest ratio to the plain run that was aimed at; beside these, no more than chg in the same run."""
-LEARNING_RUNS = 4
-"""Runs before the first measured one; servers learn in the background meanwhile."""
-SETTLE_S = 1.0
-"""Pause after each of them: learning imports everything once or twice."""
+LEARNING_RUNS = 10
+"""Runs before the first measured one: servers learn in the background what more to import, and which pages to copy."""
+LOOK_S, QUIET_LOOKS, MOST_LOOKS = 0.05, 4, 400
+"""After each of them: so many looks in a row, at this distance, at a house in which nobody learns."""
 DROPPED = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS", "UNSNARL")
 
 
@@ -131,12 +131,24 @@ def calls(lines: dict[str, list[str]], environ: dict[str, str]) -> dict[str, int
     return counts
 
 
+def settle(house: Path) -> None:
+    """Wait until no server learns or starts."""
+    quiet = 0
+    for _ in range(MOST_LOOKS):
+        time.sleep(LOOK_S)
+        is_busy = any(house.glob("*.news")) or any(house.glob("learn-*")) or not any(house.glob("*.sock"))
+        quiet = 0 if is_busy else quiet + 1
+        if quiet == QUIET_LOOKS:
+            return
+
+
 def one(lines: dict[str, list[str]], environ: dict[str, str], rounds: int) -> dict[str, list[float]]:
     """Return the times of every variant of one command, round by round in alternation."""
+    for argv in lines.values():
+        spawn_s(argv, environ)
     for _ in range(LEARNING_RUNS):
-        for argv in lines.values():
-            spawn_s(argv, environ)
-        time.sleep(SETTLE_S)
+        spawn_s(lines["warm"], environ)
+        settle(Path(environ["UNSNARL_WARM_DIR"]))
     times: dict[str, list[float]] = {variant: [] for variant in lines}
     for _ in range(rounds):
         for variant, argv in lines.items():

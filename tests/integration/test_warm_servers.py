@@ -70,6 +70,24 @@ def test_a_new_module_that_hides_another_is_noticed(rig: "Rig") -> None:
     assert rig.warm(script).stdout == rig.plain(script).stdout
 
 
+def test_a_plugin_of_one_run_is_not_the_next_ones(rig: "Rig") -> None:
+    (rig.directory / "bin" / "host.py").write_text("LOADED = {}\n")
+    (rig.directory / "bin" / "plug.py").write_text("import host\nhost.LOADED['plug'] = 1\n")
+    (rig.directory / "bin" / "quiet.py").write_text("import host\n")
+    text = (
+        "import sys, host\nfor name in sys.argv[1:]: __import__(name)\n"
+        "print(sorted(host.LOADED), 'plug' in sys.modules)\n"
+    )
+    script = rig.script("pluggable", text)
+    rig.start(script)
+    assert rig.served(script, "plug", "quiet").stdout == b"['plug'] True\n"
+    # Learned by the successor that comes: the one is left out, the other is not.
+    until(lambda: b"plug is not imported ahead" in rig.verb("why", script).stdout)
+    rig.start(script)
+    assert rig.warm(script).stdout == b"[] False\n", rig.log()
+    assert "module\tquiet" in "".join(path.read_text() for path in rig.house.glob("*.facts"))
+
+
 def test_many_clients_at_once_find_one_server(rig: "Rig") -> None:
     module(rig, 7)
     script = rig.script("who", WHO)

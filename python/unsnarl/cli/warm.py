@@ -101,7 +101,7 @@ def _status(arguments: list[str]) -> int:
 
 def _describe(server: house.Server) -> str:
     info = server.info
-    idle_s = max(0.0, time.time() - server.last_used_s)
+    idle_s = max(0.0, time.monotonic() - server.last_used_s)
     return (
         f"{info.get('command', '?')}  pid {server.pid}  {info.get('requests', '0')} requests  "
         f"{info.get('workers', '0')} running  {info.get('modules', '0')} modules  "

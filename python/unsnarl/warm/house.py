@@ -33,7 +33,7 @@ class Server:
 
     @property
     def last_used_s(self) -> float:
-        """Time of the last request, in seconds since the epoch."""
+        """Time of the last request, in seconds of the machine's monotonic clock."""
         return float(self.info.get("used", "0"))
 
     @property

@@ -18,8 +18,9 @@ import gc
 import io
 import os
 import sys
+from itertools import compress
 
-from . import wire
+from . import pages, wire
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Ending:
         if self._conn < 0 or os.getpid() != self._pid:
             _finalise(status)
         self._report_modules()
+        self._report_pages()
         if is_unobserved():
             self._leave(status)
         self._say(wire.LEAVING, _wait_status(status))
@@ -93,6 +95,14 @@ class Ending:
             fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             os.write(fd, lines.encode(errors="surrogateescape"))
             os.close(fd)
+
+    def _report_pages(self) -> None:
+        """Note which pages this run has made its own, for the spares to come."""
+        if self._server.surveys_left and os.geteuid() == os.stat(self._server.house).st_uid:
+            try:
+                pages.store(pages.survey(), f"{self._server.stem}.pages.{self._pid}")
+            except OSError:
+                pass  # without a page map, pages are copied at their first write
 
 
 def _loaded_file(name: str) -> str:
@@ -162,7 +172,8 @@ def is_unobserved() -> bool:
     if not finalised:
         return True
     standard = {id(layer) for stream in (sys.stdin, sys.stdout, sys.stderr) for layer in _layers(stream)}
-    return all(type(thing) not in finalised or id(thing) in standard or _is_over(thing) for thing in things)
+    suspects = compress(things, map(finalised.__contains__, map(type, things)))
+    return all(id(thing) in standard or _is_over(thing) for thing in suspects)
 
 
 def _is_over(thing: Any) -> bool:

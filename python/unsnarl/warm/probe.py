@@ -22,7 +22,7 @@ import sys
 import time
 
 from . import facts as facts_of
-from . import preload
+from . import plugins, preload
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -220,16 +220,27 @@ def _watch_terminals(watch: Watch) -> None:
                 watch.notes.append(f"{type(layer).__name__}.isatty cannot be watched")
 
 
-def _import_all(watch: Watch, wanted: list[str], expected: dict[str, str]) -> None:
-    for name in wanted:
+def _import_all(watch: Watch, roots: list[str], expected: dict[str, str], excluded: list[str]) -> None:
+    hosts = plugins.hosts_of(roots)
+    # Where one of a package's modules is a plug-in, others import it.
+    left_out = {plugins.top_of(module) for module in excluded if plugins.is_foreign(module, hosts)}
+    for name in dict.fromkeys([*roots, *expected]):
+        if name in excluded or (name not in roots and plugins.top_of(name) in left_out):
+            continue
         watch.current = name
+        is_new = name not in roots and name not in sys.modules
+        host = plugins.Host(hosts) if is_new and plugins.is_foreign(name, hosts) else None
         try:
             __import__(name)
         except BaseException as problem:
             watch.notes.append(f"{name} is left out: importing it ends with {type(problem).__name__}")
             continue
+        if host is not None:
+            where = host.change()
+            if where is not None:
+                watch.fatal.append((name, f"{name} changes {where} while it is imported"))
         file = getattr(sys.modules.get(name), "__file__", None)
-        if name in expected and file != expected[name]:
+        if expected.get(name) and file != expected[name]:
             watch.fatal.append((name, f"{name} was {expected[name]} in the run, here it is {file}"))
 
 
@@ -323,8 +334,7 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
     _watch_terminals(watch)
     watch.is_on = True
     roots = preload.roots(command)
-    wanted = [module for module in dict.fromkeys([*roots, *expected]) if module not in excluded]
-    _import_all(watch, wanted, {name: path for name, path in expected.items() if path})
+    _import_all(watch, roots, expected, excluded)
     watch.is_on = False
     return roots
 

@@ -2,7 +2,7 @@
 
 | what arrives | from | what follows |
 |---|---|---|
-| "taken", with the client's connection | a spare that has accepted | it is a worker now; another spare is forked |
+| "taken", with the client's connection | a spare that has accepted | it is a worker now; spares are forked anew |
 | death or stop of a child | the kernel | the client is told |
 | hang-up of a connection | the kernel | the client was killed: so is the worker |
 | a file event | inotify | stale: no more requests, running workers end in peace |
@@ -27,7 +27,7 @@ import time
 from select import POLLHUP, POLLIN, poll
 
 from . import facts as facts_of
-from . import leave, preload, streams, wire, worker
+from . import leave, pages, preload, streams, wire, worker
 from .spare import REFUSED_STATUS, Spare, Taken
 from .watch import Files
 
@@ -39,7 +39,7 @@ else:
     import _signal
 
 # Loaded before the first fork, and used after it.
-_FOR_WORKERS = (leave, streams, worker)
+_FOR_WORKERS = (leave, pages, streams, worker)
 
 # Seconds without a request after which a server ends.
 IDLE_S = 3600.0
@@ -47,9 +47,10 @@ IDLE_S = 3600.0
 BACKLOG = 512
 # The lowest number for descriptors of ours: below are those a command inherits.
 HIGH_FD = 200
-# Spares while calls come one by one: one is taken, one is there for the next call
-# while the server forks.
+# Spares while nobody calls: one is taken, one is there for a call beside it.
 SPARES = 2
+# Runs that are asked which pages they have copied; the first ones differ most.
+SURVEYS = 3
 # Runs after which it is worth learning again if workers have loaded more modules.
 RELEARN_AFTER = (1, 2, 4, 8, 16, 64, 256, 1024)
 
@@ -74,8 +75,11 @@ class Server:
         self.facts = facts
         self.spares: set[int] = set()
         self.workers: dict[int, int] = {}
+        self.ending: set[int] = set()
         self.requests = 0
-        self.used = time.time()
+        self.pages: pages.Rows = []
+        self.surveys_left = SURVEYS
+        self.used = time.monotonic()
         self.is_open = True
         self.successor = 0
         self.record_stamp = facts_of.stamp_of(f"{self.house}/{self.command_id}.rec")
@@ -173,13 +177,21 @@ class Server:
 
     def _fill(self) -> Taken | None:
         """Fork spares; returns the request in each of them once it has one."""
-        wanted = min(SPARES + len(self.workers), max(SPARES, self.cpus)) if self.is_open else 0
-        while len(self.spares) < wanted:
+        while len(self.spares) < self._wanted_spares():
             pid = os.fork()
             if pid == 0:
                 return Spare(self).wait()
             self.spares.add(pid)
         return None
+
+    def _wanted_spares(self) -> int:
+        if not self.is_open:
+            return 0
+        if len(self.workers) + len(self.ending) == 1:
+            # The next one is forked when this worker is gone for good: a fork beside it, and the copying
+            # of pages in the new spare, would take processor time from it and its client.
+            return 1
+        return min(SPARES + len(self.workers), max(SPARES, self.cpus))
 
     def _handle(self, events: dict[int, int], leader: int) -> None:
         signals = b""
@@ -218,7 +230,7 @@ class Server:
                 if conn >= 0:
                     self.workers[pid] = _high(conn)
                     self.requests += 1
-                    self.used = time.time()
+                    self.used = time.monotonic()
         except BlockingIOError:
             return
         finally:
@@ -238,13 +250,17 @@ class Server:
             self._say(pid, wire.ENDED, status)
             if os.WIFEXITED(status) and os.WEXITSTATUS(status) >= REFUSED_STATUS and pid in self.workers:
                 log(f"{self.command.name}: worker {pid} ended with {os.WEXITSTATUS(status)}")
-            conn = self.workers.pop(pid, -1)
-            if conn >= 0:
-                os.close(conn)
-                self._consider_learning()
+            self._forget(pid)
             self.spares.discard(pid)
+            self.ending.discard(pid)
             if pid == self.successor:
                 self.successor = 0
+
+    def _note_pages(self, pid: int) -> None:
+        found = pages.take(f"{self.stem}.pages.{pid}")
+        if found and self.surveys_left:
+            self.pages = found
+            self.surveys_left -= 1
 
     def _say(self, pid: int, kind: int, value: int) -> None:
         conn = self.workers.get(pid, -1)
@@ -264,8 +280,16 @@ class Server:
             os.kill(pid, _signal.SIGKILL)
         except ProcessLookupError:
             pass
-        conn = self.workers.pop(pid)
-        os.close(conn)
+        self.ending.add(pid)
+        self._forget(pid)
+
+    def _forget(self, pid: int) -> None:
+        """A worker is over: take what it has left for the next ones."""
+        conn = self.workers.pop(pid, -1)
+        if conn >= 0:
+            os.close(conn)
+            self._note_pages(pid)
+            self._consider_learning()
 
     # -- ending, and being replaced ------------------------------------------
 
@@ -297,7 +321,7 @@ class Server:
         return facts_of.stamp_of(self.stem + ".sock")[2] == self.socket_inode
 
     def _keep_house(self) -> None:
-        now = time.time()
+        now = time.monotonic()
         if self.is_open and abs(now - self.used) > _idle_s() and not self.workers:
             self.retire("idle")
         elif self.is_open and not self._owns_socket():
@@ -357,7 +381,7 @@ class Server:
 
     def _tell(self) -> None:
         """Write who this is, for `unsnarl warm status`."""
-        self.told = time.time()
+        self.told = time.monotonic()
         rows = {
             "command": self.command.name, "python": sys.executable, "session": self.session, "used": self.used,
             "requests": self.requests, "workers": len(self.workers), "modules": len(self.facts.modules),

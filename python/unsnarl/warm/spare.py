@@ -14,7 +14,7 @@ from _struct import unpack
 from array import array
 from select import POLLIN, poll
 
-from . import wire, worker
+from . import pages, wire, worker
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -81,10 +81,12 @@ class Spare:
             _signal.signal(signum, _signal.SIG_DFL)
         for others in server.workers.values():
             os.close(others)
-        prctl: Any = ctypes.CDLL(None).prctl
+        libc: Any = ctypes.CDLL(None)
+        prctl = libc.prctl
         prctl(_PR_SET_PDEATHSIG, int(_signal.SIGKILL))
         worker.rehearse(server)
         self._rehearse()
+        pages.prepare(server.pages, libc)
         listener: Any = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, server.listener)
         try:
             fd, _ = listener._accept()
@@ -170,13 +172,20 @@ def note(server: Server, words: str) -> None:
     os.close(fd)
 
 
+def _answer_question(conn: _socket.socket) -> NoReturn:
+    """Say that a request would be taken now, to who only wanted to know."""
+    try:
+        conn.send(wire.REPLY.pack(wire.READY, os.getpid()), _socket.MSG_NOSIGNAL)
+    except OSError:
+        pass  # it only wanted to know whether anybody listens
+    os._exit(0)
+
+
 def _read_request(conn: _socket.socket) -> tuple[wire.Request, list[int]]:
     room = _socket.CMSG_SPACE(4 * wire.MAX_FDS)
     data, rights, flags, _ = conn.recvmsg(1 << 16, room, _socket.MSG_CMSG_CLOEXEC)
     if not data:
-        # It only wanted to know whether a request would be taken now.
-        conn.send(wire.REPLY.pack(wire.READY, os.getpid()), _socket.MSG_NOSIGNAL)
-        os._exit(0)
+        _answer_question(conn)
     fds = [fd for _, _, raw in rights for fd in unpack(f"{len(raw) // 4}i", raw[: len(raw) // 4 * 4])]
     if len(data) < wire.HEADER.size or flags & _socket.MSG_CTRUNC:
         raise ValueError("short header, or descriptors lost")
