@@ -11,6 +11,49 @@ pub enum Step<'a, T> {
     Sleep(&'a AtomicU32, u32),
 }
 
+/// Whether the caller has slept since it began with an operation, and on which word last.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Slept {
+    has_slept: bool,
+    /// Address of the word; 0 if that is not known.
+    last: usize,
+}
+
+impl Slept {
+    /// It has not.
+    pub const NOT: Self = Self {
+        has_slept: false,
+        last: 0,
+    };
+
+    /// Whether it has is known, on which word is not.
+    #[must_use]
+    pub const fn somewhere(has_slept: bool) -> Self {
+        Self { has_slept, last: 0 }
+    }
+
+    /// It has, on this word last.
+    #[must_use]
+    pub fn on(word: &AtomicU32) -> Self {
+        Self {
+            has_slept: true,
+            last: std::ptr::from_ref(word) as usize,
+        }
+    }
+
+    /// Whether it has slept at all.
+    #[must_use]
+    pub const fn has_slept(self) -> bool {
+        self.has_slept
+    }
+
+    /// Whether it may have slept on this word last: others may sleep there, too.
+    #[must_use]
+    pub fn was_on(self, word: &AtomicU32) -> bool {
+        self.has_slept && (self.last == 0 || self.last == std::ptr::from_ref(word) as usize)
+    }
+}
+
 /// The kernel, as far as the protocols need it.
 pub trait Kernel {
     /// The calling thread's id, as the kernel writes it into robust words. Never 0.

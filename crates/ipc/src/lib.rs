@@ -34,7 +34,7 @@ pub use condition::{ConditionCell, ConditionWords};
 pub use countdown::CountdownWords;
 pub use event::EventWords;
 pub use header::{Facts, HEADER_WORDS, Header, Kind, LAYOUT, Refusal};
-pub use kernel::{Kernel, Step};
+pub use kernel::{Kernel, Slept, Step};
 pub use ledger::{Account, Books, Ledger};
 pub use ring::{Ring, RingWords, Take};
 pub use robust::{

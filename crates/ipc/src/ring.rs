@@ -25,7 +25,7 @@
 //! before use. Invariant: no value of any word leads outside of the ring.
 
 use crate::bell::Bell;
-use crate::kernel::{Kernel, Step};
+use crate::kernel::{Kernel, Slept, Step};
 use crate::robust::{Guarded, release_guard, try_guard};
 use crate::shim::{AtomicU32, AtomicU64, Ordering};
 
@@ -157,8 +157,9 @@ impl<'a> Ring<'a> {
         self.has_room(head, tail, words_for(bytes))
     }
 
-    fn enter<K: Kernel>(&self, guard: &'a AtomicU32, has_slept: bool, kernel: &K) -> Guarded<'a> {
-        let guarded = try_guard(guard, has_slept, kernel);
+    fn enter<K: Kernel>(&self, guard: &'a AtomicU32, slept: Slept, kernel: &K) -> Guarded<'a> {
+        // One that slept for a record or for room has left nobody behind at the guard.
+        let guarded = try_guard(guard, slept.was_on(guard), kernel);
         if let Guarded::Inside(true) = guarded {
             self.words.deaths.fetch_add(1, Ordering::Relaxed);
             // The dead one may have owed a wake-up.
@@ -168,19 +169,19 @@ impl<'a> Ring<'a> {
         guarded
     }
 
-    /// Put a record; false if the queue is shut. `has_slept` on whatever word a `Step` named.
+    /// Put a record; false if the queue is shut.
     ///
     /// The record is not longer than `longest`.
-    pub fn put<K: Kernel>(&self, tag: u8, record: &[u8], has_slept: bool, kernel: &K) -> Step<'a, bool> {
+    pub fn put<K: Kernel>(&self, tag: u8, record: &[u8], slept: Slept, kernel: &K) -> Step<'a, bool> {
         let (put, not_full) = (&self.words.put, &self.words.get.not_full);
-        if let Guarded::Sleep(word, awaited) = self.enter(&put.guard, has_slept, kernel) {
+        if let Guarded::Sleep(word, awaited) = self.enter(&put.guard, slept, kernel) {
             return Step::Sleep(word, awaited);
         }
         let outcome = self.put_inside(tag, record);
         release_guard(&put.guard, kernel);
         if matches!(outcome, Step::Done(true)) {
             put.not_empty.ring(1, kernel);
-            if has_slept {
+            if slept.has_slept() {
                 // Others may be asleep still, and there may be room for them.
                 not_full.relisten();
                 if !self.is_full() {
@@ -269,16 +270,16 @@ impl<'a> Ring<'a> {
     }
 
     /// Take the oldest record.
-    pub fn get<K: Kernel>(&self, has_slept: bool, kernel: &K) -> Step<'a, Take> {
+    pub fn get<K: Kernel>(&self, slept: Slept, kernel: &K) -> Step<'a, Take> {
         let (get, not_empty) = (&self.words.get, &self.words.put.not_empty);
-        if let Guarded::Sleep(word, awaited) = self.enter(&get.guard, has_slept, kernel) {
+        if let Guarded::Sleep(word, awaited) = self.enter(&get.guard, slept, kernel) {
             return Step::Sleep(word, awaited);
         }
         let outcome = self.take_inside();
         release_guard(&get.guard, kernel);
         if matches!(outcome, Step::Done(Take::Record(..))) {
             get.not_full.ring(1, kernel);
-            if has_slept {
+            if slept.has_slept() {
                 // Others may be asleep still, and there may be a record for them.
                 not_empty.relisten();
                 if !self.is_empty() {
@@ -394,9 +395,9 @@ impl<'a> Ring<'a> {
     }
 
     /// Refuse further records; who waits is woken. A put that has begun is over by then.
-    pub fn shut<K: Kernel>(&self, has_slept: bool, kernel: &K) -> Step<'a, ()> {
+    pub fn shut<K: Kernel>(&self, slept: Slept, kernel: &K) -> Step<'a, ()> {
         let put = &self.words.put;
-        if let Guarded::Sleep(word, awaited) = self.enter(&put.guard, has_slept, kernel) {
+        if let Guarded::Sleep(word, awaited) = self.enter(&put.guard, slept, kernel) {
             return Step::Sleep(word, awaited);
         }
         put.is_shut.store(1, Ordering::SeqCst);

@@ -13,7 +13,7 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use unsnarl_ipc::{
     ALL, Account, AtomicU32, AtomicU64, Attempt, Bell, DIED, EventWords, Kernel, Ordering, Ring, RingWords, RwWords,
-    SemaphoreWords, Step, TID_MASK, Take, WAITERS, lock_or_sleep, unlock,
+    SemaphoreWords, Slept, Step, TID_MASK, Take, WAITERS, lock_or_sleep, unlock,
 };
 
 /// Who sleeps: by word, in the order in which they came. A wake-up takes them out at once, as the
@@ -283,23 +283,25 @@ fn records_come_in_order() {
             thread::spawn(move || {
                 let kernel = Modelled { tid: 2, futex };
                 for record in 1..=2 {
-                    let mut has_slept = false;
-                    while let Step::Sleep(word, expected) = ring(&shared).put(record, b"12345678", has_slept, &kernel) {
+                    let mut slept = Slept::NOT;
+                    while let Step::Sleep(word, expected) = ring(&shared).put(record, b"12345678", slept, &kernel) {
                         kernel.sleep(word, expected);
-                        has_slept = true;
+                        slept = Slept::on(word);
                     }
                 }
             })
         };
         let kernel = Modelled { tid: 1, futex };
         for record in 1..=2 {
-            let mut has_slept = false;
+            let mut slept = Slept::NOT;
             let taken = loop {
-                match ring(&shared).get(has_slept, &kernel) {
-                    Step::Sleep(word, expected) => kernel.sleep(word, expected),
+                match ring(&shared).get(slept, &kernel) {
+                    Step::Sleep(word, expected) => {
+                        kernel.sleep(word, expected);
+                        slept = Slept::on(word);
+                    }
                     Step::Done(taken) => break taken,
                 }
-                has_slept = true;
             };
             assert_eq!(taken, Take::Record(record, b"12345678".to_vec()));
         }
@@ -384,7 +386,10 @@ fn an_item_is_had_whole() {
                     data: &shared.1,
                     max_records: 0,
                 };
-                assert!(matches!(ring.put(1, b"0123456789", false, &kernel), Step::Done(true)));
+                assert!(matches!(
+                    ring.put(1, b"0123456789", Slept::NOT, &kernel),
+                    Step::Done(true)
+                ));
             })
         };
         let kernel = Modelled { tid: 1, futex };
@@ -393,16 +398,18 @@ fn an_item_is_had_whole() {
             data: &shared.1,
             max_records: 0,
         };
-        let mut has_slept = false;
+        let mut slept = Slept::NOT;
         loop {
-            match ring.get(has_slept, &kernel) {
-                Step::Sleep(word, expected) => kernel.sleep(word, expected),
+            match ring.get(slept, &kernel) {
+                Step::Sleep(word, expected) => {
+                    kernel.sleep(word, expected);
+                    slept = Slept::on(word);
+                }
                 Step::Done(take) => {
                     assert_eq!(take, Take::Record(1, b"0123456789".to_vec()));
                     break;
                 }
             }
-            has_slept = true;
         }
         other.join().unwrap();
     });

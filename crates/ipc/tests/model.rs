@@ -5,7 +5,9 @@
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::VecDeque;
-use unsnarl_ipc::{Account, AtomicU32, AtomicU64, Kernel, Ordering, Ring, RingWords, SemaphoreWords, Step, Take};
+use unsnarl_ipc::{
+    Account, AtomicU32, AtomicU64, Kernel, Ordering, Ring, RingWords, SemaphoreWords, Slept, Step, Take,
+};
 
 struct Modelled {
     process: Cell<u64>,
@@ -82,7 +84,7 @@ proptest! {
         for call in calls {
             match call {
                 Some(record) if record.len() <= ring.longest() => {
-                    if let Step::Done(true) = ring.put(7, &record, false, &kernel) {
+                    if let Step::Done(true) = ring.put(7, &record, Slept::NOT, &kernel) {
                         model.push_back(record);
                     } else {
                         // What is empty has room for every record that is not too long.
@@ -90,7 +92,7 @@ proptest! {
                     }
                 }
                 Some(_) => {}
-                None => match (ring.get(false, &kernel), model.pop_front()) {
+                None => match (ring.get(Slept::NOT, &kernel), model.pop_front()) {
                     (Step::Done(Take::Record(7, record)), Some(expected)) => prop_assert_eq!(record, expected),
                     (Step::Sleep(..), None) => {}
                     other => prop_assert!(false, "{:?}", other),
@@ -115,13 +117,13 @@ proptest! {
             .collect();
         let ring = Ring { words: &words, data: &data, max_records: 0 };
         let kernel = kernel();
-        let _ = ring.put(0, b"one", false, &kernel);
+        let _ = ring.put(0, b"one", Slept::NOT, &kernel);
         for word in &data {
             word.store(content[0], Ordering::Relaxed);
         }
         for _ in 0..4 {
-            let _ = ring.get(false, &kernel);
-            let _ = ring.put(0, b"another one", false, &kernel);
+            let _ = ring.get(Slept::NOT, &kernel);
+            let _ = ring.put(0, b"another one", Slept::NOT, &kernel);
         }
     }
 }

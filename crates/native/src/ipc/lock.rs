@@ -14,7 +14,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use unsnarl_ipc::{Kernel, Kind};
+use unsnarl_ipc::{Kernel, Kind, Slept};
 use unsnarl_shm::Host;
 
 /// A mutual exclusion lock between processes that survives the death of its holder.
@@ -163,7 +163,7 @@ impl IpcLock {
     fn _attempt(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let turn = Turn {
-            has_slept,
+            slept: Slept::somewhere(has_slept),
             is_look: false,
         };
         let step = this.tenure.attempt(&this.body, turn);

@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
-use unsnarl_ipc::{AtomicU64, Kernel, Kind, Ring, RingWords, Step, Take};
+use unsnarl_ipc::{AtomicU64, Kernel, Kind, Ring, RingWords, Slept, Step, Take};
 use unsnarl_shm::Host;
 
 /// A bounded queue of bytes between processes.
@@ -57,8 +57,8 @@ impl IpcBytesQueue {
         arguments::queue_patience(block, timeout)
     }
 
-    fn put_step(&self, py: Python<'_>, tag: u8, record: &[u8], has_slept: bool) -> PyResult<Step<'_, ()>> {
-        let step = self.ring().put(tag, record, has_slept, &Host);
+    fn put_step(&self, py: Python<'_>, tag: u8, record: &[u8], slept: Slept) -> PyResult<Step<'_, ()>> {
+        let step = self.ring().put(tag, record, slept, &Host);
         match step {
             Step::Done(true) => Ok(Step::Done(())),
             Step::Done(false) => Err(errors::queue(py, "ShutDown")),
@@ -69,8 +69,8 @@ impl IpcBytesQueue {
         }
     }
 
-    fn get_step(&self, py: Python<'_>, has_slept: bool) -> PyResult<Step<'_, (u8, Vec<u8>)>> {
-        let step = self.ring().get(has_slept, &Host);
+    fn get_step(&self, py: Python<'_>, slept: Slept) -> PyResult<Step<'_, (u8, Vec<u8>)>> {
+        let step = self.ring().get(slept, &Host);
         match step {
             Step::Done(Take::Record(tag, record)) => Ok(Step::Done((tag, record))),
             Step::Done(Take::Shut) => Err(errors::queue(py, "ShutDown")),
@@ -92,7 +92,7 @@ impl IpcBytesQueue {
         if record.len() > self.ring().longest() || !self.ring().fits(record.len()) {
             return Ok(false);
         }
-        let step = self.put_step(item.py(), tag, record, false)?;
+        let step = self.put_step(item.py(), tag, record, Slept::NOT)?;
         Ok(matches!(step, Step::Done(())))
     }
 
@@ -102,7 +102,7 @@ impl IpcBytesQueue {
         let is_ready = || !ring.is_empty();
         // A getter that finds nothing makes the next putter ring for it: it looks first.
         if is_ready()
-            && let Step::Done(taken) = self.get_step(py, false)?
+            && let Step::Done(taken) = self.get_step(py, Slept::NOT)?
         {
             return Ok(taken);
         }
@@ -111,7 +111,7 @@ impl IpcBytesQueue {
             return Err(errors::queue(py, "Empty"));
         }
         let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |turn: Turn| {
-            self.get_step(py, turn.has_slept)
+            self.get_step(py, turn.slept)
         })?;
         outcome.ok_or_else(|| errors::queue(py, "Empty"))
     }
@@ -197,7 +197,7 @@ impl IpcBytesQueue {
         let ring = self.ring();
         let is_ready = || ring.fits(record.len());
         if is_ready()
-            && let Step::Done(()) = self.put_step(py, PICKLE, record, false)?
+            && let Step::Done(()) = self.put_step(py, PICKLE, record, Slept::NOT)?
         {
             return Ok(());
         }
@@ -206,7 +206,7 @@ impl IpcBytesQueue {
             return Err(errors::queue(py, "Full"));
         }
         let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |turn: Turn| {
-            self.put_step(py, PICKLE, record, turn.has_slept)
+            self.put_step(py, PICKLE, record, turn.slept)
         })?;
         outcome.ok_or_else(|| errors::queue(py, "Full"))
     }
@@ -226,13 +226,13 @@ impl IpcBytesQueue {
     fn _attempt_put(slf: &Bound<'_, Self>, item: &Bound<'_, PyBytes>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         this.check(item.as_bytes().len())?;
-        let step = this.put_step(py, PICKLE, item.as_bytes(), has_slept)?;
+        let step = this.put_step(py, PICKLE, item.as_bytes(), Slept::somewhere(has_slept))?;
         told(py, slf.as_any(), step, |()| Ok(py.None()))
     }
 
     fn _attempt_get(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
-        let step = this.get_step(py, has_slept)?;
+        let step = this.get_step(py, Slept::somewhere(has_slept))?;
         told(py, slf.as_any(), step, |(tag, record)| {
             item::object(py, tag, &record).map(Bound::unbind)
         })
@@ -267,7 +267,7 @@ impl IpcBytesQueue {
     fn shutdown(&self, py: Python<'_>) -> PyResult<()> {
         let ring = self.ring();
         waiting::block(py, Patience::Endless, None, &|| true, |turn: Turn| {
-            let step = ring.shut(turn.has_slept, &Host);
+            let step = ring.shut(turn.slept, &Host);
             Host.end();
             Ok(step)
         })

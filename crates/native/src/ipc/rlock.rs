@@ -11,7 +11,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use unsnarl_ipc::{AtomicU32, Kernel, Kind, Ordering};
+use unsnarl_ipc::{AtomicU32, Kernel, Kind, Ordering, Slept};
 use unsnarl_shm::Host;
 
 /// A re-entrant lock between processes that survives the death of its holder.
@@ -175,7 +175,7 @@ impl IpcRLock {
             return had_it();
         }
         let turn = Turn {
-            has_slept,
+            slept: Slept::somewhere(has_slept),
             is_look: false,
         };
         let step = this.tenure.attempt(&this.body, turn);

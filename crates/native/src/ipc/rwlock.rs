@@ -9,7 +9,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::AtomicUsize;
-use unsnarl_ipc::{ALL, Account, Books, Kernel, Kind, Ordering, RwWords, Step, TID_MASK};
+use unsnarl_ipc::{ALL, Account, Books, Kernel, Kind, Ordering, RwWords, Slept, Step, TID_MASK};
 use unsnarl_shm::{Host, epoch};
 
 /// A read/write lock between processes; writers do not starve.
@@ -309,7 +309,7 @@ impl IpcRWLockSide {
             return told(py, slf.as_any(), lock.read_attempt(py)?, yes);
         }
         let turn = Turn {
-            has_slept,
+            slept: Slept::somewhere(has_slept),
             is_look: false,
         };
         let step = lock.tenure.attempt(&lock.body, turn);

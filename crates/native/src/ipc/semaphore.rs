@@ -11,7 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::atomic::AtomicUsize;
-use unsnarl_ipc::{Account, Books, Kind, Ordering, SemaphoreWords, Step};
+use unsnarl_ipc::{Account, Books, Kind, Ordering, SemaphoreWords, Slept, Step};
 use unsnarl_shm::{Host, Mapping, epoch};
 
 /// What sem_post(3) allows, and so multiprocessing.
@@ -101,13 +101,13 @@ impl IpcSemaphore {
     fn attempt(&self, py: Python<'_>, turn: Turn, may_wait: bool) -> PyResult<Step<'_, ()>> {
         let step = self
             .words()
-            .acquire(&self.books(), self.account(), turn.has_slept, &Host);
+            .acquire(&self.books(), self.account(), turn.slept.has_slept(), &Host);
         // About to wait, or waiting in vain: is it for somebody who is dead?
         let has_holders = self.body.segment.header.parameter != 0;
         if let Step::Sleep(..) = step
             && has_holders
             && may_wait
-            && (turn.is_look || !turn.has_slept)
+            && (turn.is_look || !turn.slept.has_slept())
             && let Some((process, count)) = self.books().unreported(&Host)
         {
             let what = format!("{count} permit(s) of the semaphore{}", self.body.label());
@@ -216,7 +216,7 @@ impl IpcSemaphore {
         let py = slf.py();
         // A task does not know why it woke, so it looks for the dead whenever it woke in vain.
         let turn = Turn {
-            has_slept,
+            slept: Slept::somewhere(has_slept),
             is_look: has_slept,
         };
         let step = slf.get().attempt(py, turn, true)?;

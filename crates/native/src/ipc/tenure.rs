@@ -131,7 +131,7 @@ impl Tenure {
     pub(super) fn attempt<'a>(&'a self, body: &'a Body, turn: Turn) -> PyResult<Step<'a, Had>> {
         let word = self.word(body)?;
         Host.begin(word);
-        match unsnarl_ipc::lock_or_sleep(word, Host.tid(), turn.has_slept) {
+        match unsnarl_ipc::lock_or_sleep(word, Host.tid(), turn.slept.has_slept()) {
             Step::Sleep(word, expected) => Ok(Step::Sleep(word, expected)),
             Step::Done(attempt) => {
                 Host.hold(word);

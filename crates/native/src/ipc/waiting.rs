@@ -14,7 +14,7 @@ use crate::sync::arguments::Patience;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use unsnarl_ipc::{Kernel, Step};
+use unsnarl_ipc::{Kernel, Slept, Step};
 use unsnarl_shm::{Host, Woken};
 
 const FIRST_LOOK: Duration = Duration::from_millis(10);
@@ -72,8 +72,8 @@ impl Spin {
 /// What an attempt is told.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Turn {
-    /// The caller has slept on a word of this operation: others may sleep there too.
-    pub(super) has_slept: bool,
+    /// Whether the caller has slept on a word of this operation: others may sleep there too.
+    pub(super) slept: Slept,
     /// Nothing has happened for a while: look whether the others are alive.
     pub(super) is_look: bool,
 }
@@ -109,7 +109,7 @@ pub(super) fn block<'a, T>(
         let until = deadline.map_or(now + look, |deadline| deadline.min(now + look));
         let woken = py.detach(|| unsnarl_shm::wait(word, expected, Some(until)));
         turn = Turn {
-            has_slept: true,
+            slept: Slept::on(word),
             is_look: woken == Woken::TimedOut,
         };
         if woken != Woken::Perhaps {
@@ -122,7 +122,7 @@ pub(super) fn block<'a, T>(
 }
 
 fn give_up<T>(turn: Turn, word: &AtomicU32, outcome: T) -> T {
-    if turn.has_slept {
+    if turn.slept.has_slept() {
         Host.wake(word, 1);
     }
     outcome
