@@ -39,6 +39,32 @@ for each in threads:
         assert b"Fatal" not in outcome.stderr, outcome.complaint
 
 
+@pytest.mark.parametrize("scheduled", [False, True], ids=["stock", "scheduled"])
+@pytest.mark.parametrize(
+    ("make", "wait", "release"), [("Barrier(2)", "wait()", "wait()"), ("Queue()", "get()", "put(1)")]
+)
+def test_daemon_threads_that_come_from_a_primitive_at_the_end(
+    programs: "Programs", make: str, wait: str, release: str, *, scheduled: bool
+) -> None:
+    """Before 3.14 the interpreter ends them in the midst of our code, when they want the GIL back."""
+    for _ in range(REPEATS):
+        gil_programs.succeed(
+            programs,
+            f"""
+import unsnarl
+if {scheduled}:
+    gil.install()
+it = unsnarl.{make}
+def work():
+    while True:
+        it.{wait}
+threading.Thread(target=work, daemon=True).start()
+for _ in range(20):
+    it.{release}
+""",
+        )
+
+
 def test_threads_that_outlive_the_main_thread_finish_their_work(programs: "Programs") -> None:
     printed = gil_programs.succeed(
         programs,

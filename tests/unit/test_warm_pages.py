@@ -10,6 +10,9 @@ import pytest
 
 from unsnarl.warm import pages
 
+# The watchdog is a thread; the child does not go near anything that it may hold.
+pytestmark = pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+
 PAGE = mmap.PAGESIZE
 COUNT = 64
 WRITTEN = range(8, 24)

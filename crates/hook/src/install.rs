@@ -36,13 +36,13 @@ const WRITE_ROUNDS: u32 = 8;
 #[derive(Debug, Clone, Copy)]
 pub struct PythonApi {
     /// `PyGILState_Ensure`
-    pub ensure: unsafe extern "C" fn() -> c_int,
+    pub ensure: unsafe extern "C-unwind" fn() -> c_int,
     /// `PyGILState_Release`
-    pub release: unsafe extern "C" fn(c_int),
+    pub release: unsafe extern "C-unwind" fn(c_int),
     /// `PyEval_SaveThread`
-    pub save_thread: unsafe extern "C" fn() -> *mut c_void,
+    pub save_thread: unsafe extern "C-unwind" fn() -> *mut c_void,
     /// `PyEval_RestoreThread`
-    pub restore_thread: unsafe extern "C" fn(*mut c_void),
+    pub restore_thread: unsafe extern "C-unwind" fn(*mut c_void),
     /// The function behind `_posixsubprocess.fork_exec`, which may be in an object
     /// of its own; null if it cannot be had.
     pub fork_exec: *const c_void,

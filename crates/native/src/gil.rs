@@ -45,8 +45,11 @@ pub(crate) fn check_build() -> PyResult<()> {
     Ok(())
 }
 
-// PyO3 wraps some of these; the hook crate needs the interpreter's own addresses.
-unsafe extern "C" {
+// PyO3 wraps some of these; the hook crate needs the interpreter's own addresses. Before
+// CPython 3.14 they may end the thread, by unwinding: declared as functions that do not,
+// they would be taken for such everywhere in the library, and PyO3's guard against that
+// (its `HangThread`) would be left out by the linker.
+unsafe extern "C-unwind" {
     fn PyGILState_Ensure() -> c_int;
     fn PyGILState_Release(state: c_int);
     fn PyEval_SaveThread() -> *mut c_void;
