@@ -207,16 +207,28 @@ def render(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def page(document: dict[str, Any]) -> str:
+    """Return the page of a file of results."""
+    return f"""# Primitives between processes
+
+Written by `python -m bench.ipc_speed`, whose head says what each row does: multiprocessing's primitives and
+`unsnarl.ipc`'s in turn in one run, medians, and the ratios round by round with the middle half.
+
+CPython {document["python"]}, {document["processors"]} processors.
+
+{render(document["results"])}"""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", help="write the results as JSON")
-    parser.add_argument("--render", metavar="RESULTS", help="print the table of a file, and measure nothing")
+    parser.add_argument("--render", metavar="RESULTS", help="print the page of a file, and measure nothing")
     parser.add_argument("--quick", action="store_true", help="does everything work?")
     parser.add_argument("--only", default="", help="rows whose name contains this")
     arguments = parser.parse_args()
     if arguments.render:
         with open(arguments.render) as file:
-            print(render(json.load(file)["results"]))
+            print(page(json.load(file)))
         return
     results = measure(1 if arguments.quick else 7, arguments.quick, arguments.only)
     print(f"CPython {platform.python_version()}, {len(os.sched_getaffinity(0))} processors\n\n{render(results)}")

@@ -164,6 +164,9 @@ impl<P: Port> Wakes<P> {
     /// `fan_out`.
     pub(crate) fn signal_all(&mut self, waiters: impl Iterator<Item = Arc<Waiter<P>>>, state: u32, fan_out: usize) {
         let chain: Arc<Chain<P>> = Arc::new(SharedMutex::new(VecDeque::new()));
+        // Held until the chain is whole. One that was about to sleep leaves as soon as its word has
+        // changed: if it found the chain empty, its turn to take somebody out would be lost.
+        let mut linked = lock_shared(&chain);
         let mut sleepers = VecDeque::new();
         for waiter in waiters {
             if !waiter.port.sleeps_on_word() {
@@ -177,7 +180,7 @@ impl<P: Port> Wakes<P> {
         }
         let later = sleepers.split_off(fan_out.min(sleepers.len()));
         self.rest.extend(sleepers);
-        *lock_shared(&chain) = later;
+        *linked = later;
     }
 
     /// Call the ports. Not under a mutex.

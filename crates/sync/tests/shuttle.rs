@@ -12,8 +12,8 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;
 use unsnarl_sync::{
-    Arc, Arrival, AtomicU32, Channel, GRANTED, Gate, Give, Ordering, Permits, Port, REFUSED, Rendezvous, Store, Take,
-    Waiter,
+    ASLEEP, Arc, Arrival, AtomicU32, Channel, GRANTED, Gate, Give, Ordering, Permits, Port, REFUSED, Rendezvous, Store,
+    Take, Waiter,
 };
 
 const SCHEDULES: usize = 3000;
@@ -44,8 +44,12 @@ impl Port for Sleeper {
 type Party = Arc<Waiter<Sleeper>>;
 
 fn party() -> Party {
+    party_that(thread_rng().gen_bool(0.5))
+}
+
+fn party_that(is_task: bool) -> Party {
     Waiter::new(Sleeper {
-        is_task: thread_rng().gen_bool(0.5),
+        is_task,
         woken: Mutex::new(false),
         changed: Condvar::new(),
     })
@@ -58,6 +62,10 @@ fn sleep(party: &Party, may_time_out: bool) -> bool {
         return false;
     }
     if !party.fall_asleep() && !party.port.is_task {
+        return true;
+    }
+    if !party.port.is_task && party.state() != ASLEEP {
+        // A futex whose word has changed already does not sleep, and nobody wakes it first.
         return true;
     }
     let mut woken = party.port.woken.lock().expect("no panic");
@@ -290,6 +298,34 @@ fn a_cascade_reaches_everybody() {
                                 gate.cancel(&party);
                                 break;
                             }
+                        }
+                        party.relay();
+                    })
+                })
+                .collect();
+            gate.open(1);
+            threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+            assert_eq!(gate.waiting(), 0);
+        },
+        SCHEDULES,
+    );
+}
+
+#[test]
+fn a_cascade_outlives_those_that_leave_before_it_is_whole() {
+    shuttle::check_random(
+        || {
+            let gate = Arc::new(Gate::new(false));
+            let threads: Vec<_> = (0..3)
+                .map(|_| {
+                    let gate = Arc::clone(&gate);
+                    thread::spawn(move || {
+                        let party = party_that(false);
+                        if gate.begin(&party) {
+                            return;
+                        }
+                        while party.state() != GRANTED {
+                            sleep(&party, false);
                         }
                         party.relay();
                     })
