@@ -87,7 +87,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, object]:
     """Measure all commands that are there."""
     bin_dir = Path(arguments.bin).absolute()
     found: dict[str, object] = {}
-    with tempfile.TemporaryDirectory(prefix="unsnarl-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="unsnarl-bench-", ignore_cleanup_errors=True) as name:
         scratch = Path(name)
         environ = {key: value for key, value in os.environ.items() if key not in DROPPED}
         environ |= {"UNSNARL_WARM_DIR": str(scratch / "house"), "CHGHG": str(bin_dir / "hg")}
