@@ -166,7 +166,6 @@ fn dropped() {
         let is_wanted = WAITERS.load(Relaxed) > 0;
         own.add(total::HELD, held);
         own.processor.spend(held);
-        own.processor.before_call();
         if is_wanted {
             own.raise(total::LONGEST_HOLD, held);
         }
@@ -175,6 +174,8 @@ fn dropped() {
             take_stack(own, now);
             own.blocks_at_drop.set(blocks());
             own.processor.restart();
+        } else {
+            own.processor.before_call();
         }
         own.dropped_at.set(now);
         own.lock_ns.set(0);
@@ -202,9 +203,9 @@ fn taken() {
             note_preemption(own, now);
         }
         let take = end_wait(own, began, now);
-        note_computing(own, away, take.waited, now);
+        let computed = note_computing(own, away, take.waited, now);
         own.push(Kind::Take, take.pack(), now);
-        account(own, take.waited, away);
+        account(own, take.waited, away, computed);
         let is_notable = away >= NOTABLE_NS || own.lock_ns.get() >= NOTABLE_LOCK_NS;
         if is_notable && !own.is_forced.get() && own.dropped_at.get() != 0 {
             take_stack(own, now);
@@ -235,25 +236,26 @@ fn end_wait(own: &Writer, began: u64, now: u64) -> Take {
 }
 
 /// Was the thread on a processor for a good part of a long time off the GIL? Then that
-/// was C code, and no I/O.
-fn note_computing(own: &Writer, away: u64, waited: u64, now: u64) {
+/// was C code, and no I/O: returns for how long, 0 if it was not.
+fn note_computing(own: &Writer, away: u64, waited: u64, now: u64) -> u64 {
     if own.dropped_at.get() == 0 {
-        return;
+        return 0;
     }
     let rest = away.saturating_sub(waited).saturating_sub(own.lock_ns.get());
     if own.is_forced.get() || rest < NOTABLE_NS {
         own.processor.after_short_call(away);
-        return;
+        return 0;
     }
     let computed = own.processor.after_long_call().min(rest);
-    if computed >= rest / NOTABLE_SHARE && !own.is_asleep.get() {
-        own.computed_ns.set(computed);
-        own.push(Kind::Computed, computed, now);
+    if computed < rest / NOTABLE_SHARE || own.is_asleep.get() {
+        return 0;
     }
+    own.push(Kind::Computed, computed, now);
+    computed
 }
 
 /// Adds the time since the drop to what it was spent on.
-fn account(own: &Writer, waited: u64, away: u64) {
+fn account(own: &Writer, waited: u64, away: u64, computed: u64) {
     if own.dropped_at.get() == 0 {
         own.add(total::WAITED, waited);
         return;
@@ -267,7 +269,6 @@ fn account(own: &Writer, waited: u64, away: u64) {
     };
     own.add(total::WAITED, waited);
     own.add(total::ON_LOCK, on_lock);
-    let computed = own.computed_ns.get().min(rest);
     own.add(total::COMPUTED, computed);
     own.add(
         if own.is_asleep.get() {
@@ -372,7 +373,6 @@ impl Writer {
         self.taken_at.set(now);
         self.lock_ns.set(0);
         self.is_asleep.set(false);
-        self.computed_ns.set(0);
         self.is_forced.set(false);
     }
 }

@@ -280,12 +280,12 @@ fn permits_are_conserved_when_parties_give_up() {
     );
 }
 
-#[test]
-fn a_cascade_reaches_everybody() {
+/// Parties at a gate that opens with a cascade: each of them goes through, or gives up.
+fn cascade(parties: usize, party: fn() -> Party, may_time_out: bool) {
     shuttle::check_random(
-        || {
+        move || {
             let gate = Arc::new(Gate::new(false));
-            let threads: Vec<_> = (0..4)
+            let threads: Vec<_> = (0..parties)
                 .map(|_| {
                     let gate = Arc::clone(&gate);
                     thread::spawn(move || {
@@ -294,7 +294,7 @@ fn a_cascade_reaches_everybody() {
                             return;
                         }
                         while party.state() != GRANTED {
-                            if !sleep(&party, true) {
+                            if !sleep(&party, may_time_out) {
                                 gate.cancel(&party);
                                 break;
                             }
@@ -312,29 +312,11 @@ fn a_cascade_reaches_everybody() {
 }
 
 #[test]
+fn a_cascade_reaches_everybody() {
+    cascade(4, party, true);
+}
+
+#[test]
 fn a_cascade_outlives_those_that_leave_before_it_is_whole() {
-    shuttle::check_random(
-        || {
-            let gate = Arc::new(Gate::new(false));
-            let threads: Vec<_> = (0..3)
-                .map(|_| {
-                    let gate = Arc::clone(&gate);
-                    thread::spawn(move || {
-                        let party = party_that(false);
-                        if gate.begin(&party) {
-                            return;
-                        }
-                        while party.state() != GRANTED {
-                            sleep(&party, false);
-                        }
-                        party.relay();
-                    })
-                })
-                .collect();
-            gate.open(1);
-            threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
-            assert_eq!(gate.waiting(), 0);
-        },
-        SCHEDULES,
-    );
+    cascade(3, || party_that(false), false);
 }

@@ -33,8 +33,6 @@ pub(crate) struct Writer {
     /// Blocked on locks since the drop.
     pub(super) lock_ns: Cell<u64>,
     pub(super) is_asleep: Cell<bool>,
-    /// For how long it computed since the drop, if that was a good part of it.
-    pub(super) computed_ns: Cell<u64>,
     pub(super) is_forced: Cell<bool>,
     /// `record::blocks` at a drop that may have been asked for; 0 at any other.
     pub(super) blocks_at_drop: Cell<u64>,
@@ -59,7 +57,6 @@ thread_local! {
             lock_began: Cell::new(0),
             lock_ns: Cell::new(0),
             is_asleep: Cell::new(false),
-            computed_ns: Cell::new(0),
             is_forced: Cell::new(false),
             blocks_at_drop: Cell::new(0),
             short_ns: Cell::new(0),
@@ -126,7 +123,6 @@ impl Writer {
         }
         self.short_calls.set(0);
         self.is_asleep.set(false);
-        self.computed_ns.set(0);
         self.is_forced.set(false);
         self.blocks_at_drop.set(0);
         self.processor.restart();

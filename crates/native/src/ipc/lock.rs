@@ -14,7 +14,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use unsnarl_ipc::{Kernel, Kind, Slept};
+use unsnarl_ipc::{Kernel, Kind};
 use unsnarl_shm::Host;
 
 /// A mutual exclusion lock between processes that survives the death of its holder.
@@ -162,10 +162,7 @@ impl IpcLock {
     /// Take it for a task: True, or what to sleep on.
     fn _attempt(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
-        let turn = Turn {
-            slept: Slept::somewhere(has_slept),
-            is_look: false,
-        };
+        let turn = Turn::of_task(has_slept, false);
         let step = this.tenure.attempt(&this.body, turn);
         Host.end();
         told(py, slf.as_any(), step?, |had| match had {

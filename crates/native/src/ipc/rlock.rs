@@ -11,7 +11,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use unsnarl_ipc::{AtomicU32, Kernel, Kind, Ordering, Slept};
+use unsnarl_ipc::{AtomicU32, Kernel, Kind, Ordering};
 use unsnarl_shm::Host;
 
 /// A re-entrant lock between processes that survives the death of its holder.
@@ -174,10 +174,7 @@ impl IpcRLock {
         if this.deepen() {
             return had_it();
         }
-        let turn = Turn {
-            slept: Slept::somewhere(has_slept),
-            is_look: false,
-        };
+        let turn = Turn::of_task(has_slept, false);
         let step = this.tenure.attempt(&this.body, turn);
         Host.end();
         told(py, slf.as_any(), step?, |had| match had {

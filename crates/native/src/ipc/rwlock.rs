@@ -9,7 +9,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::AtomicUsize;
-use unsnarl_ipc::{ALL, Account, Books, Kernel, Kind, Ordering, RwWords, Slept, Step, TID_MASK};
+use unsnarl_ipc::{ALL, Account, Books, Kernel, Kind, Ordering, RwWords, Step, TID_MASK};
 use unsnarl_shm::{Host, epoch};
 
 /// A read/write lock between processes; writers do not starve.
@@ -308,10 +308,7 @@ impl IpcRWLockSide {
         if !slf.get().is_writer {
             return told(py, slf.as_any(), lock.read_attempt(py)?, yes);
         }
-        let turn = Turn {
-            slept: Slept::somewhere(has_slept),
-            is_look: false,
-        };
+        let turn = Turn::of_task(has_slept, false);
         let step = lock.tenure.attempt(&lock.body, turn);
         Host.end();
         match step? {

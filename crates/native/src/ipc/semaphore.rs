@@ -11,7 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::atomic::AtomicUsize;
-use unsnarl_ipc::{Account, Books, Kind, Ordering, SemaphoreWords, Slept, Step};
+use unsnarl_ipc::{Account, Books, Kind, Ordering, SemaphoreWords, Step};
 use unsnarl_shm::{Host, Mapping, epoch};
 
 /// What sem_post(3) allows, and so multiprocessing.
@@ -215,10 +215,7 @@ impl IpcSemaphore {
     fn _attempt(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         // A task does not know why it woke, so it looks for the dead whenever it woke in vain.
-        let turn = Turn {
-            slept: Slept::somewhere(has_slept),
-            is_look: has_slept,
-        };
+        let turn = Turn::of_task(has_slept, has_slept);
         let step = slf.get().attempt(py, turn, true)?;
         told(py, slf.as_any(), step, |()| {
             Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())

@@ -78,6 +78,16 @@ pub(super) struct Turn {
     pub(super) is_look: bool,
 }
 
+impl Turn {
+    /// That of a task, which does not know on which word it slept.
+    pub(super) fn of_task(has_slept: bool, is_look: bool) -> Self {
+        Self {
+            slept: Slept::somewhere(has_slept),
+            is_look,
+        }
+    }
+}
+
 /// Try until it is done, or the time is up (None).
 ///
 /// `is_ready` is a cheap guess whether `attempt` will be done.
