@@ -1,6 +1,7 @@
 """Servers: one per key, replaced when stale, bounded, and never in the way."""
 
 import concurrent.futures
+import contextlib
 import os
 import signal
 import socket
@@ -15,6 +16,8 @@ import pytest
 from tests.integration.waiting import WATCHDOG_S, until, until_gone
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.integration.conftest import Rig
 
 WHO = "import sys, mod\nprint(mod.VALUE, 'warm' if '_unsnarl_warm' in sys.modules else 'plain')\n"
@@ -287,10 +290,19 @@ def test_nothing_of_the_environment_reaches_the_disk(rig: "Rig") -> None:
     env = rig.env | {"TOKEN": "s3cr3t-value", "PYTHONSECRET": "s3cr3t-value"}
     rig.start(script, env=env)
     rig.warm(script, env=env)
-    files = [path for path in rig.house.iterdir() if stat.S_ISREG(path.lstat().st_mode)]
-    assert files
-    assert not any(b"s3cr3t" in path.read_bytes() for path in files)
-    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    seen = list(contents(rig.house))
+    assert seen
+    assert not any(b"s3cr3t" in data for _, data in seen)
+    assert {mode for mode, _ in seen} == {0o600}
+
+
+def contents(house: Path) -> "Iterator[tuple[int, bytes]]":
+    """Yield mode and contents of each file; the server may remove some while it is read."""
+    for path in house.iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            if stat.S_ISREG(path.lstat().st_mode):
+                with open(path, "rb") as file:
+                    yield stat.S_IMODE(os.fstat(file.fileno()).st_mode), file.read()
 
 
 def test_a_shim_is_enabled_and_disabled(rig: "Rig") -> None:

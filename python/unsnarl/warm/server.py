@@ -288,6 +288,7 @@ class Server:
         conn = self.workers.pop(pid, -1)
         if conn >= 0:
             os.close(conn)
+            self.used = time.monotonic()
             self._note_pages(pid)
             self._consider_learning()
 
