@@ -202,6 +202,16 @@ def test_what_imports_have_kept_of_arguments_is_replaced(rig: "Rig") -> None:
     )
 
 
+@pytest.mark.parametrize("how", ["here = os.umask(0o77); os.umask(here)", "from keeper import here"])
+def test_a_file_mode_mask_that_imports_have_kept_is_the_callers(rig: "Rig", how: str) -> None:
+    (rig.directory / "bin" / "keeper.py").write_text("import os\nhere = os.umask(0o77)\nos.umask(here)\n")
+    script = rig.script("masked", f"import keeper, os\n{how}\nprint(oct(keeper.here), oct(here), oct(os.umask(0)))\n")
+    for mask in (0o022, 0o027, 0o777):
+        rig.start(script, umask=mask)
+        plain, warm = rig.plain(script, umask=mask), rig.served(script, umask=mask)
+        assert warm.stdout == plain.stdout == f"{mask:#o} {mask:#o} {mask:#o}\n".encode(), rig.log()
+
+
 def test_what_imports_set_in_the_environment_is_set_again(rig: "Rig") -> None:
     (rig.directory / "bin" / "sets.py").write_text(
         "import os\nos.environ['SET_AT_IMPORT'] = os.environ.get('SOURCE', 'none')\nos.environ.pop('DROPPED', None)\n"

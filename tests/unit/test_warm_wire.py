@@ -63,7 +63,7 @@ def test_no_header_announces_too_much(data: bytes) -> None:
 @given(st.text(max_size=200))
 def test_arbitrary_facts_are_refused_or_read(text: str) -> None:
     try:
-        facts.parse("unsnarl-facts 1\n" + text)
+        facts.parse("unsnarl-facts 2\n" + text)
     except ValueError:
         return
 
@@ -71,6 +71,7 @@ def test_arbitrary_facts_are_refused_or_read(text: str) -> None:
 def test_facts_are_read_back() -> None:
     written = facts.Facts()
     written.command, written.modules, written.asks_tty, written.asks_cwd = "/bin/x", ["a", "b.c"], True, True
+    written.asks_umask = True
     written.files = {"/a b": (1, 2, 3)}
     written.clocks = [("m", "T", "time")]
     written.refusals = ["because"]

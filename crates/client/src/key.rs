@@ -76,6 +76,10 @@ pub(crate) fn build(target: &Target, record: &Record, session: Session, tty: &st
         key.extend(crate::syscall::readlink(b"/proc/self/cwd")?);
     }
     key.push(b'\n');
+    if record.asks_umask {
+        key.extend(format!("{:o}", crate::inherited::umask()).into_bytes());
+    }
+    key.push(b'\n');
     key.extend(place::describe()?.into_bytes());
     let ignored = crate::syscall::variable(environ, b"UNSNARL_WARM_IGNORE").unwrap_or_default();
     for entry in relevant(environ, record, ignored) {

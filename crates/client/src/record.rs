@@ -4,10 +4,11 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `unsnarl-record 1 warm` or `… plain` | verdict |
+//! | `unsnarl-record 2 warm` or `… plain` | verdict |
 //! | `var NAME` | the imports read this variable: it belongs to the key |
 //! | `tty` | the imports asked whether a standard stream is a terminal |
 //! | `cwd` | the imports asked for the working directory |
+//! | `umask` | the imports asked for the file mode mask |
 //! | `stamp MTIME_NS SIZE PATH` | a plain verdict holds while these files are as they were |
 //!
 //! Invariant: text that is not understood is no record; the command is then
@@ -26,6 +27,8 @@ pub(crate) struct Record {
     pub(crate) asks_tty: bool,
     /// Whether the working directory belongs to the key.
     pub(crate) asks_cwd: bool,
+    /// Whether the file mode mask belongs to the key.
+    pub(crate) asks_umask: bool,
     stamps: Vec<(i128, i64, Bytes)>,
 }
 
@@ -42,8 +45,8 @@ impl Record {
         let mut lines = text.split(|b| *b == b'\n');
         let mut record = Self::default();
         match lines.next()? {
-            b"unsnarl-record 1 warm" => {}
-            b"unsnarl-record 1 plain" => record.is_plain = true,
+            b"unsnarl-record 2 warm" => {}
+            b"unsnarl-record 2 plain" => record.is_plain = true,
             _ => return None,
         }
         for line in lines.filter(|line| !line.is_empty()) {
@@ -53,6 +56,8 @@ impl Record {
                 record.asks_tty = true;
             } else if line == b"cwd" {
                 record.asks_cwd = true;
+            } else if line == b"umask" {
+                record.asks_umask = true;
             } else if let Some(stamp) = line.strip_prefix(b"stamp ") {
                 record.stamps.push(parse_stamp(stamp)?);
             } else {
@@ -86,22 +91,23 @@ mod tests {
 
     #[test]
     fn lines_are_read() {
-        let record = Record::parse(b"unsnarl-record 1 warm\nvar HOME\ntty\n").unwrap();
+        let record = Record::parse(b"unsnarl-record 2 warm\nvar HOME\ntty\numask\n").unwrap();
         assert_eq!(record.variables, [b"HOME".to_vec()]);
-        assert!(record.asks_tty && !record.is_plain && record.holds());
-        assert_eq!(Record::parse(b"unsnarl-record 2 warm\n"), None);
+        assert!(record.asks_tty && record.asks_umask && !record.asks_cwd);
+        assert!(!record.is_plain && record.holds());
+        assert_eq!(Record::parse(b"unsnarl-record 1 warm\n"), None);
     }
 
     #[test]
     fn a_changed_stamp_ends_a_verdict() {
-        let record = Record::parse(b"unsnarl-record 1 plain\nstamp 1 2 /bin/sh\n").unwrap();
+        let record = Record::parse(b"unsnarl-record 2 plain\nstamp 1 2 /bin/sh\n").unwrap();
         assert!(record.is_plain && !record.holds());
     }
 
     proptest! {
         #[test]
         fn arbitrary_text_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Record::parse(&[b"unsnarl-record 1 warm\n".as_slice(), &bytes].concat());
+            let _ = Record::parse(&[b"unsnarl-record 2 warm\n".as_slice(), &bytes].concat());
         }
     }
 }

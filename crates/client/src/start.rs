@@ -122,9 +122,7 @@ fn become_server(start: &Start<'_>, lock: c_int) -> ! {
     }
     arrange([null, log, log, lock, key]);
     reset_signals();
-    // The directory stays the caller's: imports may ask for it.
-    // SAFETY: always sound.
-    unsafe { libc::umask(0o077) };
+    // The directory and the file mode mask stay the caller's: imports may ask for them.
     let Some(bin) = own_directory() else { exit(1) };
     let python = [&bin[..], b"/python"].concat();
     let argv = arguments(start, &python, &bin);

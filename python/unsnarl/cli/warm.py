@@ -13,7 +13,7 @@ from collections.abc import Callable
 from unsnarl.cli.failure import NOT_FOUND, CommandError
 from unsnarl.cli.result import show
 from unsnarl.warm import facts as facts_of
-from unsnarl.warm import house, shims
+from unsnarl.warm import house, shims, stop
 
 _USAGE_TEXT = """\
 usage: unsnarl warm VERB [ARGUMENTS...]
@@ -28,7 +28,7 @@ Run Python commands from a process that has already imported them.
                        the same, but end with status 69 where it would run plainly
   start [--] CMD       start the server of a command and wait until it serves
   status               list shims and servers
-  stop [CMD]           end the servers, of one command or all
+  stop [CMD]           end the servers and what is starting, of one command or all
   why CMD              say what was learned about a command, and why it is not warm if it is not
   logs [CMD]           show what the servers have said
 
@@ -88,15 +88,21 @@ def _shellenv(arguments: list[str]) -> int:
 
 def _status(arguments: list[str]) -> int:
     _refuse(arguments, "status")
-    directory = house.path()
-    unsafe = house.why_unsafe(directory)
-    if unsafe is not None:
-        raise CommandError(f"{directory} is not used: {unsafe}", "remove it; it is made anew with mode 700", 1)
+    directory = _safe_house()
     for name in shims.names():
         show(f"shim    {name}\n")
     for server in house.servers(directory):
         show(f"server  {_describe(server)}\n")
     return 0
+
+
+def _safe_house() -> str:
+    """Return the runtime directory; raises if it must not be trusted."""
+    directory = house.path()
+    unsafe = house.why_unsafe(directory)
+    if unsafe is not None:
+        raise CommandError(f"{directory} is not used: {unsafe}", "remove it; it is made anew with mode 700", 1)
+    return directory
 
 
 def _describe(server: house.Server) -> str:
@@ -110,9 +116,13 @@ def _describe(server: house.Server) -> str:
 
 
 def _stop(arguments: list[str]) -> int:
-    for server in house.servers(house.path()):
-        if not arguments or os.path.basename(server.info.get("command", "")) in arguments:
-            server.stop()
+    left = stop.Stop(_safe_house(), arguments).carry_out()
+    if left:
+        raise CommandError(
+            f"still there after {stop.GIVE_UP_AFTER_S:.0f} s: {', '.join(left)}",
+            "another pid namespace may hold it, or the machine is very busy; `unsnarl warm stop` again",
+            1,
+        )
     return 0
 
 
@@ -139,6 +149,8 @@ def _explain(name: str, facts: facts_of.Facts) -> str:
         rows.append("  a server for each kind of standard streams: its imports ask whether they are terminals\n")
     if facts.asks_cwd:
         rows.append("  a server for each working directory: its imports ask for it\n")
+    if facts.asks_umask:
+        rows.append("  a server for each file mode mask: its imports ask for it\n")
     rows += [f"  set anew in each run: {module}.{key} ({clock})\n" for module, key, clock in facts.clocks]
     rows += [f"  {note}\n" for note in facts.notes]
     return head + "".join(rows)

@@ -11,6 +11,7 @@ that says why the command runs plainly.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,8 @@ class Start:
         self.exe, self.house, self.command_id, self.key_id, self.session, self.tty = words[:6]
         self.kind, self.name, self.python = words[6:9]
         self.options = words[9:]
+        # The caller's, for the imports of a server may ask for it; what is written here is nobody else's to read.
+        self.umask = os.umask(0o077)
 
     @property
     def stem(self) -> str:
@@ -117,9 +120,23 @@ def _refused(start: Start, why: str) -> facts_of.Facts:
     return result
 
 
+def _sign(start: Start) -> None:
+    """Write into the lock who is starting, and end in order when asked to (``unsnarl.warm.stop``)."""
+    signal.signal(signal.SIGTERM, _end)
+    line = f"{os.getpid()}\t{start.name}\n".encode(errors="surrogateescape")
+    os.pwrite(3, line, 0)
+    os.ftruncate(3, len(line))
+
+
+def _end(signum: int, frame: object) -> None:  # noqa: ARG001
+    """Leave by way of all that is to be ended and removed: the learning run and its directory."""
+    raise SystemExit(128 + signum)
+
+
 def main(words: list[str]) -> None:
     """Become the server, or leave a record. Returns only where there is none to become."""
     start = Start(words)
+    _sign(start)
     facts = facts_of.load(start.stem + ".facts")
     news = start.stem + ".news"
     if facts is None or facts.changed_file() is not None or os.path.exists(news):
@@ -129,6 +146,7 @@ def main(words: list[str]) -> None:
             os.unlink(news)
         if not facts.refusals:
             again = [start.exe, "--warm-serve", start.tty, start.kind, start.name, start.python, *start.options]
+            os.umask(start.umask)
             os.execv(start.exe, again)
         return
     if facts.refusals:
@@ -137,6 +155,7 @@ def main(words: list[str]) -> None:
     for fd in (3, 4):
         os.set_inheritable(fd, True)
     role = ["serve", start.exe, start.house, start.command_id, start.key_id, start.session, start.tty]
+    os.umask(start.umask)
     os.execv(start.python, [start.python, *start.options, _LAUNCH, *role, start.kind, start.name])
 
 

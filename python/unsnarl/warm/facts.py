@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-_HEAD = "unsnarl-facts 1"
+_HEAD = "unsnarl-facts 2"
 
 
 class Facts:
@@ -30,6 +30,7 @@ class Facts:
         self.variables: list[str] = []
         self.asks_tty = False
         self.asks_cwd = False
+        self.asks_umask = False
         self.files: dict[str, tuple[int, int, int]] = {}
         self.directories: list[str] = []
         self.clocks: list[tuple[str, str, str]] = []
@@ -61,6 +62,7 @@ def dump(facts: Facts) -> str:
     rows += [("variable", name) for name in facts.variables]
     rows += [("tty",)] if facts.asks_tty else []
     rows += [("cwd",)] if facts.asks_cwd else []
+    rows += [("umask",)] if facts.asks_umask else []
     rows += [("directory", path) for path in facts.directories]
     rows += [("clock", *clock) for clock in facts.clocks]
     rows += [("note", note) for note in facts.notes]
@@ -86,12 +88,10 @@ def parse(text: str) -> Facts:
         kind, _, rest = line.partition("\t")
         if kind in lists:
             lists[kind].append(rest)
-        elif kind in ("command", "tty", "cwd"):
-            setattr(
-                facts,
-                {"command": "command", "tty": "asks_tty", "cwd": "asks_cwd"}[kind],
-                rest if kind == "command" else True,
-            )
+        elif kind == "command":
+            facts.command = rest
+        elif kind in ("tty", "cwd", "umask"):
+            setattr(facts, f"asks_{kind}", True)
         elif kind == "clock":
             module, name, clock = rest.split("\t")
             facts.clocks.append((module, name, clock))
@@ -109,9 +109,10 @@ def client_text(facts: Facts) -> str:
         # Few, for the client looks at them on every call: what an installation changes.
         paths = [path for path in facts.directories if path.endswith("-packages")] + list(facts.files)[:2]
         stamps = "".join(f"stamp {s[0]} {s[1]} {path}\n" for path in paths if (s := stamp_of(path))[2])
-        return "unsnarl-record 1 plain\n" + stamps
+        return "unsnarl-record 2 plain\n" + stamps
     names = "".join(f"var {name}\n" for name in facts.variables)
-    return "unsnarl-record 1 warm\n" + names + ("tty\n" if facts.asks_tty else "") + ("cwd\n" if facts.asks_cwd else "")
+    asked = [("tty", facts.asks_tty), ("cwd", facts.asks_cwd), ("umask", facts.asks_umask)]
+    return "unsnarl-record 2 warm\n" + names + "".join(f"{what}\n" for what, is_asked in asked if is_asked)
 
 
 def load(path: str) -> Facts | None:

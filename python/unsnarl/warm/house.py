@@ -1,10 +1,15 @@
 """The runtime directory as the other verbs see it: who serves, and how many.
 
-``KEY.sock`` is where a server listens, ``KEY.lock`` is locked while it lives,
+``KEY.sock`` is where a server listens, ``KEY.lock`` is locked from the first step of
+its start to its end and holds the number and the command of who is starting,
 ``KEY.info`` says who it is (tab-separated ``name value`` lines).
 
-Invariant: a process is only ever signalled after the kernel has said, by the
-credentials of a connection to its socket, that it is the one listening there.
+A server is looked up without a connection where that is possible: a connection takes
+one of its spares, and counts as use.
+
+Invariant: a process is only ever signalled after the kernel has said that it has
+the lock of its key open, or, by the credentials of a connection, that it listens
+at its socket.
 """
 
 from __future__ import annotations
@@ -50,7 +55,7 @@ class Server:
         with contextlib.suppress(OSError):
             fd = os.pidfd_open(self.pid)
             try:
-                if _listener(self.stem + ".sock") == self.pid:
+                if serves(self.stem, self.pid) or _listener(self.stem + ".sock") == self.pid:
                     signal.pidfd_send_signal(fd, signal.SIGTERM)
             finally:
                 os.close(fd)
@@ -82,14 +87,36 @@ def why_unsafe(directory: str) -> str | None:
     return None
 
 
+def server(stem: str) -> Server | None:
+    """Return the live server of a key, given the path of its files without suffix."""
+    info = _info(stem)
+    said = info.get("pid", "")
+    pid = int(said) if said.isdecimal() and serves(stem, int(said)) else _listener(stem + ".sock")
+    return None if pid is None else Server(stem, pid, info)
+
+
+def serves(stem: str, pid: int) -> bool:
+    """Say whether a process has the lock of a key open, and there is a socket."""
+    return os.path.exists(stem + ".sock") and os.path.realpath(stem + ".lock") in open_locks(pid)
+
+
+def open_locks(pid: int) -> set[str]:
+    """Return the paths of all locks a process has open; none if it is not this user's."""
+    try:
+        links = [os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")]
+    except OSError:
+        return set()
+    return {link for link in links if link.endswith(".lock")}
+
+
 def servers(directory: str) -> list[Server]:
     """Return the live servers, the one idle for longest first."""
     found: list[Server] = []
     for stem in _stems(directory):
-        pid = _listener(stem + ".sock")
-        if pid is not None:
-            found.append(Server(stem, pid, _info(stem)))
-    return sorted(found, key=lambda server: server.last_used_s)
+        one = server(stem)
+        if one is not None:
+            found.append(one)
+    return sorted(found, key=lambda one: one.last_used_s)
 
 
 def make_room(directory: str) -> None:

@@ -91,6 +91,7 @@ class Watch:
         self.opened: set[str] = set()
         self.asks_tty = False
         self.asks_cwd = False
+        self.asks_umask = False
         self.clocks: list[tuple[str, str, str]] = []
         self.is_on = False
 
@@ -188,6 +189,13 @@ def _watch_process(watch: Watch) -> None:
             return original()
 
         setattr(os, name, where)
+    original_umask = os.umask
+
+    def umask(mask: int) -> int:
+        watch.asks_umask = watch.asks_umask or watch.is_on
+        return original_umask(mask)
+
+    os.umask = umask
     failing(os, "get_terminal_size", "asks for the size of the terminal")
     if sys.version_info < (3, 12):
         # No audit event tells of it; `threading` keeps a name of its own for it.
@@ -347,7 +355,7 @@ def _result(
     # Read before any code could be watched: where the user's own packages are.
     user_site: set[str] = {"HOME"} if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", True) else set()
     result.variables = sorted(watch.variables | user_site)
-    result.asks_tty, result.asks_cwd = watch.asks_tty, watch.asks_cwd
+    result.asks_tty, result.asks_cwd, result.asks_umask = watch.asks_tty, watch.asks_cwd, watch.asks_umask
     result.clocks = watch.clocks + clocks
     result.notes = list(dict.fromkeys(watch.notes))
     result.directories = _directories()

@@ -73,6 +73,8 @@ class Server:
         if facts is None:
             os._exit(1)
         self.facts = facts
+        # The caller's while the command is imported, and only if the imports ask for it.
+        self.umask = os.umask(0o077)
         self.spares: set[int] = set()
         self.workers: dict[int, int] = {}
         self.ending: set[int] = set()
@@ -95,6 +97,8 @@ class Server:
         self.launch_argv = [sys.executable, *sys.orig_argv[1:]]
         if not self.facts.asks_cwd:
             os.chdir("/")
+        if self.facts.asks_umask:
+            os.umask(self.umask)
         preload.terminals(self.tty)
         preload.arrange(self.command)
         for name in [m for m in ("runpy", "pkgutil") if self.command.kind == "module"] + self.facts.modules:
@@ -109,6 +113,7 @@ class Server:
         self.baseline = frozenset(sys.modules) | self._considered()
         self.code = self._compile()
         os.chdir("/")
+        os.umask(0o077)
         gc.collect()
         gc.freeze()
         changed = self.facts.changed_file() or (self.files.reason() if self.files.fd >= 0 else None)
@@ -155,9 +160,10 @@ class Server:
 
     def serve(self) -> Taken:
         """Serve until there is a reason to end; returns only in a worker, with its request."""
+        # The pipe first: a signal that is caught before would wake nobody.
+        _signal.set_wakeup_fd(self.wake_out, warn_on_full_buffer=False)
         _signal.signal(_signal.SIGCHLD, _nothing)
         _signal.signal(_signal.SIGTERM, _nothing)
-        _signal.set_wakeup_fd(self.wake_out, warn_on_full_buffer=False)
         leader = self._watch_session()
         self._tell()
         while True:
@@ -329,7 +335,8 @@ class Server:
             self.retire("replaced")
         elif self.is_open and self._has_other_key():
             self.retire("learned again, with another key")
-        if abs(now - self.told) > 1:
+        # What is retired has a successor, perhaps, that tells who it is.
+        if self.is_open and abs(now - self.told) > 1:
             self._tell()
 
     def _has_other_key(self) -> bool:
@@ -354,6 +361,7 @@ class Server:
             return
         self._remember_wanted(size)
         open(f"{self.house}/{self.command_id}.news", "w").close()
+        os.umask(self.umask)
         self.successor = os.posix_spawn(
             os.path.dirname(self.exe) + "/python",
             [
@@ -364,6 +372,7 @@ class Server:
             self.first_environment,
             file_actions=[(os.POSIX_SPAWN_DUP2, self.lock, 3)],
         )  # fmt: skip
+        os.umask(0o077)
 
     def _options(self) -> list[str]:
         launch = next(i for i, word in enumerate(self.launch_argv) if word.endswith("/launch.py"))
@@ -386,7 +395,7 @@ class Server:
         rows = {
             "command": self.command.name, "python": sys.executable, "session": self.session, "used": self.used,
             "requests": self.requests, "workers": len(self.workers), "modules": len(self.facts.modules),
-            "command_id": self.command_id,
+            "command_id": self.command_id, "pid": os.getpid(),
         }  # fmt: skip
         temporary = f"{self.stem}.info.{os.getpid()}"
         with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
