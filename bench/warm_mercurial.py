@@ -1,13 +1,16 @@
 """Mercurial's own tests, with hg plain and through a warm shim: who passes, wall time, processor time.
 
-    python -m bench.warm_mercurial --source mercurial-7.2.4 --bin VENV/bin --out FILE [--jobs 2] [TEST.t ...]
+    python -m bench.warm_mercurial --source mercurial-7.2.4 --bin VENV/bin --piece 1/12 --house DIR --out FILE
+    python -m bench.warm_mercurial --render FILE > docs/results/warm-mercurial.md
 
 ``source`` is an unpacked release; ``VENV`` has mercurial of that version and
-unsnarl. The two runs follow each other, one test run each; servers of the warm
-run are started and learn within it. Processor time is the whole machine's, so
-nothing else may run. ``HGTEST_UUIDFILE`` differs from test to test and is only
-copied by hg at import: it is vouched for (``UNSNARL_WARM_IGNORE``), or each test
-would need a server of its own.
+unsnarl. The tests are run in pieces, all variants of a piece one after the other,
+one test run each; results of other pieces in ``--out`` are kept. ``--house`` is the
+runtime directory of the servers; they learn within the runs, and live on for the
+next piece if it is given (end them with ``unsnarl warm stop``). Processor time is the
+whole machine's, so nothing else may run. ``HGTEST_UUIDFILE`` differs from test to
+test and is only copied by hg at import: it is vouched for
+(``UNSNARL_WARM_IGNORE``), or each test would need a server of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
+import platform
 import subprocess
 import sys
 import tempfile
@@ -29,6 +32,9 @@ issue1175 issue322 issue586 journal-exists locate log-linerange merge-default me
 merge10 merge2 merge5 mv-cp-st-diff newbranch parents push-warn rename revert-flags simple-update
 status-color tag up-local-change update-names"""
 
+GOALS = {"wall_s": 0.33, "busy_s": 0.36}
+"""Largest ratios to plain that were aimed at."""
+
 Outcome = dict[str, Any]
 
 
@@ -39,54 +45,130 @@ def busy_s() -> float:
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
-def run(source: Path, hg: Path, tests: list[str], jobs: int, environ: dict[str, str]) -> Outcome:
+def run(source: Path, hg: list[str], tests: list[str], jobs: int, environ: dict[str, str]) -> Outcome:
     """Run the tests once and return their outcomes and times."""
-    argv = [sys.executable, "run-tests.py", f"-j{jobs}", f"--with-hg={hg}", *tests]
-    begin_s, begin_busy_s = time.perf_counter(), busy_s()
-    said = subprocess.run(
-        argv,
-        cwd=source / "tests",
-        env=environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    ).stdout
-    times = {"wall_s": time.perf_counter() - begin_s, "busy_s": busy_s() - begin_busy_s}
-    failed = sorted(set(re.findall(r"^Failed (\S+\.t)", said, re.MULTILINE)))
-    skipped = sorted(set(re.findall(r"^Skipped (\S+\.t)", said, re.MULTILINE)))
-    return {**times, "failed": failed, "skipped": skipped, "summary": said.strip().rpartition("\n# Ran ")[2]}
+    with tempfile.TemporaryDirectory(prefix="unsnarl-bench-", ignore_cleanup_errors=True) as out:
+        argv = [sys.executable, "run-tests.py", f"-j{jobs}", "--json", f"--outputdir={out}", *hg, *tests]
+        begin_s, begin_busy_s = time.perf_counter(), busy_s()
+        said = subprocess.run(
+            argv,
+            cwd=source / "tests",
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        ).stdout
+        times = {"wall_s": time.perf_counter() - begin_s, "busy_s": busy_s() - begin_busy_s}
+        try:
+            report = json.loads(Path(out, "report.json").read_text().removeprefix("testreport ="))
+        except (OSError, ValueError):
+            raise RuntimeError(f"run-tests.py left no report: {said[-500:]}") from None
+    return {**times, "results": {test: one["result"] for test, one in sorted(report.items())}}
+
+
+def chosen(source: Path, piece: str, named: list[str]) -> list[str]:
+    """Return the tests of a piece, ``K/N``: every N-th, from the K-th."""
+    tests = named or [f"test-{name}.t" for name in TESTS.split()]
+    number, _, count = piece.partition("/")
+    return [test for test in tests[int(number) - 1 :: int(count)] if (source / "tests" / test).exists()]
+
+
+def measure(arguments: argparse.Namespace) -> Outcome:
+    """Run one piece in all variants."""
+    programs = arguments.bin.absolute()
+    tests = chosen(arguments.source, arguments.piece, arguments.tests)
+    with tempfile.TemporaryDirectory(prefix="unsnarl-bench-") as scratch:
+        environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "UNSNARL"))}
+        environ |= {"UNSNARL_WARM_DIR": str(arguments.house or f"{scratch}/house"), "XDG_DATA_HOME": scratch}
+        environ |= {"UNSNARL_WARM_IGNORE": "HGTEST_UUIDFILE", "PATH": f"{programs}:{environ['PATH']}"}
+        enable = [programs / "unsnarl", "warm", "enable", programs / "hg"]
+        subprocess.run(enable, env=environ, check=True, stdout=subprocess.DEVNULL)
+        lines = {"plain": [f"--with-hg={programs / 'hg'}"], "warm": [f"--with-hg={scratch}/unsnarl/shims/hg"]}
+        if arguments.chg:
+            lines["chg"] = [f"--with-hg={programs / 'hg'}", "--chg", f"--with-chg={arguments.chg}"]
+        found = {name: run(arguments.source, hg, tests, arguments.jobs, environ) for name, hg in lines.items()}
+        if not arguments.house:
+            subprocess.run([programs / "unsnarl", "warm", "stop"], env=environ, check=False)
+    where = {"python": sys.version.split()[0], "machine": platform.platform(), "cpus": os.cpu_count()}
+    return {"where": where | {"source": arguments.source.name, "jobs": arguments.jobs}, **found}
+
+
+def render(pieces: dict[str, Outcome]) -> str:
+    """Return the results of all pieces as a page."""
+    where = next(iter(pieces.values()))["where"]
+    rows = [
+        "# Mercurial's own tests",
+        "",
+        f"{where['source']} on CPython {where['python']}, {where['machine']}, {where['cpus']} processors, "
+        f"`run-tests.py -j{where['jobs']}`.",
+        "How it is measured: the head of `bench/warm_mercurial.py`, which has written this page; "
+        f"{len(pieces)} pieces, times are sums over them.",
+        "",
+        "| hg | tests passed | failed | skipped | wall s | of plain | processors s | of plain |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    variants = [name for name in ("plain", "warm", "chg") if all(name in piece for piece in pieces.values())]
+    rows += [row(name, pieces) for name in variants]
+    results = {name: merged(name, pieces) for name in variants}
+    broken = [
+        test for test, result in results["plain"].items() if result == "success" != results["warm"].get(test, "missing")
+    ]
+    rows += ["", f"Pass plainly and not warm: {', '.join(broken) or 'none'}.", ""]
+    rows.append("Goals: " + "; ".join(goal(what, pieces) for what in GOALS) + ".")
+    rows += ["", f"The tests: {', '.join(sorted(results['plain']))}."]
+    return "\n".join(rows) + "\n"
+
+
+def merged(variant: str, pieces: dict[str, Outcome]) -> dict[str, str]:
+    """Return the result of every test in a variant."""
+    return {test: result for piece in pieces.values() for test, result in piece[variant]["results"].items()}
+
+
+def total(variant: str, what: str, pieces: dict[str, Outcome]) -> float:
+    """Return a time of a variant, summed over the pieces."""
+    return sum(float(piece[variant][what]) for piece in pieces.values())
+
+
+def row(variant: str, pieces: dict[str, Outcome]) -> str:
+    """Return the line of one variant."""
+    results = list(merged(variant, pieces).values())
+    cells = [variant, *(str(results.count(result)) for result in ("success", "failure", "skip"))]
+    for what in GOALS:
+        seconds = total(variant, what, pieces)
+        cells += [f"{seconds:.1f}", f"{seconds / total('plain', what, pieces):.3f}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def goal(what: str, pieces: dict[str, Outcome]) -> str:
+    """Return what was aimed at, and whether it was reached."""
+    ratio = total("warm", what, pieces) / total("plain", what, pieces)
+    name = {"wall_s": "wall", "busy_s": "processors"}[what]
+    return f"{name} ≤ {GOALS[what]:.2f}, {'met' if ratio <= GOALS[what] else 'missed'}"
 
 
 def main() -> None:
-    """Run, write the outcomes, and print them."""
+    """Run a piece and add it to the results, or render them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", type=Path, required=True)
-    parser.add_argument("--bin", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--source", type=Path)
+    parser.add_argument("--bin", type=Path)
+    parser.add_argument("--chg", type=Path)
+    parser.add_argument("--house", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--render", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--piece", default="1/1")
     parser.add_argument("tests", nargs="*")
     arguments = parser.parse_args()
-    tests = arguments.tests or [f"test-{name}.t" for name in TESTS.split()]
-    tests = [test for test in tests if (arguments.source / "tests" / test).exists()]
-    programs = arguments.bin.absolute()
-    with tempfile.TemporaryDirectory(prefix="unsnarl-bench-") as scratch:
-        environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "UNSNARL"))}
-        environ |= {"UNSNARL_WARM_DIR": f"{scratch}/house", "XDG_DATA_HOME": scratch}
-        environ |= {"UNSNARL_WARM_IGNORE": "HGTEST_UUIDFILE", "PATH": f"{programs}:{environ['PATH']}"}
-        subprocess.run([programs / "unsnarl", "warm", "enable", programs / "hg"], env=environ, check=True)
-        shim = Path(scratch, "unsnarl", "shims", "hg")
-        outcomes: dict[str, Outcome] = {}
-        for name, hg in (("plain", programs / "hg"), ("warm", shim)):
-            outcomes[name] = run(arguments.source, hg, tests, arguments.jobs, environ)
-        subprocess.run([programs / "unsnarl", "warm", "stop"], env=environ, check=False)
-    arguments.out.write_text(json.dumps({"tests": tests, "jobs": arguments.jobs, **outcomes}, indent=1) + "\n")
-    plain, warm = outcomes["plain"], outcomes["warm"]
-    sys.stdout.write(
-        f"{len(tests)} tests: wall {warm['wall_s'] / plain['wall_s']:.3f} of plain, "
-        f"processor {warm['busy_s'] / plain['busy_s']:.3f}; fail warm only: "
-        f"{sorted(set(warm['failed']) - set(plain['failed'])) or 'none'}\n"
-    )
+    if arguments.render:
+        sys.stdout.write(render(json.loads(arguments.render.read_text())))
+        return
+    if not (arguments.source and arguments.bin and arguments.out):
+        parser.error("--source, --bin and --out are needed, or --render")
+    pieces = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    pieces[arguments.piece] = measure(arguments)
+    arguments.out.write_text(json.dumps(pieces, indent=1) + "\n")
+    sys.stdout.write(render(pieces))
 
 
 if __name__ == "__main__":
