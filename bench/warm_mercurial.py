@@ -97,13 +97,13 @@ def measure(arguments: argparse.Namespace) -> Outcome:
 def render(pieces: dict[str, Outcome]) -> str:
     """Return the results of all pieces as a page."""
     where = next(iter(pieces.values()))["where"]
+    machine = f"{where['machine']}, {where['cpus']} processors"
     rows = [
         "# Mercurial's own tests",
         "",
-        f"{where['source']} on CPython {where['python']}, {where['machine']}, {where['cpus']} processors, "
-        f"`run-tests.py -j{where['jobs']}`.",
-        "How it is measured: the head of `bench/warm_mercurial.py`, which has written this page; "
-        f"{len(pieces)} pieces, times are sums over them.",
+        f"{where['source']} on CPython {where['python']}, {machine}, `run-tests.py -j{where['jobs']}`.",
+        "How it is measured: the head of `bench/warm_mercurial.py`, which has written this page.",
+        f"Pieces: {len(pieces)}; times are sums over them.",
         "",
         "| hg | tests passed | failed | skipped | wall s | of plain | processors s | of plain |",
         "|---|---|---|---|---|---|---|---|",

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.test_warm_transparency import ENDINGS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -128,3 +130,38 @@ def test_a_packed_module_is_the_same(rig: "Rig") -> None:
         plain = rig.plain(sys.executable, "-m", "json.tool", *arguments, input=b'{"b": 1}')
         packed = rig.plain(str(launcher), *arguments, input=b'{"b": 1}')
         assert (packed.returncode, packed.stdout) == (plain.returncode, plain.stdout)
+
+
+# Runs what it is given; something is in a cycle of references at the end, as modules are.
+ENDS = """
+import sys
+circle = []
+circle.append((circle, globals()))
+exec(sys.argv.pop())
+"""
+
+
+def test_a_packed_command_ends_the_same(rig: "Rig") -> None:
+    launcher = ended(rig)
+    script = str(rig.directory / "bin" / "ends")
+    for text in ENDINGS.values():
+        same(rig, script, launcher, text)
+
+
+def test_nothing_is_collected_at_the_end_if_nobody_can_notice(rig: "Rig") -> None:
+    launcher = ended(rig)
+    # Registered before the pack's own exit function, so called after it.
+    (rig.directory / "site").mkdir()
+    said = "import atexit, gc\natexit.register(lambda: print(gc.get_freeze_count() > 1000))\n"
+    (rig.directory / "site" / "sitecustomize.py").write_text(said)
+    env = rig.env | {"PYTHONPATH": str(rig.directory / "site")}
+    assert rig.plain(launcher, "", env=env).stdout == b"True\n"
+    assert rig.plain(launcher, ENDINGS["finaliser"], env=env).stdout == b"False\ngone\n"
+
+
+def ended(rig: "Rig") -> str:
+    """Pack a program that can end in all ways; returns its launcher."""
+    script = rig.script("ends", ENDS)
+    made = rig.plain(unsnarl(), "pack", script, "-o", str(rig.directory / "ends.pack"), "--with", "''")
+    assert made.returncode == 0, made.stderr
+    return str(rig.directory / "ends")

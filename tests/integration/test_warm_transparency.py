@@ -133,6 +133,14 @@ ENDINGS = {
         "if __name__ == '__main__':\n"
         "    with m.get_context('fork').Pool(2) as p: print(p.map(f, range(4)))"
     ),
+    "replaced stream": (
+        "import io, sys\n"
+        "sys.stdout.write('old')\n"
+        "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, line_buffering=False)\n"
+        "sys.stdout.write('new')"
+    ),
+    "detached stream": "import io, sys; sys.stdout = io.TextIOWrapper(sys.stdout.detach()); print('x')",
+    "twice detached": "import io, sys\nfor _ in 1, 2: sys.stdout = io.TextIOWrapper(sys.stdout.detach())\nprint('x')",
     "closed stdout": "import sys; sys.stdout.close()",
     "warning": "import warnings; warnings.warn('old', DeprecationWarning)",
     "syntax": "import sys\nexec('1 +')",
@@ -207,8 +215,9 @@ def test_a_file_mode_mask_that_imports_have_kept_is_the_callers(rig: "Rig", how:
     (rig.directory / "bin" / "keeper.py").write_text("import os\nhere = os.umask(0o77)\nos.umask(here)\n")
     script = rig.script("masked", f"import keeper, os\n{how}\nprint(oct(keeper.here), oct(here), oct(os.umask(0)))\n")
     for mask in (0o022, 0o027, 0o777):
+        plain = rig.plain(script, umask=mask)  # before the server watches where a .pyc goes
         rig.start(script, umask=mask)
-        plain, warm = rig.plain(script, umask=mask), rig.served(script, umask=mask)
+        warm = rig.served(script, umask=mask)
         assert warm.stdout == plain.stdout == f"{mask:#o} {mask:#o} {mask:#o}\n".encode(), rig.log()
 
 

@@ -3,8 +3,7 @@
 CPython's order (Py_RunMain, Py_FinalizeEx): the exception is printed, threads
 are waited for, atexit functions run, the standard streams are flushed, then
 everything is torn down. The last step is what takes the time, and it is skipped
-if nothing could notice: no live object made since the fork has a finaliser, is
-an open file, or is suspended in the middle of a function.
+if nothing could notice (``teardown``), as far as objects made since the fork go.
 
 Invariant: the client hears the status only after everything that others could
 see has happened, and every descriptor but the connection is closed.
@@ -14,13 +13,10 @@ from __future__ import annotations
 
 import _socket
 import atexit
-import gc
-import io
 import os
 import sys
-from itertools import compress
 
-from . import pages, wire
+from . import pages, teardown, wire
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -33,8 +29,6 @@ else:
 
 _HERE = __file__.rpartition("/")[0] + "/"
 _SIGINT_STATUS = -2
-# Their ends may run code of the program's: `finally`, `with`.
-_SUSPENDABLE = ("generator", "coroutine", "async_generator")
 
 
 class Ending:
@@ -65,9 +59,10 @@ class Ending:
             status = 120
         if self._conn < 0 or os.getpid() != self._pid:
             _finalise(status)
+        teardown.flush()
         self._report_modules()
         self._report_pages()
-        if is_unobserved():
+        if teardown.is_unobserved():
             self._leave(status)
         self._say(wire.LEAVING, _wait_status(status))
         _finalise(status)
@@ -162,35 +157,6 @@ class _Unraisable:
     def __init__(self, problem: BaseException, thing: object) -> None:
         self.exc_type, self.exc_value, self.exc_traceback = type(problem), problem, None
         self.err_msg, self.object = None, thing
-
-
-def is_unobserved() -> bool:
-    """Say whether nobody could notice that the teardown is left out."""
-    things: list[object] = gc.get_objects()
-    kinds: set[type[object]] = set(map(type, things))
-    finalised = {kind for kind in kinds if hasattr(kind, "__del__") or kind.__name__ in _SUSPENDABLE}
-    if not finalised:
-        return True
-    standard = {id(layer) for stream in (sys.stdin, sys.stdout, sys.stderr) for layer in _layers(stream)}
-    suspects = compress(things, map(finalised.__contains__, map(type, things)))
-    return all(id(thing) in standard or _is_over(thing) for thing in suspects)
-
-
-def _is_over(thing: Any) -> bool:
-    """Say of something with a finaliser whether that would do nothing."""
-    if isinstance(thing, io.IOBase):
-        return thing.closed
-    if type(thing).__name__ == "generator":
-        # Over, or not begun: nothing of it would run.
-        return thing.gi_frame is None or thing.gi_frame.f_lasti == -1
-    return False
-
-
-def _layers(stream: object) -> list[object]:
-    layers: list[object] = [stream]
-    for name in ("buffer", "raw"):
-        layers.append(getattr(layers[-1], name, None))
-    return layers
 
 
 def _wait_status(status: int) -> int:

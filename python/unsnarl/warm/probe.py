@@ -172,6 +172,16 @@ def _watch_environment(watch: Watch) -> None:
         watched.__class__ = Watched
 
 
+def _watch_umask(watch: Watch) -> None:
+    original = os.umask
+
+    def umask(mask: int) -> int:
+        watch.asks_umask = watch.asks_umask or watch.is_on
+        return original(mask)
+
+    os.umask = umask
+
+
 def _watch_process(watch: Watch) -> None:
     def failing(place: object, name: str, reason: str) -> None:
         original = getattr(place, name)
@@ -189,13 +199,6 @@ def _watch_process(watch: Watch) -> None:
             return original()
 
         setattr(os, name, where)
-    original_umask = os.umask
-
-    def umask(mask: int) -> int:
-        watch.asks_umask = watch.asks_umask or watch.is_on
-        return original_umask(mask)
-
-    os.umask = umask
     failing(os, "get_terminal_size", "asks for the size of the terminal")
     if sys.version_info < (3, 12):
         # No audit event tells of it; `threading` keeps a name of its own for it.
@@ -339,6 +342,7 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
     sys.addaudithook(watch.audit)
     _watch_environment(watch)
     _watch_process(watch)
+    _watch_umask(watch)
     _watch_terminals(watch)
     watch.is_on = True
     roots = preload.roots(command)

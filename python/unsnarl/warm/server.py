@@ -27,7 +27,7 @@ import time
 from select import POLLHUP, POLLIN, poll
 
 from . import facts as facts_of
-from . import leave, pages, preload, streams, wire, worker
+from . import leave, pages, preload, streams, teardown, wire, worker
 from .spare import REFUSED_STATUS, Spare, Taken
 from .watch import Files
 
@@ -39,7 +39,7 @@ else:
     import _signal
 
 # Loaded before the first fork, and used after it.
-_FOR_WORKERS = (leave, pages, streams, worker)
+_FOR_WORKERS = (leave, pages, streams, teardown, worker)
 
 # Seconds without a request after which a server ends.
 IDLE_S = 3600.0
@@ -95,6 +95,23 @@ class Server:
         self.files = Files(self.facts)
         self.files.fd = _high(self.files.fd) if self.files.fd >= 0 else -1
         self.launch_argv = [sys.executable, *sys.orig_argv[1:]]
+        self._import()
+        self.environment_delta = preload.environment_delta(self.first_environment, worker.environment_data())
+        self.kept_variables = preload.kept_variables(self.first_environment)
+        self.argument_lists, _ = preload.argument_copies()
+        # What a run has loaded before and learning has left out is no news.
+        self.baseline = frozenset(sys.modules) | self._considered()
+        self.code = self._compile()
+        gc.collect()
+        gc.freeze()
+        changed = self.facts.changed_file() or (self.files.reason() if self.files.fd >= 0 else None)
+        if changed is not None:
+            log(f"{self.command.name}: does not start, {changed} while it was imported")
+            os._exit(1)  # the next call learns again
+        self._listen()
+
+    def _import(self) -> None:
+        """Import what was learned, in the caller's place as far as the imports ask for it."""
         if not self.facts.asks_cwd:
             os.chdir("/")
         if self.facts.asks_umask:
@@ -106,21 +123,8 @@ class Server:
                 __import__(name)
             except BaseException as problem:
                 log(f"{name} is left out: {type(problem).__name__}")
-        self.environment_delta = preload.environment_delta(self.first_environment, worker.environment_data())
-        self.kept_variables = preload.kept_variables(self.first_environment)
-        self.argument_lists, _ = preload.argument_copies()
-        # What a run has loaded before and learning has left out is no news.
-        self.baseline = frozenset(sys.modules) | self._considered()
-        self.code = self._compile()
         os.chdir("/")
         os.umask(0o077)
-        gc.collect()
-        gc.freeze()
-        changed = self.facts.changed_file() or (self.files.reason() if self.files.fd >= 0 else None)
-        if changed is not None:
-            log(f"{self.command.name}: does not start, {changed} while it was imported")
-            os._exit(1)  # the next call learns again
-        self._listen()
 
     def _considered(self) -> set[str]:
         try:

@@ -18,7 +18,7 @@ import sys
 import time
 from importlib.machinery import SourceFileLoader
 
-from . import leave, preload, streams, wire
+from . import leave, preload, streams, teardown, wire
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def rehearse(server: Server) -> None:
     _limits([(which, resource.getrlimit(which)[0]) for which in range(16)])
     _clocks(server.facts.clocks)
     _signals(wire.Request.empty())
-    leave.is_unobserved()
+    teardown.is_unobserved()
     compile("None", "rehearsal", "exec")
 
 
