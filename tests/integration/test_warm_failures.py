@@ -361,6 +361,7 @@ def test_a_command_outlives_the_idle_time_of_its_server(rig: "Rig") -> None:
         rig.start(script)
         process = served_or_none(rig, script)
     assert process.wait(WATCHDOG_S) == 7
+    # Those who ask again and again whether it is there do not keep it up.
     until(lambda: not listening(rig))
     assert "ends, idle" in rig.log()
 

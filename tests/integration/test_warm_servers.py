@@ -91,6 +91,17 @@ def test_a_plugin_of_one_run_is_not_the_next_ones(rig: "Rig") -> None:
     assert "module\tquiet" in "".join(path.read_text() for path in rig.house.glob("*.facts"))
 
 
+def test_what_the_server_does_between_runs_is_not_learned_from_them(rig: "Rig") -> None:
+    script = rig.script("quiet", "import sys\nprint('warm' if '_unsnarl_warm' in sys.modules else 'plain')\n")
+    rig.start(script)
+    server = server_pids(rig)
+    # More than there are spares: the last ones are forked after the first one was looked at.
+    for _ in range(8):
+        assert rig.served(script).stdout == b"warm\n"
+    assert not list(rig.house.glob("*.wanted"))
+    assert server_pids(rig) == server, rig.log()
+
+
 def test_many_clients_at_once_find_one_server(rig: "Rig") -> None:
     module(rig, 7)
     script = rig.script("who", WHO)
