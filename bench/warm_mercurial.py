@@ -8,7 +8,8 @@ unsnarl. The tests are run in pieces, all variants of a piece one after the othe
 one test run each; results of other pieces in ``--out`` are kept. ``--house`` is the
 runtime directory of the servers; they learn within the runs, and live on for the
 next piece if it is given (end them with ``unsnarl warm stop``). Processor time is the
-whole machine's, so nothing else may run. ``HGTEST_UUIDFILE`` differs from test to
+whole machine's, so nothing else may run; with ``--outcomes`` something may, and no times
+are noted. ``HGTEST_UUIDFILE`` differs from test to
 test and is only copied by hg at import: it is vouched for
 (``UNSNARL_WARM_IGNORE``), or each test would need a server of its own.
 """
@@ -88,6 +89,8 @@ def measure(arguments: argparse.Namespace) -> Outcome:
         if arguments.chg:
             lines["chg"] = [f"--with-hg={programs / 'hg'}", "--chg", f"--with-chg={arguments.chg}"]
         found = {name: run(arguments.source, hg, tests, arguments.jobs, environ) for name, hg in lines.items()}
+        if arguments.outcomes:
+            found = {name: {"results": outcome["results"]} for name, outcome in found.items()}
         if not arguments.house:
             subprocess.run([programs / "unsnarl", "warm", "stop"], env=environ, check=False)
     where = {"python": sys.version.split()[0], "machine": platform.platform(), "cpus": os.cpu_count()}
@@ -97,25 +100,27 @@ def measure(arguments: argparse.Namespace) -> Outcome:
 def render(pieces: dict[str, Outcome]) -> str:
     """Return the results of all pieces as a page."""
     where = next(iter(pieces.values()))["where"]
+    timed = {name: piece for name, piece in pieces.items() if "wall_s" in piece["plain"]}
     machine = f"{where['machine']}, {where['cpus']} processors"
     rows = [
         "# Mercurial's own tests",
         "",
         f"{where['source']} on CPython {where['python']}, {machine}, `run-tests.py -j{where['jobs']}`.",
         "How it is measured: the head of `bench/warm_mercurial.py`, which has written this page.",
-        f"Pieces: {len(pieces)}; times are sums over them.",
+        f"Pieces: {len(pieces)}; times are sums over {len(timed)} of them, with {len(merged('plain', timed))} tests.",
         "",
         "| hg | tests passed | failed | skipped | wall s | of plain | processors s | of plain |",
         "|---|---|---|---|---|---|---|---|",
     ]
     variants = [name for name in ("plain", "warm", "chg") if all(name in piece for piece in pieces.values())]
-    rows += [row(name, pieces) for name in variants]
+    rows += [row(name, pieces, timed) for name in variants]
     results = {name: merged(name, pieces) for name in variants}
     broken = [
         test for test, result in results["plain"].items() if result == "success" != results["warm"].get(test, "missing")
     ]
     rows += ["", f"Pass plainly and not warm: {', '.join(broken) or 'none'}.", ""]
-    rows.append("Goals: " + "; ".join(goal(what, pieces) for what in GOALS) + ".")
+    if timed:
+        rows.append("Goals: " + "; ".join(goal(what, timed) for what in GOALS) + ".")
     rows += ["", f"The tests: {', '.join(sorted(results['plain']))}."]
     return "\n".join(rows) + "\n"
 
@@ -130,13 +135,13 @@ def total(variant: str, what: str, pieces: dict[str, Outcome]) -> float:
     return sum(float(piece[variant][what]) for piece in pieces.values())
 
 
-def row(variant: str, pieces: dict[str, Outcome]) -> str:
+def row(variant: str, pieces: dict[str, Outcome], timed: dict[str, Outcome]) -> str:
     """Return the line of one variant."""
     results = list(merged(variant, pieces).values())
     cells = [variant, *(str(results.count(result)) for result in ("success", "failure", "skip"))]
-    for what in GOALS:
-        seconds = total(variant, what, pieces)
-        cells += [f"{seconds:.1f}", f"{seconds / total('plain', what, pieces):.3f}"]
+    for what in GOALS if timed else ():
+        seconds = total(variant, what, timed)
+        cells += [f"{seconds:.1f}", f"{seconds / total('plain', what, timed):.3f}"]
     return f"| {' | '.join(cells)} |"
 
 
@@ -156,6 +161,7 @@ def main() -> None:
     parser.add_argument("--house", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--render", type=Path)
+    parser.add_argument("--outcomes", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--piece", default="1/1")
     parser.add_argument("tests", nargs="*")
@@ -166,7 +172,8 @@ def main() -> None:
     if not (arguments.source and arguments.bin and arguments.out):
         parser.error("--source, --bin and --out are needed, or --render")
     pieces = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
-    pieces[arguments.piece] = measure(arguments)
+    piece = measure(arguments)
+    pieces[next(iter(piece["plain"]["results"]), arguments.piece)] = piece
     arguments.out.write_text(json.dumps(pieces, indent=1) + "\n")
     sys.stdout.write(render(pieces))
 
