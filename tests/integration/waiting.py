@@ -9,7 +9,7 @@ import select
 import time
 from collections.abc import Callable
 
-WATCHDOG_S = 60.0
+WATCHDOG_S = 180.0
 LOOK_EVERY_S = 0.01
 """Long enough to leave the processors to those who are waited for."""
 
