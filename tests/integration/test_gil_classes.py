@@ -135,5 +135,7 @@ with contention.pollers(1):
         contention.block()
     ended.set()
     holder.join()
+    # It has a name as long as anybody refers to it.
+    assert gil.stats().longest_hold_thread == "the one long call", gil.stats()
 """,
     )
