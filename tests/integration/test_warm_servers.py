@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.waiting import WATCHDOG_S, until, until_gone
+from tests.integration.waiting import LISTEN, LISTENS, WATCHDOG_S, until, until_gone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -199,7 +199,7 @@ def test_a_silent_peer_does_not_stop_the_others(rig: "Rig") -> None:
     os.close(here)
 
 
-SLEEPER = "import os, sys, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)\n"
+SLEEPER = f"{LISTENS}print(os.getpid(), flush=True)\nwhile True: {LISTEN}"
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_a_signal_to_the_client_ends_the_command(rig: "Rig", signum: signal.Sign
 def test_a_handled_signal_is_the_commands(rig: "Rig") -> None:
     script = rig.script(
         "handler",
-        "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *a: sys.exit(42))\n"
-        "print('up', flush=True)\nsignal.pause()\n",
+        f"import sys\n{LISTENS}signal.signal(signal.SIGTERM, lambda *a: sys.exit(42))\n"
+        f"print('up', flush=True)\nwhile True: {LISTEN}",
     )
     rig.start(script)
     process = client(rig, script)
