@@ -130,6 +130,8 @@ def _sign(start: Start) -> None:
 
 def _end(signum: int, frame: object) -> None:  # noqa: ARG001
     """Leave by way of all that is to be ended and removed: the learning run and its directory."""
+    # Asked again, as who waits for it does, it would leave in the middle of that.
+    signal.signal(signum, signal.SIG_IGN)
     raise SystemExit(128 + signum)
 
 
