@@ -121,7 +121,7 @@ class Examination:
             budget_s: seconds for all timed runs; each way has at least two.
 
         Raises:
-            Undiagnosable: it does not end by itself, or ends otherwise under a remedy.
+            Undiagnosable: it does not end by itself, or ends now in one way and now in another.
             OSError: the interpreter cannot be executed.
         """
         with warmth.server(self._command, self._environment, self._limit_s) as warm:
@@ -146,9 +146,13 @@ class Examination:
         for number in range(runs):
             if number >= 2 and time.monotonic() > ends:
                 break
-            for name, runner, made in runners:
+            for name, runner, made in list(runners):
                 self._progress(f"run {number + 1} of {runs}: {name}")
-                made.append(self._checked(name, runner(), trials[0][1]))
+                made.append(runner())
+                if made is trials[0][1]:
+                    self._check_stock(made)
+                elif comparison.is_otherwise(made[-1], trials[0][1][0]):
+                    runners.remove((name, runner, made))  # once is enough to advise against it
         return trials
 
     def _runner(self, way: Way) -> Callable[[], Trial]:
@@ -157,18 +161,17 @@ class Examination:
     def _run_command(self, command: list[str]) -> Trial:
         return trial.run_command(command, self._environment, self._limit_s)
 
-    def _checked(self, name: str, made: Trial, stock: list[Trial]) -> Trial:
-        if made.timed_out:
+    def _check_stock(self, made: list[Trial]) -> None:
+        if made[-1].timed_out:
             raise Undiagnosable(
-                f"the command did not end within {self._limit_s:g} s ({name})",
+                f"the command did not end within {self._limit_s:g} s",
                 "give it work that ends, or more time with `--limit`; a server is better asked by `unsnarl trace`",
             )
-        if stock and made.status != stock[0].status:
+        if made[-1].status != made[0].status:
             raise Undiagnosable(
-                f"the command ended with status {made.status} ({name}), and with {stock[0].status} before",
-                "it must do the same each time it is run; if it does without unsnarl, please report it",
+                f"the command ended with status {made[-1].status}, and with {made[0].status} before",
+                "it must do the same each time it is run: undo in it, or in a script around it, what it leaves behind",
             )
-        return made
 
     def _traced(self, directory: Path, name: str, *, scheduler: bool) -> list[Process]:
         place = directory / name
@@ -247,6 +250,11 @@ def conclude(diagnosis: Diagnosis) -> None:
             lines.append(f"{outcome.name} helps: {outcome.ratio:.2f} × as fast as stock. `{outcome.what}`")
         elif outcome.verdict == comparison.SLOWER:
             lines.append(f"{outcome.name} costs time here: {outcome.ratio:.2f} × as fast as stock; do without")
+        elif outcome.verdict == comparison.FAILED:
+            lines.append(
+                f"{outcome.name} breaks the command, which ended {outcome.failure} "
+                f"and not with status {diagnosis.status}: do without, and please report it. `{outcome.what}`"
+            )
     for effect in diagnosis.effects:
         if effect.after_ns < effect.before_ns / 2:
             best.setdefault(effect.remedy, effect.before_ns / max(effect.after_ns, 1))

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 
 from unsnarl.doctor import importtime
+from unsnarl.doctor.comparison import Outcome
 from unsnarl.doctor.diagnosis import Diagnosis
 from unsnarl.trace.findings import duration
 from unsnarl.trace.views.terminal import MARKS, aligned
@@ -30,12 +31,18 @@ def _outcomes(diagnosis: Diagnosis) -> list[str]:
             f"{duration(outcome.low_s * 1e9)} – {duration(outcome.high_s * 1e9)}",
             duration(outcome.cpu_s * 1e9),
             f"{outcome.switches:,.0f}",
-            "" if outcome.name == "stock" else f"{outcome.ratio:.2f} × ({outcome.verdict})",
+            _against_stock(outcome),
         ]
         for outcome in diagnosis.outcomes
     ]
     ending = f"(status {diagnosis.status})" if diagnosis.status else ""
     return [f"python {' '.join(diagnosis.words)} {ending}".rstrip(), *aligned(rows)]
+
+
+def _against_stock(outcome: Outcome) -> str:
+    if outcome.name == "stock":
+        return ""
+    return f"ended {outcome.failure}" if outcome.failure else f"{outcome.ratio:.2f} × ({outcome.verdict})"
 
 
 def _findings(diagnosis: Diagnosis) -> list[str]:
