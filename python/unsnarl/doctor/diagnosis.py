@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from unsnarl.doctor import comparison, importtime, trial, warmth
@@ -22,6 +22,12 @@ from unsnarl.trace.findings import Finding
 from unsnarl.trace.model import Process
 
 TRACE_CHUNKS = 4096
+
+NOISY = 0.25
+"""The middle half of a way's runs is wider than this part of their median: the machine was busy."""
+
+CONTENTION = {"convoy", "long-hold", "square", "cpu-bound", "hand-overs", "contended-lock", "futex-storm"}
+"""Findings at which waits for the GIL or for locks are to be had."""
 
 Progress = Callable[[str], None]
 
@@ -242,8 +248,8 @@ def conclude(diagnosis: Diagnosis) -> None:
     """Write the verdict: what helps by how much, or why nothing does."""
     from unsnarl.trace.findings import duration
 
-    lines: list[str] = []
     best: dict[str, float] = {}
+    lines = _disbelieve(diagnosis)
     for outcome in diagnosis.outcomes[1:]:
         if outcome.verdict == comparison.FASTER:
             best[outcome.name] = outcome.ratio
@@ -267,7 +273,37 @@ def conclude(diagnosis: Diagnosis) -> None:
         reasons = [finding.remedy.what for finding in diagnosis.findings if finding.remedy and not finding.remedy.helps]
         why = reasons[0].removeprefix("unsnarl will not help here: ") if reasons else _no_reason(diagnosis)
         lines.append(f"unsnarl will not help here: {why}")
-    diagnosis.verdict = lines
+    diagnosis.verdict = [*lines, *_doubts(diagnosis)]
+
+
+def _disbelieve(diagnosis: Diagnosis) -> list[str]:
+    """Take a gain for noise where there was nothing to gain; return what is to be said.
+
+    Without contention the scheduler never comes into play, and native primitives can save
+    nothing but processor time.
+    """
+    kinds = {finding.kind for finding in diagnosis.findings}
+    if "no-gil-contention" not in kinds or kinds & CONTENTION:
+        return []
+    stock, lines = diagnosis.outcomes[0], list[str]()
+    for place, outcome in enumerate(diagnosis.outcomes):
+        is_cheaper = outcome.name != "scheduler" and outcome.cpu_s < (1 - comparison.LEAST) * stock.cpu_s
+        if outcome.name in ("scheduler", "native primitives") and outcome.verdict == comparison.FASTER:
+            if not is_cheaper:
+                diagnosis.outcomes[place] = replace(outcome, verdict=comparison.SAME)
+                lines.append(
+                    f"{outcome.name}: {outcome.ratio:.2f} × as fast as stock, and yet no help: nobody waited "
+                    "for the GIL or for a lock, so that is what else the machine did"
+                )
+    return lines
+
+
+def _doubts(diagnosis: Diagnosis) -> list[str]:
+    """Say so if the runs differ much among themselves."""
+    noisy = [o.name for o in diagnosis.outcomes if o.runs > 2 and o.high_s - o.low_s > NOISY * o.wall_s]
+    if not noisy:
+        return []
+    return [f"The runs differ much among themselves ({', '.join(noisy)}): ask again on a machine that does less."]
 
 
 def _no_reason(diagnosis: Diagnosis) -> str:
