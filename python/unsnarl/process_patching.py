@@ -35,9 +35,9 @@ class _AfterImport:
         finally:
             self.is_on = True
         if spec is not None and spec.loader is not None:
-            loader = spec.loader
+            loader: Any = spec.loader
             while isinstance(loader, LazyLoader):  # two around one module make it load for ever
-                loader = loader.loader  # type: ignore[attr-defined] # pyright: ignore
+                loader = vars(loader)["loader"]
             spec.loader = _PatchingLoader(loader)
         return spec
 

@@ -288,13 +288,13 @@ def _disbelieve(diagnosis: Diagnosis) -> list[str]:
     stock, lines = diagnosis.outcomes[0], list[str]()
     for place, outcome in enumerate(diagnosis.outcomes):
         is_cheaper = outcome.name != "scheduler" and outcome.cpu_s < (1 - comparison.LEAST) * stock.cpu_s
-        if outcome.name in ("scheduler", "native primitives") and outcome.verdict == comparison.FASTER:
-            if not is_cheaper:
-                diagnosis.outcomes[place] = replace(outcome, verdict=comparison.SAME)
-                lines.append(
-                    f"{outcome.name}: {outcome.ratio:.2f} × as fast as stock, and yet no help: nobody waited "
-                    "for the GIL or for a lock, so that is what else the machine did"
-                )
+        is_ours = outcome.name in ("scheduler", "native primitives")
+        if is_ours and outcome.verdict == comparison.FASTER and not is_cheaper:
+            diagnosis.outcomes[place] = replace(outcome, verdict=comparison.SAME)
+            lines.append(
+                f"{outcome.name}: {outcome.ratio:.2f} × as fast as stock, and yet no help: nobody waited "
+                "for the GIL or for a lock, so that is what else the machine did"
+            )
     return lines
 
 

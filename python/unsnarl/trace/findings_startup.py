@@ -62,9 +62,7 @@ def slow_start(process: Process) -> list[Finding]:
     count = len(process.imports)
     before, first_line = start_ns(process)
     start = first_line + sum(
-        entry.total_ns
-        for entry in process.imports
-        if entry.parent is None and entry.begin_ns >= process.first_line_ns
+        entry.total_ns for entry in process.imports if entry.parent is None and entry.begin_ns >= process.first_line_ns
     )
     run = before + process.length_ns
     is_most = bool(first_line) and start >= max(LEAST_START_NS, SLOW_SHARE * run)
