@@ -1,6 +1,8 @@
-# Runs named steps one after another, all of them, and sums up at the end. To be sourced.
+# Runs named steps one after another, one beside them, and sums up at the end. To be sourced.
 #
 #   step NAME SECONDS COMMAND...   runs COMMAND under a time limit, with a header and its duration
+#   beside NAME SECONDS COMMAND... starts COMMAND, for once, beside the steps that follow
+#   rejoin                         waits for it, prints what it printed, and counts it as a step
 #   not_run NAME REASON            notes a step that is left out, and why
 #   deadline SECONDS               no step may last longer than until then, counted from the start
 #   conclude                       prints what ran, what failed and the test counts; non-zero if a step failed
@@ -19,13 +21,9 @@ steps_failed_tests=0
 deadline() { steps_deadline_s=$1; }
 
 step() {
-  local name=$1 limit_s=$2 begin=$SECONDS status log left_s
+  local name=$1 limit_s begin=$SECONDS status log
+  limit_s=$(bounded "$2")
   shift 2
-  if [[ -n $steps_deadline_s ]]; then
-    left_s=$((steps_deadline_s - SECONDS))
-    ((left_s > 1)) || left_s=1
-    ((limit_s < left_s)) || limit_s=$left_s
-  fi
   log=$(mktemp)
   printf '\n=== %s\n' "$name"
   timeout --kill-after=20 "$limit_s" "$@" </dev/null 2>&1 | tee "$log"
@@ -34,6 +32,40 @@ step() {
   note_step "$name" "$status" $((SECONDS - begin)) "$limit_s" "$log"
   rm -f "$log"
 }
+
+# The limit in seconds, or what is left until the deadline.
+bounded() {
+  local left_s=$1
+  if [[ -n $steps_deadline_s ]]; then left_s=$((steps_deadline_s - SECONDS)); fi
+  ((left_s > 1)) || left_s=1
+  echo $(($1 < left_s ? $1 : left_s))
+}
+
+beside() {
+  beside_name=$1
+  beside_limit_s=$(bounded "$2")
+  beside_begin=$SECONDS
+  shift 2
+  beside_log=$(mktemp)
+  # A shell without job control starts what runs in the background deaf to Ctrl-C, and a
+  # Python that is deaf to it from the start never raises KeyboardInterrupt.
+  timeout --kill-after=20 "$beside_limit_s" env --default-signal=INT,QUIT "$@" </dev/null >"$beside_log" 2>&1 &
+  beside_pid=$!
+}
+
+rejoin() {
+  local status=0
+  wait "$beside_pid" || status=$?
+  printf '\n=== %s\n' "$beside_name"
+  cat "$beside_log"
+  count_tests "$beside_log"
+  note_step "$beside_name" "$status" $((SECONDS - beside_begin)) "$beside_limit_s" "$beside_log"
+  rm -f "$beside_log"
+  beside_pid=
+}
+
+# For a trap: nothing goes on without whoever started it.
+end_beside() { [[ -z ${beside_pid-} ]] || kill "$beside_pid" 2>/dev/null || true; }
 
 note_step() {
   local name=$1 status=$2 took_s=$3 limit_s=$4 log=$5 outcome

@@ -14,14 +14,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # How long an example takes depends on what else runs on the machine: it is no property of ours.
-settings.register_profile("unsnarl", deadline=None)
+settings.register_profile("unsnarl", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unsnarl")
 
-WATCHDOG_S = 60.0
-"""No program of a test runs that long by far; one that does hangs, and is killed."""
+# Whoever started the tests may ignore signals, as nohup does, and a shell for what it runs in the
+# background: every program of the tests would inherit that.
+for _number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # these two by Python itself
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
+
+WATCHDOG_S = 240.0
+"""No program of a test runs that long by far, on whatever machine; one that does hangs, and is killed."""
 
 UNSNARL = os.path.join(sysconfig.get_path("scripts"), "unsnarl")
 """The command as installed: with ``python -m`` the tests' own files would be on its path."""

@@ -316,7 +316,7 @@ class IpcBytesQueue:
     """A bounded queue of bytes between processes."""
 
     def __new__(
-        cls, maxsize: int = 0, *, capacity: int = 1048576, name: str | None = None, _place: _Place | None = None
+        cls, maxsize: int = 0, name: str | None = None, *, capacity: int = 1048576, _place: _Place | None = None
     ) -> Self: ...
     @property
     def name(self) -> str | None: ...

@@ -6,6 +6,8 @@ is counted in exactly one class.
 
 from __future__ import annotations
 
+import _thread
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -63,7 +65,8 @@ class GilStats:
         lingers: times a dropped GIL was left for a thread expected straight back.
         lingers_hit: times it did come.
         longest_hold_ns: longest time one thread held the GIL while another wanted it.
-        longest_hold_thread: name of that thread, or its identifier if it has ended.
+        longest_hold_thread: name of that thread; its identifier if it has ended and nobody
+            refers to it any more.
         waiting_now: threads that wait at this moment.
     """
 
@@ -110,9 +113,20 @@ def _thread_name(ident: int | None) -> str | None:
     """Return the name of a thread by its identifier, as far as it is known."""
     if ident is None:
         return None
-    threading = sys.modules.get("threading")
-    if threading is not None:
-        for thread in threading.enumerate():
-            if thread.ident == ident:
-                return str(thread.name)
+    names = _names(ident)
+    if names:
+        # Identifiers are used again: of ended threads, several may have had this one.
+        return " or ".join(names)
     return f"thread {ident:#x} (ended, or not started by threading)"
+
+
+def _names(ident: int) -> list[str]:
+    """Return the name of the thread that has this identifier, else of those ended ones that had it."""
+    threading = sys.modules.get("threading")
+    if threading is None:
+        is_main = ident == _thread.get_ident() and _thread.get_native_id() == os.getpid()
+        return ["MainThread"] if is_main else []
+    alive = [thread.name for thread in threading.enumerate() if thread.ident == ident]
+    # All that somebody still refers to, dead or alive.
+    known = list(getattr(threading, "_dangling", ()))
+    return alive[:1] or sorted({thread.name for thread in known if thread.ident == ident})

@@ -13,7 +13,7 @@ from typing import Any
 
 from unsnarl import ipc
 
-TIMEOUT_S = 60
+TIMEOUT_S = 180
 
 
 def started(context: Any, count: int, target: Any, *args: Any) -> list[Any]:

@@ -414,7 +414,7 @@ def sync_with_other_threads(world: Any) -> None:
     assert got == list(range(200))
 
 
-WATCHDOG_S = 90.0
+WATCHDOG_S = 240.0
 """Within the time that the tests give the process, so that the stacks are seen."""
 
 

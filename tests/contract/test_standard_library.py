@@ -49,7 +49,7 @@ needs_test_package = pytest.mark.skipif(
 
 def run(runner: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(HERE / runner), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
 
 
 @needs_test_package

@@ -35,6 +35,6 @@ def test_scenarios(world: str, options: tuple[str, ...]) -> None:
     if options and not has_gil():
         pytest.skip("there is no GIL to schedule")
     command = [sys.executable, "-m", "tests.contract.scenarios", world, "-v", *options]
-    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
     assert completed.returncode == 0, completed.stdout + completed.stderr
     assert completed.stdout.splitlines()[-1].startswith("ok ")

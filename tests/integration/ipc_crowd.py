@@ -17,7 +17,7 @@ from typing import Any
 
 from unsnarl import ipc
 
-TIMEOUT_S = 90
+TIMEOUT_S = 240
 
 
 class Shared:

@@ -172,7 +172,7 @@ def conclude(shared: Shared, seen: dict[int, set[tuple[int, int]]], workers: int
     name = shared.lock.name
     shared.lock.close()
     assert name is not None
-    assert not any(name in entry for entry in os.listdir("/dev/shm")), "a segment is left"
+    assert not any(entry.endswith(f"-{name}") for entry in os.listdir("/dev/shm")), "a segment is left"
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def _with_a_tiny_directory(directory: Path, program: str) -> list[str]:
 def test_a_full_directory_is_an_error(tmp_path: Path) -> None:
     command = _with_a_tiny_directory(tmp_path, FULL)
     environment = {**os.environ, "UNSNARL_SHM": str(tmp_path)}
-    completed = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env=environment)
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=environment)
     assert completed.returncode == 0, completed.stdout + completed.stderr
     assert "make room" in completed.stdout
     assert completed.stdout.endswith("room again\n")
@@ -72,12 +72,12 @@ def test_a_full_directory_is_an_error(tmp_path: Path) -> None:
 def test_a_missing_directory_leaves_what_has_no_name(tmp_path: Path) -> None:
     environment = {**os.environ, "UNSNARL_SHM": str(tmp_path / "missing")}
     command = [sys.executable, str(CROWD), "20"]
-    completed = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env=environment)
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=environment)
     assert completed.returncode == 0, completed.stdout + completed.stderr
 
 
 def test_five_hundred_processes_share_everything() -> None:
     command = [sys.executable, str(CROWD), "500"]
-    completed = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
     assert completed.returncode == 0, completed.stdout + completed.stderr
     assert completed.stdout == "500 processes met\n"

@@ -239,7 +239,7 @@ ENDINGS = {
     "atexit": "import atexit\natexit.register(print, 1)\natexit.register(print, 2)\natexit.register(lambda: 1/0)",
     "excepthook": "import sys\nsys.excepthook = lambda *a: print('hook', a[0])\n1/0",
     "joins a thread at the end": "import threading\ngo = threading.Event()\n"
-    "threading.Thread(target=lambda: (go.wait(), print('thread'))).start()\ngo.set()\nprint('main')",
+    "threading.Thread(target=lambda: (go.wait(), print('thread'))).start()\nprint('main')\ngo.set()",
     "leaves a daemon thread": "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()",
     "leaves busy daemons": "import threading\ndef f():\n    while True: pass\n"
     "for _ in range(4): threading.Thread(target=f, daemon=True).start()",

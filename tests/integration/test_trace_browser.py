@@ -78,7 +78,7 @@ def opened(page: Path, profile: Path, *options: str) -> dict[str, Any]:
         "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={profile}", *options,
         "--virtual-time-budget=4000", "--dump-dom", page.as_uri(),
     ]  # fmt: skip
-    shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100).stdout
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=280).stdout
     match = re.search(r'<pre id="seen">([^<]*)</pre>', shown)
     assert match, shown[-2000:]
     import base64

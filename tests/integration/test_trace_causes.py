@@ -202,10 +202,11 @@ def release():
     lock.release()
 helper = threading.Thread(target=release, name="helper")
 started = time.monotonic()
+# Starting a thread and joining it are waits for locks, too.
 helper.start()
 lock.acquire()
-blocked = time.monotonic() - started
 helper.join()
+blocked = time.monotonic() - started
 print(slept, blocked)
 """
 
@@ -241,8 +242,10 @@ def test_durations_agree_with_an_outside_clock(programs: Programs, library: str)
     traced = trace(programs, with_lock_of(library, CLOCKED))
     slept, blocked = map(float, traced.outcome.stdout.split())
     main = traced.thread("MainThread")
-    assert main["asleep_ns"] / 1e9 == pytest.approx(slept, rel=0.05)
-    assert main["on_lock_ns"] / 1e9 == pytest.approx(blocked, rel=0.05)
+    # Between two readings of the clock the thread may have waited for the GIL, and for a processor.
+    other_s = (main["running_ns"] + main["waiting_ns"]) / 1e9
+    for total, clocked_s in (("asleep_ns", slept), ("on_lock_ns", blocked)):
+        assert clocked_s * 0.98 - other_s <= main[total] / 1e9 <= clocked_s * 1.02, (total, slept, blocked, main)
 
 
 def test_a_scheduled_program_is_recorded_as_such(programs: Programs) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.conftest import UNSNARL
-from tests.integration.waiting import WATCHDOG_S, until, until_gone
+from tests.integration.waiting import LISTEN, LISTENS, WATCHDOG_S, until, until_gone
 from unsnarl.warm import wire
 
 if TYPE_CHECKING:
@@ -361,6 +361,7 @@ def test_a_command_outlives_the_idle_time_of_its_server(rig: "Rig") -> None:
         rig.start(script)
         process = served_or_none(rig, script)
     assert process.wait(WATCHDOG_S) == 7
+    # Those who ask again and again whether it is there do not keep it up.
     until(lambda: not listening(rig))
     assert "ends, idle" in rig.log()
 
@@ -381,10 +382,10 @@ def test_a_command_outlives_the_server_that_has_become_stale(rig: "Rig") -> None
     module = rig.directory / "bin" / "mod.py"
     module.write_text("VALUE = 1\n")
     text = (
-        "import os, signal, sys, mod\n"
+        f"import sys, mod\n{LISTENS}"
         "signal.signal(signal.SIGTERM, lambda *args: sys.exit(40 + mod.VALUE))\n"
         "print(mod.VALUE, 'warm' if '_unsnarl_warm' in sys.modules else 'plain', flush=True)\n"
-        "signal.pause() if sys.argv[1:] else None\n"
+        f"while sys.argv[1:]: {LISTEN}"
     )
     script = rig.script("holder", text)
     rig.start(script)

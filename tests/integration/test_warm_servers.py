@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.waiting import WATCHDOG_S, until, until_gone
+from tests.integration.waiting import LISTEN, LISTENS, WATCHDOG_S, until, until_gone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,6 +89,17 @@ def test_a_plugin_of_one_run_is_not_the_next_ones(rig: "Rig") -> None:
     rig.start(script)
     assert rig.warm(script).stdout == b"[] False\n", rig.log()
     assert "module\tquiet" in "".join(path.read_text() for path in rig.house.glob("*.facts"))
+
+
+def test_what_the_server_does_between_runs_is_not_learned_from_them(rig: "Rig") -> None:
+    script = rig.script("quiet", "import sys\nprint('warm' if '_unsnarl_warm' in sys.modules else 'plain')\n")
+    rig.start(script)
+    server = server_pids(rig)
+    # More than there are spares: the last ones are forked after the first one was looked at.
+    for _ in range(8):
+        assert rig.served(script).stdout == b"warm\n"
+    assert not list(rig.house.glob("*.wanted"))
+    assert server_pids(rig) == server, rig.log()
 
 
 def test_many_clients_at_once_find_one_server(rig: "Rig") -> None:
@@ -188,7 +199,7 @@ def test_a_silent_peer_does_not_stop_the_others(rig: "Rig") -> None:
     os.close(here)
 
 
-SLEEPER = "import os, sys, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)\n"
+SLEEPER = f"{LISTENS}print(os.getpid(), flush=True)\nwhile True: {LISTEN}"
 
 
 @pytest.mark.parametrize(
@@ -209,8 +220,8 @@ def test_a_signal_to_the_client_ends_the_command(rig: "Rig", signum: signal.Sign
 def test_a_handled_signal_is_the_commands(rig: "Rig") -> None:
     script = rig.script(
         "handler",
-        "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *a: sys.exit(42))\n"
-        "print('up', flush=True)\nsignal.pause()\n",
+        f"import sys\n{LISTENS}signal.signal(signal.SIGTERM, lambda *a: sys.exit(42))\n"
+        f"print('up', flush=True)\nwhile True: {LISTEN}",
     )
     rig.start(script)
     process = client(rig, script)

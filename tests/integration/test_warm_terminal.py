@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.waiting import WATCHDOG_S, until, until_gone
+from tests.integration.waiting import LISTEN, LISTENS, WATCHDOG_S, until, until_gone
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Rig
@@ -79,12 +79,13 @@ def prepare(rig: "Rig", terminal: Terminal, text: str) -> str:
     return f"{UNSNARL} warm run --require -- {script}"
 
 
-SLEEPER = """
-import os, signal, sys, time
+SLEEPER = f"""
+import sys
+{LISTENS}
 signal.signal(signal.SIGCONT, lambda *args: os.write(1, b"continued\\n"))
 try:
     print("up", "warm" if "_unsnarl_warm" in sys.modules else "plain", "in", os.getpgrp(), flush=True)
-    time.sleep(600)
+    while True: {LISTEN}
 except KeyboardInterrupt:
     print("interrupted")
     sys.exit(9)
@@ -147,9 +148,9 @@ def test_the_terminal_is_the_controlling_one(rig: "Rig", terminal: Terminal) -> 
 
 def test_the_size_of_the_window_is_noticed(rig: "Rig", terminal: Terminal) -> None:
     text = (
-        "import os, signal, sys\n"
+        f"import sys\n{LISTENS}"
         "def changed(*args): os.write(1, b'size %d %d' % os.get_terminal_size(0)); sys.exit(0)\n"
-        "signal.signal(signal.SIGWINCH, changed)\nprint('up', flush=True)\nsignal.pause()\n"
+        f"signal.signal(signal.SIGWINCH, changed)\nprint('up', flush=True)\nwhile True: {LISTEN}"
     )
     command = prepare(rig, terminal, text)
     terminal.type(command + "\n")

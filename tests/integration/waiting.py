@@ -9,9 +9,14 @@ import select
 import time
 from collections.abc import Callable
 
-WATCHDOG_S = 60.0
+WATCHDOG_S = 180.0
 LOOK_EVERY_S = 0.01
 """Long enough to leave the processors to those who are waited for."""
+
+LISTENS = "import os, signal\near, mouth = os.pipe()\nos.set_blocking(mouth, False)\nsignal.set_wakeup_fd(mouth)\n"
+LISTEN = "os.read(ear, 1)\n"
+"""What a program begins with, and what it waits in, that is to hear each signal it handles: one that
+comes after the interpreter's last look, and before a call that blocks, does not interrupt the call."""
 
 
 def until(condition: Callable[[], object]) -> None:

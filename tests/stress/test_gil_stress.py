@@ -16,7 +16,6 @@ from tests.integration.gil_programs import BINDINGS
 if TYPE_CHECKING:
     from tests.conftest import Programs
 
-LONG = {"CONTENTION_WATCHDOG_S": "55"}
 FIRST_ACTS = 1000
 
 
@@ -58,7 +57,7 @@ for _ in range({FIRST_ACTS}):
             os._exit(status)
     assert os.waitpid(pid, 0)[1] == 0
 """,
-        {**LONG, **BINDINGS[binding]},
+        BINDINGS[binding],
     )
 
 
@@ -113,7 +112,7 @@ def test_delays_at_every_call_of_the_hooks(programs: "Programs", saboteur: Path,
         gil_programs.succeed(
             programs,
             f"gil.install()\nsys.setswitchinterval({interval_s})\n{WORK[work]}",
-            {**LONG, "LD_PRELOAD": str(saboteur), "SABOTEUR_SEED": str(seed)},
+            {"LD_PRELOAD": str(saboteur), "SABOTEUR_SEED": str(seed)},
         )
 
 

@@ -16,7 +16,7 @@ def run(program: str, *arguments: str) -> dict[str, Any]:
     """Run a program from the root of the sources and return what it printed."""
     command = [sys.executable, "-m", f"bench.{program}", *arguments]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("UNSNARL")}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1
     found: dict[str, Any] = json.loads(done.stdout)
@@ -27,7 +27,7 @@ def run(program: str, *arguments: str) -> dict[str, Any]:
 @pytest.mark.parametrize("protocol", ["udp", "tcp"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_echo(protocol: str, variant: str) -> None:
-    words = ("--protocol", protocol, "-k", "1", "--seconds", "0.2", "--warmup", "0.05", "--variant", variant)
+    words = ("--protocol", protocol, "-k", "1", "--seconds", "1", "--warmup", "0.05", "--variant", variant)
     found = run("echo", *words)
     figures = found["figures"]
     assert 0 < figures["p50_us"] <= figures["p99_us"] <= figures["max_us"]
@@ -38,7 +38,8 @@ def test_echo(protocol: str, variant: str) -> None:
 
 def test_echo_at_a_given_rate() -> None:
     figures = run("echo", "-k", "0", "--rate", "500", "--seconds", "0.4", "--warmup", "0.1")["figures"]
-    assert 0 < figures["requests_per_s"] <= figures["sent_per_s"] * 1.1
+    # Some answers may be to what was sent to warm up.
+    assert 0 < figures["requests_per_s"] <= figures["sent_per_s"] * (1 + 0.1 / 0.4)
     assert figures["sent_per_s"] < 700
 
 

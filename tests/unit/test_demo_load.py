@@ -88,7 +88,8 @@ def serve() -> Iterator[Callable[[Callable[[socket.socket], None]], int]]:
 
 
 def run_load(port: int, *, connections: int = 2) -> subprocess.CompletedProcess[str]:
-    words = (str(port), "-c", str(connections), "--seconds", "0.1", "--warmup", "0.01")
+    # Long enough for an answer within it on a machine that is busy with other things.
+    words = (str(port), "-c", str(connections), "--seconds", "1", "--warmup", "0.01")
     command = [sys.executable, "-I", "-S", str(LOAD), *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 

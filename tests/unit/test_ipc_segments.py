@@ -138,7 +138,7 @@ def test_another_version_is_refused(directory: Path) -> None:
 
 def test_any_content_gives_an_answer(directory: Path) -> None:
     """Whatever the words of a running queue become, its users get results or errors."""
-    queue = ipc.BytesQueue(capacity=4096, name="a")
+    queue = ipc.BytesQueue(0, "a", capacity=4096)
     path = directory / f"{PREFIX}a"
     dice = random.Random(2)
     errors = (RuntimeError, ValueError, Empty, Full, ShutDown)

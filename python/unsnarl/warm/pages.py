@@ -79,7 +79,8 @@ def take(path: str) -> Rows:
     """Read the rows a worker has left and remove its file; none if there is none, or no sense in it."""
     rows: Rows = []
     try:
-        with open(path, encoding="ascii") as file:
+        # As bytes: a codec that the server loads here would pass for one that the next run has loaded.
+        with open(path, "rb") as file:
             for line in file:
                 at, length, advice = line.split()
                 rows.append((int(at, 16), int(length, 16), int(advice)))

@@ -28,7 +28,7 @@ from select import POLLHUP, POLLIN, poll
 
 from . import facts as facts_of
 from . import leave, pages, preload, streams, wire, worker
-from .spare import REFUSED_STATUS, Spare, Taken
+from .spare import REFUSED_STATUS, Spare, Taken, is_committed
 from .watch import Files
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
@@ -229,8 +229,6 @@ class Server:
                 self.spares.discard(pid)
                 if conn >= 0:
                     self.workers[pid] = _high(conn)
-                    self.requests += 1
-                    self.used = time.monotonic()
         except BlockingIOError:
             return
         finally:
@@ -286,9 +284,13 @@ class Server:
     def _forget(self, pid: int) -> None:
         """A worker is over: take what it has left for the next ones."""
         conn = self.workers.pop(pid, -1)
-        if conn >= 0:
-            os.close(conn)
+        if conn < 0:
+            return
+        is_run = is_committed(conn)
+        os.close(conn)
+        if is_run:  # who only asks whether anybody serves does not keep a server up
             self.used = time.monotonic()
+            self.requests += 1
             self._note_pages(pid)
             self._consider_learning()
 
@@ -383,9 +385,12 @@ class Server:
     def _tell(self) -> None:
         """Write who this is, for `unsnarl warm status`."""
         self.told = time.monotonic()
+        running = sum(map(is_committed, self.workers.values()))
+        if running:
+            self.used = self.told
         rows = {
             "command": self.command.name, "python": sys.executable, "session": self.session, "used": self.used,
-            "requests": self.requests, "workers": len(self.workers), "modules": len(self.facts.modules),
+            "requests": self.requests, "workers": running, "modules": len(self.facts.modules),
             "command_id": self.command_id,
         }  # fmt: skip
         temporary = f"{self.stem}.info.{os.getpid()}"

@@ -32,6 +32,9 @@ _PR_SET_PDEATHSIG = 1
 _REHEARSED = 1 << 16
 # Exit statuses of a spare that has refused: this, plus the reason of the wire format.
 REFUSED_STATUS = 100
+# The priority of a connection whose client has said GO. Nothing else gives it another than 0, its
+# server holds the same connection, and to a local socket it means nothing.
+_COMMITTED = 1
 
 
 class Taken:
@@ -54,6 +57,11 @@ class Taken:
             word = b""
         if word != wire.GO:
             os._exit(0)
+        # Before the first line of the command: it can end at any time from here.
+        try:
+            self.conn.setsockopt(_socket.SOL_SOCKET, _socket.SO_PRIORITY, _COMMITTED)
+        except OSError:
+            pass  # a kernel without it: the run is not counted
         self.conn.detach()
         del self.conn
 
@@ -152,6 +160,15 @@ class Spare:
         question = poll()
         question.register(self._server.doubt_in, POLLIN)
         return bool(question.poll(0)) or self._server.files.is_in_doubt()
+
+
+def is_committed(fd: int) -> bool:
+    """Say of a connection whether its client wanted a run, and not only to know who is there."""
+    conn = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
+    try:
+        return conn.getsockopt(_socket.SOL_SOCKET, _socket.SO_PRIORITY) == _COMMITTED
+    finally:
+        conn.detach()
 
 
 def _refuse(conn: _socket.socket, why: int) -> NoReturn:

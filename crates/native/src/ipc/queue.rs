@@ -147,12 +147,12 @@ unsafe extern "C" fn get_object(
 #[pymethods]
 impl IpcBytesQueue {
     #[new]
-    #[pyo3(signature = (maxsize=0, *, capacity=1 << 20, name=None, _place=None))]
+    #[pyo3(signature = (maxsize=0, name=None, *, capacity=1 << 20, _place=None))]
     fn new(
         py: Python<'_>,
         maxsize: i64,
-        capacity: i64,
         name: Option<&str>,
+        capacity: i64,
         _place: Option<Inheritance>,
     ) -> PyResult<Self> {
         if let Some(place) = _place {
