@@ -233,12 +233,15 @@ impl Chunk {
 
     /// Says that nobody writes into it any more.
     pub(super) fn leave(self) {
-        if let Some(words) = self.0 {
-            let base = BASE.load(Relaxed) as usize;
-            set32(words.as_ptr() as usize - base + chunk::STATE, chunk::DONE);
-        }
+        let Some(words) = self.0 else { return };
+        let state = words[chunk::STATE / 8].as_ptr().cast::<u32>();
+        // SAFETY: the first half of one of the chunk's words, used as an atomic everywhere.
+        // ORDERING: Release pairs with the AcqRel of `new_chunk`: the records are there.
+        unsafe { AtomicU32::from_ptr(state) }.store(chunk::DONE, Release);
     }
 }
+
+const _: () = assert!(chunk::STATE.is_multiple_of(8));
 
 /// Hands a chunk out: a new one, or else the oldest that is done.
 pub(super) fn new_chunk(entry: u32, tid: u32, ident: u64) -> Chunk {

@@ -200,7 +200,9 @@ fn ident() -> u64 {
 /// Destructor of the key: the thread ends.
 extern "C" fn leave(_value: *mut libc::c_void) {
     with_writer(|own| {
-        own.push(Kind::End, 0, clock::now());
+        let now = clock::now();
+        super::settle_lock(own, now);
+        own.push(Kind::End, 0, now);
         own.chunk.get().leave();
         buffer::end_thread(own.entry.get());
         own.epoch.set(0);
