@@ -94,7 +94,7 @@ def test_each_remedy_stands_with_what_it_should_save_and_what_it_did() -> None:
     found = diagnosis(("warm", 0.5))
     remedy = Remedy("be warm", "unsnarl warm", helps=True, saves_ns=2_000_000)
     found.findings = [Finding("slow-start", "notable", "x", remedy=remedy)]
-    assert "→ be warm (unsnarl warm: saves up to 2.00 ms; measured: 2.00 × (faster))" in view.text(found)
+    assert "→ be warm (unsnarl warm: predicted to save 2.00 ms; measured: 2.00 × (faster))" in view.text(found)
 
 
 @pytest.mark.parametrize("words", [["--runs", "1", "a"], ["--runs", "x", "a"], ["--what", "a"], ["--limit"], []])

@@ -24,6 +24,7 @@ from unsnarl.trace.model import Process
 TRACE_CHUNKS = 4096
 
 NOISY = 0.25
+LEAST_NOISE_S = 0.01
 """The middle half of a way's runs is wider than this part of their median: the machine was busy."""
 
 CONTENTION = {"convoy", "long-hold", "square", "cpu-bound", "hand-overs", "contended-lock", "futex-storm"}
@@ -300,7 +301,11 @@ def _disbelieve(diagnosis: Diagnosis) -> list[str]:
 
 def _doubts(diagnosis: Diagnosis) -> list[str]:
     """Say so if the runs differ much among themselves."""
-    noisy = [o.name for o in diagnosis.outcomes if o.runs > 2 and o.high_s - o.low_s > NOISY * o.wall_s]
+    noisy = [
+        outcome.name
+        for outcome in diagnosis.outcomes
+        if outcome.runs > 2 and outcome.high_s - outcome.low_s > max(NOISY * outcome.wall_s, LEAST_NOISE_S)
+    ]
     if not noisy:
         return []
     return [f"The runs differ much among themselves ({', '.join(noisy)}): ask again on a machine that does less."]

@@ -61,7 +61,7 @@ def _gain(diagnosis: Diagnosis, remedy: Remedy) -> str:
     """Return what a remedy should save, and what it did."""
     if remedy.command is None:
         return ""
-    predicted = f"saves up to {duration(remedy.saves_ns)}; " if remedy.saves_ns else ""
+    predicted = f"predicted to save {duration(remedy.saves_ns)}; " if remedy.saves_ns else ""
     tried = [outcome for outcome in diagnosis.outcomes if WAYS.get(remedy.command) == outcome.name]
     measured = f"measured: {_against_stock(tried[0])}" if tried else "not measured: it cannot be tried here"
     return f" ({remedy.command}: {predicted}{measured})"
