@@ -14,18 +14,31 @@ _replaced: dict[str, Any] = {}
 
 
 class _AfterImport:
-    """Patch multiprocessing when the program imports it."""
+    """Patch multiprocessing when the program imports it.
+
+    Others may have put a finder of theirs around this one (Mercurial's lazy imports do), so
+    that it cannot be taken out of ``sys.meta_path`` again: whether it is at work is a flag.
+    """
+
+    def __init__(self) -> None:
+        self.is_on = False
 
     def find_spec(self, fullname: str, _path: object, _target: object = None) -> Any:
         """Find multiprocessing as the others do, and have it patched once it is loaded."""
-        if fullname != _MODULE:
+        if fullname != _MODULE or not self.is_on:
             return None
-        from importlib.util import find_spec
+        from importlib.util import LazyLoader, find_spec
 
-        _unhook()
-        spec: Any = find_spec(_MODULE)
+        self.is_on = False
+        try:
+            spec: Any = find_spec(_MODULE)
+        finally:
+            self.is_on = True
         if spec is not None and spec.loader is not None:
-            spec.loader = _PatchingLoader(spec.loader)
+            loader: Any = spec.loader
+            while isinstance(loader, LazyLoader):  # two around one module make it load for ever
+                loader = vars(loader)["loader"]
+            spec.loader = _PatchingLoader(loader)
         return spec
 
 
@@ -45,7 +58,9 @@ class _PatchingLoader:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
         self._loader.exec_module(module)
-        _replace(module)
+        if _hook.is_on:
+            _unhook()
+            _replace(module)
 
 
 _hook: Any = _AfterImport()
@@ -57,7 +72,8 @@ def patch() -> None:
     if module is not None:
         if not _replaced:
             _replace(module)
-    elif _hook not in sys.meta_path:
+    elif not _hook.is_on:
+        _hook.is_on = True
         sys.meta_path.insert(0, _hook)
 
 
@@ -74,6 +90,7 @@ def unpatch() -> None:
 
 
 def _unhook() -> None:
+    _hook.is_on = False
     if _hook in sys.meta_path:
         sys.meta_path.remove(_hook)
 

@@ -47,7 +47,7 @@ def test_where_nothing_helps_it_says_so_and_why(programs: Programs) -> None:
     ("text", "said"),
     [
         ("import time; time.sleep(60)", "did not end within"),
-        ("import os, sys; sys.exit(int('UNSNARL_RUN' in os.environ))", "ended with status"),
+        ("import os, sys; sys.exit(os.path.exists('x') or bool(open('x', 'w').close()))", "ended with status"),
     ],
 )
 def test_a_command_that_cannot_be_compared_is_refused(programs: Programs, text: str, said: str) -> None:
@@ -56,6 +56,18 @@ def test_a_command_that_cannot_be_compared_is_refused(programs: Programs, text: 
     assert outcome.status == 1
     assert said in outcome.complaint
     assert outcome.complaint.splitlines()[-1].startswith("hint: ")
+
+
+def test_a_remedy_that_breaks_the_command_is_advised_against(programs: Programs) -> None:
+    """And the others are tried all the same."""
+    programs.write("app.py", "import queue, sys; sys.exit(4 if 'unsnarl' in queue.Queue.__module__ else 0)")
+    outcome = programs.unsnarl("doctor", "--runs", "2", "--seconds", "0", "--json", "app.py")
+    assert outcome.status == 0, outcome.complaint
+    document = json.loads(outcome.stdout)
+    verdicts = {way["name"]: (way["verdict"], way["failure"], way["runs"]) for way in document["outcomes"]}
+    assert verdicts["native primitives"] == ("failed", "with status 4", 1)
+    assert verdicts["scheduler"][1:] == ("", 2)
+    assert any("native primitives breaks the command" in line for line in document["verdict"])
 
 
 def test_a_status_of_its_own_is_no_failure(programs: Programs) -> None:

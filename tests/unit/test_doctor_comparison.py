@@ -4,7 +4,7 @@ import pytest
 
 from unsnarl.cli import doctor
 from unsnarl.cli.failure import CommandError
-from unsnarl.doctor import comparison
+from unsnarl.doctor import comparison, view
 from unsnarl.doctor.diagnosis import Diagnosis, Effect, conclude
 from unsnarl.doctor.trial import Trial
 from unsnarl.trace.findings import Finding, Remedy
@@ -64,6 +64,37 @@ def test_what_costs_time_is_said() -> None:
     found = diagnosis(("run", 2.0))
     conclude(found)
     assert "costs time" in found.verdict[0]
+
+
+def test_a_gain_where_nobody_waits_is_taken_for_noise() -> None:
+    found = diagnosis(("scheduler", 0.5), ("warm", 0.1))
+    found.findings = [Finding("no-gil-contention", "fine", "x")]
+    conclude(found)
+    assert [outcome.verdict for outcome in found.outcomes[1:]] == ["same", "faster"]
+    assert found.verdict[0].startswith("scheduler: 2.00 × as fast as stock, and yet no help")
+    assert found.verdict[1].startswith("warm helps")
+
+
+def test_a_gain_beside_contention_is_believed() -> None:
+    found = diagnosis(("scheduler", 0.5))
+    found.findings = [Finding("no-gil-contention", "fine", "x"), Finding("convoy", "severe", "of another process")]
+    conclude(found)
+    assert found.outcomes[1].verdict == "faster"
+
+
+def test_runs_that_differ_much_are_said_to() -> None:
+    found = diagnosis(("scheduler", 1.0))
+    stock = trials(1.0, 1.0, 1.0)
+    found.outcomes.append(comparison.outcome("warm", "", trials(0.1, 0.5, 0.9), stock))
+    conclude(found)
+    assert found.verdict[-1].startswith("The runs differ much among themselves (warm)")
+
+
+def test_each_remedy_stands_with_what_it_should_save_and_what_it_did() -> None:
+    found = diagnosis(("warm", 0.5))
+    remedy = Remedy("be warm", "unsnarl warm", helps=True, saves_ns=2_000_000)
+    found.findings = [Finding("slow-start", "notable", "x", remedy=remedy)]
+    assert "→ be warm (unsnarl warm: predicted to save 2.00 ms; measured: 2.00 × (faster))" in view.text(found)
 
 
 @pytest.mark.parametrize("words", [["--runs", "1", "a"], ["--runs", "x", "a"], ["--what", "a"], ["--limit"], []])

@@ -10,6 +10,12 @@ pub(crate) fn now() -> Nanos {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// When the kernel's tick came last, some milliseconds ago at the most: a clock that is
+/// read without asking the processor's.
+pub(crate) fn last_tick() -> Nanos {
+    read(libc::CLOCK_MONOTONIC_COARSE)
+}
+
 /// For how long the calling thread has had a processor: another clock, of that thread
 /// alone, that costs a system call.
 pub(crate) fn processor_time() -> Nanos {

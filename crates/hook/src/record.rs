@@ -34,7 +34,8 @@ static GIL: AtomicPtr<pthread_cond_t> = AtomicPtr::new(std::ptr::null_mut());
 static SWITCH: AtomicPtr<pthread_cond_t> = AtomicPtr::new(std::ptr::null_mut());
 /// Threads that wait for the GIL; changed with its mutex held.
 static WAITERS: AtomicU64 = AtomicU64::new(0);
-/// The thread that took the GIL last, by the address of its writer.
+/// The thread that took the GIL last, by the address of its writer; changed with the
+/// GIL's mutex held.
 static LAST_TAKER: AtomicUsize = AtomicUsize::new(0);
 /// When the next stack may be taken (nanoseconds of CLOCK_MONOTONIC).
 static NEXT_STACK: AtomicU64 = AtomicU64::new(0);
@@ -106,6 +107,7 @@ pub(crate) fn wait_begins(cond: *mut pthread_cond_t) -> bool {
     with_writer(|own| {
         if own.wait_began.get() == 0 {
             let now = clock::now();
+            settle_lock(own, now);
             note_preemption(own, now);
             own.wait_began.set(now);
             own.wakeups.set(0);
@@ -126,6 +128,7 @@ pub(crate) fn wait_ends() {
 pub(crate) fn switched(cond: *mut pthread_cond_t) {
     if cond == SWITCH.load(Relaxed) {
         with_writer(|own| {
+            own.just_dropped_at.set(0);
             if own.blocks_at_drop.get() != 0 {
                 own.blocks_at_drop.set(blocks());
             }
@@ -178,6 +181,7 @@ fn dropped() {
             own.processor.before_call();
         }
         own.dropped_at.set(now);
+        own.just_dropped_at.set(now);
         own.lock_ns.set(0);
     });
 }
@@ -186,8 +190,8 @@ fn dropped() {
 fn taken() {
     with_writer(|own| {
         let now = clock::now();
-        let address = std::ptr::from_ref(own) as usize;
-        let is_last = LAST_TAKER.swap(address, Relaxed) == address;
+        settle_lock(own, now);
+        let is_last = is_last_taker(own);
         let began = own.wait_began.take();
         let away = now.saturating_sub(own.dropped_at.get());
         own.is_held.set(true);
@@ -197,6 +201,7 @@ fn taken() {
             own.add(total::IN_IO, away);
             own.processor.after_short_call(away);
             own.taken_at.set(now);
+            own.just_dropped_at.set(0);
             return;
         }
         if began == 0 {
@@ -212,6 +217,16 @@ fn taken() {
         }
         own.start_hold(now);
     });
+}
+
+/// Whether the thread that takes the GIL had it last; from now on it has.
+fn is_last_taker(own: &Writer) -> bool {
+    let address = std::ptr::from_ref(own) as usize;
+    let is_last = LAST_TAKER.load(Relaxed) == address;
+    if !is_last {
+        LAST_TAKER.store(address, Relaxed);
+    }
+    is_last
 }
 
 fn end_wait(own: &Writer, began: u64, now: u64) -> Take {
@@ -308,26 +323,50 @@ pub(crate) fn lock_begins(address: usize) -> bool {
     }
     blocked_on(address).fetch_add(1, Relaxed);
     with_writer(|own| {
-        let now = clock::now();
+        let now = now_or_at_drop(own);
+        settle_lock(own, now);
         own.lock_began.set(now);
         own.push(Kind::LockBegin, address as u64, now);
     });
     true
 }
 
-/// It does no longer.
+/// The time; that of the drop if the thread has only just dropped the GIL, as it has
+/// where the interpreter blocks on a lock. C code may have worked meanwhile: that is
+/// seen by the coarse clock, which costs a quarter of the other, from a tick on.
+fn now_or_at_drop(own: &Writer) -> u64 {
+    let dropped_at = own.just_dropped_at.take();
+    if dropped_at != 0 && clock::last_tick() <= dropped_at {
+        dropped_at
+    } else {
+        clock::now()
+    }
+}
+
+/// It does no longer. Without the GIL the thread wants that now, and the end is written
+/// with the time of this next event: one look at the clock for both.
 pub(crate) fn lock_ends(address: usize, has_it: bool) {
     let blocked = blocked_on(address);
     if blocked.load(Relaxed) > 0 {
         blocked.fetch_sub(1, Relaxed);
     }
     with_writer(|own| {
-        let now = clock::now();
+        own.lock_end.set(address as u64 & !1 | u64::from(has_it));
+        if own.is_held.get() {
+            settle_lock(own, clock::now());
+        }
+    });
+}
+
+/// Writes the end of a wait for a lock that has not been written yet.
+fn settle_lock(own: &Writer, now: u64) {
+    let end = own.lock_end.take();
+    if end != 0 {
         let waited = now.saturating_sub(own.lock_began.get());
         own.lock_ns.set(own.lock_ns.get() + waited);
         own.add(total::LOCK_WAITS, 1);
-        own.push(Kind::LockEnd, address as u64 & !1 | u64::from(has_it), now);
-    });
+        own.push(Kind::LockEnd, end, now);
+    }
 }
 
 /// A lock is released; noted if somebody is blocked on it.
@@ -348,8 +387,10 @@ pub(crate) fn posts(address: usize) {
 pub(crate) fn sleeps() {
     if is_recording() {
         with_writer(|own| {
+            let now = clock::now();
+            settle_lock(own, now);
             own.is_asleep.set(true);
-            own.push(Kind::Sleep, 0, clock::now());
+            own.push(Kind::Sleep, 0, now);
         });
     }
 }
@@ -371,6 +412,7 @@ impl Writer {
 
     fn start_hold(&self, now: u64) {
         self.taken_at.set(now);
+        self.just_dropped_at.set(0);
         self.lock_ns.set(0);
         self.is_asleep.set(false);
         self.is_forced.set(false);

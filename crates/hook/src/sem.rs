@@ -5,8 +5,8 @@
 //! `_PySemaphore_Wait` (`Python/parking_lot.c`) call them, after a first try
 //! that does not block has failed.
 
-use crate::record;
 use crate::thread::with_own;
+use crate::{gil, record};
 use libc::{clockid_t, sem_t, timespec};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -21,7 +21,7 @@ fn noted(sem: *mut sem_t, call: impl FnOnce() -> libc::c_int) -> libc::c_int {
     if is_recorded {
         record::lock_ends(sem as usize, result == 0);
     }
-    if result == 0 {
+    if result == 0 && gil::is_active() {
         with_own(|own| own.was_on_lock());
     }
     result

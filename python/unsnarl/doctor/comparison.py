@@ -16,7 +16,7 @@ from unsnarl.doctor.trial import Trial
 LEAST = 0.05
 """Of the stock time."""
 
-FASTER, SLOWER, SAME = "faster", "slower", "same"
+FASTER, SLOWER, SAME, FAILED = "faster", "slower", "same", "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class Outcome:
         cpu_s: median of processor time.
         switches: median of context switches.
         ratio: stock's median over this one's: above 1 is faster.
-        verdict: FASTER, SLOWER or SAME.
+        verdict: FASTER, SLOWER, SAME, or FAILED where the command ended otherwise than stock.
+        failure: in the last case, how it ended; else empty.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Outcome:
     switches: float
     ratio: float
     verdict: str
+    failure: str = ""
 
 
 def outcome(name: str, what: str, trials: Sequence[Trial], stock: Sequence[Trial]) -> Outcome:
@@ -52,6 +54,7 @@ def outcome(name: str, what: str, trials: Sequence[Trial], stock: Sequence[Trial
     walls, stock_walls = [trial.wall_s for trial in trials], [trial.wall_s for trial in stock]
     low, high = middle(walls)
     median = statistics.median(walls)
+    failure = next((ending(trial) for trial in trials if is_otherwise(trial, stock[0])), "")
     return Outcome(
         name=name,
         what=what,
@@ -62,8 +65,19 @@ def outcome(name: str, what: str, trials: Sequence[Trial], stock: Sequence[Trial
         cpu_s=statistics.median(trial.cpu_s for trial in trials),
         switches=statistics.median(trial.switches for trial in trials),
         ratio=statistics.median(stock_walls) / median if median else 1.0,
-        verdict=verdict(walls, stock_walls),
+        verdict=FAILED if failure else verdict(walls, stock_walls),
+        failure=failure,
     )
+
+
+def is_otherwise(trial: Trial, stock: Trial) -> bool:
+    """Whether a run ended in another way than the first of stock."""
+    return trial.timed_out or trial.status != stock.status
+
+
+def ending(trial: Trial) -> str:
+    """Say how a run ended."""
+    return f"not within {trial.wall_s:.0f} s" if trial.timed_out else f"with status {trial.status}"
 
 
 def middle(values: Sequence[float]) -> tuple[float, float]:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from unsnarl.doctor import comparison, importtime, trial, warmth
@@ -22,6 +22,13 @@ from unsnarl.trace.findings import Finding
 from unsnarl.trace.model import Process
 
 TRACE_CHUNKS = 4096
+
+NOISY = 0.25
+LEAST_NOISE_S = 0.01
+"""The machine was busy: the middle half of a way's runs is wider than this part of their median, and than this."""
+
+CONTENTION = {"convoy", "long-hold", "square", "cpu-bound", "hand-overs", "contended-lock", "futex-storm"}
+"""Findings at which waits for the GIL or for locks are to be had."""
 
 Progress = Callable[[str], None]
 
@@ -121,7 +128,7 @@ class Examination:
             budget_s: seconds for all timed runs; each way has at least two.
 
         Raises:
-            Undiagnosable: it does not end by itself, or ends otherwise under a remedy.
+            Undiagnosable: it does not end by itself, or ends now in one way and now in another.
             OSError: the interpreter cannot be executed.
         """
         with warmth.server(self._command, self._environment, self._limit_s) as warm:
@@ -146,9 +153,13 @@ class Examination:
         for number in range(runs):
             if number >= 2 and time.monotonic() > ends:
                 break
-            for name, runner, made in runners:
+            for name, runner, made in list(runners):
                 self._progress(f"run {number + 1} of {runs}: {name}")
-                made.append(self._checked(name, runner(), trials[0][1]))
+                made.append(runner())
+                if made is trials[0][1]:
+                    self._check_stock(made)
+                elif comparison.is_otherwise(made[-1], trials[0][1][0]):
+                    runners.remove((name, runner, made))  # once is enough to advise against it
         return trials
 
     def _runner(self, way: Way) -> Callable[[], Trial]:
@@ -157,18 +168,17 @@ class Examination:
     def _run_command(self, command: list[str]) -> Trial:
         return trial.run_command(command, self._environment, self._limit_s)
 
-    def _checked(self, name: str, made: Trial, stock: list[Trial]) -> Trial:
-        if made.timed_out:
+    def _check_stock(self, made: list[Trial]) -> None:
+        if made[-1].timed_out:
             raise Undiagnosable(
-                f"the command did not end within {self._limit_s:g} s ({name})",
+                f"the command did not end within {self._limit_s:g} s",
                 "give it work that ends, or more time with `--limit`; a server is better asked by `unsnarl trace`",
             )
-        if stock and made.status != stock[0].status:
+        if made[-1].status != made[0].status:
             raise Undiagnosable(
-                f"the command ended with status {made.status} ({name}), and with {stock[0].status} before",
-                "it must do the same each time it is run; if it does without unsnarl, please report it",
+                f"the command ended with status {made[-1].status}, and with {made[0].status} before",
+                "it must do the same each time it is run: undo in it, or in a script around it, what it leaves behind",
             )
-        return made
 
     def _traced(self, directory: Path, name: str, *, scheduler: bool) -> list[Process]:
         place = directory / name
@@ -239,14 +249,19 @@ def conclude(diagnosis: Diagnosis) -> None:
     """Write the verdict: what helps by how much, or why nothing does."""
     from unsnarl.trace.findings import duration
 
-    lines: list[str] = []
     best: dict[str, float] = {}
+    lines = _disbelieve(diagnosis)
     for outcome in diagnosis.outcomes[1:]:
         if outcome.verdict == comparison.FASTER:
             best[outcome.name] = outcome.ratio
             lines.append(f"{outcome.name} helps: {outcome.ratio:.2f} × as fast as stock. `{outcome.what}`")
         elif outcome.verdict == comparison.SLOWER:
             lines.append(f"{outcome.name} costs time here: {outcome.ratio:.2f} × as fast as stock; do without")
+        elif outcome.verdict == comparison.FAILED:
+            lines.append(
+                f"{outcome.name} breaks the command, which ended {outcome.failure} "
+                f"and not with status {diagnosis.status}: do without, and please report it. `{outcome.what}`"
+            )
     for effect in diagnosis.effects:
         if effect.after_ns < effect.before_ns / 2:
             best.setdefault(effect.remedy, effect.before_ns / max(effect.after_ns, 1))
@@ -259,7 +274,41 @@ def conclude(diagnosis: Diagnosis) -> None:
         reasons = [finding.remedy.what for finding in diagnosis.findings if finding.remedy and not finding.remedy.helps]
         why = reasons[0].removeprefix("unsnarl will not help here: ") if reasons else _no_reason(diagnosis)
         lines.append(f"unsnarl will not help here: {why}")
-    diagnosis.verdict = lines
+    diagnosis.verdict = [*lines, *_doubts(diagnosis)]
+
+
+def _disbelieve(diagnosis: Diagnosis) -> list[str]:
+    """Take a gain for noise where there was nothing to gain; return what is to be said.
+
+    Without contention the scheduler never comes into play, and native primitives can save
+    nothing but processor time.
+    """
+    kinds = {finding.kind for finding in diagnosis.findings}
+    if "no-gil-contention" not in kinds or kinds & CONTENTION:
+        return []
+    stock, lines = diagnosis.outcomes[0], list[str]()
+    for place, outcome in enumerate(diagnosis.outcomes):
+        is_cheaper = outcome.name != "scheduler" and outcome.cpu_s < (1 - comparison.LEAST) * stock.cpu_s
+        is_ours = outcome.name in ("scheduler", "native primitives")
+        if is_ours and outcome.verdict == comparison.FASTER and not is_cheaper:
+            diagnosis.outcomes[place] = replace(outcome, verdict=comparison.SAME)
+            lines.append(
+                f"{outcome.name}: {outcome.ratio:.2f} × as fast as stock, and yet no help: nobody waited "
+                "for the GIL or for a lock, so that is what else the machine did"
+            )
+    return lines
+
+
+def _doubts(diagnosis: Diagnosis) -> list[str]:
+    """Say so if the runs differ much among themselves."""
+    noisy = [
+        outcome.name
+        for outcome in diagnosis.outcomes
+        if outcome.runs > 2 and outcome.high_s - outcome.low_s > max(NOISY * outcome.wall_s, LEAST_NOISE_S)
+    ]
+    if not noisy:
+        return []
+    return [f"The runs differ much among themselves ({', '.join(noisy)}): ask again on a machine that does less."]
 
 
 def _no_reason(diagnosis: Diagnosis) -> str:

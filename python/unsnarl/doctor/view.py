@@ -6,12 +6,15 @@ import json
 from dataclasses import asdict
 
 from unsnarl.doctor import importtime
+from unsnarl.doctor.comparison import Outcome
 from unsnarl.doctor.diagnosis import Diagnosis
-from unsnarl.trace.findings import duration
+from unsnarl.trace.findings import Remedy, duration
 from unsnarl.trace.views.terminal import MARKS, aligned
 
 SCHEMA = 1
 MAX_CALLS = 8
+WAYS = {"unsnarl run": "scheduler", "unsnarl run --patch": "native primitives", "unsnarl warm": "warm"}
+"""Which way tries the command that a remedy names."""
 
 
 def text(diagnosis: Diagnosis) -> str:
@@ -30,12 +33,18 @@ def _outcomes(diagnosis: Diagnosis) -> list[str]:
             f"{duration(outcome.low_s * 1e9)} – {duration(outcome.high_s * 1e9)}",
             duration(outcome.cpu_s * 1e9),
             f"{outcome.switches:,.0f}",
-            "" if outcome.name == "stock" else f"{outcome.ratio:.2f} × ({outcome.verdict})",
+            _against_stock(outcome),
         ]
         for outcome in diagnosis.outcomes
     ]
     ending = f"(status {diagnosis.status})" if diagnosis.status else ""
     return [f"python {' '.join(diagnosis.words)} {ending}".rstrip(), *aligned(rows)]
+
+
+def _against_stock(outcome: Outcome) -> str:
+    if outcome.name == "stock":
+        return ""
+    return f"ended {outcome.failure}" if outcome.failure else f"{outcome.ratio:.2f} × ({outcome.verdict})"
 
 
 def _findings(diagnosis: Diagnosis) -> list[str]:
@@ -44,8 +53,18 @@ def _findings(diagnosis: Diagnosis) -> list[str]:
         lines.append(f"{MARKS[finding.severity]} {finding.title}")
         lines += [f"     {detail}" for detail in finding.details]
         if finding.remedy is not None:
-            lines.append(f"     → {finding.remedy.what}")
+            lines.append(f"     → {finding.remedy.what}{_gain(diagnosis, finding.remedy)}")
     return lines
+
+
+def _gain(diagnosis: Diagnosis, remedy: Remedy) -> str:
+    """Return what a remedy should save, and what it did."""
+    if remedy.command is None:
+        return ""
+    predicted = f"predicted to save {duration(remedy.saves_ns)}; " if remedy.saves_ns else ""
+    tried = [outcome for outcome in diagnosis.outcomes if WAYS.get(remedy.command) == outcome.name]
+    measured = f"measured: {_against_stock(tried[0])}" if tried else "not measured: it cannot be tried here"
+    return f" ({remedy.command}: {predicted}{measured})"
 
 
 def _imports(diagnosis: Diagnosis) -> list[str]:

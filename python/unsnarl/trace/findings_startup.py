@@ -11,6 +11,10 @@ SLOW_IMPORT_NS = 50_000_000
 SLOW_START_NS = 150_000_000
 """Time spent in imports until the program has all it begins with."""
 
+SLOW_SHARE = 0.25
+LEAST_START_NS = 50_000_000
+"""A short command's start is the matter as well: from this part of the run on, and this long."""
+
 
 def findings(process: Process) -> list[Finding]:
     """Return what there is to say about the start of a process."""
@@ -37,7 +41,7 @@ def slow_imports(process: Process) -> list[Finding]:
             process.label(entry.thread),
             entry.name,
             {"self_ns": entry.self_ns, "total_ns": entry.total_ns},
-            Remedy("import it where it is used, or start from a process that has it: `unsnarl warm`", helps=True),
+            Remedy("import it where it is used, or start from a process that has it", "unsnarl warm", helps=True),
         )
         for entry in slow[:5]
     ]
@@ -53,22 +57,35 @@ def _chain(process: Process, entry: Import) -> list[str]:
 
 
 def slow_start(process: Process) -> list[Finding]:
-    """Find imports that cost much together."""
+    """Find imports that cost much together, or a start that is much of a short run."""
     total = sum(entry.total_ns for entry in process.imports if entry.parent is None)
-    if total < SLOW_START_NS:
-        return []
     count = len(process.imports)
+    before, first_line = start_ns(process)
+    start = first_line + sum(
+        entry.total_ns for entry in process.imports if entry.parent is None and entry.begin_ns >= process.first_line_ns
+    )
+    run = before + process.length_ns
+    is_most = bool(first_line) and start >= max(LEAST_START_NS, SLOW_SHARE * run)
+    if total < SLOW_START_NS and not is_most:
+        return []
+    imports = f"{count:,} imports took {duration(total)}"
+    title = f"{imports} ({share(total, process.length_ns)} of the run)"
+    if is_most:
+        title = f"the start is {share(start, run)} of the run: {duration(first_line)} to its first line; {imports}"
     return [
         Finding(
             "slow-start",
             NOTABLE,
-            f"{count:,} imports took {duration(total)} ({share(total, process.length_ns)} of the run)",
+            title,
             [],
             None,
             None,
-            {"imports": count, "total_ns": total},
+            {"imports": count, "total_ns": total, "start_ns": start},
             Remedy(
-                "a process that has imported them already answers at once: `unsnarl warm`", helps=True, saves_ns=total
+                "a process that has imported them already answers at once",
+                "unsnarl warm",
+                helps=True,
+                saves_ns=start if is_most else total,
             ),
         )
     ]

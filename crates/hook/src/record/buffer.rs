@@ -200,19 +200,29 @@ pub fn mark_first_line() {
 
 /// A chunk of this process's file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chunk(usize);
+pub(super) struct Chunk(Option<&'static [AtomicU64; layout::CHUNK_SIZE / 8]>);
 
 impl Chunk {
     /// No chunk: what is written to it is lost, and counted.
-    pub(super) const NONE: Self = Self(0);
+    pub(super) const NONE: Self = Self(None);
+
+    fn at(at: usize) -> Self {
+        let base = BASE.load(Relaxed);
+        if base.is_null() || at + layout::CHUNK_SIZE > SIZE.load(Relaxed) {
+            return Self::NONE;
+        }
+        // SAFETY: within the mapping, which stays as long as there is a recording; chunks
+        // begin at a page, and are only used as atomics.
+        Self(Some(unsafe { &*base.add(at).cast() }))
+    }
 
     /// Writes a record; whether it could.
     pub(super) fn write(self, place: usize, first: u64, payload: u64) -> bool {
-        if self.0 == 0 {
+        let Some(words) = self.0 else {
             count(header::LOST, 1);
             return false;
-        }
-        let (Some(head), Some(tail)) = (word(self.0 + place), word(self.0 + place + 8)) else {
+        };
+        let Some([head, tail]) = words.get(place / 8..place / 8 + 2) else {
             return false;
         };
         tail.store(payload, Relaxed);
@@ -223,11 +233,15 @@ impl Chunk {
 
     /// Says that nobody writes into it any more.
     pub(super) fn leave(self) {
-        if self.0 != 0 {
-            set32(self.0 + chunk::STATE, chunk::DONE);
-        }
+        let Some(words) = self.0 else { return };
+        let state = words[chunk::STATE / 8].as_ptr().cast::<u32>();
+        // SAFETY: the first half of one of the chunk's words, used as an atomic everywhere.
+        // ORDERING: Release pairs with the AcqRel of `new_chunk`: the records are there.
+        unsafe { AtomicU32::from_ptr(state) }.store(chunk::DONE, Release);
     }
 }
+
+const _: () = assert!(chunk::STATE.is_multiple_of(8));
 
 /// Hands a chunk out: a new one, or else the oldest that is done.
 pub(super) fn new_chunk(entry: u32, tid: u32, ident: u64) -> Chunk {
@@ -244,7 +258,7 @@ pub(super) fn new_chunk(entry: u32, tid: u32, ident: u64) -> Chunk {
         if is_mine {
             open_chunk(at, from == chunk::DONE, entry, tid, ident);
             set64(at + chunk::SEQUENCE, number + 1);
-            return Chunk(at);
+            return Chunk::at(at);
         }
     }
     Chunk::NONE
@@ -296,34 +310,50 @@ pub(super) fn end_thread(entry: u32) {
     }
 }
 
-fn total(entry: u32, field: usize) -> Option<&'static AtomicU64> {
-    if entry == 0 {
-        None
-    } else {
-        word(entry_at(entry) + field)
-    }
-}
+/// The totals of one thread, which that thread alone changes.
+#[derive(Clone, Copy)]
+pub(super) struct Totals(Option<&'static [AtomicU64; layout::THREAD_SIZE / 8]>);
 
-/// Sets one of a thread's totals; that thread alone does.
-pub(super) fn set_total(entry: u32, field: usize, value: u64) {
-    if let Some(total) = total(entry, field) {
-        total.store(value, Relaxed);
-    }
-}
+impl Totals {
+    /// Nobody's: what is added to them is not kept.
+    pub(super) const NONE: Self = Self(None);
 
-/// Adds to one of a thread's totals; that thread alone does.
-pub(super) fn add_total(entry: u32, field: usize, value: u64) {
-    if let Some(total) = total(entry, field) {
-        total.store(total.load(Relaxed).wrapping_add(value), Relaxed);
+    /// Those of this entry; for use in this recording only.
+    pub(super) fn of(entry: u32) -> Self {
+        let base = BASE.load(Relaxed);
+        if entry == 0 || base.is_null() || entry_at(entry) + layout::THREAD_SIZE > SIZE.load(Relaxed) {
+            return Self::NONE;
+        }
+        // SAFETY: within the mapping, which stays as long as there is a recording; entries
+        // begin at a multiple of eight by the layout, and are only used as atomics.
+        Self(Some(unsafe { &*base.add(entry_at(entry)).cast() }))
     }
-}
 
-/// Raises one of a thread's totals; that thread alone does.
-pub(super) fn raise_total(entry: u32, field: usize, value: u64) {
-    if let Some(total) = total(entry, field)
-        && total.load(Relaxed) < value
-    {
-        total.store(value, Relaxed);
+    fn field(self, field: usize) -> Option<&'static AtomicU64> {
+        self.0?.get(field / 8)
+    }
+
+    /// Sets one of them.
+    pub(super) fn set(self, field: usize, value: u64) {
+        if let Some(total) = self.field(field) {
+            total.store(value, Relaxed);
+        }
+    }
+
+    /// Adds to one of them.
+    pub(super) fn add(self, field: usize, value: u64) {
+        if let Some(total) = self.field(field) {
+            total.store(total.load(Relaxed).wrapping_add(value), Relaxed);
+        }
+    }
+
+    /// Raises one of them.
+    pub(super) fn raise(self, field: usize, value: u64) {
+        if let Some(total) = self.field(field)
+            && total.load(Relaxed) < value
+        {
+            total.store(value, Relaxed);
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! go by a pthread key's destructor. A writer that belongs to an earlier recording
 //! (its epoch is another) registers anew before it writes.
 
-use super::buffer::{self, Chunk};
+use super::buffer::{self, Chunk, Totals};
 use super::processor::ProcessorTime;
 use crate::clock;
 use crate::thread::with_own;
@@ -24,12 +24,17 @@ pub(crate) struct Writer {
     last: Cell<u8>,
     /// Number of its entry among the threads, from one; 0 for none.
     entry: Cell<u32>,
+    totals: Cell<Totals>,
     pub(super) is_held: Cell<bool>,
     pub(super) taken_at: Cell<u64>,
     pub(super) dropped_at: Cell<u64>,
+    /// The same, while the thread has done nothing since; else 0.
+    pub(super) just_dropped_at: Cell<u64>,
     pub(super) wait_began: Cell<u64>,
     pub(super) wakeups: Cell<u64>,
     pub(super) lock_began: Cell<u64>,
+    /// Payload of a `LockEnd` that is yet to be written; else 0.
+    pub(super) lock_end: Cell<u64>,
     /// Blocked on locks since the drop.
     pub(super) lock_ns: Cell<u64>,
     pub(super) is_asleep: Cell<bool>,
@@ -49,12 +54,15 @@ thread_local! {
             filled: Cell::new(0),
             last: Cell::new(0),
             entry: Cell::new(0),
+            totals: Cell::new(Totals::NONE),
             is_held: Cell::new(false),
             taken_at: Cell::new(0),
             dropped_at: Cell::new(0),
+            just_dropped_at: Cell::new(0),
             wait_began: Cell::new(0),
             wakeups: Cell::new(0),
             lock_began: Cell::new(0),
+            lock_end: Cell::new(0),
             lock_ns: Cell::new(0),
             is_asleep: Cell::new(false),
             is_forced: Cell::new(false),
@@ -111,11 +119,14 @@ impl Writer {
         self.filled.set(layout::RECORDS);
         self.last.set(0);
         self.entry.set(buffer::new_thread(tid(), ident(), clock::now()));
+        self.totals.set(Totals::of(self.entry.get()));
         self.is_held.set(false);
         for cell in [
             &self.taken_at,
             &self.dropped_at,
+            &self.just_dropped_at,
             &self.wait_began,
+            &self.lock_end,
             &self.lock_ns,
             &self.short_ns,
         ] {
@@ -147,7 +158,7 @@ impl Writer {
             self.filled.set(layout::RECORDS); // tries for a chunk again the next time
         }
         self.last.set(kind as u8);
-        buffer::set_total(self.entry.get(), thread::LAST, time);
+        self.totals.get().set(thread::LAST, time);
     }
 
     /// Takes the last record back if it is a drop; whether it was.
@@ -167,12 +178,12 @@ impl Writer {
 
     /// Adds to one of the thread's totals.
     pub(super) fn add(&self, field: usize, value: u64) {
-        buffer::add_total(self.entry.get(), field, value);
+        self.totals.get().add(field, value);
     }
 
     /// Raises one of the thread's totals to `value` if it is less.
     pub(super) fn raise(&self, field: usize, value: u64) {
-        buffer::raise_total(self.entry.get(), field, value);
+        self.totals.get().raise(field, value);
     }
 }
 
@@ -189,7 +200,9 @@ fn ident() -> u64 {
 /// Destructor of the key: the thread ends.
 extern "C" fn leave(_value: *mut libc::c_void) {
     with_writer(|own| {
-        own.push(Kind::End, 0, clock::now());
+        let now = clock::now();
+        super::settle_lock(own, now);
+        own.push(Kind::End, 0, now);
         own.chunk.get().leave();
         buffer::end_thread(own.entry.get());
         own.epoch.set(0);

@@ -1,0 +1,54 @@
+"""``unsnarl run --patch`` in programs that import in a way of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Programs
+
+WRAPPED = """
+import sys, types
+from importlib.util import LazyLoader
+
+class Finder:
+    # As Mercurial's lazy imports do: each finder that there is gets one around it.
+    def __init__(self, inner):
+        self.inner = inner
+
+    def find_spec(self, name, path=None, target=None):
+        spec = self.inner.find_spec(name, path, target)
+        if IS_LAZY and spec is not None and name == "multiprocessing":
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+sys.meta_path[:] = [Finder(finder) for finder in sys.meta_path]
+import multiprocessing
+
+assert type(multiprocessing.Lock()).__module__ == "unsnarl.ipc", type(multiprocessing.Lock())
+assert type(multiprocessing) is types.ModuleType
+
+from unsnarl import patching
+
+patching.unpatch()
+assert type(multiprocessing.Lock()).__module__ == "multiprocessing.synchronize"
+"""
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+def test_finders_with_others_around_them_find_multiprocessing(programs: Programs, *, is_lazy: bool) -> None:
+    programs.write("app.py", f"IS_LAZY = {is_lazy}{WRAPPED}")
+    outcome = programs.unsnarl("run", "--patch", "app.py")
+    assert outcome.status == 0, outcome.complaint
+
+
+def test_a_look_for_multiprocessing_does_not_use_the_patch_up(programs: Programs) -> None:
+    programs.write(
+        "app.py",
+        "from importlib.util import find_spec; find_spec('multiprocessing')\n"
+        "import multiprocessing; assert type(multiprocessing.Lock()).__module__ == 'unsnarl.ipc'\n",
+    )
+    outcome = programs.unsnarl("run", "--patch", "app.py")
+    assert outcome.status == 0, outcome.complaint

@@ -1,0 +1,50 @@
+"""The start of a program is a finding where it is long, or where it is much of a short run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.test_trace_views import process
+from unsnarl.trace.findings_startup import findings
+
+MS = 1_000_000
+
+
+def one_import(length_ns: int) -> dict[str, object]:
+    return {
+        "name": "app",
+        "parent": None,
+        "thread": 0,
+        "begin_ns": 30 * MS,
+        "total_ns": length_ns,
+        "self_ns": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("run_ms", "first_line_ms", "import_ms", "kind"),
+    [
+        (1000, 20, 160, "slow-start"),  # long by itself
+        (1000, 20, 100, "quick-start"),
+        (200, 20, 50, "slow-start"),  # a third of the run
+        (50, 20, 20, "quick-start"),  # nearly all of it, and too short to mind
+        (60, 0, 55, "quick-start"),  # the first line never came: what the start was cannot be told
+    ],
+)
+def test_what_a_slow_start_is(run_ms: int, first_line_ms: int, import_ms: int, kind: str) -> None:
+    found = findings(
+        process(
+            length_ns=run_ms * MS,
+            first_line_ns=first_line_ms * MS,
+            imports=[one_import(import_ms * MS)],
+        )
+    )
+    assert [finding.kind for finding in found] == [kind]
+
+
+def test_imports_before_the_first_line_count_once() -> None:
+    early = one_import(20 * MS) | {"begin_ns": 0}
+    found = findings(process(length_ns=100 * MS, first_line_ns=30 * MS, imports=[early, one_import(40 * MS)]))
+    assert found[0].figures["start_ns"] == 70 * MS
+    assert found[0].remedy is not None
+    assert found[0].remedy.saves_ns == 70 * MS
