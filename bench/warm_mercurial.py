@@ -171,7 +171,7 @@ def main() -> None:
         return
     if not (arguments.source and arguments.bin and arguments.out):
         parser.error("--source, --bin and --out are needed, or --render")
-    pieces = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    pieces: dict[str, Outcome] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     piece = measure(arguments)
     pieces[next(iter(piece["plain"]["results"]), arguments.piece)] = piece
     arguments.out.write_text(json.dumps(pieces, indent=1) + "\n")

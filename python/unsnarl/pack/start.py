@@ -51,7 +51,7 @@ def _hasten_end() -> None:
     sight; what then is only in a cycle of references, as nearly everything of a module is, stays as it is.
     Streams are flushed and the status is passed on as ever.
     """
-    package = sys.modules[__package__]
+    package = sys.modules[str(__package__)]
     package.__path__.append(f"{__file__.rpartition('/')[0].rpartition('/')[0]}/warm")
     teardown: Any = __import__(f"{__package__}.teardown", fromlist=["is_unobserved"])
 
