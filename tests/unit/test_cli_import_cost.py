@@ -41,6 +41,11 @@ def test_installing_the_scheduler_imports_nothing_of_the_standard_library() -> N
     assert others == []
 
 
+def test_a_primitive_imports_no_more_than_the_standard_library_for_its_own() -> None:
+    others, _ = new_modules("import unsnarl; unsnarl.Lock()")
+    assert set(others) <= set(new_modules("import queue")[0])
+
+
 def test_the_way_to_the_program_stays_short() -> None:
     others, ours = new_modules("import unsnarl.cli, unsnarl.cli.run")
     assert set(others) <= set(new_modules("import importlib.machinery")[0])

@@ -25,7 +25,10 @@ from unsnarl._native import (
     SimpleQueue,
 )
 from unsnarl.sync.errors import Empty, Full, ShutDown
-from unsnarl.sync.once import Once
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from unsnarl.sync.once import Once
 
 __all__ = [
     "Barrier",
@@ -50,3 +53,14 @@ __all__ = [
     "ShutDown",
     "SimpleQueue",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Load Once on first use: it is generic, and ``typing`` takes as long as all the rest."""
+        if name == "Once":
+            from unsnarl.sync.once import Once
+
+            globals()[name] = Once
+            return Once
+        raise AttributeError(f"module 'unsnarl.sync' has no attribute {name!r}")
