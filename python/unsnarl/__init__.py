@@ -93,20 +93,21 @@ if not TYPE_CHECKING:
         """Load ``gil`` and ``__version__`` on first use."""
         if name == "gil":
             # import_module would load importlib; the statement form would
-            # look the attribute up again before it imports.
-            return __import__("unsnarl.gil", fromlist=["gil"])
+            # look the attribute up again before it imports. A name that is there
+            # already: others would be looked for as submodules.
+            return __import__("unsnarl.gil", fromlist=["__name__"])
         if name == "ipc":
-            return __import__("unsnarl.ipc", fromlist=["ipc"])
+            return __import__("unsnarl.ipc", fromlist=["__name__"])
         if name == "sync":
-            return __import__("unsnarl.sync", fromlist=["sync"])
+            return __import__("unsnarl.sync", fromlist=["__name__"])
         if name in ("patch", "unpatch"):
-            globals()[name] = function = getattr(__import__("unsnarl.patching", fromlist=["patch"]), name)
+            globals()[name] = function = getattr(__import__("unsnarl.patching", fromlist=["__name__"]), name)
             return function
         if name == "__version__":
             globals()["__version__"] = version = _version()
             return version
         if name in __all__:  # all the others are the primitives
-            globals()[name] = primitive = getattr(__import__("unsnarl.sync", fromlist=["sync"]), name)
+            globals()[name] = primitive = getattr(__import__("unsnarl.sync", fromlist=["__name__"]), name)
             return primitive
         raise AttributeError(f"module 'unsnarl' has no attribute {name!r}")
 

@@ -4,8 +4,6 @@ Invariant: `except queue.Empty` and `except queue.Full` catch ours; so does
 `except queue.ShutDown` where it exists (CPython 3.13+).
 """
 
-from __future__ import annotations
-
 import queue
 import sys
 from queue import Empty, Full
