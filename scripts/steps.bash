@@ -49,13 +49,15 @@ beside() {
   beside_log=$(mktemp)
   # A shell without job control starts what runs in the background deaf to Ctrl-C, and a
   # Python that is deaf to it from the start never raises KeyboardInterrupt.
-  timeout --kill-after=20 "$beside_limit_s" env --default-signal=INT,QUIT "$@" </dev/null >"$beside_log" 2>&1 &
+  # In a session of its own, since each `timeout` within makes another process group.
+  setsid timeout --kill-after=20 "$beside_limit_s" env --default-signal=INT,QUIT "$@" </dev/null >"$beside_log" 2>&1 &
   beside_pid=$!
 }
 
 rejoin() {
   local status=0
   wait "$beside_pid" || status=$?
+  pkill -TERM -s "$beside_pid" || true # what a time limit has left
   printf '\n=== %s\n' "$beside_name"
   cat "$beside_log"
   count_tests "$beside_log"
@@ -65,7 +67,11 @@ rejoin() {
 }
 
 # For a trap: nothing goes on without whoever started it.
-end_beside() { [[ -z ${beside_pid-} ]] || kill "$beside_pid" 2>/dev/null || true; }
+end_beside() {
+  [[ -n ${beside_pid-} ]] || return 0
+  pkill -TERM -s "$beside_pid" || true
+  wait "$beside_pid" 2>/dev/null || true
+}
 
 note_step() {
   local name=$1 status=$2 took_s=$3 limit_s=$4 log=$5 outcome

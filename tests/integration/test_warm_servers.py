@@ -135,6 +135,7 @@ def test_many_cold_clients_start_one_server(rig: "Rig") -> None:
         ("import os\nCOPY = dict(os.environ)\n", b"reads the whole environment"),
         ("import os\nHERE = os.environ.get('PWD')\n", b"$PWD"),
         ("kept = open(__file__)\n", b"open"),
+        ("import os\nos.umask(0o077)\n", b"changes the file mode mask"),
     ],
 )
 def test_what_cannot_be_imported_ahead_is_explained(rig: "Rig", text: str, reason: bytes) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import signal
+import stat
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -119,6 +120,10 @@ ENDINGS = {
     "unflushed file": "f = open('out', 'w'); f.write('data'); print(open('out').read())",
     "finaliser": "class C:\n    def __del__(self): print('gone')\nkept = C()",
     "generator": "def g():\n    try:\n        yield\n    finally:\n        print('closed')\nkept = g(); next(kept)",
+    "half-made file": (
+        "import gzip, sys\ntry: gzip.open('/nonexistent')\nexcept OSError as problem: kept = problem\nsys.exit(5)"
+    ),
+    "a class named generator": "class generator: pass\nkept = generator()\nprint('x')",
     "temporary directory": "import tempfile\nd = tempfile.TemporaryDirectory(prefix='here', dir='.')",
     "fork": (
         "import os\n"
@@ -217,6 +222,7 @@ def test_a_file_mode_mask_that_imports_have_kept_is_the_callers(rig: "Rig", how:
     for mask in (0o022, 0o027, 0o777):
         plain = rig.plain(script, umask=mask)  # before the server watches where a .pyc goes
         rig.start(script, umask=mask)
+        assert {stat.S_IMODE(path.stat().st_mode) for path in rig.house.glob("*.lo[cg]*")} == {0o600}
         warm = rig.served(script, umask=mask)
         assert warm.stdout == plain.stdout == f"{mask:#o} {mask:#o} {mask:#o}\n".encode(), rig.log()
 

@@ -74,6 +74,8 @@ fn lock(start: &Start<'_>, cools_down: bool) -> Option<c_int> {
     }
     // SAFETY: fd is open; found and times are valid.
     unsafe {
+        // Whatever the caller's file mode mask has left of it.
+        libc::fchmod(fd, 0o600);
         let mut found: libc::stat = core::mem::zeroed();
         let mut now: libc::timespec = core::mem::zeroed();
         libc::fstat(fd, &mut found);
@@ -116,6 +118,8 @@ fn become_server(start: &Start<'_>, lock: c_int) -> ! {
         libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_NOFOLLOW,
         0o600,
     );
+    // SAFETY: numbers only; a wrong descriptor only fails.
+    unsafe { libc::fchmod(log, 0o600) };
     let null = open(b"/dev/null", libc::O_RDONLY, 0);
     if key < 0 || log < 0 || null < 0 {
         exit(1);

@@ -54,6 +54,9 @@ const NOTABLE_SHARE: u64 = 16;
 const NOTABLE_CALL_NS: u64 = 200_000;
 /// A wait for a lock is worth a stack from this length on.
 const NOTABLE_LOCK_NS: u64 = 100_000;
+/// A next event that comes later after a wait for a lock is not its end: C code has worked
+/// in between. Some ticks of the kernel.
+const LATE_NS: u64 = 20_000_000;
 /// At most one stack in this time on average: some microseconds in 500, under one percent.
 const STACK_INTERVAL_NS: u64 = 500_000;
 /// Stacks that may be taken at once after a quiet time, as a time.
@@ -352,6 +355,7 @@ pub(crate) fn lock_ends(address: usize, has_it: bool) {
     }
     with_writer(|own| {
         own.lock_end.set(address as u64 & !1 | u64::from(has_it));
+        own.lock_end_tick.set(clock::last_tick());
         if own.is_held.get() {
             settle_lock(own, clock::now());
         }
@@ -362,6 +366,9 @@ pub(crate) fn lock_ends(address: usize, has_it: bool) {
 fn settle_lock(own: &Writer, now: u64) {
     let end = own.lock_end.take();
     if end != 0 {
+        // Long after, C code has worked meanwhile without the GIL: the tick is right to some milliseconds.
+        let tick = own.lock_end_tick.get().max(own.lock_began.get());
+        let now = if now.saturating_sub(tick) > LATE_NS { tick } else { now };
         let waited = now.saturating_sub(own.lock_began.get());
         own.lock_ns.set(own.lock_ns.get() + waited);
         own.add(total::LOCK_WAITS, 1);
@@ -375,6 +382,7 @@ pub(crate) fn posts(address: usize) {
     if is_recording() && blocked_on(address).load(Relaxed) > 0 {
         with_writer(|own| {
             let now = clock::now();
+            settle_lock(own, now);
             own.push(Kind::Post, address as u64, now);
             if own.is_held.get() {
                 take_stack(own, now);

@@ -5,7 +5,7 @@ its start to its end and holds the number and the command of who is starting,
 ``KEY.info`` says who it is (tab-separated ``name value`` lines).
 
 A server is looked up without a connection where that is possible: a connection takes
-one of its spares, and counts as use.
+one of its spares.
 
 Invariant: a process is only ever signalled after the kernel has said that it has
 the lock of its key open, or, by the credentials of a connection, that it listens

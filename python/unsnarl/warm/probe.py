@@ -280,11 +280,18 @@ def _is_today(value: object) -> bool:
     return bool(abs(day.toordinal() - time.time() // 86400 - 719163) <= 1)
 
 
+# No import sets this mask; it keeps files as private as the usual 077 does.
+_MASK = 0o076
+_umask = os.umask
+
+
 def _open_descriptors() -> set[str]:
     return {fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")}
 
 
 def _judge_process(watch: Watch, before: set[str]) -> None:
+    if _umask(_MASK) != _MASK:
+        watch.fatal.append(("", "an import changes the file mode mask"))
     for fd in _open_descriptors() - before:
         target = os.readlink(f"/proc/self/fd/{fd}")
         watch.fatal.append(("", f"an import leaves {target} open"))
@@ -379,6 +386,7 @@ def main(args: list[str]) -> None:
     preload.arrange(command)
     watch = Watch()
     descriptors, baseline = _open_descriptors(), set(sys.modules)
+    _umask(_MASK)
     start = {clock: getattr(time, clock)() for clock in preload.CLOCKS}
     roots = _watched(watch, command, *_wishes(wanted_file))
     found = [module for module in sys.modules if module not in baseline]

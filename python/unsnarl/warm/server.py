@@ -298,10 +298,10 @@ class Server:
             return
         is_run = is_committed(conn)
         os.close(conn)
+        self._note_pages(pid)
         if is_run:  # who only asks whether anybody serves does not keep a server up
             self.used = time.monotonic()
             self.requests += 1
-            self._note_pages(pid)
             self._consider_learning()
 
     # -- ending, and being replaced ------------------------------------------

@@ -98,19 +98,24 @@ class Stop:
         if known and self._names and not self._names & {os.path.basename(name) for name in known}:
             return False
         if server:
-            self._remember(server.pid)
+            self._remember(server.pid, stem)
             server.stop()
-        start = self._remember(pid)
+        start = self._remember(pid, stem)
         if start and start.holds_a_lock() and (server is None or server.pid != pid):
             start.end(signum)
         return True
 
-    def _remember(self, pid: int) -> Holder | None:
+    def _remember(self, pid: int, stem: str) -> Holder | None:
+        """Take up who has this key's lock open; a number left in its file may be anybody's by now."""
         if pid and pid not in self._asked:
             try:
-                self._asked[pid] = Holder(self._directory, pid)
+                holder = Holder(self._directory, pid)
             except OSError:
                 return None
+            if os.path.realpath(stem + ".lock") not in house.open_locks(pid):
+                holder.close()
+                return None
+            self._asked[pid] = holder
         return self._asked.get(pid)
 
     def _let_leave(self) -> None:
@@ -134,8 +139,10 @@ def _is_free(lock: str) -> bool:
     """Say whether nobody holds a lock; the next start then needs no pause (crates/client/src/start.rs)."""
     try:
         fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
+    except FileNotFoundError:
         return True
+    except OSError:
+        return False
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(fd, 0)

@@ -35,6 +35,8 @@ pub(crate) struct Writer {
     pub(super) lock_began: Cell<u64>,
     /// Payload of a `LockEnd` that is yet to be written; else 0.
     pub(super) lock_end: Cell<u64>,
+    /// The kernel's tick before that end.
+    pub(super) lock_end_tick: Cell<u64>,
     /// Blocked on locks since the drop.
     pub(super) lock_ns: Cell<u64>,
     pub(super) is_asleep: Cell<bool>,
@@ -63,6 +65,7 @@ thread_local! {
             wakeups: Cell::new(0),
             lock_began: Cell::new(0),
             lock_end: Cell::new(0),
+            lock_end_tick: Cell::new(0),
             lock_ns: Cell::new(0),
             is_asleep: Cell::new(false),
             is_forced: Cell::new(false),
@@ -114,6 +117,9 @@ pub(super) fn with_writer(f: impl FnOnce(&Writer)) {
 
 impl Writer {
     fn register(&self, epoch: u32) {
+        // ORDERING: pairs with the Release store of the epoch, which was read relaxed: what is kept
+        // from here on points into the mapping that belongs to it.
+        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
         self.epoch.set(epoch);
         self.chunk.set(Chunk::NONE);
         self.filled.set(layout::RECORDS);
