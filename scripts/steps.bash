@@ -92,12 +92,12 @@ not_run() {
 }
 
 # pytest closes with `=== 3 failed, 97 passed in 1s ===`, cargo test with
-# `test result: ok. 12 passed; 0 failed; ...`. Steps within a step have counted already.
+# `test result: ok. 12 passed; 0 failed; ...`, other runners, and steps within a step, with
+# `12 passed, 0 failed`. Steps within a step have counted all that was printed before.
 count_tests() {
-  local lines
-  lines=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$1" | tail -n 1)
-  [[ -n $lines ]] || lines=$(sed 's/\x1b\[[0-9;]*m//g' "$1" |
-    grep -E '^(=+ .* in [0-9.]+s( \([0-9:]+\))? =+|test result: .*)$')
+  local own='^(=+ .* in [0-9.]+s( \([0-9:]+\))? =+|test result: .*|[0-9]+ passed, [0-9]+ failed)$' lines
+  lines=$(sed 's/\x1b\[[0-9;]*m//g' "$1" | grep -E "$own")
+  if grep -qE '^=== summary' "$1"; then lines=$(tail -n 1 <<<"$lines"); fi
   steps_passed_tests=$((steps_passed_tests + $(sum_before passed "$lines")))
   steps_failed_tests=$((steps_failed_tests + $(sum_before '(failed|errors?)' "$lines")))
 }
