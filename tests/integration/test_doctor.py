@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.integration.test_trace_causes import CONVOY
 from tests.integration.trace_programs import needs_hooks
+from unsnarl.doctor import warmth
+from unsnarl.doctor.diagnosis import Examination
 
 if TYPE_CHECKING:
     from tests.conftest import Programs
@@ -41,6 +46,21 @@ def test_where_nothing_helps_it_says_so_and_why(programs: Programs) -> None:
     assert "thrown away" not in shown
     assert "median" in shown
     assert "unsnarl will not help here" in shown or "helps" in shown
+
+
+def test_a_server_that_is_just_being_replaced_breaks_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The client then says that nobody served, once: nothing has run, and the next run counts."""
+    client = tmp_path / "client"
+    client.write_text(f"#!/bin/sh\nmkdir '{tmp_path}/first' 2>/dev/null && exit {warmth.NOT_WARM}\nexit 0\n")
+    client.chmod(0o755)
+
+    def server(*_: object) -> contextlib.nullcontext[list[str]]:
+        return contextlib.nullcontext([str(client)])
+
+    monkeypatch.setattr(warmth, "server", server)
+    examination = Examination(["-c", "pass"], ["command"], os.environ, 60, lambda _: None)
+    (warm,) = (outcome for outcome in examination.diagnose(3, 60).outcomes if outcome.name == "warm")
+    assert (warm.runs, warm.failure) == (2, "")
 
 
 @pytest.mark.parametrize(
