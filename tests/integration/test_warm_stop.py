@@ -159,9 +159,10 @@ def test_a_stop_of_one_command_leaves_the_others(rig: "Rig", gate: Gate) -> None
     gate.shut("serve")
     assert rig.served(rig.script("app", "import slow\n")).returncode == 69
     gate.until_reached()
-    assert stopped(rig, "other")
-    assert b"/other" not in b"".join(left(rig))
-    rig.start(other)
+    for name in ("other", other):  # by its path, too
+        assert stopped(rig, name)
+        assert b"/other" not in b"".join(left(rig))
+        rig.start(other)
     app = [line for line in stopped(rig, "app") if b"/app" in line]
     assert app == []
     assert rig.served(other).stdout == b"other\n"

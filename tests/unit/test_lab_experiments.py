@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from unsnarl.lab import commands
+from unsnarl.lab import commands, presence
 from unsnarl.lab.experiment import Case
 from unsnarl.lab.experiments import convoy, micro, startup, storm, web
 from unsnarl.lab.process import PROGRAMS, Run, RunFailed, execute
@@ -74,6 +74,16 @@ def test_commands_are_started_and_counted() -> None:
     assert startup.measure(run)["elapsed_ms"] > 0
     run = Run(storm.EXPERIMENT, Case("python", ("python -c pass", "4")), PLAIN, sys.executable)
     assert storm.measure(run)["elapsed_s"] > 0
+
+
+def test_a_warm_command_that_asks_for_its_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As pip does while it is imported: its server belongs to the directory."""
+    if presence.command_of(sys.executable, "unsnarl") is None:
+        pytest.skip("the command unsnarl is not installed beside this interpreter")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    run = Run(startup.EXPERIMENT, Case("pip", ("pip --version", "2")), WARM, sys.executable)
+    assert startup.measure(run)["elapsed_ms"] > 0
+    assert not list((tmp_path / "unsnarl").glob("*.sock"))
 
 
 def test_a_command_that_is_not_there() -> None:

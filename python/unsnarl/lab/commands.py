@@ -10,6 +10,7 @@ import contextlib
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
+from typing import NamedTuple
 
 from unsnarl.lab import presence
 from unsnarl.lab.process import Run, RunFailed, execute
@@ -35,22 +36,33 @@ PREPARING_S = 60.0
 """Seconds that learning or packing may take."""
 
 
+class Prepared(NamedTuple):
+    """A command line, and the directory that it is started in."""
+
+    words: list[str]
+    directory: str
+
+
 @contextlib.contextmanager
-def prepared(run: Run, words: tuple[str, ...]) -> Generator[list[str]]:
-    """Yield the command line that starts a command in a variant.
+def prepared(run: Run, words: tuple[str, ...]) -> Generator[Prepared]:
+    """Yield how a command is started in a variant.
+
+    All of it happens in one directory: where imports ask for that, as pip's do, it belongs to
+    the key of a warm server.
 
     Raises:
         RunFailed: the command is not there, or cannot be started in this way.
     """
     path = located(run.python, words[0])
-    if run.variant.launcher == "warm":
-        with warmed(run, path) as client:
-            yield [*client, *words[1:]]
-    elif run.variant.launcher == "packed":
-        with packed(run, path) as launcher:
-            yield [launcher, *words[1:]]
-    else:
-        yield [path, *words[1:]]
+    with tempfile.TemporaryDirectory() as directory:
+        if run.variant.launcher == "warm":
+            with warmed(run, path, directory) as client:
+                yield Prepared([*client, *words[1:]], directory)
+        elif run.variant.launcher == "packed":
+            with packed(run, path) as launcher:
+                yield Prepared([launcher, *words[1:]], directory)
+        else:
+            yield Prepared([path, *words[1:]], directory)
 
 
 def located(python: str, name: str) -> str:
@@ -68,14 +80,14 @@ def located(python: str, name: str) -> str:
 
 
 @contextlib.contextmanager
-def warmed(run: Run, path: str) -> Generator[list[str]]:
+def warmed(run: Run, path: str, directory: str) -> Generator[list[str]]:
     """Yield the client's words for a command whose server is running, and stop the server afterwards.
 
     Raises:
         RunFailed: it cannot be warm.
     """
     warm = [located(run.python, "unsnarl"), "warm"]
-    execute([*warm, "start", "--", path], run.case.confinement, PREPARING_S)
+    execute([*warm, "start", "--", path], run.case.confinement, PREPARING_S, directory)
     try:
         yield [*warm, "run", "--require", "--", path]
     finally:

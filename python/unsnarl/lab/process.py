@@ -106,15 +106,18 @@ def printed_figures(stdout: str) -> Figures:
     return cast("Figures", last)
 
 
-def count_calls(command: Sequence[str], case: Case) -> Figures:
+def count_calls(command: Sequence[str], case: Case, directory: str | None = None) -> Figures:
     """Run a command under strace; return its system calls by name, as ``calls.NAME`` and ``calls.all``.
+
+    ``directory``: as for :func:`execute`.
 
     Raises:
         RunFailed: the command or strace failed.
     """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "calls")
-        execute(["strace", "-f", "-c", "-o", str(report), *command], case.confinement, case.limit_s)
+        words = ["strace", "-f", "-c", "-o", str(report), *command]
+        execute(words, case.confinement, case.limit_s, directory)
         lines = report.read_text(errors="replace").splitlines()
     found = (STRACE_LINE.match(line) for line in lines)
     calls = {match[2]: int(match[1]) for match in found if match and match[2] != "total"}
@@ -139,9 +142,15 @@ def environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def started(
-    command: Sequence[str], confinement: Confinement, stdout: IO[bytes], stderr: IO[bytes]
+    command: Sequence[str],
+    confinement: Confinement,
+    stdout: IO[bytes],
+    stderr: IO[bytes],
+    directory: str | None = None,
 ) -> Generator[subprocess.Popen[bytes]]:
-    """Start a command in a group and a directory of its own, and leave nothing of it behind.
+    """Start a command in a group of its own, and leave nothing of it behind.
+
+    ``directory``: where it runs; without it, in one of its own.
 
     Raises:
         RunFailed: it cannot be started.
@@ -150,7 +159,7 @@ def started(
         try:
             process = subprocess.Popen(
                 confined(command, confinement),
-                cwd=folder,
+                cwd=directory or folder,
                 env=environment(),
                 process_group=0,
                 stdin=subprocess.DEVNULL,
@@ -168,15 +177,15 @@ def started(
                 pass
 
 
-def execute(command: Sequence[str], confinement: Confinement, limit_s: float) -> Done:
-    """Run a command to its end.
+def execute(command: Sequence[str], confinement: Confinement, limit_s: float, directory: str | None = None) -> Done:
+    """Run a command to its end, in that directory or in one of its own.
 
     Raises:
         RunFailed: it did not end within ``limit_s`` seconds, or not with status 0.
     """
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         began_s = time.perf_counter()
-        with started(command, confinement, stdout, stderr) as process:
+        with started(command, confinement, stdout, stderr, directory) as process:
             status, usage = _wait(process, limit_s)
             elapsed_s = time.perf_counter() - began_s
         stdout.seek(0)

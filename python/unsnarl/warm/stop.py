@@ -95,7 +95,7 @@ class Stop:
         server = house.server(stem)
         pid, command = _starter(stem)
         known = {command, server.info.get("command", "") if server else ""} - {""}
-        if known and self._names and not self._names & {os.path.basename(name) for name in known}:
+        if known and self._names and not self._names & (known | {os.path.basename(name) for name in known}):
             return False
         if server:
             self._remember(server.pid, stem)

@@ -22,8 +22,9 @@ def measure(run: Run) -> Figures:
     name, starts = run.case.arguments
     with commands.prepared(run, commands.COMMANDS[name]) as command:
         if run.case.is_traced:
-            return count_calls(command, run.case)
-        done = [execute(command, run.case.confinement, run.case.limit_s) for _ in range(int(starts))]
+            return count_calls(command.words, run.case, command.directory)
+        limit_s, confinement = run.case.limit_s, run.case.confinement
+        done = [execute(command.words, confinement, limit_s, command.directory) for _ in range(int(starts))]
     return {
         "elapsed_ms": statistics.median(one.elapsed_s for one in done) * 1e3,
         "cpu_ms": statistics.median(one.user_s + one.system_s for one in done) * 1e3,

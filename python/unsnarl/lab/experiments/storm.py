@@ -26,7 +26,8 @@ def measure(run: Run) -> Figures:
     with commands.prepared(run, commands.COMMANDS[name]) as command:
         before, began_s = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            for pending in [pool.submit(execute, command, confinement, limit_s) for _ in range(int(count))]:
+            words, directory = command
+            for pending in [pool.submit(execute, words, confinement, limit_s, directory) for _ in range(int(count))]:
                 pending.result()
         elapsed_s = time.perf_counter() - began_s
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
