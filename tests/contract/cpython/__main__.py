@@ -7,6 +7,7 @@ this interpreter does not ship its tests.
 
 import argparse
 import platform
+import signal
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,9 @@ NOT_SHIPPED = 77
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the arguments say; return the exit status."""
     options = parser().parse_args(arguments)
+    # A shell starts what runs in its background deaf to Ctrl-C, and some of the tests rely on it.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     modules, absent = suite.choose(suite.QUICK if options.quick else suite.FULL)
     if options.modules:
         modules, absent = suite.named(options.modules)
