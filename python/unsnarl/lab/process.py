@@ -155,11 +155,11 @@ def started(
     Raises:
         RunFailed: it cannot be started.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with contextlib.nullcontext(directory) if directory else tempfile.TemporaryDirectory() as folder:
         try:
             process = subprocess.Popen(
                 confined(command, confinement),
-                cwd=directory or folder,
+                cwd=folder,
                 env=environment(),
                 process_group=0,
                 stdin=subprocess.DEVNULL,
