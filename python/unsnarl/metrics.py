@@ -10,8 +10,11 @@ zero. Nothing is collected in the background, and nothing listens unless asked t
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from types import TracebackType
 from typing import Self
 
@@ -91,6 +94,8 @@ class _Handler(BaseHTTPRequestHandler):
     """Answers ``GET /metrics``, and says where to look for anything else."""
 
     server_version = "unsnarl"
+    timeout = 30
+    """Seconds a reader may take for its question, as for the answer: none keeps its thread for ever."""
 
     def do_GET(self) -> None:
         """Answer with the figures."""
@@ -115,19 +120,32 @@ class _Server(ThreadingHTTPServer):
     """A server that stays quiet when a reader leaves in the midst of an answer."""
 
     daemon_threads = True
+    block_on_close = False
+    allow_reuse_port = False
+    """Two endpoints on one port would be asked by turns."""
+
+    def server_bind(self) -> None:
+        """Bind, without asking for this machine's name, as HTTPServer does: that may take seconds."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = "localhost", self.server_address[1]
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Write nothing: stderr is the program's."""
 
 
 class Endpoint:
-    """An endpoint that answers until it is closed, or the program ends."""
+    """An endpoint that answers until it is closed, or the program ends.
 
-    __slots__ = ("_server", "_thread")
+    It belongs to the process that made it: the child of a fork has none, and may have one of its own.
+    """
+
+    __slots__ = ("__weakref__", "_owner", "_server", "_thread")
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
         """Answer from now on, in a daemon thread."""
+        self._owner = os.getpid()
         self._server = server
+        _endpoints.add(self)
         self._thread = threading.Thread(target=server.serve_forever, name="unsnarl-metrics", daemon=True)
         self._thread.start()
 
@@ -142,10 +160,19 @@ class Endpoint:
         return f"http://127.0.0.1:{self.port}/metrics"
 
     def close(self) -> None:
-        """Stop to listen; closing twice is closing once. Waits for the answering thread to end."""
+        """Stop to listen; closing twice is closing once. Waits for the answering thread to end.
+
+        In the child of a fork it does nothing: there is nothing left to close.
+        """
+        if os.getpid() != self._owner:
+            return
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+    def _leave_to_parent(self) -> None:
+        """Close this process's copy of the socket, which would keep the port in use after the parent's end."""
+        self._server.socket.close()
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -156,6 +183,18 @@ class Endpoint:
     ) -> None:
         """Close it."""
         self.close()
+
+
+_endpoints: weakref.WeakSet[Endpoint] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for endpoint in list(_endpoints):
+        endpoint._leave_to_parent()
+    _endpoints.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def serve(port: int = 0, *, host: str = "127.0.0.1") -> Endpoint:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import PYTHON
 from tests.integration.test_trace_causes import CONVOY
 from tests.integration.trace_programs import needs_hooks
 from unsnarl.doctor import warmth
@@ -88,6 +89,44 @@ def test_a_remedy_that_breaks_the_command_is_advised_against(programs: Programs)
     assert verdicts["native primitives"] == ("failed", "with status 4", 1)
     assert verdicts["scheduler"][1:] == ("", 2)
     assert any("native primitives breaks the command" in line for line in document["verdict"])
+
+
+SAYS_HOW = """
+import json, sys
+finder = "pack" if any(type(each).__name__ == "PackFinder" for each in sys.meta_path) else "path"
+with open("log", "a") as log:
+    log.write(f"{finder} {sys.argv[1:]}\\n")
+"""
+
+
+@pytest.mark.parametrize("is_module", [True, False])
+def test_a_cold_start_is_tried_with_a_pack(programs: Programs, is_module: bool) -> None:
+    script = programs.write("tool.py", f"#!{PYTHON}\n{SAYS_HOW}")
+    script.chmod(0o755)
+    words = ["-m", "tool", "a b"] if is_module else [str(script), "a b"]
+    house = str(programs.directory / "house")
+    outcome = programs.unsnarl(
+        "doctor", "--runs", "2", "--seconds", "0", "--json", *words, env={"UNSNARL_WARM_DIR": house}
+    )
+    assert outcome.status == 0, outcome.complaint
+    document = json.loads(outcome.stdout)
+    ways = {way["name"]: way for way in document["outcomes"]}
+    assert (ways["pack"]["runs"], ways["pack"]["failure"]) == (2, ""), document["pack"]
+    assert document["pack"]["reason"] == ""
+    log = (programs.directory / "log").read_text().splitlines()
+    assert log.count("pack ['a b']") == 2
+    assert set(log) == {"pack ['a b']", "path ['a b']"}
+    assert ways["pack"]["what"].startswith("unsnarl pack -m tool " if is_module else "unsnarl pack tool.py ")
+    assert sorted(path.name for path in programs.directory.iterdir() if "pack" in path.name) == []
+
+
+def test_what_has_no_pack_says_why(programs: Programs) -> None:
+    programs.write("app.py", "")
+    outcome = programs.unsnarl("doctor", "--runs", "2", "--seconds", "0", "--json", "app.py")
+    assert outcome.status == 0, outcome.complaint
+    document = json.loads(outcome.stdout)
+    assert "pack" not in {way["name"] for way in document["outcomes"]}
+    assert "console script" in document["pack"]["reason"]
 
 
 def test_a_status_of_its_own_is_no_failure(programs: Programs) -> None:

@@ -4,8 +4,9 @@ import pytest
 
 from unsnarl.cli import doctor
 from unsnarl.cli.failure import CommandError
-from unsnarl.doctor import comparison, view
+from unsnarl.doctor import comparison, packing, view
 from unsnarl.doctor.diagnosis import Diagnosis, Effect, conclude
+from unsnarl.doctor.packing import Packed
 from unsnarl.doctor.trial import Trial
 from unsnarl.trace.findings import Finding, Remedy
 
@@ -95,6 +96,23 @@ def test_each_remedy_stands_with_what_it_should_save_and_what_it_did() -> None:
     remedy = Remedy("be warm", "unsnarl warm", helps=True, saves_ns=2_000_000)
     found.findings = [Finding("slow-start", "notable", "x", remedy=remedy)]
     assert "→ be warm (unsnarl warm: predicted to save 2.00 ms; measured: 2.00 × (faster))" in view.text(found)
+
+
+def test_a_pack_stands_with_its_own_prediction_or_why_there_is_none() -> None:
+    found = diagnosis(("pack", 0.8))
+    cold = Remedy("a pack", "unsnarl pack", helps=True)
+    found.findings = [Finding("slow-start", "notable", "x", alternative=cold)]
+    found.pack = Packed(["./hg"], saves_ns=3_000_000)
+    assert "→ a pack (unsnarl pack: predicted to save 3.00 ms; measured: 1.25 × (faster))" in view.text(found)
+    found.outcomes, found.pack = found.outcomes[:1], Packed([], reason="it is no script")
+    assert "→ a pack (unsnarl pack: not measured: it is no script)" in view.text(found)
+
+
+@pytest.mark.parametrize(
+    ("stock_s", "target", "said"), [(1.0, (), "only a console script"), (11.0, ("tool",), "more than 10 s")]
+)
+def test_no_pack_is_made_where_it_is_of_no_use(stock_s: float, target: tuple[str, ...], said: str) -> None:
+    assert said in packing.launcher(packing.Packable(target), "/absent", {}, 1.0, stock_s).reason
 
 
 @pytest.mark.parametrize("words", [["--runs", "1", "a"], ["--runs", "x", "a"], ["--what", "a"], ["--limit"], []])

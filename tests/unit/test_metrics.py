@@ -1,6 +1,9 @@
 """The figures are Prometheus' text format, and told on loopback only."""
 
 import re
+import socket
+import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -51,3 +54,48 @@ def test_a_port_is_a_port(port: int) -> None:
 def test_a_port_in_use_is_an_error() -> None:
     with metrics.serve() as endpoint, pytest.raises(OSError, match="in use"):
         metrics.serve(endpoint.port)
+
+
+FORKED = """
+import os, signal, sys
+from unsnarl import metrics
+
+signal.alarm(100)
+endpoint = metrics.serve()
+gate, key = os.pipe()
+child = os.fork()
+if not child:
+    endpoint.close()
+    os.close(key)
+    os.read(gate, 1)
+    os._exit(7)
+port = endpoint.port
+endpoint.close()
+again = metrics.serve(port)
+print(again.port == port)
+os.close(key)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_the_child_of_a_fork_neither_keeps_the_port_nor_waits_for_the_endpoint() -> None:
+    made = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert made.stdout.split() == ["True", "7"], made.stderr
+
+
+def test_many_readers_at_once_and_one_that_says_nothing() -> None:
+    def read(url: str, answers: list[bytes]) -> None:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            answers.append(answer.read())
+
+    answers: list[bytes] = []
+    with metrics.serve() as endpoint, socket.create_connection(("127.0.0.1", endpoint.port)):
+        readers = [threading.Thread(target=read, args=(endpoint.url, answers)) for _ in range(20)]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(120)
+    assert len(answers) == 20
+    assert all(answer.endswith(b"\n") and b"unsnarl_threads " in answer for answer in answers)

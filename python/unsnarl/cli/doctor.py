@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from unsnarl.cli.failure import CommandError
 from unsnarl.cli.launch import environment_as_given, is_hooked
 from unsnarl.cli.result import show
-from unsnarl.cli.run_arguments import COMMAND, RunRequest
+from unsnarl.cli.run_arguments import COMMAND, FILE, MODULE, RunRequest
 from unsnarl.cli.run_arguments import parse as parse_run
 from unsnarl.cli.target import python_words
 from unsnarl.run_settings import is_switched_off
+
+if TYPE_CHECKING:
+    from unsnarl.doctor.packing import Packable
 
 RUNS, BUDGET_S, LIMIT_S = 7, 60.0, 120.0
 
@@ -22,7 +27,7 @@ Run a Python program several times, stock and with each remedy in turn, trace it
 once, and say what its time goes to, what each remedy gains, or why none does.
 
 The program runs with empty input, its output is thrown away, and it must do the
-same each time: it will be run some 25 times. Targets as for `unsnarl run`.
+same each time: it will be run some 40 times. Targets as for `unsnarl run`.
 
 options:
   --runs N       runs of each way, from 2 to 100 (default 7)
@@ -66,8 +71,10 @@ def main(arguments: list[str]) -> int:
     from unsnarl.doctor.diagnosis import Examination, Undiagnosable
 
     try:
-        command = [run.target, *run.arguments] if run.kind == COMMAND and not run.python_words else []
-        examination = Examination(words, command, environment_as_given(), request.limit_s, _progress)
+        script = _script(run, words)
+        command = [script, *run.arguments] if script else []
+        packable = _packable(run, script)
+        examination = Examination(words, command, environment_as_given(), request.limit_s, _progress, packable)
         diagnosis = examination.diagnose(request.runs, request.budget_s)
     except Undiagnosable as error:
         raise CommandError(error.reason, error.hint, 1) from None
@@ -78,6 +85,28 @@ def main(arguments: list[str]) -> int:
     finally:
         _progress("")
     return show(view.data(diagnosis) if request.as_json else view.text(diagnosis))
+
+
+def _script(run: RunRequest, words: list[str]) -> str:
+    """Return the path of the Python script that a command line names, or nothing if it names none.
+
+    Where python is given options nothing else can stand for the command line.
+    """
+    from unsnarl.cli import console_script
+
+    path = os.path.abspath(words[len(words) - len(run.arguments) - 1])
+    if run.kind not in (COMMAND, FILE) or run.python_words or not os.path.isfile(path):
+        return ""
+    return path if console_script.interpreter_of(path) is not None else ""
+
+
+def _packable(run: RunRequest, script: str) -> Packable:
+    """Return what of a command line can have a pack."""
+    from unsnarl.doctor.packing import Packable
+
+    if run.kind == MODULE and run.python_words == ["-m", run.target]:
+        return Packable(("-m", run.target), tuple(run.arguments))
+    return Packable((script,), tuple(run.arguments)) if script else Packable()
 
 
 def parse(words: list[str]) -> tuple[DoctorRequest, RunRequest]:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from unsnarl.doctor import comparison, importtime, trial, warmth
+from unsnarl.doctor import comparison, importtime, packing, trial, warmth
+from unsnarl.doctor.packing import Packable, Packed
 from unsnarl.doctor.trial import Trial, Way
 from unsnarl.errors import UnsnarlError
 from unsnarl.run_settings import RunSettings
@@ -73,6 +74,7 @@ class Diagnosis:
         effects: measured on the threads that the findings name.
         imports: by ``-X importtime``.
         calls: by strace.
+        pack: the command with its pack, or why there is none.
         helps: whether some part of unsnarl does.
         verdict: lines that say what to do, or why nothing helps.
     """
@@ -84,8 +86,19 @@ class Diagnosis:
     effects: list[Effect] = field(default_factory=list[Effect])
     imports: list[importtime.ImportTime] = field(default_factory=list[importtime.ImportTime])
     calls: syscalls.Syscalls = field(default_factory=syscalls.Syscalls)
+    pack: Packed = field(default_factory=lambda: Packed([]))
     helps: bool = False
     verdict: list[str] = field(default_factory=list[str])
+
+
+@dataclass(slots=True)
+class Contestant:
+    """A way, how it is run, and the runs made so far."""
+
+    way: Way
+    run: Callable[[], Trial]
+    made: list[Trial] = field(default_factory=list[Trial])
+    is_out: bool = False
 
 
 def ways(words: Sequence[str]) -> list[Way]:
@@ -108,17 +121,20 @@ class Examination:
         environment: Mapping[str, str],
         limit_s: float,
         progress: Progress,
+        packable: Packable | None = None,
     ) -> None:
         """Take the command line after ``python``; each run may last ``limit_s`` seconds.
 
         ``command`` is the same as a console script and its arguments, or empty: only
-        those can be warm.
+        those can be warm. ``packable`` is what can have a pack.
         """
         self._words = list(words)
         self._command = list(command)
         self._environment = dict(environment)
         self._limit_s = limit_s
         self._progress = progress
+        self._packable = packable or Packable()
+        self._pack = Packed([])
 
     def diagnose(self, runs: int, budget_s: float) -> Diagnosis:
         """Run the command in all ways and draw the conclusions.
@@ -131,39 +147,53 @@ class Examination:
             Undiagnosable: it does not end by itself, or ends now in one way and now in another.
             OSError: the interpreter cannot be executed.
         """
-        with warmth.server(self._command, self._environment, self._limit_s) as warm:
-            trials = self._measure(runs, budget_s, warm)
-        stock = trials[0][1]
-        outcomes = [comparison.outcome(way.name, way.what, made, stock) for way, made in trials]
-        diagnosis = Diagnosis(self._words, stock[0].status, outcomes)
+        with (
+            warmth.server(self._command, self._environment, self._limit_s) as warm,
+            tempfile.TemporaryDirectory(prefix="unsnarl-doctor-") as folder,
+        ):
+            contestants = self._measure(runs, budget_s, warm, folder)
+        stock = contestants[0].made
+        outcomes = [comparison.outcome(each.way.name, each.way.what, each.made, stock) for each in contestants]
+        diagnosis = Diagnosis(self._words, stock[0].status, outcomes, pack=self._pack)
         self._trace(diagnosis)
         self._time_imports(diagnosis)
         self._count_calls(diagnosis)
         conclude(diagnosis)
         return diagnosis
 
-    def _measure(self, runs: int, budget_s: float, warm: list[str]) -> list[tuple[Way, list[Trial]]]:
-        trials: list[tuple[Way, list[Trial]]] = [(way, []) for way in ways(self._words)]
-        runners = [(way.name, self._runner(way), made) for way, made in trials]
+    def _measure(self, runs: int, budget_s: float, warm: list[str], folder: str) -> list[Contestant]:
+        contestants = [Contestant(way, self._runner(way)) for way in ways(self._words)]
         if warm:
-            way = Way("warm", f"unsnarl warm run {' '.join(self._command)}")
-            trials.append((way, []))
-            runners.append((way.name, lambda: self._run_command(warm), trials[-1][1]))
+            name, *rest = self._command
+            way = Way("warm", f"unsnarl warm run {' '.join([Path(name).name, *rest])}")
+            contestants.append(Contestant(way, lambda: self._run_command(warm)))
         ends = time.monotonic() + budget_s
         for number in range(runs):
             if number >= 2 and time.monotonic() > ends:
                 break
-            for name, runner, made in list(runners):
-                self._progress(f"run {number + 1} of {runs}: {name}")
-                done = runner()
-                if name == "warm" and done.status == warmth.NOT_WARM != trials[0][1][0].status:
-                    continue  # its server is just being replaced by one that has learned more: nothing has run
-                made.append(done)
-                if made is trials[0][1]:
-                    self._check_stock(made)
-                elif comparison.is_otherwise(made[-1], trials[0][1][0]):
-                    runners.remove((name, runner, made))  # once is enough to advise against it
-        return [(way, made) for way, made in trials if made]
+            for each in contestants:
+                if not each.is_out:
+                    self._progress(f"run {number + 1} of {runs}: {each.way.name}")
+                    self._take_turn(each, contestants[0].made)
+                if number == 0 and each is contestants[0]:
+                    contestants += self._packed(folder, each.made[0].wall_s)  # its turn comes last
+        return [each for each in contestants if each.made]
+
+    def _take_turn(self, contestant: Contestant, stock: list[Trial]) -> None:
+        done = contestant.run()
+        if contestant.way.name == "warm" and done.status == warmth.NOT_WARM != stock[0].status:
+            return  # its server is just being replaced by one that has learned more: nothing has run
+        contestant.made.append(done)
+        if contestant.made is stock:
+            self._check_stock(stock)
+        else:
+            contestant.is_out = comparison.is_otherwise(done, stock[0])  # once is enough to advise against it
+
+    def _packed(self, folder: str, stock_s: float) -> list[Contestant]:
+        """Make a pack, now that it is known how long the command takes."""
+        self._progress("recording a pack")
+        self._pack = packed = packing.launcher(self._packable, folder, self._environment, self._limit_s, stock_s)
+        return [Contestant(Way("pack", packed.what), lambda: self._run_command(packed.words))] if packed.words else []
 
     def _runner(self, way: Way) -> Callable[[], Trial]:
         return lambda: trial.run(way, self._words, self._environment, self._limit_s)
@@ -275,7 +305,7 @@ def conclude(diagnosis: Diagnosis) -> None:
     diagnosis.helps = bool(best)
     if not best:
         reasons = [finding.remedy.what for finding in diagnosis.findings if finding.remedy and not finding.remedy.helps]
-        why = reasons[0].removeprefix("unsnarl will not help here: ") if reasons else _no_reason(diagnosis)
+        why = reasons[0].rpartition(" will not help here: ")[2] if reasons else _no_reason(diagnosis)
         lines.append(f"unsnarl will not help here: {why}")
     diagnosis.verdict = [*lines, *_doubts(diagnosis)]
 

@@ -8,12 +8,12 @@ from dataclasses import asdict
 from unsnarl.doctor import importtime
 from unsnarl.doctor.comparison import Outcome
 from unsnarl.doctor.diagnosis import Diagnosis
-from unsnarl.trace.findings import Remedy, duration
+from unsnarl.trace.findings import PACK, Remedy, duration
 from unsnarl.trace.views.terminal import MARKS, aligned
 
 SCHEMA = 1
 MAX_CALLS = 8
-WAYS = {"unsnarl run": "scheduler", "unsnarl run --patch": "native primitives", "unsnarl warm": "warm"}
+WAYS = {"unsnarl run": "scheduler", "unsnarl run --patch": "native primitives", "unsnarl warm": "warm", PACK: "pack"}
 """Which way tries the command that a remedy names."""
 
 
@@ -52,8 +52,7 @@ def _findings(diagnosis: Diagnosis) -> list[str]:
     for finding in diagnosis.findings:
         lines.append(f"{MARKS[finding.severity]} {finding.title}")
         lines += [f"     {detail}" for detail in finding.details]
-        if finding.remedy is not None:
-            lines.append(f"     → {finding.remedy.what}{_gain(diagnosis, finding.remedy)}")
+        lines += [f"     → {remedy.what}{_gain(diagnosis, remedy)}" for remedy in finding.remedies]
     return lines
 
 
@@ -61,9 +60,12 @@ def _gain(diagnosis: Diagnosis, remedy: Remedy) -> str:
     """Return what a remedy should save, and what it did."""
     if remedy.command is None:
         return ""
-    predicted = f"predicted to save {duration(remedy.saves_ns)}; " if remedy.saves_ns else ""
+    is_pack = remedy.command == PACK
+    saves_ns = diagnosis.pack.saves_ns if is_pack else remedy.saves_ns
+    predicted = f"predicted to save {duration(saves_ns)}; " if saves_ns else ""
     tried = [outcome for outcome in diagnosis.outcomes if WAYS.get(remedy.command) == outcome.name]
-    measured = f"measured: {_against_stock(tried[0])}" if tried else "not measured: it cannot be tried here"
+    why = diagnosis.pack.reason if is_pack and diagnosis.pack.reason else "it cannot be tried here"
+    measured = f"measured: {_against_stock(tried[0])}" if tried else f"not measured: {why}"
     return f" ({remedy.command}: {predicted}{measured})"
 
 
@@ -100,6 +102,7 @@ def data(diagnosis: Diagnosis) -> str:
         "effects": [asdict(effect) for effect in diagnosis.effects],
         "imports": [asdict(module) for module in diagnosis.imports],
         "syscalls": {"reason": diagnosis.calls.reason, "rows": [asdict(row) for row in diagnosis.calls.rows]},
+        "pack": {"saves_ns": diagnosis.pack.saves_ns, "reason": diagnosis.pack.reason},
         "helps": diagnosis.helps,
         "verdict": diagnosis.verdict,
     }

@@ -12,6 +12,9 @@ from unsnarl.trace.model import Process
 
 Figures = dict[str, float | int | str]
 
+PACK = "unsnarl pack"
+"""The command of the remedy that shortens a cold start."""
+
 SEVERE, NOTABLE, FINE = "severe", "notable", "fine"
 """Costs much of the program's time; costs some; costs nothing, or nothing can be done."""
 
@@ -49,6 +52,7 @@ class Finding:
         figures: the numbers behind it.
         remedy: what to do.
         pid: the process it is about.
+        alternative: what else can be done, where the remedy cannot be.
     """
 
     kind: str
@@ -60,6 +64,12 @@ class Finding:
     figures: Figures = field(default_factory=dict[str, float | int | str])
     remedy: Remedy | None = None
     pid: int | None = None
+    alternative: Remedy | None = None
+
+    @property
+    def remedies(self) -> list[Remedy]:
+        """Return the remedy and the alternative, as far as there are."""
+        return [remedy for remedy in (self.remedy, self.alternative) if remedy is not None]
 
 
 def all_findings(processes: list[Process]) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unsnarl.trace.findings import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
+from unsnarl.trace.findings import FINE, NOTABLE, PACK, SEVERE, Finding, Remedy, duration, share
 from unsnarl.trace.model import Import, Process
 
 SLOW_IMPORT_NS = 50_000_000
@@ -14,6 +14,12 @@ SLOW_START_NS = 150_000_000
 SLOW_SHARE = 0.25
 LEAST_START_NS = 50_000_000
 """A short command's start is the matter as well: from this part of the run on, and this long."""
+
+_PACKED = Remedy(
+    "where no process may stay in memory: a file with the code of all its modules, which need not be looked for",
+    PACK,
+    helps=True,
+)
 
 
 def findings(process: Process) -> list[Finding]:
@@ -87,6 +93,7 @@ def slow_start(process: Process) -> list[Finding]:
                 helps=True,
                 saves_ns=start if is_most else total,
             ),
+            alternative=_PACKED,
         )
     ]
 

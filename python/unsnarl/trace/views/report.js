@@ -50,11 +50,12 @@ function showFindings() {
       finding.details.forEach((line) => list.append(element("li", "", line)));
       card.append(list);
     }
-    if (finding.remedy) {
-      const remedy = element("div", "remedy", finding.remedy.what + (finding.remedy.command ? ": " : " "));
-      if (finding.remedy.command) remedy.append(element("code", "", finding.remedy.command));
-      if (finding.remedy.saves_ns) remedy.append(element("span", "quiet", `, up to ${time(finding.remedy.saves_ns)}`));
-      card.append(remedy);
+    for (const remedy of [finding.remedy, finding.alternative]) {
+      if (!remedy) continue;
+      const line = element("div", "remedy", remedy.what + (remedy.command ? ": " : " "));
+      if (remedy.command) line.append(element("code", "", remedy.command));
+      if (remedy.saves_ns) line.append(element("span", "quiet", `, up to ${time(remedy.saves_ns)}`));
+      card.append(line);
     }
     return card;
   }));

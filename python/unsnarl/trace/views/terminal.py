@@ -49,10 +49,10 @@ def _findings(findings: list[Finding], first: int | None) -> list[Line]:
         where = "" if finding.pid == first else f" (process {finding.pid})"
         lines.append((COLOURS[finding.severity], f"{MARKS[finding.severity]} {finding.title}{where}"))
         lines += [("", f"     {detail}") for detail in finding.details]
-        if finding.remedy is not None:
-            command = f" ({finding.remedy.command})" if finding.remedy.command else ""
-            saves = f", up to {duration(finding.remedy.saves_ns)}" if finding.remedy.saves_ns else ""
-            lines.append(("", f"     → {finding.remedy.what}{command}{saves}"))
+        for remedy in finding.remedies:
+            command = f" ({remedy.command})" if remedy.command else ""
+            saves = f", up to {duration(remedy.saves_ns)}" if remedy.saves_ns else ""
+            lines.append(("", f"     → {remedy.what}{command}{saves}"))
     return lines
 
 
