@@ -162,6 +162,48 @@ def test_a_slow_import(programs: Programs) -> None:
     assert names[parent] == "molasses"
 
 
+LATE_IMPORTS = """
+import importlib.util, sys, time
+spec = importlib.util.find_spec("lazy")
+spec.loader = importlib.util.LazyLoader(spec.loader)
+lazy = sys.modules["lazy"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(lazy)
+def late():
+    import in_function
+time.sleep(0.1)
+late()
+print(lazy.inner.VALUE)
+importlib.reload(lazy.inner)
+"""
+
+
+def test_imports_after_the_first_line_and_bodies_run_on_first_touch(programs: Programs) -> None:
+    """Each once, under what touched it: a body within its own import is a part of that."""
+    programs.write("lazy.py", "import time\ntime.sleep(0.3)\nimport inner\n")
+    programs.write("inner.py", "import time\ntime.sleep(0.2)\nVALUE = 'touched'\n")
+    programs.write("in_function.py", "import inner_of_function\n")
+    programs.write("inner_of_function.py", "")
+    traced = trace(programs, LATE_IMPORTS)
+    assert traced.outcome.stdout == b"touched\n"
+    entries = traced.processes[0]["imports"]
+    parents = [
+        (entry["name"], None if entry["parent"] is None else entries[entry["parent"]]["name"])
+        for entry in entries
+        if entry["name"] in ("lazy", "inner", "in_function", "inner_of_function")
+    ]
+    assert parents == [
+        ("in_function", None),
+        ("inner_of_function", "in_function"),
+        ("lazy", None),
+        ("inner", "lazy"),
+        ("inner", None),
+    ]
+    lazy = next(entry for entry in entries if entry["name"] == "lazy")
+    assert lazy["self_ns"] >= 0.29e9
+    assert lazy["total_ns"] >= 0.49e9
+    assert {"lazy", "inner"} <= {finding["place"] for finding in traced.of_kind("slow-import")}
+
+
 def test_a_futex_storm(programs: Programs) -> None:
     traced = trace(programs, STORM)
     if not traced.of_kind("futex-storm"):

@@ -16,8 +16,8 @@ mod _native {
     use super::gil::{Unsupported, hint, install, is_installed, reset_stats, stats, uninstall};
     #[pymodule_export]
     use super::trace::{
-        NamedStart, TimedImport, trace_calibrate, trace_first_line, trace_is_on, trace_name, trace_read, trace_start,
-        trace_stop,
+        NamedStart, TimedBody, TimedImport, trace_calibrate, trace_first_line, trace_is_on, trace_name, trace_read,
+        trace_start, trace_stop,
     };
 
     /// Add the primitives.

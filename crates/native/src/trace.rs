@@ -17,6 +17,7 @@ unsafe extern "C" {
     fn PyCode_Addr2Line(code: *mut c_void, offset: c_int) -> c_int;
     fn PyUnicode_GetLength(text: *mut c_void) -> isize;
     fn PyUnicode_ReadChar(text: *mut c_void, index: isize) -> u32;
+    fn PyMethod_New(function: *mut ffi::PyObject, owner: *mut ffi::PyObject) -> *mut ffi::PyObject;
 }
 
 /// By `Include/cpython/pystate.h`, `code.h` and `Include/internal/pycore_frame.h`
@@ -151,6 +152,54 @@ impl TimedImport {
         record::import_begins(name.unwrap_or("?"));
         let result = self.original.bind(py).call(args, kwargs);
         record::import_ends();
+        result
+    }
+}
+
+/// The method of a loader that runs a module's body, timed as a part of the module's
+/// import, or as its import where the body runs later: `importlib.util.LazyLoader`, `reload`.
+#[pyclass(frozen, module = "unsnarl._native")]
+pub(crate) struct TimedBody {
+    original: Py<PyAny>,
+}
+
+#[pymethods]
+impl TimedBody {
+    #[new]
+    fn new(original: Py<PyAny>) -> Self {
+        Self { original }
+    }
+
+    /// Bind to a loader, as a function does.
+    fn __get__<'py>(
+        this: Bound<'py, Self>,
+        loader: &Bound<'py, PyAny>,
+        _class: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if loader.is_none() {
+            return Ok(this.into_any());
+        }
+        // SAFETY: both are live objects, and the GIL is held; a new reference or null comes back.
+        unsafe { Bound::from_owned_ptr_or_err(loader.py(), PyMethod_New(this.as_ptr(), loader.as_ptr())) }
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // The method itself looks the name up first.
+        let name = args.get_item(1).and_then(|module| module.getattr("__name__"));
+        let name = name.as_ref().ok().and_then(|name| name.extract::<&str>().ok());
+        if let Some(name) = name {
+            record::import_begins(name);
+        }
+        let result = self.original.bind(py).call(args, kwargs);
+        if name.is_some() {
+            record::import_ends();
+        }
         result
     }
 }

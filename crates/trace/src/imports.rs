@@ -1,5 +1,8 @@
 //! What was imported, by whom, and how long each took: itself, and with all that it
 //! imported in turn.
+//!
+//! The body of a module is noted as well, under the same name. Within the import it is a
+//! part of that; where it runs later (lazily, or anew) it is an import by itself.
 
 use crate::Nanos;
 use crate::reader::{Thread, Trace};
@@ -35,28 +38,53 @@ pub fn imports(trace: &Trace) -> Vec<Import> {
 }
 
 fn of_thread(trace: &Trace, number: usize, thread: &Thread, result: &mut Vec<Import>) {
-    let mut open: Vec<usize> = Vec::new();
+    let mut open: Vec<Open> = Vec::new();
     for record in &thread.records {
         match record.kind {
             Kind::ImportBegin => {
                 let name = trace.locations.get(&(record.payload as u32));
-                result.push(Import {
-                    name: name.map_or_else(|| "?".into(), |location| location.file.clone()),
-                    parent: open.last().copied(),
-                    thread: number,
-                    begin_ns: record.time,
-                    total_ns: 0,
-                    self_ns: 0,
-                });
-                open.push(result.len() - 1);
+                let name = name.map_or("?", |location| location.file.as_str());
+                match open.last_mut() {
+                    Some(last) if result[last.index].name == name => last.bodies += 1,
+                    last => {
+                        let parent = last.map(|last| last.index);
+                        result.push(begun(name, parent, number, record.time));
+                        open.push(Open {
+                            index: result.len() - 1,
+                            bodies: 0,
+                        });
+                    }
+                }
             }
-            Kind::ImportEnd => close(open.pop(), record.time, result),
+            Kind::ImportEnd => match open.last_mut() {
+                Some(last) if last.bodies > 0 => last.bodies -= 1,
+                _ => close(open.pop().map(|last| last.index), record.time, result),
+            },
             _ => {}
         }
     }
     let end = thread.records.last().map_or(0, |record| record.time);
-    while let Some(index) = open.pop() {
-        close(Some(index), end, result);
+    while let Some(last) = open.pop() {
+        close(Some(last.index), end, result);
+    }
+}
+
+/// An import under way.
+struct Open {
+    /// Among the imports.
+    index: usize,
+    /// Bodies of the same name under way.
+    bodies: u32,
+}
+
+fn begun(name: &str, parent: Option<usize>, thread: usize, begin_ns: Nanos) -> Import {
+    Import {
+        name: name.into(),
+        parent,
+        thread,
+        begin_ns,
+        total_ns: 0,
+        self_ns: 0,
     }
 }
 

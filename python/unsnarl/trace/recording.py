@@ -45,7 +45,7 @@ class Recording:
     def __init__(self, settings: RunSettings) -> None:
         """Remember the settings; nothing is recorded yet."""
         self._settings = settings
-        self._replaced: list[tuple[ModuleType, str, Any]] = []
+        self._replaced: list[tuple[ModuleType | type, str, Any]] = []
 
     def begin(self) -> None:
         """Record from now on, unless the directory is full."""
@@ -81,6 +81,10 @@ class Recording:
         bootstrap: ModuleType | None = sys.modules.get("_frozen_importlib")
         if bootstrap is not None:
             self._replace(bootstrap, "_find_and_load", _native.TimedImport)
+        external: ModuleType | None = sys.modules.get("_frozen_importlib_external")
+        loaders = getattr(external, "_LoaderBasics", None)
+        if loaders is not None:
+            self._replace(loaders, "exec_module", _native.TimedBody)
         import _thread
 
         for name in ("start_new_thread", "start_joinable_thread"):
@@ -91,7 +95,7 @@ class Recording:
         if not is_running and sys.getprofile() is None:
             sys.setprofile(_notice_first_line)
 
-    def _replace(self, module: "ModuleType", name: str, wrapper: "Callable[[Any], Any]") -> None:
+    def _replace(self, module: "ModuleType | type", name: str, wrapper: "Callable[[Any], Any]") -> None:
         original = getattr(module, name, None)
         if original is not None:
             self._replaced.append((module, name, original))
@@ -106,7 +110,7 @@ class Recording:
             sys.setprofile(None)
         _native.trace_stop()
         for module, name, original in self._replaced:
-            if type(getattr(module, name, None)) in (_native.TimedImport, _native.NamedStart):
+            if type(getattr(module, name, None)) in (_native.TimedImport, _native.TimedBody, _native.NamedStart):
                 setattr(module, name, original)
 
     def begin_in_child(self) -> None:
