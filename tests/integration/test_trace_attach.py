@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import clean_environment
+from tests.conftest import UNSNARL, clean_environment
 from tests.integration.trace_programs import needs_hooks
+from tests.integration.waiting import until
+from unsnarl.trace import attach
 
 if TYPE_CHECKING:
     from tests.conftest import Programs
@@ -32,7 +35,10 @@ print("done")
 """
 
 
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="sys.remote_exec came with CPython 3.14")
+needs_remote_exec = pytest.mark.skipif(sys.version_info < (3, 14), reason="sys.remote_exec came with CPython 3.14")
+
+
+@needs_remote_exec
 def test_a_running_process(programs: Programs) -> None:
     needs_hooks()
     programs.write("app.py", RUNNING)
@@ -60,3 +66,65 @@ def test_a_running_process(programs: Programs) -> None:
     assert recorded["is_complete"]
     assert "runs-already" in {thread["name"] for thread in recorded["threads"]}
     assert (programs.directory / "trace.html").exists()
+
+
+BLOCKED = """\
+import ctypes
+print("ready", flush=True)
+ctypes.CDLL(None).read(0, ctypes.create_string_buffer(1), 1)
+print("done")
+"""
+
+
+@needs_remote_exec
+def test_a_process_that_cannot_begin_is_left_alone(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script that it never came to is withdrawn: it neither complains that it is gone, nor records later."""
+    monkeypatch.setattr(attach, "PATIENCE_S", 0.3)
+    programs.write("app.py", BLOCKED)
+    directory = programs.directory / "recording"
+    directory.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "app.py"],
+        cwd=programs.directory,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        with pytest.raises(attach.NotAttachable, match="did not start|does not let this user"):
+            attach.record(process.pid, directory, 60, 64)
+        shutil.rmtree(directory)
+        assert process.communicate(b"x", timeout=60) == (b"done\n", b"")
+        assert process.returncode == 0
+
+
+@needs_remote_exec
+def test_a_signal_ends_the_recording_and_not_the_process(programs: Programs) -> None:
+    needs_hooks()
+    programs.write("app.py", RUNNING)
+    with subprocess.Popen(
+        [sys.executable, "app.py"],
+        cwd=programs.directory,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        words = [UNSNARL, "trace", "--data", "data.json", "--seconds", "600", "--attach", str(process.pid)]
+        with subprocess.Popen(
+            words, cwd=programs.directory, stderr=subprocess.PIPE, env=clean_environment(), text=True
+        ) as tracer:
+            until(lambda: any(programs.directory.glob(".unsnarl-trace-*/*.trace")) or tracer.poll() is not None)
+            tracer.terminate()
+            _, complaint = tracer.communicate(timeout=120)
+        assert process.communicate(b"", timeout=60) == (b"done\n", b"")
+        assert process.returncode == 0
+    if "does not let this user" in complaint:
+        pytest.skip(f"ptrace is not allowed here: {complaint}")
+    assert tracer.returncode == 0, complaint
+    [recorded] = json.loads((programs.directory / "data.json").read_text())["processes"]
+    assert recorded["is_complete"]

@@ -48,3 +48,8 @@ def test_imports_before_the_first_line_count_once() -> None:
     assert found[0].figures["start_ns"] == 70 * MS
     assert found[0].remedy is not None
     assert found[0].remedy.saves_ns == 70 * MS
+
+
+def test_a_start_that_was_not_seen_is_no_matter_of_the_report() -> None:
+    """That of a process that ran already, or was forked."""
+    assert findings(process(length_ns=100 * MS, first_line_ns=0, imports=[])) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def attach(request: TraceRequest) -> int:
     pid = request.attach or 0
     trace.check_places(request)
     directory = Path(tempfile.mkdtemp(prefix=".unsnarl-trace-", dir=request.output.parent)).resolve()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the recording, too, and reports
     try:
         _hand_over(directory, pid)
         record(pid, directory, request.seconds, request.size_mb * 2**20 // CHUNK_BYTES)

@@ -5,6 +5,9 @@ starts a recording, one that ends it. It must be the same minor version of CPyth
 ours, 3.14 at least, and the kernel must let us write into it (ptrace rules).
 
 Raises ``NotAttachable`` with the reason and a hint; the process is not changed then.
+
+Invariants: a script that the process has yet to run exists for as long as it may do so,
+else it would complain on its stderr; and a recording is ended, whatever ends us, short of SIGKILL.
 """
 
 from __future__ import annotations
@@ -13,10 +16,11 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from unsnarl.errors import UnsnarlError
-from unsnarl.trace.recording import SUFFIX
+from unsnarl.trace import recording
 
 PATIENCE_S = 10.0
 """How long the main thread of the process may take to come to a safe point."""
@@ -37,11 +41,11 @@ finally:
     sys.path.remove({package!r})
 """
 
-_END = """\
-from unsnarl.trace import recording
-recording.detach()
-open({done!r}, "w").close()
-"""
+_END = str(Path(__file__).with_name("detachment.py"))
+"""Stays where it is, however late the process comes to it."""
+
+_NOTHING = os.devnull
+"""Takes the place of a script that the process has yet to run: there is room for one."""
 
 
 class NotAttachable(UnsnarlError):  # noqa: N818 -- said of the process
@@ -63,28 +67,59 @@ class NotAttachable(UnsnarlError):  # noqa: N818 -- said of the process
 
 
 def record(pid: int, directory: Path, seconds: float, chunks: int) -> None:
-    """Record a process for some seconds into a directory.
+    """Record a process for some seconds, or until KeyboardInterrupt, into a directory.
 
     Raises:
         NotAttachable: it cannot be.
+        KeyboardInterrupt: before the recording began; none will begin then.
     """
     execute = _remote_exec()
     _check_process(pid)
-    failure, done = directory / "failure", directory / "done"
-    begin = _BEGIN.format(
-        package=str(Path(__file__).parents[2]), directory=str(directory), chunks=chunks, failure=str(failure)
+    try:
+        _begin(execute, pid, directory, chunks)
+    except BaseException:
+        _withdraw(execute, pid, directory)
+        raise
+    try:
+        _sleep(seconds, pid)
+    except KeyboardInterrupt:
+        pass  # that was enough
+    finally:
+        _end(execute, pid, directory)
+
+
+def _begin(execute: Callable[[int, str], None], pid: int, directory: Path, chunks: int) -> None:
+    failure, script = directory / "failure", directory / "begin.py"
+    package = str(Path(__file__).parents[2])
+    script.write_text(
+        _BEGIN.format(package=package, directory=str(directory), chunks=chunks, failure=str(failure)), encoding="utf-8"
     )
-    _execute(execute, pid, directory / "begin.py", begin)
+    _execute(execute, pid, str(script))
     if not _wait(lambda: failure.exists() or _has_recording(directory), pid):
+        if not _is_alive(pid):
+            raise NotAttachable(f"process {pid} ended before it began to record", "attach to it earlier")
         raise NotAttachable(
             f"process {pid} did not start to record within {PATIENCE_S:g} s",
             "its main thread is in a call that does not return to Python; try again when it does something",
         )
     if failure.exists():
         raise NotAttachable(f"process {pid} cannot be recorded: {failure.read_text()}", "see `unsnarl gil probe`")
-    _sleep(seconds, pid)
-    _execute(execute, pid, directory / "end.py", _END.format(done=str(done)))
-    _wait(done.exists, pid)
+
+
+def _end(execute: Callable[[int, str], None], pid: int, directory: Path) -> None:
+    """End the recording; where the process cannot do so now it will as soon as it can."""
+    with suppress(NotAttachable):  # it has ended, and its recording with it
+        _execute(execute, pid, _END)
+        _wait((directory / recording.DETACHED).exists, pid)
+
+
+def _withdraw(execute: Callable[[int, str], None], pid: int, directory: Path) -> None:
+    """Have no recording begin, or end it if it has begun just now."""
+    with suppress(NotAttachable, FileNotFoundError):
+        if _is_alive(pid):
+            _execute(execute, pid, _NOTHING)
+        if _has_recording(directory):
+            _end(execute, pid, directory)
 
 
 def _remote_exec() -> Callable[[int, str], None]:
@@ -99,16 +134,15 @@ def _remote_exec() -> Callable[[int, str], None]:
 
 
 def _check_process(pid: int) -> None:
-    if not os.path.isdir(f"/proc/{pid}"):
+    if not _is_alive(pid):
         raise NotAttachable(f"there is no process {pid}", "`ps -ef` shows them")
     if pid == os.getpid():
         raise NotAttachable(f"process {pid} is this command itself", "name another process")
 
 
-def _execute(execute: Callable[[int, str], None], pid: int, path: Path, script: str) -> None:
-    path.write_text(script)
+def _execute(execute: Callable[[int, str], None], pid: int, path: str) -> None:
     try:
-        execute(pid, str(path))
+        execute(pid, path)
     except PermissionError:
         raise NotAttachable(
             f"the kernel does not let this user write into process {pid} ({_ptrace_rule()})",
@@ -123,6 +157,15 @@ def _execute(execute: Callable[[int, str], None], pid: int, path: Path, script: 
         ) from None
 
 
+def _is_alive(pid: int) -> bool:
+    """Tell whether there is such a process, and it is no zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            return stream.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except (OSError, IndexError):
+        return False
+
+
 def _ptrace_rule() -> str:
     try:
         return f"ptrace_scope is {Path('/proc/sys/kernel/yama/ptrace_scope').read_text().strip()}"
@@ -131,14 +174,14 @@ def _ptrace_rule() -> str:
 
 
 def _has_recording(directory: Path) -> bool:
-    return any(name.endswith(SUFFIX) for name in os.listdir(directory))
+    return any(name.endswith(recording.SUFFIX) for name in os.listdir(directory))
 
 
 def _wait(has_come: Callable[[], bool], pid: int) -> bool:
     """Wait for something that the process does; False if it does not come, or the process ends."""
     ends = time.monotonic() + PATIENCE_S
     while not has_come():
-        if time.monotonic() > ends or not os.path.isdir(f"/proc/{pid}"):
+        if time.monotonic() > ends or not _is_alive(pid):
             return has_come()
         time.sleep(PAUSE_S)
     return True
@@ -147,5 +190,5 @@ def _wait(has_come: Callable[[], bool], pid: int) -> bool:
 def _sleep(seconds: float, pid: int) -> None:
     """Wait for some seconds, or for the end of the process."""
     ends = time.monotonic() + seconds
-    while time.monotonic() < ends and os.path.isdir(f"/proc/{pid}"):
+    while time.monotonic() < ends and _is_alive(pid):
         time.sleep(min(PAUSE_S, max(0.0, ends - time.monotonic())))

@@ -23,7 +23,9 @@ _PACKED = Remedy(
 
 
 def findings(process: Process) -> list[Finding]:
-    """Return what there is to say about the start of a process."""
+    """Return what there is to say about the start of a process: nothing, where it was not seen."""
+    if not process.imports and not process.first_line_ns:
+        return []
     result = [*slow_imports(process), *slow_start(process)]
     return result or quick_start(process)
 

@@ -27,6 +27,9 @@ SUFFIX = ".trace"
 UNTRACED_SUFFIX = ".untraced"
 """Of an empty file that stands for a process that was not recorded for want of room."""
 
+DETACHED = "done"
+"""An empty file in the directory: the recording of a process that ran already has ended."""
+
 CHILD_CHUNKS = 1024
 """4 KiB chunks of a child's recording."""
 
@@ -47,9 +50,14 @@ class Recording:
         self._settings = settings
         self._replaced: list[tuple[ModuleType | type, str, Any]] = []
 
+    @property
+    def directory(self) -> str:
+        """Return where it goes."""
+        return self._settings.trace or ""
+
     def begin(self) -> None:
         """Record from now on, unless the directory is full."""
-        directory = self._settings.trace or ""
+        directory = self.directory
         if _is_full(directory):
             _note_untraced(directory)
             return
@@ -142,19 +150,28 @@ _attached: Recording | None = None
 
 
 def attach(settings: RunSettings) -> None:
-    """Record this process, which runs already, until ``detach``; raises as ``start`` does."""
+    """Record this process, which runs already, until ``detach``; raises as ``start`` does.
+
+    An earlier recording of the kind, whose tracer was killed, ends now.
+    """
     global _attached
+    detach()
     _attached = Recording(settings)
     _attached.begin()
     _attached.watch(is_running=True)
 
 
 def detach() -> None:
-    """End the recording that ``attach`` began, if it has not ended."""
+    """End the recording that ``attach`` began, if it has not ended, and say so in its directory."""
     global _attached
-    if _attached is not None:
-        _attached.end()
-        _attached = None
+    if _attached is None:
+        return
+    _attached.end()
+    directory, _attached = _attached.directory, None
+    try:
+        os.close(os.open(os.path.join(directory, DETACHED), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError:
+        return  # nobody waits for it any more
 
 
 def _notice_first_line(frame: "FrameType", event: str, _argument: object) -> None:

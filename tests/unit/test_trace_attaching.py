@@ -1,0 +1,78 @@
+"""Whatever ends the recorder, the process it attached to is left to itself, and finds every script it is to run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from unsnarl.trace import attach, recording
+
+
+class Process:
+    """Stands for a process: notes the scripts it is given, and runs none of them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.scripts: list[str] = []
+        self.records = True
+
+    def execute(self, pid: int, path: str) -> None:
+        assert pid == os.getppid()
+        assert os.path.exists(path)
+        self.scripts.append(os.path.basename(path))
+        if path.endswith("begin.py") and self.records:
+            (self.directory / f"1{recording.SUFFIX}").touch()
+        if path.endswith("detachment.py"):
+            (self.directory / recording.DETACHED).touch()
+
+
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Process:
+    found = Process(tmp_path)
+    monkeypatch.setattr(sys, "remote_exec", found.execute, raising=False)
+    monkeypatch.setattr(attach, "PATIENCE_S", 0.1)
+    return found
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_recording_is_begun_and_ended(process: Process) -> None:
+    attach.record(os.getppid(), process.directory, 0.01, 8)
+    assert process.scripts == ["begin.py", "detachment.py"]
+
+
+def test_an_interrupt_ends_the_recording_and_keeps_it(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attach, "_sleep", interrupt)
+    attach.record(os.getppid(), process.directory, 60, 8)
+    assert process.scripts == ["begin.py", "detachment.py"]
+
+
+def test_an_interrupt_before_the_beginning_withdraws_it(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attach, "_wait", interrupt)
+    process.records = False
+    with pytest.raises(KeyboardInterrupt):
+        attach.record(os.getppid(), process.directory, 60, 8)
+    assert process.scripts == ["begin.py", "null"]
+
+
+def test_what_does_not_begin_in_time_is_withdrawn(process: Process) -> None:
+    process.records = False
+    with pytest.raises(attach.NotAttachable, match="did not start to record"):
+        attach.record(os.getppid(), process.directory, 60, 8)
+    assert process.scripts == ["begin.py", "null"]
+
+
+def test_the_end_of_the_process_is_no_failure(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(pid: int, path: str) -> None:
+        if path.endswith("detachment.py"):
+            raise ProcessLookupError
+        process.execute(pid, path)
+
+    monkeypatch.setattr(sys, "remote_exec", gone, raising=False)
+    attach.record(os.getppid(), process.directory, 0.01, 8)
+    assert process.scripts == ["begin.py"]
