@@ -93,7 +93,7 @@ def test_a_process_that_cannot_begin_is_left_alone(programs: Programs, monkeypat
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
-        with pytest.raises(attach.NotAttachable, match="did not start|does not let this user"):
+        with pytest.raises(attach.NotAttachable, match=r"did not start|does not let this user"):
             attach.record(process.pid, directory, 60, 64)
         shutil.rmtree(directory)
         assert process.communicate(b"x", timeout=60) == (b"done\n", b"")

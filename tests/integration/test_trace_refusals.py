@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import UNSNARL
 from tests.integration.trace_programs import needs_hooks, trace_words
+from unsnarl.trace import recordings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +48,7 @@ def assert_refused(outcome: Outcome, status: int, *words: str) -> None:
         (["--output", "absent/trace.html", "app.py"], 1, "no such directory"),
         (["--output", ".", "app.py"], 1, "directory"),
         (["--nonsense", "app.py"], 2, "--nonsense"),
-        (["--read", "absent"], 1, "absent"),
+        (["--read", "absent"], 1, "'absent': No such file or directory"),
         (["--read", "app.py"], 1, "no trace of unsnarl"),
         (["--read", "."], 1, "no recording"),
         (["--read", "empty.trace"], 1, "ends within"),
@@ -68,6 +69,16 @@ def test_a_read_only_directory(programs: Programs) -> None:
         assert_refused(programs.unsnarl("trace", "app.py"), 1, "permission denied")
     finally:
         os.chmod(programs.directory, 0o755)
+
+
+def test_a_directory_that_may_not_be_read(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: object) -> list[str]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "listdir", refused)
+    with pytest.raises(recordings.UnreadableTrace) as refusal:
+        recordings.read(programs.directory)
+    assert refusal.value.reason == f"cannot read {str(programs.directory)!r}: Permission denied"
 
 
 def small_disk(place: Path) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.test_trace_views import process
+from unsnarl.trace.findings import lost_records
 from unsnarl.trace.findings_startup import findings
 
 MS = 1_000_000
@@ -53,3 +54,10 @@ def test_imports_before_the_first_line_count_once() -> None:
 def test_a_start_that_was_not_seen_is_no_matter_of_the_report() -> None:
     """That of a process that ran already, or was forked."""
     assert findings(process(length_ns=100 * MS, first_line_ns=0, imports=[])) == []
+
+
+def test_a_start_whose_records_are_lost_is_not_called_quick() -> None:
+    lost = process(length_ns=900 * MS, first_line_ns=30 * MS, imports=[], overwritten=7, records_from_ns=800 * MS)
+    assert findings(lost) == []
+    [said] = lost_records(lost)
+    assert "the timeline begins at 800 ms, and so do imports" in said.title

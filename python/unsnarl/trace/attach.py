@@ -77,8 +77,10 @@ def record(pid: int, directory: Path, seconds: float, chunks: int) -> None:
     _check_process(pid)
     try:
         _begin(execute, pid, directory, chunks)
-    except BaseException:
+    except BaseException as reason:
         _withdraw(execute, pid, directory)
+        if isinstance(reason, KeyboardInterrupt) and _has_recording(directory):
+            return
         raise
     try:
         _sleep(seconds, pid)

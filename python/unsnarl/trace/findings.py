@@ -90,13 +90,16 @@ def lost_records(process: Process) -> list[Finding]:
     """Say what is missing from the trace."""
     if not process.overwritten and not process.lost:
         return []
+    from unsnarl.trace.findings_startup import is_start_lost
+
     total = process.overwritten + process.lost
+    imports = ", and so do imports" if is_start_lost(process) else ""
     return [
         Finding(
             "lost-records",
             FINE,
             f"{total:,} older records gave way to newer ones: the timeline begins at "
-            f"{duration(process.records_from_ns)}; totals cover the whole run",
+            f"{duration(process.records_from_ns)}{imports}; totals cover the whole run",
             figures={"overwritten": process.overwritten, "lost": process.lost},
             remedy=Remedy("a larger file holds more: `unsnarl trace --size 256`"),
         )

@@ -65,7 +65,9 @@ def convoys(process: Process) -> list[Finding]:
             result.append(_convoy(process, thread, pairs))
     result.sort(key=lambda finding: -int(finding.figures["total_ns"]))
     if len(result) > MOST_CONVOYS:
-        result[MOST_CONVOYS - 1].details.append(f"{len(result) - MOST_CONVOYS} more threads wait in the same way")
+        more = len(result) - MOST_CONVOYS
+        words = "1 more thread waits" if more == 1 else f"{more} more threads wait"
+        result[MOST_CONVOYS - 1].details.append(f"{words} in the same way")
     return result[:MOST_CONVOYS]
 
 

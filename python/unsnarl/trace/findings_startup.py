@@ -23,9 +23,11 @@ _PACKED = Remedy(
 
 
 def findings(process: Process) -> list[Finding]:
-    """Return what there is to say about the start of a process: nothing, where it was not seen."""
+    """Return what there is to say about the start of a process: nothing, where it was not seen or is lost."""
     if not process.imports and not process.first_line_ns:
         return []
+    if is_start_lost(process):
+        return slow_imports(process)
     result = [*slow_imports(process), *slow_start(process)]
     return result or quick_start(process)
 
@@ -34,6 +36,11 @@ def start_ns(process: Process) -> tuple[int, int]:
     """Return the time from the start of the process to its recording, and to its first line."""
     before = process.started_ns - process.executed_ns if process.executed_ns else 0
     return before, before + process.first_line_ns if process.first_line_ns else 0
+
+
+def is_start_lost(process: Process) -> bool:
+    """Tell whether the records of the start gave way to newer ones."""
+    return bool(process.overwritten) and process.records_from_ns > process.first_line_ns
 
 
 def slow_imports(process: Process) -> list[Finding]:

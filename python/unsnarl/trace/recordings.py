@@ -55,9 +55,12 @@ def read(path: Path) -> Recordings:
     Raises:
         UnreadableTrace: there is none, or none that can be read.
     """
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return Recordings([_read_file(path)])
-    names = sorted(os.listdir(path))
+    try:
+        names = sorted(os.listdir(path))
+    except OSError as error:
+        raise _unreadable(path, error) from None
     processes: list[model.Process] = []
     unreadable: list[tuple[str, str]] = []
     for name in names:
@@ -80,10 +83,14 @@ def _read_file(path: Path) -> model.Process:
     try:
         return model.from_json(_native.trace_read(str(path)))
     except OSError as error:
-        raise UnreadableTrace(
-            f"cannot read {str(path)!r}: {error.strerror}", "check the path and its permissions"
-        ) from None
+        raise _unreadable(path, error) from None
     except ValueError as error:
         raise UnreadableTrace(
             f"cannot read {str(path)!r}: {error}", "a recording is a file that ends in .trace"
         ) from None
+
+
+def _unreadable(path: Path, error: OSError) -> UnreadableTrace:
+    # What comes from the native reader has a text alone, with Rust's number behind it.
+    why = error.strerror or str(error).partition(" (os error")[0]
+    return UnreadableTrace(f"cannot read {str(path)!r}: {why}", "check the path and its permissions")

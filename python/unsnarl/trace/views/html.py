@@ -98,13 +98,18 @@ def _lock(process: Process, waits: LockWaits) -> dict[str, Any]:
     held = "" if waits.releaser is None else process.label(waits.releaser) + (f", {held_at}" if held_at else "")
     return {
         "waits_at": str(process.place(waits.wait_node) or "not noted: too short"),
-        "thread": process.label(waits.waiter) + (f" and {waits.waiters - 1} others" if waits.waiters > 1 else ""),
+        "thread": process.label(waits.waiter) + and_others(waits.waiters - 1),
         "held": held,
         "count": waits.count,
         "total_ns": waits.total_ns,
         "longest_ns": waits.longest_ns,
         "for_work": is_for_work(process, waits.wait_node),
     }
+
+
+def and_others(count: int) -> str:
+    """Return what stands behind the first of some names."""
+    return f" and {count} {'other' if count == 1 else 'others'}" if count else ""
 
 
 def about(process: Process) -> str:

@@ -14,6 +14,11 @@ function element(tag, className, text) {
   if (text !== undefined) made.textContent = text;
   return made;
 }
+function prose(tag, className, text) {
+  const made = element(tag, className);
+  text.split("`").forEach((part, at) => made.append(at % 2 ? element("code", "", part) : part));
+  return made;
+}
 function time(ns) {
   for (const [size, unit] of [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]])
     if (Math.abs(ns) >= size) { const v = ns / size; return v.toFixed(v < 10 ? 2 : v < 100 ? 1 : 0) + " " + unit; }
@@ -44,10 +49,10 @@ function showFindings() {
   fill("findings", ...DATA.findings.filter((f) => f.pid === null || f.pid === process.pid).map((finding) => {
     const card = element("div", "finding " + finding.severity);
     card.dataset.kind = finding.kind;
-    card.append(element("strong", "", finding.title));
+    card.append(prose("strong", "", finding.title));
     if (finding.details.length) {
       const list = element("ul");
-      finding.details.forEach((line) => list.append(element("li", "", line)));
+      finding.details.forEach((line) => list.append(prose("li", "", line)));
       card.append(list);
     }
     for (const remedy of [finding.remedy, finding.alternative]) {
@@ -115,7 +120,7 @@ function showWaits() {
     bar.append(svg("title", {}, `below ${time(2 ** (first + at) * 1000)}: ${count(n)} waits`));
     picture.append(bar);
     if (n && width > 24) picture.append(svg("text", { x: (at + .5) * width, y: 124 - height, "text-anchor": "middle" }, n > 9999 ? Math.round(n / 1000) + "k" : n));
-    if (at % Math.ceil(44 / width) === 0) picture.append(svg("text", { x: (at + .5) * width, y: 144, "text-anchor": "middle" }, "<" + time(2 ** (first + at) * 1000)));
+    if (at % Math.ceil(60 / width) === 0) picture.append(svg("text", { x: at ? (at + .5) * width : 0, y: 144, "text-anchor": at ? "middle" : "start" }, "<" + time(2 ** (first + at) * 1000)));
   });
   fill("waits", picture);
 }
