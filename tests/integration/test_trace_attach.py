@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -70,10 +71,15 @@ def test_a_running_process(programs: Programs) -> None:
 
 BLOCKED = """\
 import ctypes
+read, place = ctypes.CDLL(None).read, ctypes.create_string_buffer(1)
 print("ready", flush=True)
-ctypes.CDLL(None).read(0, ctypes.create_string_buffer(1), 1)
+read(0, place, 1)
 print("done")
 """
+
+
+def is_asleep(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
 @needs_remote_exec
@@ -93,6 +99,7 @@ def test_a_process_that_cannot_begin_is_left_alone(programs: Programs, monkeypat
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
+        until(lambda: is_asleep(process.pid))
         with pytest.raises(attach.NotAttachable, match=r"did not start|does not let this user"):
             attach.record(process.pid, directory, 60, 64)
         shutil.rmtree(directory)
