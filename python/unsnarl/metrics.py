@@ -139,13 +139,13 @@ class Endpoint:
     It belongs to the process that made it: the child of a fork has none, and may have one of its own.
     """
 
-    __slots__ = ("__weakref__", "_owner", "_server", "_thread")
+    __slots__ = ("_owner", "_server", "_thread")
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
         """Answer from now on, in a daemon thread."""
         self._owner = os.getpid()
         self._server = server
-        _endpoints.add(self)
+        _servers.add(server)
         self._thread = threading.Thread(target=server.serve_forever, name="unsnarl-metrics", daemon=True)
         self._thread.start()
 
@@ -170,10 +170,6 @@ class Endpoint:
         self._server.server_close()
         self._thread.join()
 
-    def _leave_to_parent(self) -> None:
-        """Close this process's copy of the socket, which would keep the port in use after the parent's end."""
-        self._server.socket.close()
-
     def __enter__(self) -> Self:
         """Return itself."""
         return self
@@ -185,16 +181,17 @@ class Endpoint:
         self.close()
 
 
-_endpoints: weakref.WeakSet[Endpoint] = weakref.WeakSet()
+_servers: weakref.WeakSet[ThreadingHTTPServer] = weakref.WeakSet()
 
 
-def _after_fork() -> None:
-    for endpoint in list(_endpoints):
-        endpoint._leave_to_parent()
-    _endpoints.clear()
+def _leave_to_parent() -> None:
+    """Close the child's copies of the sockets, which would keep the ports in use after the parent's end."""
+    for server in list(_servers):
+        server.socket.close()
+    _servers.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def serve(port: int = 0, *, host: str = "127.0.0.1") -> Endpoint:
