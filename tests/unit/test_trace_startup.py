@@ -61,3 +61,10 @@ def test_a_start_whose_records_are_lost_is_not_called_quick() -> None:
     assert findings(lost) == []
     [said] = lost_records(lost)
     assert "the timeline begins at 800 ms, and so do imports" in said.title
+
+
+def test_a_module_whose_body_ran_later_is_one_import() -> None:
+    found, body = one_import(1 * MS), one_import(160 * MS)
+    [finding] = findings(process(length_ns=1000 * MS, first_line_ns=20 * MS, imports=[found, body]))
+    assert finding.figures["imports"] == 1
+    assert "1 imports took 161 ms" in finding.title

@@ -140,7 +140,7 @@ function showRates() {
 function showStart(root = null) {
   const start = process.start, imports = process.imports, parts = [];
   const phases = [["interpreter and site", start.before_ns], ["to the first line", start.first_line_ns ? start.first_line_ns - start.before_ns : 0]];
-  parts.push(element("p", "quiet", phases.filter((p) => p[1] > 0).map((p) => `${p[0]} ${time(p[1])}`).concat(`${count(imports.length)} imports ${time(imports.filter((i) => i.parent === null).reduce((s, i) => s + i.total_ns, 0))}`).join(" · ")));
+  parts.push(element("p", "quiet", phases.filter((p) => p[1] > 0).map((p) => `${p[0]} ${time(p[1])}`).concat(`${count(new Set(imports.map((i) => i.name)).size)} imports ${time(imports.filter((i) => i.parent === null).reduce((s, i) => s + i.total_ns, 0))}`).join(" · ")));
   if (imports.length) parts.push(icicle(imports, root), table(["slowest modules themselves", "#self", "#with all it imports"],
     [...imports].sort((a, b) => b.self_ns - a.self_ns).slice(0, 15).map((i) => [i.name, time(i.self_ns), time(i.total_ns)])));
   if (start.calls.length) parts.push(table(["file-system calls while importing", "#calls", "#time"], start.calls.map((c) => [c.name, count(c.calls), time(c.time_ns)])));
