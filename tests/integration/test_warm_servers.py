@@ -148,6 +148,23 @@ def test_what_cannot_be_imported_ahead_is_explained(rig: "Rig", text: str, reaso
     assert reason in rig.verb("why", "who").stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "status", "complaint"),
+    [
+        ((), 2, b"error: no command given\n"),
+        (("no-such-command",), 127, b"error: no such command: no-such-command\n"),
+        (("/no/such/command",), 127, b"error: no such command: /no/such/command\n"),
+        (("/bin/true",), 2, b"error: no Python command: /bin/true\n"),
+    ],
+)
+def test_what_no_server_can_be_started_for_is_said(
+    rig: "Rig", words: tuple[str, ...], status: int, complaint: bytes
+) -> None:
+    done = rig.verb("start", "--", *words)
+    assert (done.returncode, done.stdout) == (status, b"")
+    assert done.stderr.startswith(complaint + b"hint: ")
+
+
 def test_an_unsafe_directory_is_not_used(rig: "Rig") -> None:
     module(rig, 1)
     script = rig.script("who", WHO)

@@ -16,8 +16,8 @@ use crate::place::{self, Session, own_directory};
 use crate::plain;
 use crate::record::Record;
 use crate::start::{self, Start};
-use crate::syscall::{Bytes, complain, exec, exit};
-use crate::target::{Kind, Target};
+use crate::syscall::{Bytes, complain, exec, exit, stat};
+use crate::target::{self, Kind, Target};
 use core::ffi::c_int;
 
 /// What happens to a call that no worker takes.
@@ -74,6 +74,18 @@ fn run_words(words: &[Bytes], environ: &[Bytes], otherwise: Otherwise) -> ! {
 
 fn usage(words: &str) -> ! {
     complain(&format!("error: no command given\nhint: unsnarl {words}\n"));
+    exit(2)
+}
+
+/// Say that no server can be started for a command: it is not there, or no Python script.
+fn not_python(word: &[u8], environ: &[Bytes]) -> ! {
+    if target::find(word, environ).and_then(|file| stat(&file)).is_none() {
+        plain::fail(word);
+    }
+    let word = String::from_utf8_lossy(word);
+    complain(&format!(
+        "error: no Python command: {word}\nhint: name a console script, `python SCRIPT` or `python -m MODULE`\n"
+    ));
     exit(2)
 }
 
@@ -163,8 +175,11 @@ const STEPS: u32 = 6000;
 const STEP_MS: c_int = 10;
 
 fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
-    let Some((target, _)) = words.first().and_then(|_| Target::from_words(words, environ)) else {
-        usage("warm start -- CMD, where CMD is a Python command");
+    let Some(word) = words.first() else {
+        usage("warm start -- CMD");
+    };
+    let Some((target, _)) = Target::from_words(words, environ) else {
+        not_python(word, environ);
     };
     for _ in 0..STEPS {
         // Planned anew each time: learning changes the key.
