@@ -19,17 +19,28 @@ if TYPE_CHECKING:
 def install(path: str, *, warns: bool = True) -> bool:
     """Put the pack first on ``sys.meta_path``; False, with a warning, if it cannot be used."""
     try:
-        entries, area = container.read(_map(path))
+        entries, area, directories = container.read(_map(path))
     except (OSError, ValueError, EOFError, TypeError) as problem:
         if warns:
             finder.warn(f"{path}: {problem}")
         return False
-    sys.meta_path.insert(0, finder.PackFinder(entries, area))
+    sys.meta_path.insert(0, finder.PackFinder(entries, area, directories, _late_loader(entries)))
     try:
         _hasten_end()
     except (ImportError, AttributeError, OSError):
         pass  # an installation in which something is missing: it ends as without a pack
     return True
+
+
+def _late_loader(entries: "dict[str, tuple[Any, ...]]") -> "Any":
+    """Return the loader of the modules that are loaded late, or the ordinary one if there are none."""
+    if not any(entry[container.KIND] == container.LATE for entry in entries.values()):
+        return finder.PackLoader
+    try:
+        from . import late
+    except (ImportError, OSError):
+        return finder.PackLoader  # an installation in which something is missing: nothing is late
+    return late.LateLoader
 
 
 def _map(path: str) -> memoryview:
