@@ -71,14 +71,17 @@ def learn(program: recorder.Program, runs: list[list[str]]) -> tuple[dict[str, s
         if not late:
             return modules, Learned(late, "none of them can be loaded late and is not used")
         tried = _attempt(program, runs, recorder.build(modules, late))
-        differing = [words for words, before, now in zip(runs, plain, tried, strict=True) if before.visible != now.visible]
+        kept = _kept(late, plain, tried, sources)
+        if kept != late:
+            late = kept
+            continue
+        differing = [
+            words for words, before, now in zip(runs, plain, tried, strict=True) if before.visible != now.visible
+        ]
         if differing:
             said = " ".join([os.path.basename(program.name), *differing[0]])
             return modules, Learned(set(), f"`{said}` did not print or return the same with modules loaded late")
-        kept = _kept(late, plain, tried, sources)
-        if kept == late:
-            return modules, Learned(late)
-        late = kept
+        return modules, Learned(late)
     return modules, Learned(set(), f"no selection of them was right after {ROUNDS} rounds")
 
 
@@ -121,9 +124,7 @@ def _attempt(program: recorder.Program, runs: list[list[str]], data: bytes) -> l
         return [_Outcome(program, arguments, pack) for arguments in runs]
 
 
-def _kept(
-    late: set[str], plain: list[_Outcome], tried: list[_Outcome], sources: dict[str, _Source]
-) -> set[str]:
+def _kept(late: set[str], plain: list[_Outcome], tried: list[_Outcome], sources: dict[str, _Source]) -> set[str]:
     """Return what stayed untouched in all runs, without that for which something not quiet was left out."""
     kept = set(late)
     missing: set[str] = set()

@@ -35,7 +35,9 @@ _BASES = frozenset("abc.ABC enum.Enum enum.IntEnum enum.Flag enum.IntFlag enum.S
 _BASES_OF = ("typing.", "typing_extensions.", "collections.abc.")
 # What a body may read of two modules whose other attributes change while a program runs.
 _READ_OF = {
-    "sys": frozenset("byteorder flags hexversion implementation maxsize maxunicode platform version version_info".split()),
+    "sys": frozenset(
+        "byteorder flags hexversion implementation maxsize maxunicode platform version version_info".split()
+    ),
     "os": frozenset("altsep curdir devnull extsep linesep name pardir path pathsep sep".split()),
 }
 _METHODS = frozenset("add append extend insert remove reverse setdefault sort update".split())
@@ -45,6 +47,9 @@ _RESERVED = frozenset(
     "__path__ __spec__ __name__ __file__ __loader__ __package__ __cached__ __class__ __dict__ __getattr__ __dir__".split()
 )
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+# What makes a new object, known to nobody else.
+_NEW = (ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+_CONTAINERS = frozenset("bytearray dict frozenset list set tuple".split())
 _SCOPES = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -93,6 +98,15 @@ def _prefixes(dotted: str) -> list[str]:
     return [".".join(parts[: at + 1]) for at in range(len(parts))]
 
 
+def _is_new_container(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CONTAINERS
+
+
+def _names(targets: list[ast.expr]) -> set[str]:
+    nodes = (node for target in targets for node in ast.walk(target))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
 class _Body:
     """One module's body, with what its names stand for."""
 
@@ -100,9 +114,11 @@ class _Body:
         self._tree = tree
         self._origins: dict[str, str] = {}
         self._own: set[str] = set()
+        self._foreign: set[str] = set()  # may stand for something that others know too
         for node in _executed(tree):
             self._bind(node)
         self._own -= self._origins.keys()
+        self._made = self._own - self._foreign
 
     def _bind(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import):
@@ -115,6 +131,13 @@ class _Body:
                 self._origins[alias.asname or alias.name] = f"{'.' * node.level}{node.module or ''}.{alias.name}"
         elif isinstance(node, _DEFINITIONS):
             self._own.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            is_made = node.value is None or isinstance(node.value, _NEW) or _is_new_container(node.value)
+            if not is_made or any(isinstance(target, ast.Tuple | ast.List) for target in targets):
+                self._foreign.update(_names(targets))
+        elif isinstance(node, ast.For | ast.NamedExpr):
+            self._foreign.update(_names([node.target]))
         elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             self._own.add(node.id)
 
@@ -171,6 +194,8 @@ class _Body:
 
     def _is_own_assignment(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Delete) -> bool:
         targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else [node.target]
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id not in self._made:
+            return False  # it may change a list of another's
         values = [] if isinstance(node, ast.Delete) or node.value is None else [node.value]
         return all(map(self._is_own, targets)) and all(map(self._is_plain, values))
 
@@ -183,7 +208,7 @@ class _Body:
         if isinstance(target, ast.Starred):
             return self._is_own(target.value)
         inner = target.value if isinstance(target, ast.Attribute | ast.Subscript) else None
-        is_own = isinstance(inner, ast.Name) and inner.id in self._own
+        is_own = isinstance(inner, ast.Name) and inner.id in self._made
         return is_own and (not isinstance(target, ast.Subscript) or self._is_plain(target.slice))
 
     def _is_plain(self, tree: ast.AST) -> bool:
@@ -203,7 +228,7 @@ class _Body:
         if isinstance(method, ast.Attribute):
             if isinstance(method.value, ast.Constant | ast.JoinedStr):
                 return True
-            if isinstance(method.value, ast.Name) and method.value.id in self._own and method.attr in _METHODS:
+            if isinstance(method.value, ast.Name) and method.value.id in self._made and method.attr in _METHODS:
                 return True
         return self._may_be_called(method)
 

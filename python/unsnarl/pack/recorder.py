@@ -99,9 +99,7 @@ class Run:
                 self.late.add(name)
 
 
-def run(
-    program: Program, arguments: list[str], out: int | BinaryIO, err: int | BinaryIO | None, pack: str = ""
-) -> Run:
+def run(program: Program, arguments: list[str], out: int | BinaryIO, err: int | BinaryIO | None, pack: str = "") -> Run:
     """Run the command, with a pack or without, and note what it loads. Raises RecordError."""
     with tempfile.TemporaryDirectory(prefix="unsnarl-pack-") as scratch:
         spy, notes = os.path.join(scratch, "spy.py"), os.path.join(scratch, "notes")
