@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.conftest import UNSNARL
+from unsnarl.pack import container, deferral
 
 if TYPE_CHECKING:
     import subprocess
@@ -83,11 +84,11 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize("text", SAME)
-def test_the_command_is_the_same(rig: "Rig", app: tuple[str, str], text: str) -> None:
-    plain, packed = (rig.plain(program, text) for program in app)
-    assert (packed.returncode, packed.stdout) == (plain.returncode, plain.stdout)
-    assert packed.stderr.splitlines()[-1:] == plain.stderr.splitlines()[-1:]
+def test_the_command_is_the_same(rig: "Rig", app: tuple[str, str]) -> None:
+    for text in SAME:
+        plain, packed = (rig.plain(program, text) for program in app)
+        assert (packed.returncode, packed.stdout) == (plain.returncode, plain.stdout), text
+        assert packed.stderr.splitlines()[-1:] == plain.stderr.splitlines()[-1:], text
 
 
 def test_tracebacks_through_a_late_module_show_its_source(rig: "Rig", app: tuple[str, str]) -> None:
@@ -100,8 +101,26 @@ def test_an_import_that_fails_late_fails_at_each_touch(rig: "Rig", app: tuple[st
     (rig.directory / "bin" / "helper.py").unlink()
     untouched = rig.plain(app[1], "pass")
     assert (untouched.returncode, untouched.stderr) == (0, b"")
-    twice = "for _ in 1, 2:\n try: late_one.VALUE\n except ModuleNotFoundError as e: print(e.name)"
+    twice = "for _ in 1, 2:\n try: late_one.helper.HELP\n except ModuleNotFoundError as e: print(e.name)"
     assert rig.plain(app[1], twice).stdout == b"3 4\nhelper\nhelper\nend\n"
+
+
+@pytest.mark.skipif(not deferral.HAS_LAZY_IMPORTS, reason="this interpreter has no lazy imports (PEP 810)")
+def test_names_of_a_late_module_do_not_load_it_where_imports_can_be_lazy(rig: "Rig", app: tuple[str, str]) -> None:
+    (rig.directory / "bin" / "touched.py").write_text("from late_one import f\nfrom loud import *\nVALUE = 3\n")
+    pack(rig, app[0], "pass")
+    assert b"late_one" in rig.plain(app[1], LATE).stdout
+    plain, packed = (rig.plain(program, "touched.f()") for program in app)
+    assert (packed.returncode, packed.stdout) == (plain.returncode, plain.stdout)
+    assert packed.stderr.splitlines()[-4:] == plain.stderr.splitlines()[-4:]
+
+
+@pytest.mark.skipif(not deferral.HAS_LAZY_IMPORTS, reason="this interpreter has no lazy imports (PEP 810)")
+def test_the_program_s_own_lazy_imports_stay_lazy(rig: "Rig", app: tuple[str, str]) -> None:
+    (rig.directory / "bin" / "touched.py").write_text("lazy import colorsys\nVALUE = 3\n")
+    pack(rig, app[0], "pass")
+    assert rig.plain(app[1], "print('colorsys' in sys.modules)").stdout == b"3 4\nFalse\nend\n"
+    assert rig.plain(app[1], "print(touched.colorsys.hsv_to_rgb(0, 0, 0))").stdout == b"3 4\n(0, 0, 0)\nend\n"
 
 
 def test_a_newer_source_of_a_late_module_wins(rig: "Rig", app: tuple[str, str]) -> None:
@@ -112,8 +131,6 @@ def test_a_newer_source_of_a_late_module_wins(rig: "Rig", app: tuple[str, str]) 
 def test_a_damaged_late_module_is_loaded_from_its_file(rig: "Rig", app: tuple[str, str]) -> None:
     path = Path(rig.directory / "app.pack")
     data = path.read_bytes()
-    from unsnarl.pack import container
-
     entries, area, _ = container.read(memoryview(data))
     damaged = bytearray(data)
     damaged[len(data) - len(area) + entries["late_one"][container.OFFSET] + 9] ^= 0xFF

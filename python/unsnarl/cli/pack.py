@@ -67,6 +67,10 @@ def _parse(arguments: list[str]) -> _Words:
             raise CommandError(f"unexpected argument {word!r}, in `unsnarl pack`", "see `unsnarl pack --help`")
         else:
             found.name = word
+    return _completed(found)
+
+
+def _completed(found: _Words) -> _Words:
     if bool(found.name) == bool(found.module) or not found.out:
         raise CommandError(
             "a command or -m MODULE, and -o FILE, are needed, in `unsnarl pack`", "unsnarl pack hg -o hg.pack"

@@ -23,8 +23,29 @@ from . import quiet, recorder
 ROUNDS = 6
 """Most repetitions of all runs; each takes away what the one before has touched."""
 _MACHINERY = frozenset(
-    "__main__ _unsnarl_pack abc atexit codecs copyreg encodings importlib linecache runpy site sitecustomize threading "
-    "traceback types typing unsnarl usercustomize warnings weakref zipimport".split()
+    [
+        "__main__",
+        "_unsnarl_pack",
+        "abc",
+        "atexit",
+        "codecs",
+        "copyreg",
+        "encodings",
+        "importlib",
+        "linecache",
+        "runpy",
+        "site",
+        "sitecustomize",
+        "threading",
+        "traceback",
+        "types",
+        "typing",
+        "unsnarl",
+        "usercustomize",
+        "warnings",
+        "weakref",
+        "zipimport",
+    ]
 )
 
 

@@ -17,39 +17,142 @@ import ast
 import builtins
 
 _BUILTINS = frozenset(
-    "abs all any bool bytes bytearray chr classmethod complex dict divmod enumerate filter float frozenset getattr "
-    "hasattr hash hex int isinstance issubclass len list map max min object oct ord property range repr reversed "
-    "round set slice sorted staticmethod str sum tuple type zip".split()
+    [
+        "abs",
+        "all",
+        "any",
+        "bool",
+        "bytes",
+        "bytearray",
+        "chr",
+        "classmethod",
+        "complex",
+        "dict",
+        "divmod",
+        "enumerate",
+        "float",
+        "frozenset",
+        "getattr",
+        "hasattr",
+        "hash",
+        "hex",
+        "int",
+        "isinstance",
+        "issubclass",
+        "len",
+        "list",
+        "max",
+        "min",
+        "object",
+        "oct",
+        "ord",
+        "property",
+        "range",
+        "repr",
+        "reversed",
+        "round",
+        "set",
+        "slice",
+        "sorted",
+        "staticmethod",
+        "str",
+        "sum",
+        "tuple",
+        "type",
+        "zip",
+    ]
 )
 _CALLED = frozenset(
-    "abc.abstractmethod collections.OrderedDict collections.defaultdict collections.deque collections.namedtuple "
-    "contextlib.asynccontextmanager contextlib.contextmanager contextvars.ContextVar dataclasses.dataclass "
-    "dataclasses.field datetime.timedelta decimal.Decimal enum.auto enum.unique logging.getLogger "
-    "operator.attrgetter operator.itemgetter operator.methodcaller os.path.basename os.path.dirname os.path.join "
-    "re.compile re.escape struct.Struct struct.calcsize textwrap.dedent threading.Lock threading.RLock "
-    "threading.local types.MappingProxyType types.SimpleNamespace types.coroutine weakref.WeakKeyDictionary "
-    "weakref.WeakValueDictionary _thread.allocate_lock".split()
+    [
+        "abc.abstractmethod",
+        "collections.OrderedDict",
+        "collections.defaultdict",
+        "collections.deque",
+        "collections.namedtuple",
+        "contextlib.asynccontextmanager",
+        "contextlib.contextmanager",
+        "contextvars.ContextVar",
+        "dataclasses.dataclass",
+        "dataclasses.field",
+        "datetime.timedelta",
+        "decimal.Decimal",
+        "enum.auto",
+        "functools.cache",
+        "functools.cached_property",
+        "functools.lru_cache",
+        "functools.partial",
+        "functools.partialmethod",
+        "functools.singledispatch",
+        "functools.total_ordering",
+        "functools.wraps",
+        "itertools.chain",
+        "itertools.count",
+        "enum.unique",
+        "logging.getLogger",
+        "operator.attrgetter",
+        "operator.itemgetter",
+        "operator.methodcaller",
+        "os.path.basename",
+        "os.path.dirname",
+        "os.path.join",
+        "re.compile",
+        "re.escape",
+        "struct.Struct",
+        "struct.calcsize",
+        "textwrap.dedent",
+        "threading.Lock",
+        "threading.RLock",
+        "threading.local",
+        "types.MappingProxyType",
+        "types.SimpleNamespace",
+        "types.coroutine",
+        "weakref.WeakKeyDictionary",
+        "weakref.WeakValueDictionary",
+        "_thread.allocate_lock",
+    ]
 )
-_CALLED_OF = ("typing.", "typing_extensions.", "functools.", "itertools.")
-_BASES = frozenset("abc.ABC enum.Enum enum.IntEnum enum.Flag enum.IntFlag enum.StrEnum".split())
+_CALLED_OF = ("typing.", "typing_extensions.")
+_BASES = frozenset(["abc.ABC", "enum.Enum", "enum.IntEnum", "enum.Flag", "enum.IntFlag", "enum.StrEnum"])
 _BASES_OF = ("typing.", "typing_extensions.", "collections.abc.")
 # What a body may read of two modules whose other attributes change while a program runs.
 _READ_OF = {
     "sys": frozenset(
-        "byteorder flags hexversion implementation maxsize maxunicode platform version version_info".split()
+        [
+            "byteorder",
+            "flags",
+            "hexversion",
+            "implementation",
+            "maxsize",
+            "maxunicode",
+            "platform",
+            "version",
+            "version_info",
+        ]
     ),
-    "os": frozenset("altsep curdir devnull extsep linesep name pardir path pathsep sep".split()),
+    "os": frozenset(["altsep", "curdir", "devnull", "extsep", "linesep", "name", "pardir", "path", "pathsep", "sep"]),
 }
-_METHODS = frozenset("add append extend insert remove reverse setdefault sort update".split())
+_METHODS = frozenset(["add", "append", "extend", "insert", "remove", "reverse", "setdefault", "sort", "update"])
 _ACCESSORS = ("setter", "getter", "deleter")
 # What the import system binds, or asks a module for.
 _RESERVED = frozenset(
-    "__path__ __spec__ __name__ __file__ __loader__ __package__ __cached__ __class__ __dict__ __getattr__ __dir__".split()
+    [
+        "__path__",
+        "__spec__",
+        "__name__",
+        "__file__",
+        "__loader__",
+        "__package__",
+        "__cached__",
+        "__class__",
+        "__dict__",
+        "__getattr__",
+        "__dir__",
+    ]
 )
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 # What makes a new object, known to nobody else.
 _NEW = (ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
-_CONTAINERS = frozenset("bytearray dict frozenset list set tuple".split())
+_CONTAINERS = frozenset(["bytearray", "dict", "frozenset", "list", "set", "tuple"])
 _SCOPES = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -98,6 +201,15 @@ def _prefixes(dotted: str) -> list[str]:
     return [".".join(parts[: at + 1]) for at in range(len(parts))]
 
 
+def _imports_of(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+    """Return the names an import binds, with what they stand for."""
+    if isinstance(node, ast.ImportFrom):
+        base = f"{'.' * node.level}{node.module or ''}"
+        return {alias.asname or alias.name: f"{base}.{alias.name}" for alias in node.names}
+    plain = {alias.name.partition(".")[0] for alias in node.names if not alias.asname}
+    return {name: name for name in plain} | {alias.asname: alias.name for alias in node.names if alias.asname}
+
+
 def _is_new_container(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CONTAINERS
 
@@ -121,14 +233,8 @@ class _Body:
         self._made = self._own - self._foreign
 
     def _bind(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                self._origins[alias.asname or alias.name.partition(".")[0]] = (
-                    alias.name if alias.asname else alias.name.partition(".")[0]
-                )
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                self._origins[alias.asname or alias.name] = f"{'.' * node.level}{node.module or ''}.{alias.name}"
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            self._origins |= _imports_of(node)
         elif isinstance(node, _DEFINITIONS):
             self._own.add(node.name)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -138,7 +244,7 @@ class _Body:
                 self._foreign.update(_names(targets))
         elif isinstance(node, ast.For | ast.NamedExpr):
             self._foreign.update(_names([node.target]))
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             self._own.add(node.id)
 
     def is_quiet(self) -> bool:
@@ -149,26 +255,27 @@ class _Body:
         return all(self._is_harmless(statement) for statement in statements)
 
     def _is_harmless(self, node: ast.stmt) -> bool:
-        if isinstance(node, ast.Import | ast.Pass | ast.Break | ast.Continue):
-            return True
-        if isinstance(node, ast.ImportFrom):
-            return all(alias.name != "*" for alias in node.names)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             return self._is_plain_function(node)
         if isinstance(node, ast.ClassDef):
             return self._is_plain_class(node)
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Delete):
             return self._is_own_assignment(node)
-        if isinstance(node, ast.If):
-            return self._is_plain(node.test) and self._are_quiet(node.body) and self._are_quiet(node.orelse)
-        if isinstance(node, ast.For):
-            own = self._is_own(node.target) and self._is_plain(node.iter)
-            return own and self._are_quiet(node.body) and self._are_quiet(node.orelse)
+        if isinstance(node, ast.If | ast.For | ast.Try):
+            return self._is_harmless_block(node)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            return all(alias.name != "*" for alias in node.names)
+        return isinstance(node, ast.Expr | ast.Assert | ast.Pass | ast.Break | ast.Continue) and self._is_plain(node)
+
+    def _is_harmless_block(self, node: ast.If | ast.For | ast.Try) -> bool:
+        parts = [node.body, node.orelse]
         if isinstance(node, ast.Try):
-            parts = (node.body, node.orelse, node.finalbody, *(one.body for one in node.handlers))
-            caught = (one.type for one in node.handlers if one.type is not None)
-            return all(map(self._are_quiet, parts)) and all(map(self._is_plain, caught))
-        return isinstance(node, ast.Expr | ast.Assert) and self._is_plain(node)
+            parts += [node.finalbody, *(one.body for one in node.handlers)]
+            heads = [one.type for one in node.handlers if one.type is not None]
+        else:
+            heads = [node.test] if isinstance(node, ast.If) else [node.iter]
+        is_own = not isinstance(node, ast.For) or self._is_own(node.target)
+        return is_own and all(map(self._is_plain, heads)) and all(map(self._are_quiet, parts))
 
     def _is_plain_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         defaults = [one for one in (*node.args.defaults, *node.args.kw_defaults) if one is not None]
@@ -230,6 +337,9 @@ class _Body:
                 return True
             if isinstance(method.value, ast.Name) and method.value.id in self._made and method.attr in _METHODS:
                 return True
+        # A sort's key is a function that is called; the other forms of `type` make a class.
+        if any(keyword.arg == "key" for keyword in node.keywords) or (self._origin(method) == "type" and node.args[1:]):
+            return False
         return self._may_be_called(method)
 
     def _may_be_called(self, node: ast.expr) -> bool:

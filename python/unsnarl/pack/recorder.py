@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import container, freshness
+from . import container, deferral, freshness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,13 +126,13 @@ def build(modules: dict[str, str], late: Collection[str] = (), *, by_directory: 
     directories = freshness.stamps(modules.values()) if by_directory else {}
     packed: dict[str, tuple[tuple[object, ...], bytes]] = {}
     for name, path in modules.items():
-        one = _module(name, path, is_late=name in late)
+        one = _module(name, path, late)
         if one is not None:
             packed[name] = one
     return container.write(packed, directories)
 
 
-def _module(name: str, path: str, *, is_late: bool) -> tuple[tuple[object, ...], bytes] | None:
+def _module(name: str, path: str, late: Collection[str]) -> tuple[tuple[object, ...], bytes] | None:
     try:
         found = os.stat(path)
     except OSError:
@@ -149,10 +149,10 @@ def _module(name: str, path: str, *, is_late: bool) -> tuple[tuple[object, ...],
     with open(path, "rb") as file:
         source = file.read()
     try:
-        code = compile(source, path, "exec", dont_inherit=True)
+        code = deferral.compiled(source, path, name if is_package else name.rpartition(".")[0], late)
     except (SyntaxError, ValueError):
         return None
-    kind = container.LATE if is_late else container.CODE
+    kind = container.LATE if name in late else container.CODE
     return (is_package, path, found.st_mtime_ns, found.st_size, kind), marshal.dumps(code)
 
 
