@@ -14,8 +14,8 @@ for its ``__spec__``, which loads it; its lock of its own can meet an import loc
 packages (the import of a submodule must find the package's body run, and may have been done by it).
 """
 
+import _frozen_importlib
 import sys
-from _frozen_importlib import _DeadlockError, _get_module_lock
 
 from .finder import PackLoader
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 else:
     ModuleType = type(sys)  # `types` may be unknown to the program
 
+_IMPORT: "Any" = _frozen_importlib  # whose locks are private, and have no types
 # What the import system, and those who look through sys.modules, ask a module for.
 _KNOWN = frozenset(["__name__", "__spec__", "__loader__", "__package__", "__file__", "__cached__", "__path__"])
 _BEFORE = _KNOWN | {"__doc__", "__builtins__"}
@@ -68,10 +69,10 @@ def load(module: ModuleType) -> None:
     as it would in a circular import.
     """
     spec: Any = ModuleType.__getattribute__(module, "__spec__")
-    lock: Any = _get_module_lock(spec.name)
+    lock: Any = _IMPORT._get_module_lock(spec.name)
     try:
         lock.acquire()
-    except _DeadlockError:
+    except _IMPORT._DeadlockError:
         return
     try:
         if type(module) is LateModule and spec.loader_state != _LOADING:

@@ -16,6 +16,10 @@ from __future__ import annotations
 import ast
 import builtins
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _BUILTINS = frozenset(
     [
         "abs",
@@ -214,7 +218,7 @@ def _is_new_container(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CONTAINERS
 
 
-def _names(targets: list[ast.expr]) -> set[str]:
+def _names(targets: Sequence[ast.expr]) -> set[str]:
     nodes = (node for target in targets for node in ast.walk(target))
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
