@@ -171,9 +171,14 @@ def launcher(program: Program, pack: str) -> str:
     return (
         f"{head}\n# Starts {program.name} with its pack; made by `unsnarl pack`.\n"
         "import sys\n"
-        'pack = type(sys)("_unsnarl_pack")\n'
-        f"pack.__path__ = [{_HERE!r}]\n"
-        'sys.modules["_unsnarl_pack"] = pack\n'
+        "from _frozen_importlib_external import spec_from_file_location\n"
+        "class pack:  # finds the files of the package without listing its directory\n"
+        f"    __path__ = [{_HERE!r}]\n"
+        "    def find_spec(name, target=None, of=spec_from_file_location, directory=__path__[0]):\n"
+        "        return of(name, f\"{directory}/{name.rpartition('.')[2]}.py\")\n"
+        "sys.path_importer_cache[pack.__path__[0]] = pack\n"
+        'sys.modules["_unsnarl_pack"] = type(sys)("_unsnarl_pack")\n'
+        'sys.modules["_unsnarl_pack"].__path__ = pack.__path__\n'
         "import _unsnarl_pack.start as pack\n"
     ) + (f"pack.run_module{words}\n" if program.kind == "module" else f"exec(pack.run{words})\n")
 

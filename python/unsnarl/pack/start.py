@@ -7,6 +7,7 @@ plain run.
 
 import gc
 import sys
+from _frozen_importlib_external import SourceFileLoader
 from posix import getcwd
 
 from . import container, finder
@@ -65,9 +66,12 @@ def _hasten_end() -> None:
     sight; what then is only in a cycle of references, as nearly everything of a module is, stays as it is.
     Streams are flushed and the status is passed on as ever.
     """
-    package = sys.modules[str(__package__)]
-    package.__path__.append(f"{__file__.rpartition('/')[0].rpartition('/')[0]}/warm")
-    teardown: Any = __import__(f"{__package__}.teardown", fromlist=["is_unobserved"])
+    # By its path: nothing is listed to find it, and nobody else imports it.
+    path = f"{__file__.rpartition('/')[0].rpartition('/')[0]}/warm/teardown.py"
+    loader = SourceFileLoader(f"{__package__}.teardown", path)
+    teardown: Any = type(sys)(loader.name)
+    teardown.__file__ = path
+    loader.exec_module(teardown)
 
     def at_end() -> None:
         if teardown.is_unobserved():
@@ -82,7 +86,7 @@ def run_module(path: str, name: str, main: dict[str, object]) -> None:
     if not sys.flags.safe_path:
         sys.path[0] = getcwd()
     install(path)
-    for own in ("sys", "pack"):
+    for own in ("sys", "pack", "spec_from_file_location"):
         main.pop(own, None)
     import runpy
 
@@ -97,7 +101,7 @@ def run(path: str, script: str, main: dict[str, object]) -> object:
         sys.path[0] = script.rpartition("/")[0]
     install(path)
     main["__file__"] = script
-    for name in ("sys", "pack"):
+    for name in ("sys", "pack", "spec_from_file_location"):
         main.pop(name, None)
     with open(script, "rb") as file:
         return compile(file.read(), script, "exec", dont_inherit=True)
