@@ -54,15 +54,19 @@ def prepared(run: Run, words: tuple[str, ...]) -> Generator[Prepared]:
         RunFailed: the command is not there, or cannot be started in this way.
     """
     path = located(run.python, words[0])
-    with tempfile.TemporaryDirectory() as directory:
-        if run.variant.launcher == "warm":
-            with warmed(run, path, directory) as client:
-                yield Prepared([*client, *words[1:]], directory)
-        elif run.variant.launcher == "packed":
-            with packed(run, path) as launcher:
-                yield Prepared([launcher, *words[1:]], directory)
-        else:
-            yield Prepared([path, *words[1:]], directory)
+    with tempfile.TemporaryDirectory() as directory, launched(run, path, directory) as start:
+        yield Prepared([*start, *words[1:]], directory)
+
+
+def launched(run: Run, path: str, directory: str) -> contextlib.AbstractContextManager[list[str]]:
+    """Return the words that start a command in a variant, for as long as they do."""
+    match run.variant.launcher:
+        case "warm":
+            return warmed(run, path, directory)
+        case "packed":
+            return packed(run, path)
+        case _:
+            return contextlib.nullcontext([path])
 
 
 def located(python: str, name: str) -> str:
@@ -96,8 +100,8 @@ def warmed(run: Run, path: str, directory: str) -> Generator[list[str]]:
 
 
 @contextlib.contextmanager
-def packed(run: Run, path: str) -> Generator[str]:
-    """Yield the launcher of a command's pack, both of which are made for it.
+def packed(run: Run, path: str) -> Generator[list[str]]:
+    """Yield the word for the launcher of a command's pack, both of which are made for it.
 
     Raises:
         RunFailed: it cannot be packed.
@@ -106,4 +110,4 @@ def packed(run: Run, path: str) -> Generator[str]:
         pack, launcher = str(Path(folder, "lab.pack")), str(Path(folder, "lab"))
         making = ["pack", path, "-o", pack, "--launcher", launcher]
         execute([located(run.python, "unsnarl"), *making], run.case.confinement, PREPARING_S)
-        yield launcher
+        yield [launcher]

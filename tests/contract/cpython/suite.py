@@ -63,6 +63,14 @@ FULL: tuple[Choice, ...] = (
     (Module("test_asyncio"),),
 )
 
+EXPLAINED = {
+    "test.test_faulthandler.FaultHandlerTests.test_dump_ext_modules": (
+        "since 3.15 it expects that the report of a crash names no extension module; "
+        "the scheduler's is loaded, so that it is rightly named"
+    ),
+}
+"""Tests that fail with the scheduler and should, each with the reason."""
+
 
 def exists(name: str) -> bool:
     """Tell whether this interpreter ships a test module."""

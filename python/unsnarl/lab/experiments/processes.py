@@ -19,13 +19,26 @@ FEWER_SIZES = {"start": (10, 30, 60, 90), "mutex": (40, 120, 240, 360)}
 QUICK_SIZES = {"start": (5, 10, 20), "mutex": (5, 10, 20)}
 CONFINEMENTS = (ONE_CORE, ROUND_ROBIN, ONE_CORE_ROUND_ROBIN)
 
+PYPY_LARGEST = 240
+"""Above it, PyPy takes half a minute and more for one run behind the mutex."""
+
 MULTIPROCESSING = Variant("multiprocessing", "multiprocessing")
+NOT_PYPY = (MULTIPROCESSING.name, IPC.name)
 
 
 def cases(program: str, sizes: tuple[int, ...], confinement: Confinement) -> tuple[Case, ...]:
     """Return one series."""
     longest = SIZES[program][-1]
-    return tuple(Case.of_size(program, size, confinement, 0.3 + 1.7 * (size / longest) ** 2) for size in sizes)
+    return tuple(
+        Case.of_size(
+            program,
+            size,
+            confinement,
+            0.3 + 1.7 * (size / longest) ** 2,
+            NOT_PYPY if size > PYPY_LARGEST else None,
+        )
+        for size in sizes
+    )
 
 
 EXPERIMENT = Experiment(
@@ -42,5 +55,6 @@ EXPERIMENT = Experiment(
     ),
     quick=tuple(case for program in SIZES for case in cases(program, QUICK_SIZES[program], ANYWHERE)),
     pairs=3,
-    reading="Processes are forked. What they share beside the lock is plain memory in every variant.",
+    reading="Processes are forked. What they share beside the lock is plain memory in every variant. "
+    f"PyPy is run up to n = {PYPY_LARGEST}: above, one run behind the mutex takes it half a minute and more.",
 )
