@@ -81,11 +81,19 @@ def _hasten_end() -> None:
     _borrowed("atexit").register(at_end)
 
 
+def _forget_launcher() -> None:
+    """Take the launcher's finder away: its function knows ``__main__``, whose objects would live as long."""
+    left: Any = sys.path_importer_cache.pop(__file__.rpartition("/")[0], None)
+    if isinstance(left, type):
+        del left.find_spec  # now, not when the class is collected
+
+
 def run_module(path: str, name: str, main: dict[str, object]) -> None:
     """Run a module from the pack, as ``python -m`` does."""
     if not sys.flags.safe_path:
         sys.path[0] = getcwd()
     install(path)
+    _forget_launcher()
     for own in ("sys", "pack", "spec_from_file_location"):
         main.pop(own, None)
     import runpy
@@ -100,6 +108,7 @@ def run(path: str, script: str, main: dict[str, object]) -> object:
     if not sys.flags.safe_path:
         sys.path[0] = script.rpartition("/")[0]
     install(path)
+    _forget_launcher()
     main["__file__"] = script
     for name in ("sys", "pack", "spec_from_file_location"):
         main.pop(name, None)
