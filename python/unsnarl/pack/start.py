@@ -85,7 +85,7 @@ def _forget_launcher() -> None:
     """Take the launcher's finder away: its function knows ``__main__``, whose objects would live as long."""
     left: Any = sys.path_importer_cache.pop(__file__.rpartition("/")[0], None)
     if isinstance(left, type):
-        del left.find_spec  # now, not when the class is collected
+        type.__delattr__(left, "find_spec")  # now, not when the class is collected
 
 
 def run_module(path: str, name: str, main: dict[str, object]) -> None:
