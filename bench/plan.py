@@ -89,6 +89,7 @@ def overhead_cases() -> list[Case]:
     """Return what is paid where nothing contends; instruction counts need no third variant."""
     return [
         Case("overhead-release", "overhead", ("--measure", "release")),
+        Case("overhead-release-threaded", "overhead", ("--measure", "release", "--threaded")),
         Case("overhead-program", "overhead", ("--measure", "program", "--rounds", "3000")),
         Case(
             "overhead-instructions",

@@ -148,9 +148,10 @@ def web_section(results: Results) -> str:
 def overhead_section(results: Results) -> str:
     """Return the table of what is paid without contention."""
     named = (
-        ("overhead-release", "releasing_ns", "a call that releases the GIL, ns"),
+        ("overhead-release", "releasing_ns", "a call that releases the GIL, before any second thread, ns"),
+        ("overhead-release-threaded", "releasing_ns", "the same after a second thread, ns"),
         ("overhead-program", "elapsed_s", "a program without contention, s"),
-        ("overhead-instructions", "instructions", "the same, instructions"),
+        ("overhead-instructions", "instructions", "the program, instructions"),
         ("overhead-instructions", "startup_instructions", "starting the interpreter and installing, instructions"),
     )
     rows = [[label, *by_variant(results[name], figure)] for name, figure, label in named if name in results]

@@ -70,38 +70,91 @@ unsafe fn real_timedwait(
 }
 
 /// Takes the place of `pthread_cond_signal`.
+///
+/// Every call that releases the GIL comes through here twice. So what happens while
+/// nobody waits calls nothing but as its last act, and only what cannot unwind: no register
+/// has to be saved for it.
 pub(crate) unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> libc::c_int {
+    if record::is_recording() {
+        // SAFETY: the caller's argument, unchanged.
+        return unsafe { recorded_signal(cond) };
+    }
+    // SAFETY: as above.
+    unsafe { scheduled_signal(cond) }
+}
+
+#[inline(never)]
+unsafe extern "C" fn recorded_signal(cond: *mut pthread_cond_t) -> libc::c_int {
     record::signalled(cond);
+    // SAFETY: the caller's argument, unchanged.
+    unsafe { scheduled_signal(cond) }
+}
+
+#[inline(always)]
+unsafe fn scheduled_signal(cond: *mut pthread_cond_t) -> libc::c_int {
     if gil::is_gil_cond(cond) {
         // SAFETY: `drop_gil_impl` signals this condvar with its mutex held.
-        if let Some(policy) = unsafe { gil::policy() }
-            && dropped(policy)
-        {
-            return 0;
+        if let Some(policy) = unsafe { gil::policy() } {
+            if policy.has_waiters() {
+                // SAFETY: the caller's argument, unchanged.
+                return unsafe { signal_heir(cond, policy) };
+            }
+            policy.dropped_uncontended(None);
         }
     } else if gil::is_switch_cond(cond) {
         // SAFETY: `take_gil` signals this condvar with the GIL's mutex held.
         if let Some(policy) = unsafe { gil::policy() } {
-            taken(policy);
+            if !policy.is_uncontended() {
+                // SAFETY: the caller's argument, unchanged.
+                return unsafe { signal_switch(cond, policy) };
+            }
+            policy.taken_uncontended(None);
         }
         gil::count_take();
         if SWITCHING.load(Relaxed) == 0 {
             return 0;
         }
     } else {
-        install::notice_signal(cond);
+        // SAFETY: the caller's argument, unchanged.
+        return unsafe { signal_another(cond) };
     }
-    // SAFETY: the caller's arguments, unchanged.
+    // SAFETY: the caller's argument, unchanged.
+    unsafe { real_signal(cond) }
+}
+
+/// `drop_gil`, and somebody waits in the policy's queue.
+#[inline(never)]
+unsafe extern "C" fn signal_heir(cond: *mut pthread_cond_t, policy: &mut Policy) -> libc::c_int {
+    if dropped(policy) {
+        return 0;
+    }
+    // SAFETY: the caller's argument, unchanged.
+    unsafe { real_signal(cond) }
+}
+
+/// The end of `take_gil`, and somebody waits or is about to come back.
+#[inline(never)]
+unsafe extern "C" fn signal_switch(cond: *mut pthread_cond_t, policy: &mut Policy) -> libc::c_int {
+    taken(policy);
+    gil::count_take();
+    if SWITCHING.load(Relaxed) == 0 {
+        return 0;
+    }
+    // SAFETY: the caller's argument, unchanged.
+    unsafe { real_signal(cond) }
+}
+
+/// Of no concern to the scheduler, but perhaps to an installation.
+#[inline(never)]
+unsafe extern "C" fn signal_another(cond: *mut pthread_cond_t) -> libc::c_int {
+    install::notice_signal(cond);
+    // SAFETY: the caller's argument, unchanged.
     unsafe { real_signal(cond) }
 }
 
 /// The GIL has been dropped; whether a waiter of ours was notified. If not, one
 /// may be left in the real condvar from before the installation.
 fn dropped(policy: &mut Policy) -> bool {
-    if !policy.has_waiters() {
-        policy.dropped_uncontended(None);
-        return false;
-    }
     let (thread, now) = (with_own(Own::id), clock::now());
     let Some(grant) = policy.dropped(thread, now) else {
         return false;
@@ -117,10 +170,6 @@ fn dropped(policy: &mut Policy) -> bool {
 
 /// The GIL has been taken.
 fn taken(policy: &mut Policy) {
-    if policy.is_uncontended() {
-        policy.taken_uncontended(None);
-        return;
-    }
     with_own(|own| {
         let (thread, now) = (own.register(policy), clock::now());
         let taken = policy.taken(thread, now, own.take_arrival(now));

@@ -64,6 +64,7 @@ const STACK_BURST_NS: u64 = 100_000_000;
 
 /// Whether a recording is on.
 #[must_use]
+#[inline]
 pub fn is_recording() -> bool {
     !GIL.load(Relaxed).is_null()
 }

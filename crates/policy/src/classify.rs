@@ -101,9 +101,14 @@ fn class_by_history(record: &Thread, config: &Config, arrival: Arrival, how: Ret
 
 /// Whether an interrupted thread resumes its slice; else it gets a new one.
 fn keep_turn(record: &mut Thread, config: &Config) -> bool {
-    let keeps = record.slice_left_ns > config.slice_ns / 16;
-    if !keeps {
+    !renew_slice(record, config)
+}
+
+/// Gives a new slice to a thread that has used its own up; whether it did.
+pub(crate) const fn renew_slice(record: &mut Thread, config: &Config) -> bool {
+    let is_used_up = record.slice_left_ns <= config.slice_ns / 16;
+    if is_used_up {
         record.slice_left_ns = config.slice_ns;
     }
-    keeps
+    is_used_up
 }

@@ -37,6 +37,9 @@
 //! waiter Batch                    what is left of the holder's slice
 //! ```
 //!
+//! A slice that is used up is renewed when its owner comes to wait; a Batch thread
+//! that comes first instead has none.
+//!
 //! An awake Batch heir leaves the GIL alone for `linger` when the dropper, or
 //! whoever else is interactive, is predicted to be back within `short`; never when
 //! its own turn is overdue.

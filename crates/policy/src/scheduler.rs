@@ -22,7 +22,7 @@ mod picking;
 mod timing;
 
 use crate::class::{Class, Hint};
-use crate::classify::{Place, classify};
+use crate::classify::{Place, classify, renew_slice};
 use crate::config::Config;
 use crate::ports::{Arrival, Grant, Taken, Verdict};
 use crate::predictor::Predictor;
@@ -404,6 +404,10 @@ impl Policy {
         self.end_return(thread);
         self.tenure.since.get_or_insert(now);
         let record = &mut self.threads[thread];
+        if class != Class::Batch {
+            // One that never blocks for long would be asked as soon as it has the GIL.
+            renew_slice(record, &self.config);
+        }
         record.waiting_since = now;
         record.awake = keeps_turn.then_some(Awake::ForResume);
         if keeps_turn {

@@ -278,10 +278,11 @@ impl World<'_> {
             | Doing::SwitchingAwake {
                 after: After::Retake, ..
             } => true,
+            // One that was woken, or whose time is up, looks as soon as it has a processor.
             Doing::Sleeping => {
-                actor.place == Place::Queued
-                    || actor.parker.word == Word::Notified
-                    || (actor.parker.word == Word::Asleep && !actor.is_insurance && actor.until <= soon)
+                actor.place != Place::Off
+                    || actor.parker.word != Word::Asleep
+                    || (!actor.is_insurance && actor.until <= soon)
             }
             _ => false,
         }
