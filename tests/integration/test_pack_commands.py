@@ -1,5 +1,6 @@
 """A command started with its pack does what it does without."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.test_warm_transparency import ENDINGS
+from unsnarl.pack import container
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,6 +76,16 @@ def test_it_asks_the_file_system_less(rig: "Rig", packed: "tuple[str, str, Path]
             pytest.skip("strace is not installed")
         counts.append(out.read_text().count("\n"))
     assert counts[1] < counts[0]
+
+
+def test_directories_are_looked_at_only_if_asked_for(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
+    script, launcher, pack = packed
+    assert container.read(memoryview(pack.read_bytes()))[2] == {}
+    words = ["pack", script, "-o", str(pack), "--check", "directories"]
+    made = rig.plain(unsnarl(), *words)
+    assert made.returncode == 0, made.stderr
+    assert os.path.dirname(json.__file__) in container.read(memoryview(pack.read_bytes()))[2]
+    assert same(rig, script, launcher, "x", "y").stderr == b""
 
 
 def test_a_newer_source_wins(rig: "Rig", packed: "tuple[str, str, Path]") -> None:

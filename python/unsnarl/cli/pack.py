@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _USAGE_TEXT = """\
 usage: unsnarl pack CMD|-m MODULE -o FILE [--launcher FILE] [--with "ARGS"]...
+                    [--lazy] [--check files|directories]
 
 Run a Python command, note the modules it loads, and put their code into one
 file. A program started with it neither looks for those modules nor opens them.
@@ -22,6 +23,12 @@ file. A program started with it neither looks for those modules nor opens them.
                        without its suffix, if not given)
   --with "ARGS"        arguments for a recording run; may be repeated
                        (default: one run with --version)
+  --lazy               load a module when it is first touched, not when it is
+                       imported, if no recording run touches it and its body only
+                       binds names; the recording runs are repeated to find out
+  --check files        compare each packed file with its source (default)
+  --check directories  compare the directories: a source that is replaced, added or
+                       removed is noticed, one that is written in place is not
 """
 
 
@@ -38,28 +45,38 @@ class _Words:
     def __init__(self) -> None:
         self.name = self.module = self.out = self.start = ""
         self.runs: list[list[str]] = []
+        self.check = "files"
+        self.is_lazy = False
 
 
 def _parse(arguments: list[str]) -> _Words:
     found = _Words()
     words = iter(arguments)
     for word in words:
-        if word in ("-m", "-o", "--launcher", "--with"):
+        if word == "--lazy":
+            found.is_lazy = True
+        elif word in ("-m", "-o", "--launcher", "--with", "--check"):
             value = next(words, None)
             if value is None:
                 raise CommandError(f"{word} needs a value, in `unsnarl pack`", "see `unsnarl pack --help`")
             if word == "--with":
                 found.runs.append(shlex.split(value))
             else:
-                setattr(found, {"-m": "module", "-o": "out"}.get(word, "start"), value)
+                setattr(found, {"-m": "module", "-o": "out", "--check": "check"}.get(word, "start"), value)
         elif word.startswith("-") or found.name:
             raise CommandError(f"unexpected argument {word!r}, in `unsnarl pack`", "see `unsnarl pack --help`")
         else:
             found.name = word
+    return _completed(found)
+
+
+def _completed(found: _Words) -> _Words:
     if bool(found.name) == bool(found.module) or not found.out:
         raise CommandError(
             "a command or -m MODULE, and -o FILE, are needed, in `unsnarl pack`", "unsnarl pack hg -o hg.pack"
         )
+    if found.check not in ("files", "directories"):
+        raise CommandError(f"--check knows no {found.check!r}, in `unsnarl pack`", "--check files, or directories")
     found.runs = found.runs or [["--version"]]
     found.out = os.path.abspath(found.out)
     found.start = found.start or os.path.splitext(found.out)[0]
@@ -93,8 +110,8 @@ def _pack(words: _Words) -> int:
 
     program = _program(words)
     try:
-        modules = recorder.record(program, words.runs)
-        data = recorder.build(modules)
+        modules, late = _learn(program, words)
+        data = recorder.build(modules, late, by_directory=words.check == "directories")
         recorder.store(data, words.out)
         recorder.store(recorder.launcher(program, words.out).encode(), words.start)
         os.chmod(words.start, 0o755)
@@ -102,4 +119,21 @@ def _pack(words: _Words) -> int:
         raise CommandError(problem.what, problem.hint, 1) from None
     except OSError as problem:
         raise CommandError(f"{problem.filename}: {problem.strerror}", "choose another place", 1) from None
-    return show(f"{words.out}: {len(modules)} modules, {len(data) / 1e6:.1f} MB; started by {words.start}\n")
+    loaded = f"{len(modules)} modules ({len(late)} of them late)" if words.is_lazy else f"{len(modules)} modules"
+    return show(f"{words.out}: {loaded}, {len(data) / 1e6:.1f} MB; started by {words.start}\n")
+
+
+def _learn(program: "Program", words: _Words) -> tuple[dict[str, str], set[str]]:
+    """Return the modules the command loads, and those of them to be loaded late."""
+    import sys
+
+    if not words.is_lazy:
+        from unsnarl.pack import recorder
+
+        return recorder.record(program, words.runs), set()
+    from unsnarl.pack import learner
+
+    modules, learned = learner.learn(program, words.runs)
+    if learned.why:
+        sys.stderr.write(f"warning: no module is loaded late: {learned.why}\n")
+    return modules, learned.late

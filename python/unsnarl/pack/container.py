@@ -6,12 +6,15 @@
 | 8–11 | format version, little-endian |
 | 12–15 | length of the index |
 | 16–23 | SipHash of the index |
-| 24– | the index: marshalled ``(magic number of the bytecode, cache tag, optimization level, entries)`` |
+| 24– | the index: marshalled ``(magic number of the bytecode, cache tag, optimization level, directories, entries)`` |
 | … | code objects, marshalled, one after the other |
 
 An entry is ``name: (is_package, path, mtime_ns, size, offset, length, hash, kind)``.
-``kind`` is ``c`` for code and ``x`` for an extension module, which is loaded
-from its own file.
+``kind`` is ``c`` for code, ``l`` for code that is run late (``late.py``), and ``x`` for an
+extension module, which is loaded from its own file.
+
+A directory is ``path: (mtime_ns, ctime_ns, inode)``: while it has this stamp, its files
+are not looked at one by one. There are none unless it was asked for.
 
 Invariant: :func:`read` returns a pack only for the very interpreter version that
 made it; offsets are checked before, and the hash of a module's bytes when, it is
@@ -25,6 +28,7 @@ import marshal
 import sys
 from _frozen_importlib_external import MAGIC_NUMBER
 from _imp import source_hash
+from posix import stat
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -32,11 +36,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAGIC = b"UNSNPACK"
-VERSION = 2
+VERSION = 3
 HEAD = 24
 _KEY = 0x756E736E61726C
 
 IS_PACKAGE, PATH, MTIME_NS, SIZE, OFFSET, LENGTH, HASH, KIND = range(8)
+CODE, LATE, EXTENSION = "c", "l", "x"
 _TYPES = (bool, str, int, int, int, int, bytes, str)
 
 
@@ -54,8 +59,17 @@ def digest(data: bytes | memoryview) -> bytes:
     return source_hash(_KEY, data)
 
 
-def write(modules: "Mapping[str, tuple[tuple[object, ...], bytes]]") -> bytes:
-    """Return the bytes of a pack from ``name: ((is_package, path, mtime_ns, size, kind), code)``."""
+def stamp(path: str) -> tuple[int, int, int]:
+    """Return what changes with every entry a directory gets, loses or has replaced. Raises OSError."""
+    found = stat(path)
+    return (found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+def write(
+    modules: "Mapping[str, tuple[tuple[object, ...], bytes]]",
+    directories: "Mapping[str, tuple[int, int, int]] | None" = None,
+) -> bytes:
+    """Return the bytes of a pack from ``name: ((is_package, path, mtime_ns, size, kind), code)``, and stamps."""
     index: dict[str, tuple[object, ...]] = {}
     parts: list[bytes] = []
     at = 0
@@ -63,14 +77,14 @@ def write(modules: "Mapping[str, tuple[tuple[object, ...], bytes]]") -> bytes:
         index[name] = (*fixed, at, len(code), digest(code), kind)
         parts.append(code)
         at += len(code)
-    contents: Any = (*identity(), index)
+    contents: Any = (*identity(), dict(directories or {}), index)
     head = marshal.dumps(contents)
     lengths = VERSION.to_bytes(4, "little") + len(head).to_bytes(4, "little")
     return b"".join([MAGIC, lengths, digest(head), head, *parts])
 
 
-def read(data: memoryview) -> "tuple[dict[str, tuple[Any, ...]], memoryview]":
-    """Return the index, and the area that offsets count from. Raises BadPack."""
+def read(data: memoryview) -> "tuple[dict[str, tuple[Any, ...]], memoryview, dict[str, tuple[int, int, int]]]":
+    """Return the index, the area that offsets count from, and the directories. Raises BadPack."""
     if len(data) < HEAD or bytes(data[:8]) != MAGIC:
         raise BadPack("it is not a pack")
     if int.from_bytes(data[8:12], "little") != VERSION:
@@ -79,14 +93,14 @@ def read(data: memoryview) -> "tuple[dict[str, tuple[Any, ...]], memoryview]":
     head = data[HEAD : HEAD + length]
     if len(head) != length or digest(head) != bytes(data[16:HEAD]):
         raise BadPack("its index is damaged")
-    *made_for, entries = marshal.loads(head)
+    *made_for, directories, entries = marshal.loads(head)
     if tuple(made_for) != identity():
         raise BadPack("it was made by another Python, or with another -O")
     area = data[HEAD + length :]
     for entry in entries.values():
         if tuple(map(type, entry)) != _TYPES or not 0 <= entry[OFFSET] <= entry[OFFSET] + entry[LENGTH] <= len(area):
             raise BadPack("an entry is damaged")
-    return entries, area
+    return entries, area, directories
 
 
 def code_of(entry: "tuple[Any, ...]", area: memoryview) -> "Any":

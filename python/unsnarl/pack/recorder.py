@@ -12,9 +12,16 @@ import subprocess
 import sys
 import tempfile
 
-from . import container
+from . import container, deferral, freshness
 
-# What runs first in the recorded command; the list is written when it ends.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from typing import BinaryIO
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+# What runs first in the recorded command; the list is written when it ends. Its arguments: the list, a pack to
+# start with or an empty text, where this package is, and what to run.
 _SPY = """
 import atexit, sys
 def _note(out=sys.argv[1]):
@@ -26,10 +33,16 @@ def _note(out=sys.argv[1]):
             path = names.get("__file__") or getattr(spec, "origin", None)
             name = getattr(spec, "name", name) if name == "__main__" else name
             if isinstance(path, str) and path.startswith("/"):
-                file.write(f"{name}\\t{path}\\n")
+                file.write(f"{name}\\t{path}\\t{type(module).__name__}\\n")
 atexit.register(_note)
-kind, name = sys.argv[2:4]
-del sys.argv[:3]
+used, here, kind, name = sys.argv[2:6]
+if used:
+    pack = sys.modules["_unsnarl_pack"] = type(sys)("_unsnarl_pack")
+    pack.__path__ = [here]
+    import _unsnarl_pack.start
+    _unsnarl_pack.start.install(used)
+    del pack, _unsnarl_pack
+del sys.argv[:5]
 if kind == "module":
     import os, runpy
     if not sys.flags.safe_path:
@@ -67,37 +80,59 @@ class Program:
 def record(program: Program, runs: list[list[str]]) -> dict[str, str]:
     """Run the command once per list of arguments and return the modules it loads, with their files."""
     found: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(prefix="unsnarl-pack-") as scratch:
-        spy = os.path.join(scratch, "spy.py")
-        with open(spy, "w", encoding="utf-8") as file:
-            file.write(_SPY)
-        for arguments in runs:
-            out = os.path.join(scratch, "out")
-            argv = [program.python, *program.options, spy, out, program.kind, program.name, *arguments]
-            subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
-            try:
-                with open(out, encoding="utf-8", errors="surrogateescape") as listed:
-                    found |= dict(line.rstrip("\n").split("\t", 1) for line in listed)
-                os.unlink(out)
-            except OSError:
-                words = " ".join([program.name, *arguments])
-                raise RecordError(
-                    f"`{words}` ended before it could be recorded", "give arguments that end normally"
-                ) from None
+    for arguments in runs:
+        found |= run(program, arguments, subprocess.DEVNULL, None).paths
     return found
 
 
-def build(modules: dict[str, str]) -> bytes:
-    """Return a pack of these modules, compiled by this interpreter."""
+class Run:
+    """What a recorded run has loaded: ``paths`` of the modules by name, and the names of those still ``late``."""
+
+    def __init__(self, lines: Iterable[str], status: int) -> None:
+        self.status = status
+        self.paths: dict[str, str] = {}
+        self.late: set[str] = set()
+        for line in lines:
+            name, path, kind = line.rstrip("\n").split("\t")
+            self.paths[name] = path
+            if kind == "LateModule":
+                self.late.add(name)
+
+
+def run(program: Program, arguments: list[str], out: int | BinaryIO, err: int | BinaryIO | None, pack: str = "") -> Run:
+    """Run the command, with a pack or without, and note what it loads. Raises RecordError."""
+    with tempfile.TemporaryDirectory(prefix="unsnarl-pack-") as scratch:
+        spy, notes = os.path.join(scratch, "spy.py"), os.path.join(scratch, "notes")
+        with open(spy, "w", encoding="utf-8") as file:
+            file.write(_SPY)
+        words = [spy, notes, pack, _HERE, program.kind, program.name, *arguments]
+        argv = [program.python, *program.options, *words]
+        status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, check=False).returncode
+        try:
+            with open(notes, encoding="utf-8", errors="surrogateescape") as listed:
+                return Run(listed, status)
+        except OSError:
+            said = " ".join([program.name, *arguments])
+            raise RecordError(
+                f"`{said}` ended before it could be recorded", "give arguments that end normally"
+            ) from None
+
+
+def build(modules: dict[str, str], late: Collection[str] = (), *, by_directory: bool = False) -> bytes:
+    """Return a pack of these modules, compiled by this interpreter; some loaded late.
+
+    ``by_directory`` has directories looked at in the place of their files.
+    """
+    directories = freshness.stamps(modules.values()) if by_directory else {}
     packed: dict[str, tuple[tuple[object, ...], bytes]] = {}
     for name, path in modules.items():
-        one = _module(name, path)
+        one = _module(name, path, late)
         if one is not None:
             packed[name] = one
-    return container.write(packed)
+    return container.write(packed, directories)
 
 
-def _module(name: str, path: str) -> tuple[tuple[object, ...], bytes] | None:
+def _module(name: str, path: str, late: Collection[str]) -> tuple[tuple[object, ...], bytes] | None:
     try:
         found = os.stat(path)
     except OSError:
@@ -108,16 +143,17 @@ def _module(name: str, path: str) -> tuple[tuple[object, ...], bytes] | None:
         return None
     is_package = stem == "__init__"
     if path.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
-        return (is_package, path, found.st_mtime_ns, found.st_size, "x"), b""
+        return (is_package, path, found.st_mtime_ns, found.st_size, container.EXTENSION), b""
     if not path.endswith(".py"):
         return None
     with open(path, "rb") as file:
         source = file.read()
     try:
-        code = compile(source, path, "exec", dont_inherit=True)
+        code = deferral.compiled(source, path, name if is_package else name.rpartition(".")[0], late)
     except (SyntaxError, ValueError):
         return None
-    return (is_package, path, found.st_mtime_ns, found.st_size, "c"), marshal.dumps(code)
+    kind = container.LATE if name in late else container.CODE
+    return (is_package, path, found.st_mtime_ns, found.st_size, kind), marshal.dumps(code)
 
 
 def store(data: bytes, path: str) -> None:
@@ -130,15 +166,19 @@ def store(data: bytes, path: str) -> None:
 
 def launcher(program: Program, pack: str) -> str:
     """Return the text of a program that runs the script or module with the pack."""
-    here = os.path.dirname(os.path.abspath(__file__))
     head = " ".join([f"#!{program.python}", *program.options])
     words = f"({pack!r}, {program.name!r}, globals())"
     return (
         f"{head}\n# Starts {program.name} with its pack; made by `unsnarl pack`.\n"
         "import sys\n"
-        'pack = type(sys)("_unsnarl_pack")\n'
-        f"pack.__path__ = [{here!r}]\n"
-        'sys.modules["_unsnarl_pack"] = pack\n'
+        "from _frozen_importlib_external import spec_from_file_location\n"
+        "class pack:  # finds the files of the package without listing its directory\n"
+        f"    __path__ = [{_HERE!r}]\n"
+        "    def find_spec(name, target=None, of=spec_from_file_location, directory=__path__[0]):\n"
+        "        return of(name, f\"{directory}/{name.rpartition('.')[2]}.py\")\n"
+        "sys.path_importer_cache[pack.__path__[0]] = pack\n"
+        'sys.modules["_unsnarl_pack"] = type(sys)("_unsnarl_pack")\n'
+        'sys.modules["_unsnarl_pack"].__path__ = pack.__path__\n'
         "import _unsnarl_pack.start as pack\n"
     ) + (f"pack.run_module{words}\n" if program.kind == "module" else f"exec(pack.run{words})\n")
 

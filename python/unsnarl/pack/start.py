@@ -7,6 +7,7 @@ plain run.
 
 import gc
 import sys
+from _frozen_importlib_external import SourceFileLoader
 from posix import getcwd
 
 from . import container, finder
@@ -19,17 +20,28 @@ if TYPE_CHECKING:
 def install(path: str, *, warns: bool = True) -> bool:
     """Put the pack first on ``sys.meta_path``; False, with a warning, if it cannot be used."""
     try:
-        entries, area = container.read(_map(path))
+        entries, area, directories = container.read(_map(path))
     except (OSError, ValueError, EOFError, TypeError) as problem:
         if warns:
             finder.warn(f"{path}: {problem}")
         return False
-    sys.meta_path.insert(0, finder.PackFinder(entries, area))
+    sys.meta_path.insert(0, finder.PackFinder(entries, area, directories, _late_loader(entries)))
     try:
         _hasten_end()
     except (ImportError, AttributeError, OSError):
         pass  # an installation in which something is missing: it ends as without a pack
     return True
+
+
+def _late_loader(entries: "dict[str, tuple[Any, ...]]") -> "Any":
+    """Return the loader of the modules that are loaded late, or the ordinary one if there are none."""
+    if not any(entry[container.KIND] == container.LATE for entry in entries.values()):
+        return finder.PackLoader
+    try:
+        from . import late
+    except (ImportError, OSError):
+        return finder.PackLoader  # an installation in which something is missing: nothing is late
+    return late.LateLoader
 
 
 def _map(path: str) -> memoryview:
@@ -54,9 +66,12 @@ def _hasten_end() -> None:
     sight; what then is only in a cycle of references, as nearly everything of a module is, stays as it is.
     Streams are flushed and the status is passed on as ever.
     """
-    package = sys.modules[str(__package__)]
-    package.__path__.append(f"{__file__.rpartition('/')[0].rpartition('/')[0]}/warm")
-    teardown: Any = __import__(f"{__package__}.teardown", fromlist=["is_unobserved"])
+    # By its path: nothing is listed to find it, and nobody else imports it.
+    path = f"{__file__.rpartition('/')[0].rpartition('/')[0]}/warm/teardown.py"
+    loader = SourceFileLoader(f"{__package__}.teardown", path)
+    teardown: Any = type(sys)(loader.name)
+    teardown.__file__ = path
+    loader.exec_module(teardown)
 
     def at_end() -> None:
         if teardown.is_unobserved():
@@ -66,12 +81,20 @@ def _hasten_end() -> None:
     _borrowed("atexit").register(at_end)
 
 
+def _forget_launcher() -> None:
+    """Take the launcher's finder away: its function knows ``__main__``, whose objects would live as long."""
+    left: Any = sys.path_importer_cache.pop(__file__.rpartition("/")[0], None)
+    if isinstance(left, type):
+        type.__delattr__(left, "find_spec")  # now, not when the class is collected
+
+
 def run_module(path: str, name: str, main: dict[str, object]) -> None:
     """Run a module from the pack, as ``python -m`` does."""
     if not sys.flags.safe_path:
         sys.path[0] = getcwd()
     install(path)
-    for own in ("sys", "pack"):
+    _forget_launcher()
+    for own in ("sys", "pack", "spec_from_file_location"):
         main.pop(own, None)
     import runpy
 
@@ -85,8 +108,9 @@ def run(path: str, script: str, main: dict[str, object]) -> object:
     if not sys.flags.safe_path:
         sys.path[0] = script.rpartition("/")[0]
     install(path)
+    _forget_launcher()
     main["__file__"] = script
-    for name in ("sys", "pack"):
+    for name in ("sys", "pack", "spec_from_file_location"):
         main.pop(name, None)
     with open(script, "rb") as file:
         return compile(file.read(), script, "exec", dont_inherit=True)

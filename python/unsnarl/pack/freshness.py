@@ -1,0 +1,44 @@
+"""Which directories of packed modules may be looked at in the place of their files.
+
+A directory's stamp tells of every entry that is added, removed, renamed or replaced. It
+does not tell of a file written in place, so this is done for those who ask for it.
+
+Invariant: a directory is left out, and its files stay looked at, where the stamp would
+tell less: one that was changed just now (the clock of the file system is coarse, and the next
+change may bear the same time), and one with a symbolic link among its packed files.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from . import container
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SETTLED_NS = 2_000_000_000
+"""Age from which on a directory's stamp cannot be shared by two changes: FAT counts in steps of two seconds."""
+
+
+def stamps(paths: Iterable[str]) -> dict[str, tuple[int, int, int]]:
+    """Return the stamps of the directories of these files; to be taken before the files are read."""
+    now_ns = time.time_ns()
+    found: dict[str, tuple[int, int, int]] = {}
+    linked: set[str] = set()
+    for path in paths:
+        folder = os.path.dirname(path)
+        if os.path.islink(path):
+            linked.add(folder)
+        elif folder not in found:
+            try:
+                found[folder] = container.stamp(folder)
+            except OSError:
+                linked.add(folder)
+    return {
+        folder: stamp
+        for folder, stamp in found.items()
+        if folder not in linked and max(stamp[:2]) < now_ns - SETTLED_NS
+    }

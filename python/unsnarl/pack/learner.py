@@ -1,0 +1,168 @@
+"""Find out which modules a command imports and never touches, so that they may be loaded late.
+
+The runs that a pack is made from are repeated, with a pack in which all candidates are
+late. What is touched is a candidate no longer; what remains is tried again, until a round
+of runs touches none of it, leaves out no module whose body does anything but bind names
+(``quiet.py``), and ends, prints and returns as without.
+
+Invariant: what is returned has been run in exactly this form, or it is empty.
+
+A candidate is a quiet module that is no package, is nowhere imported inside of ``try`` or
+``with``, where a failure would be expected on the spot, and is not of the interpreter's own
+machinery.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import tempfile
+
+from . import quiet, recorder
+
+ROUNDS = 6
+"""Most repetitions of all runs; each takes away what the one before has touched."""
+_MACHINERY = frozenset(
+    [
+        "__main__",
+        "_unsnarl_pack",
+        "abc",
+        "atexit",
+        "codecs",
+        "copyreg",
+        "encodings",
+        "importlib",
+        "linecache",
+        "runpy",
+        "site",
+        "sitecustomize",
+        "threading",
+        "traceback",
+        "types",
+        "typing",
+        "unsnarl",
+        "usercustomize",
+        "warnings",
+        "weakref",
+        "zipimport",
+    ]
+)
+
+
+class Learned:
+    """The modules to load ``late``; if there are none, ``why``."""
+
+    def __init__(self, late: set[str], why: str = "") -> None:
+        self.late = late
+        self.why = why
+
+
+class _Source:
+    """What is known of a module by its source."""
+
+    def __init__(self, name: str, path: str) -> None:
+        with open(path, "rb") as file:
+            tree = ast.parse(file.read())
+        self.is_package = os.path.basename(path) == "__init__.py"
+        self.is_quiet = quiet.is_quiet(tree)
+        self.imported = quiet.imported(tree, name, is_package=self.is_package)
+        self.guarded = quiet.guarded(tree, name, is_package=self.is_package)
+
+
+class _Outcome:
+    """One run, and what it has printed."""
+
+    def __init__(self, program: recorder.Program, arguments: list[str], pack: str = "") -> None:
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            self.run = recorder.run(program, arguments, out, err, pack)
+            out.seek(0)
+            err.seek(0)
+            self.visible = (self.run.status, out.read(), err.read())
+
+
+def learn(program: recorder.Program, runs: list[list[str]]) -> tuple[dict[str, str], Learned]:
+    """Return the modules that these runs load, with their files, and which of them to load late. Raises RecordError."""
+    plain = [_Outcome(program, arguments) for arguments in runs]
+    modules: dict[str, str] = {}
+    for one in plain:
+        modules |= one.run.paths
+    sources = _sources(modules)
+    late = _candidates(sources, _guarded_by(program))
+    for _ in range(ROUNDS):
+        if not late:
+            return modules, Learned(late, "none of them can be loaded late and is not used")
+        tried = _attempt(program, runs, recorder.build(modules, late))
+        kept = _kept(late, plain, tried, sources)
+        if kept != late:
+            late = kept
+            continue
+        differing = [
+            words for words, before, now in zip(runs, plain, tried, strict=True) if before.visible != now.visible
+        ]
+        if differing:
+            said = " ".join([os.path.basename(program.name), *differing[0]])
+            return modules, Learned(set(), f"`{said}` did not print or return the same with modules loaded late")
+        return modules, Learned(late)
+    return modules, Learned(set(), f"no selection of them was right after {ROUNDS} rounds")
+
+
+def _sources(modules: dict[str, str]) -> dict[str, _Source]:
+    found: dict[str, _Source] = {}
+    for name, path in modules.items():
+        try:
+            found[name] = _Source(name, path)
+        except (OSError, SyntaxError, ValueError):
+            continue  # an extension module, or nothing that can be packed
+    return found
+
+
+def _guarded_by(program: recorder.Program) -> set[str]:
+    """Return what the script itself imports in preparation for a failure."""
+    if program.kind == "module":
+        return set()  # it is among the modules
+    try:
+        return _Source("__main__", program.name).guarded
+    except (OSError, SyntaxError, ValueError):
+        return set()
+
+
+def _candidates(sources: dict[str, _Source], guarded: set[str]) -> set[str]:
+    guarded = guarded.union(*(source.guarded for source in sources.values()))
+    return {
+        name
+        for name, source in sources.items()
+        if source.is_quiet
+        and not source.is_package
+        and name not in guarded
+        and name.partition(".")[0] not in _MACHINERY
+    }
+
+
+def _attempt(program: recorder.Program, runs: list[list[str]], data: bytes) -> list[_Outcome]:
+    with tempfile.TemporaryDirectory(prefix="unsnarl-pack-") as scratch:
+        pack = os.path.join(scratch, "trial.pack")
+        recorder.store(data, pack)
+        return [_Outcome(program, arguments, pack) for arguments in runs]
+
+
+def _kept(late: set[str], plain: list[_Outcome], tried: list[_Outcome], sources: dict[str, _Source]) -> set[str]:
+    """Return what stayed untouched in all runs, without that for which something not quiet was left out."""
+    kept = set(late)
+    missing: set[str] = set()
+    for before, now in zip(plain, tried, strict=True):
+        kept -= now.run.paths.keys() - now.run.late
+        missing |= before.run.paths.keys() - now.run.paths.keys()
+    loud = {name for name in missing if name not in sources or not sources[name].is_quiet}
+    return {name for name in kept if not _reached(name, sources) & loud}
+
+
+def _reached(name: str, sources: dict[str, _Source]) -> set[str]:
+    """Return the modules that a module's body imports, directly or not."""
+    reached: set[str] = set()
+    waiting = [name]
+    while waiting:
+        source = sources.get(waiting.pop())
+        new = source.imported - reached if source else set[str]()
+        reached |= new
+        waiting += new
+    return reached

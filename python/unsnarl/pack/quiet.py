@@ -1,0 +1,365 @@
+"""Which modules' bodies do nothing but bind names of their own, judged from their source.
+
+Only such a module may be loaded later than it is imported: nobody can tell, until
+a name of it is asked for. A body is quiet if it imports, defines and assigns,
+and calls and decorates with nothing that is not in the lists below.
+
+Invariant: what is not known to be harmless is not quiet. Nothing is imported or run.
+
+Things that do not work: comparing the process before and after an import (a class that
+registers itself with its base, a handler in a list of another module, leaves no trace
+that could be told from an ordinary one).
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_BUILTINS = frozenset(
+    [
+        "abs",
+        "all",
+        "any",
+        "bool",
+        "bytes",
+        "bytearray",
+        "chr",
+        "classmethod",
+        "complex",
+        "dict",
+        "divmod",
+        "enumerate",
+        "float",
+        "frozenset",
+        "getattr",
+        "hasattr",
+        "hash",
+        "hex",
+        "int",
+        "isinstance",
+        "issubclass",
+        "len",
+        "list",
+        "max",
+        "min",
+        "object",
+        "oct",
+        "ord",
+        "property",
+        "range",
+        "repr",
+        "reversed",
+        "round",
+        "set",
+        "slice",
+        "sorted",
+        "staticmethod",
+        "str",
+        "sum",
+        "tuple",
+        "type",
+        "zip",
+    ]
+)
+_CALLED = frozenset(
+    [
+        "abc.abstractmethod",
+        "collections.OrderedDict",
+        "collections.defaultdict",
+        "collections.deque",
+        "collections.namedtuple",
+        "contextlib.asynccontextmanager",
+        "contextlib.contextmanager",
+        "contextvars.ContextVar",
+        "dataclasses.dataclass",
+        "dataclasses.field",
+        "datetime.timedelta",
+        "decimal.Decimal",
+        "enum.auto",
+        "functools.cache",
+        "functools.cached_property",
+        "functools.lru_cache",
+        "functools.partial",
+        "functools.partialmethod",
+        "functools.singledispatch",
+        "functools.total_ordering",
+        "functools.wraps",
+        "itertools.chain",
+        "itertools.count",
+        "enum.unique",
+        "logging.getLogger",
+        "operator.attrgetter",
+        "operator.itemgetter",
+        "operator.methodcaller",
+        "os.path.basename",
+        "os.path.dirname",
+        "os.path.join",
+        "re.compile",
+        "re.escape",
+        "struct.Struct",
+        "struct.calcsize",
+        "textwrap.dedent",
+        "threading.Lock",
+        "threading.RLock",
+        "threading.local",
+        "types.MappingProxyType",
+        "types.SimpleNamespace",
+        "types.coroutine",
+        "weakref.WeakKeyDictionary",
+        "weakref.WeakValueDictionary",
+        "_thread.allocate_lock",
+    ]
+)
+_CALLED_OF = ("typing.", "typing_extensions.")
+_BASES = frozenset(["abc.ABC", "enum.Enum", "enum.IntEnum", "enum.Flag", "enum.IntFlag", "enum.StrEnum"])
+_BASES_OF = ("typing.", "typing_extensions.", "collections.abc.")
+# What a body may read of two modules whose other attributes change while a program runs.
+_READ_OF = {
+    "sys": frozenset(
+        [
+            "byteorder",
+            "flags",
+            "hexversion",
+            "implementation",
+            "maxsize",
+            "maxunicode",
+            "platform",
+            "version",
+            "version_info",
+        ]
+    ),
+    "os": frozenset(["altsep", "curdir", "devnull", "extsep", "linesep", "name", "pardir", "path", "pathsep", "sep"]),
+}
+_METHODS = frozenset(["add", "append", "extend", "insert", "remove", "reverse", "setdefault", "sort", "update"])
+_ACCESSORS = ("setter", "getter", "deleter")
+# What the import system binds, or asks a module for.
+_RESERVED = frozenset(
+    [
+        "__path__",
+        "__spec__",
+        "__name__",
+        "__file__",
+        "__loader__",
+        "__package__",
+        "__cached__",
+        "__class__",
+        "__dict__",
+        "__getattr__",
+        "__dir__",
+    ]
+)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+# What makes a new object, known to nobody else.
+_NEW = (ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+_CONTAINERS = frozenset(["bytearray", "dict", "frozenset", "list", "set", "tuple"])
+_SCOPES = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def is_quiet(tree: ast.Module) -> bool:
+    """Say whether running this module's body only binds names of its own."""
+    return _Body(tree).is_quiet()
+
+
+def imported(tree: ast.Module, name: str, *, is_package: bool) -> set[str]:
+    """Return what a module's body may import, with the packages it is in; not what its functions import."""
+    return {one for node in _executed(tree) for one in _asked_for(node, name, is_package=is_package)}
+
+
+def guarded(tree: ast.Module, name: str, *, is_package: bool) -> set[str]:
+    """Return what a module imports where it is prepared for a failure: inside of ``try`` or ``with``."""
+    tries = (node for node in ast.walk(tree) if isinstance(node, ast.Try | ast.TryStar | ast.With))
+    inside = (node for one in tries for statement in one.body for node in ast.walk(statement))
+    return {one for node in inside for one in _asked_for(node, name, is_package=is_package)}
+
+
+def _executed(tree: ast.AST) -> list[ast.AST]:
+    """Return the nodes below one, without the bodies of functions."""
+    found: list[ast.AST] = []
+    for child in ast.iter_child_nodes(tree):
+        found.append(child)
+        if not isinstance(child, _SCOPES):
+            found += _executed(child)
+    return found
+
+
+def _asked_for(node: ast.AST, name: str, *, is_package: bool) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [part for alias in node.names for part in _prefixes(alias.name)]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    base = node.module or ""
+    if node.level:
+        parts = name.split(".") if is_package else name.split(".")[:-1]
+        parts = parts[: len(parts) - node.level + 1]
+        base = ".".join([*parts, base] if base else parts)
+    return [*_prefixes(base), *(f"{base}.{alias.name}" for alias in node.names)]
+
+
+def _prefixes(dotted: str) -> list[str]:
+    parts = dotted.split(".")
+    return [".".join(parts[: at + 1]) for at in range(len(parts))]
+
+
+def _imports_of(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+    """Return the names an import binds, with what they stand for."""
+    if isinstance(node, ast.ImportFrom):
+        base = f"{'.' * node.level}{node.module or ''}"
+        return {alias.asname or alias.name: f"{base}.{alias.name}" for alias in node.names}
+    plain = {alias.name.partition(".")[0] for alias in node.names if not alias.asname}
+    return {name: name for name in plain} | {alias.asname: alias.name for alias in node.names if alias.asname}
+
+
+def _is_new_container(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CONTAINERS
+
+
+def _names(targets: Sequence[ast.expr]) -> set[str]:
+    nodes = (node for target in targets for node in ast.walk(target))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+class _Body:
+    """One module's body, with what its names stand for."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._tree = tree
+        self._origins: dict[str, str] = {}
+        self._own: set[str] = set()
+        self._foreign: set[str] = set()  # may stand for something that others know too
+        for node in _executed(tree):
+            self._bind(node)
+        self._own -= self._origins.keys()
+        self._made = self._own - self._foreign
+
+    def _bind(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            self._origins |= _imports_of(node)
+        elif isinstance(node, _DEFINITIONS):
+            self._own.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            is_made = node.value is None or isinstance(node.value, _NEW) or _is_new_container(node.value)
+            if not is_made or any(isinstance(target, ast.Tuple | ast.List) for target in targets):
+                self._foreign.update(_names(targets))
+        elif isinstance(node, ast.For | ast.NamedExpr):
+            self._foreign.update(_names([node.target]))
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            self._own.add(node.id)
+
+    def is_quiet(self) -> bool:
+        """Say whether all statements are harmless, and no reserved name is bound."""
+        return not (self._own | self._origins.keys()) & _RESERVED and self._are_quiet(self._tree.body)
+
+    def _are_quiet(self, statements: list[ast.stmt]) -> bool:
+        return all(self._is_harmless(statement) for statement in statements)
+
+    def _is_harmless(self, node: ast.stmt) -> bool:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return self._is_plain_function(node)
+        if isinstance(node, ast.ClassDef):
+            return self._is_plain_class(node)
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Delete):
+            return self._is_own_assignment(node)
+        if isinstance(node, ast.If | ast.For | ast.Try):
+            return self._is_harmless_block(node)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            return all(alias.name != "*" for alias in node.names)
+        return isinstance(node, ast.Expr | ast.Assert | ast.Pass | ast.Break | ast.Continue) and self._is_plain(node)
+
+    def _is_harmless_block(self, node: ast.If | ast.For | ast.Try) -> bool:
+        parts = [node.body, node.orelse]
+        if isinstance(node, ast.Try):
+            parts += [node.finalbody, *(one.body for one in node.handlers)]
+            heads = [one.type for one in node.handlers if one.type is not None]
+        else:
+            heads = [node.test] if isinstance(node, ast.If) else [node.iter]
+        is_own = not isinstance(node, ast.For) or self._is_own(node.target)
+        return is_own and all(map(self._is_plain, heads)) and all(map(self._are_quiet, parts))
+
+    def _is_plain_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        defaults = [one for one in (*node.args.defaults, *node.args.kw_defaults) if one is not None]
+        return all(map(self._is_decorator, node.decorator_list)) and all(map(self._is_plain, defaults))
+
+    def _is_decorator(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Attribute) and node.attr in _ACCESSORS:
+            return isinstance(node.value, ast.Name) and node.value.id in self._own
+        return self._is_plain(node) if isinstance(node, ast.Call) else self._may_be_called(node)
+
+    def _is_plain_class(self, node: ast.ClassDef) -> bool:
+        head = all(map(self._is_decorator, node.decorator_list)) and all(map(self._is_base, node.bases))
+        return head and not node.keywords and self._are_quiet(node.body)
+
+    def _is_base(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Subscript):
+            return self._is_base(node.value) and self._is_plain(node.slice)
+        if isinstance(node, ast.Name) and node.id in self._own:
+            return True  # of this module: its own bases have been looked at, or are still to be
+        name = self._origin(node)
+        is_builtin = isinstance(node, ast.Name) and name == node.id and isinstance(getattr(builtins, name, None), type)
+        return is_builtin or name in _BASES or name.startswith(_BASES_OF)
+
+    def _is_own_assignment(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Delete) -> bool:
+        targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else [node.target]
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id not in self._made:
+            return False  # it may change a list of another's
+        values = [] if isinstance(node, ast.Delete) or node.value is None else [node.value]
+        return all(map(self._is_own, targets)) and all(map(self._is_plain, values))
+
+    def _is_own(self, target: ast.expr) -> bool:
+        """Say whether assigning to this changes nothing but what the module itself has made."""
+        if isinstance(target, ast.Name):
+            return True
+        if isinstance(target, ast.Tuple | ast.List):
+            return all(map(self._is_own, target.elts))
+        if isinstance(target, ast.Starred):
+            return self._is_own(target.value)
+        inner = target.value if isinstance(target, ast.Attribute | ast.Subscript) else None
+        is_own = isinstance(inner, ast.Name) and inner.id in self._made
+        return is_own and (not isinstance(target, ast.Subscript) or self._is_plain(target.slice))
+
+    def _is_plain(self, tree: ast.AST) -> bool:
+        """Say whether evaluating this calls nothing but what may be called, and reads nothing that changes."""
+        if isinstance(tree, _SCOPES):
+            return True
+        if isinstance(tree, ast.Call) and not self._is_quiet_call(tree):
+            return False
+        if isinstance(tree, ast.Attribute | ast.Name) and not self._may_be_read(tree):
+            return False
+        if isinstance(tree, ast.Await | ast.Yield | ast.YieldFrom):
+            return False
+        return all(map(self._is_plain, ast.iter_child_nodes(tree)))
+
+    def _is_quiet_call(self, node: ast.Call) -> bool:
+        method = node.func
+        if isinstance(method, ast.Attribute):
+            if isinstance(method.value, ast.Constant | ast.JoinedStr):
+                return True
+            if isinstance(method.value, ast.Name) and method.value.id in self._made and method.attr in _METHODS:
+                return True
+        # A sort's key is a function that is called; the other forms of `type` make a class.
+        if any(keyword.arg == "key" for keyword in node.keywords) or (self._origin(method) == "type" and node.args[1:]):
+            return False
+        return self._may_be_called(method)
+
+    def _may_be_called(self, node: ast.expr) -> bool:
+        name = self._origin(node)
+        if isinstance(node, ast.Name) and name == node.id:
+            return name in _BUILTINS and name not in self._own
+        return name in _CALLED or name.startswith(_CALLED_OF)
+
+    def _may_be_read(self, node: ast.Attribute | ast.Name) -> bool:
+        module, _, name = self._origin(node).partition(".")
+        return module not in _READ_OF or not name or name.partition(".")[0] in _READ_OF[module]
+
+    def _origin(self, node: ast.AST) -> str:
+        """Return the dotted name something was imported by, or its own."""
+        if isinstance(node, ast.Name):
+            return self._origins.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            return f"{self._origin(node.value)}.{node.attr}"
+        return ""

@@ -1,0 +1,181 @@
+"""When a packed module is believed, and when its body runs."""
+
+import builtins
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from unsnarl.pack import container, finder, freshness, late, recorder
+
+WATCHDOG_S = 60
+
+
+def found(modules: dict[str, str], *, by_directory: bool = False, is_late: bool = False) -> finder.PackFinder:
+    """Return the finder of a pack of these modules."""
+    data = recorder.build(modules, set(modules) if is_late else (), by_directory=by_directory)
+    return finder.PackFinder(*container.read(memoryview(data)), late.LateLoader)
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> str:
+    """The path of a module in a directory of its own."""
+    (tmp_path / "lib").mkdir()
+    path = tmp_path / "lib" / "mod.py"
+    path.write_text("A = 1\n")
+    return str(path)
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take directories that were changed just now for settled."""
+    monkeypatch.setattr(freshness, "SETTLED_NS", -(10**15))
+
+
+def replace(path: str) -> None:
+    """Put another file in a file's place, as editors and installers do; the directory's clock has to move on."""
+    folder = os.path.dirname(path)
+    before = container.stamp(folder)
+    while container.stamp(folder) == before:
+        Path(f"{path}.new").write_text("A = 333\n")
+        os.replace(f"{path}.new", path)
+
+
+@pytest.mark.parametrize("by_directory", [False, True])
+@pytest.mark.usefixtures("settled")
+def test_a_replaced_source_wins(module: str, by_directory: bool) -> None:
+    pack = found({"mod": module}, by_directory=by_directory)
+    path = [os.path.dirname(module)]
+    assert pack.find_spec("mod", path) is not None
+    replace(module)
+    pack.invalidate_caches()
+    assert pack.find_spec("mod", path) is None
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_source_written_in_place_wins_where_files_are_looked_at(module: str) -> None:
+    path = [os.path.dirname(module)]
+    packs = [found({"mod": module}, by_directory=by_directory) for by_directory in (False, True)]
+    Path(module).write_text("A = 333\n")
+    assert [pack.find_spec("mod", path) is None for pack in packs] == [True, False]
+
+
+@pytest.mark.usefixtures("settled")
+def test_only_the_changed_file_of_a_changed_directory_is_left_out(module: str) -> None:
+    other = module.replace("mod.py", "other.py")
+    Path(other).write_text("B = 1\n")
+    pack = found({"mod": module, "other": other}, by_directory=True)
+    replace(module)
+    path = [os.path.dirname(module)]
+    assert pack.find_spec("mod", path) is None
+    assert pack.find_spec("other", path) is not None
+
+
+def test_a_directory_that_was_changed_just_now_is_not_trusted(module: str) -> None:
+    assert freshness.stamps([module]) == {}
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_directory_with_a_symbolic_link_is_not_trusted(module: str, tmp_path: Path) -> None:
+    assert list(freshness.stamps([module])) == [os.path.dirname(module)]
+    (tmp_path / "lib" / "link.py").symlink_to(module)
+    assert freshness.stamps([module, str(tmp_path / "lib" / "link.py")]) == {}
+
+
+def test_only_what_can_be_a_module_hides_one(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = found({"mod": module})
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "bin"), os.path.dirname(module)])
+    (tmp_path / "bin" / "mod").write_text("a command of the same name")
+    assert pack.find_spec("mod") is not None
+    (tmp_path / "bin" / "mod.py").write_text("")
+    pack.invalidate_caches()
+    assert pack.find_spec("mod") is None
+
+
+RUNS = "unsnarl_runs_of_the_body"
+
+
+@pytest.fixture
+def late_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """A module that was imported and is to be loaded late; its body counts its runs."""
+    path = tmp_path / "late_one.py"
+    path.write_text(f"import builtins\nbuiltins.{RUNS} += 1\n1 / (builtins.{RUNS} != 13)\nA = 1\n")
+    monkeypatch.setattr(builtins, RUNS, 0, raising=False)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(sys, "meta_path", [found({"late_one": str(path)}, is_late=True), *sys.meta_path])
+    yield importlib.import_module("late_one")
+    sys.modules.pop("late_one", None)
+
+
+def runs() -> int:
+    """Return how often the body was run."""
+    count: int = getattr(builtins, RUNS)
+    return count
+
+
+def test_importing_and_looking_at_it_does_not_run_the_body(late_module: ModuleType) -> None:
+    assert importlib.import_module("late_one") is late_module
+    assert isinstance(late_module, ModuleType)
+    assert (late_module.__name__, late_module.__package__) == ("late_one", "")
+    assert str(late_module.__file__).endswith("late_one.py")
+    assert "late_one.py" in repr(late_module)
+    assert not hasattr(late_module, "__path__")
+    assert runs() == 0
+
+
+def test_it_is_an_ordinary_module_once_touched(late_module: ModuleType) -> None:
+    assert late_module.A == 1
+    assert type(late_module) is ModuleType
+    assert runs() == 1
+
+
+@pytest.mark.parametrize(
+    "touch", ["m.A", "m.__dict__", "m.__doc__", "dir(m)", "vars(m)", "setattr(m, 'A', 1)", "m.__class__"]
+)
+def test_any_touch_runs_the_body(late_module: ModuleType, touch: str) -> None:
+    eval(touch, {"m": late_module})
+    assert (runs(), type(late_module)) == (1, ModuleType)
+
+
+def test_deleting_and_reloading(late_module: ModuleType) -> None:
+    del late_module.A
+    assert runs() == 1
+    assert importlib.reload(late_module) is late_module
+    assert (runs(), late_module.A) == (2, 1)
+
+
+def test_reloading_what_was_not_loaded_runs_the_body_as_often_as_ever(late_module: ModuleType) -> None:
+    importlib.reload(late_module)
+    assert late_module.A == 1
+    assert runs() in (1, 2)
+
+
+def test_a_failing_body_is_tried_again_at_the_next_touch(late_module: ModuleType) -> None:
+    setattr(builtins, RUNS, 12)
+    with pytest.raises(ZeroDivisionError):
+        assert late_module.A
+    assert type(late_module) is not ModuleType
+    assert late_module.A == 1
+    assert runs() == 14
+
+
+def test_the_body_runs_once_however_many_threads_touch(late_module: ModuleType) -> None:
+    barrier = threading.Barrier(8, timeout=WATCHDOG_S)
+    seen: list[int] = []
+
+    def touch() -> None:
+        barrier.wait()
+        seen.append(late_module.A)
+
+    threads = [threading.Thread(target=touch, daemon=True) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WATCHDOG_S)
+    assert (seen, runs()) == ([1] * 8, 1)

@@ -1,0 +1,75 @@
+"""Which bodies only bind names: what is not known to be harmless is not quiet."""
+
+import ast
+
+import pytest
+
+from unsnarl.pack import quiet
+
+QUIET = [
+    '"""Words."""\n__all__ = ["a"]\na = 1\n',
+    "import re\nfrom collections import namedtuple as nt\nP = re.compile('x')\nT = nt('T', 'a b')\n",
+    "from functools import lru_cache\n@lru_cache(maxsize=None)\ndef f(a=1): return exit()\n",
+    "class A(Exception):\n    x = 1\n    @property\n    def p(self): pass\n    @p.setter\n    def p(self, v): pass\n",
+    "import enum\nclass A(enum.Enum):\n    x = 1\nclass B(A): pass\n",
+    "try:\n    import json\nexcept ImportError:\n    json = None\n",
+    "import sys\nif sys.version_info > (3, 1):\n    x = {}\n    x['a'] = 2\n",
+    "x = []\nx.append(3)\nfor one in (1, 2):\n    y = one\ny = ','.join('ab')\nf = lambda: print()\n",
+    "def f(): pass\nf.mark = 1\n",
+]
+LOUD = {
+    "a call": "print()\n",
+    "an unknown call": "import x\ny = x.make()\n",
+    "a call of its own": "def f(): pass\nf()\n",
+    "an exit function": "import atexit\natexit.register(print)\n",
+    "a function that is called": "import x\ny = sorted([1], key=x.f)\n",
+    "a function that is mapped": "import x\ny = list(map(x.f, [1]))\n",
+    "a class by its type": "import x\nA = type('A', (x.Plugin,), {})\n",
+    "a rebound builtin": "def sorted(x): pass\ny = sorted([])\n",
+    "a patch": "import socket\nsocket.socket = None\n",
+    "an entry elsewhere": "import x\nx.TABLE['a'] = 1\n",
+    "an addition elsewhere": "from x import table\ntable += [1]\n",
+    "an addition to an alias": "import x\ny = x.table\ny += [1]\n",
+    "an entry by an alias": "import x\ny = x.table\ny['a'] = 1\n",
+    "an append by an alias of a part": "import x\nfor y in x.tables:\n    y.append(1)\n",
+    "an append elsewhere": "from x import table\ntable.append(1)\n",
+    "a decorator": "import x\n@x.register\ndef f(): pass\n",
+    "a base that may register": "import x\nclass A(x.Plugin): pass\n",
+    "a metaclass": "class A(metaclass=B): pass\n",
+    "a class body": "class A:\n    print()\n",
+    "a default": "def f(a=print()): pass\n",
+    "sys.modules": "import sys\nsys.modules[__name__] = None\n",
+    "reading the environment": "import os\nx = os.environ\n",
+    "reading it otherwise": "from os import environ\nx = environ\n",
+    "reading arguments": "import sys\nx = sys.argv\n",
+    "a module's __getattr__": "def __getattr__(name): pass\n",
+    "a path": "__path__ = []\n",
+    "a star": "from x import *\n",
+    "with": "with open('x') as f: pass\n",
+    "while": "while x: pass\n",
+    "raise": "raise SystemExit\n",
+    "a finally": "try:\n    x = 1\nfinally:\n    print()\n",
+}
+
+
+@pytest.mark.parametrize("source", QUIET)
+def test_a_body_that_only_binds_is_quiet(source: str) -> None:
+    assert quiet.is_quiet(ast.parse(source))
+
+
+@pytest.mark.parametrize("source", LOUD.values(), ids=LOUD)
+def test_any_other_body_is_not(source: str) -> None:
+    assert not quiet.is_quiet(ast.parse(source))
+
+
+def test_what_a_body_imports() -> None:
+    tree = ast.parse("import a.b\nfrom . import c\nfrom ..d import e\ndef f(): import g\nclass H:\n    import i\n")
+    assert quiet.imported(tree, "p.q.r", is_package=False) == {*("a", "a.b", "p", "p.q", "p.q.c", "p.d", "p.d.e", "i")}
+    assert "p.q.r.c" in quiet.imported(tree, "p.q.r", is_package=True)
+
+
+def test_what_is_imported_in_preparation_for_a_failure() -> None:
+    tree = ast.parse(
+        "import a\ntry:\n    import b\nexcept ImportError:\n    import c\ndef f():\n    with x:\n        import d\n"
+    )
+    assert quiet.guarded(tree, "m", is_package=False) == {"b", "d"}
