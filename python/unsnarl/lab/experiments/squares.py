@@ -21,17 +21,25 @@ QUICK_SIZES = (25, 50, 100)
 STOCK_S_AT_100 = 0.25
 """Seconds that stock takes for the slowest of the programs with 100 threads; it grows with the square."""
 
-NOT_AIOLOGIC = ("stock", "scheduler", "primitives", "both", "pypy")
-"""Starting a thread uses no primitive of the program's."""
+OURS = (STOCK.name, SCHEDULER.name, PRIMITIVES.name, BOTH.name)
+PYPY_LARGEST = 200
+"""Above it, PyPy takes more than a minute for one run."""
 
 
 def cases(program: str, sizes: tuple[int, ...], confinement: Confinement) -> tuple[Case, ...]:
     """Return one series."""
-    variants = NOT_AIOLOGIC if program == "start" else None
     return tuple(
-        Case.of_size(program, size, confinement, 0.2 + STOCK_S_AT_100 * (size / 100) ** 2 / 3, variants)
+        Case.of_size(
+            program, size, confinement, 0.2 + STOCK_S_AT_100 * (size / 100) ** 2 / 3, variants_of(program, size)
+        )
         for size in sizes
     )
+
+
+def variants_of(program: str, size: int) -> tuple[str, ...]:
+    """Return who takes part: starting a thread uses no primitive of the program's, as aiologic's are."""
+    aiologic = () if program == "start" else (AIOLOGIC.name,)
+    return (*OURS, *aiologic, *((PYPY.name,) if size <= PYPY_LARGEST else ()))
 
 
 EXPERIMENT = Experiment(
@@ -51,5 +59,6 @@ EXPERIMENT = Experiment(
     quick=tuple(case for program in PROGRAMS for case in cases(program, QUICK_SIZES, ANYWHERE)),
     pairs=3,
     reading="The exponent is fitted to the medians: 1 is linear, 2 the square. Under `primitives` and `both` the "
-    "standard library's own uses are replaced as well, so that `Thread.start` waits for an event of unsnarl.",
+    "standard library's own uses are replaced as well, so that `Thread.start` waits for an event of unsnarl. "
+    f"PyPy is run up to n = {PYPY_LARGEST}: above, one run takes it more than a minute.",
 )
