@@ -58,7 +58,7 @@ EXPERIMENT = Experiment(
     ),
     quick=tuple(case for program in SIZES for case in cases(program, QUICK_SIZES[program], ANYWHERE)),
     pairs=3,
-    reading="Processes are forked. What they share beside the lock is plain memory in every variant. "
-    f"PyPy is run up to n = {PYPY_LARGEST}: above, one run behind the mutex takes it half a minute and more, as "
-    "40 do by SCHED_RR, where it is left out.",
+    reading="Processes are forked; with `unsnarl.ipc` by `start_together`. What they share beside the lock is "
+    f"plain memory in every variant. PyPy is run up to n = {PYPY_LARGEST}: above, one run behind the mutex takes it "
+    "half a minute and more, as 40 do by SCHED_RR, where it is left out.",
 )

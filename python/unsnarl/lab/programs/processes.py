@@ -4,8 +4,8 @@
 ``mutex``: n processes pass one lock along, and run on.
 
 The library is ``multiprocessing`` or ``unsnarl.ipc``: a context of it gives the
-process and the lock. The state they share is plain shared memory in both, so that
-nothing but these two differs.
+process and the lock, and ``unsnarl.ipc`` has a gate behind which processes are started
+together. The state they share is plain shared memory in both, so that nothing else differs.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ import mmap
 import struct
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import measured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CLOCK = struct.Struct("d")
 
@@ -56,23 +59,32 @@ class Shared:
         CLOCK.pack_into(self._memory, self._n, value)
 
 
-def context_of(library: str) -> Any:
-    """Return what processes and locks are made with; unsnarl's own where it is asked for."""
-    return importlib.import_module(library).get_context("fork")
+class Library:
+    """What processes and locks are made with."""
+
+    def __init__(self, name: str) -> None:
+        """Take a library by the name of its module."""
+        module = importlib.import_module(name)
+        self.context = module.get_context("fork")
+        self._start: Callable[[list[Any]], None] = getattr(module, "start_together", start_in_turn)
+
+    def run_all(self, work: Callable[[int], None], n: int) -> None:
+        """Start n processes and wait for them."""
+        processes = [self.context.Process(target=work, args=(place,), daemon=True) for place in range(n)]
+        self._start(processes)
+        for process in processes:
+            process.join()
+            if process.exitcode != 0:
+                sys.exit(f"a process ended with {process.exitcode}")
 
 
-def run_all(context: Any, work: Any, n: int) -> None:
-    """Start n processes and wait for them."""
-    processes = [context.Process(target=work, args=(place,), daemon=True) for place in range(n)]
+def start_in_turn(processes: list[Any]) -> None:
+    """Start processes one after the other."""
     for process in processes:
         process.start()
-    for process in processes:
-        process.join()
-        if process.exitcode != 0:
-            sys.exit(f"a process ended with {process.exitcode}")
 
 
-def start(context: Any, n: int) -> float:
+def start(library: Library, n: int) -> float:
     """Start n processes, each of which runs until all are started; return seconds."""
     shared = Shared(n)
 
@@ -82,14 +94,14 @@ def start(context: Any, n: int) -> float:
             time.sleep(0)
 
     began_s = time.perf_counter()
-    run_all(context, work, n)
+    library.run_all(work, n)
     return time.perf_counter() - began_s
 
 
-def mutex(context: Any, n: int) -> float:
+def mutex(library: Library, n: int) -> float:
     """Pass a lock through n processes that wait for it, each running on afterwards; return seconds."""
     shared = Shared(n)
-    lock = context.Lock()
+    lock = library.context.Lock()
 
     def work(place: int) -> None:
         shared.enter(place)
@@ -102,7 +114,7 @@ def mutex(context: Any, n: int) -> float:
         while not shared.is_empty():
             time.sleep(0)
 
-    run_all(context, work, n)
+    library.run_all(work, n)
     return time.perf_counter() - shared.began_s
 
 
@@ -116,8 +128,8 @@ def main() -> None:
     parser.add_argument("program", choices=tuple(PROGRAMS))
     parser.add_argument("processes", type=int)
     arguments = parser.parse_args()
-    context = context_of(arguments.library)
-    measured.tell(elapsed_s=PROGRAMS[arguments.program](context, arguments.processes))
+    library = Library(arguments.library)
+    measured.tell(elapsed_s=PROGRAMS[arguments.program](library, arguments.processes))
 
 
 if __name__ == "__main__":
