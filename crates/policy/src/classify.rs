@@ -65,7 +65,7 @@ pub(crate) fn classify(record: &mut Thread, config: &Config, now: Nanos, arrival
     let is_resuming = record.class == Class::Batch && how != Return::Blocked;
     Place {
         class: record.class,
-        keeps_turn: is_resuming && keep_turn(record, config),
+        keeps_turn: is_resuming && !renew_slice(record, config),
     }
 }
 
@@ -97,11 +97,6 @@ fn class_by_history(record: &Thread, config: &Config, arrival: Arrival, how: Ret
         Return::Preempted if was_batch => Class::Yielded,
         Return::Preempted => record.class,
     }
-}
-
-/// Whether an interrupted thread resumes its slice; else it gets a new one.
-fn keep_turn(record: &mut Thread, config: &Config) -> bool {
-    !renew_slice(record, config)
 }
 
 /// Gives a new slice to a thread that has used its own up; whether it did.
