@@ -1,7 +1,9 @@
 """When a packed module is believed, and when its body runs."""
 
 import builtins
+import gc
 import importlib
+import importlib.util
 import os
 import sys
 import threading
@@ -96,6 +98,45 @@ def test_only_what_can_be_a_module_hides_one(module: str, tmp_path: Path, monkey
     (tmp_path / "bin" / "mod.py").write_text("")
     pack.invalidate_caches()
     assert pack.find_spec("mod") is None
+
+
+CYCLE = "import weakref\nclass C: pass\nc = C()\nc.itself = c\nfound = weakref.ref(c)\ndel c\n"
+
+
+def run(name: str, path: str) -> ModuleType:
+    """Run a module from a pack."""
+    spec = found({name: path}).find_spec(name, [os.path.dirname(path)])
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_garbage_of_a_packed_body_is_left_to_the_next_full_collection(module: str) -> None:
+    Path(module).write_text(CYCLE)
+    left = run("mod", module).found
+    assert gc.isenabled()
+    gc.collect()
+    assert left() is None
+
+
+def test_what_the_program_has_frozen_stays_frozen(module: str) -> None:
+    gc.freeze()
+    try:
+        run("mod", module)
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+
+
+def test_a_collector_that_is_switched_off_stays_so(module: str) -> None:
+    gc.disable()
+    try:
+        run("mod", module)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 RUNS = "unsnarl_runs_of_the_body"

@@ -56,6 +56,7 @@ class PackLoader(SourceFileLoader):
             super().exec_module(module)
         finally:
             if is_outermost:
+                _age()
                 gc.enable()
 
 
@@ -133,6 +134,17 @@ class PackFinder:
         """Look at the directories again."""
         self._listings.clear()
         self._unchanged.clear()
+
+
+def _age() -> None:
+    """Have the collector take all there is for old, without a look at it: what imports make mostly stays.
+
+    Else the first allocation after them would have it walk through everything they have made, and later ones
+    again. The oldest generation is collected as ever. What the program has frozen itself stays frozen.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _is_fresh(entry: "tuple[Any, ...]") -> bool:

@@ -33,21 +33,23 @@ def is_unobserved() -> bool:
 
 
 def _is_unobserved() -> bool:
+    harmless: set[type[object]] = set()
+    # One walk, and a set for each object to be looked up in: there are many, and this is most of what it costs.
     things: list[object] = gc.get_objects()
-    kinds: set[type[object]] = set(map(type, things))
-    finalised = {kind for kind in kinds if _is_finalised(kind)}
-    if not finalised:
-        return True
+    suspects = [thing for thing in things if type(thing) not in harmless and _is_finalised(type(thing), harmless)]
     named = (getattr(sys, attribute, None) for name in _STANDARD for attribute in (name, f"__{name}__"))
     standard = {id(layer) for stream in named for layer in _layers(stream)}
-    suspects = (thing for thing in things if type(thing) in finalised)
     return all(id(thing) in standard or _is_over(thing) for thing in suspects)
 
 
-def _is_finalised(kind: type[object]) -> bool:
+def _is_finalised(kind: type[object], harmless: set[type[object]]) -> bool:
+    """Say whether freeing objects of this type may do something; if not, note it as harmless."""
     if hasattr(kind, "__del__") or kind.__name__ in _SUSPENDABLE:
         return True
-    return any((base.__module__, base.__name__) in _CLOSING for base in kind.__mro__)
+    if any((base.__module__, base.__name__) in _CLOSING for base in kind.__mro__):
+        return True
+    harmless.add(kind)
+    return False
 
 
 def flush() -> None:
