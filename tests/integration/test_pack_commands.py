@@ -78,6 +78,11 @@ def test_it_asks_the_file_system_less(rig: "Rig", packed: "tuple[str, str, Path]
     assert counts[1] < counts[0]
 
 
+def test_a_module_that_puts_another_in_its_place_is_packed(packed: "tuple[str, str, Path]") -> None:
+    entries = container.read(memoryview(packed[2].read_bytes()))[0]
+    assert str(entries["collections.abc"][container.PATH]).endswith("/collections/abc.py")
+
+
 def test_directories_are_looked_at_only_if_asked_for(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
     script, launcher, pack = packed
     assert container.read(memoryview(pack.read_bytes()))[2] == {}

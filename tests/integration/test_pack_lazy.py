@@ -131,7 +131,7 @@ def test_a_newer_source_of_a_late_module_wins(rig: "Rig", app: tuple[str, str]) 
 def test_a_damaged_late_module_is_loaded_from_its_file(rig: "Rig", app: tuple[str, str]) -> None:
     path = Path(rig.directory / "app.pack")
     data = path.read_bytes()
-    entries, area, _ = container.read(memoryview(data))
+    entries, area, *_ = container.read(memoryview(data))
     damaged = bytearray(data)
     damaged[len(data) - len(area) + entries["late_one"][container.OFFSET] + 9] ^= 0xFF
     path.write_bytes(damaged)

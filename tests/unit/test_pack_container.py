@@ -17,7 +17,7 @@ DATA = container.write(MODULES)
 
 
 def test_a_pack_is_read_back() -> None:
-    entries, area, _ = container.read(memoryview(DATA))
+    entries, area, *_ = container.read(memoryview(DATA))
     assert list(entries) == ["a", "b", "c"]
     scope: dict[str, object] = {}
     exec(container.code_of(entries["b"], area), scope)
@@ -27,7 +27,7 @@ def test_a_pack_is_read_back() -> None:
 
 def touch(data: bytes) -> None:
     """Read everything a pack offers."""
-    entries, area, _ = container.read(memoryview(data))
+    entries, area, *_ = container.read(memoryview(data))
     for entry in entries.values():
         if entry[container.KIND] == "c":
             container.code_of(entry, area)

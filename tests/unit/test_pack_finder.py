@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from importlib.machinery import FileFinder, PathFinder
 from pathlib import Path
 from types import ModuleType
 
@@ -18,9 +19,11 @@ from unsnarl.pack import container, finder, freshness, late, recorder
 WATCHDOG_S = 60
 
 
-def found(modules: dict[str, str], *, by_directory: bool = False, is_late: bool = False) -> finder.PackFinder:
+def found(
+    modules: dict[str, str], *, by_directory: bool = False, is_late: bool = False, folder: str = ""
+) -> finder.PackFinder:
     """Return the finder of a pack of these modules."""
-    data = recorder.build(modules, set(modules) if is_late else (), by_directory=by_directory)
+    data = recorder.build(modules, set(modules) if is_late else (), by_directory=by_directory, folder=folder)
     return finder.PackFinder(*container.read(memoryview(data)), late.LateLoader)
 
 
@@ -46,6 +49,15 @@ def replace(path: str) -> None:
     while container.stamp(folder) == before:
         Path(f"{path}.new").write_text("A = 333\n")
         os.replace(f"{path}.new", path)
+
+
+def add(path: Path) -> None:
+    """Make a file; the clock of its directory has to move on."""
+    before = container.stamp(str(path.parent))
+    path.write_text("A = 333\n")
+    while container.stamp(str(path.parent)) == before:
+        path.unlink()
+        path.write_text("A = 333\n")
 
 
 @pytest.mark.parametrize("by_directory", [False, True])
@@ -98,6 +110,63 @@ def test_only_what_can_be_a_module_hides_one(module: str, tmp_path: Path, monkey
     (tmp_path / "bin" / "mod.py").write_text("")
     pack.invalidate_caches()
     assert pack.find_spec("mod") is None
+
+
+@pytest.fixture
+def searched(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory in front of the module's on ``sys.path``."""
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "bin"), os.path.dirname(module)])
+    return tmp_path / "bin"
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_new_module_hides_one_in_a_directory_that_was_known(module: str, searched: Path) -> None:
+    pack = found({"mod": module}, folder=str(searched))
+    assert pack.find_spec("mod") is not None
+    add(searched / "mod.py")
+    pack.invalidate_caches()
+    assert pack.find_spec("mod") is None
+
+
+@pytest.mark.usefixtures("settled")
+def test_what_was_looked_for_in_vain_is_not_looked_for_until_a_directory_changes(module: str, searched: Path) -> None:
+    pack = found({"mod": module, "nowhere": ""}, folder=str(searched))
+    pack.watch()
+    kinds = [type(sys.path_importer_cache[folder]) for folder in sys.path]
+    assert kinds == [finder.PlaceFinder, finder.PlaceFinder]
+    assert all(pack.is_absent("nowhere", folder) for folder in sys.path)
+    assert not pack.is_absent("anything", str(searched))
+    assert PathFinder.find_spec("nowhere") is None
+    add(searched / "nowhere.py")
+    pack.invalidate_caches()
+    spec = PathFinder.find_spec("nowhere")
+    assert spec is not None
+    assert spec.origin == str(searched / "nowhere.py")
+
+
+@pytest.mark.usefixtures("settled")
+def test_what_is_there_by_now_is_not_absent(module: str, searched: Path) -> None:
+    (searched / "nowhere").mkdir()
+    pack = found({"mod": module, "nowhere": ""}, folder=str(searched))
+    assert [pack.is_absent("nowhere", folder) for folder in sys.path] == [False, True]
+
+
+def test_nothing_is_known_to_be_absent_where_a_directory_was_changed_just_now(module: str, searched: Path) -> None:
+    pack = found({"mod": module, "nowhere": ""}, folder=str(searched))
+    assert not any(pack.is_absent("nowhere", folder) for folder in sys.path)
+
+
+@pytest.mark.usefixtures("settled")
+def test_another_finder_of_a_directory_stays(module: str, searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Own(FileFinder):
+        pass
+
+    own = Own(str(searched))
+    monkeypatch.setitem(sys.path_importer_cache, str(searched), own)
+    found({"mod": module}, folder=str(searched)).watch()
+    assert sys.path_importer_cache[str(searched)] is own
+    assert type(own) is Own
 
 
 CYCLE = "import weakref\nclass C: pass\nc = C()\nc.itself = c\nfound = weakref.ref(c)\ndel c\n"

@@ -111,7 +111,8 @@ def _pack(words: _Words) -> int:
     program = _program(words)
     try:
         modules, late = _learn(program, words)
-        data = recorder.build(modules, late, by_directory=words.check == "directories")
+        by_directory = words.check == "directories"
+        data = recorder.build(modules, late, by_directory=by_directory, folder=os.path.dirname(program.name))
         recorder.store(data, words.out)
         recorder.store(recorder.launcher(program, words.out).encode(), words.start)
         os.chmod(words.start, 0o755)
@@ -119,7 +120,8 @@ def _pack(words: _Words) -> int:
         raise CommandError(problem.what, problem.hint, 1) from None
     except OSError as problem:
         raise CommandError(f"{problem.filename}: {problem.strerror}", "choose another place", 1) from None
-    loaded = f"{len(modules)} modules ({len(late)} of them late)" if words.is_lazy else f"{len(modules)} modules"
+    number = sum(map(bool, modules.values()))
+    loaded = f"{number} modules ({len(late)} of them late)" if words.is_lazy else f"{number} modules"
     return show(f"{words.out}: {loaded}, {len(data) / 1e6:.1f} MB; started by {words.start}\n")
 
 

@@ -34,7 +34,7 @@ import json, sys, time
 from importlib.machinery import PathFinder
 from unsnarl.pack import container
 with open(sys.argv[1], "rb") as file:
-    entries, area = container.read(memoryview(file.read()))
+    entries, area, *_ = container.read(memoryview(file.read()))
 words = [(n, e[container.PATH], e) for n, e in entries.items() if e[container.KIND] == "c" and n not in sys.modules]
 def by_path(name, path, entry):
     parts = 2 if entry[container.IS_PACKAGE] else 1

@@ -6,7 +6,7 @@
 | 8–11 | format version, little-endian |
 | 12–15 | length of the index |
 | 16–23 | SipHash of the index |
-| 24– | the index: marshalled ``(magic number of the bytecode, cache tag, optimization level, directories, entries)`` |
+| 24– | the index: marshalled ``(magic number of the bytecode, cache tag, -O level, directories, places, entries)`` |
 | … | code objects, marshalled, one after the other |
 
 An entry is ``name: (is_package, path, mtime_ns, size, offset, length, hash, kind)``.
@@ -15,6 +15,10 @@ extension module, which is loaded from its own file.
 
 A directory is ``path: (mtime_ns, ctime_ns, inode)``: while it has this stamp, its files
 are not looked at one by one. There are none unless it was asked for.
+
+A place is a directory of ``sys.path``, ``path: (mtime_ns, ctime_ns, inode, names, absent)``: while it has this
+stamp, ``names`` are the modules, packages and directories in it, and it has nothing by the names in ``absent``,
+which the recorded runs looked for in vain.
 
 Invariant: :func:`read` returns a pack only for the very interpreter version that
 made it; offsets are checked before, and the hash of a module's bytes when, it is
@@ -36,11 +40,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAGIC = b"UNSNPACK"
-VERSION = 3
+VERSION = 4
 HEAD = 24
 _KEY = 0x756E736E61726C
 
 IS_PACKAGE, PATH, MTIME_NS, SIZE, OFFSET, LENGTH, HASH, KIND = range(8)
+NAMES, ABSENT = 3, 4
 CODE, LATE, EXTENSION = "c", "l", "x"
 _TYPES = (bool, str, int, int, int, int, bytes, str)
 
@@ -68,8 +73,9 @@ def stamp(path: str) -> tuple[int, int, int]:
 def write(
     modules: "Mapping[str, tuple[tuple[object, ...], bytes]]",
     directories: "Mapping[str, tuple[int, int, int]] | None" = None,
+    places: "Mapping[str, tuple[Any, ...]] | None" = None,
 ) -> bytes:
-    """Return the bytes of a pack from ``name: ((is_package, path, mtime_ns, size, kind), code)``, and stamps."""
+    """Return the bytes of a pack from ``name: ((is_package, path, mtime_ns, size, kind), code)``, stamps and places."""
     index: dict[str, tuple[object, ...]] = {}
     parts: list[bytes] = []
     at = 0
@@ -77,14 +83,16 @@ def write(
         index[name] = (*fixed, at, len(code), digest(code), kind)
         parts.append(code)
         at += len(code)
-    contents: Any = (*identity(), dict(directories or {}), index)
+    contents: Any = (*identity(), dict(directories or {}), dict(places or {}), index)
     head = marshal.dumps(contents)
     lengths = VERSION.to_bytes(4, "little") + len(head).to_bytes(4, "little")
     return b"".join([MAGIC, lengths, digest(head), head, *parts])
 
 
-def read(data: memoryview) -> "tuple[dict[str, tuple[Any, ...]], memoryview, dict[str, tuple[int, int, int]]]":
-    """Return the index, the area that offsets count from, and the directories. Raises BadPack."""
+def read(
+    data: memoryview,
+) -> "tuple[dict[str, tuple[Any, ...]], memoryview, dict[str, tuple[int, int, int]], dict[str, tuple[Any, ...]]]":
+    """Return the index, the area that offsets count from, the directories, and the places. Raises BadPack."""
     if len(data) < HEAD or bytes(data[:8]) != MAGIC:
         raise BadPack("it is not a pack")
     if int.from_bytes(data[8:12], "little") != VERSION:
@@ -93,14 +101,14 @@ def read(data: memoryview) -> "tuple[dict[str, tuple[Any, ...]], memoryview, dic
     head = data[HEAD : HEAD + length]
     if len(head) != length or digest(head) != bytes(data[16:HEAD]):
         raise BadPack("its index is damaged")
-    *made_for, directories, entries = marshal.loads(head)
+    *made_for, directories, places, entries = marshal.loads(head)
     if tuple(made_for) != identity():
         raise BadPack("it was made by another Python, or with another -O")
     area = data[HEAD + length :]
     for entry in entries.values():
         if tuple(map(type, entry)) != _TYPES or not 0 <= entry[OFFSET] <= entry[OFFSET] + entry[LENGTH] <= len(area):
             raise BadPack("an entry is damaged")
-    return entries, area, directories
+    return entries, area, directories, places
 
 
 def code_of(entry: "tuple[Any, ...]", area: memoryview) -> "Any":

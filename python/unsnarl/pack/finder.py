@@ -6,18 +6,23 @@ the finders behind it. A module from a pack has the ``__file__``, ``__cached__``
 ``__spec__`` and loader interface of one from its file, so resources, metadata and
 tracebacks work as before.
 
-Things that do not work: trusting the modification time of a directory (a file
+A directory of ``sys.path`` that is as it was when packed is not listed again, and not asked again for
+the names that the recorded runs looked for in vain (``_winapi``, optional packages): its stamp is compared once.
+So a program that makes a module of such a name has to call ``importlib.invalidate_caches()``, as
+the import system asks for in any case.
+
+Things that do not work: trusting the modification time of a directory for its files (one that is
 edited in place does not change it); so that is done only where the pack says so.
 """
 
 import gc
 import sys
 from _frozen_importlib import ModuleSpec
-from _frozen_importlib_external import ExtensionFileLoader, SourceFileLoader
+from _frozen_importlib_external import ExtensionFileLoader, FileFinder, SourceFileLoader
 from _imp import extension_suffixes
 from posix import scandir, stat
 
-from .container import EXTENSION, IS_PACKAGE, KIND, LATE, MTIME_NS, PATH, SIZE, BadPack, code_of, stamp
+from .container import ABSENT, EXTENSION, IS_PACKAGE, KIND, LATE, MTIME_NS, NAMES, PATH, SIZE, BadPack, code_of, stamp
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -61,7 +66,7 @@ class PackLoader(SourceFileLoader):
 
 
 class PackFinder:
-    """Find modules in a pack: ``entries``, ``area`` and ``directories`` as :func:`container.read` returns them.
+    """Find modules in a pack: ``entries`` to ``places`` are as :func:`container.read` returns them.
 
     ``late`` makes the loader of a module that is to be loaded late.
     """
@@ -71,14 +76,16 @@ class PackFinder:
         entries: "dict[str, tuple[Any, ...]]",
         area: memoryview,
         directories: "dict[str, tuple[int, int, int]]",
+        places: "dict[str, tuple[Any, ...]]",
         late: "Callable[[str, tuple[Any, ...], memoryview], PackLoader]" = PackLoader,
     ) -> None:
         self._entries = entries
         self._area = area
         self._directories = directories
+        self._places = places
         self._late = late
         self._listings: dict[str, frozenset[str]] = {}
-        self._unchanged: dict[str, bool] = {}
+        self._stamps: dict[str, tuple[int, int, int] | None] = {}
 
     def find_spec(self, name: str, path: "Any" = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
         """Return the spec of a packed module, or None."""
@@ -106,34 +113,85 @@ class PackFinder:
         return (self._late if entry[KIND] == LATE else PackLoader)(name, entry, self._area)
 
     def _is_unchanged(self, directory: str) -> bool:
-        """Say whether a directory, by its stamp, has the entries it had; asked once in a process."""
-        known = self._unchanged.get(directory)
-        if known is None:
-            known = self._unchanged[directory] = directory in self._directories and self._is_as_packed(directory)
-        return known
+        """Say whether a directory, by its stamp, has the entries it had."""
+        return directory in self._directories and self._directories[directory] == self._stamp(directory)
 
-    def _is_as_packed(self, directory: str) -> bool:
-        try:
-            return stamp(directory) == self._directories[directory]
-        except OSError:
-            return False
+    def _stamp(self, directory: str) -> "tuple[int, int, int] | None":
+        """Return the stamp of a directory, or None if it is not there; asked once in a process."""
+        if directory not in self._stamps:
+            try:
+                self._stamps[directory] = stamp(directory)
+            except OSError:
+                self._stamps[directory] = None
+        return self._stamps[directory]
+
+    def is_absent(self, name: str, directory: str) -> bool:
+        """Say whether a directory is known to have nothing by a name; False if it is not known."""
+        place = self._places.get(directory)
+        return place is not None and name in place[ABSENT] and place[:NAMES] == self._stamp(directory)
+
+    def watch(self) -> None:
+        """Have the import system's finders of the packed directories of ``sys.path`` ask :meth:`is_absent` first."""
+        for directory in sys.path:
+            if directory in self._places:
+                finder = _entry_finder(directory)
+                if type(finder) is FileFinder:
+                    PlaceFinder.adopt(finder, self)
 
     def _is_hidden(self, name: str, base: str) -> bool:
         """Say whether a directory before ``base`` has a file that may be this module."""
         for directory in sys.path:
             if directory == base:
                 return False
-            listing = self._listings.get(directory)
-            if listing is None:
-                listing = self._listings[directory] = _top_level(directory)
-            if name in listing:
+            if directory not in self._listings:
+                self._listings[directory] = self._listing(directory)
+            if name in self._listings[directory]:
                 return True
         return True
+
+    def _listing(self, directory: str) -> frozenset[str]:
+        if sys.path_importer_cache.get(directory, self) is None:
+            return frozenset()  # the import system has found it to be no directory, and looks no more
+        place = self._places.get(directory)
+        if place is not None and place[:NAMES] == self._stamp(directory):
+            names: frozenset[str] = place[NAMES]
+            return names
+        return top_level(directory)
 
     def invalidate_caches(self) -> None:
         """Look at the directories again."""
         self._listings.clear()
-        self._unchanged.clear()
+        self._stamps.clear()
+
+
+class PlaceFinder(FileFinder):
+    """A directory's finder that does not look for what is known to be absent."""
+
+    pack: PackFinder
+
+    @classmethod
+    def adopt(cls, finder: "Any", pack: PackFinder) -> None:
+        """Make an ordinary finder of a directory, with what it has listed, one of these."""
+        finder.__class__ = cls
+        finder.pack = pack
+
+    def find_spec(self, fullname: str, target: "ModuleType | None" = None) -> ModuleSpec | None:
+        """Return the spec of a module in the directory, or None."""
+        if self.pack.is_absent(fullname, self.path):
+            return None
+        return super().find_spec(fullname, target)
+
+
+def _entry_finder(directory: str) -> object:
+    """Return the finder of a directory, made as the import system does if there is none yet."""
+    if directory not in sys.path_importer_cache:
+        for hook in sys.path_hooks:
+            try:
+                sys.path_importer_cache[directory] = hook(directory)
+            except ImportError:
+                continue
+            break
+    return sys.path_importer_cache.get(directory)
 
 
 def _age() -> None:
@@ -155,7 +213,7 @@ def _is_fresh(entry: "tuple[Any, ...]") -> bool:
     return (found.st_mtime_ns, found.st_size) == (entry[MTIME_NS], entry[SIZE])
 
 
-def _top_level(directory: str) -> frozenset[str]:
+def top_level(directory: str) -> frozenset[str]:
     """Return the names of the modules, packages and other directories in a directory."""
     try:
         with scandir(directory or ".") as entries:

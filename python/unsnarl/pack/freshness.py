@@ -1,7 +1,8 @@
-"""Which directories of packed modules may be looked at in the place of their files.
+"""What of the file system a pack may take as known: directories of modules, by their stamps.
 
 A directory's stamp tells of every entry that is added, removed, renamed or replaced. It
-does not tell of a file written in place, so this is done for those who ask for it.
+does not tell of a file written in place, so to look at it in the place of the files is for those who ask for
+it (:func:`stamps`). What names a directory of ``sys.path`` has, it tells in any case (:func:`places`).
 
 Invariant: a directory is left out, and its files stay looked at, where the stamp would
 tell less: one that was changed just now (the clock of the file system is coarse, and the next
@@ -13,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 
-from . import container
+from . import container, finder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +38,24 @@ def stamps(paths: Iterable[str]) -> dict[str, tuple[int, int, int]]:
                 found[folder] = container.stamp(folder)
             except OSError:
                 linked.add(folder)
-    return {
-        folder: stamp
-        for folder, stamp in found.items()
-        if folder not in linked and max(stamp[:2]) < now_ns - SETTLED_NS
-    }
+    return {folder: stamp for folder, stamp in found.items() if folder not in linked and _is_settled(stamp, now_ns)}
+
+
+def places(folders: Iterable[str], sought: Iterable[str]) -> dict[str, tuple[object, ...]]:
+    """Return the directories as :mod:`container` describes them; ``sought`` are names no directory seemed to have."""
+    found: dict[str, tuple[object, ...]] = {}
+    wanted = frozenset(sought)
+    for folder in folders:
+        now_ns = time.time_ns()
+        try:
+            stamp = container.stamp(folder)
+            there = {name.partition(".")[0] for name in os.listdir(folder)}
+        except OSError:
+            continue
+        if _is_settled(stamp, now_ns):
+            found[folder] = (*stamp, finder.top_level(folder), wanted - there)
+    return found
+
+
+def _is_settled(stamp: tuple[int, int, int], now_ns: int) -> bool:
+    return max(stamp[:2]) < now_ns - SETTLED_NS

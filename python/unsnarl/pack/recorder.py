@@ -21,10 +21,30 @@ if TYPE_CHECKING:
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 # What runs first in the recorded command; the list is written when it ends. Its arguments: the list, a pack to
-# start with or an empty text, where this package is, and what to run.
+# start with or an empty text, where this package is, and what to run. What was asked for and is not among the
+# modules in the end has put another in its place, or has failed; or no directory has it.
 _SPY = """
 import atexit, sys
+class _Asked:
+    wanted = {}
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        cls.wanted.setdefault(name, path)
+sys.meta_path.insert(0, _Asked)
+def _sought(known):
+    from importlib.machinery import PathFinder
+    for name, path in list(_Asked.wanted.items()):
+        if name not in known and name not in sys.builtin_module_names:
+            try:
+                spec = PathFinder.find_spec(name, path)
+            except Exception:
+                continue
+            if spec is None:
+                yield name, ""
+            elif spec.has_location and str(spec.origin).startswith("/"):
+                yield name, spec.origin
 def _note(out=sys.argv[1]):
+    known = set()
     with open(out, "w", encoding="utf-8", errors="surrogateescape") as file:
         for name, module in list(sys.modules.items()):
             # Past __getattr__: a module still waiting to be loaded on first touch must not be touched.
@@ -34,6 +54,10 @@ def _note(out=sys.argv[1]):
             name = getattr(spec, "name", name) if name == "__main__" else name
             if isinstance(path, str) and path.startswith("/"):
                 file.write(f"{name}\\t{path}\\t{type(module).__name__}\\n")
+                if spec is None or getattr(spec, "name", None) == name:
+                    known.add(name)
+        for name, path in _sought(known):
+            file.write(f"{name}\\t{path}\\t\\n")
 atexit.register(_note)
 used, here, kind, name = sys.argv[2:6]
 if used:
@@ -78,7 +102,10 @@ class Program:
 
 
 def record(program: Program, runs: list[list[str]]) -> dict[str, str]:
-    """Run the command once per list of arguments and return the modules it loads, with their files."""
+    """Run the command once per list of arguments and return the modules it loads, with their files.
+
+    And with an empty text, what it asks for and no directory has.
+    """
     found: dict[str, str] = {}
     for arguments in runs:
         found |= run(program, arguments, subprocess.DEVNULL, None).paths
@@ -86,7 +113,10 @@ def record(program: Program, runs: list[list[str]]) -> dict[str, str]:
 
 
 class Run:
-    """What a recorded run has loaded: ``paths`` of the modules by name, and the names of those still ``late``."""
+    """What a recorded run has loaded: ``paths`` of the modules by name, and the names of those still ``late``.
+
+    The path of what was looked for in vain is empty.
+    """
 
     def __init__(self, lines: Iterable[str], status: int) -> None:
         self.status = status
@@ -118,18 +148,36 @@ def run(program: Program, arguments: list[str], out: int | BinaryIO, err: int | 
             ) from None
 
 
-def build(modules: dict[str, str], late: Collection[str] = (), *, by_directory: bool = False) -> bytes:
+def build(
+    modules: dict[str, str], late: Collection[str] = (), *, by_directory: bool = False, folder: str = ""
+) -> bytes:
     """Return a pack of these modules, compiled by this interpreter; some loaded late.
 
-    ``by_directory`` has directories looked at in the place of their files.
+    ``by_directory`` has directories looked at in the place of their files; ``folder`` is the script's, if it is one.
     """
-    directories = freshness.stamps(modules.values()) if by_directory else {}
+    directories = freshness.stamps(filter(None, modules.values())) if by_directory else {}
+    places = freshness.places(_folders(modules, folder), _sought(modules))
     packed: dict[str, tuple[tuple[object, ...], bytes]] = {}
     for name, path in modules.items():
         one = _module(name, path, late)
         if one is not None:
             packed[name] = one
-    return container.write(packed, directories)
+    return container.write(packed, directories, places)
+
+
+def _sought(modules: dict[str, str]) -> set[str]:
+    """Return the names that were looked for in vain in the directories of ``sys.path``."""
+    return {name for name, path in modules.items() if not path and "." not in name}
+
+
+def _folders(modules: dict[str, str], folder: str) -> set[str]:
+    """Return the directories of ``sys.path`` that modules were found in, and the script's."""
+    found = {folder} if folder else set[str]()
+    for name, path in modules.items():
+        if path and "." not in name:
+            base = os.path.dirname(path)
+            found.add(os.path.dirname(base) if os.path.basename(path).startswith("__init__.") else base)
+    return found
 
 
 def _module(name: str, path: str, late: Collection[str]) -> tuple[tuple[object, ...], bytes] | None:

@@ -5,9 +5,10 @@ warning. ``__main__`` is the script, ``sys.argv`` and ``sys.path`` are as in a
 plain run.
 """
 
+import _frozen_importlib
 import gc
 import sys
-from _frozen_importlib_external import SourceFileLoader
+from _frozen_importlib_external import PathFinder, SourceFileLoader
 from posix import getcwd
 
 from . import container, finder
@@ -16,16 +17,20 @@ TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from typing import Any
 
+_IMPORT: "Any" = _frozen_importlib  # what loads a module is private there, and has no type
+
 
 def install(path: str, *, warns: bool = True) -> bool:
     """Put the pack first on ``sys.meta_path``; False, with a warning, if it cannot be used."""
     try:
-        entries, area, directories = container.read(_map(path))
+        entries, area, directories, places = container.read(_map(path))
     except (OSError, ValueError, EOFError, TypeError) as problem:
         if warns:
             finder.warn(f"{path}: {problem}")
         return False
-    sys.meta_path.insert(0, finder.PackFinder(entries, area, directories, _late_loader(entries)))
+    pack = finder.PackFinder(entries, area, directories, places, _late_loader(entries))
+    sys.meta_path.insert(0, pack)
+    pack.watch()
     try:
         _hasten_end()
     except (ImportError, AttributeError, OSError):
@@ -45,15 +50,19 @@ def _late_loader(entries: "dict[str, tuple[Any, ...]]") -> "Any":
 
 
 def _map(path: str) -> memoryview:
-    mmap = _borrowed("mmap")
+    mmap = _borrowed("mmap", [directory for directory in sys.path if directory.endswith("/lib-dynload")])
     with open(path, "rb") as file:
         return memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
 
 
-def _borrowed(name: str) -> "Any":
-    """Import a module that is as unknown to the program afterwards as it was before."""
+def _borrowed(name: str, directories: "list[str] | None" = None) -> "Any":
+    """Import a module that is as unknown to the program afterwards as it was before.
+
+    If one of these directories has it, no other is looked into.
+    """
     is_known = name in sys.modules
-    module = __import__(name)
+    spec = PathFinder.find_spec(name, directories) if directories and not is_known else None
+    module = _IMPORT._load(spec) if spec else __import__(name)
     if not is_known:
         del sys.modules[name]
     return module
