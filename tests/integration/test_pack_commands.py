@@ -78,9 +78,24 @@ def test_it_asks_the_file_system_less(rig: "Rig", packed: "tuple[str, str, Path]
     assert counts[1] < counts[0]
 
 
-def test_a_module_that_puts_another_in_its_place_is_packed(packed: "tuple[str, str, Path]") -> None:
-    entries = container.read(memoryview(packed[2].read_bytes()))[0]
-    assert str(entries["collections.abc"][container.PATH]).endswith("/collections/abc.py")
+def test_modules_that_put_another_in_their_place_or_fail_are_packed(rig: "Rig") -> None:
+    here = rig.directory / "bin"
+    (here / "swapped.py").write_text("import json, sys\nsys.modules[__name__] = json\n")
+    (here / "failing.py").write_text("import unsnarl_has_no_such_module\n")
+    text = (
+        "import swapped\ntry:\n    import failing\nexcept ImportError as error:\n    print(error, swapped.__name__)\n"
+    )
+    script, pack = rig.script("app", text), rig.directory / "app.pack"
+    made = rig.plain(unsnarl(), "pack", script, "-o", str(pack))
+    assert made.returncode == 0, made.stderr
+    entries = container.read(memoryview(pack.read_bytes()))[0]
+    assert [entries[name][container.PATH] for name in ("swapped", "failing")] == [
+        str(here / "swapped.py"),
+        str(here / "failing.py"),
+    ]
+    assert (
+        same(rig, script, str(rig.directory / "app")).stdout == b"No module named 'unsnarl_has_no_such_module' json\n"
+    )
 
 
 def test_directories_are_looked_at_only_if_asked_for(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
