@@ -28,6 +28,13 @@ pub trait Store {
     fn push(&mut self, item: Self::Item);
     /// Remove the next one.
     fn pop(&mut self) -> Option<Self::Item>;
+    /// Whether the items are really in here, for the calls that say so (`_here`, `_quietly`,
+    /// `_many`). A store that only counts what is kept elsewhere may take another's place at
+    /// any time, and the callers have to notice that under the mutex.
+    #[inline]
+    fn is_here(&self) -> bool {
+        true
+    }
 }
 
 /// The channel is closed: nothing goes in, and (for takers) nothing is left.
@@ -43,6 +50,8 @@ pub enum Give<T> {
     Full(T),
     /// The channel is closed.
     Closed(T),
+    /// The items are not kept here, and the caller said they were; nothing has happened.
+    Elsewhere(T),
 }
 
 /// What became of an attempt to take.
@@ -54,6 +63,8 @@ pub enum Take<T> {
     Empty,
     /// Nothing there, and nothing will come.
     Closed,
+    /// The items are not kept here, and the caller said they were; nothing has happened.
+    Elsewhere,
 }
 
 /// A store with room for `capacity` items, and two lines.
@@ -188,7 +199,7 @@ impl<S: Store, P: Port> Channel<S, P> {
     #[inline]
     pub fn give_quietly(&self, item: S::Item) -> Result<(), S::Item> {
         let mut state = lock(&self.state);
-        if !state.is_quiet() || !state.has_room() {
+        if !state.is_quiet() || !state.has_room() || !state.store.is_here() {
             return Err(item);
         }
         state.store.push(item);
@@ -200,15 +211,31 @@ impl<S: Store, P: Port> Channel<S, P> {
     #[inline]
     pub fn take_quietly(&self) -> Option<S::Item> {
         let mut state = lock(&self.state);
-        if state.is_quiet() { state.store.pop() } else { None }
+        if state.is_quiet() && state.store.is_here() {
+            state.store.pop()
+        } else {
+            None
+        }
     }
 
     /// Give one item. With a waiter: enqueue it when there is no room, or keep
     /// its place if it is enqueued already.
     pub fn give(&self, item: S::Item, waiter: Option<&Arc<Waiter<P>>>) -> Give<S::Item> {
+        self.give_to(false, item, waiter)
+    }
+
+    /// The same, if the items are kept here.
+    pub fn give_here(&self, item: S::Item, waiter: Option<&Arc<Waiter<P>>>) -> Give<S::Item> {
+        self.give_to(true, item, waiter)
+    }
+
+    fn give_to(&self, here: bool, item: S::Item, waiter: Option<&Arc<Waiter<P>>>) -> Give<S::Item> {
         let mut wakes = Wakes::none();
         let outcome = {
             let mut state = lock(&self.state);
+            if here && !state.store.is_here() {
+                return Give::Elsewhere(item);
+            }
             let ready = state.closed || state.has_room();
             if let Some(waiter) = waiter {
                 take_place(&mut state.lines().givers, waiter, ready);
@@ -229,7 +256,7 @@ impl<S: Store, P: Port> Channel<S, P> {
         outcome
     }
 
-    /// Give as many of `items` as there is room for; their number.
+    /// Give as many of `items` as there is room for; their number, 0 if they are not kept here.
     ///
     /// # Errors
     /// [`Closed`] if the channel is closed.
@@ -246,7 +273,7 @@ impl<S: Store, P: Port> Channel<S, P> {
                 take_place(&mut state.lines().givers, waiter, ready);
             }
             let mut given = 0;
-            while !state.closed && state.has_room() {
+            while !state.closed && state.has_room() && state.store.is_here() {
                 let Some(item) = items.next() else { break };
                 state.store.push(item);
                 given += 1;
@@ -262,9 +289,21 @@ impl<S: Store, P: Port> Channel<S, P> {
     /// Take the next item. With a waiter: enqueue it when there is none, or keep
     /// its place if it is enqueued already.
     pub fn take(&self, waiter: Option<&Arc<Waiter<P>>>) -> Take<S::Item> {
+        self.take_from(false, waiter)
+    }
+
+    /// The same, if the items are kept here.
+    pub fn take_here(&self, waiter: Option<&Arc<Waiter<P>>>) -> Take<S::Item> {
+        self.take_from(true, waiter)
+    }
+
+    fn take_from(&self, here: bool, waiter: Option<&Arc<Waiter<P>>>) -> Take<S::Item> {
         let mut wakes = Wakes::none();
         let outcome = {
             let mut state = lock(&self.state);
+            if here && !state.store.is_here() {
+                return Take::Elsewhere;
+            }
             let ready = state.closed || !state.store.is_empty();
             if let Some(waiter) = waiter {
                 take_place(&mut state.lines().takers, waiter, ready);
@@ -286,6 +325,9 @@ impl<S: Store, P: Port> Channel<S, P> {
         let mut wakes = Wakes::none();
         let outcome = {
             let mut state = lock(&self.state);
+            if !state.store.is_here() {
+                return Take::Elsewhere;
+            }
             let ready = state.closed || !state.store.is_empty();
             if let Some(waiter) = waiter {
                 take_place(&mut state.lines().takers, waiter, ready);

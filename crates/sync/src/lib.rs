@@ -27,7 +27,7 @@ mod waiter;
 
 pub use barrier::{Arrival, Departing, Rendezvous};
 pub use channel::{Channel, Closed, Give, Store, Take};
-pub use gate::Gate;
+pub use gate::{Gate, Opening};
 pub use limiter::{Borrow, Borrowers};
 pub use notifier::Notifier;
 pub use permits::{Overflow, Permits};
