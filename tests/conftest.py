@@ -36,6 +36,15 @@ PYTHON = _PYTHON if os.path.exists(_PYTHON) else sys.executable
 """What a user types; pytest may have been started as ``python3.15`` of the same environment."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what is about the GIL where there is none."""
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return
+    for item in items:
+        if item.get_closest_marker("needs_gil") is not None:
+            item.add_marker(pytest.mark.skip(reason="this interpreter has no GIL to schedule"))
+
+
 class Outcome(NamedTuple):
     """All that the caller of a program can see of it."""
 
