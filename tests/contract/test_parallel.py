@@ -135,8 +135,7 @@ def test_a_queue_is_opened_up_under_load(make: Callable[[], Any]) -> None:
                 queue.put(number)
 
         def get(numbers: list[int], queue: Any = queue) -> None:
-            for _ in range(50):
-                numbers.append(queue.get(timeout=HANGS_AFTER_S))
+            numbers.extend(queue.get(timeout=HANGS_AFTER_S) for _ in range(50))
 
         def open_up(queue: Any = queue) -> None:
             with queue.mutex:

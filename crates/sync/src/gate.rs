@@ -75,7 +75,10 @@ impl<P: Port> Gate<P> {
         let opened = self
             .word
             .compare_exchange(0, OPEN, Ordering::AcqRel, Ordering::Relaxed)
-            .or_else(|_| self.word.compare_exchange(OPEN, OPEN, Ordering::AcqRel, Ordering::Relaxed));
+            .or_else(|_| {
+                self.word
+                    .compare_exchange(OPEN, OPEN, Ordering::AcqRel, Ordering::Relaxed)
+            });
         match opened {
             Ok(_) => Opening(Wakes::none()),
             Err(_) => self.unlock_contended(fan_out),

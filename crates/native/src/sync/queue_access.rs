@@ -200,7 +200,9 @@ impl Queue {
             // SAFETY: owned references out of the store.
             .map(|item| unsafe { Bound::from_owned_ptr(py, item.into_ptr()) })
             .collect();
-        container.call_method1(pyo3::intern!(py, "extend"), (objects,)).map(drop)
+        container
+            .call_method1(pyo3::intern!(py, "extend"), (objects,))
+            .map(drop)
     }
 
     /// The container, for the hooks themselves.
