@@ -73,7 +73,7 @@ def test_a_script_with_a_peculiar_name(programs: "Programs") -> None:
     programs.write("-u", WHO_AM_I)
     programs.write("no suffix: ü", WHO_AM_I)
     both_ways(programs, "no suffix: ü", "x")
-    assert programs.run("--", "-u", "x") == programs.python("--", "-u", "x")
+    both_ways(programs, "--", "-u", "x")
 
 
 def test_a_module_knows_itself_as_under_python(programs: "Programs") -> None:
@@ -117,7 +117,7 @@ def test_a_script_from_a_pipe_is_read_once(programs: "Programs") -> None:
             seen.append(programs.execute(command, pass_fds=[read_end]))
         finally:
             os.close(read_end)
-    assert seen[0] == seen[1]
+    assert repeatable(seen[0]) == repeatable(seen[1])
     assert b"from a pipe" in seen[0].stdout
 
 
@@ -310,7 +310,7 @@ def test_stdout_to_a_reader_that_left(programs: "Programs") -> None:
     for way in WAYS:
         pipeline = f'{{ "$0" {way} app.py; echo "status $?" >&2; }} | head -n 1'
         seen.append(programs.execute(["/bin/sh", "-c", pipeline, sys.executable]))
-    assert seen[0] == seen[1]
+    assert repeatable(seen[0]) == repeatable(seen[1])
     assert b"BrokenPipeError" in seen[0].stderr
 
 
@@ -320,7 +320,7 @@ def test_closed_standard_streams(programs: "Programs", closed: str) -> None:
         "app.py", "import sys, os\nos._exit(10 * (sys.stdin is None) + (sys.stdout is None) + 5 * (sys.stderr is None))"
     )
     seen = [programs.execute(["/bin/sh", "-c", f'"$0" {way} app.py {closed}; echo $?', sys.executable]) for way in WAYS]
-    assert seen[0] == seen[1]
+    assert repeatable(seen[0]) == repeatable(seen[1])
     assert seen[0].stdout != b"0\n"
 
 
@@ -329,7 +329,7 @@ def test_ignored_signals_stay_ignored(programs: "Programs") -> None:
     seen = [
         programs.execute(["/bin/sh", "-c", f'trap "" HUP INT; exec "$0" {way} app.py', sys.executable]) for way in WAYS
     ]
-    assert seen[0] == seen[1]
+    assert repeatable(seen[0]) == repeatable(seen[1])
     assert seen[0].stdout == b"[True, True]\n"
 
 
