@@ -5,6 +5,7 @@ under a watchdog, and without any setting of unsnarl inherited from outside.
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -43,6 +44,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("needs_gil") is not None:
             item.add_marker(pytest.mark.skip(reason="this interpreter has no GIL to schedule"))
+
+
+NOTICE = re.compile(rb"unsnarl: the program runs without the GIL scheduler: this is a free-threaded build: [^\n]*\n")
+"""What ``unsnarl run`` says before all else where there is no GIL: left out of every outcome."""
 
 
 class Outcome(NamedTuple):
@@ -98,7 +103,7 @@ class Programs:
                 # The children as well, which would keep the pipes open.
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
-        return Outcome(process.returncode, stdout, stderr)
+        return Outcome(process.returncode, NOTICE.sub(b"", stdout), NOTICE.sub(b"", stderr))
 
     def python(self, *words: str | Path, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> Outcome:
         """Run ``python WORDS...`` with the stock GIL."""
