@@ -64,25 +64,30 @@ impl<P: Port> Gate<P> {
     /// Open it and let everybody through; threads are woken in a cascade of `fan_out`.
     #[inline]
     pub fn open(&self, fan_out: usize) {
-        self.unlock(fan_out).finish();
+        if !self.open_for_nobody() {
+            self.unlock_contended(fan_out).finish();
+        }
     }
 
     /// The same, with the wake-ups left to the caller, who may hold a mutex of its own.
-    #[inline]
     pub fn unlock(&self, fan_out: usize) -> Opening<P> {
-        // ORDERING: releases to `is_open` and `begin`. Open already, it is stored all the same: whoever
-        // closes it after this call must see what came before.
-        let opened = self
-            .word
-            .compare_exchange(0, OPEN, Ordering::AcqRel, Ordering::Relaxed)
-            .or_else(|_| {
-                self.word
-                    .compare_exchange(OPEN, OPEN, Ordering::AcqRel, Ordering::Relaxed)
-            });
-        match opened {
-            Ok(_) => Opening(Wakes::none()),
-            Err(_) => self.unlock_contended(fan_out),
+        if self.open_for_nobody() {
+            Opening(Wakes::none())
+        } else {
+            self.unlock_contended(fan_out)
         }
+    }
+
+    /// Open it if nobody can be in the queue.
+    #[inline]
+    fn open_for_nobody(&self) -> bool {
+        // ORDERING: releases to `is_open`, `begin` and `close`. Open already, it is stored all the
+        // same: whoever closes it after this call must see what came before.
+        let stored = |old| {
+            self.word
+                .compare_exchange(old, OPEN, Ordering::AcqRel, Ordering::Relaxed)
+        };
+        stored(0).is_ok() || stored(OPEN).is_ok()
     }
 
     #[cold]
