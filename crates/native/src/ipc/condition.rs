@@ -6,7 +6,7 @@ use super::body::{Body, Inheritance};
 use super::lock::IpcLock;
 use super::methods::{self, Primitive};
 use super::rlock::IpcRLock;
-use super::waiting::{self, told};
+use super::waiting::{self, Watch, told};
 use crate::sync::arguments;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -193,7 +193,9 @@ impl IpcCondition {
         let cell = self.arrive()?;
         let depth = self.unlock(py);
         let is_ready = || matches!(cell.wait(), Step::Done(()));
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| Ok(cell.wait()));
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
+            Ok(cell.wait())
+        });
         let was_notified = cell.leave();
         self.let_notifier_release(py);
         self.relock(py, depth)?;

@@ -7,7 +7,7 @@
 
 use super::body::Body;
 use super::errors;
-use super::waiting::{self, Turn};
+use super::waiting::{self, Turn, Watch};
 use crate::sync::arguments::Patience;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -153,7 +153,7 @@ impl Tenure {
         }
         let word = body.segment.mapping.robust_word();
         let is_ready = || word.load(Ordering::Relaxed) & TID_MASK == 0;
-        let outcome = waiting::block(py, patience, Some(&body.spin), &is_ready, |turn| {
+        let outcome = waiting::block(py, patience, Some(&body.spin), Watch::Kernel, &is_ready, |turn| {
             self.attempt(body, turn)
         });
         Host.end();
