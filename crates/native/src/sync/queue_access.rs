@@ -34,7 +34,7 @@ impl Queue {
     #[inline]
     pub(super) fn hooks(&self) -> Option<&Hooks> {
         // SAFETY: every caller is a method of a Python object, hence attached.
-        self.hooks.get(unsafe { Python::assume_attached() })
+        self.hooks.get(unsafe { Python::assume_attached() }).map(Box::as_ref)
     }
 
     /// Put the item if there is room; else false, and the waiter has a place in line.
@@ -179,9 +179,9 @@ impl Queue {
         } else {
             py.import("collections")?.getattr("deque")?.call0()?
         };
-        let fresh = Hooks::held(py, container.clone().unbind())?;
+        let fresh = Box::new(Hooks::held(py, container.clone().unbind())?);
         let has_won = this.hooks.set(py, fresh).is_ok();
-        let hooks = this.hooks.get_or_try_init(py, || Hooks::new(py, false))?;
+        let hooks = this.hooks.get_or_try_init(py, || Hooks::new(py, false).map(Box::new))?;
         if has_won {
             let _held = hooks.holding();
             this.move_items(&container)?;
