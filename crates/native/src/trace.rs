@@ -48,9 +48,9 @@ const LAYOUT: FrameLayout = FrameLayout {
     },
 };
 
-/// Start to record into a new file.
+/// Start to record into a new file; `has_counter` is whether the processor's counter may be read for the time.
 #[pyfunction]
-#[pyo3(signature = (path, chunks, text, executed_ns, interval_ns))]
+#[pyo3(signature = (path, chunks, text, executed_ns, interval_ns, *, has_counter=true))]
 pub(crate) fn trace_start(
     py: Python<'_>,
     path: OsString,
@@ -58,6 +58,7 @@ pub(crate) fn trace_start(
     text: String,
     executed_ns: u64,
     interval_ns: u64,
+    has_counter: bool,
 ) -> PyResult<()> {
     check_build()?;
     if !(1..=1 << 24).contains(&chunks) {
@@ -70,6 +71,7 @@ pub(crate) fn trace_start(
         text,
         executed_ns,
         interval_ns,
+        has_counter,
     };
     unsnarl_hook::start_recording(&python_api(py), &destination).map_err(unsupported)
 }

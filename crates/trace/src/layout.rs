@@ -58,6 +58,8 @@ pub mod header {
     pub const FIRST_LINE: usize = 112;
     /// `u64`: the switch interval, nanoseconds.
     pub const INTERVAL: usize = 120;
+    /// `u32`: whether times were read from the processor's counter (1) or from libc's clock; both are CLOCK_MONOTONIC.
+    pub const IS_COUNTED: usize = 128;
     /// UTF-8 about the program, ended by a zero byte.
     pub const TEXT: usize = 256;
 }

@@ -84,6 +84,7 @@ pub struct Summary {
     /// Whether the recording was ended in order.
     pub is_complete: bool,
     pub is_scheduled: bool,
+    pub is_counted: bool,
     pub overwritten: u64,
     pub stacks_left_out: u64,
     pub lost: u64,
@@ -166,6 +167,7 @@ fn head(trace: Trace) -> Summary {
         length_ns: 0,
         is_complete: header.ended != 0,
         is_scheduled: header.is_scheduled,
+        is_counted: header.is_counted,
         overwritten: header.overwritten,
         stacks_left_out: header.stacks_left_out,
         lost: header.lost,

@@ -170,6 +170,7 @@ class Process:
     length_ns: int
     is_complete: bool
     is_scheduled: bool
+    is_counted: bool
     overwritten: int
     stacks_left_out: int
     lost: int
