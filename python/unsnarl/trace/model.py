@@ -181,6 +181,7 @@ class Process:
     text: str
     resolution_ns: int
     records_from_ns: int
+    start_until_ns: int
     threads: list[Thread]
     pairs: list[Pair]
     long_holds: list[LongHold]

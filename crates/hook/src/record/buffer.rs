@@ -3,7 +3,7 @@
 //! Invariants: its blocks are allocated before it is mapped, so that a full disk is
 //! an error at the start and not a SIGBUS later; it is never unmapped in the process
 //! that made it, since a thread may be about to write; only a chunk that nobody
-//! writes into any more is used again. Killed at any moment, the process leaves what
+//! writes into any more is used again, and none of the first, which hold the program's start. Killed at any moment, the process leaves what
 //! it wrote: the pages are the kernel's.
 
 use super::counter;
@@ -253,7 +253,7 @@ fn lose() -> bool {
 
 const _: () = assert!(chunk::STATE.is_multiple_of(8));
 
-/// Hands a chunk out: a new one, or else the oldest that is done.
+/// Hands a chunk out: a new one, or else the oldest that is done and not kept.
 pub(super) fn new_chunk(entry: u32, tid: u32, ident: u64) -> Chunk {
     let chunks = CHUNKS.load(Relaxed);
     for _ in 0..CHUNK_TRIES {
@@ -261,7 +261,7 @@ pub(super) fn new_chunk(entry: u32, tid: u32, ident: u64) -> Chunk {
         if number >= CLOSED || chunks == 0 {
             break;
         }
-        let at = layout::CHUNKS_AT + (number % chunks) as usize * layout::CHUNK_SIZE;
+        let at = layout::CHUNKS_AT + layout::chunk_place(number, chunks) as usize * layout::CHUNK_SIZE;
         let from = if number < chunks { chunk::FREE } else { chunk::DONE };
         let is_mine = half(at + chunk::STATE)
             .is_some_and(|state| state.compare_exchange(from, chunk::ACTIVE, AcqRel, Relaxed).is_ok());
