@@ -1,11 +1,12 @@
-"""Time primitives between processes: ours and multiprocessing's, in one run.
+"""Time primitives between processes: ours, multiprocessing's and its peers', in one run.
 
     python -m bench.ipc_speed [-o RESULTS.json] [--quick]
     python -m bench.ipc_speed --render RESULTS.json
 
-Uncontended operations are timed in one process, the rest with children by fork. The two variants
-take turns, first one and then the other going first; of each round a ratio is formed, and the table
-shows the medians. Invariant: both variants run the same function, and only the context differs.
+Uncontended operations are timed in one process, the rest with children by fork. The variants
+take turns, each going first in its turn; of each round a ratio to multiprocessing is formed, and the
+table shows the medians. A peer (`ipc_peers`) is there in the rows of what it has of its own.
+Invariant: all variants run the same function, and only the context differs.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
-import platform
 import statistics
+import subprocess
+import sys
 import time
 import timeit
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from bench import ipc_peers, ipc_wakes
+from bench.machine import describe
 from unsnarl import ipc
 
 
@@ -157,70 +160,112 @@ class Row(NamedTuple):
     name: str
     measure: Callable[[Any, bool], float]
     goal: float
-    """Ours over theirs: at most that where less is better, else at least."""
+    """Ours over multiprocessing's: at most that where less is better, else at least."""
     is_time: bool
+    peer: str = ""
+    """Who else has this."""
 
 
 ROWS = [
-    Row("Lock acquire+release, ns", lock, 1.2, True),
-    Row("Semaphore acquire+release, ns", semaphore, 1.2, True),
+    Row("Lock acquire+release, ns", lock, 1.2, True, "posix_ipc"),
+    Row("Semaphore acquire+release, ns", semaphore, 1.2, True, "posix_ipc"),
     Row("RLock acquire+release, ns", rlock, 1.2, True),
-    Row("Semaphore ping-pong, round trips/s", ping_pong, 1.5, False),
-    Row("Lock, two processes, acquisitions/s", contended_lock, 1.5, False),
-    Row("Queue, items/s", queue_items, 5.0, False),
+    Row("Semaphore ping-pong, round trips/s", ping_pong, 1.5, False, "posix_ipc"),
+    Row("Lock, two processes, acquisitions/s", contended_lock, 1.5, False, "posix_ipc"),
+    Row("Queue, items/s", queue_items, 5.0, False, "faster-fifo"),
     Row("Queue against SimpleQueue, items/s", simple_queue_items, 2.0, False),
     Row("Barrier(8), meetings/s", barrier_8, 2.0, False),
     Row("Event to 8, broadcasts/s", event_broadcast, 2.0, False),
 ]
+STANDARD, OURS = "multiprocessing", "unsnarl"
+MOST_WAKES = 1
+"""The goal, for each hand-off."""
 
 
 def measure(rounds: int, quick: bool, only: str) -> dict[str, Any]:
-    """Return both variants' figures of every round, by row."""
-    contexts = {"multiprocessing": multiprocessing.get_context("fork"), "unsnarl": ipc.get_context("fork")}
+    """Return all variants' figures of every round, by row."""
+    contexts = {STANDARD: multiprocessing.get_context("fork"), OURS: ipc.get_context("fork"), **ipc_peers.available()}
     results: dict[str, Any] = {}
     for row in ROWS:
         if only not in row.name:
             continue
-        figures: dict[str, list[float]] = {name: [] for name in contexts}
+        variants = [name for name in (STANDARD, OURS, row.peer) if name in contexts]
+        figures: dict[str, list[float]] = {name: [] for name in variants}
         for turn in range(rounds):
-            for name in sorted(contexts, reverse=bool(turn % 2)):
+            first = turn % len(variants)
+            for name in variants[first:] + variants[:first]:
                 figures[name].append(row.measure(contexts[name], quick))
         results[row.name] = figures
     return results
 
 
+def wakes(rounds: int, only: str) -> dict[str, Any]:
+    """Return the futex wake-ups per hand-off of every round, by scene; nothing where strace may not trace."""
+    try:
+        return {
+            scene: {name: [ipc_wakes.count(scene, name) for _ in range(rounds)] for name in ipc_wakes.LIBRARIES}
+            for scene in ipc_wakes.SCENES
+            if only in scene
+        }
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"wake-ups are not counted: {error}", file=sys.stderr)
+        return {}
+
+
 def render(results: dict[str, Any]) -> str:
     """Return the results as a Markdown table, each goal beside what was measured."""
-    lines = ["| work | multiprocessing | unsnarl | ratio (spread) | goal | |", "|---" * 6 + "|"]
+    lines = ["| work | multiprocessing | unsnarl | ratio (spread) | goal | | peer |", "|---" * 7 + "|"]
     for row in ROWS:
         if row.name not in results:
             continue
-        theirs, ours = (results[row.name][name] for name in ("multiprocessing", "unsnarl"))
+        theirs, ours = (results[row.name][name] for name in (STANDARD, OURS))
         ratios = sorted(mine / other for mine, other in zip(ours, theirs, strict=True))
         ratio = statistics.median(ratios)
         met = ratio <= row.goal if row.is_time else ratio >= row.goal
+        peer = results[row.name].get(row.peer)
         lines.append(
             f"| {row.name} | {statistics.median(theirs):,.0f} | {statistics.median(ours):,.0f} "
             f"| {ratio:.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}) "
-            f"| {'≤' if row.is_time else '≥'} {row.goal:g} | {'met' if met else '**missed**'} |"
+            f"| {'≤' if row.is_time else '≥'} {row.goal:g} | {'met' if met else '**missed**'} "
+            f"| {f'{row.peer}: {statistics.median(peer):,.0f}' if peer else '–'} |"
+        )
+    return "\n".join(lines)
+
+
+def render_wakes(counts: dict[str, Any]) -> str:
+    """Return the wake-ups as a Markdown table: the median, and the most of all rounds."""
+    lines = ["| hand-off by | multiprocessing | unsnarl | unsnarl, most | goal | |", "|---" * 6 + "|"]
+    for scene, figures in counts.items():
+        ours = figures[OURS]
+        lines.append(
+            f"| {scene} | {statistics.median(figures[STANDARD]):.2f} | {statistics.median(ours):.2f} "
+            f"| {max(ours):.3f} | ≤ {MOST_WAKES} | {'met' if max(ours) <= MOST_WAKES else '**missed**'} |"
         )
     return "\n".join(lines)
 
 
 def page(document: dict[str, Any]) -> str:
     """Return the page of a file of results."""
+    about = document["machine"]
     return f"""# Primitives between processes
 
-Written by `python -m bench.ipc_speed`, whose head says what each row does: multiprocessing's primitives and
-`unsnarl.ipc`'s in turn in one run, medians, and the ratios round by round with the middle half.
+Written by `python -m bench.ipc_speed`, whose head says what each row does: multiprocessing's primitives,
+`unsnarl.ipc`'s and, where one has the same, a peer's in turn in one run; medians, and the ratios of ours to
+multiprocessing's with the least and the most of all rounds.
 
-CPython {document["python"]}, {document["processors"]} processors.
+CPython {about["python"]["version"]}, {about["cores"]} × {about["cpu"]}, Linux {about["kernel"]}.
+Sources {about["commit"]}.
 
-{render(document["results"])}"""
+{render(document["results"])}
+
+Futex wake-ups of one hand-off, on one processor, where each has to sleep (`bench.ipc_wakes`):
+
+{render_wakes(document["wakes"])}"""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Measure, or print the page of what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", help="write the results as JSON")
     parser.add_argument("--render", metavar="RESULTS", help="print the page of a file, and measure nothing")
     parser.add_argument("--quick", action="store_true", help="does everything work?")
@@ -230,12 +275,15 @@ def main() -> None:
         with open(arguments.render) as file:
             print(page(json.load(file)))
         return
-    results = measure(1 if arguments.quick else 7, arguments.quick, arguments.only)
-    print(f"CPython {platform.python_version()}, {len(os.sched_getaffinity(0))} processors\n\n{render(results)}")
+    document = {
+        "machine": describe(sys.executable),
+        "results": measure(1 if arguments.quick else 7, arguments.quick, arguments.only),
+        "wakes": wakes(1 if arguments.quick else 5, arguments.only),
+    }
+    print(page(document))
     if arguments.output:
         with open(arguments.output, "w") as file:
-            about = {"python": platform.python_version(), "processors": len(os.sched_getaffinity(0))}
-            json.dump({**about, "results": results}, file, indent=1)
+            json.dump(document, file, indent=1)
             file.write("\n")
 
 

@@ -14,10 +14,6 @@ ROOT = Path(__file__).resolve().parents[2]
 RUNNER = Path(__file__).with_name("multiprocessing_tests_runner.py")
 
 KNOWN_DIFFERENCES = {
-    # They look at private attributes of the standard library's Condition.
-    "test_notify",
-    "test_notify_all",
-    "test_notify_n",
     # They look at how the standard library prints its own classes.
     "test_repr",
     "test_repr_lock",
@@ -27,9 +23,6 @@ KNOWN_DIFFERENCES = {
     # see or not; the standard library's is lost for ever.
     "test_lock_locked_2processes",
     "test_rlock_locked_2processes",
-    # put() pickles at once and raises, instead of printing a traceback in a thread later.
-    "test_queue_feeder_donot_stop_onexc",
-    "test_queue_feeder_on_queue_feeder_error",
 }
 """What CPython's tests ask of multiprocessing's classes and ours do otherwise, on purpose."""
 

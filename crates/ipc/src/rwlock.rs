@@ -39,17 +39,24 @@ impl RwWords {
         }
     }
 
-    /// Enter as a reader: true, or false if the last writer died inside.
+    /// Enter as a reader: true, or false if the last writer died inside; `has_slept` if the caller
+    /// was asleep on the writer's word.
     pub fn read<'a, K: Kernel>(
         &'a self,
         writer: &'a AtomicU32,
         books: &Books<'_>,
         account: Option<&Account>,
+        has_slept: bool,
         kernel: &K,
     ) -> Step<'a, bool> {
         loop {
             let word = writer.load(Ordering::SeqCst);
             if word & TID_MASK == 0 {
+                if word & DIED != 0 && has_slept {
+                    // The kernel wakes one of those that sleep beside a dead writer, and a reader takes
+                    // nothing that it would give back and wake the next by.
+                    kernel.wake(writer, ALL);
+                }
                 if word & DIED != 0 && self.is_writing.load(Ordering::SeqCst) != 0 {
                     return Step::Done(false);
                 }

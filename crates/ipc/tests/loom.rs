@@ -329,7 +329,7 @@ fn a_writer_is_alone() {
                 let kernel = Modelled { tid: 2, futex };
                 let books = shared.1.books(&shared.2);
                 let account = books.open(&kernel);
-                while let Step::Sleep(word, expected) = shared.1.read(&shared.0, &books, account, &kernel) {
+                while let Step::Sleep(word, expected) = shared.1.read(&shared.0, &books, account, false, &kernel) {
                     kernel.sleep(word, expected);
                 }
                 shared.3.with(|_| ());
@@ -345,6 +345,46 @@ fn a_writer_is_alone() {
         shared.3.with_mut(|_| ());
         unlock(&shared.0, ALL, &kernel);
         other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_dead_writer_keeps_no_reader_asleep() {
+    // Three threads: all their interleavings would take hours.
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        type Shared = (AtomicU32, RwWords, [Account; 3]);
+        let shared: Arc<Shared> = Arc::new(Default::default());
+        let futex = Futex::new();
+        let writer = Modelled {
+            tid: 1,
+            futex: futex.clone(),
+        };
+        assert!(acquire(&shared.0, &writer).is_taken());
+        assert!(matches!(
+            shared.1.drain(&shared.1.books(&shared.2), &writer),
+            Step::Done(())
+        ));
+        let readers = [2, 3].map(|tid| {
+            let (shared, futex) = (shared.clone(), futex.clone());
+            thread::spawn(move || {
+                let kernel = Modelled { tid, futex };
+                let books = shared.1.books(&shared.2);
+                let mut has_slept = false;
+                loop {
+                    match shared.1.read(&shared.0, &books, None, has_slept, &kernel) {
+                        Step::Sleep(word, expected) => kernel.sleep(word, expected),
+                        Step::Done(entered) => break assert!(!entered),
+                    }
+                    has_slept = true;
+                }
+            })
+        });
+        writer.die(&shared.0, false);
+        for reader in readers {
+            reader.join().unwrap();
+        }
     });
 }
 

@@ -15,6 +15,7 @@ import pickle
 import tempfile
 import threading
 import time
+import traceback
 from multiprocessing import util
 from typing import Any
 
@@ -97,19 +98,32 @@ class ProcessQueue:
         return self._feeder
 
     def put(self, obj: object, block: bool = True, timeout: float | None = None) -> None:
-        """Put an item at the end; Full if there are maxsize already (and still, after a timeout in seconds)."""
+        """Put an item at the end; Full if there are maxsize already (and still, after a timeout in seconds).
+
+        One that cannot be pickled is left out, and stderr has the traceback, as with
+        multiprocessing's: it finds out in a thread. `unsnarl.ipc.Queue` raises.
+        """
         if self._is_closed:
             raise ValueError(f"Queue {self!r} is closed")
         # Without a feeder nothing of this process waits to be put.
         if self._feeder is None and self._put_plain(obj):
             self._has_put = True
             return
-        item = _packed(dumps(obj), self._ring.longest)
         self._has_put = True
+        try:
+            item = _packed(dumps(obj), self._ring.longest)
+        except Exception as error:
+            self._on_queue_feeder_error(error, obj)
+            return
         if self._ring.maxsize:
             self._ring.put_bytes(item, block, timeout)
             return
         self._put_or_feed(item)
+
+    @staticmethod
+    def _on_queue_feeder_error(error: Exception, obj: object) -> None:
+        """Report an item that cannot be sent: what subclasses of multiprocessing's queue override."""
+        traceback.print_exception(error)
 
     def _put_or_feed(self, item: bytes) -> None:
         feeder = self._own_feeder()

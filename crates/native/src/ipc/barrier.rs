@@ -3,7 +3,7 @@
 use super::body::{Body, Inheritance};
 use super::errors;
 use super::methods::{self, Primitive};
-use super::waiting::{self, Turn, told};
+use super::waiting::{self, Turn, Watch, told};
 use crate::sync::arguments::{self, Patience};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -78,7 +78,7 @@ impl IpcBarrier {
                 Arrival::Full => {}
                 arrival => return Ok(arrival),
             }
-            let ended = waiting::block(py, patience, None, &|| true, |turn| {
+            let ended = waiting::block(py, patience, None, Watch::Own, &|| true, |turn| {
                 if turn.is_look && BarrierWords::casualty(self.accounts(), account, &Host).is_some() {
                     self.words().abort(None, &Host);
                 }
@@ -99,7 +99,7 @@ impl IpcBarrier {
         let words = self.words();
         let is_ready = || !words.is_pending(round);
         let attempt = |turn: Turn| Ok(self.attempt(round, account, turn.is_look));
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, attempt);
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Own, &is_ready, attempt);
         match outcome {
             Ok(Some(true)) => Ok(place),
             Ok(Some(false)) => Err(errors::broken_barrier(py)),

@@ -6,7 +6,7 @@ use super::body::{Body, Inheritance};
 use super::lock::IpcLock;
 use super::methods::{self, Primitive};
 use super::rlock::IpcRLock;
-use super::waiting::{self, told};
+use super::waiting::{self, Watch, told};
 use crate::sync::arguments;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -62,8 +62,24 @@ impl IpcCondition {
             return lock.get().tenure.is_mine(&lock.get().body);
         }
         // Anybody may release a Lock, so it is enough that somebody holds it.
+        self.is_locked(py)
+    }
+
+    fn is_locked(&self, py: Python<'_>) -> bool {
+        let lock = self.lock.bind(py);
+        if let Ok(lock) = lock.cast::<IpcRLock>() {
+            return lock.get().tenure.is_held(&lock.get().body);
+        }
         lock.cast::<IpcLock>()
             .is_ok_and(|lock| lock.get().tenure.is_held(&lock.get().body))
+    }
+
+    /// A notifier wakes while it still holds the lock: let it run on and release, where the one
+    /// that was woken took its processor. Sleeping at once would cost a second wake-up.
+    fn let_notifier_release(&self, py: Python<'_>) {
+        if self.is_locked(py) {
+            py.detach(std::thread::yield_now);
+        }
     }
 
     fn need_lock(&self, py: Python<'_>, what: &str) -> PyResult<()> {
@@ -177,8 +193,11 @@ impl IpcCondition {
         let cell = self.arrive()?;
         let depth = self.unlock(py);
         let is_ready = || matches!(cell.wait(), Step::Done(()));
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| Ok(cell.wait()));
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
+            Ok(cell.wait())
+        });
         let was_notified = cell.leave();
+        self.let_notifier_release(py);
         self.relock(py, depth)?;
         outcome.map(|_| was_notified)
     }

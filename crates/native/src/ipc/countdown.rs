@@ -2,7 +2,7 @@
 
 use super::body::{Body, Inheritance};
 use super::methods::{self, Primitive};
-use super::waiting::{self, told};
+use super::waiting::{self, Watch, told};
 use crate::sync::arguments;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -98,7 +98,9 @@ impl IpcCountdownEvent {
         let words = self.words();
         let patience = arguments::wait_patience(timeout.as_ref())?;
         let is_ready = || words.value() == 0;
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| Ok(words.wait()));
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
+            Ok(words.wait())
+        });
         outcome.map(|had| had.is_some())
     }
 

@@ -2,7 +2,7 @@
 
 use super::body::{Body, Inheritance};
 use super::methods::{self, Primitive};
-use super::waiting::{self, told};
+use super::waiting::{self, Watch, told};
 use crate::sync::arguments::{self, Patience};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -75,7 +75,7 @@ impl IpcEvent {
         }
         let arrival = words.arrive();
         let is_ready = || words.is_set();
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| {
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
             Ok(words.wait(arrival))
         });
         outcome.map(|had| had.is_some())

@@ -4,7 +4,7 @@ use super::body::{Body, Inheritance};
 use super::errors;
 use super::item::{self, PICKLE, Plain};
 use super::methods::{self, Primitive};
-use super::waiting::{self, Turn, told};
+use super::waiting::{self, Turn, Watch, told};
 use crate::sync::arguments::{self, Patience};
 use crate::sync::fast::{self, Method};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -110,9 +110,14 @@ impl IpcBytesQueue {
         if matches!(patience, Patience::None) && !is_ready() && !ring.is_shut() {
             return Err(errors::queue(py, "Empty"));
         }
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |turn: Turn| {
-            self.get_step(py, turn.slept)
-        })?;
+        let outcome = waiting::block(
+            py,
+            patience,
+            Some(&self.body.spin),
+            Watch::Kernel,
+            &is_ready,
+            |turn: Turn| self.get_step(py, turn.slept),
+        )?;
         outcome.ok_or_else(|| errors::queue(py, "Empty"))
     }
 }
@@ -205,9 +210,14 @@ impl IpcBytesQueue {
         if matches!(patience, Patience::None) && !is_ready() && !ring.is_shut() {
             return Err(errors::queue(py, "Full"));
         }
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |turn: Turn| {
-            self.put_step(py, PICKLE, record, turn.slept)
-        })?;
+        let outcome = waiting::block(
+            py,
+            patience,
+            Some(&self.body.spin),
+            Watch::Kernel,
+            &is_ready,
+            |turn: Turn| self.put_step(py, PICKLE, record, turn.slept),
+        )?;
         outcome.ok_or_else(|| errors::queue(py, "Full"))
     }
 
@@ -259,14 +269,16 @@ impl IpcBytesQueue {
         let ring = self.ring();
         let patience = arguments::wait_patience(timeout.as_ref())?;
         let is_ready = || ring.unfinished() == 0;
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| Ok(ring.join()))?;
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
+            Ok(ring.join())
+        })?;
         Ok(outcome.is_some())
     }
 
     /// Refuse further items; who gets, gets what is left, then ShutDown.
     fn shutdown(&self, py: Python<'_>) -> PyResult<()> {
         let ring = self.ring();
-        waiting::block(py, Patience::Endless, None, &|| true, |turn: Turn| {
+        waiting::block(py, Patience::Endless, None, Watch::Kernel, &|| true, |turn: Turn| {
             let step = ring.shut(turn.slept, &Host);
             Host.end();
             Ok(step)

@@ -3,7 +3,7 @@
 use super::body::{Body, Inheritance};
 use super::methods::{self, Primitive};
 use super::tenure::{Had, Tenure, TenureWords};
-use super::waiting::{self, Turn, told};
+use super::waiting::{self, Turn, Watch, told};
 use crate::sync::arguments::{self, Patience};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -83,9 +83,10 @@ impl IpcRWLock {
             != 0
     }
 
-    fn read_attempt(&self, py: Python<'_>) -> PyResult<Step<'_, ()>> {
+    fn read_attempt(&self, py: Python<'_>, has_slept: bool) -> PyResult<Step<'_, ()>> {
         let writer = self.body.segment.mapping.robust_word();
-        match self.words().read(writer, &self.books(), self.account(), &Host) {
+        let (books, account) = (self.books(), self.account());
+        match self.words().read(writer, &books, account, has_slept, &Host) {
             Step::Sleep(word, expected) => Ok(Step::Sleep(word, expected)),
             Step::Done(true) if !self.is_damaged() => Ok(Step::Done(())),
             Step::Done(entered) => {
@@ -100,8 +101,8 @@ impl IpcRWLock {
     fn read(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
         let writer = self.body.segment.mapping.robust_word();
         let is_ready = || writer.load(Ordering::Relaxed) & TID_MASK == 0;
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| {
-            self.read_attempt(py)
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |turn| {
+            self.read_attempt(py, turn.slept.has_slept())
         });
         outcome.map(|had| had.is_some())
     }
@@ -115,7 +116,7 @@ impl IpcRWLock {
     fn drain(&self, py: Python<'_>, patience: Patience, had: Had) -> PyResult<bool> {
         let is_sound = self.is_sound(had);
         let is_ready = || self.words().readers.value() == 0;
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |_| {
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Own, &is_ready, |_| {
             Ok(self.words().drain(&self.books(), &Host))
         });
         if let Ok(Some(())) = outcome {
@@ -306,7 +307,7 @@ impl IpcRWLockSide {
         let (py, lock) = (slf.py(), slf.get().lock.get());
         let yes = |()| Ok(true.into_pyobject(py)?.to_owned().into_any().unbind());
         if !slf.get().is_writer {
-            return told(py, slf.as_any(), lock.read_attempt(py)?, yes);
+            return told(py, slf.as_any(), lock.read_attempt(py, has_slept)?, yes);
         }
         let turn = Turn::of_task(has_slept, false);
         let step = lock.tenure.attempt(&lock.body, turn);

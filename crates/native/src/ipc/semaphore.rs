@@ -3,7 +3,7 @@
 use super::body::{Body, Inheritance};
 use super::errors;
 use super::methods::{self, Primitive};
-use super::waiting::{self, Turn, told};
+use super::waiting::{self, Turn, Watch, told};
 use crate::sync::arguments::{self, Patience};
 use crate::sync::fast::{self, Method};
 use pyo3::exceptions::PyValueError;
@@ -119,7 +119,7 @@ impl IpcSemaphore {
     fn acquire(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
         let is_ready = || self.words().ledger.value() > 0;
         let may_wait = !matches!(patience, Patience::None);
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), &is_ready, |turn| {
+        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Own, &is_ready, |turn| {
             self.attempt(py, turn, may_wait)
         });
         outcome.map(|had| had.is_some())

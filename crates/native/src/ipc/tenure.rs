@@ -7,7 +7,7 @@
 
 use super::body::Body;
 use super::errors;
-use super::waiting::{self, Turn};
+use super::waiting::{self, Turn, Watch};
 use crate::sync::arguments::Patience;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -23,7 +23,8 @@ pub(super) struct TenureWords {
     pub(super) damage: AtomicU32,
     /// How often the holder has taken it.
     pub(super) depth: AtomicU32,
-    /// The process that holds it, or held it last.
+    /// The process that holds it, or died with it; 0 while it is free, and for the instant
+    /// between taking it and saying who did.
     pub(super) holder: AtomicU64,
     /// The process that died with it, last.
     pub(super) dead: AtomicU64,
@@ -94,23 +95,26 @@ impl Tenure {
         if unsnarl_shm::node_state(word) == NodeState::Busy {
             return self.try_acquire_elsewhere(body);
         }
+        // Known beforehand: a fork makes the child learn it anew, which takes longer than all the rest.
+        let taker = unsnarl_shm::identity();
         match unsnarl_shm::try_acquire(word) {
             Attempt::Busy(_) => None,
-            attempt => Some(self.settle(body, attempt)),
+            attempt => Some(self.settle(body, attempt, taker)),
         }
     }
 
     #[cold]
     fn try_acquire_elsewhere(&self, body: &Body) -> Option<Had> {
+        let taker = unsnarl_shm::identity();
         match unsnarl_shm::try_acquire(self.other_word(body).ok()?) {
             Attempt::Busy(_) => None,
-            attempt => Some(self.settle(body, attempt)),
+            attempt => Some(self.settle(body, attempt, taker)),
         }
     }
 
     /// Note who holds it now.
     #[inline]
-    fn settle(&self, body: &Body, attempt: Attempt) -> Had {
+    fn settle(&self, body: &Body, attempt: Attempt, taker: u64) -> Had {
         let words = words(&body.segment.mapping);
         if attempt == Attempt::TakenFromDead {
             words
@@ -118,7 +122,7 @@ impl Tenure {
                 .store(words.holder.load(Ordering::Relaxed), Ordering::Relaxed);
             words.damage.store(1, Ordering::Release);
         }
-        words.holder.store(unsnarl_shm::identity(), Ordering::Relaxed);
+        words.holder.store(taker, Ordering::Relaxed);
         words.depth.store(1, Ordering::Relaxed);
         if words.damage.load(Ordering::Relaxed) == 0 {
             Had::Sound
@@ -130,13 +134,14 @@ impl Tenure {
     /// Take it, or name what to sleep on; the kernel keeps watch until `end` is called.
     pub(super) fn attempt<'a>(&'a self, body: &'a Body, turn: Turn) -> PyResult<Step<'a, Had>> {
         let word = self.word(body)?;
+        let taker = unsnarl_shm::identity();
         Host.begin(word);
         match unsnarl_ipc::lock_or_sleep(word, Host.tid(), turn.slept.has_slept()) {
             Step::Sleep(word, expected) => Ok(Step::Sleep(word, expected)),
             Step::Done(attempt) => {
                 Host.hold(word);
                 Host.end();
-                Ok(Step::Done(self.settle(body, attempt)))
+                Ok(Step::Done(self.settle(body, attempt, taker)))
             }
         }
     }
@@ -148,7 +153,7 @@ impl Tenure {
         }
         let word = body.segment.mapping.robust_word();
         let is_ready = || word.load(Ordering::Relaxed) & TID_MASK == 0;
-        let outcome = waiting::block(py, patience, Some(&body.spin), &is_ready, |turn| {
+        let outcome = waiting::block(py, patience, Some(&body.spin), Watch::Kernel, &is_ready, |turn| {
             self.attempt(body, turn)
         });
         Host.end();
@@ -158,6 +163,8 @@ impl Tenure {
     /// Give it back, whoever took it, and wake up to `count`.
     #[inline]
     pub(super) fn release(&self, body: &Body, count: u32) {
+        // Whoever dies right after taking it is never taken for the one that had it before.
+        words(&body.segment.mapping).holder.store(0, Ordering::Relaxed);
         let word = body.segment.mapping.robust_word();
         if unsnarl_shm::node_state(word) == NodeState::Busy {
             return self.release_elsewhere(body, count);
@@ -214,8 +221,9 @@ impl Tenure {
         let words = words(&body.segment.mapping);
         let word = body.segment.mapping.robust_word().load(Ordering::Relaxed);
         let holder = (words.holder.load(Ordering::Relaxed) >> 32) as u32;
-        statistics.set_item("locked", word & TID_MASK != 0)?;
-        statistics.set_item("holder", (word & TID_MASK != 0).then_some(holder))?;
+        let is_locked = word & TID_MASK != 0;
+        statistics.set_item("locked", is_locked)?;
+        statistics.set_item("holder", (is_locked && holder != 0).then_some(holder))?;
         statistics.set_item("waiting", word & WAITERS != 0)?;
         statistics.set_item(
             "owner_died",
@@ -228,7 +236,10 @@ impl Tenure {
     pub(super) fn state(&self, body: &Body) -> String {
         let word = body.segment.mapping.robust_word().load(Ordering::Relaxed);
         let words = words(&body.segment.mapping);
-        let holder = unsnarl_shm::describe(words.holder.load(Ordering::Relaxed));
+        let holder = match words.holder.load(Ordering::Relaxed) {
+            0 => "a process that has just taken it".to_owned(),
+            process => unsnarl_shm::describe(process),
+        };
         match (word & TID_MASK, word & DIED) {
             (0, 0) if words.damage.load(Ordering::Relaxed) != 0 => "unlocked, to be repaired".into(),
             (0, 0) => "unlocked".into(),

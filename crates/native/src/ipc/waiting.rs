@@ -17,8 +17,7 @@ use std::time::{Duration, Instant};
 use unsnarl_ipc::{Kernel, Slept, Step};
 use unsnarl_shm::{Host, Woken};
 
-const FIRST_LOOK: Duration = Duration::from_millis(10);
-const LAST_LOOK: Duration = Duration::from_secs(1);
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// Looks at the word before sleeping: some 10 to 30 microseconds, two to four wake-ups.
 const SPINS: u32 = 600;
 /// Failures in a row after which spinning is tried only now and then.
@@ -44,6 +43,26 @@ fn is_parallel() -> bool {
         PROCESSORS.store(known, Ordering::Relaxed);
     }
     known > 1
+}
+
+/// Who tells a waiter of the death of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Watch {
+    /// The kernel, or nobody has to: the waiter looks for a wake-up that it was owed, alone.
+    Kernel,
+    /// The waiter itself, by looking sooner, and then less and less often.
+    Own,
+}
+
+impl Watch {
+    /// Many may wait, and each look is a switch of processes: with looks after 10, 30, 70 ms …, forty
+    /// processes behind a lock on one processor took five times as long to get through it.
+    fn first_sleep(self) -> Duration {
+        match self {
+            Self::Kernel => LONGEST_SLEEP,
+            Self::Own => Duration::from_millis(100),
+        }
+    }
 }
 
 impl Spin {
@@ -95,6 +114,7 @@ pub(super) fn block<'a, T>(
     py: Python<'_>,
     patience: Patience,
     spin: Option<&Spin>,
+    watch: Watch,
     is_ready: &dyn Fn() -> bool,
     mut attempt: impl FnMut(Turn) -> PyResult<Step<'a, T>>,
 ) -> PyResult<Option<T>> {
@@ -105,7 +125,7 @@ pub(super) fn block<'a, T>(
         spin.run(is_ready);
     }
     let deadline = patience.deadline();
-    let mut look = FIRST_LOOK;
+    let mut look = watch.first_sleep();
     let mut turn = Turn::default();
     loop {
         let (word, expected) = match attempt(turn)? {
@@ -123,7 +143,7 @@ pub(super) fn block<'a, T>(
             is_look: woken == Woken::TimedOut,
         };
         if woken != Woken::Perhaps {
-            look = (look * 2).min(LAST_LOOK);
+            look = (look * 2).min(LONGEST_SLEEP);
             if let Err(error) = py.check_signals() {
                 return Err(give_up(turn, word, error));
             }
@@ -194,7 +214,7 @@ fn ipc_wait_any(py: Python<'_>, sleeps: Vec<Py<Sleep>>, timeout: f64) -> Option<
         .iter()
         .map(|sleep| (sleep.get().word(), sleep.get().expected))
         .collect();
-    let left = Duration::try_from_secs_f64(timeout).unwrap_or(LAST_LOOK);
+    let left = Duration::try_from_secs_f64(timeout).unwrap_or(LONGEST_SLEEP);
     let (woken, number) = py.detach(|| unsnarl_shm::wait_any(&words, left));
     let is_over = |at: usize| {
         let (word, expected) = words[at];

@@ -30,7 +30,8 @@ use unsnarl_sync::Channel;
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct Queue {
     pub(super) channel: Channel<Items, Party>,
-    pub(super) hooks: PyOnceLock<Hooks>,
+    /// Apart, since most queues have none.
+    pub(super) hooks: PyOnceLock<Box<Hooks>>,
 }
 
 #[pymethods]
@@ -67,7 +68,7 @@ impl Queue {
         let old = this.channel.restart(items, capacity);
         into_items(old).for_each(|item| item.release(py));
         if own_hooks || is_heap {
-            let hooks = Hooks::new(py, is_heap && !own_hooks)?;
+            let hooks = Box::new(Hooks::new(py, is_heap && !own_hooks)?);
             let hooks = this.hooks.get_or_init(py, || hooks);
             slf.call_method1("_init", (maxsize,))?;
             this.recount(slf, hooks)?;

@@ -34,7 +34,7 @@ impl Queue {
     #[inline]
     pub(super) fn hooks(&self) -> Option<&Hooks> {
         // SAFETY: every caller is a method of a Python object, hence attached.
-        self.hooks.get(unsafe { Python::assume_attached() })
+        self.hooks.get(unsafe { Python::assume_attached() }).map(Box::as_ref)
     }
 
     /// Put the item if there is room; else false, and the waiter has a place in line.
@@ -162,7 +162,7 @@ impl Queue {
             return Ok(hooks);
         }
         let is_lifo = this.channel.with_store(|items| matches!(items, Items::Lifo(_)));
-        let hooks = Hooks::new(py, false)?;
+        let hooks = Box::new(Hooks::new(py, false)?);
         let taken = this.channel.with_store(|items| {
             let count = unsnarl_sync::Store::len(items);
             std::mem::replace(items, Items::Counted(count))
