@@ -251,7 +251,7 @@ mod tests {
             let (mut machine, follower) = follow(hertz);
             let line = Line::new(machine.pass(0, 0, 0), follower.line.scale, LONGEST_NS).unwrap();
             let ticks = line.due / 1000 * part;
-            let exact = u128::from(ticks) * u128::from(line.scale) >> POINT;
+            let exact = (u128::from(ticks) * u128::from(line.scale)) >> POINT;
             prop_assert_eq!(u128::from(line.at(line.ticks + ticks) - line.nanos), exact);
         }
     }

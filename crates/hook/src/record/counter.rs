@@ -121,7 +121,7 @@ fn renewed() -> Nanos {
 fn publish(line: Option<Line>) {
     let line = line.unwrap_or_default();
     let generation = GENERATION.load(Relaxed);
-    let shared = &LINES[generation + 1 & 1];
+    let shared = &LINES[generation.wrapping_add(1) & 1];
     // ORDERING: pairs with the fence in `now`.
     fence(Release);
     shared.ticks.store(line.ticks, Relaxed);
