@@ -5,6 +5,7 @@ under a watchdog, and without any setting of unsnarl inherited from outside.
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -34,6 +35,19 @@ UNSNARL = os.path.join(sysconfig.get_path("scripts"), "unsnarl")
 _PYTHON = os.path.join(sysconfig.get_path("scripts"), "python")
 PYTHON = _PYTHON if os.path.exists(_PYTHON) else sys.executable
 """What a user types; pytest may have been started as ``python3.15`` of the same environment."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what is about the GIL where there is none."""
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return
+    for item in items:
+        if item.get_closest_marker("needs_gil") is not None:
+            item.add_marker(pytest.mark.skip(reason="this interpreter has no GIL to schedule"))
+
+
+NOTICE = re.compile(rb"unsnarl: the program runs without the GIL scheduler: this is a free-threaded build: [^\n]*\n")
+"""What ``unsnarl run`` says before all else where there is no GIL: left out of every outcome."""
 
 
 class Outcome(NamedTuple):
@@ -89,7 +103,7 @@ class Programs:
                 # The children as well, which would keep the pipes open.
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
-        return Outcome(process.returncode, stdout, stderr)
+        return Outcome(process.returncode, NOTICE.sub(b"", stdout), NOTICE.sub(b"", stderr))
 
     def python(self, *words: str | Path, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> Outcome:
         """Run ``python WORDS...`` with the stock GIL."""

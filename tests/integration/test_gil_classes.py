@@ -14,6 +14,8 @@ from tests.integration import gil_programs
 if TYPE_CHECKING:
     from tests.conftest import Programs
 
+pytestmark = pytest.mark.needs_gil
+
 STEPS = {
     "long work in C": "zlib.compress(data)",
     "sleep(0)": "time.sleep(0)",

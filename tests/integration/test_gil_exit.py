@@ -10,6 +10,8 @@ from tests.integration import gil_programs
 if TYPE_CHECKING:
     from tests.conftest import Programs
 
+pytestmark = pytest.mark.needs_gil
+
 ENDINGS = {
     "the last line": ("", 0),
     "sys.exit": ("sys.exit(7)", 7),

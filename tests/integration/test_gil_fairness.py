@@ -9,10 +9,14 @@ Everything else is progress, and the watchdog's.
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.integration import gil_programs
 
 if TYPE_CHECKING:
     from tests.conftest import Programs
+
+pytestmark = pytest.mark.needs_gil
 
 BOUND = """
 SLACK = 4

@@ -9,6 +9,8 @@ from tests.integration import gil_programs
 if TYPE_CHECKING:
     from tests.conftest import Programs
 
+pytestmark = pytest.mark.needs_gil
+
 FORK = """
 import warnings
 # From 3.12 on, a thread that forks beside others warns on stderr, after the fork: the child

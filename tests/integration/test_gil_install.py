@@ -14,6 +14,8 @@ from tests.integration.gil_programs import BINDINGS, EAGER
 if TYPE_CHECKING:
     from tests.conftest import Programs
 
+pytestmark = pytest.mark.needs_gil
+
 FRESH_PROCESSES = 30
 """A thousand of them are a stress test."""
 

@@ -17,6 +17,8 @@ from tests.integration import gil_programs
 if TYPE_CHECKING:
     from tests.conftest import Programs
 
+pytestmark = pytest.mark.needs_gil
+
 
 def needs(module: str) -> None:
     if find_spec(module) is None:

@@ -9,6 +9,8 @@ from tests.integration import gil_programs
 if TYPE_CHECKING:
     from tests.conftest import Programs
 
+pytestmark = pytest.mark.needs_gil
+
 WAITS = {
     "for the GIL": "while True: contention.compute()",
     "for a lock": "locked.acquire()",

@@ -10,6 +10,8 @@ from tests.integration import gil_programs
 if TYPE_CHECKING:
     from tests.conftest import Programs
 
+pytestmark = pytest.mark.needs_gil
+
 OWN_GIL = (3, 12)
 """First version in which a sub-interpreter may have a GIL of its own (PEP 684)."""
 

@@ -14,6 +14,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.conftest import Programs
 
+pytestmark = pytest.mark.needs_gil
+
 HERE = """\
 def here():
     import sys

@@ -164,6 +164,7 @@ def test_the_scripts_directory_goes_before_the_path(commands: Commands) -> None:
     assert b"pytest" in shown.stdout + shown.stderr
 
 
+@pytest.mark.needs_gil
 def test_commands_are_scheduled(commands: Commands) -> None:
     commands.write("tool", HEADS["kernel"] + "import unsnarl; print(unsnarl.gil.installed())")
     assert commands.run("--", "tool") == (0, b"True\n", b"")

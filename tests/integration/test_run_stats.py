@@ -15,6 +15,8 @@ from unsnarl import gil
 if TYPE_CHECKING:
     from tests.conftest import Outcome, Programs
 
+pytestmark = pytest.mark.needs_gil
+
 TITLE = re.compile(r"^unsnarl: GIL statistics of process (\d+)$", re.MULTILINE)
 
 FORKS = """\

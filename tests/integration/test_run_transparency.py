@@ -49,6 +49,7 @@ def repeatable(shown: "Outcome") -> "Outcome":
     return shown._replace(stdout=_NUMBERS.sub(b"N", shown.stdout), stderr=_NUMBERS.sub(b"N", shown.stderr))
 
 
+@pytest.mark.needs_gil
 def test_the_scheduler_is_installed_before_the_first_line(programs: "Programs") -> None:
     shown = programs.run("-c", "import unsnarl; print(unsnarl.gil.installed())")
     assert shown == (0, b"True\n", b"")

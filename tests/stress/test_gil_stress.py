@@ -16,6 +16,8 @@ from tests.integration.gil_programs import BINDINGS
 if TYPE_CHECKING:
     from tests.conftest import Programs
 
+pytestmark = pytest.mark.needs_gil
+
 FIRST_ACTS = 1000
 
 

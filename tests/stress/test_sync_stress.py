@@ -134,12 +134,17 @@ class Accounts:
         self.queue = queue
         self.given, self.taken = Counter[int](), Counter[int]()
         self.numbers = iter(range(10**9))
+        self.next_number = threading.Lock()  # an iterator is for one thread, where there is no GIL
+
+    def number(self) -> int:
+        with self.next_number:
+            return next(self.numbers)
 
     def call(self, lots: random.Random) -> None:
         timeout = lots.choice(self.PATIENCE)
         with contextlib.suppress(unsnarl.Empty, unsnarl.Full):
             if lots.random() < 0.5:
-                number = next(self.numbers)
+                number = self.number()
                 self.queue.put(number, timeout=timeout)
                 self.given[number] += 1
             else:
@@ -149,7 +154,7 @@ class Accounts:
         timeout = lots.choice(self.PATIENCE)
         with contextlib.suppress(unsnarl.Empty, unsnarl.Full):
             if lots.random() < 0.5:
-                number = next(self.numbers)
+                number = self.number()
                 await self.queue.async_put(number, timeout=timeout)
                 self.given[number] += 1
             else:

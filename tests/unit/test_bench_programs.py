@@ -24,6 +24,7 @@ def run(program: str, *arguments: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("protocol", ["udp", "tcp"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_echo(protocol: str, variant: str) -> None:
@@ -74,6 +75,7 @@ def test_web_with_the_demonstrations_own_load() -> None:
     assert figures["work_per_s"] > 0
 
 
+@pytest.mark.needs_gil
 def test_options_reach_the_installation() -> None:
     found = run("cpu", "-k", "1", "--seconds", "0.1", "--variant", "unsnarl", "--options", '{"kernel_hints": false}')
     assert found["options"] == {"kernel_hints": False}

@@ -36,6 +36,7 @@ def test_importing_unsnarl_imports_nothing_else() -> None:
     assert new_modules("import unsnarl") == ([], ["unsnarl", "unsnarl.errors"])
 
 
+@pytest.mark.needs_gil
 def test_installing_the_scheduler_imports_nothing_of_the_standard_library() -> None:
     others, _ = new_modules("import unsnarl; unsnarl.gil.install()")
     assert others == []

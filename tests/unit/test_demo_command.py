@@ -63,6 +63,7 @@ def test_quick_is_one_server_and_fewer_pairs() -> None:
     assert quick.pairs < usual.pairs
 
 
+@pytest.mark.needs_gil
 def test_a_short_run_prints_json_and_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -146,11 +146,13 @@ fn shebang(head: &[u8], environ: &[Bytes]) -> Option<(Bytes, Vec<Bytes>)> {
     is_python(&python).then(|| (python, option.map(<[u8]>::to_vec).into_iter().collect()))
 }
 
-/// `python`, `python3`, `python3.13`, by the last part of the path.
+/// `python`, `python3`, `python3.13`, `python3.13t`, by the last part of the path.
 fn is_python(path: &[u8]) -> bool {
     let name = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
-    name.strip_prefix(b"python")
-        .is_some_and(|rest| rest.iter().all(|b| b.is_ascii_digit() || *b == b'.'))
+    name.strip_prefix(b"python").is_some_and(|version| {
+        let version = version.strip_suffix(b"t").unwrap_or(version);
+        version.iter().all(|b| b.is_ascii_digit() || *b == b'.')
+    })
 }
 
 /// The file a word means, as a shell finds it.
@@ -182,6 +184,8 @@ mod tests {
     fn shebangs_of_pip_are_understood() {
         let short = shebang(b"#!/v/bin/python3.13 -sP\nimport x\n", &[]).unwrap();
         assert_eq!(short, (b"/v/bin/python3.13".to_vec(), vec![b"-sP".to_vec()]));
+        let free_threaded = shebang(b"#!/v/bin/python3.13t\n", &[]).unwrap();
+        assert_eq!(free_threaded.0, b"/v/bin/python3.13t");
         let long = shebang(b"#!/bin/sh\n'''exec' \"/a b/python\" \"$0\" \"$@\"\n' '''\n", &[]).unwrap();
         assert_eq!(long.0, b"/a b/python");
         assert_eq!(shebang(b"#!/bin/sh\necho\n", &[]), None);

@@ -99,10 +99,11 @@ impl<P: Port> Rendezvous<P> {
         Arrival::Wait(index)
     }
 
-    /// The action failed: turn them away, and whoever waits by now.
+    /// The action failed: turn them away, and whoever waits by now. Broken first: those who
+    /// are turned away must find it so.
     pub fn fail(&self, departing: Departing<P>, fan_out: usize) {
-        departing.finish(REFUSED, fan_out);
         self.break_up(fan_out);
+        departing.finish(REFUSED, fan_out);
     }
 
     /// Turn the waiters away; the barrier stays broken until `reset`.

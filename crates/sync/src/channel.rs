@@ -12,49 +12,8 @@
 
 use crate::line::Line;
 use crate::shim::{Arc, Mutex, lock};
+use crate::store::{Closed, Give, Store, Take};
 use crate::waiter::{GRANTED, Port, WaitQueue, Waiter, Wakes};
-
-/// Where the items are.
-pub trait Store {
-    /// What is stored.
-    type Item;
-    /// Number of items.
-    fn len(&self) -> usize;
-    /// Whether there is none.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-    /// Add one.
-    fn push(&mut self, item: Self::Item);
-    /// Remove the next one.
-    fn pop(&mut self) -> Option<Self::Item>;
-}
-
-/// The channel is closed: nothing goes in, and (for takers) nothing is left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Closed;
-
-/// What became of an attempt to give; an item that was not taken comes back.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Give<T> {
-    /// It is in the store.
-    Given,
-    /// No room; the waiter, if any, is enqueued.
-    Full(T),
-    /// The channel is closed.
-    Closed(T),
-}
-
-/// What became of an attempt to take.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Take<T> {
-    /// Here it is.
-    Taken(T),
-    /// Nothing there; the waiter, if any, is enqueued.
-    Empty,
-    /// Nothing there, and nothing will come.
-    Closed,
-}
 
 /// A store with room for `capacity` items, and two lines.
 #[derive(Debug)]
@@ -188,7 +147,7 @@ impl<S: Store, P: Port> Channel<S, P> {
     #[inline]
     pub fn give_quietly(&self, item: S::Item) -> Result<(), S::Item> {
         let mut state = lock(&self.state);
-        if !state.is_quiet() || !state.has_room() {
+        if !state.is_quiet() || !state.has_room() || !state.store.is_here() {
             return Err(item);
         }
         state.store.push(item);
@@ -200,15 +159,31 @@ impl<S: Store, P: Port> Channel<S, P> {
     #[inline]
     pub fn take_quietly(&self) -> Option<S::Item> {
         let mut state = lock(&self.state);
-        if state.is_quiet() { state.store.pop() } else { None }
+        if state.is_quiet() && state.store.is_here() {
+            state.store.pop()
+        } else {
+            None
+        }
     }
 
     /// Give one item. With a waiter: enqueue it when there is no room, or keep
     /// its place if it is enqueued already.
     pub fn give(&self, item: S::Item, waiter: Option<&Arc<Waiter<P>>>) -> Give<S::Item> {
+        self.give_to(false, item, waiter)
+    }
+
+    /// The same, if the items are kept here.
+    pub fn give_here(&self, item: S::Item, waiter: Option<&Arc<Waiter<P>>>) -> Give<S::Item> {
+        self.give_to(true, item, waiter)
+    }
+
+    fn give_to(&self, here: bool, item: S::Item, waiter: Option<&Arc<Waiter<P>>>) -> Give<S::Item> {
         let mut wakes = Wakes::none();
         let outcome = {
             let mut state = lock(&self.state);
+            if here && !state.store.is_here() {
+                return Give::Elsewhere(item);
+            }
             let ready = state.closed || state.has_room();
             if let Some(waiter) = waiter {
                 take_place(&mut state.lines().givers, waiter, ready);
@@ -229,7 +204,7 @@ impl<S: Store, P: Port> Channel<S, P> {
         outcome
     }
 
-    /// Give as many of `items` as there is room for; their number.
+    /// Give as many of `items` as there is room for; their number, 0 if they are not kept here.
     ///
     /// # Errors
     /// [`Closed`] if the channel is closed.
@@ -246,7 +221,7 @@ impl<S: Store, P: Port> Channel<S, P> {
                 take_place(&mut state.lines().givers, waiter, ready);
             }
             let mut given = 0;
-            while !state.closed && state.has_room() {
+            while !state.closed && state.has_room() && state.store.is_here() {
                 let Some(item) = items.next() else { break };
                 state.store.push(item);
                 given += 1;
@@ -262,9 +237,21 @@ impl<S: Store, P: Port> Channel<S, P> {
     /// Take the next item. With a waiter: enqueue it when there is none, or keep
     /// its place if it is enqueued already.
     pub fn take(&self, waiter: Option<&Arc<Waiter<P>>>) -> Take<S::Item> {
+        self.take_from(false, waiter)
+    }
+
+    /// The same, if the items are kept here.
+    pub fn take_here(&self, waiter: Option<&Arc<Waiter<P>>>) -> Take<S::Item> {
+        self.take_from(true, waiter)
+    }
+
+    fn take_from(&self, here: bool, waiter: Option<&Arc<Waiter<P>>>) -> Take<S::Item> {
         let mut wakes = Wakes::none();
         let outcome = {
             let mut state = lock(&self.state);
+            if here && !state.store.is_here() {
+                return Take::Elsewhere;
+            }
             let ready = state.closed || !state.store.is_empty();
             if let Some(waiter) = waiter {
                 take_place(&mut state.lines().takers, waiter, ready);
@@ -286,6 +273,9 @@ impl<S: Store, P: Port> Channel<S, P> {
         let mut wakes = Wakes::none();
         let outcome = {
             let mut state = lock(&self.state);
+            if !state.store.is_here() {
+                return Take::Elsewhere;
+            }
             let ready = state.closed || !state.store.is_empty();
             if let Some(waiter) = waiter {
                 take_place(&mut state.lines().takers, waiter, ready);

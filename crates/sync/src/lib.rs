@@ -23,11 +23,12 @@ mod notifier;
 mod permits;
 mod rwlock;
 mod shim;
+mod store;
 mod waiter;
 
 pub use barrier::{Arrival, Departing, Rendezvous};
-pub use channel::{Channel, Closed, Give, Store, Take};
-pub use gate::Gate;
+pub use channel::Channel;
+pub use gate::{Gate, Opening};
 pub use limiter::{Borrow, Borrowers};
 pub use notifier::Notifier;
 pub use permits::{Overflow, Permits};
@@ -35,4 +36,5 @@ pub use rwlock::{ReadWrite, Side};
 #[cfg(not(any(loom, shuttle)))]
 pub use shim::elide_mutexes;
 pub use shim::{Arc, AtomicU32, Ordering};
+pub use store::{Closed, Give, Store, Take};
 pub use waiter::{ASLEEP, GRANTED, PENDING, Port, REFUSED, WOKEN, Waiter};

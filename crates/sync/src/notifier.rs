@@ -1,11 +1,14 @@
 //! Those who wait for a notification: the core of Condition.
 //!
-//! `take` only removes waiters. The caller then hands each of them either to the
-//! lock ([`crate::Permits::adopt`]: it wakes when it can have the lock) or
-//! straight to its port with [`Notifier::grant`].
+//! A notified waiter either moves to the lock's queue ([`Notifier::move_to`]: it wakes when
+//! it can have the lock) or is granted at once ([`Notifier::notify`]). Both happen in one
+//! step under this core's mutex, so a waiter that finds itself gone from here, because its
+//! time is up, is in the lock's queue or granted already: never on its way in between.
 //!
-//! Invariant: a waiter in the queue has not been notified.
+//! Invariant: a waiter in the queue has not been notified; the lock's mutex is taken with
+//! this one held, never the other way round.
 
+use crate::permits::Permits;
 use crate::shim::{Arc, Slow};
 use crate::waiter::{GRANTED, Port, WaitQueue, Waiter, Wakes};
 
@@ -32,19 +35,30 @@ impl<P: Port> Notifier<P> {
         self.slow.lock().push(waiter);
     }
 
-    /// Remove up to `count` waiters, the longest waiting first.
-    #[inline]
-    pub fn take(&self, count: usize) -> Vec<Arc<Waiter<P>>> {
-        match self.slow.peek() {
-            Some(mut queue) if !queue.is_empty() => std::iter::from_fn(|| queue.pop()).take(count).collect(),
-            _ => Vec::new(),
-        }
+    /// Notify up to `count` waiters, the longest waiting first; threads are woken in a
+    /// cascade of `fan_out`.
+    pub fn notify(&self, count: usize, fan_out: usize) {
+        self.take(count, |waiters, wakes| {
+            wakes.signal_all(waiters, GRANTED, fan_out);
+        });
     }
 
-    /// Tell waiters that `take` removed; threads are woken in a cascade of `fan_out`.
-    pub fn grant(waiters: Vec<Arc<Waiter<P>>>, fan_out: usize) {
+    /// The same, but they move on to the lock's queue without running.
+    #[inline]
+    pub fn move_to(&self, permits: &Permits<P>, count: usize) {
+        self.take(count, |waiters, wakes| {
+            waiters.for_each(|waiter| permits.adopt(&waiter, wakes));
+        });
+    }
+
+    #[inline]
+    fn take(&self, count: usize, hand_on: impl FnOnce(&mut dyn Iterator<Item = Arc<Waiter<P>>>, &mut Wakes<P>)) {
+        let Some(mut queue) = self.slow.peek().filter(|queue| !queue.is_empty()) else {
+            return;
+        };
         let mut wakes = Wakes::none();
-        wakes.signal_all(waiters.into_iter(), GRANTED, fan_out);
+        hand_on(&mut std::iter::from_fn(|| queue.pop()).take(count), &mut wakes);
+        drop(queue);
         wakes.run();
     }
 

@@ -111,11 +111,22 @@ impl<P: Port> Permits<P> {
                     _ => break,
                 }
             }
-            self.word.fetch_add(count * ONE, Ordering::Release);
+            self.add(count, bound)?;
             self.settle(&mut line, &mut wakes);
         }
         wakes.run();
         Ok(())
+    }
+
+    /// Add free permits, if there are not too many by now: with an empty queue others release
+    /// without the mutex, since it was last looked. With a waiter in it nobody does, so
+    /// what has been granted is never followed by an error.
+    fn add(&self, count: usize, bound: usize) -> Result<(), Overflow> {
+        self.word
+            .fetch_update(Ordering::Release, Ordering::Relaxed, |word| {
+                (word / ONE + count <= bound).then_some(word + count * ONE)
+            })
+            .map_or(Err(Overflow), |_| Ok(()))
     }
 
     /// Enqueue the waiter unless a permit is free. True: it has one.
@@ -133,15 +144,11 @@ impl<P: Port> Permits<P> {
 
     /// Take over a waiter from another queue, as if it had called `begin` and
     /// must be woken: a notified party moves on to the lock without running.
-    pub fn adopt(&self, waiter: &Arc<Waiter<P>>) {
-        let mut wakes = Wakes::none();
-        {
-            let mut line = self.slow.lock();
-            self.word.fetch_or(CONTENDED, Ordering::AcqRel);
-            line.queue.push(waiter);
-            self.settle(&mut line, &mut wakes);
-        }
-        wakes.run();
+    pub(crate) fn adopt(&self, waiter: &Arc<Waiter<P>>, wakes: &mut Wakes<P>) {
+        let mut line = self.slow.lock();
+        self.word.fetch_or(CONTENDED, Ordering::AcqRel);
+        line.queue.push(waiter);
+        self.settle(&mut line, wakes);
     }
 
     /// After a wake-up: true if the waiter has its permit now, else it keeps its place.

@@ -9,7 +9,9 @@
 
 use loom::sync::Notify;
 use loom::thread;
-use unsnarl_sync::{Arc, AtomicU32, Channel, GRANTED, Gate, Give, Permits, Port, ReadWrite, Side, Store, Take, Waiter};
+use unsnarl_sync::{
+    Arc, AtomicU32, Channel, GRANTED, Gate, Give, Notifier, Permits, Port, ReadWrite, Side, Store, Take, Waiter,
+};
 
 struct Sleeper(Notify);
 
@@ -110,6 +112,67 @@ fn an_open_gate_keeps_nobody() {
         }
         thread.join().expect("no panic");
         assert_eq!(gate.waiting(), 0);
+    });
+}
+
+/// A party that passed, closed the gate and came back waits for the next opening.
+#[test]
+fn one_opening_lets_a_party_through_once() {
+    loom::model(|| {
+        let gate = Arc::new(Gate::new(false));
+        let other = Arc::clone(&gate);
+        let thread = thread::spawn(move || other.open(1));
+        let waiter = sleeper();
+        if !gate.begin(&waiter) {
+            sleep_until_granted(&waiter);
+            waiter.relay();
+        }
+        gate.close();
+        let again = sleeper();
+        assert!(!gate.begin(&again));
+        thread.join().expect("no panic");
+        assert_ne!(again.state(), GRANTED);
+        assert!(!gate.cancel(&again));
+    });
+}
+
+/// Two release a lock that was taken once; one of them takes it again meanwhile.
+#[test]
+fn a_lock_is_never_free_twice() {
+    loom::model(|| {
+        let permits: Arc<Permits<Sleeper>> = Arc::new(Permits::new(1));
+        assert!(permits.try_acquire());
+        let other = Arc::clone(&permits);
+        let thread = thread::spawn(move || {
+            let _ = other.release(1, 1);
+        });
+        let _ = permits.release(1, 1);
+        if permits.try_acquire() {
+            let _ = permits.release(1, 1);
+        }
+        thread.join().expect("no panic");
+        assert_eq!(permits.free(), 1);
+    });
+}
+
+#[test]
+fn a_notified_waiter_that_gives_up_takes_no_lock_with_it() {
+    loom::model(|| {
+        let permits = Arc::new(Permits::new(1));
+        let notifier = Arc::new(Notifier::default());
+        let waiter = sleeper();
+        notifier.begin(&waiter);
+        assert!(permits.try_acquire());
+        let (held, other) = (Arc::clone(&permits), Arc::clone(&notifier));
+        let thread = thread::spawn(move || {
+            other.move_to(&held, 1);
+            held.release(1, 1).expect("held");
+        });
+        if !notifier.cancel(&waiter) && permits.cancel(&waiter) {
+            permits.release(1, 1).expect("granted");
+        }
+        thread.join().expect("no panic");
+        assert_eq!((notifier.waiting(), permits.free(), permits.waiting()), (0, 1, 0));
     });
 }
 

@@ -102,6 +102,7 @@ fn give(pipe: &Pipe, item: u32, may_time_out: bool) -> bool {
             Give::Given => return true,
             Give::Closed(_) => return false,
             Give::Full(_) => {}
+            Give::Elsewhere(_) => unreachable!("the items are here"),
         }
         let woken = sleep(&party, may_time_out);
         party.relay();
@@ -119,6 +120,7 @@ fn take(pipe: &Pipe, may_time_out: bool) -> Option<u32> {
             Take::Taken(item) => return Some(item),
             Take::Closed => return None,
             Take::Empty => {}
+            Take::Elsewhere => unreachable!("the items are here"),
         }
         let woken = sleep(&party, may_time_out);
         party.relay();

@@ -112,7 +112,7 @@ class ProcessQueue:
         self._has_put = True
         try:
             item = _packed(dumps(obj), self._ring.longest)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever its own code raises
             self._on_queue_feeder_error(error, obj)
             return
         if self._ring.maxsize:
@@ -121,7 +121,7 @@ class ProcessQueue:
         self._put_or_feed(item)
 
     @staticmethod
-    def _on_queue_feeder_error(error: Exception, obj: object) -> None:
+    def _on_queue_feeder_error(error: Exception, obj: object) -> None:  # noqa: ARG004 - for who overrides it
         """Report an item that cannot be sent: what subclasses of multiprocessing's queue override."""
         traceback.print_exception(error)
 

@@ -49,14 +49,10 @@ impl Condition {
     }
 
     pub(super) fn pass_on(&self, count: usize) {
-        let waiters = self.notifier.take(count);
-        if waiters.is_empty() {
-            return;
-        }
         match self.guard_set() {
-            Some(Guard::Lock(lock)) => waiters.iter().for_each(|waiter| lock.get().permits().adopt(waiter)),
-            Some(Guard::RLock(lock)) => waiters.iter().for_each(|waiter| lock.get().permits().adopt(waiter)),
-            _ => Notifier::grant(waiters, identity::fan_out()),
+            Some(Guard::Lock(lock)) => self.notifier.move_to(lock.get().permits(), count),
+            Some(Guard::RLock(lock)) => self.notifier.move_to(lock.get().permits(), count),
+            _ => self.notifier.notify(count, identity::fan_out()),
         }
     }
 

@@ -56,6 +56,19 @@ impl Hooks {
         })
     }
 
+    /// Hooks over this container, with the mutex held: [`Hooks::holding`] gives it up.
+    pub(super) fn held(py: Python<'_>, container: Py<PyAny>) -> PyResult<Self> {
+        let hooks = Self::new(py, false)?;
+        hooks.set_container(container);
+        Lock::acquire(hooks.mutex.bind(py), Patience::Endless)?;
+        Ok(hooks)
+    }
+
+    /// The mutex that the caller holds since [`Hooks::held`].
+    pub(super) fn holding(&self) -> Held<'_> {
+        Held(self)
+    }
+
     pub(super) fn hold(&self, py: Python<'_>) -> PyResult<Held<'_>> {
         Lock::acquire(self.mutex.bind(py), Patience::Endless)?;
         Ok(Held(self))

@@ -75,9 +75,13 @@ fn has_greenlets(py: Python<'_>) -> bool {
     };
     // SAFETY: a live dict, attached.
     let size = unsafe { ffi::PyDict_Size(modules.as_ptr()) };
-    if size != SIZE.swap(size, Ordering::Relaxed) {
-        let found = is_imported(py, pyo3::intern!(py, "greenlet"));
-        FOUND.store(found, Ordering::Relaxed);
+    // ORDERING: who reads this size here has what was found with it, below.
+    if size != SIZE.load(Ordering::Acquire) {
+        // Never back to false: another thread may have found it since this one looked.
+        if is_imported(py, pyo3::intern!(py, "greenlet")) {
+            FOUND.store(true, Ordering::Relaxed);
+        }
+        SIZE.store(size, Ordering::Release);
     }
     FOUND.load(Ordering::Relaxed)
 }
@@ -205,22 +209,15 @@ pub(crate) fn fan_out() -> usize {
 
 /// Whether this interpreter has a GIL.
 #[inline]
-pub(super) fn has_gil() -> bool {
-    HAS_GIL.load(Ordering::Relaxed)
+pub(super) const fn has_gil() -> bool {
+    !cfg!(Py_GIL_DISABLED)
 }
 
-static HAS_GIL: AtomicBool = AtomicBool::new(true);
-
-/// Ask the interpreter once whether it has a GIL.
-pub(crate) fn learn_gil(py: Python<'_>) {
-    let has_gil = py
-        .import("sys")
-        .and_then(|sys| sys.getattr("_is_gil_enabled"))
-        .and_then(|ask| ask.call0())
-        .and_then(|answer| answer.is_truthy())
-        .unwrap_or(true);
-    HAS_GIL.store(has_gil, Ordering::Relaxed);
-    if has_gil {
+/// Leave the cores' mutexes to the GIL, where one is always there. A build that can do
+/// without counts as one that does, even while its GIL is on: an import of a module that
+/// declares nothing switches it on, and it may go off again.
+pub(crate) fn rely_on_gil() {
+    if has_gil() {
         // SAFETY: no primitive exists yet (the module is being made); from now on the cores
         // are only called by attached threads, and never detach under way (see `sync`).
         unsafe { unsnarl_sync::elide_mutexes() };

@@ -95,6 +95,11 @@ impl Store for Items {
     }
 
     #[inline]
+    fn is_here(&self) -> bool {
+        !matches!(self, Self::Counted(_))
+    }
+
+    #[inline]
     fn pop(&mut self) -> Option<Item> {
         match self {
             Self::Fifo(items) => items.pop_front(),

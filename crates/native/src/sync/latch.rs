@@ -1,6 +1,7 @@
 //! CountdownEvent and Latch: gates that open when a count has come down to zero.
 //!
-//! Invariant: the gate is open exactly while the count is zero.
+//! Invariant: the gate is open exactly while the count is zero: it is opened and closed with
+//! the count's mutex held. Whom an opening lets through is woken after that.
 
 use super::arguments;
 use super::description;
@@ -32,16 +33,15 @@ impl CountdownEvent {
     }
 
     fn lower(&self, number: usize) -> PyResult<()> {
-        let is_zero = {
+        let opening = {
             let mut count = self.count();
-            let left = count
+            *count = count
                 .checked_sub(number)
                 .ok_or_else(|| PyValueError::new_err("down() called too many times: the count would be negative"))?;
-            *count = left;
-            left == 0
+            (*count == 0).then(|| self.gate.unlock(identity::fan_out()))
         };
-        if is_zero {
-            self.gate.open(identity::fan_out());
+        if let Some(opening) = opening {
+            opening.finish();
         }
         Ok(())
     }
@@ -84,8 +84,12 @@ impl CountdownEvent {
 
     /// Set the count to zero.
     fn clear(&self) {
-        *self.count() = 0;
-        self.gate.open(identity::fan_out());
+        let opening = {
+            let mut count = self.count();
+            *count = 0;
+            self.gate.unlock(identity::fan_out())
+        };
+        opening.finish();
     }
 
     /// The count.

@@ -48,7 +48,7 @@ use pyo3::prelude::*;
 /// Add the classes to the extension module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     identity::watch_forks();
-    identity::learn_gil(module.py());
+    identity::rely_on_gil();
     operation::register(module)?;
     ready::register(module);
     lock::register(module)?;

@@ -67,7 +67,9 @@ impl Party {
                 drop(slot);
                 mailbox.get().deliver(py, future, &owner);
             } else {
-                slot.future = Some((future, mailbox, owner));
+                let old = slot.future.replace((future, mailbox, owner));
+                drop(slot);
+                drop(old);
             }
         }
     }

@@ -58,7 +58,8 @@ impl Queue {
             py.get_type::<Self>()
         };
         let own_hooks = !class.is(&base) && has_own_hooks(&class, &base)?;
-        let items = if own_hooks || is_heap {
+        let has_hooks = own_hooks || is_heap || this.hooks().is_some();
+        let items = if has_hooks {
             Items::Counted(0)
         } else if base.is(py.get_type::<LifoQueue>()) {
             Items::Lifo(Vec::new())
@@ -67,7 +68,7 @@ impl Queue {
         };
         let old = this.channel.restart(items, capacity);
         into_items(old).for_each(|item| item.release(py));
-        if own_hooks || is_heap {
+        if has_hooks {
             let hooks = Box::new(Hooks::new(py, is_heap && !own_hooks)?);
             let hooks = this.hooks.get_or_init(py, || hooks);
             slf.call_method1("_init", (maxsize,))?;
@@ -162,6 +163,10 @@ impl Queue {
         } else {
             this.channel.close();
         }
+        if held.is_none() && this.hooks().is_some() {
+            // Opened up meanwhile: once more, for what is in the container now.
+            return Self::shutdown(slf, immediate);
+        }
         Ok(())
     }
 
@@ -180,6 +185,10 @@ impl Queue {
         let items = this.channel.drain(true, identity::fan_out());
         let count = items.len();
         release_all(py, items);
+        if held.is_none() && this.hooks().is_some() {
+            // Opened up meanwhile: once more, for what is in the container now.
+            Self::clear(slf)?;
+        }
         Ok(count)
     }
 
@@ -200,6 +209,9 @@ impl Queue {
             Items::Lifo(items) => items.last().map(|item| item.clone_ref(py)),
             Items::Counted(_) => None,
         });
+        if next.is_none() && this.hooks().is_some() {
+            return Self::peek(slf);
+        }
         next.map(|item| item.into_bound(py)).ok_or_else(|| error(py, "Empty"))
     }
 

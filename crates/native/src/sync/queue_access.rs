@@ -46,8 +46,13 @@ impl Queue {
         let (py, this) = (slf.py(), slf.get());
         let Some(hooks) = this.hooks() else {
             // SAFETY: attached, alive.
-            return match this.channel.give(unsafe { Item::of(item.as_ptr()) }, waiter) {
+            return match this.channel.give_here(unsafe { Item::of(item.as_ptr()) }, waiter) {
                 Give::Given => Ok(true),
+                // Opened up since: there are hooks now.
+                Give::Elsewhere(owned) => {
+                    owned.release(py);
+                    Self::give(slf, item, waiter)
+                }
                 Give::Full(item) => {
                     item.release(py);
                     Ok(false)
@@ -63,7 +68,7 @@ impl Queue {
         match this.channel.give(Item::NOTHING, waiter) {
             Give::Given => {}
             Give::Full(_nothing) => return Ok(false),
-            Give::Closed(_nothing) => return Err(error(py, "ShutDown")),
+            Give::Closed(_nothing) | Give::Elsewhere(_nothing) => return Err(error(py, "ShutDown")),
         }
         if let Err(error) = hooks.put(slf.as_any(), item) {
             let _nothing = this.channel.undo_give(identity::fan_out());
@@ -80,24 +85,27 @@ impl Queue {
         waiter: Option<&Arc<Waiter<Party>>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (py, this) = (slf.py(), slf.get());
-        let held = match this.hooks() {
-            Some(hooks) => Some((hooks, hooks.hold(py)?)),
-            None => None,
+        let Some(hooks) = this.hooks() else {
+            return match this.channel.take_here(waiter) {
+                // SAFETY: an owned reference.
+                Take::Taken(item) => Ok(Some(unsafe { Bound::from_owned_ptr(py, item.into_ptr()) })),
+                Take::Empty => Ok(None),
+                Take::Closed => Err(error(py, "ShutDown")),
+                // Opened up since: there are hooks now.
+                Take::Elsewhere => Self::take(slf, waiter),
+            };
         };
-        if let Some((hooks, _)) = &held {
-            this.recount_if_shared(slf, hooks)?;
-        }
-        match (this.channel.take(waiter), &held) {
-            // SAFETY: an owned reference.
-            (Take::Taken(item), None) => Ok(Some(unsafe { Bound::from_owned_ptr(py, item.into_ptr()) })),
-            (Take::Taken(_nothing), Some((hooks, _))) => {
+        let _held = hooks.hold(py)?;
+        this.recount_if_shared(slf, hooks)?;
+        match this.channel.take(waiter) {
+            Take::Taken(_nothing) => {
                 let item = hooks.get(slf.as_any());
                 this.recount(slf, hooks)?;
                 hooks.tell(py, Change::NotFull, 1);
                 item.map(Some)
             }
-            (Take::Empty, _) => Ok(None),
-            (Take::Closed, _) => Err(error(py, "ShutDown")),
+            Take::Empty => Ok(None),
+            Take::Closed | Take::Elsewhere => Err(error(py, "ShutDown")),
         }
     }
 
@@ -156,29 +164,45 @@ impl Queue {
     }
 
     /// From now on the items are in a Python container that others may touch.
+    ///
+    /// The hooks are there first, with the mutex held, and then the items move. So who comes
+    /// with the hooks waits for the mutex; and who came without, and finds at the store that
+    /// the items are not there any more, comes again with them.
     pub(super) fn open_up<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Hooks> {
         let (py, this) = (slf.py(), slf.get());
         if let Some(hooks) = this.hooks() {
             return Ok(hooks);
         }
         let is_lifo = this.channel.with_store(|items| matches!(items, Items::Lifo(_)));
-        let hooks = Box::new(Hooks::new(py, false)?);
-        let taken = this.channel.with_store(|items| {
+        let container = if is_lifo {
+            PyList::empty(py).into_any()
+        } else {
+            py.import("collections")?.getattr("deque")?.call0()?
+        };
+        let fresh = Box::new(Hooks::held(py, container.clone().unbind())?);
+        let has_won = this.hooks.set(py, fresh).is_ok();
+        let hooks = this.hooks.get_or_try_init(py, || Hooks::new(py, false).map(Box::new))?;
+        if has_won {
+            let _held = hooks.holding();
+            this.move_items(&container)?;
+        }
+        Ok(hooks)
+    }
+
+    /// Move the items out of the store, which counts them from now on.
+    fn move_items(&self, container: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = container.py();
+        let taken = self.channel.with_store(|items| {
             let count = unsnarl_sync::Store::len(items);
             std::mem::replace(items, Items::Counted(count))
         });
-        let objects: Vec<Py<PyAny>> = into_items(taken)
+        let objects: Vec<Bound<'_, PyAny>> = into_items(taken)
             // SAFETY: owned references out of the store.
-            .map(|item| unsafe { Bound::from_owned_ptr(py, item.into_ptr()) }.unbind())
+            .map(|item| unsafe { Bound::from_owned_ptr(py, item.into_ptr()) })
             .collect();
-        let list = PyList::new(py, objects)?;
-        let container = if is_lifo {
-            list.into_any()
-        } else {
-            py.import("collections")?.getattr("deque")?.call1((list,))?
-        };
-        hooks.set_container(container.unbind());
-        Ok(this.hooks.get_or_init(py, || hooks))
+        container
+            .call_method1(pyo3::intern!(py, "extend"), (objects,))
+            .map(drop)
     }
 
     /// The container, for the hooks themselves.

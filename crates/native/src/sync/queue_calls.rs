@@ -21,7 +21,7 @@ unsafe extern "C" fn put(
 ) -> *mut ffi::PyObject {
     // SAFETY: a method descriptor of Queue.
     let this = unsafe { fast::this::<Queue>(slf) };
-    if nargs == 1 && kwnames.is_null() && this.hooks().is_none() {
+    if nargs == 1 && kwnames.is_null() {
         // SAFETY: attached; the argument is alive.
         match this.channel.give_quietly(unsafe { Item::of(*args) }) {
             Ok(()) => return fast::none(),
@@ -55,7 +55,6 @@ unsafe extern "C" fn get(
     let this = unsafe { fast::this::<Queue>(slf) };
     if nargs == 0
         && kwnames.is_null()
-        && this.hooks().is_none()
         && let Some(item) = this.channel.take_quietly()
     {
         return item.into_ptr();

@@ -82,7 +82,9 @@ pub(super) fn departures() -> u32 {
 /// Tell the threads that spin that this one has just given up the GIL. Then spin for the
 /// waiter, if that is a good bet; true if something happened to it.
 pub(super) fn wait(waiter: &Waiter<Party>, departures: u32) -> bool {
-    LEFT.fetch_add(1, Ordering::Release);
+    if identity::has_gil() {
+        LEFT.fetch_add(1, Ordering::Release);
+    }
     let mut luck = LUCK.get();
     let Some(place) = luck.bets().then(Place::take).flatten() else {
         LUCK.set(luck);
@@ -138,11 +140,12 @@ impl Place {
     fn take() -> Option<Self> {
         static MOST: OnceLock<usize> = OnceLock::new();
         let most = *MOST.get_or_init(|| std::thread::available_parallelism().map_or(0, |number| number.get() / 2));
-        if SPINNING.load(Ordering::Relaxed) >= most {
-            return None;
-        }
-        SPINNING.fetch_add(1, Ordering::Relaxed);
-        Some(Self)
+        SPINNING
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |number| {
+                (number < most).then_some(number + 1)
+            })
+            .ok()
+            .map(|_| Self)
     }
 }
 

@@ -103,15 +103,12 @@ unsafe fn attempt(ticket: *mut Ticket) -> Option<*mut ffi::PyObject> {
             return None;
         }
         let queue = fast::this::<Queue>((*ticket).queue);
-        if queue.hooks().is_some() {
-            return None;
-        }
         if (*ticket).item.is_null() {
             return queue.channel.take_quietly().map(Item::into_ptr);
         }
-        match queue.channel.give(Item::of((*ticket).item), None) {
+        match queue.channel.give_here(Item::of((*ticket).item), None) {
             Give::Given => Some(fast::none()),
-            Give::Full(item) | Give::Closed(item) => {
+            Give::Full(item) | Give::Closed(item) | Give::Elsewhere(item) => {
                 // The ticket still has its own reference: this cannot be the last.
                 ffi::Py_DECREF(item.into_ptr());
                 None
