@@ -36,6 +36,18 @@ print("done")
 """
 
 
+def started(programs: Programs) -> subprocess.Popen[bytes]:
+    """Start the program that is to be attached to."""
+    return subprocess.Popen(
+        [sys.executable, "app.py"],
+        cwd=programs.directory,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+    )
+
+
 needs_remote_exec = pytest.mark.skipif(sys.version_info < (3, 14), reason="sys.remote_exec came with CPython 3.14")
 
 
@@ -43,14 +55,7 @@ needs_remote_exec = pytest.mark.skipif(sys.version_info < (3, 14), reason="sys.r
 def test_a_running_process(programs: Programs) -> None:
     needs_hooks()
     programs.write("app.py", RUNNING)
-    with subprocess.Popen(
-        [sys.executable, "app.py"],
-        cwd=programs.directory,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=clean_environment(),
-    ) as process:
+    with started(programs) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         assert process.stdout.readline() == b"ready\n"
@@ -89,14 +94,7 @@ def test_a_process_that_cannot_begin_is_left_alone(programs: Programs, monkeypat
     programs.write("app.py", BLOCKED)
     directory = programs.directory / "recording"
     directory.mkdir()
-    with subprocess.Popen(
-        [sys.executable, "app.py"],
-        cwd=programs.directory,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=clean_environment(),
-    ) as process:
+    with started(programs) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         until(lambda: is_asleep(process.pid))
@@ -111,14 +109,7 @@ def test_a_process_that_cannot_begin_is_left_alone(programs: Programs, monkeypat
 def test_a_signal_ends_the_recording_and_not_the_process(programs: Programs) -> None:
     needs_hooks()
     programs.write("app.py", RUNNING)
-    with subprocess.Popen(
-        [sys.executable, "app.py"],
-        cwd=programs.directory,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=clean_environment(),
-    ) as process:
+    with started(programs) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         words = [UNSNARL, "trace", "--data", "data.json", "--seconds", "600", "--attach", str(process.pid)]

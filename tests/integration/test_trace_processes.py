@@ -114,6 +114,7 @@ def test_a_thousand_threads(programs: Programs) -> None:
 
 ENDLESS = """\
 import threading, time
+import wave  # at the start, of which the records are kept
 def work():
     for _ in range(20_000):
         time.sleep(0.000001)
@@ -128,6 +129,8 @@ def test_a_long_run_is_bounded_and_says_what_it_lost(programs: Programs) -> None
     [process] = traced.processes
     assert process["overwritten"] > 0
     assert process["records_from_ns"] > 0
+    assert process["start_until_ns"] >= process["first_line_ns"] > 0
+    assert "wave" in {entry["name"] for entry in process["imports"]}
     assert "lost-records" in traced.kinds()
     # The totals are those of the whole run all the same.
     assert all(traced.thread(f"busy-{number}")["takes"] >= 20_000 for number in range(2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.unit.test_trace_views import process
@@ -57,10 +59,19 @@ def test_a_start_that_was_not_seen_is_no_matter_of_the_report() -> None:
 
 
 def test_a_start_whose_records_are_lost_is_not_called_quick() -> None:
-    lost = process(length_ns=900 * MS, first_line_ns=30 * MS, imports=[], overwritten=7, records_from_ns=800 * MS)
+    gone: dict[str, Any] = {"overwritten": 7, "records_from_ns": 800 * MS, "start_until_ns": 20 * MS}
+    lost = process(length_ns=900 * MS, first_line_ns=30 * MS, imports=[], **gone)
     assert findings(lost) == []
     [said] = lost_records(lost)
     assert "the timeline begins at 800 ms, and so do imports" in said.title
+
+
+def test_a_start_that_is_kept_is_told_after_later_records_were_lost() -> None:
+    gone: dict[str, Any] = {"overwritten": 7, "records_from_ns": 800 * MS, "start_until_ns": 300 * MS}
+    kept = process(length_ns=900 * MS, first_line_ns=200 * MS, imports=[one_import(160 * MS)], **gone)
+    assert findings(kept)[0].figures["imports"] == 1
+    [said] = lost_records(kept)
+    assert "the imports of the start are kept" in said.title
 
 
 def test_a_module_whose_body_ran_later_is_one_import() -> None:

@@ -40,9 +40,10 @@ def process(name: str = "worker", **changes: object) -> model.Process:
     }
     base = {
         "pid": 7, "parent": 1, "started_ns": 1000, "started_real_ns": 0, "length_ns": 9_000_000, "is_complete": True,
-        "is_scheduled": False, "overwritten": 0, "stacks_left_out": 0, "lost": 0, "executed_ns": 0, "first_line_ns": 0,
+        "is_scheduled": False, "is_counted": True, "overwritten": 0, "stacks_left_out": 0, "lost": 0,
+        "executed_ns": 0, "first_line_ns": 0,
         "interval_ns": 5_000_000, "thread_count": 2, "text": f"cpython\x1f3.13\x1f/lib\x1fpython\x1f{name}",
-        "resolution_ns": 0, "records_from_ns": 0,
+        "resolution_ns": 0, "records_from_ns": 0, "start_until_ns": 9_000_000,
         "threads": [
             {**thread, "stretches": [[0, 5_000_000, 0, 1], [5_000_000, 4_000_000, 3, 0]]},
             {**thread, "tid": 11, "name": None, "stretches": [[0, 5_000_000, 1, 1]]},

@@ -11,6 +11,7 @@
 
 mod buffer;
 pub(crate) mod calls;
+mod counter;
 mod frames;
 mod processor;
 mod tables;
@@ -23,7 +24,7 @@ pub use tables::{import_begins, import_ends, name_thread};
 
 use crate::clock;
 use libc::pthread_cond_t;
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use unsnarl_trace::layout::thread as total;
 use unsnarl_trace::record::{Drop, Kind, Take};
 use writer::{Writer, with_writer};
@@ -40,7 +41,7 @@ static LAST_TAKER: AtomicUsize = AtomicUsize::new(0);
 /// When the next stack may be taken (nanoseconds of CLOCK_MONOTONIC).
 static NEXT_STACK: AtomicU64 = AtomicU64::new(0);
 /// How many threads are blocked on a lock with an address of this hash.
-static BLOCKED: [AtomicU8; 1024] = [const { AtomicU8::new(0) }; 1024];
+static BLOCKED: [AtomicU16; 1024] = [const { AtomicU16::new(0) }; 1024];
 
 /// A call that gave the GIL up for less than this, while nobody wanted it, is counted
 /// instead of recorded: reading a cached file is such a call.
@@ -57,10 +58,13 @@ const NOTABLE_LOCK_NS: u64 = 100_000;
 /// A next event that comes later after a wait for a lock is not its end: C code has worked
 /// in between. Some ticks of the kernel.
 const LATE_NS: u64 = 20_000_000;
-/// At most one stack in this time on average: some microseconds in 500, under one percent.
-const STACK_INTERVAL_NS: u64 = 500_000;
+/// At most one stack in this time on average: some microseconds in 1,000, under half a percent. No
+/// more holds and calls than that are notable.
+const STACK_INTERVAL_NS: u64 = 1_000_000;
 /// Stacks that may be taken at once after a quiet time, as a time.
 const STACK_BURST_NS: u64 = 100_000_000;
+/// Likewise, of releases of locks: there may be any number of them, and the holds shall have theirs.
+const POST_BURST_NS: u64 = STACK_BURST_NS / 2;
 
 /// Whether a recording is on.
 #[must_use]
@@ -87,6 +91,7 @@ pub(crate) fn end() {
 pub(crate) fn restart_in_child() {
     end();
     buffer::forget();
+    counter::restart_in_child();
     for blocked in &BLOCKED {
         blocked.store(0, Relaxed);
     }
@@ -110,7 +115,7 @@ pub(crate) fn wait_begins(cond: *mut pthread_cond_t) -> bool {
     }
     with_writer(|own| {
         if own.wait_began.get() == 0 {
-            let now = clock::now();
+            let now = counter::now();
             settle_lock(own, now);
             note_preemption(own, now);
             own.wait_began.set(now);
@@ -162,65 +167,88 @@ fn note_preemption(own: &Writer, now: u64) {
 }
 
 /// The GIL has been dropped by this thread, and its mutex is held.
+///
+/// Every call that releases the GIL comes through here and through [`taken`]: what does not happen at
+/// each of them is out of line.
+#[inline(never)]
 fn dropped() {
     with_writer(|own| {
-        let now = clock::now();
+        let now = counter::now();
         let held = if own.is_held.replace(false) {
             now.saturating_sub(own.taken_at.get())
         } else {
             0
         };
-        let is_wanted = WAITERS.load(Relaxed) > 0;
         own.add(total::HELD, held);
         own.processor.spend(held);
-        if is_wanted {
-            own.raise(total::LONGEST_HOLD, held);
-        }
-        own.push(Kind::Drop, own.drop_payload(is_wanted), now);
-        if is_wanted && held >= NOTABLE_NS {
-            take_stack(own, now);
-            own.blocks_at_drop.set(blocks());
-            own.processor.restart();
-        } else {
-            own.processor.before_call();
-        }
+        let is_wanted = WAITERS.load(Relaxed) > 0;
+        own.write(Kind::Drop, own.drop_payload(is_wanted), now);
         own.dropped_at.set(now);
         own.just_dropped_at.set(now);
         own.lock_ns.set(0);
+        if is_wanted {
+            drop_wanted(own, held, now);
+        } else {
+            own.processor.before_call();
+        }
     });
 }
 
+/// The same, and somebody waits for it.
+#[inline(never)]
+fn drop_wanted(own: &Writer, held: u64, now: u64) {
+    own.raise(total::LONGEST_HOLD, held);
+    if held >= NOTABLE_NS {
+        take_stack(own, now, STACK_BURST_NS);
+        own.blocks_at_drop.set(blocks());
+        own.processor.restart();
+    } else {
+        own.processor.before_call();
+    }
+}
+
 /// The GIL has been taken by this thread, and its mutex is held.
+#[inline(never)]
 fn taken() {
     with_writer(|own| {
-        let now = clock::now();
-        settle_lock(own, now);
-        let is_last = is_last_taker(own);
-        let began = own.wait_began.take();
+        // If another thread had it, its drop comes first.
+        if !is_last_taker(own) {
+            return take(own, counter::ordered_now());
+        }
+        let now = counter::now();
         let away = now.saturating_sub(own.dropped_at.get());
-        own.is_held.set(true);
-        own.add(total::TAKES, 1);
-        if began == 0 && is_last && away < SHORT_CALL_NS && own.unwrite_drop() {
+        let is_short = away < SHORT_CALL_NS && own.wait_began.get() == 0 && own.lock_end.get() == 0;
+        if is_short && own.unwrite_drop() {
             own.count_short_call(away);
-            own.add(total::IN_IO, away);
-            own.processor.after_short_call(away);
+            own.is_held.set(true);
             own.taken_at.set(now);
             own.just_dropped_at.set(0);
-            return;
+        } else {
+            take(own, now);
         }
-        if began == 0 {
-            note_preemption(own, now);
-        }
-        let take = end_wait(own, began, now);
-        let computed = note_computing(own, away, take.waited, now);
-        own.push(Kind::Take, take.pack(), now);
-        account(own, take.waited, away, computed);
-        let is_notable = away >= NOTABLE_NS || own.lock_ns.get() >= NOTABLE_LOCK_NS;
-        if is_notable && !own.is_forced.get() && own.dropped_at.get() != 0 {
-            take_stack(own, now);
-        }
-        own.start_hold(now);
     });
+}
+
+/// Notes a take that ends more than a short call.
+#[inline(never)]
+fn take(own: &Writer, now: u64) {
+    settle_lock(own, now);
+    let began = own.wait_began.take();
+    let away = now.saturating_sub(own.dropped_at.get());
+    own.is_held.set(true);
+    own.add(total::TAKES, 1);
+    if began == 0 {
+        note_preemption(own, now);
+    }
+    let take = end_wait(own, began, now);
+    let computed = note_computing(own, away, take.waited, now);
+    own.push(Kind::Take, take.pack(), now);
+    account(own, take.waited, away, computed);
+    let is_notable = away >= NOTABLE_NS || own.lock_ns.get() >= NOTABLE_LOCK_NS;
+    if is_notable && !own.is_forced.get() && own.dropped_at.get() != 0 {
+        take_stack(own, now, STACK_BURST_NS);
+    }
+    own.start_hold(now);
 }
 
 /// Whether the thread that takes the GIL had it last; from now on it has.
@@ -300,10 +328,11 @@ fn account(own: &Writer, waited: u64, away: u64, computed: u64) {
 }
 
 /// Records the stack of the calling thread, which holds the GIL or has it at its
-/// mercy, unless too many were taken lately.
-fn take_stack(own: &Writer, now: u64) {
+/// mercy, unless too many were taken lately: for more time than `burst_ns`.
+#[inline(never)]
+fn take_stack(own: &Writer, now: u64, burst_ns: u64) {
     let next = NEXT_STACK.load(Relaxed).max(now);
-    if next - now > STACK_BURST_NS {
+    if next - now > burst_ns {
         tables::leave_stack_out();
         return;
     }
@@ -314,7 +343,7 @@ fn take_stack(own: &Writer, now: u64) {
     }
 }
 
-fn blocked_on(address: usize) -> &'static AtomicU8 {
+fn blocked_on(address: usize) -> &'static AtomicU16 {
     let hash = (address as u64 >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
     &BLOCKED[hash as usize]
 }
@@ -343,22 +372,19 @@ fn now_or_at_drop(own: &Writer) -> u64 {
     if dropped_at != 0 && clock::last_tick() <= dropped_at {
         dropped_at
     } else {
-        clock::now()
+        counter::now()
     }
 }
 
 /// It does no longer. Without the GIL the thread wants that now, and the end is written
 /// with the time of this next event: one look at the clock for both.
 pub(crate) fn lock_ends(address: usize, has_it: bool) {
-    let blocked = blocked_on(address);
-    if blocked.load(Relaxed) > 0 {
-        blocked.fetch_sub(1, Relaxed);
-    }
+    blocked_on(address).fetch_sub(1, Relaxed);
     with_writer(|own| {
         own.lock_end.set(address as u64 & !1 | u64::from(has_it));
         own.lock_end_tick.set(clock::last_tick());
         if own.is_held.get() {
-            settle_lock(own, clock::now());
+            settle_lock(own, counter::now());
         }
     });
 }
@@ -382,11 +408,11 @@ fn settle_lock(own: &Writer, now: u64) {
 pub(crate) fn posts(address: usize) {
     if is_recording() && blocked_on(address).load(Relaxed) > 0 {
         with_writer(|own| {
-            let now = clock::now();
+            let now = counter::now();
             settle_lock(own, now);
             own.push(Kind::Post, address as u64, now);
             if own.is_held.get() {
-                take_stack(own, now);
+                take_stack(own, now, POST_BURST_NS);
             }
         });
     }
@@ -396,7 +422,7 @@ pub(crate) fn posts(address: usize) {
 pub(crate) fn sleeps() {
     if is_recording() {
         with_writer(|own| {
-            let now = clock::now();
+            let now = counter::now();
             settle_lock(own, now);
             own.is_asleep.set(true);
             own.push(Kind::Sleep, 0, now);
@@ -417,6 +443,9 @@ impl Writer {
     fn count_short_call(&self, away: u64) {
         self.short_ns.set(self.short_ns.get() + away);
         self.short_calls.set(self.short_calls.get() + 1);
+        self.add(total::TAKES, 1);
+        self.add(total::IN_IO, away);
+        self.processor.after_short_call(away);
     }
 
     fn start_hold(&self, now: u64) {

@@ -48,9 +48,9 @@ const LAYOUT: FrameLayout = FrameLayout {
     },
 };
 
-/// Start to record into a new file.
+/// Start to record into a new file; `has_counter` is whether the processor's counter may be read for the time.
 #[pyfunction]
-#[pyo3(signature = (path, chunks, text, executed_ns, interval_ns))]
+#[pyo3(signature = (path, chunks, text, executed_ns, interval_ns, *, has_counter=true))]
 pub(crate) fn trace_start(
     py: Python<'_>,
     path: OsString,
@@ -58,6 +58,7 @@ pub(crate) fn trace_start(
     text: String,
     executed_ns: u64,
     interval_ns: u64,
+    has_counter: bool,
 ) -> PyResult<()> {
     check_build()?;
     if !(1..=1 << 24).contains(&chunks) {
@@ -70,6 +71,7 @@ pub(crate) fn trace_start(
         text,
         executed_ns,
         interval_ns,
+        has_counter,
     };
     unsnarl_hook::start_recording(&python_api(py), &destination).map_err(unsupported)
 }
@@ -126,6 +128,23 @@ pub(crate) fn trace_read(py: Python<'_>, path: OsString) -> PyResult<String> {
         .map_err(|error| PyOSError::new_err(error.to_string()))
 }
 
+/// Calls something, and notes how long it takes as the import of a module, if that has a name.
+fn timed<'py>(
+    original: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    name: Option<&str>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(name) = name {
+        record::import_begins(name);
+    }
+    let result = original.call(args, kwargs);
+    if name.is_some() {
+        record::import_ends();
+    }
+    result
+}
+
 /// Call something and note how long it takes, as the import of the module that the
 /// first argument names.
 #[pyclass(frozen, module = "unsnarl._native")]
@@ -149,10 +168,7 @@ impl TimedImport {
     ) -> PyResult<Bound<'py, PyAny>> {
         let first = args.get_item(0);
         let name = first.as_ref().ok().and_then(|first| first.extract::<&str>().ok());
-        record::import_begins(name.unwrap_or("?"));
-        let result = self.original.bind(py).call(args, kwargs);
-        record::import_ends();
-        result
+        timed(self.original.bind(py), args, kwargs, Some(name.unwrap_or("?")))
     }
 }
 
@@ -193,14 +209,7 @@ impl TimedBody {
         // The method itself looks the name up first.
         let name = args.get_item(1).and_then(|module| module.getattr("__name__"));
         let name = name.as_ref().ok().and_then(|name| name.extract::<&str>().ok());
-        if let Some(name) = name {
-            record::import_begins(name);
-        }
-        let result = self.original.bind(py).call(args, kwargs);
-        if name.is_some() {
-            record::import_ends();
-        }
-        result
+        timed(self.original.bind(py), args, kwargs, name)
     }
 }
 

@@ -5,8 +5,8 @@
 //! part of that; where it runs later (lazily, or anew) it is an import by itself.
 
 use crate::Nanos;
-use crate::reader::{Thread, Trace};
-use crate::record::Kind;
+use crate::reader::Trace;
+use crate::record::{Kind, Record};
 use serde::Serialize;
 
 /// One import; its parent, if any, comes earlier in the list.
@@ -27,19 +27,21 @@ pub struct Import {
 }
 
 /// All imports, in order of their beginnings within each thread. One that never
-/// ended lasts to the thread's last record.
+/// ended lasts to the thread's last record, or the last before a gap.
 #[must_use]
 pub fn imports(trace: &Trace) -> Vec<Import> {
     let mut result = Vec::new();
     for (number, thread) in trace.threads.iter().enumerate() {
-        of_thread(trace, number, thread, &mut result);
+        for records in [&thread.start, &thread.records] {
+            of_records(trace, number, records, &mut result);
+        }
     }
     result
 }
 
-fn of_thread(trace: &Trace, number: usize, thread: &Thread, result: &mut Vec<Import>) {
+fn of_records(trace: &Trace, number: usize, records: &[Record], result: &mut Vec<Import>) {
     let mut open: Vec<Open> = Vec::new();
-    for record in &thread.records {
+    for record in records {
         match record.kind {
             Kind::ImportBegin => {
                 let name = trace.locations.get(&(record.payload as u32));
@@ -63,7 +65,7 @@ fn of_thread(trace: &Trace, number: usize, thread: &Thread, result: &mut Vec<Imp
             _ => {}
         }
     }
-    let end = thread.records.last().map_or(0, |record| record.time);
+    let end = records.last().map_or(0, |record| record.time);
     while let Some(last) = open.pop() {
         close(Some(last.index), end, result);
     }

@@ -58,6 +58,8 @@ pub mod header {
     pub const FIRST_LINE: usize = 112;
     /// `u64`: the switch interval, nanoseconds.
     pub const INTERVAL: usize = 120;
+    /// `u32`: whether times were read from the processor's counter (1) or from libc's clock; both are CLOCK_MONOTONIC.
+    pub const IS_COUNTED: usize = 128;
     /// UTF-8 about the program, ended by a zero byte.
     pub const TEXT: usize = 256;
 }
@@ -186,8 +188,43 @@ pub const CHUNKS_AT: usize = THREADS_AT + THREADS * THREAD_SIZE;
 
 const _: () = assert!(CHUNKS_AT.is_multiple_of(PAGE) && LOCATION_FUNCTION + FUNCTION_SIZE == LOCATION_SIZE);
 
+/// How many of so many chunks are never used again: the first ones, in which the start of the program is.
+#[must_use]
+pub const fn kept_chunks(chunks: u64) -> u64 {
+    let share = chunks / 8;
+    if share < 128 { share } else { 128 }
+}
+
+/// The place of the chunk that is handed out after `number` others.
+#[must_use]
+pub const fn chunk_place(number: u64, chunks: u64) -> u64 {
+    if number < chunks {
+        return number;
+    }
+    let kept = kept_chunks(chunks);
+    kept + (number - kept) % (chunks - kept)
+}
+
 /// Bytes of a file with so many chunks.
 #[must_use]
 pub const fn file_size(chunks: usize) -> usize {
     CHUNKS_AT + chunks * CHUNK_SIZE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_first_chunks_are_kept_and_the_others_take_turns(chunks in 1_u64..5000, number in 0_u64..100_000) {
+            let place = chunk_place(number, chunks);
+            prop_assert!(place < chunks);
+            prop_assert!(number < chunks || place >= kept_chunks(chunks));
+            let next = chunk_place(number + 1, chunks);
+            let after = if place + 1 == chunks { kept_chunks(chunks) } else { place + 1 };
+            prop_assert_eq!(next, after);
+        }
+    }
 }

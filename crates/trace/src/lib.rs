@@ -14,6 +14,7 @@ pub mod contention;
 pub mod imports;
 pub mod layout;
 pub mod locks;
+pub mod pace;
 pub mod reader;
 pub mod record;
 pub mod summary;

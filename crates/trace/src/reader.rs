@@ -66,6 +66,8 @@ pub struct Thread {
     pub has_ended: bool,
     /// What is left of its records, in order of time.
     pub records: Vec<Record>,
+    /// Records of the start; between them and the others, some were overwritten.
+    pub start: Vec<Record>,
 }
 
 /// A trace file, read.
@@ -79,6 +81,17 @@ pub struct Trace {
     pub nodes: HashMap<u32, (u32, u32)>,
     /// In order of their first events.
     pub threads: Vec<Thread>,
+    /// What is left of the records.
+    pub extent: Extent,
+}
+
+/// Which times there are records of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// From here on; 0 if none were overwritten.
+    pub from: Nanos,
+    /// And up to here, of the start; [`Nanos::MAX`] if none were overwritten.
+    pub start_until: Nanos,
 }
 
 /// The header's numbers and text.
@@ -94,6 +107,7 @@ pub struct Header {
     pub started_real: Nanos,
     pub ended: Nanos,
     pub is_scheduled: bool,
+    pub is_counted: bool,
     pub overwritten: u64,
     pub stacks_left_out: u64,
     pub lost: u64,
@@ -149,13 +163,14 @@ pub fn read(bytes: &[u8]) -> Result<Trace, Malformed> {
     if bytes.len() < layout::CHUNKS_AT {
         return Err(Malformed::Truncated);
     }
-    let mut threads = read_threads(bytes);
+    let (mut threads, extent) = read_threads(bytes);
     give_names(bytes, &mut threads);
     Ok(Trace {
         header: read_header(bytes),
         locations: read_locations(bytes),
         nodes: read_nodes(bytes),
         threads,
+        extent,
     })
 }
 
@@ -167,6 +182,7 @@ fn read_header(bytes: &[u8]) -> Header {
         started_real: u64_at(bytes, header::STARTED_REAL),
         ended: u64_at(bytes, header::ENDED),
         is_scheduled: u32_at(bytes, header::IS_SCHEDULED) != 0,
+        is_counted: u32_at(bytes, header::IS_COUNTED) != 0,
         overwritten: u64_at(bytes, header::OVERWRITTEN),
         stacks_left_out: u64_at(bytes, header::STACKS_LEFT_OUT),
         lost: u64_at(bytes, header::LOST),
@@ -206,7 +222,7 @@ fn read_nodes(bytes: &[u8]) -> HashMap<u32, (u32, u32)> {
     nodes
 }
 
-fn read_threads(bytes: &[u8]) -> Vec<Thread> {
+fn read_threads(bytes: &[u8]) -> (Vec<Thread>, Extent) {
     let mut chunks: Vec<(u64, usize)> = (layout::CHUNKS_AT..)
         .step_by(layout::CHUNK_SIZE)
         .take_while(|at| at + chunk::HEAD <= bytes.len())
@@ -214,9 +230,43 @@ fn read_threads(bytes: &[u8]) -> Vec<Thread> {
         .filter(|&(sequence, _)| sequence != 0)
         .collect();
     chunks.sort_unstable();
+    let count = u64::from(u32_at(bytes, header::CHUNKS));
+    let is_overwritten = chunks.last().is_some_and(|&(sequence, _)| sequence > count);
+    let kept = if is_overwritten { layout::kept_chunks(count) } else { 0 };
+    let (start, rest) = chunks.split_at(chunks.partition_point(|&(sequence, _)| sequence <= kept));
     let mut threads: Vec<Thread> = Vec::new();
     let mut places: HashMap<(u32, u32), usize> = HashMap::new();
-    for (_, at) in chunks {
+    read_chunks(bytes, start, &mut threads, &mut places);
+    threads.iter_mut().for_each(set_start_apart);
+    read_chunks(bytes, rest, &mut threads, &mut places);
+    for (entry, tid) in silent_threads(bytes, &places) {
+        threads.push(new_thread(bytes, (entry, tid), 0));
+    }
+    let start_until = threads
+        .iter()
+        .filter_map(|thread| thread.start.last())
+        .map(|record| record.time)
+        .min();
+    let extent = Extent {
+        from: if is_overwritten { first_time(bytes, rest) } else { 0 },
+        start_until: match start_until {
+            _ if !is_overwritten => Nanos::MAX,
+            None if kept == 0 => 0,
+            until => until.unwrap_or(Nanos::MAX),
+        },
+    };
+    threads.retain(|thread| thread.totals.is_some() || !thread.records.is_empty() || !thread.start.is_empty());
+    threads.sort_by_key(|thread| thread.span.0);
+    (threads, extent)
+}
+
+fn read_chunks(
+    bytes: &[u8],
+    chunks: &[(u64, usize)],
+    threads: &mut Vec<Thread>,
+    places: &mut HashMap<(u32, u32), usize>,
+) {
+    for &(_, at) in chunks {
         let key = (u32_at(bytes, at + chunk::THREAD), u32_at(bytes, at + chunk::TID));
         let place = *places.entry(key).or_insert_with(|| {
             threads.push(new_thread(bytes, key, u64_at(bytes, at + chunk::IDENT)));
@@ -224,12 +274,24 @@ fn read_threads(bytes: &[u8]) -> Vec<Thread> {
         });
         append_records(&mut threads[place], bytes, at);
     }
-    for (entry, tid) in silent_threads(bytes, &places) {
-        threads.push(new_thread(bytes, (entry, tid), 0));
+}
+
+/// A thread that has filled the chunks of the start has gone on in others, which may be overwritten.
+fn set_start_apart(thread: &mut Thread) {
+    if thread.records.len().is_multiple_of(layout::RECORDS) {
+        thread.start = std::mem::take(&mut thread.records);
     }
-    threads.retain(|thread| thread.totals.is_some() || !thread.records.is_empty());
-    threads.sort_by_key(|thread| thread.span.0);
-    threads
+}
+
+/// The time of the first record of all these chunks.
+fn first_time(bytes: &[u8], chunks: &[(u64, usize)]) -> Nanos {
+    let first = |at: usize| Record::unpack(u64_at(bytes, at + chunk::HEAD), 0);
+    chunks
+        .iter()
+        .filter_map(|&(_, at)| first(at))
+        .map(|record| record.time)
+        .min()
+        .unwrap_or(0)
 }
 
 /// Threads whose records are all overwritten, but whose totals are there.

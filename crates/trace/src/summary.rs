@@ -84,6 +84,7 @@ pub struct Summary {
     /// Whether the recording was ended in order.
     pub is_complete: bool,
     pub is_scheduled: bool,
+    pub is_counted: bool,
     pub overwritten: u64,
     pub stacks_left_out: u64,
     pub lost: u64,
@@ -97,6 +98,8 @@ pub struct Summary {
     pub resolution_ns: Nanos,
     /// From when on there are records; before, totals only.
     pub records_from_ns: Nanos,
+    /// And the imports of the start up to here: up to the end, if no records were overwritten.
+    pub start_until_ns: Nanos,
     pub threads: Vec<ThreadSummary>,
     pub contention: Contention,
     pub locks: Vec<LockWaits>,
@@ -137,7 +140,8 @@ pub fn summarise(bytes: &[u8]) -> Result<Summary, Malformed> {
     let (resolution_ns, shown) = merged(&stretches);
     Ok(Summary {
         length_ns: end,
-        records_from_ns: first_record(&trace),
+        records_from_ns: trace.extent.from,
+        start_until_ns: trace.extent.start_until.min(end),
         resolution_ns,
         threads: trace
             .threads
@@ -166,6 +170,7 @@ fn head(trace: Trace) -> Summary {
         length_ns: 0,
         is_complete: header.ended != 0,
         is_scheduled: header.is_scheduled,
+        is_counted: header.is_counted,
         overwritten: header.overwritten,
         stacks_left_out: header.stacks_left_out,
         lost: header.lost,
@@ -176,6 +181,7 @@ fn head(trace: Trace) -> Summary {
         text: header.text,
         resolution_ns: 0,
         records_from_ns: 0,
+        start_until_ns: 0,
         threads: Vec::new(),
         contention: Contention::default(),
         locks: Vec::new(),
@@ -189,14 +195,6 @@ fn head(trace: Trace) -> Summary {
         nodes: trace.nodes.into_iter().collect(),
         stacks: Vec::new(),
     }
-}
-
-fn first_record(trace: &Trace) -> Nanos {
-    let first = |thread: &Thread| thread.records.first().map(|record| record.time);
-    if trace.header.overwritten == 0 {
-        return 0;
-    }
-    trace.threads.iter().filter_map(first).min().unwrap_or(0)
 }
 
 fn time_in(stretches: &[Stretch], state: State) -> Nanos {
@@ -330,7 +328,7 @@ fn flush(group: &mut Vec<Stretch>, result: &mut Vec<Stretch>) {
 }
 
 fn rates(trace: &Trace, threads: &[Vec<Stretch>], end: Nanos) -> Rates {
-    let begin_ns = first_record(trace);
+    let begin_ns = trace.extent.from;
     let bin_ns = (end.saturating_sub(begin_ns) / BINS as u64).max(1);
     let mut rates = Rates {
         bin_ns,
@@ -339,8 +337,8 @@ fn rates(trace: &Trace, threads: &[Vec<Stretch>], end: Nanos) -> Rates {
         wakeups: vec![0; BINS],
         lock_waits: vec![0; BINS],
     };
-    for stretch in threads.iter().flatten() {
-        let bin = ((stretch.end.saturating_sub(begin_ns) / bin_ns) as usize).min(BINS - 1);
+    for stretch in threads.iter().flatten().filter(|stretch| stretch.end >= begin_ns) {
+        let bin = (((stretch.end - begin_ns) / bin_ns) as usize).min(BINS - 1);
         match stretch.state {
             State::Waiting => {
                 rates.hand_overs[bin] += 1;

@@ -77,6 +77,9 @@ struct Builder {
 /// The stretches of a thread, to its end or to `end`.
 #[must_use]
 pub fn stretches(thread: &Thread, end: Nanos) -> Vec<Stretch> {
+    if thread.records.is_empty() {
+        return Vec::new(); // what it did is not known
+    }
     let mut builder = Builder {
         stretches: Vec::with_capacity(thread.records.len()),
         at: thread.records.first().map_or(0, first_moment),

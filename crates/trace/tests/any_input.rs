@@ -93,6 +93,25 @@ fn a_convoy_is_laid_to_the_thread_that_held_the_gil() {
 }
 
 #[test]
+fn the_imports_of_the_start_are_kept_and_the_rest_begins_after_the_gap() {
+    let mut file = Builder::new(16);
+    file.put32(header::CHUNKS, 16);
+    file.put64(layout::LOCATIONS_AT, 1);
+    let imports: Vec<_> = (0..layout::RECORDS as u64)
+        .map(|n| (n, if n % 2 == 0 { Kind::ImportBegin } else { Kind::ImportEnd }, 1))
+        .collect();
+    file.chunk(0, 1, 11, &imports);
+    file.chunk(1, 2, 12, &[(5, Kind::Take, waited(0)), (6, Kind::End, 0)]);
+    file.chunk(2, 1, 11, &[(9000, Kind::Take, waited(0)), (9500, Kind::ImportBegin, 1)]);
+    file.put64(layout::CHUNKS_AT + 2 * layout::CHUNK_SIZE + chunk::SEQUENCE, 17);
+    let summary = summarise(&file.0).unwrap();
+    assert_eq!((summary.records_from_ns, summary.start_until_ns), (9000, 253));
+    assert_eq!(summary.imports.len(), layout::RECORDS / 2 + 1);
+    let stretches: Vec<_> = summary.threads.iter().flat_map(|thread| &thread.stretches).collect();
+    assert_eq!(stretches, [&(9000, 500, 0, 0), &(5, 1, 0, 0)]);
+}
+
+#[test]
 fn the_states_of_a_thread_follow_from_its_records() {
     let mut file = Builder::new(1);
     let records = [

@@ -93,7 +93,7 @@ def lost_records(process: Process) -> list[Finding]:
     from unsnarl.trace.findings_startup import is_start_lost
 
     total = process.overwritten + process.lost
-    imports = ", and so do imports" if is_start_lost(process) else ""
+    imports = ", and so do imports" if is_start_lost(process) else "; the imports of the start are kept"
     return [
         Finding(
             "lost-records",

@@ -44,8 +44,9 @@ def module_count(process: Process) -> int:
 
 
 def is_start_lost(process: Process) -> bool:
-    """Tell whether the records of the start gave way to newer ones."""
-    return bool(process.overwritten) and process.records_from_ns > process.first_line_ns
+    """Tell whether records of the start gave way to newer ones: the first are kept, up to a bound."""
+    is_kept = 0 < process.first_line_ns <= process.start_until_ns
+    return bool(process.overwritten) and not is_kept
 
 
 def slow_imports(process: Process) -> list[Finding]:

@@ -170,6 +170,7 @@ class Process:
     length_ns: int
     is_complete: bool
     is_scheduled: bool
+    is_counted: bool
     overwritten: int
     stacks_left_out: int
     lost: int
@@ -180,6 +181,7 @@ class Process:
     text: str
     resolution_ns: int
     records_from_ns: int
+    start_until_ns: int
     threads: list[Thread]
     pairs: list[Pair]
     long_holds: list[LongHold]

@@ -3,9 +3,10 @@
 //! Invariants: its blocks are allocated before it is mapped, so that a full disk is
 //! an error at the start and not a SIGBUS later; it is never unmapped in the process
 //! that made it, since a thread may be about to write; only a chunk that nobody
-//! writes into any more is used again. Killed at any moment, the process leaves what
+//! writes into any more is used again, and none of the first, which hold the program's start. Killed at any moment, the process leaves what
 //! it wrote: the pages are the kernel's.
 
+use super::counter;
 use crate::clock;
 use std::ffi::CString;
 use std::io;
@@ -44,6 +45,8 @@ pub struct Destination {
     pub executed_ns: u64,
     /// The switch interval.
     pub interval_ns: u64,
+    /// Whether to read the processor's counter for the time, where the kernel does.
+    pub has_counter: bool,
 }
 
 /// Number of the recording that is on, or 0.
@@ -67,8 +70,10 @@ pub(crate) fn create(destination: &Destination, is_scheduled: bool) -> io::Resul
     BASE.store(base, Relaxed);
     SIZE.store(size, Relaxed);
     CHUNKS.store(destination.chunks as u64, Relaxed);
-    STARTED.store(clock::now(), Relaxed);
+    let is_counted = counter::begin(destination.has_counter);
+    STARTED.store(counter::now(), Relaxed);
     write_header(destination, is_scheduled);
+    set32(header::IS_COUNTED, u32::from(is_counted));
     if let Ok(mut path) = PATH.lock() {
         *path = Some(destination.path.clone());
     }
@@ -194,7 +199,7 @@ pub(super) fn count(at: usize, by: u64) -> u64 {
 /// Notes that the program's first line comes now.
 pub fn mark_first_line() {
     if epoch() != 0 {
-        set64(header::FIRST_LINE, since_start(clock::now()));
+        set64(header::FIRST_LINE, since_start(counter::now()));
     }
 }
 
@@ -218,10 +223,7 @@ impl Chunk {
 
     /// Writes a record; whether it could.
     pub(super) fn write(self, place: usize, first: u64, payload: u64) -> bool {
-        let Some(words) = self.0 else {
-            count(header::LOST, 1);
-            return false;
-        };
+        let Some(words) = self.0 else { return lose() };
         let Some([head, tail]) = words.get(place / 8..place / 8 + 2) else {
             return false;
         };
@@ -241,9 +243,17 @@ impl Chunk {
     }
 }
 
+/// Counts a record for which there is no chunk.
+#[cold]
+#[inline(never)]
+fn lose() -> bool {
+    count(header::LOST, 1);
+    false
+}
+
 const _: () = assert!(chunk::STATE.is_multiple_of(8));
 
-/// Hands a chunk out: a new one, or else the oldest that is done.
+/// Hands a chunk out: a new one, or else the oldest that is done and not kept.
 pub(super) fn new_chunk(entry: u32, tid: u32, ident: u64) -> Chunk {
     let chunks = CHUNKS.load(Relaxed);
     for _ in 0..CHUNK_TRIES {
@@ -251,7 +261,7 @@ pub(super) fn new_chunk(entry: u32, tid: u32, ident: u64) -> Chunk {
         if number >= CLOSED || chunks == 0 {
             break;
         }
-        let at = layout::CHUNKS_AT + (number % chunks) as usize * layout::CHUNK_SIZE;
+        let at = layout::CHUNKS_AT + layout::chunk_place(number, chunks) as usize * layout::CHUNK_SIZE;
         let from = if number < chunks { chunk::FREE } else { chunk::DONE };
         let is_mine = half(at + chunk::STATE)
             .is_some_and(|state| state.compare_exchange(from, chunk::ACTIVE, AcqRel, Relaxed).is_ok());
@@ -363,7 +373,7 @@ pub(crate) fn finish() {
     if EPOCH.swap(0, AcqRel) == 0 {
         return;
     }
-    set64(header::ENDED, since_start(clock::now()).max(1));
+    set64(header::ENDED, since_start(counter::now()).max(1));
     let used = count(header::NEXT_CHUNK, CLOSED).min(CHUNKS.load(Relaxed));
     let path = PATH.lock().ok().and_then(|mut path| path.take());
     if let (Some(path), Ok(length)) = (path, libc::off_t::try_from(layout::file_size(used as usize))) {

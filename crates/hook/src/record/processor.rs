@@ -29,6 +29,7 @@ impl ProcessorTime {
     }
 
     /// Reads the clock: from here on the calling thread is recorded.
+    #[inline(never)]
     pub(super) fn restart(&self) {
         self.read.set(clock::processor_time());
         self.since.set(0);

@@ -5,8 +5,8 @@
 //! bounded search: what finds no room is left out and counted.
 
 use super::buffer::{count, epoch, set32, set64, since_start, word, write_text};
+use super::counter;
 use super::writer::with_writer;
-use crate::clock;
 use std::sync::atomic::Ordering::Relaxed;
 use unsnarl_trace::layout::{self, header};
 use unsnarl_trace::record::Kind;
@@ -93,7 +93,7 @@ pub fn name_thread(ident: u64, name: &str) {
     let index = count(header::NAMES, 1) as usize % layout::NAMES;
     let at = layout::NAMES_AT + index * layout::NAME_SIZE;
     set64(at, 0);
-    set64(at + 8, since_start(clock::now()));
+    set64(at + 8, since_start(counter::now()));
     write_text(
         at + layout::NAME_TEXT,
         layout::NAME_TEXT_SIZE,
@@ -135,10 +135,10 @@ pub fn import_begins(module: &str) {
     }
     let fingerprint = module.bytes().fold(1, |mixed, byte| mix(mixed, u64::from(byte)));
     let number = location(fingerprint, 1, &Module(module));
-    with_writer(|own| own.push(Kind::ImportBegin, u64::from(number), clock::now()));
+    with_writer(|own| own.push(Kind::ImportBegin, u64::from(number), counter::now()));
 }
 
 /// Notes that the import begun last has ended. The GIL is held.
 pub fn import_ends() {
-    with_writer(|own| own.push(Kind::ImportEnd, 0, clock::now()));
+    with_writer(|own| own.push(Kind::ImportEnd, 0, counter::now()));
 }

@@ -5,8 +5,8 @@
 //! (its epoch is another) registers anew before it writes.
 
 use super::buffer::{self, Chunk, Totals};
+use super::counter;
 use super::processor::ProcessorTime;
-use crate::clock;
 use crate::thread::with_own;
 use std::cell::Cell;
 use std::io;
@@ -22,6 +22,8 @@ pub(crate) struct Writer {
     filled: Cell<usize>,
     /// The kind of the last record.
     last: Cell<u8>,
+    /// Its time: later ones are not before it.
+    last_time: Cell<u64>,
     /// Number of its entry among the threads, from one; 0 for none.
     entry: Cell<u32>,
     totals: Cell<Totals>,
@@ -55,6 +57,7 @@ thread_local! {
             chunk: Cell::new(Chunk::NONE),
             filled: Cell::new(0),
             last: Cell::new(0),
+            last_time: Cell::new(0),
             entry: Cell::new(0),
             totals: Cell::new(Totals::NONE),
             is_held: Cell::new(false),
@@ -116,6 +119,8 @@ pub(super) fn with_writer(f: impl FnOnce(&Writer)) {
 }
 
 impl Writer {
+    #[cold]
+    #[inline(never)]
     fn register(&self, epoch: u32) {
         // ORDERING: pairs with the Release store of the epoch, which was read relaxed: what is kept
         // from here on points into the mapping that belongs to it.
@@ -124,7 +129,8 @@ impl Writer {
         self.chunk.set(Chunk::NONE);
         self.filled.set(layout::RECORDS);
         self.last.set(0);
-        self.entry.set(buffer::new_thread(tid(), ident(), clock::now()));
+        self.last_time.set(0);
+        self.entry.set(buffer::new_thread(tid(), ident(), counter::now()));
         self.totals.set(Totals::of(self.entry.get()));
         self.is_held.set(false);
         for cell in [
@@ -150,21 +156,35 @@ impl Writer {
     }
 
     /// Writes a record.
+    #[inline(never)]
     pub(super) fn push(&self, kind: Kind, payload: u64, now: u64) {
+        self.write(kind, payload, now);
+    }
+
+    /// The same, where that is written again and again.
+    #[inline]
+    pub(super) fn write(&self, kind: Kind, payload: u64, now: u64) {
         if self.filled.get() >= layout::RECORDS {
-            self.chunk.get().leave();
-            self.chunk.set(buffer::new_chunk(self.entry.get(), tid(), ident()));
-            self.filled.set(0);
+            self.open_chunk();
         }
         let place = chunk::HEAD + self.filled.get() * layout::RECORD_SIZE;
-        let time = buffer::since_start(now);
+        let time = buffer::since_start(now).max(self.last_time.get());
         if self.chunk.get().write(place, first_word(time, kind), payload) {
             self.filled.set(self.filled.get() + 1);
         } else {
             self.filled.set(layout::RECORDS); // tries for a chunk again the next time
         }
         self.last.set(kind as u8);
+        self.last_time.set(time);
         self.totals.get().set(thread::LAST, time);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn open_chunk(&self) {
+        self.chunk.get().leave();
+        self.chunk.set(buffer::new_chunk(self.entry.get(), tid(), ident()));
+        self.filled.set(0);
     }
 
     /// Takes the last record back if it is a drop; whether it was.
@@ -206,7 +226,7 @@ fn ident() -> u64 {
 /// Destructor of the key: the thread ends.
 extern "C" fn leave(_value: *mut libc::c_void) {
     with_writer(|own| {
-        let now = clock::now();
+        let now = counter::now();
         super::settle_lock(own, now);
         own.push(Kind::End, 0, now);
         own.chunk.get().leave();
