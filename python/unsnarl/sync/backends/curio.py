@@ -7,7 +7,8 @@ any thread; curio's kernel watches it.
 from __future__ import annotations
 
 import inspect
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from importlib import import_module
 from types import FrameType
 from typing import Any
@@ -35,32 +36,29 @@ def current_task() -> Any:
 
 
 class CurioParker:
-    """Suspend one task of curio."""
+    """Suspend one task of curio.
 
-    __slots__ = ("_future", "_is_unparked")
+    The future of a suspension is there before the suspension, and is replaced as soon as it is over,
+    before the task looks at what it waits for. So whoever wakes it, from any thread and at any moment,
+    ends a suspension or comes before that look.
+    """
+
+    __slots__ = ("_future",)
 
     def __init__(self) -> None:
-        self._future: Future[None] | None = None
-        self._is_unparked = False
+        self._future: Future[None] = Future()
 
     async def park(self, timeout: float | None) -> None:
         """Suspend until unparked or `timeout` (seconds)."""
-        if self._is_unparked:
-            self._is_unparked = False
-            return
-        self._future = Future()
         try:
             if timeout is None:
                 await _future_wait(self._future)
             else:
                 await curio.ignore_after(timeout, _future_wait, self._future)
         finally:
-            self._future = None
+            self._future = Future()
 
     def unpark(self) -> None:
         """End the suspension, or the next one; from any thread."""
-        future = self._future
-        if future is None:
-            self._is_unparked = True
-        elif not future.done():
-            future.set_result(None)
+        with suppress(InvalidStateError):  # woken already, or cancelled
+            self._future.set_result(None)
