@@ -207,7 +207,7 @@ def wakes(rounds: int, only: str) -> dict[str, Any]:
             for scene in ipc_wakes.SCENES
             if only in scene
         }
-    except (OSError, subprocess.CalledProcessError) as error:
+    except (OSError, subprocess.SubprocessError) as error:
         print(f"wake-ups are not counted: {error}", file=sys.stderr)
         return {}
 
@@ -258,7 +258,7 @@ Sources {about["commit"]}.
 
 {render(document["results"])}
 
-Futex wake-ups of one hand-off, on one processor, where each has to sleep (`bench.ipc_wakes`):
+Futex wake-ups of one hand-off, as strace counts them, on one processor (`bench.ipc_wakes` says what that means):
 
 {render_wakes(document["wakes"])}"""
 

@@ -169,12 +169,24 @@ impl<'a> Ring<'a> {
         guarded
     }
 
+    /// One that a bell has woken: others may be asleep beside it still, and there may be something for them.
+    fn pass_on<K: Kernel>(&self, bell: &Bell, has_more: bool, kernel: &K) {
+        bell.relisten();
+        if has_more {
+            bell.ring(1, kernel);
+        }
+    }
+
     /// Put a record; false if the queue is shut.
     ///
     /// The record is not longer than `longest`.
     pub fn put<K: Kernel>(&self, tag: u8, record: &[u8], slept: Slept, kernel: &K) -> Step<'a, bool> {
         let (put, not_full) = (&self.words.put, &self.words.get.not_full);
         if let Guarded::Sleep(word, awaited) = self.enter(&put.guard, slept, kernel) {
+            if slept.has_slept() && !slept.was_on(&put.guard) {
+                // It was rung for, and may give up before it gets in.
+                self.pass_on(not_full, !self.is_full(), kernel);
+            }
             return Step::Sleep(word, awaited);
         }
         let outcome = self.put_inside(tag, record);
@@ -182,11 +194,7 @@ impl<'a> Ring<'a> {
         if matches!(outcome, Step::Done(true)) {
             put.not_empty.ring(1, kernel);
             if slept.has_slept() {
-                // Others may be asleep still, and there may be room for them.
-                not_full.relisten();
-                if !self.is_full() {
-                    not_full.ring(1, kernel);
-                }
+                self.pass_on(not_full, !self.is_full(), kernel);
             }
         }
         outcome
@@ -273,6 +281,10 @@ impl<'a> Ring<'a> {
     pub fn get<K: Kernel>(&self, slept: Slept, kernel: &K) -> Step<'a, Take> {
         let (get, not_empty) = (&self.words.get, &self.words.put.not_empty);
         if let Guarded::Sleep(word, awaited) = self.enter(&get.guard, slept, kernel) {
+            if slept.has_slept() && !slept.was_on(&get.guard) {
+                // It was rung for, and may give up before it gets in.
+                self.pass_on(not_empty, !self.is_empty(), kernel);
+            }
             return Step::Sleep(word, awaited);
         }
         let outcome = self.take_inside();
@@ -280,11 +292,7 @@ impl<'a> Ring<'a> {
         if matches!(outcome, Step::Done(Take::Record(..))) {
             get.not_full.ring(1, kernel);
             if slept.has_slept() {
-                // Others may be asleep still, and there may be a record for them.
-                not_empty.relisten();
-                if !self.is_empty() {
-                    not_empty.ring(1, kernel);
-                }
+                self.pass_on(not_empty, !self.is_empty(), kernel);
             }
         }
         outcome
@@ -295,13 +303,16 @@ impl<'a> Ring<'a> {
         let head = get.head.load(Ordering::Relaxed);
         let has_come = |tail: u64| count_of(tail) != count_of(head);
         if !has_come(get.tail_seen.load(Ordering::Relaxed)) && !has_come(self.look_at_tail()) {
-            // Nobody puts any more once this is seen, so the second look is the last one.
-            if self.is_shut() && !has_come(self.look_at_tail()) {
-                return Step::Done(Take::Shut);
-            }
             let (word, heard) = not_empty.listen();
+            // Who shuts after `listen` rings; and nobody puts any more once it is seen to be shut, so
+            // the look that follows is the last one.
+            let is_shut = self.is_shut();
             if !has_come(self.look_at_tail()) {
-                return Step::Sleep(word, heard);
+                return if is_shut {
+                    Step::Done(Take::Shut)
+                } else {
+                    Step::Sleep(word, heard)
+                };
             }
         }
         match self.read(self.place(head)) {
@@ -402,8 +413,12 @@ impl<'a> Ring<'a> {
         }
         put.is_shut.store(1, Ordering::SeqCst);
         release_guard(&put.guard, kernel);
-        put.not_empty.ring(crate::bell::ALL, kernel);
-        self.words.get.not_full.ring(crate::bell::ALL, kernel);
+        // Heard or not: of those asleep, one may have been rung for, and it does not ring for the others
+        // when it finds nothing more.
+        for bell in [&put.not_empty, &self.words.get.not_full] {
+            bell.silence();
+            bell.wake(crate::bell::ALL, kernel);
+        }
         Step::Done(())
     }
 

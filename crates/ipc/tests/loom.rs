@@ -456,6 +456,49 @@ fn an_item_is_had_whole() {
 }
 
 #[test]
+fn who_waits_for_an_item_learns_that_none_will_come() {
+    // Three threads: all their interleavings would take hours.
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let futex = Futex::new();
+        let shared: Arc<(RingWords, Vec<AtomicU64>)> =
+            Arc::new((RingWords::default(), (0..8).map(|_| AtomicU64::new(0)).collect()));
+        let getters = [2, 3].map(|tid| {
+            let (shared, futex) = (shared.clone(), futex.clone());
+            thread::spawn(move || {
+                let kernel = Modelled { tid, futex };
+                let mut slept = Slept::NOT;
+                loop {
+                    match ring(&shared).get(slept, &kernel) {
+                        Step::Sleep(word, expected) => {
+                            kernel.sleep(word, expected);
+                            slept = Slept::on(word);
+                        }
+                        Step::Done(take) => break matches!(take, Take::Record(..)),
+                    }
+                }
+            })
+        });
+        let kernel = Modelled { tid: 1, futex };
+        assert!(matches!(
+            ring(&shared).put(1, b"1", Slept::NOT, &kernel),
+            Step::Done(true)
+        ));
+        let mut slept = Slept::NOT;
+        while let Step::Sleep(word, expected) = ring(&shared).shut(slept, &kernel) {
+            kernel.sleep(word, expected);
+            slept = Slept::on(word);
+        }
+        let had: usize = getters
+            .into_iter()
+            .map(|getter| usize::from(getter.join().unwrap()))
+            .sum();
+        assert_eq!(had, 1);
+    });
+}
+
+#[test]
 fn a_bell_is_heard() {
     loom::model(|| {
         let shared = Arc::new((Bell::default(), AtomicU32::new(0)));

@@ -111,10 +111,11 @@ class ProcessQueue:
             return
         self._has_put = True
         try:
-            item = _packed(dumps(obj), self._ring.longest)
+            data = dumps(obj)
         except Exception as error:  # noqa: BLE001 - whatever its own code raises
             self._on_queue_feeder_error(error, obj)
             return
+        item = _packed(data, self._ring.longest)
         if self._ring.maxsize:
             self._ring.put_bytes(item, block, timeout)
             return
@@ -150,7 +151,10 @@ class ProcessQueue:
         return self.get(False)
 
     async def async_put(self, obj: object, timeout: float | None = None) -> None:
-        """Put an item at the end from a task; Full if there were maxsize until the timeout (seconds)."""
+        """Put an item at the end from a task; Full if there were maxsize until the timeout (seconds).
+
+        Multiprocessing has no such method to be like: what cannot be pickled raises.
+        """
         if self._is_closed:
             raise ValueError(f"Queue {self!r} is closed")
         item = _packed(dumps(obj), self._ring.longest)

@@ -75,7 +75,8 @@ impl IpcCondition {
     }
 
     /// A notifier wakes while it still holds the lock: let it run on and release, where the one
-    /// that was woken took its processor. Sleeping at once would cost a second wake-up.
+    /// that was woken took its processor. Sleeping at once would cost a second wake-up. After a wait
+    /// that ended otherwise it does no harm.
     fn let_notifier_release(&self, py: Python<'_>) {
         if self.is_locked(py) {
             py.detach(std::thread::yield_now);

@@ -23,8 +23,8 @@ pub(super) struct TenureWords {
     pub(super) damage: AtomicU32,
     /// How often the holder has taken it.
     pub(super) depth: AtomicU32,
-    /// The process that holds it, or died with it; 0 while it is free, and for the instant
-    /// between taking it and saying who did.
+    /// The process that holds it, or died with it; 0 while it is free, and for the instants
+    /// between taking it and saying who did, and between unsaying it and giving it back.
     pub(super) holder: AtomicU64,
     /// The process that died with it, last.
     pub(super) dead: AtomicU64,
@@ -237,7 +237,7 @@ impl Tenure {
         let word = body.segment.mapping.robust_word().load(Ordering::Relaxed);
         let words = words(&body.segment.mapping);
         let holder = match words.holder.load(Ordering::Relaxed) {
-            0 => "a process that has just taken it".to_owned(),
+            0 => "a process that is not named".to_owned(),
             process => unsnarl_shm::describe(process),
         };
         match (word & TID_MASK, word & DIED) {

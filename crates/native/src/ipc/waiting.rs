@@ -6,7 +6,8 @@
 //!
 //! No sleep is longer than a second: whatever a process that was killed owed to others
 //! (a wake-up, a count), they see it then at the latest. The holder's death is not among
-//! these: the kernel wakes a waiter for that.
+//! these: the kernel wakes a waiter for that. So does a signal, but for one that comes between
+//! the last look for signals and the sleep: its handler runs at the end of the sleep.
 //!
 //! Invariant: who leaves without what it waited for, after a sleep, wakes another in its stead.
 

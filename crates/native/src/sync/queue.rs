@@ -66,11 +66,14 @@ impl Queue {
         } else {
             Items::Fifo(VecDeque::new())
         };
+        if has_hooks {
+            // There before the store that only counts: who finds the items gone looks for the hooks.
+            let hooks = Box::new(Hooks::new(py, is_heap && !own_hooks)?);
+            this.hooks.get_or_init(py, || hooks);
+        }
         let old = this.channel.restart(items, capacity);
         into_items(old).for_each(|item| item.release(py));
-        if has_hooks {
-            let hooks = Box::new(Hooks::new(py, is_heap && !own_hooks)?);
-            let hooks = this.hooks.get_or_init(py, || hooks);
+        if let Some(hooks) = this.hooks() {
             slf.call_method1("_init", (maxsize,))?;
             this.recount(slf, hooks)?;
         }
@@ -187,7 +190,7 @@ impl Queue {
         release_all(py, items);
         if held.is_none() && this.hooks().is_some() {
             // Opened up meanwhile: once more, for what is in the container now.
-            Self::clear(slf)?;
+            return Ok(count + Self::clear(slf)?);
         }
         Ok(count)
     }
