@@ -305,6 +305,25 @@ mod tests {
         }
 
         #[test]
+        fn a_stop_of_any_length_is_made_up_for(
+            hertz in hertz(),
+            steps in 1..100,
+            stop in prop_oneof![0..1_000_000_u64, 0..100_000_000_u64, 0..5_000_000_000_u64],
+            has_clock_stopped: bool,
+        ) {
+            let (mut machine, mut follower) = follow(hertz);
+            for _ in 0..steps {
+                read(&mut follower, machine.pass(10_000_000, 0, 0));
+            }
+            *(if has_clock_stopped { &mut machine.elapsed } else { &mut machine.nanos }) += stop;
+            for _ in 0..200 {
+                read(&mut follower, machine.pass(10_000_000, 0, 0));
+            }
+            let sample = machine.pass(1_000_000, 0, 0);
+            prop_assert!(read(&mut follower, sample).abs_diff(sample.nanos) <= 1_000);
+        }
+
+        #[test]
         fn a_line_is_not_renewed_before_it_is_overdue(hertz in hertz(), nanos in 0..FIRST_NS - 1_000) {
             let (mut machine, follower) = follow(hertz);
             // An error that would spoil the pace if it were measured over so short a time.
