@@ -22,6 +22,8 @@ pub use file::{Listed, Removal, directory, leave_all, list, remove};
 pub use futex::{Woken, wait, wait_any};
 pub use host::Host;
 pub use mapping::Mapping;
-pub use process::{describe, epoch, identity, is_alive, page_size, pid_namespace, processors, watch_forks};
+pub use process::{
+    describe, epoch, identity, is_alive, microseconds, page_size, pid_namespace, processors, watch_forks,
+};
 pub use robust::{NodeState, is_mine, node_state, release, tid, try_acquire};
 pub use segment::{Problem, Segment, SegmentError};

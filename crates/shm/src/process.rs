@@ -40,6 +40,15 @@ pub fn page_size() -> usize {
     rustix::param::page_size()
 }
 
+/// The time since boot in microseconds, which goes round every 72 minutes: the same in all processes.
+#[must_use]
+pub fn microseconds() -> u32 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (now.tv_sec.cast_unsigned() as u32)
+        .wrapping_mul(1_000_000)
+        .wrapping_add(now.tv_nsec.cast_unsigned() as u32 / 1000)
+}
+
 /// How many processors this process may run on.
 #[must_use]
 pub fn processors() -> usize {

@@ -12,7 +12,7 @@ use crate::sync::arguments::Patience;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
-use unsnarl_ipc::{AtomicU32, AtomicU64, Attempt, DIED, Kernel, Ordering, Step, TID_MASK, WAITERS};
+use unsnarl_ipc::{AtomicU32, AtomicU64, Attempt, DIED, Eagerness, Kernel, Ordering, Step, TID_MASK, WAITERS};
 use unsnarl_shm::{Host, Mapping, NodeState};
 
 /// The words beside a robust word.
@@ -28,6 +28,8 @@ pub(super) struct TenureWords {
     pub(super) holder: AtomicU64,
     /// The process that died with it, last.
     pub(super) dead: AtomicU64,
+    /// How many to wake when it is given back.
+    eagerness: Eagerness,
 }
 
 /// The robust word of a segment, and further mappings of it for threads that need one.
@@ -153,19 +155,34 @@ impl Tenure {
         }
         let word = body.segment.mapping.robust_word();
         let is_ready = || word.load(Ordering::Relaxed) & TID_MASK == 0;
+        let eagerness = &words(&body.segment.mapping).eagerness;
         let outcome = waiting::block(py, patience, Some(&body.spin), Watch::Kernel, &is_ready, |turn| {
-            self.attempt(body, turn)
+            let step = self.attempt(body, turn)?;
+            if turn.slept.has_slept() && !turn.is_look {
+                match step {
+                    Step::Done(_) => eagerness.served(unsnarl_shm::microseconds()),
+                    Step::Sleep(..) => eagerness.in_vain(),
+                }
+            }
+            Ok(step)
         });
         Host.end();
         outcome
     }
 
-    /// Give it back, whoever took it, and wake up to `count`.
+    /// Give it back, whoever took it, and wake `count`, or as many as come in time where that is one.
     #[inline]
     pub(super) fn release(&self, body: &Body, count: u32) {
+        let words = words(&body.segment.mapping);
         // Whoever dies right after taking it is never taken for the one that had it before.
-        words(&body.segment.mapping).holder.store(0, Ordering::Relaxed);
+        words.holder.store(0, Ordering::Relaxed);
         let word = body.segment.mapping.robust_word();
+        let is_awaited = word.load(Ordering::Relaxed) & WAITERS != 0;
+        let count = if is_awaited && count == 1 {
+            words.eagerness.call(unsnarl_shm::microseconds())
+        } else {
+            count
+        };
         if unsnarl_shm::node_state(word) == NodeState::Busy {
             return self.release_elsewhere(body, count);
         }
