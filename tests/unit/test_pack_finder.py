@@ -160,7 +160,10 @@ def test_the_names_of_a_directory_that_was_changed_just_now_are_not_known(search
 def test_a_file_system_that_keeps_no_time_of_change_is_not_trusted(
     module: str, searched: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(container, "stamp", lambda _: (1, 0, 2))
+    def stamp(path: str) -> tuple[int, int, int]:
+        return (os.stat(path).st_mtime_ns, 0, 2)
+
+    monkeypatch.setattr(container, "stamp", stamp)
     assert (freshness.stamps([module]), freshness.places([str(searched)])) == ({}, {})
 
 
