@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 NOTICE = re.compile(rb"unsnarl: the program runs without the GIL scheduler: this is a free-threaded build: [^\n]*\n")
-"""What ``unsnarl run`` says before all else where there is no GIL: left out of every outcome."""
+"""What ``unsnarl run`` says on stderr where there is no GIL: left out of every outcome there."""
 
 
 class Outcome(NamedTuple):
@@ -103,7 +103,9 @@ class Programs:
                 # The children as well, which would keep the pipes open.
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
-        return Outcome(process.returncode, NOTICE.sub(b"", stdout), NOTICE.sub(b"", stderr))
+        if sysconfig.get_config_var("Py_GIL_DISABLED"):
+            stderr = NOTICE.sub(b"", stderr)
+        return Outcome(process.returncode, stdout, stderr)
 
     def python(self, *words: str | Path, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> Outcome:
         """Run ``python WORDS...`` with the stock GIL."""

@@ -14,7 +14,7 @@ import signal
 from typing import Any
 
 from tests.contract.crew import TIMEOUT_S, echo, hold, hold_side, join, kill, meet, perform, started, told, wait_at
-from unsnarl import ipc
+from unsnarl import ShutDown, ipc
 
 
 def _count(lock: Any, value: Any, times: int) -> None:
@@ -237,6 +237,25 @@ def queue_takes_long_items(context: Any) -> None:
     queue.join_thread()
 
 
+def _get_until_shut(queue: Any, done: Any) -> None:
+    try:
+        while True:
+            queue.get(timeout=TIMEOUT_S)
+    except ShutDown:
+        done.release()
+
+
+def shutdown_ends_every_wait(context: Any) -> None:
+    """One that was rung for takes the only item; it, and those beside it, learn that there will be no other."""
+    queue, done = ipc.Queue(), context.Semaphore(0)
+    processes = started(context, 3, _get_until_shut, queue, done)
+    queue.put(1)
+    queue.shutdown()
+    for _ in processes:
+        assert done.acquire(timeout=TIMEOUT_S)
+    join(processes)
+
+
 def _work(queue: Any) -> None:
     while queue.get() is not None:
         queue.task_done()
@@ -350,7 +369,7 @@ SCENARIOS = [
     lock_excludes, holder_is_killed, waiters_are_told_once, unrepaired_is_told_again,
     stopped_holder_lets_time_pass, semaphore_is_repaired, barrier_meets, barrier_breaks, event_releases_all,
     condition_notifies, dead_waiter_is_not_notified, queue_keeps_all, queues_are_inherited, queue_takes_long_items,
-    joinable_queue_joins, readers_share, reader_is_upgraded, dead_reader_is_forgotten, dead_writer_is_told,
+    joinable_queue_joins, shutdown_ends_every_wait, readers_share, reader_is_upgraded, dead_reader_is_forgotten, dead_writer_is_told,
     pool_works, gate_opens, child_is_not_the_owner,
 ]  # fmt: skip
 

@@ -36,8 +36,8 @@ print(json.dumps(sleeps))
 """
 ASLEEP = 4
 COUNTERS = ("tsc", "arch_sys_counter")
-ERROR_NS = 50_000
-"""Between samples the line may part from a clock that is being set right, by 500 in a million at the most."""
+ERROR_NS = 250_000
+"""A line is half a second long at the most; a clock that begins to be set right parts from it by 500 in a million."""
 
 
 def kernel_counts() -> bool:

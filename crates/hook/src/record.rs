@@ -58,8 +58,9 @@ const NOTABLE_LOCK_NS: u64 = 100_000;
 /// A next event that comes later after a wait for a lock is not its end: C code has worked
 /// in between. Some ticks of the kernel.
 const LATE_NS: u64 = 20_000_000;
-/// At most one stack in this time on average: some microseconds in 1,000, under half a percent. No
-/// more holds and calls than that are notable.
+/// At most one stack in this time on average: some microseconds in 1,000, under half a percent. Notable
+/// holds alone are never more, since one follows the other. Calls of several threads overlap, and waits for
+/// locks are notable sooner: of those, some may go without a stack, and are counted as such.
 const STACK_INTERVAL_NS: u64 = 1_000_000;
 /// Stacks that may be taken at once after a quiet time, as a time.
 const STACK_BURST_NS: u64 = 100_000_000;

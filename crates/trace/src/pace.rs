@@ -5,13 +5,17 @@
 //! [`Sample`] of both clocks, at first after a millisecond, then less and less often, since
 //! the longer it is, the better the pace is known.
 //!
-//! Invariants: a line never goes back, nobody reads it when it is overdue, and a renewed one does
-//! not begin before the furthest that the one before it could be read. So times never go back.
+//! Invariants: a line never goes back, and nobody reads it when it is overdue, or by a count from before
+//! it. While both clocks go on, a renewed line does not begin before the furthest that the one before it
+//! could be read; so times that are read from lines go back only where the machine has slept.
 //!
-//! | at its last tick the line is | the next one |
+//! | at the new sample | the next line |
 //! |---|---|
-//! | behind the clock | begins at the clock's time |
-//! | ahead of it | begins where the line ended, and is slower until they meet |
+//! | the line's end is behind the clock | begins at the clock's time |
+//! | it is ahead of it | begins where the line ended, and is slower until they meet |
+//! | only one of the clocks has gone on | begins at the clock's time, by the pace known before |
+//! | that, or no sample at all, [`PATIENCE`] times in a row | is none |
+//! | one of the clocks has gone back | is none |
 
 use crate::Nanos;
 
@@ -21,9 +25,14 @@ const POINT: u32 = 32;
 const FIRST_NS: Nanos = 1_000_000;
 /// The longest: short enough that ticks times scale fit into 64 bits.
 const LONGEST_NS: Nanos = 500_000_000;
-/// A pace that differs from the one before by more than this part (one in so many) is none:
+/// A pace that differs from the one before by more than this part (one in so many) of the larger is none:
 /// the machine has slept meanwhile, and only one of the clocks went on.
 const CHANGE: u64 = 8;
+/// Counts so far below the sample that a line was made from still belong to it: they were read
+/// ahead of it by a processor that does not wait for what comes before. Some microseconds.
+const SLACK: u64 = 1 << 16;
+/// With so many failures in a row the counter is not followed any longer.
+pub const PATIENCE: u32 = 8;
 /// The least number of nanoseconds between two samples that give a pace.
 pub const APART_NS: Nanos = 50_000;
 
@@ -39,41 +48,47 @@ pub struct Sample {
 /// Nanoseconds as a function of ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Where it begins.
+    /// Where it begins: a little before the sample that it was made from.
     pub ticks: u64,
     /// The time there.
     pub nanos: Nanos,
     /// Nanoseconds a tick, 32 bits of them after the point.
     pub scale: u64,
-    /// From so many ticks after its beginning on it is to be renewed.
+    /// From so many ticks after its beginning on it is to be renewed; 0 for no line.
     pub due: u64,
 }
 
 impl Line {
-    /// The time at this count, which is not overdue; before its beginning, that of the beginning.
+    /// The time at this count, which is not overdue.
     #[must_use]
     #[inline]
     pub const fn at(&self, ticks: u64) -> Nanos {
-        let since = ticks.saturating_sub(self.ticks);
+        let since = ticks.wrapping_sub(self.ticks);
         self.nanos.wrapping_add(since.wrapping_mul(self.scale) >> POINT)
     }
 
-    /// Whether it is to be renewed before it is read at this count.
+    /// Whether it is to be renewed before it is read at this count. A count from before the line is
+    /// overdue as well, being far above its end where numbers begin again: the counter was set back.
     #[must_use]
     #[inline]
     pub const fn is_overdue(&self, ticks: u64) -> bool {
-        ticks.saturating_sub(self.ticks) >= self.due
+        ticks.wrapping_sub(self.ticks) >= self.due
     }
 
-    /// Of this beginning and pace, for so long; `None` for a pace that cannot be had.
-    fn new(start: Sample, scale: u64, interval: Nanos) -> Option<Self> {
+    /// The furthest that it can be read.
+    const fn end(&self) -> Nanos {
+        self.at(self.ticks.wrapping_add(self.due))
+    }
+
+    /// Through this moment, at this pace, and from there for so long; `None` for a pace that cannot be had.
+    fn new(through: Sample, scale: u64, interval: Nanos) -> Option<Self> {
         let due = (u128::from(interval) << POINT).checked_div(u128::from(scale))?;
         let due = u64::try_from(due).ok().filter(|&due| due > 0)?;
         Some(Self {
-            ticks: start.ticks,
-            nanos: start.nanos,
+            ticks: through.ticks.wrapping_sub(SLACK),
+            nanos: through.nanos.wrapping_sub(SLACK.wrapping_mul(scale) >> POINT),
             scale,
-            due,
+            due: due.checked_add(SLACK)?,
         })
     }
 }
@@ -83,8 +98,10 @@ impl Line {
 pub struct Follower {
     line: Line,
     last: Sample,
-    /// What was measured last; `None` after the machine has slept.
-    pace: Option<u64>,
+    /// What was measured last while both clocks went on.
+    pace: u64,
+    /// How often in a row there was nothing to measure since.
+    failures: u32,
 }
 
 impl Follower {
@@ -96,7 +113,8 @@ impl Follower {
         Some(Self {
             line: Line::new(second, scale, FIRST_NS)?,
             last: second,
-            pace: Some(scale),
+            pace: scale,
+            failures: 0,
         })
     }
 
@@ -106,29 +124,46 @@ impl Follower {
         self.line
     }
 
-    /// Renews the line with a new sample. `None` if one of the clocks has gone back, or stood still: they
-    /// cannot be followed.
+    /// Renews the line with a new sample, if it is overdue: samples are never closer to each other than a
+    /// line is long. `None` if the clocks cannot be followed (any longer).
     #[must_use]
     pub fn renewed(&self, now: Sample) -> Option<Self> {
+        if !self.line.is_overdue(now.ticks) {
+            return Some(*self);
+        }
         let elapsed = now.nanos.checked_sub(self.last.nanos)?;
         let measured = pace(self.last, now)?;
-        let is_likely = self.pace.is_none_or(|pace| measured.abs_diff(pace) <= pace / CHANGE);
-        let (scale, interval) = if is_likely {
-            (measured, elapsed.saturating_mul(2).clamp(FIRST_NS, LONGEST_NS))
-        } else {
-            (self.line.scale, FIRST_NS)
-        };
-        let line = &self.line;
-        let end = line.at(now.ticks.min(line.ticks.saturating_add(line.due)));
+        if measured.abs_diff(self.pace) > measured.max(self.pace) / CHANGE {
+            return self.resumed(now);
+        }
+        let interval = elapsed.saturating_mul(2).clamp(FIRST_NS, LONGEST_NS);
+        let end = self.line.end();
         let ahead = end.saturating_sub(now.nanos).min(interval / 2);
-        let start = Sample {
+        let through = Sample {
             ticks: now.ticks,
             nanos: end.max(now.nanos),
         };
         Some(Self {
-            line: Line::new(start, scale - part_of(scale, ahead, interval), interval)?,
+            line: Line::new(through, measured - part_of(measured, ahead, interval), interval)?,
             last: now,
-            pace: is_likely.then_some(measured),
+            pace: measured,
+            failures: 0,
+        })
+    }
+
+    /// The same line after a sample could not be had. `None` after [`PATIENCE`] failures in a row.
+    #[must_use]
+    pub fn failed(&self) -> Option<Self> {
+        let failures = self.failures + 1;
+        (failures < PATIENCE).then_some(Self { failures, ..*self })
+    }
+
+    /// Goes on at the clock's time: nobody has read the line to its end while the machine slept.
+    fn resumed(&self, now: Sample) -> Option<Self> {
+        Some(Self {
+            line: Line::new(now, self.pace, FIRST_NS)?,
+            last: now,
+            ..self.failed()?
         })
     }
 }
@@ -243,6 +278,7 @@ mod tests {
             if let Some(next) = Follower::new(sample(0), sample(1)).and_then(|follower| follower.renewed(sample(2))) {
                 prop_assert!(next.line.due > 0 && next.line.scale > 0);
                 let _ = next.line.at(ticks[3]);
+                let _ = next.renewed(sample(3));
             }
         }
 
@@ -254,6 +290,91 @@ mod tests {
             let exact = (u128::from(ticks) * u128::from(line.scale)) >> POINT;
             prop_assert_eq!(u128::from(line.at(line.ticks + ticks) - line.nanos), exact);
         }
+
+        #[test]
+        fn a_counter_that_was_set_back_is_not_followed(
+            hertz in hertz(),
+            nanos in 1_u64..1_000_000,
+            part in 0_u64..1000,
+        ) {
+            let (mut machine, follower) = follow(hertz);
+            let earliest = follower.last.ticks - SLACK;
+            let now = Sample { ticks: earliest / 1000 * part, ..machine.pass(nanos, 0, 0) };
+            prop_assert!(follower.line.is_overdue(now.ticks));
+            prop_assert!(follower.renewed(now).is_none());
+        }
+
+        #[test]
+        fn a_stop_of_any_length_is_made_up_for(
+            hertz in hertz(),
+            steps in 1..100,
+            stop in prop_oneof![0..1_000_000_u64, 0..100_000_000_u64, 0..5_000_000_000_u64],
+            has_clock_stopped: bool,
+        ) {
+            let (mut machine, mut follower) = follow(hertz);
+            for _ in 0..steps {
+                read(&mut follower, machine.pass(10_000_000, 0, 0));
+            }
+            *(if has_clock_stopped { &mut machine.elapsed } else { &mut machine.nanos }) += stop;
+            for _ in 0..200 {
+                read(&mut follower, machine.pass(10_000_000, 0, 0));
+            }
+            let sample = machine.pass(1_000_000, 0, 0);
+            prop_assert!(read(&mut follower, sample).abs_diff(sample.nanos) <= 1_000);
+        }
+
+        #[test]
+        fn a_line_is_not_renewed_before_it_is_overdue(hertz in hertz(), nanos in 0..FIRST_NS - 1_000) {
+            let (mut machine, follower) = follow(hertz);
+            // An error that would spoil the pace if it were measured over so short a time.
+            let next = follower.renewed(machine.pass(nanos, 0, 500)).unwrap();
+            prop_assert_eq!((next.line, next.last), (follower.line, follower.last));
+        }
+    }
+
+    #[test]
+    fn a_count_that_was_read_ahead_of_the_sample_is_a_little_earlier() {
+        let (_, follower) = follow(2_000_000_000);
+        let Sample { ticks, nanos } = follower.last;
+        assert_eq!(follower.line.at(ticks), nanos);
+        assert!(!follower.line.is_overdue(ticks - 100));
+        assert_eq!(follower.line.at(ticks - 100), nanos - 50);
+        assert!(follower.line.is_overdue(ticks - SLACK - 1));
+    }
+
+    #[test]
+    fn a_counter_that_begins_again_is_followed_across_its_largest_number() {
+        let sample = |ticks: u64, nanos| Sample {
+            ticks: ticks.wrapping_sub(1_000),
+            nanos,
+        };
+        let line = Line::new(sample(0, 5_000), 1 << POINT, FIRST_NS).unwrap();
+        assert!(!line.is_overdue(sample(2_000, 0).ticks));
+        assert_eq!(line.at(sample(2_000, 0).ticks), 7_000);
+    }
+
+    #[test]
+    fn a_clock_that_gives_no_sample_is_given_up_after_some_patience() {
+        let (mut machine, begun) = follow(2_000_000_000);
+        let mut follower = begun;
+        for _ in 1..PATIENCE {
+            follower = follower.failed().unwrap();
+        }
+        assert!(follower.failed().is_none());
+        let renewed = follower.renewed(machine.pass(2 * FIRST_NS, 0, 0)).unwrap();
+        assert!(renewed.failed().is_some());
+    }
+
+    #[test]
+    fn a_counter_of_another_pace_is_given_up_after_some_patience() {
+        let (mut machine, mut follower) = follow(2_000_000_000);
+        for _ in 1..PATIENCE {
+            machine.elapsed += 5_000_000;
+            let sample = machine.pass(5_000_000, 0, 0);
+            assert_eq!(read(&mut follower, sample), sample.nanos);
+        }
+        machine.elapsed += 5_000_000;
+        assert!(follower.renewed(machine.pass(5_000_000, 0, 0)).is_none());
     }
 
     #[test]
@@ -262,7 +383,7 @@ mod tests {
         read(&mut follower, machine.pass(10_000_000, 0, 0));
         for _ in 0..3 {
             machine.elapsed += 3_600_000_000_000;
-            let sample = machine.pass(1_000_000_000, 0, 0);
+            let sample = machine.pass(1_000_000, 0, 0);
             assert_eq!(read(&mut follower, sample), sample.nanos);
             for _ in 0..100 {
                 let sample = machine.pass(300_000, 0, 0);

@@ -7,7 +7,9 @@
 //!
 //! Used only where the kernel itself relies on the counter, since it knows whether that
 //! runs steadily and is the same on all processors; elsewhere, and whenever anything is out of
-//! order, each look is one at libc's clock. The arithmetic is `unsnarl_trace::pace`.
+//! order, each look is one at libc's clock. The arithmetic is `unsnarl_trace::pace`. A look at
+//! libc's clock while a line is ahead of it may be earlier than one at the line before:
+//! the writer keeps each thread's records in order.
 //!
 //! Must never: allocate, wait. Invariants: two lines take turns; readers use the one that
 //! `GENERATION` names and find out if it was written to meanwhile; one thread at
@@ -96,8 +98,8 @@ pub(super) fn ordered_now() -> Nanos {
     now()
 }
 
-/// The time, and a new line for those who come next; while another thread makes one, or where it cannot be made,
-/// libc's clock.
+/// The time, and a new line for those who come next, unless another thread has made it just now; while one is
+/// at it, or where it cannot be made, libc's clock.
 #[cold]
 #[inline(never)]
 fn renewed() -> Nanos {
@@ -105,15 +107,17 @@ fn renewed() -> Nanos {
     if IS_RENEWING.swap(true, Acquire) {
         return clock::now();
     }
-    let now = sample().and_then(|sample| {
-        // SAFETY: this thread has set `IS_RENEWING`.
-        let followed = unsafe { &mut *FOLLOWED.0.get() };
-        *followed = followed.and_then(|follower| follower.renewed(sample));
-        let line = followed.map(|follower| follower.line());
-        publish(line);
-        line.map(|line| line.nanos)
+    // SAFETY: this thread has set `IS_RENEWING`.
+    let followed = unsafe { &mut *FOLLOWED.0.get() };
+    let sample = sample();
+    *followed = followed.and_then(|follower| match sample {
+        Some(sample) => follower.renewed(sample),
+        None => follower.failed(),
     });
+    let line = followed.map(|follower| follower.line());
+    publish(line);
     IS_RENEWING.store(false, Release);
+    let now = line.zip(sample).map(|(line, sample)| line.at(sample.ticks));
     now.unwrap_or_else(clock::now)
 }
 
