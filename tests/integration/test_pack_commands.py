@@ -99,6 +99,54 @@ def test_modules_that_put_another_in_their_place_or_fail_are_packed(rig: "Rig") 
     )
 
 
+# Puts a finder before the path's, as tracers and import hooks do.
+HOOK = """
+import sys
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "refused":
+            raise ImportError("not this one")
+        if name == "swapped":
+            from importlib.util import spec_from_file_location
+            return spec_from_file_location(name, {other!r})
+sys.meta_path.insert(0, Finder)
+"""
+
+
+def customized(rig: "Rig", text: str) -> dict[str, str]:
+    """Return an environment in which the interpreter runs this at its start."""
+    site = rig.directory / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(text)
+    return rig.env | {"PYTHONPATH": os.pathsep.join([str(site), rig.env.get("PYTHONPATH", "")]).rstrip(os.pathsep)}
+
+
+def test_what_a_finder_before_the_path_answers_or_refuses_is_not_packed(rig: "Rig") -> None:
+    here = rig.directory / "bin"
+    for name in ("swapped", "refused", "ordinary"):
+        (here / f"{name}.py").write_text(f"import json, sys\njson.by = {name!r}\nsys.modules[__name__] = json\n")
+    other = rig.directory / "swapped.py"
+    other.write_text("import json, sys\njson.by = 'the hook'\nsys.modules[__name__] = json\n")
+    env = customized(rig, HOOK.format(other=str(other)))
+    text = "import ordinary, swapped\nprint(swapped.by)\ntry:\n    import refused\nexcept ImportError as error:\n"
+    script, pack = rig.script("app", f"{text}    print(error)\n"), rig.directory / "app.pack"
+    made = rig.plain(unsnarl(), "pack", script, "-o", str(pack), env=env)
+    assert made.returncode == 0, made.stderr
+    entries = container.read(memoryview(pack.read_bytes()))[0]
+    assert {"swapped", "refused", "ordinary"} & entries.keys() == {"ordinary"}
+    for program in (script, str(rig.directory / "app")):
+        assert rig.plain(program, env=env).stdout == b"the hook\nnot this one\n"
+
+
+def test_an_entry_of_the_path_that_is_no_text_does_no_harm(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
+    script, launcher, _ = packed
+    env = customized(rig, "import pathlib, sys\nsys.path.insert(0, pathlib.Path('/nowhere'))\n")
+    plain, same = rig.plain(script, env=env), rig.plain(launcher, env=env)
+    assert (same.returncode, same.stdout, same.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+    assert same.stdout.startswith(b"1 ")
+
+
 def test_directories_are_looked_at_only_if_asked_for(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
     script, launcher, pack = packed
     assert container.read(memoryview(pack.read_bytes()))[2] == {}
@@ -184,10 +232,7 @@ def test_a_packed_command_ends_the_same(rig: "Rig") -> None:
 def test_nothing_is_collected_at_the_end_if_nobody_can_notice(rig: "Rig") -> None:
     launcher = ended(rig)
     # Registered before the pack's own exit function, so called after it.
-    (rig.directory / "site").mkdir()
-    said = "import atexit, gc\natexit.register(lambda: print(gc.get_freeze_count() > 1000))\n"
-    (rig.directory / "site" / "sitecustomize.py").write_text(said)
-    env = rig.env | {"PYTHONPATH": str(rig.directory / "site")}
+    env = customized(rig, "import atexit, gc\natexit.register(lambda: print(gc.get_freeze_count() > 1000))\n")
     assert rig.plain(launcher, "", env=env).stdout == b"True\n"
     assert rig.plain(launcher, ENDINGS["finaliser"], env=env).stdout == b"False\ngone\n"
 

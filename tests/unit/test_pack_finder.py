@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from importlib.machinery import FileFinder, PathFinder
 from pathlib import Path
 from types import ModuleType
 
@@ -40,6 +39,12 @@ def module(tmp_path: Path) -> str:
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take directories that were changed just now for settled."""
     monkeypatch.setattr(freshness, "SETTLED_NS", -(10**15))
+
+
+@pytest.fixture
+def changing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take all directories for changed just now."""
+    monkeypatch.setattr(freshness, "SETTLED_NS", 10**18)
 
 
 def replace(path: str) -> None:
@@ -90,6 +95,7 @@ def test_only_the_changed_file_of_a_changed_directory_is_left_out(module: str) -
     assert pack.find_spec("other", path) is not None
 
 
+@pytest.mark.usefixtures("changing")
 def test_a_directory_that_was_changed_just_now_is_not_trusted(module: str) -> None:
     assert freshness.stamps([module]) == {}
 
@@ -130,45 +136,47 @@ def test_a_new_module_hides_one_in_a_directory_that_was_known(module: str, searc
 
 
 @pytest.mark.usefixtures("settled")
-def test_what_was_looked_for_in_vain_is_not_looked_for_until_a_directory_changes(module: str, searched: Path) -> None:
-    pack = found({"mod": module, "nowhere": ""}, folder=str(searched))
-    pack.watch()
-    kinds = [type(sys.path_importer_cache[folder]) for folder in sys.path]
-    assert kinds == [finder.PlaceFinder, finder.PlaceFinder]
-    assert all(pack.is_absent("nowhere", folder) for folder in sys.path)
-    assert not pack.is_absent("anything", str(searched))
-    assert PathFinder.find_spec("nowhere") is None
-    add(searched / "nowhere.py")
-    pack.invalidate_caches()
-    spec = PathFinder.find_spec("nowhere")
-    assert spec is not None
-    assert spec.origin == str(searched / "nowhere.py")
+def test_a_link_to_nothing_may_hide_a_module_one_day(module: str, searched: Path) -> None:
+    (searched / "mod").symlink_to(searched.parent / "later")
+    pack = found({"mod": module}, folder=str(searched))
+    (searched.parent / "later").mkdir()
+    assert pack.find_spec("mod") is None
 
 
 @pytest.mark.usefixtures("settled")
-def test_what_is_there_by_now_is_not_absent(module: str, searched: Path) -> None:
-    (searched / "nowhere").mkdir()
-    pack = found({"mod": module, "nowhere": ""}, folder=str(searched))
-    assert [pack.is_absent("nowhere", folder) for folder in sys.path] == [False, True]
+def test_the_names_of_a_directory_are_known_by_its_stamp(searched: Path) -> None:
+    (searched / "one.py").write_text("")
+    (searched / "two").mkdir()
+    stamp = container.stamp(str(searched))
+    assert freshness.places([str(searched)]) == {str(searched): (*stamp, frozenset(["one", "two"]))}
 
 
-def test_nothing_is_known_to_be_absent_where_a_directory_was_changed_just_now(module: str, searched: Path) -> None:
-    pack = found({"mod": module, "nowhere": ""}, folder=str(searched))
-    assert not any(pack.is_absent("nowhere", folder) for folder in sys.path)
+@pytest.mark.usefixtures("changing")
+def test_the_names_of_a_directory_that_was_changed_just_now_are_not_known(searched: Path) -> None:
+    assert freshness.places([str(searched)]) == {}
 
 
 @pytest.mark.usefixtures("settled")
-def test_another_finder_of_a_directory_stays(module: str, searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Own(FileFinder):
-        pass
+def test_a_file_system_that_keeps_no_time_of_change_is_not_trusted(
+    module: str, searched: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stamp(path: str) -> tuple[int, int, int]:
+        return (os.stat(path).st_mtime_ns, 0, 2)
 
-    own = Own(str(searched))
-    monkeypatch.setitem(sys.path_importer_cache, str(searched), own)
-    found({"mod": module}, folder=str(searched)).watch()
-    assert sys.path_importer_cache[str(searched)] is own
-    assert type(own) is Own
+    monkeypatch.setattr(container, "stamp", stamp)
+    assert (freshness.stamps([module]), freshness.places([str(searched)])) == ({}, {})
 
 
+def test_an_entry_of_the_path_that_is_no_text_is_passed_over(
+    module: str, searched: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (searched / "mod.py").write_text("")
+    others: list[object] = [searched, [], None, os.path.dirname(module)]
+    monkeypatch.setattr(sys, "path", others)
+    assert found({"mod": module}).find_spec("mod") is not None
+
+
+HAS_OLD_GENERATION = sys.version_info < (3, 14) and "t" not in sys.abiflags
 CYCLE = "import weakref\nclass C: pass\nc = C()\nc.itself = c\nfound = weakref.ref(c)\ndel c\n"
 
 
@@ -186,6 +194,9 @@ def test_garbage_of_a_packed_body_is_left_to_the_next_full_collection(module: st
     Path(module).write_text(CYCLE)
     left = run("mod", module).found
     assert gc.isenabled()
+    if HAS_OLD_GENERATION:
+        gc.collect(1)
+        assert left() is not None
     gc.collect()
     assert left() is None
 
@@ -206,6 +217,62 @@ def test_a_collector_that_is_switched_off_stays_so(module: str) -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+@pytest.fixture
+def collector() -> Iterator[tuple[int, int, int]]:
+    """The collector's thresholds; it is put back as it was."""
+    thresholds = gc.get_threshold()
+    yield thresholds
+    gc.set_threshold(*thresholds)
+    gc.enable()
+
+
+def test_the_collector_is_as_it_was_after_a_body(module: str, collector: tuple[int, int, int]) -> None:
+    Path(module).write_text("import gc\nBY = gc.get_threshold()[0]\n")
+    assert collector[0] < run("mod", module).BY
+    assert (gc.isenabled(), gc.get_threshold()) == (True, collector)
+
+
+@pytest.mark.usefixtures("collector")
+def test_a_body_that_switches_the_collector_off_is_obeyed(module: str) -> None:
+    Path(module).write_text("import gc\ngc.disable()\n")
+    run("mod", module)
+    assert not gc.isenabled()
+
+
+@pytest.mark.parametrize("threshold", [0, 5000])
+@pytest.mark.usefixtures("collector")
+def test_a_body_that_sets_the_threshold_is_obeyed(module: str, threshold: int) -> None:
+    Path(module).write_text(f"import gc\ngc.set_threshold({threshold})\n")
+    run("mod", module)
+    assert gc.get_threshold()[0] == threshold
+
+
+def test_a_body_that_fails_or_imports_leaves_the_collector_as_it_was(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collector: tuple[int, int, int]
+) -> None:
+    inner = tmp_path / "lib" / "inner_one.py"
+    inner.write_text("1 / 0\n")
+    Path(module).write_text("try:\n    import inner_one\nexcept ZeroDivisionError:\n    DONE = 1\n")
+    monkeypatch.setattr(sys, "path", [str(inner.parent), *sys.path])
+    monkeypatch.setattr(sys, "meta_path", [found({"inner_one": str(inner)}), *sys.meta_path])
+    assert run("mod", module).DONE == 1
+    assert gc.get_threshold() == collector
+
+
+def test_threads_that_import_at_once_leave_the_collector_as_it_was(
+    module: str, monkeypatch: pytest.MonkeyPatch, collector: tuple[int, int, int]
+) -> None:
+    monkeypatch.setattr(builtins, "unsnarl_barrier", threading.Barrier(4, timeout=WATCHDOG_S), raising=False)
+    Path(module).write_text("import builtins\nbuiltins.unsnarl_barrier.wait()\n")
+    threads = [threading.Thread(target=run, args=("mod", module), daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WATCHDOG_S)
+    assert not any(thread.is_alive() for thread in threads)
+    assert (gc.isenabled(), gc.get_threshold()) == (True, collector)
 
 
 RUNS = "unsnarl_runs_of_the_body"

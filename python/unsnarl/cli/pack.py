@@ -120,8 +120,7 @@ def _pack(words: _Words) -> int:
         raise CommandError(problem.what, problem.hint, 1) from None
     except OSError as problem:
         raise CommandError(f"{problem.filename}: {problem.strerror}", "choose another place", 1) from None
-    number = sum(map(bool, modules.values()))
-    loaded = f"{number} modules ({len(late)} of them late)" if words.is_lazy else f"{number} modules"
+    loaded = f"{len(modules)} modules ({len(late)} of them late)" if words.is_lazy else f"{len(modules)} modules"
     return show(f"{words.out}: {loaded}, {len(data) / 1e6:.1f} MB; started by {words.start}\n")
 
 

@@ -16,9 +16,8 @@ extension module, which is loaded from its own file.
 A directory is ``path: (mtime_ns, ctime_ns, inode)``: while it has this stamp, its files
 are not looked at one by one. There are none unless it was asked for.
 
-A place is a directory of ``sys.path``, ``path: (mtime_ns, ctime_ns, inode, names, absent)``: while it has this
-stamp, ``names`` are the modules, packages and directories in it, and it has nothing by the names in ``absent``,
-which the recorded runs looked for in vain.
+A place is a directory of ``sys.path``, ``path: (mtime_ns, ctime_ns, inode, names)``: while it has this
+stamp, ``names`` are the modules, packages and directories in it, and what can become one.
 
 Invariant: :func:`read` returns a pack only for the very interpreter version that
 made it; offsets are checked before, and the hash of a module's bytes when, it is
@@ -45,7 +44,7 @@ HEAD = 24
 _KEY = 0x756E736E61726C
 
 IS_PACKAGE, PATH, MTIME_NS, SIZE, OFFSET, LENGTH, HASH, KIND = range(8)
-NAMES, ABSENT = 3, 4
+NAMES = 3
 CODE, LATE, EXTENSION = "c", "l", "x"
 _TYPES = (bool, str, int, int, int, int, bytes, str)
 

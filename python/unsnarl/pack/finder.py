@@ -6,10 +6,7 @@ the finders behind it. A module from a pack has the ``__file__``, ``__cached__``
 ``__spec__`` and loader interface of one from its file, so resources, metadata and
 tracebacks work as before.
 
-A directory of ``sys.path`` that is as it was when packed is not listed again, and not asked again for
-the names that the recorded runs looked for in vain (``_winapi``, optional packages): its stamp is compared once.
-So a program that makes a module of such a name has to call ``importlib.invalidate_caches()``, as
-the import system asks for in any case.
+A directory of ``sys.path`` that is as it was when packed is not listed again: its stamp is compared once.
 
 Things that do not work: trusting the modification time of a directory for its files (one that is
 edited in place does not change it); so that is done only where the pack says so.
@@ -18,11 +15,11 @@ edited in place does not change it); so that is done only where the pack says so
 import gc
 import sys
 from _frozen_importlib import ModuleSpec
-from _frozen_importlib_external import ExtensionFileLoader, FileFinder, SourceFileLoader
+from _frozen_importlib_external import ExtensionFileLoader, SourceFileLoader
 from _imp import extension_suffixes
 from posix import scandir, stat
 
-from .container import ABSENT, EXTENSION, IS_PACKAGE, KIND, LATE, MTIME_NS, NAMES, PATH, SIZE, BadPack, code_of, stamp
+from .container import EXTENSION, IS_PACKAGE, KIND, LATE, MTIME_NS, NAMES, PATH, SIZE, BadPack, code_of, stamp
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -32,6 +29,15 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".py", ".pyc", *extension_suffixes())
 _OPT = f".opt-{sys.flags.optimize}" if sys.flags.optimize else ""
+_RESTING = 500_009
+"""How many young objects wake the collector while a body runs: more than nearly all make, and no number of others.
+
+Not 0, which a body may set itself to switch the collector off, or take for the usual value and set again later.
+"""
+_FROZEN = gc.get_freeze_count()
+"""What the interpreter itself has frozen (CPython 3.12 does)."""
+_CAN_AGE = "t" not in sys.abiflags
+"""Without a GIL there are no generations, and freezing stops all threads."""
 
 
 class PackLoader(SourceFileLoader):
@@ -54,15 +60,12 @@ class PackLoader(SourceFileLoader):
 
     def exec_module(self, module: "ModuleType") -> None:
         """Run the module's body, without looking for garbage: imports make next to none."""
-        is_outermost = gc.isenabled()
-        if is_outermost:
-            gc.disable()
+        usual = _rest()
         try:
             super().exec_module(module)
         finally:
-            if is_outermost:
-                _age()
-                gc.enable()
+            if usual:
+                _wake(usual)
 
 
 class PackFinder:
@@ -118,34 +121,29 @@ class PackFinder:
 
     def _stamp(self, directory: str) -> "tuple[int, int, int] | None":
         """Return the stamp of a directory, or None if it is not there; asked once in a process."""
-        if directory not in self._stamps:
-            try:
-                self._stamps[directory] = stamp(directory)
-            except OSError:
-                self._stamps[directory] = None
-        return self._stamps[directory]
-
-    def is_absent(self, name: str, directory: str) -> bool:
-        """Say whether a directory is known to have nothing by a name; False if it is not known."""
-        place = self._places.get(directory)
-        return place is not None and name in place[ABSENT] and place[:NAMES] == self._stamp(directory)
-
-    def watch(self) -> None:
-        """Have the import system's finders of the packed directories of ``sys.path`` ask :meth:`is_absent` first."""
-        for directory in sys.path:
-            if directory in self._places:
-                finder = _entry_finder(directory)
-                if type(finder) is FileFinder:
-                    PlaceFinder.adopt(finder, self)
+        stamps = self._stamps  # another thread may put a new one in its place
+        if directory in stamps:
+            return stamps[directory]
+        try:
+            found = stamp(directory)
+        except OSError:
+            found = None
+        stamps[directory] = found
+        return found
 
     def _is_hidden(self, name: str, base: str) -> bool:
         """Say whether a directory before ``base`` has a file that may be this module."""
-        for directory in sys.path:
+        listings = self._listings  # another thread may put a new one in its place
+        searched: list[Any] = sys.path
+        for directory in searched:
+            if not isinstance(directory, str):
+                continue  # the import system passes it over too
             if directory == base:
                 return False
-            if directory not in self._listings:
-                self._listings[directory] = self._listing(directory)
-            if name in self._listings[directory]:
+            names = listings.get(directory)
+            if names is None:
+                names = listings[directory] = self._listing(directory)
+            if name in names:
                 return True
         return True
 
@@ -160,38 +158,29 @@ class PackFinder:
 
     def invalidate_caches(self) -> None:
         """Look at the directories again."""
-        self._listings.clear()
-        self._stamps.clear()
+        self._stamps = {}
+        self._listings = {}
 
 
-class PlaceFinder(FileFinder):
-    """A directory's finder that does not look for what is known to be absent."""
+def _rest() -> int:
+    """Have the collector rest; return the threshold to go back to, or 0 if it rests already, or is off.
 
-    pack: PackFinder
-
-    @classmethod
-    def adopt(cls, finder: "Any", pack: PackFinder) -> None:
-        """Make an ordinary finder of a directory, with what it has listed, one of these."""
-        finder.__class__ = cls
-        finder.pack = pack
-
-    def find_spec(self, fullname: str, target: "ModuleType | None" = None) -> ModuleSpec | None:
-        """Return the spec of a module in the directory, or None."""
-        if self.pack.is_absent(fullname, self.path):
-            return None
-        return super().find_spec(fullname, target)
+    By its threshold, not by ``gc.disable()``: so a body that switches the collector off, or sets the threshold, is
+    obeyed. Of several threads that import, the first to end wakes it for all.
+    """
+    usual = gc.get_threshold()[0]
+    if not (gc.isenabled() and 0 < usual < _RESTING):
+        return 0
+    gc.set_threshold(_RESTING)
+    return usual
 
 
-def _entry_finder(directory: str) -> object:
-    """Return the finder of a directory, made as the import system does if there is none yet."""
-    if directory not in sys.path_importer_cache:
-        for hook in sys.path_hooks:
-            try:
-                sys.path_importer_cache[directory] = hook(directory)
-            except ImportError:
-                continue
-            break
-    return sys.path_importer_cache.get(directory)
+def _wake(usual: int) -> None:
+    """End the rest, if nobody else has."""
+    if gc.get_threshold()[0] == _RESTING:
+        if gc.isenabled():
+            _age()
+        gc.set_threshold(usual)
 
 
 def _age() -> None:
@@ -200,7 +189,7 @@ def _age() -> None:
     Else the first allocation after them would have it walk through everything they have made, and later ones
     again. The oldest generation is collected as ever. What the program has frozen itself stays frozen.
     """
-    if gc.get_freeze_count() == 0:
+    if _CAN_AGE and gc.get_freeze_count() <= _FROZEN:
         gc.freeze()
         gc.unfreeze()
 

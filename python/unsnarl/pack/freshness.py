@@ -6,7 +6,8 @@ it (:func:`stamps`). What names a directory of ``sys.path`` has, it tells in any
 
 Invariant: a directory is left out, and its files stay looked at, where the stamp would
 tell less: one that was changed just now (the clock of the file system is coarse, and the next
-change may bear the same time), and one with a symbolic link among its packed files.
+change may bear the same time), one whose file system keeps no time of change, and, for its files, one with a symbolic
+link among those packed. Among the names of a directory every link counts: its target may be a directory one day.
 """
 
 from __future__ import annotations
@@ -41,21 +42,26 @@ def stamps(paths: Iterable[str]) -> dict[str, tuple[int, int, int]]:
     return {folder: stamp for folder, stamp in found.items() if folder not in linked and _is_settled(stamp, now_ns)}
 
 
-def places(folders: Iterable[str], sought: Iterable[str]) -> dict[str, tuple[object, ...]]:
-    """Return the directories as :mod:`container` describes them; ``sought`` are names no directory seemed to have."""
+def places(folders: Iterable[str]) -> dict[str, tuple[object, ...]]:
+    """Return the directories of ``sys.path`` as :mod:`container` describes them."""
     found: dict[str, tuple[object, ...]] = {}
-    wanted = frozenset(sought)
     for folder in folders:
         now_ns = time.time_ns()
         try:
             stamp = container.stamp(folder)
-            there = {name.partition(".")[0] for name in os.listdir(folder)}
+            links = _links(folder)
         except OSError:
             continue
         if _is_settled(stamp, now_ns):
-            found[folder] = (*stamp, finder.top_level(folder), wanted - there)
+            found[folder] = (*stamp, finder.top_level(folder) | links)
     return found
 
 
+def _links(folder: str) -> frozenset[str]:
+    with os.scandir(folder) as entries:
+        return frozenset(one.name.partition(".")[0] for one in entries if one.is_symlink())
+
+
 def _is_settled(stamp: tuple[int, int, int], now_ns: int) -> bool:
-    return max(stamp[:2]) < now_ns - SETTLED_NS
+    changed_ns = stamp[1]
+    return changed_ns != 0 and max(stamp[:2]) < now_ns - SETTLED_NS

@@ -151,7 +151,7 @@ def _kept(late: set[str], plain: list[_Outcome], tried: list[_Outcome], sources:
     missing: set[str] = set()
     for before, now in zip(plain, tried, strict=True):
         kept -= now.run.paths.keys() - now.run.late
-        missing |= {name for name, path in before.run.paths.items() if path} - now.run.paths.keys()
+        missing |= before.run.paths.keys() - now.run.paths.keys()
     loud = {name for name in missing if name not in sources or not sources[name].is_quiet}
     return {name for name in kept if not _reached(name, sources) & loud}
 

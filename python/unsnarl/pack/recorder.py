@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _HERE = os.path.dirname(os.path.abspath(__file__))
 # What runs first in the recorded command; the list is written when it ends. Its arguments: the list, a pack to
 # start with or an empty text, where this package is, and what to run. What was asked for and is not among the
-# modules in the end has put another in its place, or has failed; or no directory has it.
+# modules in the end has put another in its place, or has failed. It is noted if it is the path that has it: not if
+# a finder in front of the path's answers, refuses, or cannot be asked.
 _SPY = """
 import atexit, sys
 class _Asked:
@@ -31,18 +32,21 @@ class _Asked:
     def find_spec(cls, name, path=None, target=None):
         cls.wanted.setdefault(name, path)
 sys.meta_path.insert(0, _Asked)
-def _sought(known):
+def _on_path(name, path):
     from importlib.machinery import PathFinder
-    for name, path in list(_Asked.wanted.items()):
-        if name not in known and name not in sys.builtin_module_names:
+    for finder in list(sys.meta_path):
+        if finder is not _Asked:
             try:
-                spec = PathFinder.find_spec(name, path)
+                spec = finder.find_spec(name, path, None)
             except Exception:
-                continue
-            if spec is None:
-                yield name, ""
-            elif spec.has_location and str(spec.origin).startswith("/"):
-                yield name, spec.origin
+                return None
+            if spec is not None:
+                return spec if finder is PathFinder else None
+def _others(known):
+    for name, path in list(_Asked.wanted.items()):
+        spec = None if name in known else _on_path(name, path)
+        if spec is not None and spec.has_location and str(spec.origin).startswith("/"):
+            yield name, spec.origin
 def _note(out=sys.argv[1]):
     known = set()
     with open(out, "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -56,7 +60,7 @@ def _note(out=sys.argv[1]):
                 file.write(f"{name}\\t{path}\\t{type(module).__name__}\\n")
                 if spec is None or getattr(spec, "name", None) == name:
                     known.add(name)
-        for name, path in _sought(known):
+        for name, path in _others(known):
             file.write(f"{name}\\t{path}\\t\\n")
 atexit.register(_note)
 used, here, kind, name = sys.argv[2:6]
@@ -102,10 +106,7 @@ class Program:
 
 
 def record(program: Program, runs: list[list[str]]) -> dict[str, str]:
-    """Run the command once per list of arguments and return the modules it loads, with their files.
-
-    And with an empty text, what it asks for and no directory has.
-    """
+    """Run the command once per list of arguments and return the modules it loads, with their files."""
     found: dict[str, str] = {}
     for arguments in runs:
         found |= run(program, arguments, subprocess.DEVNULL, None).paths
@@ -113,10 +114,7 @@ def record(program: Program, runs: list[list[str]]) -> dict[str, str]:
 
 
 class Run:
-    """What a recorded run has loaded: ``paths`` of the modules by name, and the names of those still ``late``.
-
-    The path of what was looked for in vain is empty.
-    """
+    """What a recorded run has loaded: ``paths`` of the modules by name, and the names of those still ``late``."""
 
     def __init__(self, lines: Iterable[str], status: int) -> None:
         self.status = status
@@ -155,8 +153,8 @@ def build(
 
     ``by_directory`` has directories looked at in the place of their files; ``folder`` is the script's, if it is one.
     """
-    directories = freshness.stamps(filter(None, modules.values())) if by_directory else {}
-    places = freshness.places(_folders(modules, folder), _sought(modules))
+    directories = freshness.stamps(modules.values()) if by_directory else {}
+    places = freshness.places(_folders(modules, folder))
     packed: dict[str, tuple[tuple[object, ...], bytes]] = {}
     for name, path in modules.items():
         one = _module(name, path, late)
@@ -165,16 +163,11 @@ def build(
     return container.write(packed, directories, places)
 
 
-def _sought(modules: dict[str, str]) -> set[str]:
-    """Return the names that were looked for in vain in the directories of ``sys.path``."""
-    return {name for name, path in modules.items() if not path and "." not in name}
-
-
 def _folders(modules: dict[str, str], folder: str) -> set[str]:
     """Return the directories of ``sys.path`` that modules were found in, and the script's."""
     found = {folder} if folder else set[str]()
     for name, path in modules.items():
-        if path and "." not in name:
+        if "." not in name:
             base = os.path.dirname(path)
             found.add(os.path.dirname(base) if os.path.basename(path).startswith("__init__.") else base)
     return found
@@ -186,10 +179,11 @@ def _module(name: str, path: str, late: Collection[str]) -> tuple[tuple[object, 
     except OSError:
         return None
     stem = os.path.basename(path).partition(".")[0]
-    # A module known by another name than its file's was not found by the path: leave it alone.
-    if stem not in (name.rpartition(".")[2], "__init__") or name == "__main__":
-        return None
     is_package = stem == "__init__"
+    called = os.path.basename(os.path.dirname(path)) if is_package else stem
+    # A module known by another name than its file's was not found by the path: leave it alone.
+    if called != name.rpartition(".")[2] or name == "__main__":
+        return None
     if path.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
         return (is_package, path, found.st_mtime_ns, found.st_size, container.EXTENSION), b""
     if not path.endswith(".py"):

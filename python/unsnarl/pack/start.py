@@ -24,16 +24,15 @@ def install(path: str, *, warns: bool = True) -> bool:
     """Put the pack first on ``sys.meta_path``; False, with a warning, if it cannot be used."""
     try:
         entries, area, directories, places = container.read(_map(path))
-    except (OSError, ValueError, EOFError, TypeError) as problem:
+        pack = finder.PackFinder(entries, area, directories, places, _late_loader(entries))
+    except Exception as problem:  # noqa: BLE001 (whatever it is, the script has to run)
         if warns:
             finder.warn(f"{path}: {problem}")
         return False
-    pack = finder.PackFinder(entries, area, directories, places, _late_loader(entries))
     sys.meta_path.insert(0, pack)
-    pack.watch()
     try:
         _hasten_end()
-    except (ImportError, AttributeError, OSError):
+    except Exception:  # noqa: BLE001
         pass  # an installation in which something is missing: it ends as without a pack
     return True
 
@@ -50,7 +49,9 @@ def _late_loader(entries: "dict[str, tuple[Any, ...]]") -> "Any":
 
 
 def _map(path: str) -> memoryview:
-    mmap = _borrowed("mmap", [directory for directory in sys.path if directory.endswith("/lib-dynload")])
+    searched: list[Any] = sys.path
+    built = [one for one in searched if isinstance(one, str) and one.endswith("/lib-dynload")]
+    mmap = _borrowed("mmap", built)
     with open(path, "rb") as file:
         return memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
 
