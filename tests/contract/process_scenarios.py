@@ -369,8 +369,8 @@ SCENARIOS = [
     lock_excludes, holder_is_killed, waiters_are_told_once, unrepaired_is_told_again,
     stopped_holder_lets_time_pass, semaphore_is_repaired, barrier_meets, barrier_breaks, event_releases_all,
     condition_notifies, dead_waiter_is_not_notified, queue_keeps_all, queues_are_inherited, queue_takes_long_items,
-    joinable_queue_joins, shutdown_ends_every_wait, readers_share, reader_is_upgraded, dead_reader_is_forgotten, dead_writer_is_told,
-    pool_works, gate_opens, child_is_not_the_owner,
+    joinable_queue_joins, shutdown_ends_every_wait, readers_share, reader_is_upgraded, dead_reader_is_forgotten,
+    dead_writer_is_told, pool_works, gate_opens, child_is_not_the_owner,
 ]  # fmt: skip
 
 INHERITANCE = [

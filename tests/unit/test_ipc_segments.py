@@ -132,7 +132,7 @@ def test_another_version_is_refused(directory: Path) -> None:
     del kept
     path.write_bytes(content)
     path.chmod(0o600)
-    with pytest.raises(ipc.SegmentRefused, match="layout 2"):
+    with pytest.raises(ipc.SegmentRefused, match="layout 3"):
         ipc.Lock("a")
 
 

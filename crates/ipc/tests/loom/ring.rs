@@ -1,0 +1,140 @@
+//! Queues.
+
+use crate::kernel::{Futex, Modelled};
+use loom::sync::Arc;
+use loom::thread;
+use unsnarl_ipc::{AtomicU64, Ring, RingWords, Slept, Step, Take};
+
+#[test]
+fn records_come_in_order() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let futex = Futex::new();
+        let shared: Arc<(RingWords, Vec<AtomicU64>)> =
+            Arc::new((RingWords::default(), (0..4).map(|_| AtomicU64::new(0)).collect()));
+        let other = {
+            let (shared, futex) = (shared.clone(), futex.clone());
+            thread::spawn(move || {
+                let kernel = Modelled { tid: 2, futex };
+                for record in 1..=2 {
+                    let mut slept = Slept::NOT;
+                    while let Step::Sleep(word, expected) = ring(&shared).put(record, b"12345678", slept, &kernel) {
+                        kernel.sleep(word, expected);
+                        slept = Slept::on(word);
+                    }
+                }
+            })
+        };
+        let kernel = Modelled { tid: 1, futex };
+        for record in 1..=2 {
+            let mut slept = Slept::NOT;
+            let taken = loop {
+                match ring(&shared).get(slept, &kernel) {
+                    Step::Sleep(word, expected) => {
+                        kernel.sleep(word, expected);
+                        slept = Slept::on(word);
+                    }
+                    Step::Done(taken) => break taken,
+                }
+            };
+            assert_eq!(taken, Take::Record(record, b"12345678".to_vec()));
+        }
+        other.join().unwrap();
+    });
+}
+
+fn ring(shared: &(RingWords, Vec<AtomicU64>)) -> Ring<'_> {
+    Ring {
+        words: &shared.0,
+        data: &shared.1,
+        max_records: 1,
+    }
+}
+
+#[test]
+fn an_item_is_had_whole() {
+    loom::model(|| {
+        let futex = Futex::new();
+        let shared: Arc<(RingWords, Vec<AtomicU64>)> =
+            Arc::new((RingWords::default(), (0..8).map(|_| AtomicU64::new(0)).collect()));
+        let other = {
+            let (shared, futex) = (shared.clone(), futex.clone());
+            thread::spawn(move || {
+                let kernel = Modelled { tid: 2, futex };
+                let ring = Ring {
+                    words: &shared.0,
+                    data: &shared.1,
+                    max_records: 0,
+                };
+                assert!(matches!(
+                    ring.put(1, b"0123456789", Slept::NOT, &kernel),
+                    Step::Done(true)
+                ));
+            })
+        };
+        let kernel = Modelled { tid: 1, futex };
+        let ring = Ring {
+            words: &shared.0,
+            data: &shared.1,
+            max_records: 0,
+        };
+        let mut slept = Slept::NOT;
+        loop {
+            match ring.get(slept, &kernel) {
+                Step::Sleep(word, expected) => {
+                    kernel.sleep(word, expected);
+                    slept = Slept::on(word);
+                }
+                Step::Done(take) => {
+                    assert_eq!(take, Take::Record(1, b"0123456789".to_vec()));
+                    break;
+                }
+            }
+        }
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn who_waits_for_an_item_learns_that_none_will_come() {
+    // Three threads: all their interleavings would take hours.
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let futex = Futex::new();
+        let shared: Arc<(RingWords, Vec<AtomicU64>)> =
+            Arc::new((RingWords::default(), (0..8).map(|_| AtomicU64::new(0)).collect()));
+        let getters = [2, 3].map(|tid| {
+            let (shared, futex) = (shared.clone(), futex.clone());
+            thread::spawn(move || {
+                let kernel = Modelled { tid, futex };
+                let mut slept = Slept::NOT;
+                loop {
+                    match ring(&shared).get(slept, &kernel) {
+                        Step::Sleep(word, expected) => {
+                            kernel.sleep(word, expected);
+                            slept = Slept::on(word);
+                        }
+                        Step::Done(take) => break matches!(take, Take::Record(..)),
+                    }
+                }
+            })
+        });
+        let kernel = Modelled { tid: 1, futex };
+        assert!(matches!(
+            ring(&shared).put(1, b"1", Slept::NOT, &kernel),
+            Step::Done(true)
+        ));
+        let mut slept = Slept::NOT;
+        while let Step::Sleep(word, expected) = ring(&shared).shut(slept, &kernel) {
+            kernel.sleep(word, expected);
+            slept = Slept::on(word);
+        }
+        let had: usize = getters
+            .into_iter()
+            .map(|getter| usize::from(getter.join().unwrap()))
+            .sum();
+        assert_eq!(had, 1);
+    });
+}
