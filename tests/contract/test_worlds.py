@@ -22,18 +22,15 @@ def obstacle(library: str) -> str:
     return done.stderr.strip().splitlines()[-1] if done.returncode else ""
 
 
-def has_gil() -> bool:
-    return getattr(sys, "_is_gil_enabled", lambda: True)()
+SCHEDULED = pytest.param(("--gil",), id="scheduled", marks=pytest.mark.needs_gil)
 
 
-@pytest.mark.parametrize("options", [(), ("--gil",)], ids=["stock", "scheduled"])
+@pytest.mark.parametrize("options", [pytest.param((), id="stock"), SCHEDULED])
 @pytest.mark.parametrize("world", WORLDS)
 def test_scenarios(world: str, options: tuple[str, ...]) -> None:
     for library in LIBRARIES.get(world, (world,)):
         if obstacle(library):
             pytest.skip(f"{library} cannot be imported by this interpreter: {obstacle(library)}")
-    if options and not has_gil():
-        pytest.skip("there is no GIL to schedule")
     command = [sys.executable, "-m", "tests.contract.scenarios", world, "-v", *options]
     completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
     assert completed.returncode == 0, completed.stdout + completed.stderr

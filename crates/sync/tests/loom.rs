@@ -99,17 +99,22 @@ fn a_waiter_that_gives_up_takes_no_permit_with_it() {
     });
 }
 
+/// Wait for the gate, in a thread.
+fn pass(gate: &Gate<Sleeper>) {
+    let waiter = sleeper();
+    if !gate.begin(&waiter) {
+        sleep_until_granted(&waiter);
+        waiter.relay();
+    }
+}
+
 #[test]
 fn an_open_gate_keeps_nobody() {
     loom::model(|| {
         let gate = Arc::new(Gate::new(false));
         let other = Arc::clone(&gate);
         let thread = thread::spawn(move || other.open(1));
-        let waiter = sleeper();
-        if !gate.begin(&waiter) {
-            sleep_until_granted(&waiter);
-            waiter.relay();
-        }
+        pass(&gate);
         thread.join().expect("no panic");
         assert_eq!(gate.waiting(), 0);
     });
@@ -122,11 +127,7 @@ fn one_opening_lets_a_party_through_once() {
         let gate = Arc::new(Gate::new(false));
         let other = Arc::clone(&gate);
         let thread = thread::spawn(move || other.open(1));
-        let waiter = sleeper();
-        if !gate.begin(&waiter) {
-            sleep_until_granted(&waiter);
-            waiter.relay();
-        }
+        pass(&gate);
         gate.close();
         let again = sleeper();
         assert!(!gate.begin(&again));
