@@ -124,16 +124,23 @@ def test_foreign_files_are_refused(directory: Path) -> None:
         ipc.Lock("a")
 
 
-def test_another_version_is_refused(directory: Path) -> None:
+def test_another_version_is_refused(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
     kept = ipc.Lock("a")
     path = directory / f"{PREFIX}a"
     content = bytearray(path.read_bytes())
-    content[12] += 1  # the upper half of the second word
+    ours = content[12]  # the upper half of the second word
+    content[12] += 1
     del kept
     path.write_bytes(content)
     path.chmod(0o600)
-    with pytest.raises(ipc.SegmentRefused, match="layout 3"):
+    with pytest.raises(ipc.SegmentRefused, match=f"layout {ours}"):
         ipc.Lock("a")
+    assert main(["ipc", "list"]) == 0
+    _, line, problem = capfd.readouterr().out.splitlines()
+    assert line.split()[:2] == ["a", "refused"]
+    assert problem.endswith(f"has layout {ours + 1}, this unsnarl has layout {ours}")
+    assert main(["ipc", "rm", "a"]) == 0
+    assert not list(directory.iterdir())
 
 
 def test_any_content_gives_an_answer(directory: Path) -> None:

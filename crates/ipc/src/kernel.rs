@@ -69,10 +69,6 @@ pub trait Kernel {
     fn begin(&self, word: &AtomicU32);
     /// The end of what `begin` began.
     fn end(&self);
-    /// The same as `begin` for longer, for any number of words: they are the thread's until `let_go`.
-    fn hold(&self, word: &AtomicU32);
-    /// The end of what `hold` began; nothing happens where it was not begun by this thread.
-    fn let_go(&self, word: &AtomicU32);
     /// Let others run for a moment.
     fn pause(&self);
 }

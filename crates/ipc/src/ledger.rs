@@ -4,9 +4,9 @@
 //! whose permits are missing. So every process has an account, and each change is
 //! entered there:
 //!
-//! 1. the account says "under way" (`INTENT`),
+//! 1. the account says that one more change is under way,
 //! 2. the number changes, in one compare-and-swap that also counts changes,
-//! 3. the account gets its sum, and is no longer under way.
+//! 3. the account gets its sum, and says that one less is.
 //!
 //! A process that is killed between two of these leaves an account under way. The
 //! repair does not need to know whether its change happened: it makes the number what
@@ -15,17 +15,23 @@
 //!
 //! | account | means |
 //! |---|---|
-//! | low 32 bits | the sum, signed: what this process has taken and not given back |
-//! | INTENT | a change is under way |
+//! | upper 32 bits | the sum, signed: what this process has taken and not given back |
 //! | REPORTED | its death has been told to somebody |
+//! | the rest | changes that are under way |
+//!
+//! An account is one process's. Where a GIL lets one of its threads change it at a time, that one loads and
+//! stores it; where several may (`Books::threads`), each adds to it. The sum is in the upper
+//! half, so that what goes below zero there borrows from nothing. Nobody waits for another thread, and
+//! a forked child has an account of its own: there is nothing that it could find locked.
 //!
 //! Invariant: while no account is under way, number = base + sign × (sum of all accounts).
 
 use crate::kernel::Kernel;
 use crate::shim::{AtomicU32, AtomicU64, Ordering};
 
-const INTENT: u64 = 1 << 32;
-const REPORTED: u64 = 1 << 33;
+const SUM_SHIFT: u32 = 32;
+const REPORTED: u64 = 1 << 31;
+const UNDER_WAY: u64 = REPORTED - 1;
 const PATIENCE: u32 = 10_000;
 
 /// One process's account.
@@ -44,11 +50,46 @@ impl Account {
         self.sum() > 0
     }
     fn sum(&self) -> i32 {
-        self.entry.load(Ordering::Acquire) as u32 as i32
+        (self.entry.load(Ordering::Acquire) >> SUM_SHIFT) as i32
     }
     fn is_under_way(&self) -> bool {
-        self.entry.load(Ordering::Acquire) & INTENT != 0
+        self.entry.load(Ordering::Acquire) & UNDER_WAY != 0
     }
+
+    /// Say that a change is under way.
+    #[inline]
+    fn announce(&self, threads: Threads) {
+        // ORDERING: the release half of the exchange of the number makes this visible before it.
+        match threads {
+            Threads::InTurns => self
+                .entry
+                .store(self.entry.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed),
+            Threads::AtOnce => drop(self.entry.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+
+    /// Enter a change by `sum`, 0 if it was none, and say that it is over.
+    #[inline]
+    fn enter(&self, sum: i32, threads: Threads) {
+        let change = (u64::from(sum.cast_unsigned()) << SUM_SHIFT).wrapping_sub(1);
+        // ORDERING: release pairs with the acquire in `sum` and `is_under_way`.
+        match threads {
+            Threads::InTurns => {
+                let entry = self.entry.load(Ordering::Relaxed);
+                self.entry.store(entry.wrapping_add(change), Ordering::Release);
+            }
+            Threads::AtOnce => drop(self.entry.fetch_add(change, Ordering::Release)),
+        }
+    }
+}
+
+/// How the threads of the calling process come to its account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    /// One at a time: something else sees to that.
+    InTurns,
+    /// Several may be changing it.
+    AtOnce,
 }
 
 /// The shared words of a ledger.
@@ -73,6 +114,8 @@ pub struct Books<'a> {
     pub base: i64,
     /// What a sum of one does to the number: 1 or -1.
     pub sign: i64,
+    /// How the threads of this process come to its account.
+    pub threads: Threads,
 }
 
 impl Ledger {
@@ -89,6 +132,8 @@ impl Ledger {
 
 impl<'a> Books<'a> {
     /// The account of the calling process, opened if need be; None if all are taken.
+    ///
+    /// One thread of the process at a time: it is to have one account.
     pub fn open<K: Kernel>(&self, kernel: &K) -> Option<&'a Account> {
         let mine = kernel.process();
         let known = self
@@ -114,7 +159,7 @@ impl<'a> Books<'a> {
     fn inherit<K: Kernel>(&self, mine: u64, kernel: &K) -> Option<&'a Account> {
         self.accounts.iter().find(|account| {
             let process = account.process.load(Ordering::Relaxed);
-            account.entry.load(Ordering::Acquire) as u32 == 0
+            account.sum() == 0
                 && !account.is_under_way()
                 && !kernel.is_alive(process)
                 && account
@@ -125,18 +170,14 @@ impl<'a> Books<'a> {
     }
 
     /// Change the number by `sign * sum` if `allow` says so of its value; true if it did.
-    ///
-    /// One thread of the process at a time.
     #[inline]
     pub fn change(&self, account: Option<&Account>, sum: i32, allow: impl Fn(u32) -> bool) -> bool {
         let mut state = self.ledger.state.load(Ordering::SeqCst);
         if !allow(state as u32) {
             return false;
         }
-        let entry = account.map_or(0, |account| account.entry.load(Ordering::Relaxed));
         match account {
-            // ORDERING: the release half of the exchange below makes this visible before the number.
-            Some(account) => account.entry.store(entry | INTENT, Ordering::Relaxed),
+            Some(account) => account.announce(self.threads),
             None => self.ledger.unaccounted.store(1, Ordering::SeqCst),
         }
         let changed = loop {
@@ -153,15 +194,7 @@ impl<'a> Books<'a> {
             }
         };
         if let Some(account) = account {
-            let sum = if changed {
-                (entry as u32).wrapping_add(sum as u32)
-            } else {
-                entry as u32
-            };
-            // ORDERING: release pairs with the acquire in `sum` and `is_under_way`.
-            account
-                .entry
-                .store(entry & !0xffff_ffff | u64::from(sum), Ordering::Release);
+            account.enter(if changed { sum } else { 0 }, self.threads);
         }
         changed
     }

@@ -18,6 +18,7 @@ mod barrier;
 mod bell;
 mod condition;
 mod countdown;
+mod crowd;
 mod eagerness;
 mod event;
 mod header;
@@ -28,16 +29,18 @@ mod robust;
 mod rwlock;
 mod semaphore;
 mod shim;
+mod shortest;
 
 pub use barrier::{Arrival, BarrierWords};
 pub use bell::{ALL, Bell};
 pub use condition::{ConditionCell, ConditionWords};
 pub use countdown::CountdownWords;
+pub use crowd::{Crowd, Standing};
 pub use eagerness::Eagerness;
 pub use event::EventWords;
 pub use header::{Facts, HEADER_WORDS, Header, Kind, LAYOUT, Refusal};
 pub use kernel::{Kernel, Slept, Step};
-pub use ledger::{Account, Books, Ledger};
+pub use ledger::{Account, Books, Ledger, Threads};
 pub use ring::{Ring, RingWords, Take};
 pub use robust::{
     Attempt, DIED, Guarded, TID_MASK, WAITERS, lock_or_sleep, release_guard, try_guard, try_lock, unlock,
@@ -45,3 +48,4 @@ pub use robust::{
 pub use rwlock::RwWords;
 pub use semaphore::SemaphoreWords;
 pub use shim::{AtomicU32, AtomicU64, Ordering};
+pub use shortest::Effort;

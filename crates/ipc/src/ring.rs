@@ -21,6 +21,8 @@
 //! before `tail` moves; if it is killed in between, the next one says it again. `origin` is
 //! forgotten when the record is gone, long before its number comes again.
 //!
+//! Whom a putter that was woken in vain wakes in its stead: `shortest.rs`.
+//!
 //! Lengths and positions come from shared memory: they are held against the ring's size
 //! before use. Invariant: no value of any word leads outside of the ring.
 
@@ -28,6 +30,7 @@ use crate::bell::Bell;
 use crate::kernel::{Kernel, Slept, Step};
 use crate::robust::{Guarded, release_guard, try_guard};
 use crate::shim::{AtomicU32, AtomicU64, Ordering};
+use crate::shortest::{Effort, Shortest};
 
 const LOW: u64 = 0xffff_ffff;
 const ONE: u64 = 1 << 32;
@@ -49,6 +52,7 @@ struct PutSide {
     head_seen: AtomicU64,
     /// Rung when a record was put.
     not_empty: Bell,
+    shortest: Shortest,
 }
 
 /// What getters write.
@@ -179,25 +183,44 @@ impl<'a> Ring<'a> {
 
     /// Put a record; false if the queue is shut.
     ///
-    /// The record is not longer than `longest`.
-    pub fn put<K: Kernel>(&self, tag: u8, record: &[u8], slept: Slept, kernel: &K) -> Step<'a, bool> {
+    /// The record is not longer than `longest`; `effort` is its own.
+    pub fn put<K: Kernel>(&self, tag: u8, record: &[u8], effort: &Effort, slept: Slept, kernel: &K) -> Step<'a, bool> {
         let (put, not_full) = (&self.words.put, &self.words.get.not_full);
         if let Guarded::Sleep(word, awaited) = self.enter(&put.guard, slept, kernel) {
             if slept.has_slept() && !slept.was_on(&put.guard) {
                 // It was rung for, and may give up before it gets in.
-                self.pass_on(not_full, !self.is_full(), kernel);
+                self.pass_on(not_full, self.has_room_for_shortest(), kernel);
             }
             return Step::Sleep(word, awaited);
         }
         let outcome = self.put_inside(tag, record);
+        let is_in_vain = match outcome {
+            Step::Sleep(..) => {
+                let (need, taken) = (words_for(record.len()), count_of(put.head_seen.load(Ordering::Relaxed)));
+                let may_another_fit = put.shortest.refuse(need as u32, taken, effort, slept);
+                may_another_fit && slept.has_slept() && self.has_room_for_shortest()
+            }
+            Step::Done(_) => false,
+        };
         release_guard(&put.guard, kernel);
         if matches!(outcome, Step::Done(true)) {
             put.not_empty.ring(1, kernel);
             if slept.has_slept() {
-                self.pass_on(not_full, !self.is_full(), kernel);
+                self.pass_on(not_full, self.has_room_for_shortest(), kernel);
             }
         }
+        if is_in_vain {
+            // The bell has been rung for this; who is about to sleep has looked since.
+            not_full.wake(1, kernel);
+        }
         outcome
+    }
+
+    /// Whether the shortest of the records that wait would fit; a guess, without the guard.
+    fn has_room_for_shortest(&self) -> bool {
+        let head = self.words.get.head.load(Ordering::Acquire);
+        let tail = self.words.put.tail.load(Ordering::Acquire);
+        self.has_room(head, tail, self.words.put.shortest.words())
     }
 
     fn put_inside(&self, tag: u8, record: &[u8]) -> Step<'a, bool> {

@@ -11,7 +11,7 @@
 
 use crate::bell::{ALL, Bell};
 use crate::kernel::{Kernel, Step};
-use crate::ledger::{Account, Books, Ledger};
+use crate::ledger::{Account, Books, Ledger, Threads};
 use crate::robust::{DIED, TID_MASK, announce};
 use crate::shim::{AtomicU32, Ordering, fence, load_in_order};
 
@@ -30,12 +30,13 @@ pub struct RwWords {
 impl RwWords {
     /// The ledger with its rule: the number is what the processes hold.
     #[must_use]
-    pub fn books<'a>(&'a self, accounts: &'a [Account]) -> Books<'a> {
+    pub fn books<'a>(&'a self, accounts: &'a [Account], threads: Threads) -> Books<'a> {
         Books {
             ledger: &self.readers,
             accounts,
             base: 0,
             sign: 1,
+            threads,
         }
     }
 

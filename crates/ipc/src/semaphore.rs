@@ -9,7 +9,7 @@
 
 use crate::bell::Bell;
 use crate::kernel::{Kernel, Step};
-use crate::ledger::{Account, Books, Ledger};
+use crate::ledger::{Account, Books, Ledger, Threads};
 
 /// The shared words of a semaphore.
 #[derive(Debug, Default)]
@@ -23,13 +23,15 @@ pub struct SemaphoreWords {
 
 impl SemaphoreWords {
     /// The ledger with its rule: what processes hold is missing from the initial value.
+    #[inline]
     #[must_use]
-    pub fn books<'a>(&'a self, accounts: &'a [Account], initial: u32) -> Books<'a> {
+    pub fn books<'a>(&'a self, accounts: &'a [Account], initial: u32, threads: Threads) -> Books<'a> {
         Books {
             ledger: &self.ledger,
             accounts,
             base: i64::from(initial),
             sign: -1,
+            threads,
         }
     }
 

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use unsnarl_ipc::{
-    Account, AtomicU32, AtomicU64, Kernel, Ordering, Ring, RingWords, SemaphoreWords, Slept, Step, Take,
+    Account, AtomicU32, AtomicU64, Effort, Kernel, Ordering, Ring, RingWords, SemaphoreWords, Slept, Step, Take,
+    Threads,
 };
 
 struct Modelled {
@@ -27,8 +28,6 @@ impl Kernel for Modelled {
     fn wake(&self, _word: &AtomicU32, _count: u32) {}
     fn begin(&self, _word: &AtomicU32) {}
     fn end(&self) {}
-    fn hold(&self, _word: &AtomicU32) {}
-    fn let_go(&self, _word: &AtomicU32) {}
     fn pause(&self) {}
 }
 
@@ -49,7 +48,7 @@ proptest! {
         let (words, accounts): (_, Vec<Account>) = (SemaphoreWords::default(), (0..8).map(|_| Account::default()).collect());
         let kernel = kernel();
         words.ledger.start(initial);
-        let books = words.books(&accounts, initial);
+        let books = words.books(&accounts, initial, Threads::InTurns);
         let mut held = [0_i64; 5];
         for (process, takes) in calls {
             kernel.process.set(process);
@@ -84,7 +83,7 @@ proptest! {
         for call in calls {
             match call {
                 Some(record) if record.len() <= ring.longest() => {
-                    if let Step::Done(true) = ring.put(7, &record, Slept::NOT, &kernel) {
+                    if let Step::Done(true) = ring.put(7, &record, &Effort::default(), Slept::NOT, &kernel) {
                         model.push_back(record);
                     } else {
                         // What is empty has room for every record that is not too long.
@@ -117,13 +116,104 @@ proptest! {
             .collect();
         let ring = Ring { words: &words, data: &data, max_records: 0 };
         let kernel = kernel();
-        let _ = ring.put(0, b"one", Slept::NOT, &kernel);
+        let _ = ring.put(0, b"one", &Effort::default(), Slept::NOT, &kernel);
         for word in &data {
             word.store(content[0], Ordering::Relaxed);
         }
         for _ in 0..4 {
             let _ = ring.get(Slept::NOT, &kernel);
-            let _ = ring.put(0, b"another one", Slept::NOT, &kernel);
+            let _ = ring.put(0, b"another one", &Effort::default(), Slept::NOT, &kernel);
         }
     }
+}
+
+/// Putters that sleep on one word, in the order in which they came, and how many are to be woken.
+struct Sleepers {
+    kernel: Modelled,
+    woken: Cell<u32>,
+}
+
+impl Kernel for Sleepers {
+    fn tid(&self) -> u32 {
+        self.kernel.tid()
+    }
+    fn process(&self) -> u64 {
+        self.kernel.process()
+    }
+    fn is_alive(&self, process: u64) -> bool {
+        self.kernel.is_alive(process)
+    }
+    fn wake(&self, _word: &AtomicU32, count: u32) {
+        self.woken.set(self.woken.get() + count);
+    }
+    fn begin(&self, _word: &AtomicU32) {}
+    fn end(&self) {}
+    fn pause(&self) {}
+}
+
+/// Fill a ring with records of eight bytes, let records of these lengths wait, take one, and have a long record
+/// come that many times before anybody who was woken runs: returns the lengths that were put then, and the attempts.
+fn after_one_is_taken(waiting: &[usize], comings: usize) -> (Vec<usize>, usize) {
+    let words = RingWords::default();
+    let data: Vec<AtomicU64> = (0..16).map(|_| AtomicU64::new(0)).collect();
+    let ring = Ring {
+        words: &words,
+        data: &data,
+        max_records: 0,
+    };
+    let kernel = Sleepers {
+        kernel: kernel(),
+        woken: Cell::new(0),
+    };
+    let mut sleepers = VecDeque::new();
+    let attempt = |length: usize, effort: &Effort, slept| match ring.put(1, &vec![0; length], effort, slept, &kernel) {
+        Step::Done(_) => None,
+        Step::Sleep(word, _) => Some(Slept::on(word)),
+    };
+    while ring.fits(8) {
+        assert!(attempt(8, &Effort::default(), Slept::NOT).is_none());
+    }
+    for length in waiting {
+        let effort = Effort::default();
+        let slept = attempt(*length, &effort, Slept::NOT).expect("the ring is full");
+        sleepers.push_back((*length, effort, slept));
+    }
+    kernel.woken.set(0);
+    assert!(matches!(ring.get(Slept::NOT, &kernel), Step::Done(Take::Record(..))));
+    let (late, mut slept) = (Effort::default(), Slept::NOT);
+    for _ in 0..comings {
+        // It finds the word changed each time, as it is about to sleep.
+        slept = attempt(24, &late, slept).expect("it does not fit");
+    }
+    let (mut put, mut attempts) = (Vec::new(), 0);
+    while kernel.woken.get() > 0 {
+        kernel.woken.set(kernel.woken.get() - 1);
+        let Some((length, effort, slept)) = sleepers.pop_front() else {
+            break;
+        };
+        attempts += 1;
+        match attempt(length, &effort, slept) {
+            Some(slept) => sleepers.push_back((length, effort, slept)),
+            None => put.push(length),
+        }
+    }
+    (put, attempts)
+}
+
+#[test]
+fn room_for_a_short_record_reaches_it_behind_long_ones() {
+    assert_eq!(after_one_is_taken(&[24, 32, 40, 8, 24], 0), (vec![8], 4));
+}
+
+#[test]
+fn one_that_comes_and_comes_again_does_not_hide_a_shorter_one() {
+    for comings in 1..3 {
+        assert_eq!(after_one_is_taken(&[24, 24, 8], comings).0, [8], "{comings}");
+    }
+}
+
+#[test]
+fn records_of_one_length_are_woken_one_by_one() {
+    assert_eq!(after_one_is_taken(&[8; 6], 0), (vec![8], 1));
+    assert_eq!(after_one_is_taken(&[24; 6], 0), (vec![], 1));
 }

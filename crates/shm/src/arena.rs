@@ -73,6 +73,7 @@ impl Place {
                 page: 0,
             });
         }
+        let _alone = crate::process::alone();
         let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
         let epoch = crate::process::epoch();
         // A forked child starts an arena of its own: the parent goes on with the old one.

@@ -134,7 +134,9 @@ static OPEN: Mutex<Vec<Weak<Named>>> = Mutex::new(Vec::new());
 
 /// Leave every named segment: this process is about to end.
 pub fn leave_all() {
+    let alone = process::alone();
     let open = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
+    drop(alone);
     for named in open.iter().filter_map(Weak::upgrade) {
         named.leave();
     }
@@ -142,6 +144,7 @@ pub fn leave_all() {
 
 fn remember(named: Named) -> Arc<Named> {
     let named = Arc::new(named);
+    let _alone = process::alone();
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     open.retain(|other| other.strong_count() > 0);
     open.push(Arc::downgrade(&named));

@@ -32,14 +32,6 @@ impl Kernel for Host {
     fn end(&self) {
         robust::end();
     }
-    #[inline]
-    fn hold(&self, word: &AtomicU32) {
-        robust::hold(word);
-    }
-    #[inline]
-    fn let_go(&self, word: &AtomicU32) {
-        robust::let_go(word);
-    }
     fn pause(&self) {
         std::hint::spin_loop();
     }

@@ -23,7 +23,7 @@ pub use futex::{Woken, wait, wait_any};
 pub use host::Host;
 pub use mapping::Mapping;
 pub use process::{
-    describe, epoch, identity, is_alive, microseconds, page_size, pid_namespace, processors, watch_forks,
+    alone, describe, epoch, identity, is_alive, microseconds, page_size, pid_namespace, processors, watch_forks,
 };
-pub use robust::{NodeState, is_mine, node_state, release, tid, try_acquire};
+pub use robust::{Entered, NodeState, hold, is_listed, is_mine, node_state, release, tid, try_acquire};
 pub use segment::{Problem, Segment, SegmentError};

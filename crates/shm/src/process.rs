@@ -7,8 +7,9 @@
 //! is called alive as long as its id exists.
 
 use rustix::fs::{Mode, OFlags};
-use std::sync::Once;
+use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 static EPOCH: AtomicU32 = AtomicU32::new(1);
 static OWN: AtomicU64 = AtomicU64::new(0);
@@ -20,17 +21,46 @@ pub fn epoch() -> u32 {
     EPOCH.load(Ordering::Relaxed)
 }
 
-/// Count forks. Called before anything else of this crate.
+/// The only mutex that is taken around what threads of one process share here.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Be alone for a few instructions or system calls: no other thread of this process is inside meanwhile, and
+/// none forks, so no child finds anything locked or half-changed.
+///
+/// Nobody waits, runs Python or calls this again inside.
+pub fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The guard of a thread that is forking.
+struct Forking(UnsafeCell<Option<MutexGuard<'static, ()>>>);
+
+// SAFETY: touched only by the thread that holds `ALONE`, and in the child by the only one there is.
+unsafe impl Sync for Forking {}
+
+static FORKING: Forking = Forking(UnsafeCell::new(None));
+
+/// Count forks, and keep them out of [`alone`]. Called before anything else of this crate.
 pub fn watch_forks() {
+    extern "C" fn before() {
+        let guard = alone();
+        // SAFETY: this thread holds `ALONE`.
+        unsafe { *FORKING.0.get() = Some(guard) };
+    }
+    extern "C" fn in_parent() {
+        // SAFETY: `before` ran in this thread, which holds `ALONE` until now.
+        drop(unsafe { (*FORKING.0.get()).take() });
+    }
     extern "C" fn in_child() {
         EPOCH.fetch_add(1, Ordering::Relaxed);
         OWN.store(0, Ordering::Relaxed);
+        in_parent();
     }
     static WATCH: Once = Once::new();
-    // SAFETY: pthread_atfork(3): the handler only changes atomics, and an extension module
+    // SAFETY: pthread_atfork(3): the handlers wait for nobody who waits, and an extension module
     // is never unloaded.
     WATCH.call_once(|| unsafe {
-        libc::pthread_atfork(None, None, Some(in_child));
+        libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
     });
 }
 

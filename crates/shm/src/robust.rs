@@ -19,17 +19,22 @@
 //! thread. While it is there no other thread of the process can use it: that one
 //! maps the segment a second time (`NodeState::Busy`).
 //!
+//! So a thread takes the word first, and then makes the entry behind it its own, if it is nobody's; holding the
+//! word does not say that, since anybody may have released it meanwhile. Only the thread that owns an entry links or
+//! unlinks it, and gives it up before it gives the word back. Without a GIL two threads may want
+//! the same entry at the same instant, and one exchange decides (`Threads::AtOnce`).
+//!
 //! For a few instructions, or a sleep, no entry is needed: `list_op_pending` of the head
 //! names one word that is being worked on.
 //!
-//! Invariant: between two calls into this file the list is well-formed, and every entry
-//! of ours in it lies in a mapping that exists.
+//! Invariant: between two calls into this file the list is well-formed, every entry
+//! of ours in it lies in a mapping that exists, and is in the list of the thread it names.
 
 use crate::host::Host;
 use crate::process;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
-use unsnarl_ipc::Attempt;
+use unsnarl_ipc::{Attempt, Threads};
 
 /// Bytes from a robust word to its list entry: glibc's pthread_mutex_t on every 64-bit architecture.
 const ENTRY: usize = 32;
@@ -47,11 +52,12 @@ struct Head {
 struct Node {
     previous: Cell<usize>,
     next: Cell<usize>,
-    /// The thread in whose list it is; 0 for none.
+    /// The thread in whose list it is, as [`Me::name`]; 0 for none.
     owner: AtomicU64,
-    owner_tid: AtomicU32,
-    epoch: AtomicU32,
 }
+
+/// The kernel's thread ids are smaller than 2^22.
+const TID_BITS: u32 = 22;
 
 /// A list head for threads that have none: with `previous` before it, as glibc has it.
 #[repr(C)]
@@ -64,13 +70,14 @@ struct Me {
     head: Cell<*const Head>,
     tid: Cell<u32>,
     epoch: Cell<u32>,
-    /// Never reused, as a tid may be.
-    token: Cell<u64>,
+    /// A number that is never used again, as a tid may be, and the tid, by which another thread, or a
+    /// forked child, finds out whether this one is still there.
+    name: Cell<u64>,
 }
 
 thread_local! {
     static ME: Me = const {
-        Me { head: Cell::new(std::ptr::null()), tid: Cell::new(0), epoch: Cell::new(0), token: Cell::new(0) }
+        Me { head: Cell::new(std::ptr::null()), tid: Cell::new(0), epoch: Cell::new(0), name: Cell::new(0) }
     };
 }
 
@@ -87,7 +94,7 @@ fn with<T>(body: impl FnOnce(&Me, &Head) -> T) -> T {
 
 #[cold]
 fn learn(me: &Me) {
-    static TOKENS: AtomicU64 = AtomicU64::new(1);
+    static NUMBERS: AtomicU64 = AtomicU64::new(1);
     let mut head: *const Head = std::ptr::null();
     let mut length = 0_usize;
     // SAFETY: get_robust_list(2) of the calling thread writes a pointer and a length.
@@ -99,7 +106,8 @@ fn learn(me: &Me) {
     me.head.set(head);
     // SAFETY: gettid(2) always succeeds.
     me.tid.set(unsafe { libc::gettid() } as u32);
-    me.token.set(TOKENS.fetch_add(1, Ordering::Relaxed));
+    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+    me.name.set(number << TID_BITS | u64::from(me.tid.get()));
     me.epoch.set(process::epoch());
 }
 
@@ -173,50 +181,77 @@ fn node(word: &AtomicU32) -> &Node {
 #[inline]
 #[must_use]
 pub fn node_state(word: &AtomicU32) -> NodeState {
-    let node = node(word);
-    let owner = node.owner.load(Ordering::Relaxed);
-    if owner == 0 || node.epoch.load(Ordering::Relaxed) != process::epoch() {
+    let owner = node(word).owner.load(Ordering::Relaxed);
+    if owner == 0 {
         return NodeState::Free;
     }
-    if owner == with(|me, _| me.token.get()) {
+    if owner == with(|me, _| me.name.get()) {
         return NodeState::Mine;
     }
-    busy(node)
+    if is_there(owner) {
+        NodeState::Busy
+    } else {
+        NodeState::Free
+    }
+}
+
+/// Whether the thread is one of this process: if it is gone, so is its list, and a forked child has none of its
+/// parent's threads.
+#[cold]
+fn is_there(owner: u64) -> bool {
+    let tid = (owner & ((1 << TID_BITS) - 1)) as libc::pid_t;
+    // SAFETY: tgkill(2) with signal 0 only looks.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) == 0 }
+}
+
+/// Make the entry the calling thread's, if it is nobody's.
+#[inline]
+fn claim(me: &Me, node: &Node, threads: Threads) -> bool {
+    if threads == Threads::InTurns && node.owner.load(Ordering::Relaxed) == 0 {
+        node.owner.store(me.name.get(), Ordering::Relaxed);
+        return true;
+    }
+    // ORDERING: acquire pairs with the release in `unlink`: the links are the claimant's alone.
+    node.owner
+        .compare_exchange(0, me.name.get(), Ordering::Acquire, Ordering::Relaxed)
+        .map_or_else(|owner| claim_from_dead(me, node, owner), |_| true)
 }
 
 #[cold]
-fn busy(node: &Node) -> NodeState {
-    let tid = node.owner_tid.load(Ordering::Relaxed) as libc::pid_t;
-    // SAFETY: tgkill(2) with signal 0 only looks.
-    let outcome = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) };
-    // The thread is gone, and its list with it.
-    if outcome == 0 { NodeState::Busy } else { NodeState::Free }
+fn claim_from_dead(me: &Me, node: &Node, owner: u64) -> bool {
+    !is_there(owner)
+        && node
+            .owner
+            .compare_exchange(owner, me.name.get(), Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
 }
 
-fn link(me: &Me, head: &Head, word: &AtomicU32) {
+/// Enter the word into the calling thread's list; false if its entry is in that of another.
+#[inline]
+fn link(me: &Me, head: &Head, word: &AtomicU32, threads: Threads) -> bool {
     let node = node(word);
-    let is_linked = node.owner.load(Ordering::Relaxed) == me.token.get();
-    if is_linked && node.epoch.load(Ordering::Relaxed) == me.epoch.get() {
-        return;
+    if node.owner.load(Ordering::Relaxed) == me.name.get() {
+        return true;
+    }
+    if !claim(me, node, threads) {
+        return false;
     }
     let first = head.list.get();
     node.next.set(first);
     node.previous.set(&raw const *head as usize);
-    node.owner.store(me.token.get(), Ordering::Relaxed);
-    node.owner_tid.store(me.tid.get(), Ordering::Relaxed);
-    node.epoch.store(me.epoch.get(), Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     // SAFETY: the first entry of the calling thread's own list, or its head: before either
     // lies the address of the previous entry. Bit 0 marks glibc's PI mutexes.
     unsafe { *(((first & !1) - 8) as *mut usize) = entry(word) };
     head.list.set(entry(word));
     compiler_fence(Ordering::SeqCst);
+    true
 }
 
+#[inline]
 fn unlink(me: &Me, word: &AtomicU32) {
     let node = node(word);
-    let is_linked = node.owner.load(Ordering::Relaxed) == me.token.get();
-    if !is_linked || node.epoch.load(Ordering::Relaxed) != me.epoch.get() {
+    if node.owner.load(Ordering::Relaxed) != me.name.get() {
         return;
     }
     let (previous, next) = (node.previous.get(), node.next.get());
@@ -227,12 +262,15 @@ fn unlink(me: &Me, word: &AtomicU32) {
         *((previous & !1) as *mut usize) = next;
     }
     compiler_fence(Ordering::SeqCst);
-    node.owner.store(0, Ordering::Relaxed);
+    // ORDERING: pairs with the acquire in `claim`.
+    node.owner.store(0, Ordering::Release);
 }
 
-/// Enter the word into the thread's list. `begin` was called on it, and its entry is not busy.
-pub(crate) fn hold(word: &AtomicU32) {
-    with(|me, head| link(me, head, word));
+/// Enter the word into the thread's list. `begin` was called on it, and it names this thread. False if
+/// the entry is in use: the word is to be entered through another mapping before `end`.
+#[must_use]
+pub fn hold(word: &AtomicU32) -> bool {
+    with(|me, head| link(me, head, word, Threads::AtOnce))
 }
 
 /// Take the word out of the thread's list, if it is there.
@@ -240,21 +278,39 @@ pub(crate) fn let_go(word: &AtomicU32) {
     with(|me, _| unlink(me, word));
 }
 
-/// Take the robust word of a mapping if nobody holds it, and enter it into the list. The
-/// entry is not busy.
+/// How an attempt to take a robust word and to enter it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entered {
+    /// So, and the word, if it was taken, is in the thread's list.
+    Listed(Attempt),
+    /// It was taken, and the entry behind it is in use: the kernel keeps watch until `end` is called; enter
+    /// it through another mapping ([`hold`]) before.
+    Unlisted(Attempt),
+}
+
+/// Take the robust word of a mapping if nobody holds it, and enter it into the list.
+///
+/// `threads` says how those of this process come to the entry.
 #[inline]
-pub fn try_acquire(word: &AtomicU32) -> Attempt {
+pub fn try_acquire(word: &AtomicU32, threads: Threads) -> Entered {
     with(|me, head| {
         head.pending.set(entry(word));
         compiler_fence(Ordering::SeqCst);
         let attempt = unsnarl_ipc::try_lock(word, me.tid.get(), false);
-        if attempt.is_taken() {
-            link(me, head, word);
+        if attempt.is_taken() && !link(me, head, word, threads) {
+            return Entered::Unlisted(attempt);
         }
         compiler_fence(Ordering::SeqCst);
         head.pending.set(0);
-        attempt
+        Entered::Listed(attempt)
     })
+}
+
+/// Whether the entry of this robust word of a mapping is in the calling thread's list.
+#[inline]
+#[must_use]
+pub fn is_listed(word: &AtomicU32) -> bool {
+    with(|me, _| node(word).owner.load(Ordering::Relaxed) == me.name.get())
 }
 
 /// Give the robust word of a mapping back, and wake up to `count` of those that sleep on it.

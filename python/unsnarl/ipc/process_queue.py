@@ -37,6 +37,7 @@ class _Feeder:
         self._items: collections.deque[bytes] = collections.deque()
         self._thread: threading.Thread | None = None
         self._end: Any = None
+        self._is_cancelled = False
 
     def is_idle(self) -> bool:
         """Tell whether everything is in shared memory."""
@@ -47,8 +48,14 @@ class _Feeder:
         with self._ready:
             self._items.append(item)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._feed, name="unsnarl-ipc-feeder", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._feed, name="unsnarl-ipc-feeder", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    self._items.pop()
+                    raise
+                self._thread = thread
+            if self._end is None and not self._is_cancelled:
                 self._end = util.Finalize(self, _Feeder.join, args=(self,), exitpriority=-5)
 
     def _feed(self) -> None:
@@ -63,16 +70,18 @@ class _Feeder:
             with self._ready:
                 self._items.popleft()
 
-    def join(self) -> None:
+    def join(self, timeout: float | None = None) -> bool:
         """Wait until everything is in shared memory."""
         with self._ready:
-            self._ready.wait_for(lambda: self._thread is None)
+            return self._ready.wait_for(lambda: self._thread is None, timeout)
 
     def cancel(self) -> None:
         """Let the process end without waiting for what is not put yet."""
-        if self._end is not None:
-            self._end.cancel()
-            self._end = None
+        with self._ready:
+            self._is_cancelled = True
+            if self._end is not None:
+                self._end.cancel()
+                self._end = None
 
 
 class ProcessQueue:
@@ -81,8 +90,7 @@ class ProcessQueue:
     def __init__(self, maxsize: int = 0, *, ring: IpcBytesQueue | None = None) -> None:
         self._ring = IpcBytesQueue(max(0, maxsize), capacity=CAPACITY) if ring is None else ring
         self._put_plain, self._get_object = self._ring._put_plain, self._ring._get_object
-        self._feeder: _Feeder | None = None
-        self._pid = os.getpid()
+        self._feeders: dict[int, _Feeder] = {}
         self._is_closed = False
         self._has_put = False
 
@@ -92,10 +100,9 @@ class ProcessQueue:
 
     def _own_feeder(self) -> _Feeder:
         """Return this process's feeder: a forked child has none of its parent's items."""
-        if self._feeder is None or self._pid != os.getpid():
-            self._feeder = _Feeder(self._ring)
-            self._pid = os.getpid()
-        return self._feeder
+        pid = os.getpid()
+        # Of two threads that come at once, both get the one that is entered first.
+        return self._feeders.get(pid) or self._feeders.setdefault(pid, _Feeder(self._ring))
 
     def put(self, obj: object, block: bool = True, timeout: float | None = None) -> None:
         """Put an item at the end; Full if there are maxsize already (and still, after a timeout in seconds).
@@ -106,7 +113,7 @@ class ProcessQueue:
         if self._is_closed:
             raise ValueError(f"Queue {self!r} is closed")
         # Without a feeder nothing of this process waits to be put.
-        if self._feeder is None and self._put_plain(obj):
+        if not self._feeders and self._put_plain(obj):
             self._has_put = True
             return
         self._has_put = True
@@ -212,7 +219,8 @@ class JoinableQueue(ProcessQueue):
     def join(self, timeout: float | None = None) -> bool:
         """Wait until every item is dealt with; False if the timeout (seconds) passed first."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        self._own_feeder().join()
+        if not self._own_feeder().join(timeout):
+            return False
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         return self._ring.join(left)
 

@@ -32,12 +32,13 @@ LOOK_S = 1.0
 class _Entry:
     """A task's sleep."""
 
-    __slots__ = ("event", "has_left", "sleep")
+    __slots__ = ("event", "has_left", "is_woken", "sleep")
 
     def __init__(self, sleep: IpcSleep) -> None:
         self.sleep = sleep
         self.event = sync.Event()
         self.has_left = False
+        self.is_woken = False
 
 
 class _Watcher:
@@ -54,10 +55,10 @@ class _Watcher:
         with self._guard:
             if len(self._entries) >= WORDS_PER_THREAD:
                 return False
-            self._entries.append(entry)
             if not self._runs:
-                self._runs = True
                 threading.Thread(target=self._run, name="unsnarl-ipc-watcher", daemon=True).start()
+                self._runs = True
+            self._entries.append(entry)
         self._news.set()
         return True
 
@@ -67,19 +68,24 @@ class _Watcher:
             entry.has_left = True
             if entry in self._entries:
                 self._entries.remove(entry)
-        if entry.event.is_set():
+            is_woken = entry.is_woken
+        if is_woken:
             entry.sleep.pass_on()
         self._news.set()
 
     def _run(self) -> None:
+        look = time.monotonic() + LOOK_S
         while (entries := self._begin()) is not None:
             arrival = self._news._arrive()
             news = self._news._attempt(arrival)
             if not isinstance(news, IpcSleep):
                 self._news.clear()
                 continue
-            over = ipc_wait_any([news, *(entry.sleep for entry in entries)], LOOK_S)
-            woken = entries if over is None else [entries[number - 1] for number in over if number > 0]
+            over = ipc_wait_any([news, *(entry.sleep for entry in entries)], max(0.0, look - time.monotonic()))
+            if over is None or time.monotonic() >= look:
+                woken, look = entries, time.monotonic() + LOOK_S
+            else:
+                woken = [entries[number - 1] for number in over if number > 0]
             self._wake(woken)
 
     def _begin(self) -> list[_Entry] | None:
@@ -93,13 +99,14 @@ class _Watcher:
     def _wake(self, woken: list[_Entry]) -> None:
         with self._guard:
             for entry in woken:
+                entry.is_woken = True
                 if entry in self._entries:
                     self._entries.remove(entry)
+            left = [entry for entry in woken if entry.has_left]
+        for entry in left:
+            entry.sleep.pass_on()
         for entry in woken:
-            if entry.has_left:
-                entry.sleep.pass_on()
-            else:
-                entry.event.set()
+            entry.event.set()
 
 
 _watchers: list[_Watcher] = []
@@ -319,7 +326,8 @@ async def wait_condition_for(condition: Any, predicate: Callable[[], Any], timeo
 
 async def put(queue: Any, item: bytes, timeout: float | None) -> None:
     """Put bytes at the end of a queue."""
-    if not is_done(await until(lambda has_slept: queue._attempt_put(item, has_slept), timeout)):
+    effort = queue._effort()
+    if not is_done(await until(lambda has_slept: queue._attempt_put(item, effort, has_slept), timeout)):
         raise sync.Full
 
 

@@ -95,8 +95,6 @@ impl Kernel for Modelled {
     }
     fn begin(&self, _word: &AtomicU32) {}
     fn end(&self) {}
-    fn hold(&self, _word: &AtomicU32) {}
-    fn let_go(&self, _word: &AtomicU32) {}
     fn pause(&self) {
         thread::yield_now();
     }

@@ -4,7 +4,8 @@ use crate::kernel::{Futex, Modelled};
 use loom::sync::Arc;
 use loom::thread;
 use unsnarl_ipc::{
-    ALL, Account, AtomicU32, Attempt, Bell, EventWords, Ordering, RwWords, SemaphoreWords, Step, lock_or_sleep, unlock,
+    ALL, Account, AtomicU32, Attempt, Bell, EventWords, Ordering, RwWords, SemaphoreWords, Step, Threads,
+    lock_or_sleep, unlock,
 };
 
 fn acquire(word: &AtomicU32, kernel: &Modelled) -> Attempt {
@@ -111,12 +112,12 @@ fn a_permit_that_comes_back_wakes_who_waits() {
             let (shared, futex) = (shared.clone(), futex.clone());
             thread::spawn(move || {
                 let kernel = Modelled { tid: 2, futex };
-                let books = shared.0.books(&shared.1, 0);
+                let books = shared.0.books(&shared.1, 0, Threads::InTurns);
                 assert!(shared.0.release(&books, books.open(&kernel), 1, 9, &kernel));
             })
         };
         let kernel = Modelled { tid: 1, futex };
-        let books = shared.0.books(&shared.1, 0);
+        let books = shared.0.books(&shared.1, 0, Threads::InTurns);
         let account = books.open(&kernel);
         let mut has_slept = false;
         while let Step::Sleep(word, expected) = shared.0.acquire(&books, account, has_slept, &kernel) {
@@ -142,7 +143,7 @@ fn every_permit_is_had() {
             thread::spawn(move || take_a_permit(&shared.0, &shared.1, &Modelled { tid, futex }))
         });
         let kernel = Modelled { tid: 1, futex };
-        let books = shared.0.books(&shared.1, 0);
+        let books = shared.0.books(&shared.1, 0, Threads::InTurns);
         for _ in 0..2 {
             assert!(shared.0.release(&books, None, 1, 9, &kernel));
         }
@@ -154,7 +155,7 @@ fn every_permit_is_had() {
 }
 
 fn take_a_permit(words: &SemaphoreWords, accounts: &[Account], kernel: &Modelled) {
-    let books = words.books(accounts, 0);
+    let books = words.books(accounts, 0, Threads::InTurns);
     let mut has_slept = false;
     while let Step::Sleep(word, expected) = words.acquire(&books, None, has_slept, kernel) {
         kernel.sleep(word, expected);
@@ -173,7 +174,7 @@ fn a_writer_is_alone() {
             let (shared, futex) = (shared.clone(), futex.clone());
             thread::spawn(move || {
                 let kernel = Modelled { tid: 2, futex };
-                let books = shared.1.books(&shared.2);
+                let books = shared.1.books(&shared.2, Threads::InTurns);
                 let account = books.open(&kernel);
                 while let Step::Sleep(word, expected) = shared.1.read(&shared.0, &books, account, false, &kernel) {
                     kernel.sleep(word, expected);
@@ -183,7 +184,7 @@ fn a_writer_is_alone() {
             })
         };
         let kernel = Modelled { tid: 1, futex };
-        let books = shared.1.books(&shared.2);
+        let books = shared.1.books(&shared.2, Threads::InTurns);
         assert!(acquire(&shared.0, &kernel).is_taken());
         while let Step::Sleep(word, expected) = shared.1.drain(&books, &kernel) {
             kernel.sleep(word, expected);
@@ -209,14 +210,14 @@ fn a_dead_writer_keeps_no_reader_asleep() {
         };
         assert!(acquire(&shared.0, &writer).is_taken());
         assert!(matches!(
-            shared.1.drain(&shared.1.books(&shared.2), &writer),
+            shared.1.drain(&shared.1.books(&shared.2, Threads::InTurns), &writer),
             Step::Done(())
         ));
         let readers = [2, 3].map(|tid| {
             let (shared, futex) = (shared.clone(), futex.clone());
             thread::spawn(move || {
                 let kernel = Modelled { tid, futex };
-                let books = shared.1.books(&shared.2);
+                let books = shared.1.books(&shared.2, Threads::InTurns);
                 let mut has_slept = false;
                 loop {
                     match shared.1.read(&shared.0, &books, None, has_slept, &kernel) {
@@ -278,5 +279,36 @@ fn a_bell_is_heard() {
             kernel.sleep(word, heard);
         }
         other.join().unwrap();
+    });
+}
+
+fn take_one(shared: &(SemaphoreWords, Vec<Account>), account: Option<&Account>) {
+    let books = shared.0.books(&shared.1, 2, Threads::AtOnce);
+    assert!(shared.0.try_acquire(&books, account));
+}
+
+/// Without a GIL, two threads of one process enter what they take and give in one account.
+#[test]
+fn threads_of_one_process_share_an_account() {
+    loom::model(|| {
+        let shared: Arc<(SemaphoreWords, Vec<Account>)> =
+            Arc::new((SemaphoreWords::default(), vec![Account::default()]));
+        shared.0.ledger.start(2);
+        let kernel = Modelled {
+            tid: 1,
+            futex: Futex::new(),
+        };
+        let account = shared.0.books(&shared.1, 2, Threads::AtOnce).open(&kernel);
+        assert!(account.is_some());
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || take_one(&shared, shared.1.first()))
+        };
+        take_one(&shared, account);
+        let books = shared.0.books(&shared.1, 2, Threads::AtOnce);
+        assert!(shared.0.release(&books, account, 1, 2, &kernel));
+        other.join().unwrap();
+        assert_eq!(books.census(&kernel), (1, 1));
+        assert_eq!(shared.0.ledger.value(), 1);
     });
 }

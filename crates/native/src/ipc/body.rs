@@ -75,6 +75,7 @@ fn adopt(file: RawFd) -> PyResult<Arc<Arena>> {
     static ADOPTED: Mutex<Vec<(u64, Weak<Arena>)>> = Mutex::new(Vec::new());
     let copy = duplicate(file)?;
     let inode = rustix_inode(&copy)?;
+    let _alone = unsnarl_shm::alone();
     let mut adopted = ADOPTED.lock().unwrap_or_else(PoisonError::into_inner);
     adopted.retain(|(_, arena)| arena.strong_count() > 0);
     let known = adopted.iter().find(|(number, _)| *number == inode);

@@ -4,8 +4,13 @@
 //! Every class has the same three layers: an attempt that never waits, a blocking call
 //! that repeats it (`waiting`), and an attempt for tasks, which python/unsnarl/ipc repeats.
 //!
+//! Threads of one process that use an object at once, where there is no GIL, are to its words what processes
+//! are. What is theirs together are the process's account in a ledger and the entry of a robust list
+//! behind a mapping (`THREADS`), and what `unsnarl_shm::alone` is taken around.
+//!
 //! Invariant: no Python code runs while `Kernel::begin` is in force.
 
+mod account;
 mod barrier;
 mod body;
 mod condition;
@@ -24,6 +29,14 @@ mod tenure;
 mod waiting;
 
 use pyo3::prelude::*;
+use unsnarl_ipc::Threads;
+
+/// Whether the GIL lets one thread at a time make an attempt.
+const THREADS: Threads = if cfg!(Py_GIL_DISABLED) {
+    Threads::AtOnce
+} else {
+    Threads::InTurns
+};
 
 /// Add the classes to the extension module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
-use unsnarl_ipc::{AtomicU64, Kernel, Kind, Ring, RingWords, Slept, Step, Take};
+use unsnarl_ipc::{AtomicU64, Effort, Kernel, Kind, Ring, RingWords, Slept, Step, Take};
 use unsnarl_shm::Host;
 
 /// A bounded queue of bytes between processes.
@@ -25,6 +25,11 @@ impl Primitive for IpcBytesQueue {
         &self.body
     }
 }
+
+/// What a task remembers from one attempt at a put to the next.
+#[pyclass(frozen, module = "unsnarl._native", name = "IpcEffort")]
+#[derive(Default)]
+pub(super) struct IpcEffort(Effort);
 
 impl IpcBytesQueue {
     fn ring(&self) -> Ring<'_> {
@@ -57,8 +62,15 @@ impl IpcBytesQueue {
         arguments::queue_patience(block, timeout)
     }
 
-    fn put_step(&self, py: Python<'_>, tag: u8, record: &[u8], slept: Slept) -> PyResult<Step<'_, ()>> {
-        let step = self.ring().put(tag, record, slept, &Host);
+    fn put_step(
+        &self,
+        py: Python<'_>,
+        tag: u8,
+        record: &[u8],
+        effort: &Effort,
+        slept: Slept,
+    ) -> PyResult<Step<'_, ()>> {
+        let step = self.ring().put(tag, record, effort, slept, &Host);
         match step {
             Step::Done(true) => Ok(Step::Done(())),
             Step::Done(false) => Err(errors::queue(py, "ShutDown")),
@@ -92,7 +104,7 @@ impl IpcBytesQueue {
         if record.len() > self.ring().longest() || !self.ring().fits(record.len()) {
             return Ok(false);
         }
-        let step = self.put_step(item.py(), tag, record, Slept::NOT)?;
+        let step = self.put_step(item.py(), tag, record, &Effort::default(), Slept::NOT)?;
         Ok(matches!(step, Step::Done(())))
     }
 
@@ -200,9 +212,10 @@ impl IpcBytesQueue {
         };
         self.check(record.len())?;
         let ring = self.ring();
+        let effort = Effort::default();
         let is_ready = || ring.fits(record.len());
         if is_ready()
-            && let Step::Done(()) = self.put_step(py, PICKLE, record, Slept::NOT)?
+            && let Step::Done(()) = self.put_step(py, PICKLE, record, &effort, Slept::NOT)?
         {
             return Ok(());
         }
@@ -216,7 +229,7 @@ impl IpcBytesQueue {
             Some(&self.body.spin),
             Watch::Kernel,
             &is_ready,
-            |turn: Turn| self.put_step(py, PICKLE, record, turn.slept),
+            |turn: Turn| self.put_step(py, PICKLE, record, &effort, turn.slept),
         )?;
         outcome.ok_or_else(|| errors::queue(py, "Full"))
     }
@@ -233,10 +246,22 @@ impl IpcBytesQueue {
         Ok(PyBytes::new(py, &record))
     }
 
-    fn _attempt_put(slf: &Bound<'_, Self>, item: &Bound<'_, PyBytes>, has_slept: bool) -> PyResult<Py<PyAny>> {
+    /// What a task passes to every attempt at one put.
+    #[staticmethod]
+    fn _effort() -> IpcEffort {
+        IpcEffort::default()
+    }
+
+    fn _attempt_put(
+        slf: &Bound<'_, Self>,
+        item: &Bound<'_, PyBytes>,
+        effort: &Bound<'_, IpcEffort>,
+        has_slept: bool,
+    ) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         this.check(item.as_bytes().len())?;
-        let step = this.put_step(py, PICKLE, item.as_bytes(), Slept::somewhere(has_slept))?;
+        let slept = Slept::somewhere(has_slept);
+        let step = this.put_step(py, PICKLE, item.as_bytes(), &effort.get().0, slept)?;
         told(py, slf.as_any(), step, |()| Ok(py.None()))
     }
 

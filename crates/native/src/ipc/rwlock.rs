@@ -1,5 +1,7 @@
 //! RWLock: many readers in any processes, or one writer.
 
+use super::THREADS;
+use super::account::OwnAccount;
 use super::body::{Body, Inheritance};
 use super::methods::{self, Primitive};
 use super::tenure::{Had, Tenure, TenureWords};
@@ -8,16 +10,15 @@ use crate::sync::arguments::{self, Patience};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::sync::atomic::AtomicUsize;
 use unsnarl_ipc::{ALL, Account, Books, Kernel, Kind, Ordering, RwWords, Step, TID_MASK};
-use unsnarl_shm::{Host, epoch};
+use unsnarl_shm::Host;
 
 /// A read/write lock between processes; writers do not starve.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "RWLock")]
 pub(super) struct IpcRWLock {
     body: Body,
     tenure: Tenure,
-    account: AtomicUsize,
+    account: OwnAccount,
 }
 
 impl Primitive for IpcRWLock {
@@ -44,7 +45,7 @@ impl IpcRWLock {
         Self {
             body,
             tenure: Tenure::default(),
-            account: AtomicUsize::new(0),
+            account: OwnAccount::default(),
         }
     }
 
@@ -56,20 +57,11 @@ impl IpcRWLock {
     fn books(&self) -> Books<'_> {
         // SAFETY: atomics alone, 16 bytes.
         self.words()
-            .books(unsafe { self.body.segment.mapping.table::<Account>() })
+            .books(unsafe { self.body.segment.mapping.table::<Account>() }, THREADS)
     }
 
     fn account(&self) -> Option<&Account> {
-        let known = self.account.load(Ordering::Relaxed);
-        let accounts = self.books().accounts;
-        if known >> 32 == epoch() as usize {
-            return accounts.get((known & 0xffff_ffff).wrapping_sub(1));
-        }
-        let account = self.books().open(&Host);
-        let number = account.and_then(|account| accounts.iter().position(|other| std::ptr::eq(other, account)));
-        let number = number.map_or(0, |number| number + 1);
-        self.account.store((epoch() as usize) << 32 | number, Ordering::Relaxed);
-        account
+        self.account.of(&self.books())
     }
 
     fn death(&self, py: Python<'_>) -> PyErr {

@@ -1,5 +1,7 @@
 //! Semaphore and BoundedSemaphore: a number of permits, and who has taken them.
 
+use super::THREADS;
+use super::account::OwnAccount;
 use super::body::{Body, Inheritance};
 use super::errors;
 use super::methods::{self, Primitive};
@@ -10,9 +12,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::sync::atomic::AtomicUsize;
-use unsnarl_ipc::{Account, Books, Kind, Ordering, SemaphoreWords, Step};
-use unsnarl_shm::{Host, Mapping, epoch};
+use unsnarl_ipc::{Account, Books, Kind, SemaphoreWords, Step};
+use unsnarl_shm::{Host, Mapping};
 
 /// What sem_post(3) allows, and so multiprocessing.
 const MOST: u32 = i32::MAX as u32;
@@ -22,8 +23,7 @@ const MOST: u32 = i32::MAX as u32;
 pub(super) struct IpcSemaphore {
     body: Body,
     bound: u32,
-    /// This process's account: its number + 1, and the epoch in which it was opened.
-    account: AtomicUsize,
+    account: OwnAccount,
 }
 
 impl Primitive for IpcSemaphore {
@@ -44,7 +44,7 @@ impl IpcSemaphore {
         Self {
             body,
             bound: if is_bounded { initial } else { MOST },
-            account: AtomicUsize::new(0),
+            account: OwnAccount::default(),
         }
     }
 
@@ -70,45 +70,26 @@ impl IpcSemaphore {
     #[inline]
     fn books(&self) -> Books<'_> {
         self.words()
-            .books(self.accounts(), self.body.segment.header.parameter as u32)
-    }
-
-    #[inline]
-    fn account(&self) -> Option<&Account> {
-        let known = self.account.load(Ordering::Relaxed);
-        if known >> 32 == epoch() as usize {
-            return self.accounts().get((known & 0xffff_ffff).wrapping_sub(1));
-        }
-        self.open_account()
-    }
-
-    #[cold]
-    fn open_account(&self) -> Option<&Account> {
-        let account = self.books().open(&Host);
-        let number = account.map_or(0, |account| {
-            let number = self.accounts().iter().position(|other| std::ptr::eq(other, account));
-            number.map_or(0, |number| number + 1)
-        });
-        self.account.store((epoch() as usize) << 32 | number, Ordering::Relaxed);
-        account
+            .books(self.accounts(), self.body.segment.header.parameter as u32, THREADS)
     }
 
     #[inline]
     fn try_acquire(&self) -> bool {
-        self.words().try_acquire(&self.books(), self.account())
+        let books = self.books();
+        self.words().try_acquire(&books, self.account.of(&books))
     }
 
     fn attempt(&self, py: Python<'_>, turn: Turn, may_wait: bool) -> PyResult<Step<'_, ()>> {
-        let step = self
-            .words()
-            .acquire(&self.books(), self.account(), turn.slept.has_slept(), &Host);
+        let books = self.books();
+        let account = self.account.of(&books);
+        let step = self.words().acquire(&books, account, turn.slept.has_slept(), &Host);
         // About to wait, or waiting in vain: is it for somebody who is dead?
         let has_holders = self.body.segment.header.parameter != 0;
         if let Step::Sleep(..) = step
             && has_holders
             && may_wait
             && (turn.is_look || !turn.slept.has_slept())
-            && let Some((process, count)) = self.books().unreported(&Host)
+            && let Some((process, count)) = books.unreported(&Host)
         {
             let what = format!("{count} permit(s) of the semaphore{}", self.body.label());
             return Err(errors::owner_died(py, &what, process));
@@ -127,8 +108,9 @@ impl IpcSemaphore {
 
     #[inline]
     fn try_release(&self, count: u32) -> bool {
-        self.words()
-            .release(&self.books(), self.account(), count, self.bound, &Host)
+        let books = self.books();
+        let account = self.account.of(&books);
+        self.words().release(&books, account, count, self.bound, &Host)
     }
 
     fn release(&self, count: i64) -> PyResult<()> {

@@ -5,6 +5,7 @@
 //!
 //! Invariant: `damage` is not zero from a holder's death until `make_consistent`.
 
+use super::THREADS;
 use super::body::Body;
 use super::errors;
 use super::waiting::{self, Turn, Watch};
@@ -12,8 +13,8 @@ use crate::sync::arguments::Patience;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
-use unsnarl_ipc::{AtomicU32, AtomicU64, Attempt, DIED, Eagerness, Kernel, Ordering, Step, TID_MASK, WAITERS};
-use unsnarl_shm::{Host, Mapping, NodeState};
+use unsnarl_ipc::{AtomicU32, AtomicU64, Attempt, Crowd, DIED, Eagerness, Kernel, Ordering, Step, TID_MASK, WAITERS};
+use unsnarl_shm::{Entered, Host, Mapping, SegmentError};
 
 /// The words beside a robust word.
 #[derive(Debug, Default)]
@@ -30,16 +31,14 @@ pub(super) struct TenureWords {
     pub(super) dead: AtomicU64,
     /// How many to wake when it is given back.
     eagerness: Eagerness,
+    /// Those that are in `acquire` for as long as it takes.
+    crowd: Crowd,
 }
 
 /// The robust word of a segment, and further mappings of it for threads that need one.
 #[derive(Default)]
 pub(super) struct Tenure {
-    #[expect(
-        clippy::vec_box,
-        reason = "others hold the address of a mapping while the list grows"
-    )]
-    aliases: Mutex<Vec<Box<Mapping>>>,
+    aliases: Mutex<Vec<Mapping>>,
 }
 
 /// How an acquisition ended.
@@ -58,60 +57,43 @@ pub(super) fn words(mapping: &Mapping) -> &TenureWords {
 }
 
 impl Tenure {
-    /// The robust word, at an address whose list entry this thread may use.
-    #[inline]
-    fn word<'a>(&'a self, body: &'a Body) -> PyResult<&'a AtomicU32> {
-        let word = body.segment.mapping.robust_word();
-        if unsnarl_shm::node_state(word) == NodeState::Busy {
-            return self.other_word(body);
-        }
-        Ok(word)
-    }
-
-    /// Somebody else released what another thread of this process had taken: its entry is in
-    /// use until that thread comes back or ends. Map the segment once more.
-    #[cold]
-    fn other_word<'a>(&'a self, body: &Body) -> PyResult<&'a AtomicU32> {
-        let mut aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
-        #[expect(clippy::borrowed_box, reason = "what the list's iterator gives")]
-        let usable = |mapping: &&Box<Mapping>| unsnarl_shm::node_state(mapping.robust_word()) != NodeState::Busy;
-        let found: *const Mapping = match aliases.iter().find(usable) {
-            Some(mapping) => &raw const **mapping,
-            None => {
-                let mapping = body
-                    .segment
-                    .alias()
-                    .map_err(|error| Python::attach(|py| errors::segment(py, error)))?;
-                aliases.push(Box::new(mapping));
-                &raw const *aliases[aliases.len() - 1]
-            }
-        };
-        // SAFETY: boxed, and never taken out of the list while `self` lives.
-        Ok(unsafe { &*found }.robust_word())
-    }
-
     /// Take it if nobody holds it.
     #[inline]
     pub(super) fn try_acquire(&self, body: &Body) -> Option<Had> {
-        let word = body.segment.mapping.robust_word();
-        if unsnarl_shm::node_state(word) == NodeState::Busy {
-            return self.try_acquire_elsewhere(body);
-        }
         // Known beforehand: a fork makes the child learn it anew, which takes longer than all the rest.
         let taker = unsnarl_shm::identity();
-        match unsnarl_shm::try_acquire(word) {
-            Attempt::Busy(_) => None,
-            attempt => Some(self.settle(body, attempt, taker)),
+        match unsnarl_shm::try_acquire(body.segment.mapping.robust_word(), THREADS) {
+            Entered::Listed(Attempt::Busy(_)) => None,
+            Entered::Listed(attempt) => Some(self.settle(body, attempt, taker)),
+            Entered::Unlisted(attempt) => {
+                let had = self.settle(body, attempt, taker);
+                self.enter_elsewhere(body).ok().map(|()| had)
+            }
         }
     }
 
+    /// Somebody else released what another thread of this process had taken: its entry is in use
+    /// until that thread comes back or ends. Use that of another mapping; without one, the word is given back.
     #[cold]
-    fn try_acquire_elsewhere(&self, body: &Body) -> Option<Had> {
-        let taker = unsnarl_shm::identity();
-        match unsnarl_shm::try_acquire(self.other_word(body).ok()?) {
-            Attempt::Busy(_) => None,
-            attempt => Some(self.settle(body, attempt, taker)),
+    fn enter_elsewhere(&self, body: &Body) -> Result<(), SegmentError> {
+        let entered = self.enter_alias(body);
+        match entered {
+            Ok(()) => Host.end(),
+            Err(_) => self.release(body, 1),
         }
+        entered
+    }
+
+    fn enter_alias(&self, body: &Body) -> Result<(), SegmentError> {
+        let _alone = unsnarl_shm::alone();
+        let mut aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
+        if !aliases.iter().any(|mapping| unsnarl_shm::hold(mapping.robust_word())) {
+            let mapping = body.segment.alias()?;
+            let is_held = unsnarl_shm::hold(mapping.robust_word());
+            debug_assert!(is_held, "nobody knows the mapping yet");
+            aliases.push(mapping);
+        }
+        Ok(())
     }
 
     /// Note who holds it now.
@@ -135,15 +117,19 @@ impl Tenure {
 
     /// Take it, or name what to sleep on; the kernel keeps watch until `end` is called.
     pub(super) fn attempt<'a>(&'a self, body: &'a Body, turn: Turn) -> PyResult<Step<'a, Had>> {
-        let word = self.word(body)?;
+        let word = body.segment.mapping.robust_word();
         let taker = unsnarl_shm::identity();
         Host.begin(word);
         match unsnarl_ipc::lock_or_sleep(word, Host.tid(), turn.slept.has_slept()) {
             Step::Sleep(word, expected) => Ok(Step::Sleep(word, expected)),
             Step::Done(attempt) => {
-                Host.hold(word);
-                Host.end();
-                Ok(Step::Done(self.settle(body, attempt, taker)))
+                let had = self.settle(body, attempt, taker);
+                if unsnarl_shm::hold(word) {
+                    Host.end();
+                } else if let Err(error) = self.enter_elsewhere(body) {
+                    return Err(Python::attach(|py| errors::segment(py, error)));
+                }
+                Ok(Step::Done(had))
             }
         }
     }
@@ -155,7 +141,11 @@ impl Tenure {
         }
         let word = body.segment.mapping.robust_word();
         let is_ready = || word.load(Ordering::Relaxed) & TID_MASK == 0;
-        let eagerness = &words(&body.segment.mapping).eagerness;
+        let TenureWords { eagerness, crowd, .. } = words(&body.segment.mapping);
+        let standing = crowd.join(word.load(Ordering::Relaxed) & WAITERS == 0);
+        if standing.is_in_crowd() && matches!(patience, Patience::Endless) {
+            waiting::give_way(py, &is_ready)?;
+        }
         let outcome = waiting::block(py, patience, Some(&body.spin), Watch::Kernel, &is_ready, |turn| {
             let step = self.attempt(body, turn)?;
             if turn.slept.has_slept() && !turn.is_look {
@@ -167,6 +157,7 @@ impl Tenure {
             Ok(step)
         });
         Host.end();
+        drop(standing);
         outcome
     }
 
@@ -183,20 +174,21 @@ impl Tenure {
         } else {
             count
         };
-        if unsnarl_shm::node_state(word) == NodeState::Busy {
+        if !unsnarl_shm::is_listed(word) {
             return self.release_elsewhere(body, count);
         }
         unsnarl_shm::release(word, count);
     }
 
-    /// Of all mappings, the entry may be in this thread's list through any.
+    /// Of all mappings, the entry may be in this thread's list through any, or through none.
     #[cold]
     fn release_elsewhere(&self, body: &Body, count: u32) {
+        let _alone = unsnarl_shm::alone();
         let aliases = self.aliases.lock().unwrap_or_else(PoisonError::into_inner);
         let own = aliases
             .iter()
             .map(|mapping| mapping.robust_word())
-            .find(|word| unsnarl_shm::node_state(word) == NodeState::Mine);
+            .find(|word| unsnarl_shm::is_listed(word));
         unsnarl_shm::release(own.unwrap_or_else(|| body.segment.mapping.robust_word()), count);
     }
 

@@ -21,6 +21,8 @@ use unsnarl_shm::{Host, Woken};
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// Looks at the word before sleeping: some 10 to 30 microseconds, two to four wake-ups.
 const SPINS: u32 = 600;
+/// The kernel owes a process at most a tick, 4 ms, or two slices; giving way once costs it a slice, 1.4 ms and more.
+const WAYS_GIVEN: u32 = 4;
 /// Failures in a row after which spinning is tried only now and then.
 const CREDIT: i32 = 8;
 /// How often it then is.
@@ -106,6 +108,25 @@ impl Turn {
             is_look,
         }
     }
+}
+
+/// Let all others that can run do so some times, on one processor, where a crowd waits (`unsnarl_ipc::Crowd`).
+///
+/// Not for a waiter whose time is limited: what it gives away may be more than that.
+pub(super) fn give_way(py: Python<'_>, is_ready: &(dyn Fn() -> bool + Sync)) -> PyResult<()> {
+    if is_parallel() {
+        return Ok(());
+    }
+    py.detach(|| {
+        for _ in 0..WAYS_GIVEN {
+            if is_ready() {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    });
+    // A signal that has come meanwhile would not end the sleep that follows.
+    py.check_signals()
 }
 
 /// Try until it is done, or the time is up (None).
