@@ -4,8 +4,11 @@ Each program is the one of `bench/squares.py`, on the library's own classes.
 
     python -m bench.primitives.squares PROGRAM LIBRARY THREADS [SWITCH_INTERVAL]
 
-prints seconds. A switch interval (seconds) tells what the timeouts of those who wait for
-the GIL cost: with a long one there are none. Invariant: each run is a process of its own.
+prints seconds. PROGRAM may be `herd` too, whose LIBRARY is of no account: what the same
+costs where no primitive has a part in it. A switch interval (seconds) tells what the
+timeouts of those who wait for the GIL cost: with a long one there are none.
+
+Invariant: each run is a process of its own.
 """
 
 from __future__ import annotations
@@ -74,13 +77,24 @@ def wakeup(library: Any, n: int) -> float:
 
 def broadcast(library: Any, n: int) -> float:
     """Set an event that n threads wait for, each running on until all are up; seconds."""
+    event = library.Event()
+    return _freed(n, event.wait, event.set)
+
+
+def herd(_library: Any, n: int) -> float:
+    """Write a byte for each of n threads that read a pipe, each running on until all are up; seconds."""
+    source, sink = os.pipe()
+    return _freed(n, lambda: os.read(source, 1), lambda: os.write(sink, bytes(n)))
+
+
+def _freed(n: int, wait: Callable[[], object], free: Callable[[], object]) -> float:
+    """Free n threads that wait, each running on until all are up; seconds."""
     ready: list[None] = []
     awake: list[None] = []
-    event = library.Event()
 
     def work() -> None:
         ready.append(None)
-        event.wait()
+        wait()
         awake.append(None)
         while len(awake) < n:
             time.sleep(PAUSE_S)
@@ -91,7 +105,7 @@ def broadcast(library: Any, n: int) -> float:
     while len(ready) < n:
         time.sleep(0.001)
     began = time.perf_counter()
-    event.set()
+    free()
     for thread in threads:
         thread.join()
     return time.perf_counter() - began
@@ -139,7 +153,7 @@ def main() -> None:
     if interval_s:
         sys.setswitchinterval(float(interval_s[0]))
     threading.stack_size(256 * 1024)
-    print(PROGRAMS[program](__import__(module), int(n)), flush=True)
+    print((PROGRAMS | {"herd": herd})[program](__import__(module), int(n)), flush=True)
     os._exit(0)
 
 

@@ -146,8 +146,13 @@ impl<S: Store, P: Port> Channel<S, P> {
     /// The item, if [`Channel::give`] has to see to it.
     #[inline]
     pub fn give_quietly(&self, item: S::Item) -> Result<(), S::Item> {
+        self.push_quietly(item, true)
+    }
+
+    #[inline]
+    fn push_quietly(&self, item: S::Item, is_here: bool) -> Result<(), S::Item> {
         let mut state = lock(&self.state);
-        if !state.is_quiet() || !state.has_room() || !state.store.is_here() {
+        if !state.is_quiet() || !state.has_room() || state.store.is_here() != is_here {
             return Err(item);
         }
         state.store.push(item);
@@ -158,12 +163,32 @@ impl<S: Store, P: Port> Channel<S, P> {
     /// Take one item if that concerns nobody else; else [`Channel::take`] has to see to it.
     #[inline]
     pub fn take_quietly(&self) -> Option<S::Item> {
+        self.pop_quietly(true)
+    }
+
+    #[inline]
+    fn pop_quietly(&self, is_here: bool) -> Option<S::Item> {
         let mut state = lock(&self.state);
-        if state.is_quiet() && state.store.is_here() {
+        if state.is_quiet() && state.store.is_here() == is_here {
             state.store.pop()
         } else {
             None
         }
+    }
+
+    /// The same as [`Channel::give_quietly`], where the items are kept elsewhere: count one.
+    ///
+    /// # Errors
+    /// The item, if [`Channel::give`] has to see to it.
+    #[inline]
+    pub fn count_quietly(&self, item: S::Item) -> Result<(), S::Item> {
+        self.push_quietly(item, false)
+    }
+
+    /// The same as [`Channel::take_quietly`], where the items are kept elsewhere: count one less.
+    #[inline]
+    pub fn uncount_quietly(&self) -> Option<S::Item> {
+        self.pop_quietly(false)
     }
 
     /// Give one item. With a waiter: enqueue it when there is no room, or keep

@@ -219,6 +219,56 @@ fn a_channel_delivers_in_order() {
     });
 }
 
+/// A store that only counts what is kept elsewhere.
+struct Tally(usize);
+
+impl Store for Tally {
+    type Item = ();
+    fn len(&self) -> usize {
+        self.0
+    }
+    fn push(&mut self, (): ()) {
+        self.0 += 1;
+    }
+    fn pop(&mut self) -> Option<()> {
+        self.0 = self.0.checked_sub(1)?;
+        Some(())
+    }
+    fn is_here(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_quiet_count_passes_nobody_by() {
+    loom::model(|| {
+        let channel = Arc::new(Channel::<Tally, Sleeper>::new(Tally(0), 1));
+        let other = Arc::clone(&channel);
+        let thread = thread::spawn(move || {
+            for _ in 0..2 {
+                let waiter = sleeper();
+                if other.count_quietly(()).is_ok() {
+                    continue;
+                }
+                while !matches!(other.give((), Some(&waiter)), Give::Given) {
+                    sleep(&waiter);
+                }
+            }
+        });
+        for _ in 0..2 {
+            let waiter = sleeper();
+            if channel.uncount_quietly().is_some() {
+                continue;
+            }
+            while !matches!(channel.take(Some(&waiter)), Take::Taken(())) {
+                sleep(&waiter);
+            }
+        }
+        thread.join().expect("no panic");
+        assert_eq!((channel.len(), channel.waiting()), (0, (0, 0, 0)));
+    });
+}
+
 #[test]
 fn a_taker_that_gives_up_passes_its_call_on() {
     loom::model(|| {

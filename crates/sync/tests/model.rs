@@ -198,3 +198,42 @@ impl Store for Fifo {
         self.0.pop_front()
     }
 }
+
+/// A store that only counts what is kept elsewhere.
+struct Tally(usize);
+
+impl Store for Tally {
+    type Item = ();
+    fn len(&self) -> usize {
+        self.0
+    }
+    fn push(&mut self, (): ()) {
+        self.0 += 1;
+    }
+    fn pop(&mut self) -> Option<()> {
+        self.0 = self.0.checked_sub(1)?;
+        Some(())
+    }
+    fn is_here(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn what_is_kept_elsewhere_is_counted_within_the_capacity() {
+    let channel = Channel::<Tally, Silent>::new(Tally(0), 1);
+    assert_eq!(channel.uncount_quietly(), None);
+    assert_eq!(channel.count_quietly(()), Ok(()));
+    assert_eq!(channel.count_quietly(()), Err(()));
+    assert_eq!((channel.len(), channel.unfinished()), (1, 1));
+    assert_eq!(channel.uncount_quietly(), Some(()));
+    channel.close();
+    assert_eq!(channel.count_quietly(()), Err(()));
+}
+
+#[test]
+fn what_is_kept_here_is_not_merely_counted() {
+    let channel = Channel::<Fifo, Silent>::new(Fifo(std::iter::once(1).collect()), 0);
+    assert_eq!(channel.count_quietly(2), Err(2));
+    assert_eq!(channel.uncount_quietly(), None);
+}

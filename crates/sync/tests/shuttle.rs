@@ -282,8 +282,9 @@ fn permits_are_conserved_when_parties_give_up() {
     );
 }
 
-/// Parties at a gate that opens with a cascade: each of them goes through, or gives up.
-fn cascade(parties: usize, party: fn() -> Party, may_time_out: bool) {
+/// Parties at a gate that opens with a cascade, `fan_out` of them on their way at once: each
+/// of them goes through, or gives up.
+fn cascade(parties: usize, fan_out: usize, party: fn() -> Party, may_time_out: bool) {
     shuttle::check_random(
         move || {
             let gate = Arc::new(Gate::new(false));
@@ -305,7 +306,7 @@ fn cascade(parties: usize, party: fn() -> Party, may_time_out: bool) {
                     })
                 })
                 .collect();
-            gate.open(1);
+            gate.open(fan_out);
             threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
             assert_eq!(gate.waiting(), 0);
         },
@@ -315,10 +316,16 @@ fn cascade(parties: usize, party: fn() -> Party, may_time_out: bool) {
 
 #[test]
 fn a_cascade_reaches_everybody() {
-    cascade(4, party, true);
+    cascade(4, 1, party, true);
+}
+
+#[test]
+fn a_cascade_of_two_chains_reaches_everybody() {
+    cascade(5, 2, party, true);
+    cascade(4, 2, || party_that(false), false);
 }
 
 #[test]
 fn a_cascade_outlives_those_that_leave_before_it_is_whole() {
-    cascade(3, || party_that(false), false);
+    cascade(3, 1, || party_that(false), false);
 }

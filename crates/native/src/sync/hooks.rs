@@ -114,6 +114,12 @@ impl Hooks {
         }
     }
 
+    /// Whether the container is a heap.
+    #[inline]
+    pub(super) fn is_heap(&self) -> bool {
+        self.is_heap
+    }
+
     fn heap(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         if self.is_heap { self.container(py) } else { None }
     }
@@ -158,16 +164,29 @@ impl Hooks {
     }
 }
 
+static PUSH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static POP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
 /// `heapq.heappush`
 pub(super) fn heap_push(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
-    static PUSH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let push = PUSH.get_or_try_init(py, || Ok::<_, PyErr>(py.import("heapq")?.getattr("heappush")?.unbind()))?;
     Ok(push.bind(py))
 }
 
 /// `heapq.heappop`
 pub(super) fn heap_pop(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
-    static POP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let pop = POP.get_or_try_init(py, || Ok::<_, PyErr>(py.import("heapq")?.getattr("heappop")?.unbind()))?;
     Ok(pop.bind(py))
+}
+
+/// The same, if it was needed before.
+#[inline]
+pub(super) fn heap_push_known(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
+    PUSH.get(py).map(|push| push.bind(py))
+}
+
+/// The same, if it was needed before.
+#[inline]
+pub(super) fn heap_pop_known(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
+    POP.get(py).map(|pop| pop.bind(py))
 }

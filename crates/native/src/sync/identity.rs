@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicUsize, Ordering};
 
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 
@@ -63,27 +63,49 @@ pub(crate) fn is_imported(py: Python<'_>, name: &Bound<'_, pyo3::types::PyString
     modules(py).is_some_and(|modules| modules.contains(name).unwrap_or(false))
 }
 
-/// Whether there can be greenlets. Asks `sys.modules` only when its size changed.
-fn has_greenlets(py: Python<'_>) -> bool {
+/// What libraries there can be parties of, as bits.
+const GREENLETS: u32 = 1;
+const OTHER_LOOPS: u32 = 2;
+const HUBS: u32 = 4;
+
+/// Which of them have been imported. Asks `sys.modules` only when its size changed.
+#[inline]
+fn libraries(py: Python<'_>) -> u32 {
     static SIZE: AtomicIsize = AtomicIsize::new(-1);
-    static FOUND: AtomicBool = AtomicBool::new(false);
-    if FOUND.load(Ordering::Relaxed) {
-        return true;
-    }
+    static FOUND: AtomicU32 = AtomicU32::new(0);
     let Some(modules) = modules(py) else {
-        return false;
+        return 0;
     };
     // SAFETY: a live dict, attached.
     let size = unsafe { ffi::PyDict_Size(modules.as_ptr()) };
     // ORDERING: who reads this size here has what was found with it, below.
     if size != SIZE.load(Ordering::Acquire) {
-        // Never back to false: another thread may have found it since this one looked.
-        if is_imported(py, pyo3::intern!(py, "greenlet")) {
-            FOUND.store(true, Ordering::Relaxed);
-        }
+        // Never back to none: another thread may have found more since this one looked.
+        FOUND.fetch_or(look_for_libraries(py), Ordering::Relaxed);
         SIZE.store(size, Ordering::Release);
     }
     FOUND.load(Ordering::Relaxed)
+}
+
+#[cold]
+fn look_for_libraries(py: Python<'_>) -> u32 {
+    let bit_if = |is_there: bool, bit| if is_there { bit } else { 0 };
+    let has = |name| is_imported(py, name);
+    bit_if(has(pyo3::intern!(py, "greenlet")), GREENLETS)
+        | bit_if(
+            has(pyo3::intern!(py, "trio")) || has(pyo3::intern!(py, "curio")),
+            OTHER_LOOPS,
+        )
+        | bit_if(
+            has(pyo3::intern!(py, "gevent")) || has(pyo3::intern!(py, "eventlet")),
+            HUBS,
+        )
+}
+
+/// Whether there can be greenlets.
+#[inline]
+fn has_greenlets(py: Python<'_>) -> bool {
+    libraries(py) & GREENLETS != 0
 }
 
 /// The owner that a synchronous call acts for: the thread, or the greenlet if
@@ -153,7 +175,7 @@ fn thread_mark() -> usize {
 fn asyncio_task(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let none = || Ok(py.None().into_bound(py));
-    if !is_imported(py, pyo3::intern!(py, "asyncio.tasks")) {
+    if CURRENT.get(py).is_none() && !is_imported(py, pyo3::intern!(py, "asyncio.tasks")) {
         return none();
     }
     let current = CURRENT.get_or_try_init(py, || {
@@ -181,13 +203,14 @@ pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>>
 }
 
 /// Whether a library other than asyncio may run tasks.
+#[inline]
 pub(crate) fn has_other_loops(py: Python<'_>) -> bool {
-    is_imported(py, pyo3::intern!(py, "trio")) || is_imported(py, pyo3::intern!(py, "curio"))
+    libraries(py) & OTHER_LOOPS != 0
 }
 
 /// Whether there can be a greenlet hub.
 pub(crate) fn has_hubs(py: Python<'_>) -> bool {
-    is_imported(py, pyo3::intern!(py, "gevent")) || is_imported(py, pyo3::intern!(py, "eventlet"))
+    libraries(py) & HUBS != 0
 }
 
 /// A function of `unsnarl.sync.backends`.
@@ -201,11 +224,16 @@ pub(crate) fn python<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, Py
         .getattr(name)
 }
 
-/// How many of the threads released together are woken at once: one where there
-/// is a GIL to fight for, all where there is none.
+/// How many of the threads released together are on their way at once: a few where there is
+/// a GIL to fight for, all where there is none. One is too few: the kernel leaves a woken
+/// thread in a processor's queue for milliseconds now and then, and all behind it wait.
 pub(crate) fn fan_out() -> usize {
-    if has_gil() { 1 } else { usize::MAX }
+    if has_gil() { CHAINS } else { usize::MAX }
 }
+
+/// Enough that one of them moves on, few enough that who sets an event does not pay for
+/// waking everybody.
+const CHAINS: usize = 8;
 
 /// Whether this interpreter has a GIL.
 #[inline]

@@ -29,6 +29,7 @@ mod operation;
 mod party;
 mod permit_calls;
 mod permit_wait;
+mod priority;
 mod queue;
 mod queue_access;
 mod queue_calls;

@@ -72,6 +72,8 @@ impl Queue {
         }
         if let Err(error) = hooks.put(slf.as_any(), item) {
             let _nothing = this.channel.undo_give(identity::fan_out());
+            // What could not be compared is in the heap all the same, as in the standard library.
+            this.recount(slf, hooks)?;
             return Err(error);
         }
         this.recount(slf, hooks)?;

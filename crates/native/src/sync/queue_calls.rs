@@ -6,6 +6,7 @@ use super::arguments::{self, Patience};
 use super::description;
 use super::fast::{self, Method};
 use super::items::Item;
+use super::priority;
 use super::queue::Queue;
 use super::queue_kinds::{LifoQueue, PriorityQueue, SimpleQueue};
 use super::ticket::{self, Errand};
@@ -28,6 +29,10 @@ unsafe extern "C" fn put(
             // The caller still has a reference: this cannot be the last.
             // SAFETY: attached, an owned reference.
             Err(item) => unsafe { ffi::Py_DECREF(item.into_ptr()) },
+        }
+        // SAFETY: attached; the argument is alive.
+        if let Some(outcome) = unsafe { priority::put(this, *args) } {
+            return outcome;
         }
     }
     fast::enter(|py| {
@@ -53,11 +58,14 @@ unsafe extern "C" fn get(
 ) -> *mut ffi::PyObject {
     // SAFETY: a method descriptor of Queue.
     let this = unsafe { fast::this::<Queue>(slf) };
-    if nargs == 0
-        && kwnames.is_null()
-        && let Some(item) = this.channel.take_quietly()
-    {
-        return item.into_ptr();
+    if nargs == 0 && kwnames.is_null() {
+        if let Some(item) = this.channel.take_quietly() {
+            return item.into_ptr();
+        }
+        // SAFETY: attached.
+        if let Some(outcome) = unsafe { priority::get(this) } {
+            return outcome;
+        }
     }
     fast::enter(|py| {
         // SAFETY: the arguments of this call; `slf` as above.
