@@ -50,6 +50,11 @@ NOTICE = re.compile(rb"unsnarl: the program runs without the GIL scheduler: this
 """What ``unsnarl run`` says on stderr where there is no GIL: left out of every outcome there."""
 
 
+def without_notice(stderr: bytes) -> bytes:
+    """Return what a program has said on stderr, without that notice where the build gives rise to it."""
+    return NOTICE.sub(b"", stderr) if sysconfig.get_config_var("Py_GIL_DISABLED") else stderr
+
+
 class Outcome(NamedTuple):
     """All that the caller of a program can see of it."""
 
@@ -103,9 +108,7 @@ class Programs:
                 # The children as well, which would keep the pipes open.
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
-        if sysconfig.get_config_var("Py_GIL_DISABLED"):
-            stderr = NOTICE.sub(b"", stderr)
-        return Outcome(process.returncode, stdout, stderr)
+        return Outcome(process.returncode, stdout, without_notice(stderr))
 
     def python(self, *words: str | Path, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> Outcome:
         """Run ``python WORDS...`` with the stock GIL."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import NOTICE
+from tests.conftest import without_notice
 from tests.integration.test_warm_transparency import ENDINGS
 from unsnarl.pack import container
 
@@ -139,6 +139,42 @@ def test_what_a_finder_before_the_path_answers_or_refuses_is_not_packed(rig: "Ri
         assert rig.plain(program, env=env).stdout == b"the hook\nnot this one\n"
 
 
+# Comes to `sys.meta_path` only after the pack was made, and has one of its modules.
+LATER = """
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, PathFinder, SourceFileLoader
+from importlib.util import spec_from_file_location
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "mod":
+            return spec_from_file_location(name, {other!r})
+class Loader(SourceFileLoader):
+    def exec_module(self, module):
+        super().exec_module(module)
+        module.VALUE = "the hook's"
+LOADERS = (ExtensionFileLoader, EXTENSION_SUFFIXES), (Loader, [".py"])
+"""
+WHERE = {
+    "first": "sys.meta_path.insert(0, Finder)",
+    "before the path's": "sys.meta_path.insert(sys.meta_path.index(PathFinder), Finder)",
+    "by a hook": "sys.path_hooks.insert(0, FileFinder.path_hook(*LOADERS))",
+}
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_a_finder_that_came_after_the_pack_is_asked_before_it(
+    rig: "Rig", packed: "tuple[str, str, Path]", where: str
+) -> None:
+    script, launcher, _ = packed
+    other = rig.directory / "mod.py"
+    other.write_text("VALUE = 333\ndef f():\n    return 1 / 0\n")
+    env = customized(rig, (LATER + WHERE[where]).format(other=str(other)))
+    plain, same = rig.plain(script, env=env), rig.plain(launcher, env=env)
+    assert (same.returncode, same.stdout, same.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+    assert plain.stdout.startswith((b"333 ", b"the hook's "))
+
+
 def test_an_entry_of_the_path_that_is_no_text_does_no_harm(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
     script, launcher, _ = packed
     env = customized(rig, "import pathlib, sys\nsys.path.insert(0, pathlib.Path('/nowhere'))\n")
@@ -191,7 +227,7 @@ def test_a_run_with_a_pack_is_the_same(rig: "Rig", packed: "tuple[str, str, Path
     script, _, pack = packed
     plain = rig.plain(sys.executable, script, "x")
     run = rig.plain(unsnarl(), "run", "--pack", str(pack), script, "x")
-    assert (run.returncode, run.stdout, NOTICE.sub(b"", run.stderr)) == (plain.returncode, plain.stdout, plain.stderr)
+    assert (run.returncode, run.stdout, without_notice(run.stderr)) == (plain.returncode, plain.stdout, plain.stderr)
     code = "import mod, sys; print(type(mod.__loader__).__name__, 'mmap' in sys.modules)"
     # Found by the path it was packed under; with the empty entry of -c, the file itself would be nearer.
     env = rig.env | {"PYTHONPATH": str(rig.directory / "bin")}
@@ -199,7 +235,7 @@ def test_a_run_with_a_pack_is_the_same(rig: "Rig", packed: "tuple[str, str, Path
     assert shown.stdout == b"PackLoader False\n"
     missing = rig.plain(unsnarl(), "run", "--pack", f"{pack}x", script, "x")
     assert missing.stdout == plain.stdout
-    assert NOTICE.sub(b"", missing.stderr).startswith(b"warning: the pack is not used")
+    assert without_notice(missing.stderr).startswith(b"warning: the pack is not used")
 
 
 def test_a_packed_module_is_the_same(rig: "Rig") -> None:

@@ -1,23 +1,28 @@
-"""The import hook of a pack: first on ``sys.meta_path``, silent where it knows nothing.
+"""The import hook of a pack: the path's finder asks it first, and goes on where it knows nothing.
 
 Invariant: it answers only for names in the pack whose file is as it was packed,
-and which nothing earlier on the path hides; everything else is the business of
-the finders behind it. A module from a pack has the ``__file__``, ``__cached__``,
+and which nothing earlier on the path hides, and only where the path's finder would have been
+asked and would have left the directory to the interpreter's own finder of files. So whoever
+stands before the path's finder, in its place or around it, and whatever hook takes over
+directories, comes first, however late it came. A module from a pack has the ``__file__``, ``__cached__``,
 ``__spec__`` and loader interface of one from its file, so resources, metadata and
 tracebacks work as before.
 
 A directory of ``sys.path`` that is as it was when packed is not listed again: its stamp is compared once.
 
 Things that do not work: trusting the modification time of a directory for its files (one that is
-edited in place does not change it); so that is done only where the pack says so.
+edited in place does not change it); so that is done only where the pack says so. A place of its own on
+``sys.meta_path`` (finders that come later are put between it and the path's; some wrap that one, and nothing would be
+left for the pack).
 """
 
 import gc
 import sys
 from _frozen_importlib import ModuleSpec
-from _frozen_importlib_external import ExtensionFileLoader, SourceFileLoader
+from _frozen_importlib_external import ExtensionFileLoader, FileFinder, PathFinder, SourceFileLoader
 from _imp import extension_suffixes
 from posix import scandir, stat
+from zipimport import zipimporter
 
 from .container import EXTENSION, IS_PACKAGE, KIND, LATE, MTIME_NS, NAMES, PATH, SIZE, BadPack, code_of, stamp
 
@@ -89,17 +94,18 @@ class PackFinder:
         self._late = late
         self._listings: dict[str, frozenset[str]] = {}
         self._stamps: dict[str, tuple[int, int, int] | None] = {}
+        self._hooks = _usual_hooks()
 
     def find_spec(self, name: str, path: "Any" = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
-        """Return the spec of a packed module, or None."""
+        """Return the spec of a packed module, or None; ``path`` is where it is sought, if not in ``sys.path``."""
         entry = self._entries.get(name)
-        if entry is None:
+        if entry is None or not self._hooks or sys.path_hooks[: len(self._hooks)] != self._hooks:
             return None
         folder = entry[PATH].rpartition("/")[0]
         if not self._is_unchanged(folder) and not _is_fresh(entry):
             return None
         base = folder.rpartition("/")[0] if entry[IS_PACKAGE] else folder
-        if base not in path if path is not None else self._is_hidden(name, base):
+        if not _is_directory(base) or self._is_hidden(name, base, sys.path if path is None else path):
             return None
         spec = ModuleSpec(name, self._loader(name, entry), origin=entry[PATH], is_package=entry[IS_PACKAGE])
         if entry[IS_PACKAGE]:
@@ -131,25 +137,35 @@ class PackFinder:
         stamps[directory] = found
         return found
 
-    def _is_hidden(self, name: str, base: str) -> bool:
-        """Say whether a directory before ``base`` has a file that may be this module."""
-        listings = self._listings  # another thread may put a new one in its place
-        searched: list[Any] = sys.path
-        for directory in searched:
+    def _is_hidden(self, name: str, base: str, path: "Any") -> bool:
+        """Say whether ``base`` is not in the path, or an entry before it has a file that may be this module."""
+        for directory in path:
             if not isinstance(directory, str):
                 continue  # the import system passes it over too
             if directory == base:
                 return False
-            names = listings.get(directory)
-            if names is None:
-                names = listings[directory] = self._listing(directory)
-            if name in names:
+            if self._has(directory, name):
                 return True
         return True
 
-    def _listing(self, directory: str) -> frozenset[str]:
-        if sys.path_importer_cache.get(directory, self) is None:
-            return frozenset()  # the import system has found it to be no directory, and looks no more
+    def _has(self, directory: str, name: str) -> bool:
+        """Say whether an entry of the path may have a module; if in doubt, the path's finder looks, and knows."""
+        listings = self._listings  # another thread may put a new one in its place
+        names = listings.get(directory)
+        if names is None:
+            if not directory.startswith("/"):
+                return True  # where that is depends on the current directory
+            if not _is_directory(directory):
+                importer: Any = sys.path_importer_cache.get(directory)
+                # None where the import system has found nothing there to import from, and looks no more.
+                return importer is not None and importer.find_spec(name, None) is not None
+            names = self._listing(directory)
+            if names is None:
+                return directory not in sys.path_importer_cache
+            listings[directory] = names
+        return name.rpartition(".")[2] in names
+
+    def _listing(self, directory: str) -> frozenset[str] | None:
         place = self._places.get(directory)
         if place is not None and place[:NAMES] == self._stamp(directory):
             names: frozenset[str] = place[NAMES]
@@ -160,6 +176,31 @@ class PackFinder:
         """Look at the directories again."""
         self._stamps = {}
         self._listings = {}
+
+    def stand_in(self) -> None:
+        """Have the path's finder ask this one first from now on, and no subclass of it."""
+        paths: Any = PathFinder
+        plainly, forget = paths.find_spec.__func__, paths.invalidate_caches
+
+        def find_spec(cls: "Any", fullname: str, path: "Any" = None, target: object = None) -> "Any":
+            """Try to find a spec for 'fullname' on sys.path or 'path'."""
+            spec = None
+            if cls is PathFinder:
+                try:
+                    if path is not None and iter(path) is path:
+                        path = list(path)  # both are to see all of it
+                    spec = self.find_spec(fullname, path)
+                except Exception:  # noqa: BLE001 (what others' importers raise, they raise again below)
+                    spec = None
+            return plainly(cls, fullname, path, target) if spec is None else spec
+
+        def invalidate_caches() -> None:
+            """Invalidate the caches of the finders of entries of the path."""
+            self.invalidate_caches()
+            forget()
+
+        paths.find_spec = classmethod(find_spec)
+        paths.invalidate_caches = staticmethod(invalidate_caches)
 
 
 def _rest() -> int:
@@ -202,15 +243,45 @@ def _is_fresh(entry: "tuple[Any, ...]") -> bool:
     return (found.st_mtime_ns, found.st_size) == (entry[MTIME_NS], entry[SIZE])
 
 
-def top_level(directory: str) -> frozenset[str]:
-    """Return the names of the modules, packages and other directories in a directory."""
+def _usual_hooks() -> "list[Any]":
+    """Return the interpreter's own hooks for entries of the path, as they begin; nothing if another comes first."""
+    for place, hook in enumerate(sys.path_hooks):
+        if _is_for_directories(hook):
+            return sys.path_hooks[: place + 1]
+        if hook is not zipimporter:
+            break
+    return []
+
+
+def _is_for_directories(hook: "Any") -> bool:
+    """Say whether a hook is the interpreter's own for directories: with the ordinary loader of sources."""
+    code = FileFinder.path_hook().__code__
+    if getattr(hook, "__code__", None) is not code:
+        return False
+    loaders = hook.__closure__[code.co_freevars.index("loader_details")].cell_contents
+    return any(loader is SourceFileLoader for loader, _ in loaders)
+
+
+def _is_directory(entry: str) -> bool:
+    """Say whether an entry of the path is one for the import system, or not looked at yet."""
+    importer: Any = sys.path_importer_cache.get(entry, FileFinder)
+    return importer is FileFinder or (type(importer) is FileFinder and _loads_sources(importer))
+
+
+def _loads_sources(importer: "Any") -> bool:
+    """Say whether a finder of files has the ordinary loader of sources."""
+    return any(loader is SourceFileLoader for _, loader in importer._loaders)
+
+
+def top_level(directory: str) -> frozenset[str] | None:
+    """Return the names of the modules, packages and other directories in a directory; None if it is none."""
     try:
         with scandir(directory or ".") as entries:
             return frozenset(
                 one.name.partition(".")[0] for one in entries if one.name.endswith(_SUFFIXES) or one.is_dir()
             )
     except OSError:
-        return frozenset()
+        return None
 
 
 def warn(why: str) -> None:

@@ -49,11 +49,11 @@ def places(folders: Iterable[str]) -> dict[str, tuple[object, ...]]:
         now_ns = time.time_ns()
         try:
             stamp = container.stamp(folder)
-            links = _links(folder)
+            names = (finder.top_level(folder) or frozenset()) | _links(folder)
         except OSError:
             continue
         if _is_settled(stamp, now_ns):
-            found[folder] = (*stamp, finder.top_level(folder) | links)
+            found[folder] = (*stamp, names)
     return found
 
 

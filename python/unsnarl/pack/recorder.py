@@ -20,11 +20,29 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+RUNNING = """
+if kind == "module":
+    import os, runpy
+    if not sys.flags.safe_path:
+        sys.path[0] = os.getcwd()
+    runpy._run_module_as_main(name)
+else:
+    if not sys.flags.safe_path:
+        sys.path[0] = name.rpartition("/")[0]
+    import __main__
+    __main__.__file__ = name
+    with open(name, "rb") as file:
+        code = compile(file.read(), name, "exec", dont_inherit=True)
+    exec(code, __main__.__dict__)
+"""
+"""Runs the `name` of a `kind`, script or module, as the interpreter would; the end of a program that watches it."""
+
 # What runs first in the recorded command; the list is written when it ends. Its arguments: the list, a pack to
 # start with or an empty text, where this package is, and what to run. What was asked for and is not among the
 # modules in the end has put another in its place, or has failed. It is noted if it is the path that has it: not if
 # a finder in front of the path's answers, refuses, or cannot be asked.
-_SPY = """
+_SPY = (
+    """
 import atexit, sys
 class _Asked:
     wanted = {}
@@ -71,19 +89,9 @@ if used:
     _unsnarl_pack.start.install(used)
     del pack, _unsnarl_pack
 del sys.argv[:5]
-if kind == "module":
-    import os, runpy
-    if not sys.flags.safe_path:
-        sys.path[0] = os.getcwd()
-    runpy._run_module_as_main(name)
-else:
-    sys.path[0] = name.rpartition("/")[0]
-    import __main__
-    __main__.__file__ = name
-    with open(name, "rb") as file:
-        code = compile(file.read(), name, "exec", dont_inherit=True)
-    exec(code, __main__.__dict__)
 """
+    + RUNNING
+)
 
 
 class RecordError(Exception):

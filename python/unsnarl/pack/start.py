@@ -21,15 +21,14 @@ _IMPORT: "Any" = _frozen_importlib  # what loads a module is private there, and 
 
 
 def install(path: str, *, warns: bool = True) -> bool:
-    """Put the pack first on ``sys.meta_path``; False, with a warning, if it cannot be used."""
+    """Have the path's finder look into the pack first; False, with a warning, if it cannot be used."""
     try:
         entries, area, directories, places = container.read(_map(path))
-        pack = finder.PackFinder(entries, area, directories, places, _late_loader(entries))
+        finder.PackFinder(entries, area, directories, places, _late_loader(entries)).stand_in()
     except Exception as problem:  # noqa: BLE001 (whatever it is, the script has to run)
         if warns:
             finder.warn(f"{path}: {problem}")
         return False
-    sys.meta_path.insert(0, pack)
     try:
         _hasten_end()
     except Exception:  # noqa: BLE001
