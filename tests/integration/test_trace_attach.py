@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ from tests.integration.waiting import until
 from unsnarl.trace import attach
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from tests.conftest import Programs
 
 RUNNING = """\
@@ -36,16 +39,21 @@ print("done")
 """
 
 
-def started(programs: Programs) -> subprocess.Popen[bytes]:
-    """Start the program that is to be attached to."""
-    return subprocess.Popen(
+@contextlib.contextmanager
+def started(programs: Programs, text: str) -> Generator[subprocess.Popen[bytes]]:
+    """Start the program that is to be attached to, and wait until it says that it is ready."""
+    programs.write("app.py", text)
+    with subprocess.Popen(
         [sys.executable, "app.py"],
         cwd=programs.directory,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=clean_environment(),
-    )
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        yield process
 
 
 needs_remote_exec = pytest.mark.skipif(sys.version_info < (3, 14), reason="sys.remote_exec came with CPython 3.14")
@@ -54,16 +62,10 @@ needs_remote_exec = pytest.mark.skipif(sys.version_info < (3, 14), reason="sys.r
 @needs_remote_exec
 def test_a_running_process(programs: Programs) -> None:
     needs_hooks()
-    programs.write("app.py", RUNNING)
-    with started(programs) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        assert process.stdout.readline() == b"ready\n"
+    with started(programs, RUNNING) as process:
         outcome = programs.unsnarl("trace", "--data", "data.json", "--seconds", "0.5", "--attach", str(process.pid))
-        process.stdin.close()
-        rest = process.stdout.read()
-        assert process.wait(timeout=60) == 0
-    assert rest == b"done\n"
+        assert process.communicate(b"", timeout=60) == (b"done\n", b"")
+        assert process.returncode == 0
     if "does not let this user" in outcome.complaint:
         pytest.skip(f"ptrace is not allowed here: {outcome.complaint}")
     assert outcome.status == 0, outcome.complaint
@@ -91,12 +93,9 @@ def is_asleep(pid: int) -> bool:
 def test_a_process_that_cannot_begin_is_left_alone(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     """The script that it never came to is withdrawn: it neither complains that it is gone, nor records later."""
     monkeypatch.setattr(attach, "PATIENCE_S", 0.3)
-    programs.write("app.py", BLOCKED)
     directory = programs.directory / "recording"
     directory.mkdir()
-    with started(programs) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
+    with started(programs, BLOCKED) as process:
         until(lambda: is_asleep(process.pid))
         with pytest.raises(attach.NotAttachable, match=r"did not start|does not let this user"):
             attach.record(process.pid, directory, 60, 64)
@@ -108,10 +107,7 @@ def test_a_process_that_cannot_begin_is_left_alone(programs: Programs, monkeypat
 @needs_remote_exec
 def test_a_signal_ends_the_recording_and_not_the_process(programs: Programs) -> None:
     needs_hooks()
-    programs.write("app.py", RUNNING)
-    with started(programs) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
+    with started(programs, RUNNING) as process:
         words = [UNSNARL, "trace", "--data", "data.json", "--seconds", "600", "--attach", str(process.pid)]
         with subprocess.Popen(
             words, cwd=programs.directory, stderr=subprocess.PIPE, env=clean_environment(), text=True

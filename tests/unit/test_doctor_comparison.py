@@ -1,11 +1,14 @@
 """A way is faster or slower only beyond noise; what does not end or differs is refused."""
 
+import json
+
 import pytest
 
 from unsnarl.cli import doctor
 from unsnarl.cli.failure import CommandError
 from unsnarl.doctor import comparison, packing, view
 from unsnarl.doctor.diagnosis import Diagnosis, Effect, conclude
+from unsnarl.doctor.forecast import Forecast
 from unsnarl.doctor.packing import Packed
 from unsnarl.doctor.trial import Trial
 from unsnarl.trace.findings import Finding, Remedy
@@ -102,8 +105,16 @@ def test_a_pack_stands_with_its_own_prediction_or_why_there_is_none() -> None:
     found = diagnosis(("pack", 0.8))
     cold = Remedy("a pack", "unsnarl pack", helps=True)
     found.findings = [Finding("slow-start", "notable", "x", alternative=cold)]
-    found.pack = Packed(["./hg"], saves_ns=3_000_000)
-    assert "→ a pack (unsnarl pack: predicted to save 3.00 ms; measured: 1.25 × (faster))" in view.text(found)
+    found.pack = Packed(["./hg"], forecast=Forecast(4_000_000, 0, -1_000_000))
+    predicted = "predicted to save 3.00 ms (4.00 ms finding and reading modules)"
+    assert f"→ a pack (unsnarl pack: {predicted}; measured: 1.25 × (faster))" in view.text(found)
+    assert json.loads(view.data(found))["pack"] == {
+        "saves_ns": 3_000_000,
+        "finding_ns": 4_000_000,
+        "collecting_ns": 0,
+        "ending_ns": -1_000_000,
+        "reason": "",
+    }
     found.outcomes, found.pack = found.outcomes[:1], Packed([], reason="it is no script")
     assert "→ a pack (unsnarl pack: not measured: it is no script)" in view.text(found)
 

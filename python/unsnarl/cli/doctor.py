@@ -27,7 +27,7 @@ Run a Python program several times, stock and with each remedy in turn, trace it
 once, and say what its time goes to, what each remedy gains, or why none does.
 
 The program runs with empty input, its output is thrown away, and it must do the
-same each time: it will be run some 40 times. Targets as for `unsnarl run`.
+same each time: it will be run some 50 times. Targets as for `unsnarl run`.
 
 options:
   --runs N       runs of each way, from 2 to 100 (default 7)
@@ -102,11 +102,13 @@ def _script(run: RunRequest, words: list[str]) -> str:
 
 def _packable(run: RunRequest, script: str) -> Packable:
     """Return what of a command line can have a pack."""
+    from unsnarl.cli import console_script
     from unsnarl.doctor.packing import Packable
 
     if run.kind == MODULE and run.python_words == ["-m", run.target]:
         return Packable(("-m", run.target), tuple(run.arguments))
-    return Packable((script,), tuple(run.arguments)) if script else Packable()
+    interpreter = console_script.interpreter_of(script) if script else None
+    return Packable((script,), tuple(run.arguments), tuple(interpreter.flags)) if interpreter else Packable()
 
 
 def parse(words: list[str]) -> tuple[DoctorRequest, RunRequest]:

@@ -1,8 +1,6 @@
 """A pack for the time of the examination, where the command can have one.
 
-What a pack should save is predicted from its own list of modules: what it takes to find
-and read each of them by the path, less what it takes by the pack, both in a process of
-their own, and without running a module's body.
+``forecast`` tells what it should save.
 
 Invariant: nothing is left behind but what the command itself leaves.
 """
@@ -11,45 +9,18 @@ from __future__ import annotations
 
 import os
 import shlex
-import statistics
-import sys
 import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from unsnarl.doctor import trial
+from unsnarl.doctor import forecast, trial
+from unsnarl.doctor.forecast import Forecast
 
 LONGEST_S = 10.0
 """A pack is not tried on a command that takes longer: its start is not what matters there."""
 
 _RECORDING_S = 30.0
 """What recording and compiling may take, besides the command itself."""
-
-_ATTEMPTS = 3
-"""Of which the median counts."""
-
-# Runs in an interpreter that has imported nothing of the command yet.
-_LOOK = """
-import json, sys, time
-from importlib.machinery import PathFinder
-from unsnarl.pack import container
-with open(sys.argv[1], "rb") as file:
-    entries, area, *_ = container.read(memoryview(file.read()))
-words = [(n, e[container.PATH], e) for n, e in entries.items() if e[container.KIND] == "c" and n not in sys.modules]
-def by_path(name, path, entry):
-    parts = 2 if entry[container.IS_PACKAGE] else 1
-    spec = PathFinder.find_spec(name, [path.rsplit("/", parts)[0]] if "." in name else None)
-    if spec is not None and hasattr(spec.loader, "get_code"):
-        spec.loader.get_code(name)
-def by_pack(name, path, entry):
-    container.code_of(entry, area)
-def timed(look):
-    begin = time.perf_counter_ns()
-    for word in words:
-        look(*word)
-    return time.perf_counter_ns() - begin
-print(timed(by_path) - timed(by_pack), file=sys.stderr)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +30,13 @@ class Packed:
     Attributes:
         words: the launcher and the arguments; empty if there is no pack.
         what: what a user would call.
-        saves_ns: prediction, or None.
+        forecast: what it should save, or None where that cannot be told.
         reason: why there is no pack; else empty.
     """
 
     words: list[str]
     what: str = ""
-    saves_ns: int | None = None
+    forecast: Forecast | None = None
     reason: str = ""
 
 
@@ -76,10 +47,18 @@ class Packable:
     Attributes:
         target: the path of a console script, or ``-m`` and a module; empty if it is neither.
         arguments: the program's.
+        flags: the interpreter's, as the script's first line has them.
     """
 
     target: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> forecast.Command:
+        """Return the same as what can be run."""
+        *options, name = self.target
+        return forecast.Command("module" if options else "script", name, self.arguments, self.flags)
 
 
 def launcher(
@@ -107,22 +86,11 @@ def launcher(
     if made.status != 0:
         why = [line.removeprefix("error: ") for line in made.complaint.splitlines() if line.startswith("error: ")]
         return Packed([], reason=why[-1] if why else "`unsnarl pack` failed")
-    return Packed([start, *packable.arguments], _what(packable, name), _saving_ns(pack, environment, limit_s))
+    expected = forecast.measure(packable.command, pack, environment, limit_s, stock_s)
+    return Packed([start, *packable.arguments], _what(packable, name), expected)
 
 
 def _what(packable: Packable, name: str) -> str:
     recorded = shlex.quote(shlex.join(packable.arguments))
     target = " ".join([*packable.target[:-1], name])
     return f"unsnarl pack {target} -o {name}.pack --with {recorded}; {shlex.join([f'./{name}', *packable.arguments])}"
-
-
-def _saving_ns(pack: str, environment: Mapping[str, str], limit_s: float) -> int | None:
-    """Predict what a pack saves at each start; None where that could not be measured."""
-    savings: list[int] = []
-    for _ in range(_ATTEMPTS):
-        made = trial.run_command([sys.executable, "-c", _LOOK, pack], environment, limit_s)
-        try:
-            savings.append(int(made.complaint.split()[-1]))
-        except (ValueError, IndexError):
-            return None
-    return max(statistics.median_low(savings), 0) or None

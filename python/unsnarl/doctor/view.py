@@ -8,6 +8,8 @@ from dataclasses import asdict
 from unsnarl.doctor import importtime
 from unsnarl.doctor.comparison import Outcome
 from unsnarl.doctor.diagnosis import Diagnosis
+from unsnarl.doctor.forecast import Forecast
+from unsnarl.doctor.packing import Packed
 from unsnarl.trace.findings import PACK, Remedy, duration
 from unsnarl.trace.views.terminal import MARKS, aligned
 
@@ -61,12 +63,25 @@ def _gain(diagnosis: Diagnosis, remedy: Remedy) -> str:
     if remedy.command is None:
         return ""
     is_pack = remedy.command == PACK
-    saves_ns = diagnosis.pack.saves_ns if is_pack else remedy.saves_ns
-    predicted = f"predicted to save {duration(saves_ns)}; " if saves_ns else ""
+    expected = diagnosis.pack.forecast if is_pack else None
+    saves_ns = expected.saves_ns if expected else remedy.saves_ns
+    predicted = f"predicted to save {duration(saves_ns)}{_parts(expected)}; " if saves_ns else ""
     tried = [outcome for outcome in diagnosis.outcomes if WAYS.get(remedy.command) == outcome.name]
     why = diagnosis.pack.reason if is_pack and diagnosis.pack.reason else "it cannot be tried here"
     measured = f"measured: {_against_stock(tried[0])}" if tried else f"not measured: {why}"
     return f" ({remedy.command}: {predicted}{measured})"
+
+
+def _parts(forecast: Forecast | None) -> str:
+    """Return what a forecast is made of."""
+    if forecast is None:
+        return ""
+    parts = [
+        (forecast.finding_ns, "finding and reading modules"),
+        (forecast.collecting_ns, "garbage collection meanwhile"),
+        (forecast.ending_ns, "taking them apart at the end"),
+    ]
+    return f" ({', '.join(f'{duration(saved_ns)} {of}' for saved_ns, of in parts if saved_ns > 0)})"
 
 
 def _imports(diagnosis: Diagnosis) -> list[str]:
@@ -91,6 +106,12 @@ def _calls(diagnosis: Diagnosis) -> list[str]:
     return [f"{total:,} system calls", *aligned(rows)]
 
 
+def _pack(pack: Packed) -> dict[str, object]:
+    if pack.forecast is None:
+        return {"saves_ns": None, "reason": pack.reason}
+    return {"saves_ns": pack.forecast.saves_ns, **asdict(pack.forecast), "reason": pack.reason}
+
+
 def data(diagnosis: Diagnosis) -> str:
     """Return the diagnosis as JSON."""
     document = {
@@ -102,7 +123,7 @@ def data(diagnosis: Diagnosis) -> str:
         "effects": [asdict(effect) for effect in diagnosis.effects],
         "imports": [asdict(module) for module in diagnosis.imports],
         "syscalls": {"reason": diagnosis.calls.reason, "rows": [asdict(row) for row in diagnosis.calls.rows]},
-        "pack": {"saves_ns": diagnosis.pack.saves_ns, "reason": diagnosis.pack.reason},
+        "pack": _pack(diagnosis.pack),
         "helps": diagnosis.helps,
         "verdict": diagnosis.verdict,
     }
