@@ -123,6 +123,8 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     allow_reuse_port = False
     """Two endpoints on one port would be asked by turns."""
+    request_queue_size = 128
+    """With the five of socketserver the kernel turns a sixth reader at once away, who asks again seconds later."""
 
     def server_bind(self) -> None:
         """Bind, without asking for this machine's name, as HTTPServer does: that may take seconds."""

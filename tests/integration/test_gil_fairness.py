@@ -121,9 +121,11 @@ with contention.Threads(1, hold_and_compute), contention.hogs(3), contention.pol
 
 
 def test_a_thread_that_echoes_is_served_beside_cpu_threads(programs: "Programs") -> None:
-    """With an interval of 1,000 s the stock interpreter would not serve it before the watchdog.
+    """With an interval of 2 s the stock interpreter would not serve it 600 times before the watchdog.
 
     The interval is also the slice of CPU-bound threads: they need a shorter one until each has begun.
+    A longer one would make a hang of what costs a round of slices: a thread from which a busy machine
+    takes the processor while it holds the GIL passes for CPU-bound, for that once.
     """
     gil_programs.succeed(
         programs,
@@ -131,7 +133,7 @@ def test_a_thread_that_echoes_is_served_beside_cpu_threads(programs: "Programs")
 gil.install()
 pair = contention.PingPong()
 with contention.hogs(4):
-    sys.setswitchinterval(1000)
+    sys.setswitchinterval(2)
     for _ in range(300):
         pair.step()
     sys.setswitchinterval(0.005)

@@ -85,7 +85,10 @@ def test_the_child_of_a_fork_neither_keeps_the_port_nor_waits_for_the_endpoint()
     assert made.stdout.split() == ["True", "7"], made.stderr
 
 
-def test_many_readers_at_once_and_one_that_says_nothing() -> None:
+def test_many_readers_at_once_and_one_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    problems: list[BaseException | None] = []
+    monkeypatch.setattr(metrics._Server, "handle_error", lambda *_: problems.append(sys.exception()))
+
     def read(url: str, answers: list[bytes]) -> None:
         with urllib.request.urlopen(url, timeout=60) as answer:
             answers.append(answer.read())
@@ -97,5 +100,6 @@ def test_many_readers_at_once_and_one_that_says_nothing() -> None:
             reader.start()
         for reader in readers:
             reader.join(120)
+    assert not problems
     assert len(answers) == 20
     assert all(answer.endswith(b"\n") and b"unsnarl_threads " in answer for answer in answers)

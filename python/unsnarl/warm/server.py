@@ -68,6 +68,7 @@ class Server:
             self.key = file.read()
         self.lock = fcntl.fcntl(3, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
         os.close(3)
+        self.pid = os.getpid()
         self.first_environment = dict(os.environb)
         facts = facts_of.load(f"{self.house}/{self.command_id}.facts")
         if facts is None:

@@ -92,6 +92,8 @@ class Spare:
         libc: Any = ctypes.CDLL(None)
         prctl = libc.prctl
         prctl(_PR_SET_PDEATHSIG, int(_signal.SIGKILL))
+        if os.getppid() != server.pid:
+            os._exit(0)  # it ended before it could take this process with it
         worker.rehearse(server)
         self._rehearse()
         pages.prepare(server.pages, libc)
