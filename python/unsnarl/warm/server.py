@@ -68,7 +68,6 @@ class Server:
             self.key = file.read()
         self.lock = fcntl.fcntl(3, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
         os.close(3)
-        self.pid = os.getpid()
         self.first_environment = dict(os.environb)
         facts = facts_of.load(f"{self.house}/{self.command_id}.facts")
         if facts is None:
@@ -87,7 +86,7 @@ class Server:
         self.successor = 0
         self.record_stamp = facts_of.stamp_of(f"{self.house}/{self.command_id}.rec")
         self.told = 0.0
-        self.cpus = os.cpu_count() or 1
+        self.pid, self.cpus = os.getpid(), os.cpu_count() or 1
 
     # -- before the first request ------------------------------------------
 
