@@ -3,7 +3,8 @@
 ``python -m bench.trace_overhead --out FILE`` measures the cases below in short windows
 that alternate, and writes medians, quartiles and the ratio as JSON;
 ``--render FILE...`` makes the tables of docs/results/trace-overhead.md from such files. On
-a machine that does other things as well, the processor time says more than the clock.
+a machine that does other things as well, the processor time says more than the clock, and
+a case with a narrow goal needs many pairs: how far the median can be trusted is given.
 
 - ``hand-overs``: two threads pass single items through two queues of one place, so that
   each item is a hand-over of the GIL after a wait for a lock; as many as the machine makes.
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import queue
@@ -32,6 +34,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench import machine
 from bench.overhead import one_round
 from unsnarl import _native
 
@@ -200,42 +203,58 @@ def measure(name: str, pairs: int) -> dict[str, Any]:
         "plain_per_s": statistics.median(window.rate for window in plain),
         "recorded_per_s": statistics.median(window.rate for window in traced),
         "takes_per_s": statistics.median(takes),
-        "wall_cost_percent": costs([window.rate for window in plain], [window.rate for window in traced]),
-        "cpu_cost_percent": costs([window.cpu_ns for window in traced], [window.cpu_ns for window in plain]),
+        "wall_cost_percent": summed_up(costs([window.rate for window in plain], [window.rate for window in traced])),
+        "cpu_cost_percent": summed_up(costs([window.cpu_ns for window in traced], [window.cpu_ns for window in plain])),
         "goal_percent": GOALS.get(name),
     }
 
 
 def costs(more: list[float], less: list[float]) -> list[float]:
-    """Return the quartiles of how much more it is, pair by pair, in percent.
+    """Return how much more it is, pair by pair, in percent.
 
     A window in which the process had no processor at all says nothing.
     """
     pairs = [(one, other) for one, other in zip(more, less, strict=True) if one and other]
-    return statistics.quantiles([100 * (one / other - 1) for one, other in pairs], n=4)
+    return [100 * (one / other - 1) for one, other in pairs]
+
+
+def summed_up(values: list[float]) -> dict[str, float | list[float]]:
+    """Return median and quartiles, and between what the median of all pairs there could be lies, 95 times of 100.
+
+    The latter are two of the sorted values: how many of n lie below the median is binomially distributed
+    with n / 2 and sqrt(n) / 2, whatever the values' own distribution (H. A. David, Order Statistics, 7.1).
+    """
+    ordered = sorted(values)
+    reach = 0.98 * len(ordered) ** 0.5
+    low = max(0, math.floor(len(ordered) / 2 - reach))
+    high = min(len(ordered) - 1, math.ceil(len(ordered) / 2 + reach))
+    first, median, third = statistics.quantiles(ordered, n=4)
+    return {"median": median, "quartiles": [first, third], "median_within": [ordered[low], ordered[high]]}
 
 
 def table(document: dict[str, Any]) -> str:
     """Return one interpreter's results as a Markdown table."""
+    where = document["machine"]
     lines = [
         f"### {document['python']}\n",
+        f"On {where['cpu']}, {where['cores']} cores, Linux {where['kernel']}, {where['libc']}, {where['taken'][:10]}.",
         f"Load of the machine meanwhile: {document['load'][0]:.1f} to {document['load'][1]:.1f}.\n",
-        "| case | plain, per s | recorded, per s | GIL taken, per s | CPU time | wall-clock time | goal |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| case | pairs | plain, per s | recorded, per s | GIL taken, per s | CPU time | wall-clock time | goal |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in document["results"]:
         goal = f"≤ {row['goal_percent']:g} %" if row["goal_percent"] else "–"
         lines.append(
-            f"| {row['case']} | {row['plain_per_s']:,.0f} | {row['recorded_per_s']:,.0f} | {row['takes_per_s']:,.0f} "
-            f"| {spread(row['cpu_cost_percent'])} | {spread(row['wall_cost_percent'])} | {goal} |"
+            f"| {row['case']} | {row['pairs']} | {row['plain_per_s']:,.0f} | {row['recorded_per_s']:,.0f} "
+            f"| {row['takes_per_s']:,.0f} | {spread(row['cpu_cost_percent'])} | {spread(row['wall_cost_percent'])} | {goal} |"
         )
     return "\n".join(lines) + "\n"
 
 
-def spread(quartiles: list[float]) -> str:
-    """Write a median and the middle half around it."""
-    low, median, high = quartiles
-    return f"{median:+.1f} % ({low:+.1f} … {high:+.1f})"
+def spread(cost: dict[str, Any]) -> str:
+    """Write a median, how far it can be trusted, and the middle half of the pairs around it."""
+    (low, high), (first, third) = cost["median_within"], cost["quartiles"]
+    return f"{cost['median']:+.1f} % ({low:+.1f} … {high:+.1f}) [{first:+.1f} … {third:+.1f}]"
 
 
 def main() -> int:
@@ -243,6 +262,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=41)
     parser.add_argument("--only", choices=CASES, action="append")
+    parser.add_argument("--narrow", type=int, metavar="PAIRS", help="pairs of the cases that have a goal")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--render", type=Path, nargs="+", metavar="FILE")
     arguments = parser.parse_args()
@@ -250,9 +270,11 @@ def main() -> int:
         print("\n".join(table(json.loads(path.read_text())) for path in arguments.render))
         return 0
     before = os.getloadavg()[0]
-    results = [measure(name, arguments.pairs) for name in arguments.only or CASES]
+    many = arguments.narrow or arguments.pairs
+    results = [measure(name, many if name in GOALS else arguments.pairs) for name in arguments.only or CASES]
     document = {
         "python": f"CPython {platform.python_version()}",
+        "machine": machine.describe(sys.executable),
         "window_s": WINDOW_S,
         "load": [before, os.getloadavg()[0]],
         "results": results,
