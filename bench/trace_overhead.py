@@ -5,6 +5,8 @@ that alternate, and writes medians, quartiles and the ratio as JSON;
 ``--render FILE...`` makes the tables of docs/results/trace-overhead.md from such files. On
 a machine that does other things as well, the processor time says more than the clock, and
 a case with a narrow goal needs many pairs: how far the median can be trusted is given.
+With ``TMPDIR`` in memory the kernel's writing of files to the disk, the program's and the
+recording's, does not add to the noise.
 
 - ``hand-overs``: two threads pass single items through two queues of one place, so that
   each item is a hand-over of the GIL after a wait for a lock; as many as the machine makes.
@@ -236,7 +238,7 @@ def table(document: dict[str, Any]) -> str:
     """Return one interpreter's results as a Markdown table."""
     where = document["machine"]
     lines = [
-        f"### {document['python']}\n",
+        f"### {document['python']}, temporary files on {document['files']}\n",
         f"On {where['cpu']}, {where['cores']} cores, Linux {where['kernel']}, {where['libc']}, {where['taken'][:10]}.",
         f"Load of the machine meanwhile: {document['load'][0]:.1f} to {document['load'][1]:.1f}.\n",
         "| case | pairs | plain, per s | recorded, per s | GIL taken, per s | CPU time | wall-clock time | goal |",
@@ -246,7 +248,8 @@ def table(document: dict[str, Any]) -> str:
         goal = f"≤ {row['goal_percent']:g} %" if row["goal_percent"] else "–"
         lines.append(
             f"| {row['case']} | {row['pairs']} | {row['plain_per_s']:,.0f} | {row['recorded_per_s']:,.0f} "
-            f"| {row['takes_per_s']:,.0f} | {spread(row['cpu_cost_percent'])} | {spread(row['wall_cost_percent'])} | {goal} |"
+            f"| {row['takes_per_s']:,.0f} | {spread(row['cpu_cost_percent'])} "
+            f"| {spread(row['wall_cost_percent'])} | {goal} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -275,6 +278,7 @@ def main() -> int:
     document = {
         "python": f"CPython {platform.python_version()}",
         "machine": machine.describe(sys.executable),
+        "files": machine.first_line("stat", "-f", "-c", "%T", tempfile.gettempdir()),
         "window_s": WINDOW_S,
         "load": [before, os.getloadavg()[0]],
         "results": results,
