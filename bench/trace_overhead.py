@@ -154,6 +154,18 @@ def release(seconds: float) -> float:
         return count / (time.perf_counter() - began)
 
 
+INTRODUCTION = """\
+# What recording costs
+
+Rendered from `bench/results/trace_overhead-*.json`, which `python -m bench.trace_overhead` writes; it says
+what the cases are. A cost is the median over pairs of windows; (in parentheses) where the median of all pairs there
+could be lies, 95 times of 100; [in brackets] the middle half of the pairs. The work is the same with files on a
+disk and in memory: on a disk, what the kernel writes meanwhile adds to the noise.
+
+`release`, the worst case by construction, gives the GIL up and takes it back at once, millions of times a second;
+`program`, which is to represent single-threaded programs, does so as often as the column "GIL taken" says.
+"""
+
 HAND_OVERS_PER_S = 50_000.0
 CASES: dict[str, Work] = {
     "hand-overs": HandOvers(),
@@ -270,6 +282,7 @@ def main() -> int:
     parser.add_argument("--render", type=Path, nargs="+", metavar="FILE")
     arguments = parser.parse_args()
     if arguments.render:
+        print(INTRODUCTION)
         print("\n".join(table(json.loads(path.read_text())) for path in arguments.render))
         return 0
     before = os.getloadavg()[0]
