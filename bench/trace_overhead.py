@@ -1,4 +1,4 @@
-"""What recording costs: the same work with and without it, in turn, in one process.
+"""What recording costs: the same work with and without it, in turn, in the same process.
 
 ``python -m bench.trace_overhead --out FILE`` measures the cases below in short windows
 that alternate, and writes medians, quartiles and the ratio as JSON;
@@ -28,6 +28,7 @@ import os
 import platform
 import queue
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -42,6 +43,7 @@ from unsnarl import _native
 
 CHUNKS = 8192
 WINDOW_S = 0.1
+PAIRS_A_PROCESS = 25
 ROUNDS, CALIBRATIONS = 1_000_000, 5
 
 Work = Callable[[float], float]
@@ -191,12 +193,18 @@ def recorded(work: Work, folder: str, number: int) -> tuple[Window, dict[str, An
     return window, summary
 
 
-def measure(name: str, pairs: int) -> dict[str, Any]:
+class Windows(NamedTuple):
+    """Windows in pairs, and how often a second the GIL was taken in the recorded ones."""
+
+    plain: list[Window]
+    recorded: list[Window]
+    takes: list[float]
+
+
+def alternate(name: str, pairs: int) -> Windows:
     """Measure a case in pairs of windows, the first of a pair in turn."""
     work = CASES[name]
-    plain: list[Window] = []
-    traced: list[Window] = []
-    takes: list[float] = []
+    windows = Windows([], [], [])
     frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     _native.trace_calibrate(frame.f_code, frame.f_lineno)
     work(WINDOW_S)
@@ -205,12 +213,35 @@ def measure(name: str, pairs: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         for number in range(pairs):
             if number % 2:
-                plain.append(timed(work))
+                windows.plain.append(timed(work))
             window, summary = recorded(work, folder, number)
-            traced.append(window)
-            takes.append(sum(thread["takes"] for thread in summary["threads"]) / (summary["length_ns"] / 1e9))
+            windows.recorded.append(window)
+            taken = sum(thread["takes"] for thread in summary["threads"])
+            windows.takes.append(taken / (summary["length_ns"] / 1e9))
             if not number % 2:
-                plain.append(timed(work))
+                windows.plain.append(timed(work))
+    return windows
+
+
+def in_processes(name: str, pairs: int) -> Windows:
+    """Measure a case in one process after the other.
+
+    A process keeps the memory of every recording it has made, and a program makes one.
+    """
+    windows = Windows([], [], [])
+    for done in range(0, pairs, PAIRS_A_PROCESS):
+        share = min(PAIRS_A_PROCESS, pairs - done)
+        command = [sys.executable, "-m", "bench.trace_overhead", "--raw", name, "--pairs", str(share)]
+        plain, recorded, takes = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+        windows.plain.extend(Window(*window) for window in plain)
+        windows.recorded.extend(Window(*window) for window in recorded)
+        windows.takes.extend(takes)
+    return windows
+
+
+def measure(name: str, pairs: int) -> dict[str, Any]:
+    """Measure a case, and sum it up."""
+    plain, traced, takes = in_processes(name, pairs)
     return {
         "case": name,
         "pairs": pairs,
@@ -279,11 +310,15 @@ def main() -> int:
     parser.add_argument("--only", choices=CASES, action="append")
     parser.add_argument("--narrow", type=int, metavar="PAIRS", help="pairs of the cases that have a goal")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--raw", choices=CASES, metavar="CASE", help="measure one case in this process alone; as JSON")
     parser.add_argument("--render", type=Path, nargs="+", metavar="FILE")
     arguments = parser.parse_args()
     if arguments.render:
         print(INTRODUCTION)
         print("\n".join(table(json.loads(path.read_text())) for path in arguments.render))
+        return 0
+    if arguments.raw:
+        print(json.dumps(alternate(arguments.raw, arguments.pairs)))
         return 0
     before = os.getloadavg()[0]
     many = arguments.narrow or arguments.pairs
