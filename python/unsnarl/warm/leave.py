@@ -21,6 +21,7 @@ from . import pages, teardown, wire
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     import signal as _signal
+    from types import TracebackType
     from typing import Any
 
     from .server import Server
@@ -52,16 +53,19 @@ class Ending:
         """End after the program's last line, or after what it has raised."""
         status = _status(problem)
         del problem
-        if "threading" in sys.modules:
-            sys.modules["threading"]._shutdown()
+        _wait_for_threads()
         atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]  (as the interpreter ends)
         if not _flush() and status == 0:
             status = 120
         if self._conn < 0 or os.getpid() != self._pid:
             _finalise(status)
         teardown.flush()
-        self._report_modules()
-        self._report_pages()
+        self._server.flush_c(None)
+        for report in (self._report_modules, self._report_pages):
+            try:
+                report()
+            except BaseException:
+                pass  # book-keeping of ours: the command is over, and has gone well or not without it
         if teardown.is_unobserved():
             self._leave(status)
         self._say(wire.LEAVING, _wait_status(status))
@@ -88,16 +92,14 @@ class Ending:
         if lines and os.geteuid() == os.stat(self._server.house).st_uid:
             path = f"{self._server.house}/{self._server.command_id}.wanted"
             fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.fchmod(fd, 0o600)  # whatever mask the command has set: the next one writes here, too
             os.write(fd, lines.encode(errors="surrogateescape"))
             os.close(fd)
 
     def _report_pages(self) -> None:
         """Note which pages this run has made its own, for the spares to come."""
         if self._server.surveys_left and os.geteuid() == os.stat(self._server.house).st_uid:
-            try:
-                pages.store(pages.survey(), f"{self._server.stem}.pages.{self._pid}")
-            except OSError:
-                pass  # without a page map, pages are copied at their first write
+            pages.store(pages.survey(), f"{self._server.stem}.pages.{self._pid}")
 
 
 def _loaded_file(name: str) -> str:
@@ -105,8 +107,24 @@ def _loaded_file(name: str) -> str:
     # A module still waiting to be loaded on first touch must not be touched.
     if "Lazy" in object.__getattribute__(module, "__class__").__name__:
         return ""
-    file = getattr(module, "__file__", None)
+    try:
+        file = getattr(module, "__file__", None)
+    except Exception:
+        return ""  # a module of the command's own making
     return file if isinstance(file, str) and file.startswith("/") else ""
+
+
+def _wait_for_threads() -> None:
+    """Wait as wait_for_thread_shutdown does: what interrupts that is told, and changes no status."""
+    threading = sys.modules.get("threading")
+    if threading is None:
+        return
+    try:
+        threading._shutdown()
+    except BaseException as problem:
+        trace = problem.__traceback__
+        unraisable: Any = _Unraisable(problem, threading, trace and trace.tb_next)
+        sys.unraisablehook(unraisable)
 
 
 def _status(problem: BaseException | None) -> int:
@@ -154,8 +172,8 @@ def _flush() -> bool:
 class _Unraisable:
     """What sys.unraisablehook is given."""
 
-    def __init__(self, problem: BaseException, thing: object) -> None:
-        self.exc_type, self.exc_value, self.exc_traceback = type(problem), problem, None
+    def __init__(self, problem: BaseException, thing: object, trace: TracebackType | None = None) -> None:
+        self.exc_type, self.exc_value, self.exc_traceback = type(problem), problem, trace
         self.err_msg, self.object = None, thing
 
 

@@ -29,6 +29,8 @@ _POPULATE_READ, _POPULATE_WRITE = 22, 23
 _PRESENT, _OF_FILE, _EXCLUSIVE = 1 << 63, 1 << 61, 1 << 56
 # Pages that a run has not touched, but whose copy costs less than another system call.
 _GAP = 2
+# Reserved address space beyond this is no run's own pages, and its map alone would take long to read.
+_LARGEST_SPAN = 1 << 30
 # Most that a spare copies ahead, in bytes: each one that waits holds that much for itself.
 MAX_BYTES = 32 << 20
 
@@ -42,8 +44,9 @@ def survey() -> Rows:
     try:
         for line in lines:
             span, rights, rest = line.split(None, 2)
-            if rights[3] == "p" and "[v" not in rest:
-                low, high = (int(end, 16) for end in span.split("-"))
+            low, high = (int(end, 16) for end in span.split("-"))
+            is_own = rights[0] == "r" and rights[3] == "p" and "[v" not in rest
+            if is_own and high - low <= _LARGEST_SPAN:
                 rows += _rows(low, high, table, is_writable=rights[1] == "w")
     finally:
         os.close(table)
@@ -70,6 +73,7 @@ def store(rows: Rows, path: str) -> None:
     """Write rows to a new file. Raises OSError."""
     temporary = path + ".new"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    os.fchmod(fd, 0o600)
     os.write(fd, "".join(f"{at:x} {length:x} {advice}\n" for at, length, advice in rows).encode())
     os.close(fd)
     os.rename(temporary, path)

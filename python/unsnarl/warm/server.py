@@ -27,13 +27,14 @@ import time
 from select import POLLHUP, POLLIN, poll
 
 from . import facts as facts_of
-from . import leave, pages, preload, streams, teardown, wire, worker
-from .spare import REFUSED_STATUS, Spare, Taken, is_committed
+from . import leave, pages, preload, streams, successor, teardown, wire, worker
+from .spare import REFUSED_STATUS, UNWANTED_STATUS, Spare, Taken, is_committed
 from .watch import Files
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     import signal as _signal
+    from collections.abc import Callable
     from types import CodeType
 else:
     import _signal
@@ -49,16 +50,19 @@ BACKLOG = 512
 HIGH_FD = 200
 # Spares while nobody calls: one is taken, one is there for a call beside it.
 SPARES = 2
+# Spares that may die in a row before anybody has come.
+MOST_LOST = 16
 # Runs that are asked which pages they have copied; the first ones differ most.
 SURVEYS = 3
-# Runs after which it is worth learning again if workers have loaded more modules.
-RELEARN_AFTER = (1, 2, 4, 8, 16, 64, 256, 1024)
 
 _FINAL = wire.REPLY.pack
 
 
 class Server:
     """Hold everything a forked process needs; see the head of this file."""
+
+    flush_c: Callable[[None], object]
+    """libc's fflush, as a spare has found it before anybody came."""
 
     def __init__(self, words: list[str]) -> None:
         self.exe, self.house, self.command_id, self.key_id, self.session, self.tty = words[:6]
@@ -78,11 +82,11 @@ class Server:
         self.spares: set[int] = set()
         self.workers: dict[int, int] = {}
         self.ending: set[int] = set()
-        self.requests = 0
+        self.requests, self.lost = 0, 0
         self.pages: pages.Rows = []
         self.surveys_left = SURVEYS
         self.used = time.monotonic()
-        self.is_open = True
+        self.is_open, self.is_short = True, False
         self.successor = 0
         self.record_stamp = facts_of.stamp_of(f"{self.house}/{self.command_id}.rec")
         self.told = 0.0
@@ -175,7 +179,7 @@ class Server:
             if taken is not None:
                 return taken
             question = poll()
-            for fd in (self.wake_in, self.taken_in, leader, self.files.fd if self.is_open else -1):
+            for fd in (self.wake_in, self.taken_in, *((leader, self.files.fd) if self.is_open else ())):
                 if fd >= 0:
                     question.register(fd, POLLIN)
             for conn in self.workers.values():
@@ -188,7 +192,14 @@ class Server:
     def _fill(self) -> Taken | None:
         """Fork spares; returns the request in each of them once it has one."""
         while len(self.spares) < self._wanted_spares():
-            pid = os.fork()
+            try:
+                pid = os.fork()
+            except OSError as problem:
+                if not self.is_short:
+                    log(f"{self.command.name}: no spare, {problem.strerror}")
+                self.is_short = True
+                return None  # those who come meanwhile run plainly; tried again soon
+            self.is_short = False
             if pid == 0:
                 return Spare(self).wait()
             self.spares.add(pid)
@@ -226,6 +237,7 @@ class Server:
             self.retire("asked to end")
         elif is_alone:
             self.retire("its session has ended")
+            self._release_stopped()
         elif is_in_doubt:
             self._judge_files()
 
@@ -237,6 +249,7 @@ class Server:
                 pid = int.from_bytes(data, "little")
                 conn = int.from_bytes(rights[0][2][:4], "little") if rights else -1
                 self.spares.discard(pid)
+                self.lost = 0
                 if conn >= 0:
                     self.workers[pid] = _high(conn)
         except BlockingIOError:
@@ -255,14 +268,45 @@ class Server:
             if os.WIFSTOPPED(status):
                 self._say(pid, wire.STOPPED, os.WSTOPSIG(status))
                 continue
-            self._say(pid, wire.ENDED, status)
+            if pid in self.spares:
+                self._note_taken()  # if it was taken it has said so, before it died
+            is_unwanted = os.waitstatus_to_exitcode(status) == UNWANTED_STATUS and not self._is_committed(pid)
+            self._say(pid, *((wire.REFUSED, wire.REQUEST) if is_unwanted else (wire.ENDED, status)))
             if os.WIFEXITED(status) and os.WEXITSTATUS(status) >= REFUSED_STATUS and pid in self.workers:
                 log(f"{self.command.name}: worker {pid} ended with {os.WEXITSTATUS(status)}")
             self._forget(pid)
+            self._consider_failure(pid, status)
             self.spares.discard(pid)
             self.ending.discard(pid)
             if pid == self.successor:
                 self.successor = 0
+
+    def _is_committed(self, pid: int) -> bool:
+        return pid in self.workers and is_committed(self.workers[pid])
+
+    def _consider_failure(self, pid: int, status: int) -> None:
+        """End where this process will serve nobody any more, or has no memory for spares, say."""
+        if os.waitstatus_to_exitcode(status) == REFUSED_STATUS + wire.STALE and self.files.have_moved():
+            self.retire("a loaded file has changed")
+        elif pid in self.spares and self.is_open:
+            self.lost += 1
+            if self.lost > MOST_LOST:
+                self.retire("its spares die")
+
+    def _release_stopped(self) -> None:
+        """Hang up those who are stopped, as the kernel does with a group that nobody is left to continue.
+
+        It does not with these: this process is in another group of their session.
+        """
+        for pid in self.workers:
+            try:
+                with open(f"/proc/{pid}/stat", "rb") as file:
+                    is_stopped = file.read().rpartition(b")")[2].split()[0] == b"T"
+                if is_stopped:
+                    os.killpg(os.getpgid(pid), _signal.SIGHUP)
+                    os.killpg(os.getpgid(pid), _signal.SIGCONT)
+            except OSError:
+                continue  # it is gone
 
     def _note_pages(self, pid: int) -> None:
         found = pages.take(f"{self.stem}.pages.{pid}")
@@ -302,7 +346,8 @@ class Server:
         if is_run:  # who only asks whether anybody serves does not keep a server up
             self.used = time.monotonic()
             self.requests += 1
-            self._consider_learning()
+            if self.is_open and not self.successor:
+                self.successor = successor.start_if_wanted(self)
 
     # -- ending, and being replaced ------------------------------------------
 
@@ -358,43 +403,6 @@ class Server:
         except OSError:
             return False
 
-    def _consider_learning(self) -> None:
-        wanted = f"{self.house}/{self.command_id}.wanted"
-        if not self.is_open or self.successor or not os.path.exists(wanted):
-            return
-        size = os.path.getsize(wanted)
-        if not any(self.requests >= n for n in RELEARN_AFTER) or size == self._seen_wanted():
-            return
-        self._remember_wanted(size)
-        open(f"{self.house}/{self.command_id}.news", "w").close()
-        os.umask(self.umask)
-        self.successor = os.posix_spawn(
-            os.path.dirname(self.exe) + "/python",
-            [
-                os.path.dirname(self.exe) + "/python", "-P", "-B", "-m", "unsnarl.warm.begin",
-                self.exe, self.house, self.command_id, self.key_id, self.session, self.tty,
-                self.command.kind, self.command.name, self.launch_argv[0], *self._options(),
-            ],
-            self.first_environment,
-            file_actions=[(os.POSIX_SPAWN_DUP2, self.lock, 3)],
-        )  # fmt: skip
-        os.umask(0o077)
-
-    def _options(self) -> list[str]:
-        launch = next(i for i, word in enumerate(self.launch_argv) if word.endswith("/launch.py"))
-        return self.launch_argv[1:launch]
-
-    def _seen_wanted(self) -> int:
-        try:
-            with open(f"{self.house}/{self.command_id}.seen") as file:
-                return int(file.read() or 0)
-        except (OSError, ValueError):
-            return 0
-
-    def _remember_wanted(self, size: int) -> None:
-        with open(f"{self.house}/{self.command_id}.seen", "w") as file:
-            file.write(str(size))
-
     def _tell(self) -> None:
         """Write who this is, for `unsnarl warm status`."""
         self.told = time.monotonic()
@@ -407,9 +415,12 @@ class Server:
             "command_id": self.command_id, "pid": os.getpid(),
         }  # fmt: skip
         temporary = f"{self.stem}.info.{os.getpid()}"
-        with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.writelines(f"{name}\t{value}\n" for name, value in rows.items())
-        os.rename(temporary, self.stem + ".info")
+        try:
+            with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.writelines(f"{name}\t{value}\n" for name, value in rows.items())
+            os.rename(temporary, self.stem + ".info")
+        except OSError:
+            pass  # no room, or no place: `unsnarl warm status` knows less, and commands run on
 
     def _leave(self) -> None:
         if not os.path.exists(self.stem + ".sock"):
@@ -420,7 +431,9 @@ class Server:
         os._exit(0)
 
     def _timeout_ms(self) -> int:
-        return 50 if self.successor else int(min(_idle_s(), 60) * 1000)
+        if self.successor:
+            return 50
+        return 1000 if self.is_short else int(min(_idle_s(), 60) * 1000)
 
     def _watch_session(self) -> int:
         """Return a descriptor that becomes readable when this session's leader ends."""
@@ -455,7 +468,10 @@ def _nothing(signum: int, frame: object) -> None:
 def log(text: str) -> None:
     """Write a line to the log: words and names, never a value of the environment."""
     stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-    os.write(2, f"{stamp} {os.getpid()} {text}\n".encode(errors="surrogateescape"))
+    try:
+        os.write(2, f"{stamp} {os.getpid()} {text}\n".encode(errors="surrogateescape"))
+    except OSError:
+        pass  # no room: the commands come first
 
 
 def main(words: list[str]) -> Taken:

@@ -32,6 +32,8 @@ _PR_SET_PDEATHSIG = 1
 _REHEARSED = 1 << 16
 # Exit statuses of a spare that has refused: this, plus the reason of the wire format.
 REFUSED_STATUS = 100
+# That of one whose client has not committed itself: nothing has run.
+UNWANTED_STATUS = 99
 # The priority of a connection whose client has said GO. Nothing else gives it another than 0, its
 # server holds the same connection, and to a local socket it means nothing.
 _COMMITTED = 1
@@ -46,6 +48,7 @@ class Taken:
         self.request = request
         self.fds = fds
         self.peer = peer
+        self.is_committed = False
         self.launcher: object = None
 
     def await_go(self) -> None:
@@ -56,7 +59,8 @@ class Taken:
         except OSError:
             word = b""
         if word != wire.GO:
-            os._exit(0)
+            os._exit(UNWANTED_STATUS)
+        self.is_committed = True
         # Before the first line of the command: it can end at any time from here.
         try:
             self.conn.setsockopt(_socket.SOL_SOCKET, _socket.SO_PRIORITY, _COMMITTED)
@@ -90,6 +94,7 @@ class Spare:
         for others in server.workers.values():
             os.close(others)
         libc: Any = ctypes.CDLL(None)
+        server.flush_c = ctypes.PyDLL(None).fflush
         prctl = libc.prctl
         prctl(_PR_SET_PDEATHSIG, int(_signal.SIGKILL))
         if os.getppid() != server.pid:
@@ -159,9 +164,10 @@ class Spare:
             return False
 
     def _is_in_doubt(self) -> bool:
+        # The files first: the server says that it doubts before it reads what they have told.
         question = poll()
         question.register(self._server.doubt_in, POLLIN)
-        return bool(question.poll(0)) or self._server.files.is_in_doubt()
+        return self._server.files.is_in_doubt() or bool(question.poll(0))
 
 
 def is_committed(fd: int) -> bool:
@@ -184,11 +190,13 @@ def _refuse(conn: _socket.socket, why: int) -> NoReturn:
 
 def note(server: Server, words: str) -> None:
     """Add a line to the log by its path: descriptor 2 may be the client's already."""
-    fd = os.open(
-        f"{server.house}/{server.command_id}.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
-    )
-    os.write(fd, f"{server.command.name}: {words}\n".encode(errors="surrogateescape"))
-    os.close(fd)
+    path = f"{server.house}/{server.command_id}.log"
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.write(fd, f"{server.command.name}: {words}\n".encode(errors="surrogateescape"))
+        os.close(fd)
+    except OSError:
+        pass  # no room, or no place: the client is told all the same
 
 
 def _answer_question(conn: _socket.socket) -> NoReturn:

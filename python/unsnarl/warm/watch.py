@@ -28,6 +28,11 @@ _ISDIR, _OVERFLOW, _IGNORED = 0x40000000, 0x4000, 0x8000
 _MASK = _ATTRIB | _CLOSE_WRITE | _MODIFY | _MOVED | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
 
+# File systems on which others change files without an event here (/proc/filesystems).
+_REMOTE = frozenset(
+    ("9p", "afs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "lustre", "nfs", "nfs4", "smb3", "vboxsf", "virtiofs")
+)
+
 # What an import system may look for: a new one may hide what was loaded.
 _IMPORTABLE = (".py", ".pyc", ".so", ".pth", ".egg-link", ".dist-info", ".egg-info", ".zip", "pyvenv.cfg")
 
@@ -41,12 +46,19 @@ class Files:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._names = {os.path.basename(path) for path in facts.files}
+        # A link to a file is changed where it leads to, as well.
+        paths = {path for file in facts.files for path in (file, os.path.realpath(file))}
+        self._names = {os.path.basename(path) for path in paths}
         self.fd = -1
         # Imports that ask for the working directory may look at anything in it.
         self._here = os.getcwd() if facts.asks_cwd else ""
         self._here_watch = -1
-        directories = {os.path.dirname(path) for path in facts.files} | set(facts.directories)
+        directories = {os.path.dirname(path) for path in paths} | set(facts.directories)
+        # What is watched is an inode: a link that leads elsewhere, or another directory of the name, makes no event.
+        self._places = {path: _identity(path) for path in directories if os.path.dirname(path) not in directories}
+        mounts = _remote_mounts()
+        if any(_is_remote(path, mounts) for path in self._places):
+            return
         self._watch(sorted(directories | ({self._here} if self._here else set())))
 
     def _watch(self, directories: list[str]) -> None:
@@ -71,7 +83,11 @@ class Files:
             return self._facts.changed_file() is not None
         question = poll()
         question.register(self.fd, POLLIN)
-        return bool(question.poll(0))
+        return bool(question.poll(0)) or self.have_moved()
+
+    def have_moved(self) -> bool:
+        """Say whether something has changed, or may have, of which no event tells."""
+        return self.fd < 0 or any(_identity(path) != was for path, was in self._places.items())
 
     def reason(self) -> str | None:
         """Read the waiting events and say what makes the server stale, or None."""
@@ -106,3 +122,26 @@ class Files:
         if mask & _ISDIR:
             return bool(mask & (_CREATE | _MOVED | _DELETE)) and name.partition(".")[0].isidentifier()
         return name in self._names or name.endswith(_IMPORTABLE)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _remote_mounts() -> list[str]:
+    """Return where file systems are mounted on which others change files without an event here."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            mounts = [line.partition(" - ") for line in file]
+    except OSError:
+        return []
+    return [before.split()[4] for before, _, after in mounts if after.split()[0] in _REMOTE]
+
+
+def _is_remote(path: str, mounts: list[str]) -> bool:
+    real = os.path.realpath(path) + "/"
+    return any(real.startswith(mount.rstrip("/") + "/") for mount in mounts)

@@ -42,9 +42,9 @@ def run(taken: Taken) -> None:
         main = _fresh_main(taken)
     except BaseException as problem:
         taken.decline(problem)
-    taken.await_go()
-    ending.arm()
     try:
+        taken.await_go()
+        ending.arm()
         if taken.server.command.kind == "module":
             import runpy
 
@@ -53,6 +53,8 @@ def run(taken: Taken) -> None:
         else:
             exec(taken.server.code, main.__dict__)
     except BaseException as problem:
+        if not taken.is_committed:
+            taken.decline(problem)  # a Ctrl-C for the group, before the client's word
         ending.after(problem)
     ending.after(None)
 
@@ -65,6 +67,7 @@ def rehearse(server: Server) -> None:
     """
     environ = [name + b"=" + value for name, value in server.first_environment.items()]
     _environment(environ, server.environment_delta)
+    time.tzset()
     streams.rebuild()
     _limits([(which, resource.getrlimit(which)[0]) for which in range(16)])
     _clocks(server.facts.clocks)
@@ -84,6 +87,7 @@ def _dress(taken: Taken) -> int:
     os.umask(request.umask)
     conn = _install_descriptors(taken)
     _environment(request.environ, server.environment_delta)
+    time.tzset()  # /etc/localtime may be another by now, and localtime_r does not look again
     _arguments(taken)
     _kept_variables(server.kept_variables)
     _limits(request.limits)
