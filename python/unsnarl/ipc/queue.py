@@ -61,6 +61,7 @@ class Queue(IpcBytesQueue):
     put and taken whole or not at all, whoever is killed meanwhile.
 
     Fairness: none between processes; items come out in the order they went in.
+    Cancellation: a cancelled get has taken nothing, a cancelled put has put nothing.
     """
 
     def put(self, item: object, block: bool = True, timeout: float | None = None) -> None:

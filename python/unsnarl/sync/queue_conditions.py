@@ -15,7 +15,10 @@ from unsnarl._native import Condition, Queue
 
 
 class QueueCondition(Condition):
-    """A condition whose notifications also reach those who wait in the queue itself."""
+    """A condition whose notifications also reach those who wait in the queue itself.
+
+    Fairness and cancellation: as `Condition`, for who waits on it; as `Queue`, for the others.
+    """
 
     def __init__(self, queue: Queue[Any]) -> None:
         super().__init__(queue.mutex)

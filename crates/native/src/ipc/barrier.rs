@@ -12,6 +12,12 @@ use unsnarl_ipc::{Account, Arrival, BarrierWords, Kind, Step};
 use unsnarl_shm::Host;
 
 /// A meeting point between processes.
+///
+/// `wait` returns the order of arrival, from 0. The action runs in the party that comes last; if it raises,
+/// the barrier breaks. `ValueError` for less than one party.
+/// Fairness: all parties of a round go on together.
+/// Cancellation: a party that is cancelled, interrupted, out of time (seconds) or dead breaks the barrier:
+/// everybody gets `threading.BrokenBarrierError` until `reset`; `statistics` names who died.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Barrier")]
 pub(super) struct IpcBarrier {
     body: Body,

@@ -15,6 +15,13 @@ use unsnarl_ipc::{ConditionCell, ConditionWords, Kind, Step};
 use unsnarl_shm::Host;
 
 /// A condition variable between processes.
+///
+/// Over a `Lock` or an `RLock` of `unsnarl.ipc` (`TypeError` for any other); given none it makes an
+/// `RLock`. `RuntimeError` for waiting or notifying without the lock, or if too many wait. `OwnerDied` from
+/// `wait` comes with the lock held.
+/// Fairness: the longest waiting are notified first; a process that died is skipped. Timeouts are in
+/// seconds.
+/// Cancellation: a cancelled task takes the lock back first.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Condition")]
 pub(super) struct IpcCondition {
     body: Body,

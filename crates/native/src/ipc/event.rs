@@ -10,6 +10,9 @@ use unsnarl_ipc::{EventWords, Kind};
 use unsnarl_shm::Host;
 
 /// A flag between processes.
+///
+/// Fairness: `set` lets everybody go who waits at that moment, even if `clear` follows at once.
+/// Cancellation: nothing is taken, so nothing can be lost. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Event")]
 pub(super) struct IpcEvent {
     body: Body,

@@ -18,6 +18,14 @@ use unsnarl_ipc::{Kernel, Kind};
 use unsnarl_shm::Host;
 
 /// A mutual exclusion lock between processes that survives the death of its holder.
+///
+/// With a name for any process of this user, without one for children. It belongs to the thread that took
+/// it; anybody may release it, `RuntimeError` if it is free. If a holder died, who gets `OwnerDied` from
+/// `acquire` holds the lock, is to repair what it protects, and calls `make_consistent`; from `with` it
+/// comes without the lock.
+/// Fairness: none between processes; whoever runs first takes a free lock. Timeouts are in seconds.
+/// Cancellation: a task that is cancelled has taken nothing; a wake-up meant for it goes to another
+/// sleeper.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Lock")]
 pub(super) struct IpcLock {
     pub(super) body: Body,

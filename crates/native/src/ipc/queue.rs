@@ -15,6 +15,12 @@ use unsnarl_ipc::{AtomicU64, Effort, Kernel, Kind, Ring, RingWords, Slept, Step,
 use unsnarl_shm::Host;
 
 /// A bounded queue of bytes between processes.
+///
+/// `maxsize` bounds the number of items (0: no bound), `capacity` their bytes; one longer than `longest` is
+/// a `ValueError`. `Full`, `Empty` if there is no room, no item (in time, seconds); `ShutDown` after
+/// `shutdown`. An item is there whole or not at all, whoever is killed meanwhile.
+/// Fairness: none between processes; items come out in the order they went in.
+/// Cancellation: a cancelled get has taken nothing, a cancelled put has put nothing.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "BytesQueue")]
 pub(super) struct IpcBytesQueue {
     body: Body,

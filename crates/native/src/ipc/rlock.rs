@@ -15,6 +15,10 @@ use unsnarl_ipc::{AtomicU32, Kernel, Kind, Ordering};
 use unsnarl_shm::Host;
 
 /// A re-entrant lock between processes that survives the death of its holder.
+///
+/// Its owner is a thread, or the task of that thread that took it by `async_acquire`; a release by anybody
+/// else raises `RuntimeError`. `OwnerDied` and `make_consistent`: as `Lock`.
+/// Fairness: none between processes. Cancellation: as `Lock`. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "RLock")]
 pub(super) struct IpcRLock {
     pub(super) body: Body,

@@ -14,6 +14,12 @@ use unsnarl_ipc::{ALL, Account, Books, Kernel, Kind, Ordering, RwWords, Step, TI
 use unsnarl_shm::Host;
 
 /// A read/write lock between processes; writers do not starve.
+///
+/// Many readers together, or one writer alone. If a writer died inside, the next writer gets `OwnerDied`
+/// and holds the lock, to repair and to call `make_consistent`; until then readers get it too, and hold
+/// nothing. A reader that dies is taken back silently.
+/// Fairness: new readers stay out while a writer waits; readers may starve behind writers without pause.
+/// Cancellation: a task that is cancelled has taken nothing. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "RWLock")]
 pub(super) struct IpcRWLock {
     body: Body,
@@ -34,6 +40,9 @@ struct Words {
 }
 
 /// One side of a read/write lock between processes.
+///
+/// `RuntimeError` for a release of what nobody holds; `OwnerDied`, fairness and cancellation are those of
+/// `RWLock`.
 #[pyclass(frozen, module = "unsnarl.ipc", name = "RWLockSide")]
 pub(super) struct IpcRWLockSide {
     lock: Py<IpcRWLock>,

@@ -19,6 +19,13 @@ use unsnarl_shm::{Host, Mapping};
 const MOST: u32 = i32::MAX as u32;
 
 /// A counter of permits between processes.
+///
+/// Who would wait for permits that a dead process has gets `OwnerDied`, once, and no permit;
+/// `make_consistent` gives them back. One that starts at 0 counts events, which nobody holds: no death is
+/// reported there. `ValueError` for a bad value and for more releases than fit.
+/// Fairness: none between processes. Timeouts are in seconds.
+/// Cancellation: a task that is cancelled has taken nothing; a wake-up meant for it goes to another
+/// sleeper.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Semaphore")]
 pub(super) struct IpcSemaphore {
     body: Body,
@@ -274,6 +281,8 @@ impl IpcSemaphore {
 }
 
 /// A semaphore that refuses to be released more often than it was acquired.
+///
+/// The bound is the initial value: a release beyond it raises `ValueError`. All else: as `Semaphore`.
 #[pyclass(frozen, subclass, weakref, extends = IpcSemaphore, module = "unsnarl.ipc", name = "BoundedSemaphore")]
 pub(super) struct IpcBoundedSemaphore;
 

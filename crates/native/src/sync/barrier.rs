@@ -18,6 +18,12 @@ use unsnarl_sync::{ASLEEP, Arc, Arrival, Departing, GRANTED, PENDING, Rendezvous
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// A meeting point for a fixed number of threads, tasks and greenlets.
+///
+/// `wait` returns the order of arrival, from 0. The action runs in the party that comes last; if it raises,
+/// the barrier breaks. `ValueError` for less than one party.
+/// Fairness: all parties of a round are released together; threads wake in a cascade.
+/// Cancellation: a party that is cancelled, interrupted or out of time (seconds) breaks the barrier:
+/// everybody gets `threading.BrokenBarrierError` until `reset`.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct Barrier {
     state: PyOnceLock<State>,

@@ -31,6 +31,13 @@ use std::time::Instant;
 use unsnarl_sync::{Arc, Notifier};
 
 /// A condition variable for threads, tasks and greenlets.
+///
+/// Given no lock it makes an `RLock`; any lock with `acquire` and `release` will do, for threads.
+/// `RuntimeError` for waiting or notifying without the lock. Timeouts are in seconds.
+/// Fairness: the longest waiting are notified first. With a lock of ours a notified party moves to the
+/// lock's queue, and wakes when it can have the lock.
+/// Cancellation: a notification that reached a party which leaves goes to the next. `wait` ends with the
+/// lock held.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct Condition {
     pub(super) notifier: Notifier<Party>,

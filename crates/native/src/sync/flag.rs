@@ -7,6 +7,8 @@ use pyo3::types::PyTuple;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A value that is set once: the first to set it wins, everybody gets the winner's.
+///
+/// `set` returns True to the one who won; `get` of an unset flag raises `LookupError`. Nothing ever waits.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct Flag {
     value: PyOnceLock<Py<PyAny>>,
@@ -54,6 +56,9 @@ impl Flag {
 }
 
 /// A guard that raises instead of waiting when a resource is used twice at once.
+///
+/// `with guard:` raises `RuntimeError` while somebody else is inside; `action` is the word for what they
+/// do. Nothing waits.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct ResourceGuard {
     action: String,

@@ -15,6 +15,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use unsnarl_sync::Gate;
 
 /// An event that is set while its count is zero; up() raises the count, down() lowers it.
+///
+/// `ValueError` for a count below zero.
+/// Fairness and cancellation: as `Event`. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct CountdownEvent {
     gate: Gate<Party>,
@@ -139,6 +142,9 @@ impl CountdownEvent {
 }
 
 /// A gate that opens for good when count_down() was called often enough.
+///
+/// It does not go up again: `up` raises `TypeError`; a count below zero is a `ValueError`.
+/// Fairness and cancellation: as `Event`. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, extends = CountdownEvent, module = "unsnarl")]
 pub(super) struct Latch;
 

@@ -11,6 +11,11 @@ use pyo3::types::{PyDict, PyTuple};
 use unsnarl_sync::{Arc, Borrow, Borrowers, Waiter};
 
 /// A limit on how many threads, tasks and greenlets do something at once.
+///
+/// A token belongs to who borrowed it; `total_tokens` can be set at any time. Borrowing twice, or returning
+/// what one has not, raises `RuntimeError`. Threads, greenlets and tasks are different borrowers.
+/// Fairness: first come, first served; tokens are handed over, nobody overtakes.
+/// Cancellation: a token granted to a cancelled waiter goes to the next.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct CapacityLimiter {
     borrowers: Borrowers<Party>,

@@ -18,6 +18,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use unsnarl_sync::Permits;
 
 /// A mutual exclusion lock for threads, tasks and greenlets.
+///
+/// Anybody may release it; `release` of a free lock raises `RuntimeError`. So does `acquire` without a
+/// timeout (seconds) in a thread whose own task holds the lock: it would wait for ever.
+/// Fairness: first come, first served among waiters. A thread that need not wait may overtake a woken
+/// thread once; tasks and greenlets are always handed the lock.
+/// Cancellation: a waiter that leaves after it was granted the lock gives it to the next.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct Lock {
     permits: Permits<Party>,

@@ -27,6 +27,13 @@ use std::collections::VecDeque;
 use unsnarl_sync::Channel;
 
 /// A first-in-first-out queue for threads, tasks and greenlets.
+///
+/// `maxsize` bounds it, 0 does not. `Full`, `Empty` if there is no room, no item (in time, seconds);
+/// `ShutDown` after `shutdown`. Subclasses may define `_init`, `_qsize`, `_put` and `_get`.
+/// Fairness: items leave in order. Waiters are called in order of arrival and keep their place; a party
+/// that need not wait may overtake them, without a bound.
+/// Cancellation: a cancelled get has taken nothing, a cancelled put has put nothing; who was called calls
+/// the next.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct Queue {
     pub(super) channel: Channel<Items, Party>,

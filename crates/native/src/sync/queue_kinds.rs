@@ -9,6 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 /// A last-in-first-out queue.
+///
+/// All else, fairness and cancellation included: as `Queue`.
 #[pyclass(frozen, subclass, weakref, extends = Queue, module = "unsnarl")]
 pub(super) struct LifoQueue;
 
@@ -32,6 +34,10 @@ impl LifoQueue {
 }
 
 /// A queue that gives the least item first.
+///
+/// Items are compared with `<`, behind a lock (`mutex`) for which a task, too, may have to wait for a
+/// moment; what a comparison raises comes from `put` or `get`. All else, fairness and cancellation
+/// included: as `Queue`.
 #[pyclass(frozen, subclass, weakref, extends = Queue, module = "unsnarl")]
 pub(super) struct PriorityQueue;
 
@@ -61,6 +67,9 @@ impl PriorityQueue {
 }
 
 /// An unbounded queue whose `put` never waits.
+///
+/// So `__del__`, signal handlers and callbacks may put. All else, fairness and cancellation included: as
+/// `Queue`.
 #[pyclass(frozen, subclass, weakref, extends = Queue, module = "unsnarl")]
 pub(super) struct SimpleQueue;
 

@@ -23,6 +23,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use unsnarl_sync::Permits;
 
 /// A re-entrant mutual exclusion lock for threads, tasks and greenlets.
+///
+/// Its owner (a thread, a greenlet or, by `async with`, a task) may take it again; it is free when it was
+/// released as often. A thread and a task that runs in it are two owners. `RuntimeError` for a release by
+/// anybody else.
+/// Fairness: as `Lock`.
+/// Cancellation: as `Lock`.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct RLock {
     permits: Permits<Party>,

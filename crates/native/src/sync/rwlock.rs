@@ -14,12 +14,21 @@ use pyo3::types::{PyDict, PyTuple};
 use unsnarl_sync::{Arc, ReadWrite, Side, Waiter};
 
 /// A read/write lock for threads, tasks and greenlets; writers do not starve.
+///
+/// `reader` and `writer` are its sides. It is not re-entrant and does not record who is inside; leaving a
+/// side on which nobody is raises `RuntimeError`.
+/// Fairness: first come, first served; readers next to each other enter together, and one that comes while
+/// anybody waits goes behind them.
+/// Cancellation: a side that was granted to a cancelled waiter is left at once, and the next enter.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct RWLock {
     core: ReadWrite<Party>,
 }
 
 /// One side of a read/write lock.
+///
+/// A lock with timeouts in seconds, for `with` and `async with`; fairness and cancellation are those of
+/// `RWLock`.
 #[pyclass(frozen, weakref, module = "unsnarl")]
 pub(super) struct RWLockSide {
     lock: Py<RWLock>,

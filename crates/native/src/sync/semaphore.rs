@@ -17,6 +17,11 @@ use unsnarl_sync::Permits;
 const UNBOUNDED: usize = usize::MAX / 4;
 
 /// A counter of permits for threads, tasks and greenlets.
+///
+/// `acquire` takes one, `release(n)` gives n back; `value` is the number of free ones. `ValueError` for a
+/// negative initial value and for n below one.
+/// Fairness: as `Lock`.
+/// Cancellation: as `Lock`.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct Semaphore {
     permits: Permits<Party>,
@@ -155,6 +160,9 @@ impl Semaphore {
 }
 
 /// A semaphore that refuses to be released more often than it was acquired.
+///
+/// The bound is the initial value: a release beyond it raises `ValueError`.
+/// Fairness and cancellation: as `Lock`.
 #[pyclass(frozen, subclass, weakref, extends = Semaphore, module = "unsnarl")]
 pub(super) struct BoundedSemaphore;
 
