@@ -23,13 +23,14 @@ _replaced: dict[tuple[str, str], Any] = {}
 
 
 def patch() -> None:
-    """Replace the classes named in `NAMES`; does nothing the second time."""
+    """Replace the classes named in `NAMES`; does nothing the second time, or with ``UNSNARL=off``."""
+    from unsnarl import run_settings
+
+    if _replaced or run_settings.is_switched_off():
+        return
     from importlib import import_module
 
     from unsnarl import sync
-
-    if _replaced:
-        return
     from unsnarl import process_patching as processes
 
     processes.patch()

@@ -223,6 +223,15 @@ def test_a_missing_pack_is_only_a_warning(rig: "Rig", packed: "tuple[str, str, P
     assert same(rig, script, launcher).stderr.count(b"warning:") == 1
 
 
+def test_switched_off_the_pack_is_left_alone(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
+    script, launcher, pack = packed
+    pack.write_bytes(b"not even looked at")
+    assert rig.plain(launcher).stderr, "a pack like this is complained of"
+    env = rig.env | {"UNSNARL": "off"}
+    plain, off = rig.plain(script, env=env), rig.plain(launcher, env=env)
+    assert (off.returncode, off.stdout, off.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+
+
 def test_a_run_with_a_pack_is_the_same(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
     script, _, pack = packed
     plain = rig.plain(sys.executable, script, "x")

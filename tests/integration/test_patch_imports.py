@@ -52,3 +52,16 @@ def test_a_look_for_multiprocessing_does_not_use_the_patch_up(programs: Programs
     )
     outcome = programs.unsnarl("run", "--patch", "app.py")
     assert outcome.status == 0, outcome.complaint
+
+
+SWITCHED_OFF = """
+import threading, unsnarl
+unsnarl.patch()
+print(threading.Event.__module__)
+"""
+
+
+@pytest.mark.parametrize(("switch", "module"), [("off", "threading"), ("on", "unsnarl")])
+def test_switched_off_nothing_is_patched(programs: Programs, switch: str, module: str) -> None:
+    outcome = programs.python(programs.write("program.py", SWITCHED_OFF), env={"UNSNARL": switch})
+    assert (outcome.status, outcome.stdout.decode().partition(".")[0].strip()) == (0, module), outcome.complaint

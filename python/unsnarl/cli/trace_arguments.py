@@ -105,8 +105,13 @@ def _parse_run(words: list[str], take: TakeOption) -> RunRequest:
     except CommandError as error:
         what, hint = (text.replace("unsnarl run", "unsnarl trace") for text in (error.what, error.hint))
         raise CommandError(what, hint, error.status) from None
-    if run.slice_ms is not None or run.stats != "no":
-        name = "--slice" if run.slice_ms is not None else "--stats"
+    foreign = {
+        "--slice": run.slice_ms is not None,
+        "--stats": run.stats != "no",
+        "--no-kernel-hints": not run.kernel_hints,
+        "--pack": bool(run.pack),
+    }
+    for name in (name for name, is_given in foreign.items() if is_given):
         raise CommandError(f"option {name} belongs to `unsnarl run`, not to `unsnarl trace`", _HELP)
     return run
 

@@ -9,7 +9,7 @@ import _frozen_importlib
 import gc
 import sys
 from _frozen_importlib_external import PathFinder, SourceFileLoader
-from posix import getcwd
+from posix import environ, getcwd
 
 from . import container, finder
 
@@ -21,7 +21,12 @@ _IMPORT: "Any" = _frozen_importlib  # what loads a module is private there, and 
 
 
 def install(path: str, *, warns: bool = True) -> bool:
-    """Have the path's finder look into the pack first; False, with a warning, if it cannot be used."""
+    """Have the path's finder look into the pack first; False, with a warning, if it cannot be used.
+
+    Likewise with ``UNSNARL=off`` in the environment, without one.
+    """
+    if environ.get(b"UNSNARL") == b"off":
+        return False
     try:
         entries, area, directories, places = container.read(_map(path))
         finder.PackFinder(entries, area, directories, places, _late_loader(entries)).stand_in()
