@@ -30,8 +30,8 @@ def patch() -> None:
         return
     from importlib import import_module
 
-    from unsnarl import sync
     from unsnarl import process_patching as processes
+    from unsnarl import sync
 
     processes.patch()
     for module_name, names in NAMES.items():

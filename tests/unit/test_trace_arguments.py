@@ -36,8 +36,10 @@ def test_help(words: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["--size"], ["--size", "0", "a"], ["--what", "a"], ["--slice", "5", "a"], ["--output=a.json", "a"]]
-    + [["--stats", "a"], ["--no-kernel-hints", "a"], ["--pack", "b", "a"]],
+    [
+        *([], ["--size"], ["--size", "0", "a"], ["--what", "a"], ["--slice", "5", "a"], ["--output=a.json", "a"]),
+        *(["--stats", "a"], ["--no-kernel-hints", "a"], ["--pack", "b", "a"]),
+    ],
 )
 def test_nonsense_is_refused_in_the_verbs_own_name(words: list[str]) -> None:
     with pytest.raises(CommandError) as refusal:
