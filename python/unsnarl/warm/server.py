@@ -70,7 +70,8 @@ class Server:
         self.stem = f"{self.house}/{self.key_id}"
         with open(4, "rb") as file:
             self.key = file.read()
-        self.lock = fcntl.fcntl(3, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+        # The log is out of the way of what imports are given for their standard streams.
+        self.lock, self.log_fd = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD) for fd in (3, 2))
         os.close(3)
         self.first_environment = dict(os.environb)
         facts = facts_of.load(f"{self.house}/{self.command_id}.facts")
@@ -110,7 +111,7 @@ class Server:
         gc.freeze()
         changed = self.facts.changed_file() or (self.files.reason() if self.files.fd >= 0 else None)
         if changed is not None:
-            log(f"{self.command.name}: does not start, {changed} while it was imported")
+            self._log(f"{self.command.name}: does not start, {changed} while it was imported")
             os._exit(1)  # the next call learns again
         self._listen()
 
@@ -126,7 +127,7 @@ class Server:
             try:
                 __import__(name)
             except BaseException as problem:
-                log(f"{name} is left out: {type(problem).__name__}")
+                self._log(f"{name} is left out: {type(problem).__name__}")
         os.chdir("/")
         os.umask(0o077)
 
@@ -196,7 +197,7 @@ class Server:
                 pid = os.fork()
             except OSError as problem:
                 if not self.is_short:
-                    log(f"{self.command.name}: no spare, {problem.strerror}")
+                    self._log(f"{self.command.name}: no spare, {problem.strerror}")
                 self.is_short = True
                 return None  # those who come meanwhile run plainly; tried again soon
             self.is_short = False
@@ -273,7 +274,7 @@ class Server:
             is_unwanted = os.waitstatus_to_exitcode(status) == UNWANTED_STATUS and not self._is_committed(pid)
             self._say(pid, *((wire.REFUSED, wire.REQUEST) if is_unwanted else (wire.ENDED, status)))
             if os.WIFEXITED(status) and os.WEXITSTATUS(status) >= REFUSED_STATUS and pid in self.workers:
-                log(f"{self.command.name}: worker {pid} ended with {os.WEXITSTATUS(status)}")
+                self._log(f"{self.command.name}: worker {pid} ended with {os.WEXITSTATUS(status)}")
             self._forget(pid)
             self._consider_failure(pid, status)
             self.spares.discard(pid)
@@ -364,7 +365,7 @@ class Server:
         if not self.is_open:
             return
         self.is_open = False
-        log(f"{self.command.name}: ends, {reason}")
+        self._log(f"{self.command.name}: ends, {reason}")
         if self._owns_socket():
             os.unlink(self.stem + ".sock")
         # Wakes the spares that wait in accept, and they end; one that has just been
@@ -402,6 +403,14 @@ class Server:
                 return file.read() != facts_of.client_text(self.facts)
         except OSError:
             return False
+
+    def _log(self, text: str) -> None:
+        """Write a line to the log: words and names, never a value of the environment."""
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+        try:
+            os.write(self.log_fd, f"{stamp} {os.getpid()} {text}\n".encode(errors="surrogateescape"))
+        except OSError:
+            pass  # no room: the commands come first
 
     def _tell(self) -> None:
         """Write who this is, for `unsnarl warm status`."""
@@ -463,15 +472,6 @@ def _high(fd: int) -> int:
 
 def _nothing(signum: int, frame: object) -> None:
     """Let a signal wake the loop, and do nothing else."""
-
-
-def log(text: str) -> None:
-    """Write a line to the log: words and names, never a value of the environment."""
-    stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-    try:
-        os.write(2, f"{stamp} {os.getpid()} {text}\n".encode(errors="surrogateescape"))
-    except OSError:
-        pass  # no room: the commands come first
 
 
 def main(words: list[str]) -> Taken:
