@@ -63,7 +63,7 @@ needs_remote_exec = pytest.mark.skipif(sys.version_info < (3, 14), reason="sys.r
 def test_a_running_process(programs: Programs) -> None:
     needs_hooks()
     with started(programs, RUNNING) as process:
-        outcome = programs.unsnarl("trace", "--data", "data.json", "--seconds", "0.5", "--attach", str(process.pid))
+        outcome = programs.unsnarl("trace", "--data", "data.json", "--seconds", "2", "--attach", str(process.pid))
         assert process.communicate(b"", timeout=60) == (b"done\n", b"")
         assert process.returncode == 0
     if "does not let this user" in outcome.complaint:

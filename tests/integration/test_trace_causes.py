@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.trace_programs import line_of, needs_hooks, trace
+from tests.integration.trace_programs import Traced, line_of, needs_hooks, trace
 
 if TYPE_CHECKING:
     from tests.conftest import Programs
@@ -226,10 +226,23 @@ def test_a_futex_storm(programs: Programs) -> None:
     ids=["one thread", "an idle thread", "nothing"],
 )
 def test_a_program_without_a_cause_is_told_so(programs: Programs, text: str) -> None:
+    """At least once in three: a busy machine can make a cause, but a rule that is wrong finds one each time."""
     traced = trace(programs, text)
-    assert {"no-gil-contention", "no-lock-contention"} <= traced.kinds()
-    assert not {finding["severity"] for finding in traced.document["findings"]} & {"severe"}
-    assert "not the matter" in traced.outcome.complaint
+    for _ in range(2):
+        if is_told_so(traced):
+            break
+        traced = trace(programs, text)
+    assert is_told_so(traced), (traced.document["findings"], traced.outcome.complaint)
+
+
+def is_told_so(traced: Traced) -> bool:
+    """Say whether nothing was found to be the matter."""
+    is_severe = any(finding["severity"] == "severe" for finding in traced.document["findings"])
+    return (
+        {"no-gil-contention", "no-lock-contention"} <= traced.kinds()
+        and not is_severe
+        and "not the matter" in traced.outcome.complaint
+    )
 
 
 CLOCKED = """\
@@ -255,10 +268,11 @@ print(slept, blocked)
 
 C_CODE = """\
 import hashlib, socket, threading, time
-text = bytes(20_000_000)
+text = bytes(5_000_000)
 ours, theirs = socket.socketpair()
 def compute():
-    for _ in range(5):
+    # Many calls, each of some milliseconds: one in which the machine stands still passes for I/O.
+    for _ in range(40):
         hashlib.sha256(text)
     print(time.thread_time())
 def wait():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +16,14 @@ from unsnarl.trace import attach, recording
 class Process:
     """Stands for a process: notes the scripts it is given, and runs none of them."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, pid: int, directory: Path) -> None:
+        self.pid = pid
         self.directory = directory
         self.scripts: list[str] = []
         self.records = True
 
     def execute(self, pid: int, path: str) -> None:
-        assert pid == os.getppid()
+        assert pid == self.pid
         assert os.path.exists(path)
         self.scripts.append(os.path.basename(path))
         if path.endswith("begin.py") and self.records:
@@ -30,11 +33,14 @@ class Process:
 
 
 @pytest.fixture
-def process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Process:
-    found = Process(tmp_path)
-    monkeypatch.setattr(sys, "remote_exec", found.execute, raising=False)
-    monkeypatch.setattr(attach, "PATIENCE_S", 0.1)
-    return found
+def process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Process]:
+    # Of our own: in a container our parent may be in another namespace, and has no number then.
+    command = [sys.executable, "-I", "-S", "-c", "import sys; sys.stdin.read()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as child:
+        found = Process(child.pid, tmp_path)
+        monkeypatch.setattr(sys, "remote_exec", found.execute, raising=False)
+        monkeypatch.setattr(attach, "PATIENCE_S", 0.1)
+        yield found
 
 
 def interrupt(*_: object) -> None:
@@ -42,13 +48,13 @@ def interrupt(*_: object) -> None:
 
 
 def test_a_recording_is_begun_and_ended(process: Process) -> None:
-    attach.record(os.getppid(), process.directory, 0.01, 8)
+    attach.record(process.pid, process.directory, 0.01, 8)
     assert process.scripts == ["begin.py", "detachment.py"]
 
 
 def test_an_interrupt_ends_the_recording_and_keeps_it(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attach, "_sleep", interrupt)
-    attach.record(os.getppid(), process.directory, 60, 8)
+    attach.record(process.pid, process.directory, 60, 8)
     assert process.scripts == ["begin.py", "detachment.py"]
 
 
@@ -56,14 +62,14 @@ def test_an_interrupt_before_the_beginning_withdraws_it(process: Process, monkey
     monkeypatch.setattr(attach, "_wait", interrupt)
     process.records = False
     with pytest.raises(KeyboardInterrupt):
-        attach.record(os.getppid(), process.directory, 60, 8)
+        attach.record(process.pid, process.directory, 60, 8)
     assert process.scripts == ["begin.py", "null"]
 
 
 def test_what_does_not_begin_in_time_is_withdrawn(process: Process) -> None:
     process.records = False
     with pytest.raises(attach.NotAttachable, match="did not start to record"):
-        attach.record(os.getppid(), process.directory, 60, 8)
+        attach.record(process.pid, process.directory, 60, 8)
     assert process.scripts == ["begin.py", "null"]
 
 
@@ -74,5 +80,5 @@ def test_the_end_of_the_process_is_no_failure(process: Process, monkeypatch: pyt
         process.execute(pid, path)
 
     monkeypatch.setattr(sys, "remote_exec", gone, raising=False)
-    attach.record(os.getppid(), process.directory, 0.01, 8)
+    attach.record(process.pid, process.directory, 0.01, 8)
     assert process.scripts == ["begin.py"]
