@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.cpython.suite import Module, choose
+from tests.contract.repeated import RUN_LIMIT_S, failing_each_time, has_time_to_repeat, name_of
 
 HERE = Path(__file__).parent
 
@@ -49,30 +50,41 @@ needs_test_package = pytest.mark.skipif(
 
 def run(runner: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(HERE / runner), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=RUN_LIMIT_S, check=False)
 
 
 @needs_test_package
+@has_time_to_repeat
 @pytest.mark.parametrize(("runner", "at_least"), [("lock_tests_runner.py", 70), ("queue_tests_runner.py", 25)])
 def test_cpython_tests_pass(runner: str, at_least: int) -> None:
     """`at_least` is below what the oldest interpreter has: newer ones test shutdown as well."""
-    completed = run(runner)
-    counts = json.loads(completed.stdout.splitlines()[-1])
-    assert counts["failures"] == []
-    assert counts["errors"] == []
-    assert counts["run"] >= at_least, completed.stderr
+    said: list[str] = []
+
+    def failures() -> set[str]:
+        completed = run(runner)
+        said.append(completed.stderr[-4000:])
+        counts = json.loads(completed.stdout.splitlines()[-1])
+        assert counts["run"] >= at_least, completed.stderr
+        return {name_of(test) for test in counts["failures"] + counts["errors"]}
+
+    assert not failing_each_time(failures), said
 
 
 @needs_test_package
+@has_time_to_repeat
 @pytest.mark.parametrize("choice", UNDER_PATCH, ids=lambda choice: choice[0].name)
 def test_cpython_tests_pass_under_patch(choice: tuple[Module, ...]) -> None:
     present, absent = choose((choice,))
     if absent:
         pytest.skip(f"this interpreter comes without test.{choice[0].name}")
     module = present[0]
-    completed = run("patched_interpreter_runner.py", module.name, *module.match)
-    failed = {
-        line.split(": ", 1)[1] for line in completed.stderr.splitlines() if line.startswith(("FAIL: ", "ERROR: "))
-    }
-    assert failed <= KNOWN_DIFFERENCES, completed.stderr[-4000:]
-    assert "Ran " in completed.stderr
+    said: list[str] = []
+
+    def failures() -> set[str]:
+        completed = run("patched_interpreter_runner.py", module.name, *module.match)
+        said.append(completed.stderr[-4000:])
+        assert "Ran " in completed.stderr, completed.stderr[-4000:]
+        lines = completed.stderr.splitlines()
+        return {name_of(line.split(": ", 1)[1]) for line in lines if line.startswith(("FAIL: ", "ERROR: "))}
+
+    assert not failing_each_time(failures, KNOWN_DIFFERENCES), said
