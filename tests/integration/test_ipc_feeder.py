@@ -11,8 +11,6 @@ import pytest
 from unsnarl.ipc import process_queue
 from unsnarl.ipc.process_queue import JoinableQueue, ProcessQueue
 
-pytestmark = pytest.mark.timeout(120)
-
 ITEM = b"x" * 2000
 SMALL = "import unsnarl.ipc.process_queue as made\nmade.CAPACITY = 4096\nqueue = made.ProcessQueue()\n"
 PUT = "for _ in range(4): queue.put(b'x' * 2000)\n"

@@ -38,7 +38,7 @@ for lock in locks:
 # Without a name no room is needed there.
 queue = ipc.get_context("fork").Queue()
 queue.put(b"x" * 100_000)
-assert queue.get(timeout=10) == b"x" * 100_000
+assert queue.get(timeout=60) == b"x" * 100_000
 while locks:
     locks.pop().close()
 assert not os.listdir(directory), os.listdir(directory)

@@ -16,7 +16,6 @@ import pytest
 from unsnarl import ipc
 from unsnarl.ipc.tasks import _Entry, _Watcher
 
-pytestmark = pytest.mark.timeout(120)
 LIMIT_S = 60
 
 CROWDED = """

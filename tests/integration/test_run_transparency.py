@@ -181,8 +181,14 @@ print(modules)
 print({name: value for name, value in os.environ.items() if name != "UNSNARL_RUN"})
 print(sorted(os.listdir("/proc/self/fd")), os.getcwd(), os.umask(0o22))
 print([(str(number), signal.getsignal(number)) for number in signal.valid_signals()])
-with open("/proc/self/status") as status:
-    status = dict(line.split(":\\t") for line in status.read().splitlines())
+def read_status():
+    with open("/proc/self/status") as file:
+        return dict(line.split(":\\t") for line in file.read().splitlines())
+status, deadline = read_status(), time.monotonic() + 30
+# A thread that has been joined may not have left the count yet.
+while status["Threads"] != "1" and time.monotonic() < deadline:
+    time.sleep(0.01)
+    status = read_status()
 print([status[key] for key in ("Name", "SigPnd", "ShdPnd", "SigBlk", "SigIgn")], "threads", status["Threads"])
 # Without 33, SIGSETXID, which glibc handles from a process's first thread on, be it long gone.
 print(int(status["SigCgt"], 16) & ~(1 << 32))

@@ -223,7 +223,7 @@ def test_items_keep_their_types() -> None:
         for item in items:
             queue.put(item)
         for item in items:
-            got = queue.get(timeout=10)
+            got = queue.get(timeout=60)
             assert (type(got), got) == (type(item), item)
         assert queue.empty()
 

@@ -141,7 +141,6 @@ def outcome_of(act: Any) -> str:
     return str(raised.value)
 
 
-@pytest.mark.timeout(90)
 def test_a_task_that_waits_for_all_to_be_done_is_woken_by_a_put_that_fails() -> None:
     line: unsnarl.PriorityQueue[Obstructed] = unsnarl.PriorityQueue()
     obstacle = Obstacle()
@@ -153,7 +152,6 @@ def test_a_task_that_waits_for_all_to_be_done_is_woken_by_a_put_that_fails() -> 
     assert (line.qsize(), line.unfinished_tasks) == (2, 0)
 
 
-@pytest.mark.timeout(90)
 @pytest.mark.parametrize("way", ["put", "get"])
 def test_a_task_that_waits_for_the_mutex_has_it_after_a_failure(way: str) -> None:
     line: unsnarl.PriorityQueue[Obstructed] = unsnarl.PriorityQueue()
@@ -172,7 +170,6 @@ def test_a_task_that_waits_for_the_mutex_has_it_after_a_failure(way: str) -> Non
     line.mutex.release()
 
 
-@pytest.mark.timeout(60)
 def test_nothing_is_lost_while_comparisons_let_others_run() -> None:
     class Slow(Watched):
         def __lt__(self, other: Watched) -> bool:
