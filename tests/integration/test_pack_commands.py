@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import without_notice
 from tests.integration.test_warm_transparency import ENDINGS
+from unsnarl.lab import presence
 from unsnarl.pack import container
 
 if TYPE_CHECKING:
@@ -67,14 +68,13 @@ def test_a_packed_command_is_the_same(rig: "Rig", packed: "tuple[str, str, Path]
 
 
 def test_it_asks_the_file_system_less(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
+    if (reason := presence.reason_against_strace()) is not None:
+        pytest.skip(reason)
     script, launcher, _ = packed
     counts = []
     for program in (script, launcher):
         out = rig.directory / "trace"
-        try:
-            rig.plain("strace", "-f", "-e", "trace=openat,getdents64", "-o", str(out), program)
-        except FileNotFoundError:
-            pytest.skip("strace is not installed")
+        rig.plain("strace", "-f", "-e", "trace=openat,getdents64", "-o", str(out), program)
         counts.append(out.read_text().count("\n"))
     assert counts[1] < counts[0]
 

@@ -12,6 +12,8 @@ import pytest
 
 from unsnarl import metrics
 
+# Not by way of a proxy that the environment may name.
+DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 SAMPLE = re.compile(r'^[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? -?[0-9.e+-]+$')
 
 
@@ -27,11 +29,11 @@ def test_every_line_is_a_comment_or_a_sample() -> None:
 def test_the_endpoint_answers_and_leaves() -> None:
     before = threading.active_count()
     with metrics.serve() as endpoint:
-        with urllib.request.urlopen(endpoint.url, timeout=30) as answer:
+        with DIRECTLY.open(endpoint.url, timeout=30) as answer:
             assert answer.headers["Content-Type"] == metrics.CONTENT_TYPE
             assert b"unsnarl_gil_hand_overs_total" in answer.read()
         with pytest.raises(urllib.error.HTTPError) as refusal:
-            urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/", timeout=30)
+            DIRECTLY.open(f"http://127.0.0.1:{endpoint.port}/", timeout=30)
         refusal.value.close()
         assert refusal.value.code == 404
     endpoint_threads = [thread for thread in threading.enumerate() if thread.name == "unsnarl-metrics"]
@@ -90,7 +92,7 @@ def test_many_readers_at_once_and_one_that_says_nothing(monkeypatch: pytest.Monk
     monkeypatch.setattr(metrics._Server, "handle_error", lambda *_: problems.append(sys.exception()))
 
     def read(url: str, answers: list[bytes]) -> None:
-        with urllib.request.urlopen(url, timeout=60) as answer:
+        with DIRECTLY.open(url, timeout=60) as answer:
             answers.append(answer.read())
 
     answers: list[bytes] = []
