@@ -37,7 +37,7 @@ def test_what_ab_reports() -> None:
 
 def test_a_server_is_loaded_by_our_own_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda _name: None)
-    case = Case("p = 2", ("0", "2", "0.2"))
+    case = Case("p = 2", ("0", "2", "2"))
     figures = web.measure(Run(web.EXPERIMENT, case, STOCK, sys.executable))
     assert figures["requests_per_s"] > 0
 
@@ -50,7 +50,7 @@ def test_a_server_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_echo_thread_beside_another_one() -> None:
-    case = Case("1", ("--hogs", "1", "0.2"))
+    case = Case("1", ("--hogs", "1", "2"))
     figures = convoy.measure(Run(convoy.EXPERIMENT, case, STOCK, sys.executable))
     assert {"requests_per_s", "p50_us", "p99_us", "work_per_s"} <= figures.keys()
 
@@ -84,6 +84,23 @@ def test_a_warm_command_that_asks_for_its_directory(monkeypatch: pytest.MonkeyPa
     run = Run(startup.EXPERIMENT, Case("pip", ("pip --version", "2")), WARM, sys.executable)
     assert startup.measure(run)["elapsed_ms"] > 0
     assert not list((tmp_path / "unsnarl").glob("*.sock"))
+
+
+def test_a_start_whose_server_is_just_being_replaced_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The client then says that nobody served, once: nothing has run."""
+    client, words = tmp_path / "client", tmp_path / "words"
+    client.write_text(
+        f"#!/bin/sh\necho $2 >> '{words}'\n"
+        f"[ $2 = run ] && mkdir '{tmp_path}/first' 2>/dev/null && echo not warm >&2 && exit {commands.NOT_WARM}\n"
+        "exit 0\n"
+    )
+    client.chmod(0o755)
+    monkeypatch.setattr(presence, "command_of", lambda *_: str(client))
+    run = Run(startup.EXPERIMENT, Case("pip", ("pip --version", "2")), WARM, sys.executable)
+    assert startup.measure(run)["elapsed_ms"] > 0
+    assert words.read_text().split() == ["start", "run", "start", "run", "run", "stop"]
 
 
 def test_a_command_that_is_not_there() -> None:

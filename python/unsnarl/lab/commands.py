@@ -32,6 +32,9 @@ QUICK = ("python -c pass", "pip --version")
 STORM = ("hg --version -q", "pip --version")
 QUICK_STORM = ("pip --version",)
 
+NOT_WARM = 69
+"""The status of a warm command that no worker took: nothing of it has run."""
+
 PREPARING_S = 60.0
 """Seconds that learning or packing may take."""
 
@@ -91,12 +94,22 @@ def warmed(run: Run, path: str, directory: str) -> Generator[list[str]]:
         RunFailed: it cannot be warm.
     """
     warm = [located(run.python, "unsnarl"), "warm"]
-    execute([*warm, "start", "--", path], run.case.confinement, PREPARING_S, directory)
+    await_server(run, path, directory)
     try:
         yield [*warm, "run", "--require", "--", path]
     finally:
         with contextlib.suppress(RunFailed):
             execute([*warm, "stop", path], run.case.confinement, PREPARING_S)
+
+
+def await_server(run: Run, path: str, directory: str) -> None:
+    """Start a command's server unless there is one, and wait until it serves.
+
+    Raises:
+        RunFailed: it cannot be warm.
+    """
+    words = [located(run.python, "unsnarl"), "warm", "start", "--", path]
+    execute(words, run.case.confinement, PREPARING_S, directory)
 
 
 @contextlib.contextmanager
