@@ -24,9 +24,10 @@ use unsnarl_policy::{Config, Nanos, Policy};
 
 pub(crate) use crate::slice::observe as observe_slice;
 
-/// How long a provoked wait may take: it takes microseconds; seconds only on a
-/// machine that is overloaded beyond use.
-const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a provoked wait may take: microseconds, and seconds on a machine that lets
+/// the probe's thread wait for a processor. It is generous because who gives up too early
+/// calls a fit interpreter unsupported; an unfit one mostly lacks the slots already.
+const PROBE_PATIENCE: Duration = Duration::from_secs(30);
 /// Pause between two looks at what the probe has provoked.
 const PROBE_PAUSE: Duration = Duration::from_micros(20);
 /// Rounds of writing the slots against late fix-ups of the dynamic linker.
