@@ -3,7 +3,7 @@
 //! Invariant: a [`House`] exists only for a directory that is no symlink,
 //! belongs to the effective user, and that nobody else may enter.
 
-use crate::syscall::{Bytes, c_string, lstat, variable};
+use crate::syscall::{Bytes, c_string, lstat, stat, variable};
 
 /// A trusted runtime directory.
 #[derive(Debug, Clone)]
@@ -15,33 +15,43 @@ pub(crate) struct House {
 impl House {
     /// Find or make the directory; `None` if it must not be trusted.
     pub(crate) fn open(environ: &[Bytes]) -> Option<Self> {
-        let path = Self::place(environ);
-        if lstat(&path).is_none() {
-            let name = c_string(&path);
-            // SAFETY: a NUL-ended path; the result is judged by the check below.
-            unsafe { libc::mkdir(name.as_ptr(), 0o700) };
-        }
-        let found = lstat(&path)?;
         // SAFETY: always succeeds.
         let user = unsafe { libc::geteuid() };
+        let path = Self::place(environ, user);
+        if lstat(&path).is_none() {
+            make(&path);
+        }
+        let found = lstat(&path)?;
         let is_private =
             found.st_mode & libc::S_IFMT == libc::S_IFDIR && found.st_uid == user && found.st_mode & 0o077 == 0;
         is_private.then_some(Self { path })
     }
 
-    fn place(environ: &[Bytes]) -> Bytes {
+    fn place(environ: &[Bytes], user: libc::uid_t) -> Bytes {
         if let Some(dir) = variable(environ, b"UNSNARL_WARM_DIR").filter(|d| d.starts_with(b"/")) {
             return dir.to_vec();
         }
-        if let Some(dir) = variable(environ, b"XDG_RUNTIME_DIR").filter(|d| d.starts_with(b"/")) {
+        // `su` leaves the variable as it was: root would put a directory of its own into another user's.
+        let is_own = |dir: &&[u8]| dir.starts_with(b"/") && stat(dir).is_some_and(|found| found.st_uid == user);
+        if let Some(dir) = variable(environ, b"XDG_RUNTIME_DIR").filter(is_own) {
             return [dir, b"/unsnarl"].concat();
         }
-        // SAFETY: always succeeds.
-        format!("/tmp/unsnarl-{}", unsafe { libc::geteuid() }).into_bytes()
+        format!("/tmp/unsnarl-{user}").into_bytes()
     }
 
     /// Path of a file in it.
     pub(crate) fn file(&self, stem: &str, suffix: &str) -> Bytes {
         [&self.path[..], b"/", stem.as_bytes(), suffix.as_bytes()].concat()
+    }
+}
+
+/// Make a directory of mode 700, whatever the caller's file mode mask would take away from it.
+fn make(path: &[u8]) {
+    let name = c_string(path);
+    // SAFETY: a NUL-ended path, and a mask that is given back, there is one thread; who asks judges what is there.
+    unsafe {
+        let mask = libc::umask(0o077);
+        libc::mkdir(name.as_ptr(), 0o700);
+        libc::umask(mask);
     }
 }

@@ -67,9 +67,17 @@ def path() -> str:
     if given.startswith("/"):
         return given
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    if runtime.startswith("/"):
+    if runtime.startswith("/") and _is_own(runtime):
         return runtime + "/unsnarl"
     return f"/tmp/unsnarl-{os.geteuid()}"
+
+
+def _is_own(directory: str) -> bool:
+    """Say whether a directory is this user's; ``su`` leaves the variable that names one as it was."""
+    try:
+        return os.stat(directory).st_uid == os.geteuid()
+    except OSError:
+        return False
 
 
 def why_unsafe(directory: str) -> str | None:
