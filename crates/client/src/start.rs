@@ -82,13 +82,27 @@ fn lock(start: &Start<'_>, cools_down: bool) -> Option<c_int> {
         libc::clock_gettime(libc::CLOCK_REALTIME, &mut now);
         let age = now.tv_sec - found.st_mtime;
         let is_cooling = cools_down && found.st_size > 0 && (0..COOL_DOWN_S).contains(&age);
-        if is_cooling || libc::flock(fd, libc::LOCK_EX | libc::LOCK_NB) != 0 {
+        // What cannot be signed, as on a full disk, would never cool down: each call would start anew.
+        if is_cooling || libc::flock(fd, libc::LOCK_EX | libc::LOCK_NB) != 0 || !sign(fd) {
             crate::syscall::close(fd);
             return None;
         }
-        libc::pwrite(fd, b"started\n".as_ptr().cast(), 8, 0);
     }
     Some(fd)
+}
+
+/// Note a start in its lock.
+fn sign(lock: c_int) -> bool {
+    const WORDS: &[u8] = b"started\n";
+    // SAFETY: the buffer is valid for its length. The signal is either default or ignored so far: there
+    // is no handler yet. It would end the caller where that may not write files at all.
+    let written = unsafe {
+        let before = libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        let written = libc::pwrite(lock, WORDS.as_ptr().cast(), WORDS.len(), 0);
+        libc::signal(libc::SIGXFSZ, before);
+        written
+    };
+    usize::try_from(written) == Ok(WORDS.len())
 }
 
 fn is_open_at(fd: c_int, path: &[u8]) -> bool {
