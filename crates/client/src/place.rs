@@ -40,7 +40,7 @@ pub(crate) fn describe() -> Option<String> {
     privileges(&mut out)?;
     namespaces(&mut out)?;
     scheduling(&mut out);
-    hard_limits(&mut out)?;
+    limits_at_birth(&mut out)?;
     for file in [
         "/proc/self/cgroup",
         "/proc/self/attr/current",
@@ -159,9 +159,14 @@ fn scheduling(out: &mut String) {
     );
 }
 
-fn hard_limits(out: &mut String) -> Option<()> {
+/// The hard limits; and the soft one that counts when a process starts and never again. The kernel leaves room
+/// for the first stack by it, and glibc takes the size of all others from it (2.34, `__pthread_early_init`).
+fn limits_at_birth(out: &mut String) -> Option<()> {
     for (resource, limit) in limits()? {
         let _ = write!(out, "{resource}:{} ", limit.rlim_max);
+        if resource == libc::RLIMIT_STACK {
+            let _ = write!(out, "soft:{} ", limit.rlim_cur);
+        }
     }
     out.push('\n');
     Some(())
