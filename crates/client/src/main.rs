@@ -17,6 +17,7 @@
 mod handover;
 mod house;
 mod inherited;
+mod job;
 mod key;
 mod place;
 mod plain;

@@ -11,6 +11,7 @@
 
 use crate::handover::{self, Call, Declined};
 use crate::house::House;
+use crate::job;
 use crate::key;
 use crate::place::{self, Session, own_directory};
 use crate::plain;
@@ -105,6 +106,9 @@ fn plan(target: &Target, environ: &[Bytes]) -> Option<Plan> {
     }
     let house = House::open(environ)?;
     let session = place::session()?;
+    if is_nobodys_job(session) {
+        return None;
+    }
     let command_id = key::command_id(target);
     let record = Record::read(&house.file(&command_id, ".rec")).unwrap_or_default();
     if record.is_plain {
@@ -121,6 +125,23 @@ fn plan(target: &Target, environ: &[Bytes]) -> Option<Plan> {
         session,
         tty,
     })
+}
+
+/// Whether a terminal could stop this job, and nobody continue it.
+fn is_nobodys_job(session: Session) -> bool {
+    match session {
+        Session::Shared(leader) => job::is_orphaned(leader),
+        Session::Detached => false,
+    }
+}
+
+/// The next step for who finds a command plain: `usual`, unless it is the place that forbids a worker.
+fn hint(usual: &'static str) -> &'static str {
+    if place::session().is_some_and(is_nobodys_job) {
+        "a worker could be stopped from this terminal and never continued; start it from a shell with job control, or without a terminal: `setsid --wait CMD`"
+    } else {
+        usual
+    }
 }
 
 impl Plan {
@@ -143,9 +164,10 @@ impl Plan {
 }
 
 fn not_warm() -> ! {
-    complain(
-        "error: no warm worker took the command, and --require rules out a plain run\nhint: `unsnarl warm start -- CMD` waits for its server, `unsnarl warm why CMD` says what is against it\n",
-    );
+    complain(&format!(
+        "error: no warm worker took the command, and --require rules out a plain run\nhint: {}\n",
+        hint("`unsnarl warm start -- CMD` waits for its server, `unsnarl warm why CMD` says what is against it")
+    ));
     exit(NOT_WARM)
 }
 
@@ -184,7 +206,10 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
     for _ in 0..STEPS {
         // Planned anew each time: learning changes the key.
         let Some(plan) = plan(&target, environ) else {
-            complain("error: this command is run plainly here\nhint: `unsnarl warm why CMD` says why\n");
+            complain(&format!(
+                "error: this command is run plainly here\nhint: {}\n",
+                hint("`unsnarl warm why CMD` says why")
+            ));
             exit(1)
         };
         if handover::is_served(&plan.socket()) {
