@@ -3,18 +3,23 @@
 //!
 //! | signal comes from | shared session | detached |
 //! |---|---|---|
-//! | the terminal (`SI_KERNEL`) | the worker is in the same process group and got it too: nothing to do | cannot happen |
-//! | `kill`, `sigqueue`, a timer | passed on | passed on |
-//! | stop of the worker | this process stops itself | the same |
+//! | the terminal: [`TERMINAL`], `SI_KERNEL` | the worker is in the same process group and got it too: nothing to do | cannot happen |
+//! | the kernel otherwise: a timer that survived `exec`, a descriptor with an owner | passed on | passed on |
+//! | `kill`, `sigqueue` | passed on | passed on |
+//! | stop of the worker | this process stops itself, unless the stop is over | the same |
 //! | `SIGCONT` from `kill` | a shell sends it to the group, so the worker got it too; if not, see [`stop`] | passed on |
+//!
+//! A hang-up is a signal to the leader of the session first, and to nobody else: as a leader with a
+//! terminal this process never gets here ([`crate::job`]).
 //!
 //! Invariant: a handler makes one system call, on a descriptor that names the
 //! worker for good (a pidfd): a reused process id is never signalled.
 
 use crate::inherited::LAST_SIGNAL;
-use crate::syscall::{exit, read_file};
+use crate::job;
+use crate::syscall::exit;
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
 
 /// pidfd of the worker.
 static WORKER: AtomicI32 = AtomicI32::new(-1);
@@ -22,6 +27,30 @@ static WORKER: AtomicI32 = AtomicI32::new(-1);
 static WORKER_ID: AtomicI32 = AtomicI32::new(0);
 /// Whether signals of the terminal reach the worker by themselves.
 static SHARES_TERMINAL: AtomicBool = AtomicBool::new(false);
+
+/// What is known of a stop: one of the three below.
+///
+/// | state | meaning | who sets it |
+/// |---|---|---|
+/// | [`NO_STOP`] | none is on its way | [`stop`], when it is done with one |
+/// | [`STOPPING`] | a stop signal has come, or the word of a stop | the handler, [`stop`] |
+/// | [`CONTINUED`] | and a `SIGCONT` after it | the handler |
+static PHASE: AtomicU8 = AtomicU8::new(NO_STOP);
+const NO_STOP: u8 = 0;
+const STOPPING: u8 = 1;
+const CONTINUED: u8 = 2;
+
+/// What a terminal sends to a whole process group. The kernel may send any other signal to one process
+/// alone, with the same `si_code`.
+const TERMINAL: &[c_int] = &[
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+    libc::SIGWINCH,
+];
 
 /// Signals that keep their meaning for this process: two cannot be caught, and
 /// the state of a child is nobody else's business.
@@ -80,10 +109,26 @@ extern "C" fn pass_on(signal: c_int, info: *const libc::siginfo_t, _context: *co
     if is_fault {
         exit(255);
     }
-    // A late SIGCONT, passed on, would undo the next stop of the worker.
-    let is_the_groups = code == libc::SI_KERNEL || signal == libc::SIGCONT;
-    if !(is_the_groups && SHARES_TERMINAL.load(Ordering::Relaxed)) {
+    note_stop(signal);
+    if !(is_the_groups(signal, code) && SHARES_TERMINAL.load(Ordering::Relaxed)) {
         send(signal);
+    }
+}
+
+/// Whether a signal has reached the worker as well, if it is in this process group.
+fn is_the_groups(signal: c_int, code: c_int) -> bool {
+    // A late SIGCONT, passed on, would undo the next stop of the worker.
+    signal == libc::SIGCONT || (code == libc::SI_KERNEL && TERMINAL.contains(&signal))
+}
+
+fn note_stop(signal: c_int) {
+    // ORDERING: Relaxed, all in one thread.
+    match signal {
+        libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => PHASE.store(STOPPING, Ordering::Relaxed),
+        libc::SIGCONT => {
+            let _ = PHASE.compare_exchange(STOPPING, CONTINUED, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        _ => {}
     }
 }
 
@@ -105,14 +150,27 @@ const NEWS_MS: c_int = 1000;
 
 /// Stop as the worker has stopped, until continued.
 ///
+/// The word of a stop may arrive when the stop is over, and nobody would continue this process then. Left
+/// open is the moment between the last look and the system call: a `SIGCONT` in it is lost.
+///
 /// If only this process was continued, not its group, the worker is stopped
 /// still, and no news of another stop comes: then it is continued from here.
 pub(crate) fn stop(socket: c_int) {
-    // SAFETY: always sound.
-    unsafe { libc::raise(libc::SIGSTOP) };
-    if SHARES_TERMINAL.load(Ordering::Relaxed) && is_worker_stopped() && !has_news(socket) && is_worker_stopped() {
-        send(libc::SIGCONT);
+    let is_shared = SHARES_TERMINAL.load(Ordering::Relaxed);
+    // ORDERING: Relaxed, all in one thread. Without a terminal a SIGCONT was passed on: a worker that is
+    // stopped all the same has stopped again.
+    let was_continued = PHASE.swap(STOPPING, Ordering::Relaxed) == CONTINUED && is_shared;
+    if is_worker_stopped() != Some(false) {
+        if !was_continued && PHASE.load(Ordering::Relaxed) == STOPPING {
+            // SAFETY: always sound.
+            unsafe { libc::raise(libc::SIGSTOP) };
+        }
+        let is_alone = || is_shared && is_worker_stopped() == Some(true);
+        if is_alone() && !has_news(socket) && is_alone() {
+            send(libc::SIGCONT);
+        }
     }
+    PHASE.store(NO_STOP, Ordering::Relaxed);
 }
 
 fn has_news(socket: c_int) -> bool {
@@ -125,16 +183,11 @@ fn has_news(socket: c_int) -> bool {
     unsafe { libc::poll(&mut question, 1, NEWS_MS) != 0 }
 }
 
-fn is_worker_stopped() -> bool {
-    let stat = read_file(
-        format!("/proc/{}/stat", WORKER_ID.load(Ordering::Relaxed)).as_bytes(),
-        4096,
-    );
-    // The name in parentheses may hold anything; the state follows the last one.
-    stat.is_some_and(|stat| {
-        let end = stat.iter().rposition(|b| *b == b')').unwrap_or(0);
-        stat.get(end + 2) == Some(&b'T')
-    })
+/// `None` where the state of the worker cannot be read.
+fn is_worker_stopped() -> Option<bool> {
+    let (state, _) = job::state(WORKER_ID.load(Ordering::Relaxed))?;
+    // `t`: stopped, and traced.
+    Some(matches!(state, b'T' | b't'))
 }
 
 /// End as the worker has ended, by its wait status.
@@ -161,4 +214,17 @@ fn die_of(signal: c_int) {
         libc::kill(libc::getpid(), signal);
     }
     exit(128 + signal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_sends_to_one_process_is_passed_on() {
+        assert!(is_the_groups(libc::SIGINT, libc::SI_KERNEL) && is_the_groups(libc::SIGHUP, libc::SI_KERNEL));
+        assert!(is_the_groups(libc::SIGCONT, libc::SI_USER));
+        assert!(!is_the_groups(libc::SIGALRM, libc::SI_KERNEL) && !is_the_groups(libc::SIGIO, libc::SI_KERNEL));
+        assert!(!is_the_groups(libc::SIGINT, libc::SI_USER));
+    }
 }
