@@ -70,8 +70,9 @@ def started(rig: "Rig", *words: str, **options: object) -> "subprocess.Popen[byt
 class Played:
     """A server that is the test: it listens where the real one did."""
 
-    def __init__(self, rig: "Rig", script: str) -> None:
-        rig.start(script)
+    def __init__(self, rig: "Rig", script: str | None = None) -> None:
+        if script is not None:  # or else one serves already, in a session that is not the tests'
+            rig.start(script)
         (self.path,) = rig.house.glob("*.sock")
         (pid,) = listening(rig)
         rig.verb("stop")
@@ -129,9 +130,9 @@ def played(rig: "Rig", counter: str) -> Iterator[Played]:
     played.close()
 
 
-def ready(conn: socket.socket) -> None:
-    """Say that a worker is ready: this process."""
-    conn.send(wire.REPLY.pack(wire.READY, os.getpid()))
+def ready(conn: socket.socket, worker: int | None = None) -> None:
+    """Say that a worker is ready: this process, or another one."""
+    conn.send(wire.REPLY.pack(wire.READY, worker or os.getpid()))
 
 
 def test_dead_before_the_request_is_read(rig: "Rig", counter: str, played: Played) -> None:

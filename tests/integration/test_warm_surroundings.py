@@ -1,0 +1,131 @@
+"""What a caller brings along: the limits it was started with, and the directories its environment names."""
+
+import contextlib
+import fcntl
+import os
+import resource
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.conftest import UNSNARL
+from tests.integration.waiting import until
+from unsnarl.warm import house
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Rig
+
+
+def limited(which: int, soft: int) -> Callable[[], None]:
+    """Return what sets a soft limit in a process to be."""
+    return lambda: resource.setrlimit(which, (soft, resource.getrlimit(which)[1]))
+
+
+# -- the note of a start ---------------------------------------------------------
+
+
+def is_free(lock: Path) -> bool:
+    """Say whether nobody holds a lock."""
+    with open(lock, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("bytes_left", [0, 4])
+def test_a_start_that_cannot_be_noted_is_none(rig: "Rig", bytes_left: int) -> None:
+    script = rig.script("hello", "print('run')\n")
+    # To who writes, as a full disk; and where nothing may be written, a signal comes with it.
+    outcome = rig.warm(script, preexec_fn=limited(resource.RLIMIT_FSIZE, bytes_left))
+    assert (outcome.returncode, outcome.stdout) == (0, b"run\n"), outcome.stderr
+    (lock,) = rig.house.glob("*.lock")
+    until(lambda: is_free(lock))
+    # The first thing a server in the making opens.
+    assert not list(rig.house.glob("*.log"))
+    rig.start(script)
+    assert rig.served(script).stdout == b"run\n"
+
+
+# -- the runtime directory ---------------------------------------------------------
+
+
+@pytest.fixture
+def fallback() -> Iterator[Path]:
+    """The directory in place of one that is another user's; removed if it was not there and is empty."""
+    path = Path(f"/tmp/unsnarl-{os.geteuid()}")
+    was_there = path.exists()
+    yield path
+    if not was_there:
+        with contextlib.suppress(OSError):
+            path.rmdir()
+
+
+def look(rig: "Rig", runtime: Path) -> None:
+    """Let a client look for its directory, in an environment that names another one, and start nothing."""
+    env = {name: value for name, value in rig.env.items() if name != "UNSNARL_WARM_DIR"}
+    script = rig.script("hello", "print('run')\n")
+    words = ("setpriv", "--no-new-privs", UNSNARL, "warm", "run", "--", script)
+    outcome = rig.plain(*words, env=env | {"XDG_RUNTIME_DIR": str(runtime)})
+    assert outcome.stdout == b"run\n", outcome.stderr
+
+
+def test_the_runtime_directory_of_another_user_is_left_alone(
+    rig: "Rig", fallback: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = Path("/")
+    if os.geteuid() == 0:
+        theirs = rig.directory / "theirs"
+        theirs.mkdir()
+        os.chown(theirs, 65534, 65534)
+    look(rig, theirs)
+    assert not (theirs / "unsnarl").exists()
+    assert fallback.is_dir()
+    monkeypatch.delenv("UNSNARL_WARM_DIR", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(theirs))
+    assert house.path() == str(fallback)
+
+
+@pytest.mark.usefixtures("fallback")
+def test_a_users_own_runtime_directory_is_used(rig: "Rig", monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = rig.directory / "mine"
+    mine.mkdir()
+    look(rig, mine)
+    assert stat.S_IMODE((mine / "unsnarl").stat().st_mode) == 0o700
+    monkeypatch.delenv("UNSNARL_WARM_DIR", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(mine))
+    assert house.path() == str(mine / "unsnarl")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(mine / "not-there"))
+    assert house.path() == f"/tmp/unsnarl-{os.geteuid()}"
+
+
+def test_a_mask_that_takes_everything_does_not_lock_the_directory(rig: "Rig") -> None:
+    script = rig.script("mask", "import os\nprint(oct(os.umask(0)))\n")
+    rig.start(script, umask=0o777)
+    assert stat.S_IMODE(rig.house.stat().st_mode) == 0o700
+    assert rig.served(script, umask=0o777).stdout == b"0o777\n"
+
+
+# -- limits that count when a process starts ------------------------------------------
+
+STACK = (
+    "import ctypes\n"
+    "libc, attributes, size = ctypes.CDLL(None), ctypes.create_string_buffer(256), ctypes.c_size_t()\n"
+    "libc.pthread_getattr_default_np(attributes)\n"
+    "libc.pthread_attr_getstacksize(attributes, ctypes.byref(size))\n"
+    "print(size.value)\n"
+)
+
+
+def test_threads_have_stacks_as_large_as_plainly(rig: "Rig") -> None:
+    script = rig.script("stack", STACK)
+    sizes = [4 << 20, 6 << 20]
+    for size in sizes:
+        limit = limited(resource.RLIMIT_STACK, size)
+        rig.start(script, preexec_fn=limit)
+        assert rig.served(script, preexec_fn=limit).stdout == rig.plain(script, preexec_fn=limit).stdout
+        assert rig.served(script, preexec_fn=limit).stdout == b"%d\n" % size
