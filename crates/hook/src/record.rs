@@ -187,6 +187,7 @@ fn dropped() {
         own.dropped_at.set(now);
         own.just_dropped_at.set(now);
         own.lock_ns.set(0);
+        own.was_wanted.set(is_wanted);
         if is_wanted {
             drop_wanted(own, held, now);
         } else {
@@ -219,7 +220,8 @@ fn taken() {
         let now = counter::now();
         let away = now.saturating_sub(own.dropped_at.get());
         let is_short = away < SHORT_CALL_NS && own.wait_began.get() == 0 && own.lock_end.get() == 0;
-        if is_short && own.unwrite_drop() {
+        // Where somebody waits, two holds must not look like one that could not be ended.
+        if is_short && !own.was_wanted.get() && own.unwrite_drop() {
             own.count_short_call(away);
             own.is_held.set(true);
             own.taken_at.set(now);
@@ -432,10 +434,11 @@ pub(crate) fn sleeps() {
 }
 
 impl Writer {
+    /// The counts stay: this record may be taken back.
     fn drop_payload(&self, is_wanted: bool) -> u64 {
         Drop {
-            short_ns: self.short_ns.take(),
-            short_calls: self.short_calls.take(),
+            short_ns: self.short_ns.get(),
+            short_calls: self.short_calls.get(),
             is_wanted,
         }
         .pack()
@@ -453,6 +456,8 @@ impl Writer {
         self.taken_at.set(now);
         self.just_dropped_at.set(0);
         self.lock_ns.set(0);
+        self.short_ns.set(0);
+        self.short_calls.set(0);
         self.is_asleep.set(false);
         self.is_forced.set(false);
     }

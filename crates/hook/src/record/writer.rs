@@ -28,6 +28,8 @@ pub(crate) struct Writer {
     entry: Cell<u32>,
     totals: Cell<Totals>,
     pub(super) is_held: Cell<bool>,
+    /// Whether somebody waited for the GIL at the last drop.
+    pub(super) was_wanted: Cell<bool>,
     pub(super) taken_at: Cell<u64>,
     pub(super) dropped_at: Cell<u64>,
     /// The same, while the thread has done nothing since; else 0.
@@ -61,6 +63,7 @@ thread_local! {
             entry: Cell::new(0),
             totals: Cell::new(Totals::NONE),
             is_held: Cell::new(false),
+            was_wanted: Cell::new(false),
             taken_at: Cell::new(0),
             dropped_at: Cell::new(0),
             just_dropped_at: Cell::new(0),
@@ -133,6 +136,7 @@ impl Writer {
         self.entry.set(buffer::new_thread(tid(), ident(), counter::now()));
         self.totals.set(Totals::of(self.entry.get()));
         self.is_held.set(false);
+        self.was_wanted.set(false);
         for cell in [
             &self.taken_at,
             &self.dropped_at,
