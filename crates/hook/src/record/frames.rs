@@ -130,7 +130,8 @@ fn walk(memory: &impl Memory, api: &FrameApi, thread_state: usize, mut visit: im
     Some(())
 }
 
-/// The node of the calling thread's stack; 0 if it has none.
+/// The node of the calling thread's stack; 0 if it has none, or if there is no room for all of it: without
+/// its inner frames it would name a caller's line.
 ///
 /// The thread holds the GIL, or is about to give it up or has just been given it.
 pub(super) fn own_stack() -> u32 {
@@ -142,25 +143,28 @@ pub(super) fn own_stack() -> u32 {
     }
     let mut locations = [0; DEPTH];
     let mut depth = 0;
+    let mut has_room = true;
     let _ = walk(&Direct, api, thread_state as usize, |frame| {
-        let location = locate(api, frame);
-        if location != 0 {
+        if let Some(location) = locate(api, frame) {
+            has_room = location != 0;
             locations[depth] = location;
             depth += 1;
         }
-        depth < DEPTH
+        has_room && depth < DEPTH
     });
-    locations[..depth]
-        .iter()
-        .rev()
-        .fold(0, |parent, &location| tables::node(parent, location))
+    if has_room {
+        tables::stack(&locations[..depth])
+    } else {
+        0
+    }
 }
 
-fn locate(api: &FrameApi, frame: Frame) -> u32 {
+/// The number of a frame's line, 0 if there is no room for it; `None` for a frame that has no texts.
+fn locate(api: &FrameApi, frame: Frame) -> Option<u32> {
     let field = |offset| Direct.read(frame.code + offset).unwrap_or(0);
     let (file, function) = (field(api.layout.filename), field(api.layout.qualname));
     if file == 0 || function == 0 {
-        return 0;
+        return None;
     }
     // The texts are part of it, as the address of a code object may be used again.
     let fingerprint = [
@@ -172,16 +176,13 @@ fn locate(api: &FrameApi, frame: Frame) -> u32 {
     ]
     .iter()
     .fold(2, |mixed, &part| mix(mixed, part as u64));
-    tables::location(
-        fingerprint,
-        0,
-        &Described {
-            api,
-            frame,
-            file,
-            function,
-        },
-    )
+    let described = Described {
+        api,
+        frame,
+        file,
+        function,
+    };
+    Some(tables::location(fingerprint, 0, &described))
 }
 
 struct Described<'a> {

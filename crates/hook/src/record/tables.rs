@@ -2,7 +2,7 @@
 //!
 //! Invariant: only touched with the GIL held (or at the moment it is taken or given
 //! up, with its mutex held), so there is one writer at a time. Hash tables with a
-//! bounded search: what finds no room is left out and counted.
+//! bounded search: what finds no room is left out; a stack is counted as such.
 
 use super::buffer::{count, epoch, set32, set64, since_start, word, write_text};
 use super::counter;
@@ -60,9 +60,20 @@ pub(super) fn location(fingerprint: u64, kind: u32, describe: &impl Describe) ->
     0
 }
 
-/// The number of the node with this parent and location, from one; the parent's if
-/// there is no room.
-pub(super) fn node(parent: u32, location: u32) -> u32 {
+/// The number of the node of these locations, the innermost first; 0 if there are none, or no room for one.
+pub(super) fn stack(locations: &[u32]) -> u32 {
+    locations
+        .iter()
+        .rev()
+        .try_fold(0, |parent, &location| match node(parent, location) {
+            0 => None,
+            node => Some(node),
+        })
+        .unwrap_or(0)
+}
+
+/// The number of the node with this parent and location, from one; 0 if there is no room.
+fn node(parent: u32, location: u32) -> u32 {
     let key = u64::from(parent) << 32 | u64::from(location);
     let hash = mix(0, key) as usize;
     for probe in 0..PROBES {
@@ -77,7 +88,7 @@ pub(super) fn node(parent: u32, location: u32) -> u32 {
             return index as u32 + 1;
         }
     }
-    parent
+    0
 }
 
 /// Counts a stack that was not taken.
@@ -141,4 +152,40 @@ pub fn import_begins(module: &str) {
 /// Notes that the import begun last has ended. The GIL is held.
 pub fn import_ends() {
     with_writer(|own| own.push(Kind::ImportEnd, 0, counter::now()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::buffer::{Destination, create, finish};
+    use std::os::unix::ffi::OsStrExt;
+
+    /// One test for both tables: the file is the process's.
+    #[test]
+    fn what_finds_no_room_has_no_number_and_no_stack() {
+        let path = std::env::temp_dir().join(format!("unsnarl-tables-{}", std::process::id()));
+        let destination = Destination {
+            path: std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap(),
+            chunks: 1,
+            text: String::new(),
+            executed_ns: 0,
+            interval_ns: 0,
+            has_counter: false,
+        };
+        create(&destination, false).unwrap();
+        let describe = |number: u32| location(mix(3, u64::from(number)), 0, &Module("module"));
+        let most = 4 * layout::LOCATIONS as u32;
+        let first = (1..most).find(|&number| describe(number) == 0).unwrap();
+        assert_eq!((describe(first), describe(first - 1) != 0), (0, true));
+        let most = 4 * layout::NODES as u32;
+        let full = (1..most).find(|&location| stack(&[location]) == 0).unwrap();
+        let outer = stack(&[1]);
+        assert!(outer != 0 && stack(&[1]) == outer);
+        // Neither the caller's stack nor one that begins within this one stands for it.
+        assert_eq!((stack(&[1, full]), stack(&[])), (0, 0));
+        let inner = (1..most).find(|&location| stack(&[location, 1]) == 0).unwrap();
+        assert_eq!(stack(&[2, inner, 1]), 0);
+        finish();
+        std::fs::remove_file(path).unwrap();
+    }
 }
