@@ -109,9 +109,10 @@ pub(crate) fn most(nodes: &HashMap<u32, Nanos>) -> u32 {
         .map_or(0, |(&node, _)| node)
 }
 
-/// Looks at the stretches of all threads.
+/// Looks at the stretches of all threads. Waits that ended before `from` are left out: of the threads that
+/// had the GIL then there may be no records any more.
 #[must_use]
-pub fn examine(threads: &[Vec<Stretch>], interval: Nanos) -> Contention {
+pub fn examine(threads: &[Vec<Stretch>], interval: Nanos, from: Nanos) -> Contention {
     let holds = holds_of(threads);
     let mut tallies: HashMap<(usize, usize), Tally> = HashMap::new();
     let mut long: HashMap<usize, LongHold> = HashMap::new();
@@ -121,7 +122,8 @@ pub fn examine(threads: &[Vec<Stretch>], interval: Nanos) -> Contention {
     };
     let mut groups = empty_groups();
     for (waiter, stretches) in threads.iter().enumerate() {
-        for wait in stretches.iter().filter(|stretch| stretch.state == State::Waiting) {
+        let waits = stretches.iter().filter(|stretch| stretch.state == State::Waiting);
+        for wait in waits.filter(|wait| wait.end >= from) {
             count(wait, &mut result.histogram, &mut groups);
             if wait.length() >= NOTABLE_WAIT_NS {
                 blame(waiter, wait, &holds, interval, &mut tallies, &mut long);

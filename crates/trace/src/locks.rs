@@ -40,9 +40,9 @@ pub struct LockWaits {
     pub count: u64,
     /// How many of those timed out.
     pub timeouts: u64,
-    /// All together.
+    /// All together; of a wait that began before there were records, what is after that.
     pub total_ns: Nanos,
-    /// The longest.
+    /// The longest, from its begin.
     pub longest_ns: Nanos,
 }
 
@@ -60,13 +60,14 @@ struct Tally {
     nodes: HashMap<(u8, u32), Nanos>,
 }
 
-/// Looks at the lock waits of all threads; largest total first.
+/// Looks at the lock waits of all threads that ended after `from`; largest total first.
 #[must_use]
-pub fn examine(threads: &[Thread], stretches: &[Vec<Stretch>]) -> Vec<LockWaits> {
+pub fn examine(threads: &[Thread], stretches: &[Vec<Stretch>], from: Nanos) -> Vec<LockWaits> {
     let posts = posts_of(threads);
     let mut tallies: HashMap<(u32, Option<usize>, u32), Tally> = HashMap::new();
     for (waiter, own) in stretches.iter().enumerate() {
-        for wait in own.iter().filter(|stretch| stretch.state == State::OnLock) {
+        let waits = own.iter().filter(|stretch| stretch.state == State::OnLock);
+        for wait in waits.filter(|wait| wait.end >= from) {
             let post = release_of(wait, waiter, &posts);
             let key = (
                 wait.node,
@@ -74,9 +75,13 @@ pub fn examine(threads: &[Thread], stretches: &[Vec<Stretch>]) -> Vec<LockWaits>
                 post.map_or(0, |post| post.node),
             );
             let tally = tallies.entry(key).or_default();
-            add(tally, waiter, wait);
+            let seen = Stretch {
+                begin: wait.begin.max(from),
+                ..*wait
+            };
+            add(tally, waiter, wait, &seen);
             if let Some(post) = post {
-                watch(tally, wait, &stretches[post.thread]);
+                watch(tally, &seen, &stretches[post.thread]);
             }
         }
     }
@@ -119,14 +124,15 @@ fn release_of<'a>(wait: &Stretch, waiter: usize, posts: &'a HashMap<u64, Vec<Pos
         .find(|post| post.thread != waiter)
 }
 
-fn add(tally: &mut Tally, waiter: usize, wait: &Stretch) {
+/// Adds a wait, of which `seen` is the part that counts.
+fn add(tally: &mut Tally, waiter: usize, wait: &Stretch, seen: &Stretch) {
     if tally.waits.count == 0 || wait.length() > tally.waits.longest_ns {
         tally.waits.waiter = waiter;
     }
     tally.waiters.insert(waiter);
     tally.waits.count += 1;
     tally.waits.timeouts += u64::from(wait.detail & 1 == 0);
-    tally.waits.total_ns += wait.length();
+    tally.waits.total_ns += seen.length();
     tally.waits.longest_ns = tally.waits.longest_ns.max(wait.length());
 }
 

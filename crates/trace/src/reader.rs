@@ -88,7 +88,8 @@ pub struct Trace {
 /// Which times there are records of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// From here on; 0 if none were overwritten.
+    /// From here on, of the threads that were at work; 0 if none were overwritten. Those that have been idle
+    /// since may have older ones, which have nothing beside them.
     pub from: Nanos,
     /// And up to here, of the start; [`Nanos::MAX`] if none were overwritten.
     pub start_until: Nanos,
@@ -248,7 +249,11 @@ fn read_threads(bytes: &[u8]) -> (Vec<Thread>, Extent) {
         .map(|record| record.time)
         .min();
     let extent = Extent {
-        from: if is_overwritten { first_time(bytes, rest) } else { 0 },
+        from: if is_overwritten {
+            first_time(bytes, latest_lap(rest, count - kept))
+        } else {
+            0
+        },
         start_until: match start_until {
             _ if !is_overwritten => Nanos::MAX,
             None if kept == 0 => 0,
@@ -281,6 +286,13 @@ fn set_start_apart(thread: &mut Thread) {
     if thread.records.len().is_multiple_of(layout::RECORDS) {
         thread.start = std::mem::take(&mut thread.records);
     }
+}
+
+/// The chunks that were handed out in the lap that ends with the last one; a lap is so many. An older one is
+/// left only because its thread has been idle since: it says nothing about what the others did.
+fn latest_lap(chunks: &[(u64, usize)], lap: u64) -> &[(u64, usize)] {
+    let last = chunks.last().map_or(0, |&(sequence, _)| sequence);
+    &chunks[chunks.partition_point(|&(sequence, _)| sequence.saturating_add(lap) <= last)..]
 }
 
 /// The time of the first record of all these chunks.

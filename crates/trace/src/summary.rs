@@ -130,10 +130,10 @@ pub fn summarise(bytes: &[u8]) -> Result<Summary, Malformed> {
         .iter()
         .map(|thread| timeline::stretches(thread, end))
         .collect();
-    let mut contention = contention::examine(&stretches, trace.header.interval);
+    let mut contention = contention::examine(&stretches, trace.header.interval, trace.extent.from);
     contention.pairs.truncate(MAX_PAIRS);
     contention.long_holds.truncate(MAX_LONG_HOLDS);
-    let mut locks = locks::examine(&trace.threads, &stretches);
+    let mut locks = locks::examine(&trace.threads, &stretches, trace.extent.from);
     locks.truncate(MAX_LOCKS);
     let mut imports = imports::imports(&trace);
     imports.truncate(MAX_IMPORTS);

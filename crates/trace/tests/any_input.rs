@@ -111,6 +111,44 @@ fn the_imports_of_the_start_are_kept_and_the_rest_begins_after_the_gap() {
     assert_eq!(stretches, [&(9000, 500, 0, 0), &(5, 1, 0, 0)]);
 }
 
+/// Of 16 chunks two are kept, so a lap is 14; a thread that is idle has kept its chunk through a lap.
+#[test]
+fn a_chunk_that_an_idle_thread_has_kept_does_not_say_since_when_there_are_records() {
+    let (mut file, ms) = (Builder::new(16), 1_000_000);
+    file.put32(header::CHUNKS, 16);
+    file.put64(header::ENDED, 1000 * ms);
+    file.put64(header::OVERWRITTEN, 1);
+    file.thread(1, 11);
+    file.thread(2, 12);
+    let idle = [
+        (ms, Kind::Take, waited(0)),
+        (2 * ms, Kind::Drop, 0),
+        (2 * ms, Kind::LockBegin, 0x1000),
+        (895 * ms, Kind::LockEnd, 0x1001),
+        (900 * ms, Kind::Take, waited(3 * ms)),
+        (901 * ms, Kind::Drop, 0),
+    ];
+    file.chunk(3, 1, 11, &idle);
+    for number in (2..16).filter(|&number| number != 3) {
+        let begin = (800 + 10 * number as u64) * ms;
+        file.chunk(
+            number,
+            2,
+            12,
+            &[(begin, Kind::Take, waited(ms)), (begin + ms, Kind::Drop, 0)],
+        );
+        let sequence = layout::CHUNKS_AT + number * layout::CHUNK_SIZE + chunk::SEQUENCE;
+        file.put64(sequence, 14 * 5 + number as u64 + 1);
+    }
+    let summary = summarise(&file.0).unwrap();
+    assert_eq!(summary.records_from_ns, 820 * ms);
+    assert_eq!(summary.contention.histogram.iter().sum::<u64>(), 14);
+    let [waits] = &summary.locks[..] else {
+        panic!("{:?}", summary.locks)
+    };
+    assert_eq!((waits.total_ns, waits.longest_ns), (75 * ms, 893 * ms));
+}
+
 #[test]
 fn the_states_of_a_thread_follow_from_its_records() {
     let mut file = Builder::new(1);

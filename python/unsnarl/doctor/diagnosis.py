@@ -28,7 +28,10 @@ NOISY = 0.25
 LEAST_NOISE_S = 0.01
 """The machine was busy: the middle half of a way's runs is wider than this part of their median, and than this."""
 
-CONTENTION = {"convoy", "long-hold", "square", "cpu-bound", "hand-overs", "contended-lock", "futex-storm"}
+CONTENTION = {
+    *("convoy", "long-hold", "square", "cpu-bound", "hand-overs", "gil-waits"),
+    *("contended-lock", "lock-waits", "futex-storm"),
+}
 """Findings at which waits for the GIL or for locks are to be had."""
 
 Progress = Callable[[str], None]

@@ -42,8 +42,9 @@ class Finding:
 
     Attributes:
         kind: a word for programs: ``convoy``, ``long-hold``, ``square``, ``cpu-bound``,
-            ``contended-lock``, ``futex-storm``, ``slow-import``, ``slow-start``,
-            ``no-gil-contention``, ``no-lock-contention``, ``lost-records``.
+            ``hand-overs``, ``gil-waits``, ``contended-lock``, ``lock-waits``, ``futex-storm``,
+            ``slow-import``, ``slow-start``, ``quick-start``, ``no-gil-contention``,
+            ``no-lock-contention``, ``lost-records``.
         severity: SEVERE, NOTABLE or FINE.
         title: one line.
         details: further lines.
@@ -113,6 +114,12 @@ def duration(value_ns: float) -> str:
             value = value_ns / size_ns
             return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
     return f"{value_ns:.0f} ns"
+
+
+def of_life(process: Process, part_ns: int, life_ns: int) -> str:
+    """Write a share of a thread's life, or of what there are records of."""
+    kept = "its life" if not process.records_from_ns else f"the {duration(life_ns)} of its life that are still recorded"
+    return f"{share(part_ns, life_ns)} of {kept}"
 
 
 def share(part: float, whole: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from unsnarl.trace.findings import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
+from unsnarl.trace.findings import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, of_life, share
 from unsnarl.trace.model import Pair, Process, Thread
 
 CONVOY_WAITS = 5
@@ -18,6 +18,12 @@ CONVOY_SHARE = 0.02
 
 MOST_CONVOYS = 4
 """Convoys that are told one by one."""
+
+WAITING_SHARE = 0.05
+"""Of the recording spent waiting for the GIL, by all threads together, from which on it is worth a word."""
+
+WAITING_NS = 20_000_000
+"""And at least so much, where no other rule is met."""
 
 BUSY_HAND_OVERS = 5000
 """Hand-overs a second from which on they are worth a word."""
@@ -42,7 +48,7 @@ def findings(process: Process) -> list[Finding]:
     """Return what there is to say about the GIL in a process."""
     result = [*convoys(process), *long_holds(process), *square(process)]
     result += cpu_bound(process, result)
-    return result or hand_overs(process) or [no_contention(process)]
+    return result or hand_overs(process) or gil_waits(process) or [no_contention(process)]
 
 
 def is_cpu_bound(process: Process, thread: Thread) -> bool:
@@ -61,7 +67,7 @@ def convoys(process: Process) -> list[Finding]:
     result: list[Finding] = []
     for number, pairs in behind.items():
         thread = process.threads[number]
-        if not is_cpu_bound(process, thread) and _is_convoy(thread, pairs):
+        if not is_cpu_bound(process, thread) and _is_convoy(process, thread, pairs):
             result.append(_convoy(process, thread, pairs))
     result.sort(key=lambda finding: -int(finding.figures["total_ns"]))
     if len(result) > MOST_CONVOYS:
@@ -71,12 +77,12 @@ def convoys(process: Process) -> list[Finding]:
     return result[:MOST_CONVOYS]
 
 
-def _is_convoy(thread: Thread, pairs: list[Pair]) -> bool:
+def _is_convoy(process: Process, thread: Thread, pairs: list[Pair]) -> bool:
     count = sum(pair.count for pair in pairs)
     total = sum(pair.total_ns for pair in pairs)
     median = max(pairs, key=lambda pair: pair.count).median_ns
-    life = sum(thread.totals_ns)
-    return count >= CONVOY_WAITS and median >= CONVOY_MEDIAN_NS and total >= CONVOY_SHARE * life
+    least = CONVOY_SHARE * process.seen_life_ns(thread)
+    return count >= CONVOY_WAITS and median >= CONVOY_MEDIAN_NS and total >= least
 
 
 def _convoy(process: Process, thread: Thread, pairs: list[Pair]) -> Finding:
@@ -91,12 +97,12 @@ def _convoy(process: Process, thread: Thread, pairs: list[Pair]) -> Finding:
         f"`{thread.label}` came from {came_from}" if came_from else "",
         f"longest wait {duration(max(pair.longest_ns for pair in pairs))}",
     ]
-    life = sum(thread.totals_ns)
+    life = process.seen_life_ns(thread)
     return Finding(
         "convoy",
         SEVERE if total > 0.1 * life else NOTABLE,
         f"thread `{thread.label}` waited {duration(worst.median_ns)} each time behind thread `{holder}`{others}, "
-        f"{count:,} times: {share(total, life)} of its life",
+        f"{count:,} times: {of_life(process, total, life)}",
         [line for line in details if line],
         thread.label,
         str(held_at) if held_at else None,
@@ -187,7 +193,7 @@ def cpu_bound(process: Process, others: list[Finding]) -> list[Finding]:
     """Say that threads compete for one processor, which no scheduler makes more of."""
     threads = [thread for thread in process.threads if is_cpu_bound(process, thread)]
     waiting = sum(thread.waiting_ns for thread in threads)
-    if len(threads) < 2 or waiting < 0.05 * process.length_ns:
+    if len(threads) < 2 or waiting < WAITING_SHARE * process.length_ns:
         return []
     names = ", ".join(f"`{thread.label}`" for thread in threads[:4]) + (" …" if len(threads) > 4 else "")
     return [
@@ -212,7 +218,7 @@ def hand_overs(process: Process) -> list[Finding]:
     waits = sum(thread.waits for thread in process.threads)
     waiting = sum(thread.waiting_ns for thread in process.threads)
     per_s = waits / (process.length_ns / 1e9) if process.length_ns else 0.0
-    if per_s < BUSY_HAND_OVERS or waiting < 0.05 * process.length_ns:
+    if per_s < BUSY_HAND_OVERS or waiting < WAITING_SHARE * process.length_ns:
         return []
     return [
         Finding(
@@ -225,6 +231,32 @@ def hand_overs(process: Process) -> list[Finding]:
             None,
             {"per_s": round(per_s), "waiting_ns": waiting},
             Remedy("do more at a time: batches instead of single items"),
+        )
+    ]
+
+
+def gil_waits(process: Process) -> list[Finding]:
+    """Say that threads waited for the GIL, where the records do not tell why."""
+    waiting = sum(thread.waiting_ns for thread in process.threads)
+    if waiting < max(WAITING_NS, WAITING_SHARE * process.length_ns):
+        return []
+    most = max(process.threads, key=lambda thread: thread.waiting_ns)
+    details = [f"thread `{most.label}` most of all, {duration(most.waiting_ns)}, in {most.waits:,} waits"]
+    if process.records_from_ns:
+        details.append(f"there are records of the last {duration(process.seen_ns)}: most waits may have been before")
+    return [
+        Finding(
+            "gil-waits",
+            NOTABLE,
+            f"threads waited {duration(waiting)} for the GIL in all "
+            f"({share(waiting, process.length_ns)} of the time), by no pattern that is known",
+            details,
+            most.label,
+            None,
+            {"waiting_ns": waiting},
+            Remedy("a larger file holds more: `unsnarl trace --size 256`")
+            if process.records_from_ns
+            else Remedy("measure whether the scheduler helps: `unsnarl doctor`"),
         )
     ]
 

@@ -17,7 +17,7 @@ WAITS_FOR_WORK = frozenset(
 """Functions of the standard library that block until there is something to do."""
 
 CONTENDED_SHARE = 0.02
-"""Of the recording spent blocked on one lock, by all threads together."""
+"""Of what there are records of, spent blocked on one lock, by all threads together."""
 
 CONTENDED_NS = 20_000_000
 
@@ -74,7 +74,7 @@ def by_place(process: Process, *, for_work: bool = False) -> list[tuple[str, lis
 
 def contended(process: Process) -> list[Finding]:
     """Find locks that threads are blocked on for long, and where they were held."""
-    least = max(CONTENDED_NS, CONTENDED_SHARE * process.length_ns)
+    least = max(CONTENDED_NS, CONTENDED_SHARE * process.seen_ns)
     result: list[Finding] = []
     for place, group in by_place(process)[:10]:
         total = sum(waits.total_ns for waits in group)
@@ -100,7 +100,7 @@ def _contended(process: Process, place: str, group: list[LockWaits], total: int)
     what = f"held across {'a sleep' if worst.holder_state == SLEEPING else 'I/O'}" if is_idle else "contended"
     return Finding(
         "contended-lock",
-        SEVERE if total > 0.2 * process.length_ns else NOTABLE,
+        SEVERE if total > 0.2 * process.seen_ns else NOTABLE,
         f"a lock is {what}: thread `{process.label(worst.waiter)}` waits at {place}, {count:,} times, "
         f"{duration(total)} in all, up to {duration(max(waits.longest_ns for waits in group))}",
         details,
@@ -161,6 +161,6 @@ def no_contention(process: Process) -> Finding:
         "no-lock-contention",
         FINE,
         f"locks are not the matter: threads were blocked for {duration(blocked)} on locks that somebody held "
-        f"({share(blocked, process.length_ns)} of the time)",
+        f"({share(blocked, process.seen_ns)} of the time)",
         figures={"blocked_ns": blocked},
     )

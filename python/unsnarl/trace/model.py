@@ -204,6 +204,21 @@ class Process:
         """Return the implementation and its version."""
         return " ".join(self.text.split(SEPARATOR)[:2])
 
+    @property
+    def seen_ns(self) -> int:
+        """Return the length of the part that there are records of: what pairs and lock waits are a share of."""
+        return max(self.length_ns - self.records_from_ns, 0)
+
+    def seen_life_ns(self, thread: Thread) -> int:
+        """Return how much of a thread's life is in that part, as far as its own records go back."""
+        if not self.records_from_ns:
+            return sum(thread.totals_ns)
+        if not thread.stretches:
+            return 0
+        # They follow each other without a gap.
+        begin, end = thread.stretches[0][0], sum(thread.stretches[-1][:2])
+        return max(end - max(begin, self.records_from_ns), 0)
+
     @functools.cached_property
     def _library(self) -> str:
         """The directory of the standard library."""
