@@ -12,6 +12,8 @@ use crate::timeline::{State, Stretch};
 use serde::Serialize;
 use std::collections::HashMap;
 
+/// A wait is worth a stack from this length on; a shorter one has none.
+const NOTABLE_WAIT_NS: Nanos = 100_000;
 /// A release is seen a little later than the waiter it wakes may be.
 const RELEASE_SLACK_NS: Nanos = 50_000;
 /// One wait is compared with at most so many stretches of the thread that released.
@@ -40,8 +42,14 @@ pub struct LockWaits {
     pub count: u64,
     /// How many of those timed out.
     pub timeouts: u64,
+    /// Of how many the stack was left out: it is taken for that of the thread's last wait for the lock.
+    pub guessed: u64,
+    /// Of how many it was left out, and there was none to take it for.
+    pub left_out: u64,
     /// All together; of a wait that began before there were records, what is after that.
     pub total_ns: Nanos,
+    /// Those whose stack was left out, likewise.
+    pub left_out_ns: Nanos,
     /// The longest, from its begin.
     pub longest_ns: Nanos,
 }
@@ -66,20 +74,21 @@ pub fn examine(threads: &[Thread], stretches: &[Vec<Stretch>], from: Nanos) -> V
     let posts = posts_of(threads);
     let mut tallies: HashMap<(u32, Option<usize>, u32), Tally> = HashMap::new();
     for (waiter, own) in stretches.iter().enumerate() {
-        let waits = own.iter().filter(|stretch| stretch.state == State::OnLock);
-        for wait in waits.filter(|wait| wait.end >= from) {
+        let mut last_nodes = HashMap::new();
+        for wait in own.iter().filter(|stretch| stretch.state == State::OnLock) {
+            let node = node_of(wait, &mut last_nodes);
+            if wait.end < from {
+                continue;
+            }
             let post = release_of(wait, waiter, &posts);
-            let key = (
-                wait.node,
-                post.map(|post| post.thread),
-                post.map_or(0, |post| post.node),
-            );
+            let key = (node, post.map(|post| post.thread), post.map_or(0, |post| post.node));
             let tally = tallies.entry(key).or_default();
             let seen = Stretch {
                 begin: wait.begin.max(from),
                 ..*wait
             };
             add(tally, waiter, wait, &seen);
+            count_without_stack(&mut tally.waits, wait, seen.length(), node);
             if let Some(post) = post {
                 watch(tally, &seen, &stretches[post.thread]);
             }
@@ -88,6 +97,36 @@ pub fn examine(threads: &[Thread], stretches: &[Vec<Stretch>], from: Nanos) -> V
     let mut result: Vec<LockWaits> = tallies.into_iter().map(|(key, tally)| finish(key, tally)).collect();
     result.sort_by_key(|waits| (std::cmp::Reverse(waits.total_ns), waits.wait_node, waits.waiter));
     result
+}
+
+/// Where a thread waits. Stacks are taken for a bounded part of the time; one that was left out is taken for that
+/// of the same thread's last wait for the same lock, as far as there was one.
+fn node_of(wait: &Stretch, last_nodes: &mut HashMap<u64, u32>) -> u32 {
+    let address = wait.detail & !1;
+    if wait.node != 0 {
+        last_nodes.insert(address, wait.node);
+    } else if is_left_out(wait) {
+        return last_nodes.get(&address).copied().unwrap_or(0);
+    }
+    wait.node
+}
+
+/// Whether a wait should have a stack, and has none. One that has not ended (and so has no address) is no
+/// such wait: its stack would have been taken at its end.
+const fn is_left_out(wait: &Stretch) -> bool {
+    wait.node == 0 && wait.detail != 0 && wait.length() >= NOTABLE_WAIT_NS
+}
+
+fn count_without_stack(waits: &mut LockWaits, wait: &Stretch, length: Nanos, node: u32) {
+    if !is_left_out(wait) {
+        return;
+    }
+    if node == 0 {
+        waits.left_out += 1;
+        waits.left_out_ns += length;
+    } else {
+        waits.guessed += 1;
+    }
 }
 
 fn posts_of(threads: &[Thread]) -> HashMap<u64, Vec<Post>> {
@@ -170,5 +209,74 @@ fn finish((wait_node, releaser, release_node): (u32, Option<usize>, u32), tally:
         holder_state: state,
         holder_permille: time * 1000 / tally.waits.total_ns.max(1),
         ..tally.waits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    fn wait(begin: Nanos, end: Nanos, node: u32, detail: u64) -> Stretch {
+        Stretch {
+            begin,
+            end,
+            state: State::OnLock,
+            node,
+            detail,
+            waiters: 0,
+            is_wanted: false,
+        }
+    }
+
+    /// By place: how often, in all, how many guessed, how many left out and for how long.
+    fn found(stretches: &[Vec<Stretch>], from: Nanos) -> Vec<(u32, u64, Nanos, u64, u64, Nanos)> {
+        let threads = vec![Thread::default(); stretches.len()];
+        examine(&threads, stretches, from)
+            .iter()
+            .map(|waits| {
+                let (guessed, left_out) = (waits.guessed, waits.left_out);
+                (
+                    waits.wait_node,
+                    waits.count,
+                    waits.total_ns,
+                    guessed,
+                    left_out,
+                    waits.left_out_ns,
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_wait_without_a_stack_is_taken_for_the_last_one_of_the_same_thread_for_the_same_lock() {
+        let one = vec![
+            wait(0, MS, 7, 0x1001),
+            wait(2 * MS, 4 * MS, 0, 0x1000),
+            wait(5 * MS, 8 * MS, 0, 0x2001),
+        ];
+        let other = vec![wait(0, 5 * MS, 0, 0x1001)];
+        let expected = [(0, 2, 8 * MS, 0, 2, 8 * MS), (7, 2, 3 * MS, 1, 0, 0)];
+        assert_eq!(found(&[one, other], 0), expected);
+    }
+
+    #[test]
+    fn neither_a_short_wait_nor_one_that_has_not_ended_should_have_had_a_stack() {
+        let own = vec![
+            wait(0, MS, 7, 0x1001),
+            wait(2 * MS, 2 * MS + 90_000, 0, 0x1001),
+            wait(3 * MS, 9 * MS, 0, 0),
+        ];
+        let expected = [(0, 2, 6 * MS + 90_000, 0, 0, 0), (7, 1, MS, 0, 0, 0)];
+        assert_eq!(found(&[own], 0), expected);
+    }
+
+    #[test]
+    fn of_a_wait_that_began_before_there_were_records_the_rest_counts() {
+        let own = vec![wait(0, 3 * MS, 7, 0x1001), wait(4 * MS, 9 * MS, 0, 0x1001)];
+        assert_eq!(found(&[own.clone()], 6 * MS), [(7, 1, 3 * MS, 1, 0, 0)]);
+        let threads = [Thread::default()];
+        assert_eq!(examine(&threads, &[own], 6 * MS)[0].longest_ns, 5 * MS);
     }
 }

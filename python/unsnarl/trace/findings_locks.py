@@ -21,6 +21,9 @@ CONTENDED_SHARE = 0.02
 
 CONTENDED_NS = 20_000_000
 
+SEVERE_SHARE = 0.2
+"""Likewise, from which on it is severe, unless most of the lines are guessed."""
+
 STORM_PER_S = 4000
 """Lock waits a second from which on their system calls cost more than they protect."""
 
@@ -38,7 +41,7 @@ _STATES = (
 
 def findings(process: Process) -> list[Finding]:
     """Return what there is to say about the locks of a process."""
-    result = [*contended(process), *storm(process)]
+    result = [*contended(process), *unplaced(process), *storm(process)]
     return result or [no_contention(process)]
 
 
@@ -74,14 +77,41 @@ def by_place(process: Process, *, for_work: bool = False) -> list[tuple[str, lis
 
 def contended(process: Process) -> list[Finding]:
     """Find locks that threads are blocked on for long, and where they were held."""
-    least = max(CONTENDED_NS, CONTENDED_SHARE * process.seen_ns)
     result: list[Finding] = []
     for place, group in by_place(process)[:10]:
         total = sum(waits.total_ns for waits in group)
         # A wait that is short enough for no stack has no line: many of them are a storm.
-        if total >= least and place != "an unknown line":
+        if total >= _least_ns(process) and place != "an unknown line":
             result.append(_contended(process, place, group, total))
     return result
+
+
+def _least_ns(process: Process) -> float:
+    return max(CONTENDED_NS, CONTENDED_SHARE * process.seen_ns)
+
+
+def unplaced(process: Process) -> list[Finding]:
+    """Say how long threads were blocked at lines that are not known: too many stacks were due at once."""
+    groups = [waits for waits in process.locks if not waits.wait_node and waits.left_out]
+    count, total = sum(waits.left_out for waits in groups), sum(waits.left_out_ns for waits in groups)
+    # Without any stacks, waiting for work cannot be told from waiting for a lock.
+    if not process.nodes or total < _least_ns(process):
+        return []
+    label = process.label(max(groups, key=lambda waits: waits.left_out_ns).waiter)
+    return [
+        Finding(
+            "lock-waits",
+            NOTABLE,
+            f"threads were blocked on locks {count:,} times, {duration(total)} in all, at lines that were not noted",
+            [
+                f"thread `{label}` among others; whether they waited for locks or for work is not known",
+                "stacks were left out to keep the cost low",
+            ],
+            label,
+            None,
+            {"count": count, "total_ns": total},
+        )
+    ]
 
 
 def _contended(process: Process, place: str, group: list[LockWaits], total: int) -> Finding:
@@ -97,10 +127,14 @@ def _contended(process: Process, place: str, group: list[LockWaits], total: int)
     released_at = process.place(worst.release_node)
     if released_at:
         details.append(f"`{holder}` released it at {released_at}")
+    guessed = sum(waits.guessed for waits in group)
+    if guessed:
+        details.append(f"{guessed:,} of the waits had no stack: they are taken to be at the line of the one before")
+    is_severe = total > SEVERE_SHARE * process.seen_ns and 2 * guessed <= count
     what = f"held across {'a sleep' if worst.holder_state == SLEEPING else 'I/O'}" if is_idle else "contended"
     return Finding(
         "contended-lock",
-        SEVERE if total > 0.2 * process.seen_ns else NOTABLE,
+        SEVERE if is_severe else NOTABLE,
         f"a lock is {what}: thread `{process.label(worst.waiter)}` waits at {place}, {count:,} times, "
         f"{duration(total)} in all, up to {duration(max(waits.longest_ns for waits in group))}",
         details,

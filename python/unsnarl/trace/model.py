@@ -114,7 +114,10 @@ class LockWaits:
     holder_permille: int
     count: int
     timeouts: int
+    guessed: int
+    left_out: int
     total_ns: int
+    left_out_ns: int
     longest_ns: int
 
 
