@@ -1,0 +1,45 @@
+"""A waiter that starves beside short calls is no victim of one call into C."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.integration.trace_programs import needs_hooks, trace
+
+if TYPE_CHECKING:
+    from tests.conftest import Programs
+
+STARVED = """\
+import os, threading, time
+is_over = False
+def burn():
+    global is_over
+    until = time.perf_counter() + 1
+    while (now := time.perf_counter()) < until:
+        while time.perf_counter() < now + 0.0003:
+            pass
+        os.stat(".")  # gives the GIL up, and takes it back before the waiter is awake
+    is_over = True
+def tick():
+    while not is_over:
+        time.sleep(0.001)
+threads = [threading.Thread(target=burn, name="burner"), threading.Thread(target=tick, name="ticker")]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+def test_short_calls_while_somebody_waits_are_not_merged_into_a_long_hold(programs: Programs) -> None:
+    """Without a processor for a while, the thread has a long hold all the same: so a few are let pass."""
+    needs_hooks()
+    traced = trace(programs, STARVED)
+    [process] = traced.processes
+    names = [thread["name"] for thread in process["threads"]]
+    burner = names.index("burner")
+    takes = process["threads"][burner]["takes"]
+    held = sum(hold["length_ns"] for hold in process["long_holds"] if hold["thread"] == burner)
+    assert takes > 100
+    assert held < 0.2 * process["threads"][burner]["running_ns"], process["long_holds"]
+    found = [finding for finding in traced.of_kind("long-hold") if finding["thread"] == "burner"]
+    # A machine that is too busy takes the processor away for long.
+    assert sum(finding["figures"]["count"] for finding in found) <= 2, found

@@ -1,0 +1,101 @@
+"""Findings are shares of what there are records of, and say what they cannot tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.test_trace_views import process
+from unsnarl.trace import findings_gil, findings_locks
+from unsnarl.trace.findings import NOTABLE, SEVERE
+from unsnarl.trace.model import Process
+
+MS = 1_000_000
+LENGTH = 10_000 * MS
+SEEN = 100 * MS
+"""The last hundredth of the run."""
+
+Entry = dict[str, Any]
+
+
+def thread(number: int, name: str, *, begin_ns: int = 0, **totals_ns: int) -> Entry:
+    """Return a thread of which there are records from a moment on."""
+    return {
+        "ident": number + 1, "tid": 10 + number, "name": name, "begin_ns": 0, "end_ns": LENGTH, "has_ended": True,
+        "running_ns": 0, "waiting_ns": 0, "on_lock_ns": 0, "asleep_ns": 0, "io_ns": 0, "computing_ns": 0,
+        "takes": 9, "waits": 9, "lock_waits": 9, "wakeups": 9, "longest_hold_ns": 5 * MS, "longest_wait_ns": 5 * MS,
+        "forced_drops": 0, "stretches": [[begin_ns, LENGTH - begin_ns, 0, 1]], **totals_ns,
+    }  # fmt: skip
+
+
+def pair(count: int) -> Entry:
+    """Return waits of five milliseconds of thread 1 behind thread 0."""
+    waits = {"count": count, "total_ns": 5 * MS * count, "longest_ns": 5 * MS, "median_ns": 5 * MS}
+    return {"waiter": 1, "holder": 0, **waits, "holder_node": 1, "waiter_node": 0}
+
+
+def long_run(pairs: list[Entry], *, waiting_ns: int, **changes: object) -> Process:
+    """Return a run with a busy thread and one that is mostly in I/O; the records cover its end."""
+    threads = [
+        thread(0, "worker", begin_ns=LENGTH - SEEN, running_ns=LENGTH, takes=2000),
+        thread(1, "health", begin_ns=LENGTH - SEEN // 2, io_ns=LENGTH - waiting_ns, waiting_ns=waiting_ns),
+    ]
+    contention = {"pairs": pairs, "long_holds": [], "wakeups": [], "histogram": [0] * 32}
+    gone: dict[str, Any] = {"overwritten": 7, "records_from_ns": LENGTH - SEEN} | changes
+    return process(length_ns=LENGTH, threads=threads, contention=contention, **gone)
+
+
+def waits(**changes: int | None) -> Entry:
+    """Return lock waits whose lines are not known."""
+    nodes = {"wait_node": 0, "releaser": 0, "release_node": 0, "holder_node": 0, "holder_state": 0}
+    numbers = {"waiter": 1, "waiters": 1, "holder_permille": 0, "count": 900, "timeouts": 0}
+    times = {"total_ns": LENGTH // 2, "left_out_ns": LENGTH // 2, "longest_ns": 9 * MS}
+    return nodes | numbers | {"guessed": 0, "left_out": 900} | times | changes
+
+
+def test_a_convoy_is_a_share_of_what_there_are_records_of() -> None:
+    [finding] = findings_gil.findings(long_run([pair(9)], waiting_ns=5_000 * MS))
+    assert (finding.kind, finding.severity) == ("convoy", SEVERE)
+    assert "9 times: 90 % of the 50.0 ms of its life that are still recorded" in finding.title
+
+
+def test_a_convoy_of_a_whole_recording_is_a_share_of_a_life() -> None:
+    whole = long_run([pair(900)], waiting_ns=5_000 * MS, overwritten=0, records_from_ns=0)
+    [finding] = findings_gil.findings(whole)
+    assert finding.title.endswith("900 times: 45 % of its life")
+
+
+def test_waits_of_which_the_records_are_gone_are_not_called_no_matter() -> None:
+    [finding] = findings_gil.findings(long_run([], waiting_ns=5_000 * MS))
+    assert (finding.kind, finding.severity, finding.thread) == ("gil-waits", NOTABLE, "health")
+    assert "waited 5.00 s for the GIL in all (50 % of the time)" in finding.title
+    assert finding.remedy is not None
+    assert "--size" in finding.remedy.what
+
+
+@pytest.mark.parametrize("waiting_ns", [0, 400 * MS])
+def test_few_waits_are_no_matter(waiting_ns: int) -> None:
+    [finding] = findings_gil.findings(long_run([], waiting_ns=waiting_ns))
+    assert finding.kind == "no-gil-contention"
+
+
+def test_lock_waits_at_unknown_lines_are_told() -> None:
+    [finding] = findings_locks.findings(long_run([], waiting_ns=0, records_from_ns=0, locks=[waits()]))
+    assert (finding.kind, finding.severity) == ("lock-waits", NOTABLE)
+    assert "900 times, 5.00 s in all, at lines that were not noted" in finding.title
+
+
+def test_waits_that_should_have_had_no_stack_are_no_matter() -> None:
+    """Short ones, and those that have not ended with the recording."""
+    short = waits(left_out=0, left_out_ns=0)
+    [finding] = findings_locks.findings(long_run([], waiting_ns=0, locks=[short]))
+    assert finding.kind == "no-lock-contention"
+
+
+@pytest.mark.parametrize(("guessed", "severity"), [(450, SEVERE), (451, NOTABLE)])
+def test_a_lock_of_which_most_lines_are_guessed_is_not_severe(guessed: int, severity: str) -> None:
+    known = waits(wait_node=1, guessed=guessed, left_out=0, left_out_ns=0, total_ns=60 * MS)
+    [finding] = findings_locks.findings(long_run([], waiting_ns=0, locks=[known]))
+    assert (finding.kind, finding.severity) == ("contended-lock", severity)
+    assert any(f"{guessed} of the waits had no stack" in line for line in finding.details)
