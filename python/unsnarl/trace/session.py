@@ -83,7 +83,8 @@ class Session:
         strace = syscalls.strace() if self.options.syscalls else None
         if strace is not None:
             command = [strace, *syscalls.OPTIONS, "-o", str(self.directory / STRACE_FILE), *command]
-        return Supervisor().run(command, {**environment, VARIABLE: settings.encode()}, started_ns)
+        supervisor = Supervisor(is_traced=strace is not None)
+        return supervisor.run(command, {**environment, VARIABLE: settings.encode()}, started_ns)
 
     def read(self, ending: Ending | None = None) -> tuple[recordings.Recordings, syscalls.Syscalls]:
         """Read what was recorded.

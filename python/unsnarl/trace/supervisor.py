@@ -1,9 +1,10 @@
 """Starts the traced program, waits for it, and takes its end for our own.
 
 The program keeps our standard streams, our process group and our terminal. Signals
-that reach us alone are handed on; those a terminal sends to the group are left to
-it. Invariant: whatever happens on our side, the program's exit status, or the
-signal it died of, is what our caller sees.
+that reach us are handed on, to the program itself and not to what traces it; those
+that our terminal sends to the whole group are left to it. Invariant: whatever happens
+on our side, the program's exit status, or the signal it died of, is what our caller
+sees.
 """
 
 from __future__ import annotations
@@ -13,18 +14,25 @@ import resource
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
 FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT")
 """Signals that somebody sends to us and means for the program."""
 
 FROM_TERMINAL = ("SIGINT", "SIGQUIT")
 """Signals that a terminal sends to the program as well."""
+
+PAUSE_S = 0.01
+"""Between two looks whether the program has begun under its tracer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +61,19 @@ class Ending:
 class Supervisor:
     """One program under supervision."""
 
-    def __init__(self) -> None:
-        """Supervise nothing yet."""
-        self._child: subprocess.Popen[bytes] | None = None
+    def __init__(self, *, is_traced: bool = False) -> None:
+        """Supervise nothing yet.
+
+        Args:
+            is_traced: the command is a tracer, which runs the program as its child.
+        """
+        self._is_traced = is_traced
+        self._child = 0
+        self._has_ended = False
         self._pending: list[int] = []
 
     def run(self, command: Sequence[str], environment: Mapping[str, str], started_ns: int) -> Ending:
-        """Run a command to its end.
+        """Run a command to its end; the handlers of signals are then what they were.
 
         Args:
             command: the words, the executable first.
@@ -69,38 +83,92 @@ class Supervisor:
         Raises:
             OSError: it cannot be executed.
         """
-        import time
-
         before = {name: self._take_over(name) for name in (*FORWARDED, *FROM_TERMINAL)}
         try:
-            self._child = subprocess.Popen(list(command), env=dict(environment), close_fds=False)
-            for number in self._pending:
-                self._child.send_signal(number)
-            _, status, usage = os.wait4(self._child.pid, 0)
+            child = subprocess.Popen(list(command), env=dict(environment), close_fds=False)
+            self._child = child.pid
+            while self._pending:
+                self._send(self._pending.pop(0))
+            # Its number stays its own until it is reaped, and no handler sends anything by then.
+            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
             ended_ns = time.monotonic_ns()
-            self._child.returncode = os.waitstatus_to_exitcode(status)
+            self._has_ended = True
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
         finally:
             for name, handler in before.items():
-                signal.signal(signal.Signals[name], handler)
-        return _ending(self._child.returncode, (ended_ns - started_ns) / 1e9, usage)
+                if handler is not None:
+                    signal.signal(signal.Signals[name], handler)
+        return _ending(child.returncode, (ended_ns - started_ns) / 1e9, usage)
 
-    def _take_over(self, name: str) -> signal.Handlers:
-        """Handle a signal until the program has ended, unless it is ignored anyway."""
+    def _take_over(self, name: str) -> Handler:
+        """Handle a signal until the program has ended, unless it is ignored anyway; return who did before."""
         number = signal.Signals[name]
-        if signal.getsignal(number) is signal.SIG_IGN:
-            return signal.SIG_IGN
-        signal.signal(number, self._forward if name in FORWARDED else _leave_to_program)
-        return signal.SIG_DFL
+        before = signal.getsignal(number)
+        if before not in (signal.SIG_IGN, None):  # None: C code handles it, and could not be put back
+            signal.signal(number, self._forward if name in FORWARDED else self._forward_unless_terminal)
+        return before
 
     def _forward(self, number: int, _frame: FrameType | None) -> None:
-        if self._child is None:
+        if self._child:
+            self._send(number)
+        else:
             self._pending.append(number)
-        elif self._child.returncode is None:
-            self._child.send_signal(number)
+
+    def _forward_unless_terminal(self, number: int, frame: FrameType | None) -> None:
+        """Forward what somebody sent to us alone; what our terminal sends the program has got as well."""
+        if not _is_in_foreground():
+            self._forward(number, frame)
+
+    def _send(self, number: int) -> None:
+        if self._has_ended:
+            return
+        receiver = self._traced() if self._is_traced else self._child
+        if receiver is not None:
+            with suppress(OSError):  # it has ended, or become another user's
+                os.kill(receiver, number)
+
+    def _traced(self) -> int | None:
+        """Return the program that the tracer runs, once it is there; None if the tracer ends before.
+
+        The tracer would keep the signal for itself. Before it runs the program, it has children that
+        only try what the kernel can do: those still run the tracer's own executable.
+        """
+        while not os.waitid(os.P_PID, self._child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            try:
+                with open(f"/proc/{self._child}/task/{self._child}/children", encoding="ascii") as stream:
+                    children = [int(word) for word in stream.read().split()]
+            except OSError:
+                return self._child  # a kernel that does not list them
+            for child in children:
+                if _is_another_program(child, self._child):
+                    return child
+            time.sleep(PAUSE_S)
+        return None
 
 
-def _leave_to_program(_number: int, _frame: FrameType | None) -> None:
-    """Do nothing: the terminal has sent it to the program, too."""
+def _is_another_program(pid: int, tracer: int) -> bool:
+    """Tell whether a process is alive and runs another executable than its tracer."""
+    try:
+        return not os.path.samefile(f"/proc/{pid}/exe", f"/proc/{tracer}/exe")
+    except PermissionError:
+        return True  # one that we may not look into, as the tracer may be looked into
+    except OSError:
+        return False
+
+
+def _is_in_foreground() -> bool:
+    """Tell whether what is typed on our terminal, Ctrl-C say, is sent to us."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False  # there is none
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
 
 
 def _ending(status: int, wall_s: float, usage: resource.struct_rusage) -> Ending:

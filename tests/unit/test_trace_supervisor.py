@@ -1,0 +1,56 @@
+"""What supervises a program leaves signals as they were, and finds the program behind its tracer."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+from tests.integration.waiting import LISTEN, LISTENS
+from unsnarl.trace.supervisor import FORWARDED, FROM_TERMINAL, Supervisor
+
+
+def test_the_handlers_of_signals_are_kept() -> None:
+    def own(_number: int, _frame: FrameType | None) -> None:
+        raise AssertionError
+
+    numbers = [signal.Signals[name] for name in (*FORWARDED, *FROM_TERMINAL)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    kept = {number: own for number in numbers} | {signal.SIGHUP: signal.SIG_IGN, signal.SIGUSR2: signal.SIG_DFL}
+    try:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+        ending = Supervisor().run([sys.executable, "-c", "raise SystemExit(3)"], os.environ, time.monotonic_ns())
+        assert {number: signal.getsignal(number) for number in numbers} == kept
+    finally:
+        for number, was in before.items():
+            signal.signal(number, was)
+    assert ending.status == 3
+
+
+ENDS_AT_SIGTERM = f"""\
+import sys
+{LISTENS}
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+os.kill(int(sys.argv[1]), signal.SIGTERM)
+while True:
+    {LISTEN}
+"""
+
+
+def test_a_signal_passes_the_tracer(tmp_path: Path) -> None:
+    """A shell stands for it, which runs the program as its child, and dies of the signal if it gets it."""
+    program = tmp_path / "program.py"
+    program.write_text(ENDS_AT_SIGTERM)
+    script = '"$0" "$1" "$2"; exit $?'
+    command = ["sh", "-c", script, sys.executable, str(program), str(os.getpid())]
+    ending = Supervisor(is_traced=True).run(command, os.environ, time.monotonic_ns())
+    assert ending.status == 5
+
+
+def test_a_tracer_that_runs_nothing_is_not_waited_for_in_vain() -> None:
+    """As strace where it may not trace: the signal has no receiver, and the status is the tracer's."""
+    script = 'kill -TERM "$0"; exit 6'
+    ending = Supervisor(is_traced=True).run(["sh", "-c", script, str(os.getpid())], os.environ, time.monotonic_ns())
+    assert ending.status == 6
