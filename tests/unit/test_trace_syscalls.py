@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.test_trace_views import process
 from unsnarl.doctor import importtime
-from unsnarl.trace import syscalls
+from unsnarl.trace import report, syscalls
+from unsnarl.trace.views import html
 
 LINES = """\
 4711 1700000000.000100 openat(AT_FDCWD, ""..., O_RDONLY|O_CLOEXEC) = 3 <0.000010>
@@ -40,6 +42,45 @@ def test_nothing_is_said_to_be_nothing() -> None:
 def test_any_lines_are_survived(lines: list[str]) -> None:
     syscalls.counted(lines, {})
     importtime.parse(lines)
+
+
+def test_a_page_has_the_totals_and_not_each_call() -> None:
+    many = [f"4711 1700000000.{number:06} openat(AT_FDCWD) = 3 <0.000010>" for number in range(1000)]
+    made = report.make([process()], syscalls.counted(many, {}))
+    page, few = (html.page(made.processes, made.findings, calls) for calls in (made.syscalls, syscalls.Syscalls()))
+    assert '"calls":1000' in page
+    assert len(page) - len(few) < 1000
+
+
+def an_import(name: str, begin_ns: int, end_ns: int) -> dict[str, object]:
+    times = {"begin_ns": begin_ns, "total_ns": end_ns - begin_ns, "self_ns": 1}
+    return {"name": name, "parent": None, "thread": 0, **times}
+
+
+def a_call(tid: int, moment_ns: int) -> syscalls.Call:
+    return syscalls.Call(tid, moment_ns / 1e9, "openat", 0.001, has_failed=False)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=12),
+    st.lists(st.integers(0, 110), max_size=30),
+)
+def test_a_call_is_laid_to_the_import_that_began_last(spans: list[tuple[int, int]], moments: list[int]) -> None:
+    spans.sort(key=lambda span: span[0])
+    step = 1_000_000
+    made = process(
+        imports=[an_import(str(at), begin * step, (begin + length) * step) for at, (begin, length) in enumerate(spans)],
+        started_real_ns=0,
+    )
+    calls = [a_call(10, moment * step + step // 2) for moment in moments] + [a_call(99, 0)]
+    expected: dict[str, int] = {}
+    for moment in moments:
+        under_way = [at for at, (begin, length) in enumerate(spans) if begin <= moment < begin + length]
+        if under_way:
+            expected[str(under_way[-1])] = expected.get(str(under_way[-1]), 0) + 1
+    rows = syscalls.Syscalls(calls=calls).during_imports(made)
+    assert {row.name: row.calls for row in rows} == expected
+    assert [row.time_ns for row in rows] == [row.calls * 1_000_000 for row in rows]
 
 
 IMPORTS = """\

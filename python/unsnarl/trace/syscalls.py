@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 from unsnarl.trace.model import Process
 
@@ -84,17 +84,23 @@ class Syscalls:
     known: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     calls: list[Call] = field(default_factory=list[Call])
 
+    def summary(self) -> dict[str, Any]:
+        """Return what a report shows: all but the single calls, which can be millions."""
+        return {"reason": self.reason, "rows": [asdict(row) for row in self.rows], "known": self.known}
+
     def during_imports(self, process: Process) -> list[CallTotal]:
         """Return the file-system calls that fell into imports of a process, by module, the most first."""
         start_s = (process.started_real_ns) / 1e9
         totals: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
         by_tid = _by_tid(process)
+        asking: dict[int, list[tuple[float, float]]] = defaultdict(list)
         for call in self.calls:
             if call.name in FILE_CALLS and call.tid in by_tid:
-                name = _innermost(by_tid[call.tid], (call.time_s - start_s) * 1e9)
-                if name is not None:
-                    totals[name][0] += 1
-                    totals[name][1] += call.spent_s
+                asking[call.tid].append(((call.time_s - start_s) * 1e9, call.spent_s))
+        for tid, moments in asking.items():
+            for name, spent_s in _laid_to(by_tid[tid], moments):
+                totals[name][0] += 1
+                totals[name][1] += spent_s
         rows = [CallTotal(name, int(count), 0, round(spent * 1e9)) for name, (count, spent) in totals.items()]
         return sorted(rows, key=lambda row: -row.calls)[:20]
 
@@ -111,15 +117,20 @@ def _by_tid(process: Process) -> dict[int, _Spans]:
     return spans
 
 
-def _innermost(spans: _Spans, moment_ns: float) -> str | None:
-    """Return the import under way that began last; spans are in order of their beginnings."""
-    found: str | None = None
-    for begin, end, name in spans:
-        if begin > moment_ns:
-            break
-        if moment_ns <= end:
-            found = name
-    return found
+def _laid_to(spans: _Spans, moments: list[tuple[float, float]]) -> Iterator[tuple[str, float]]:
+    """Yield the import under way that began last at each moment, and what came with the moment.
+
+    One walk over both in the order of time: there are thousands of either.
+    """
+    begun: _Spans = []
+    coming = deque(sorted(spans, key=lambda span: span[0]))
+    for moment_ns, weight in sorted(moments):
+        while coming and coming[0][0] <= moment_ns:
+            begun.append(coming.popleft())
+        while begun and begun[-1][1] < moment_ns:
+            begun.pop()
+        if begun:
+            yield begun[-1][2], weight
 
 
 def strace() -> str | None:

@@ -15,12 +15,11 @@ SCHEMA = 1
 
 def text(processes: list[Process], findings: list[Finding], syscalls: Syscalls) -> str:
     """Return the document."""
-    calls = {"reason": syscalls.reason, "rows": [asdict(row) for row in syscalls.rows], "known": syscalls.known}
     document = {
         "schema": SCHEMA,
         "states": list(STATES),
         "findings": [asdict(finding) for finding in findings],
         "processes": [summary_of(process) for process in processes],
-        "syscalls": calls,
+        "syscalls": syscalls.summary(),
     }
     return json.dumps(document, indent=1) + "\n"

@@ -29,7 +29,7 @@ def page(processes: list[Process], findings: list[Finding], syscalls: Syscalls) 
         "title": title,
         "processes": [_process(process, syscalls) for process in processes],
         "findings": [asdict(finding) for finding in findings],
-        "syscalls": asdict(syscalls),
+        "syscalls": syscalls.summary(),
     }
     # In HTML a script element ends at its first "</", whatever stands around it.
     text = (
