@@ -1,6 +1,7 @@
 """What is written is in the formats that other tools read, whatever the names are."""
 
 import io
+import itertools
 import json
 import re
 from html.parser import HTMLParser
@@ -102,7 +103,7 @@ def test_the_chrome_trace_has_an_event_a_stretch(name: str) -> None:
     chrome.write([process(name)], stream)
     events = json.loads(stream.getvalue())["traceEvents"]
     names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
-    assert names == {name, "thread 11"}
+    assert names == {name, "thread 11", f"{name} imports"}
     stretches = [event for event in events if event.get("cat") == "gil"]
     assert [(event["ts"], event["dur"], event["name"]) for event in stretches] == [
         (1.0, 5000.0, "running"),
@@ -110,6 +111,29 @@ def test_the_chrome_trace_has_an_event_a_stretch(name: str) -> None:
         (1.0, 5000.0, "waiting for the GIL"),
     ]
     assert stretches[0]["args"]["stack"] == [f"/app/{name}.py:3 in work"]
+
+
+def test_no_events_of_a_track_overlap_partially() -> None:
+    """Perfetto drops those: an import that goes on while its thread changes its state is elsewhere."""
+    found = {"name": "app", "parent": None, "thread": 0, "begin_ns": 4_000_000, "total_ns": 3_000_000, "self_ns": 1}
+    inner = {**found, "name": "app.part", "begin_ns": 4_500_000, "total_ns": 1_000_000}
+    nowhere = {**found, "thread": 7}
+    events = list(chrome.events(process(imports=[found, inner, nowhere])))
+    names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    tracks: dict[str, list[tuple[int, int]]] = {}
+    for event in events:
+        if event["ph"] == "X":
+            begin = round(event["ts"] * 1000)
+            tracks.setdefault(names[event["tid"]], []).append((begin, begin + round(event["dur"] * 1000)))
+    assert {name: len(spans) for name, spans in tracks.items()} == {
+        "worker": 2,
+        "thread 11": 1,
+        "worker imports": 2,
+        "imports": 1,
+    }
+    for spans in tracks.values():
+        for (begin, end), (later, its_end) in itertools.combinations(sorted(spans), 2):
+            assert later >= end or its_end <= end, (begin, end, later, its_end)
 
 
 def test_collapsed_stacks_are_one_a_line() -> None:

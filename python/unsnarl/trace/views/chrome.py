@@ -3,6 +3,10 @@
 One complete event (``"ph": "X"``) for each stretch of a thread and each import, and
 metadata events with the names; times in microseconds of CLOCK_MONOTONIC, so that the
 processes of a program line up. The format is Google's "Trace Event Format".
+
+Invariant: events of one track are one after the other or one in the other; Perfetto drops
+those that overlap otherwise. So imports, which go on through many states of their thread,
+have a track of their own.
 """
 
 from __future__ import annotations
@@ -30,6 +34,10 @@ COLOURS = {
     "computing": "thread_state_runnable",
 }
 
+IMPORTS = 1 << 22
+"""Added to a thread's number for the track of its imports; Linux has no thread with such a
+number (PID_MAX_LIMIT in include/linux/threads.h)."""
+
 Event = dict[str, Any]
 
 
@@ -53,11 +61,21 @@ def events(process: Process) -> Iterator[Event]:
         yield {"ph": "M", "name": "thread_name", **head, "args": {"name": thread.label}}
         for begin, length, state, node in thread.stretches:
             yield {"ph": "X", **head, **_times(process, begin, length), **_state(process, state, node)}
+    yield from _imports(process)
+
+
+def _imports(process: Process) -> Iterator[Event]:
+    named: set[int] = set()
     for entry in process.imports:
+        thread = process.threads[entry.thread] if entry.thread < len(process.threads) else None
+        head = {"pid": process.pid, "tid": IMPORTS + (0 if thread is None else thread.tid)}
+        if head["tid"] not in named:
+            named.add(head["tid"])
+            label = "imports" if thread is None else f"{thread.label} imports"
+            yield {"ph": "M", "name": "thread_name", **head, "args": {"name": label}}
         yield {
             "ph": "X",
-            "pid": process.pid,
-            "tid": process.threads[entry.thread].tid if entry.thread < len(process.threads) else 0,
+            **head,
             **_times(process, entry.begin_ns, entry.total_ns),
             "name": f"import {entry.name}",
             "cat": "import",
