@@ -113,7 +113,12 @@ class Recording:
         """Write down what threads are called now, and end the recording."""
         if not _native.trace_is_on():
             return
-        _name_threads()
+        try:
+            _name_threads()
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
         if sys.getprofile() is _notice_first_line:
             sys.setprofile(None)
         _native.trace_stop()
@@ -166,8 +171,15 @@ def detach() -> None:
     global _attached
     if _attached is None:
         return
-    _attached.end()
-    directory, _attached = _attached.directory, None
+    # Whatever fails below, the process can be attached to again.
+    ended, _attached = _attached, None
+    try:
+        ended.end()
+    finally:
+        _note_detached(ended.directory)
+
+
+def _note_detached(directory: str) -> None:
     try:
         os.close(os.open(os.path.join(directory, DETACHED), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError:
@@ -194,9 +206,21 @@ def _name_threads() -> None:
     if threading is None or not hasattr(threading, "enumerate"):
         _native.trace_name(_thread.get_ident(), "MainThread")
         return
-    for thread in threading.enumerate():
-        if thread.ident is not None:
-            _native.trace_name(thread.ident, str(thread.name))
+    try:
+        threads = list(threading.enumerate())
+    except Exception:  # noqa: BLE001 -- a module of the program by that name may have another function there
+        return
+    for thread in threads:
+        try:
+            if thread.ident is not None:
+                _native.trace_name(thread.ident, _printable(str(thread.name)))
+        except Exception:  # noqa: BLE001 -- the program may give a thread any name, or a property
+            continue
+
+
+def _printable(text: str) -> str:
+    """Put question marks for what no file can be written with, as names from the file system have it."""
+    return text.encode(errors="replace").decode()
 
 
 def _monotonic_ns() -> int:
@@ -226,4 +250,4 @@ def _about_program() -> str:
     version = ".".join(map(str, sys.version_info[:3]))
     library = os.path.dirname(os.__file__ or "")
     words = [sys.implementation.name, version, library, *sys.orig_argv]
-    return SEPARATOR.join(word.encode(errors="replace").decode() for word in words)
+    return SEPARATOR.join(_printable(word) for word in words)

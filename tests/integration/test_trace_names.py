@@ -1,0 +1,78 @@
+"""Whatever threads are called: the recording ends in order, and the program's stderr is its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.trace_programs import needs_hooks, trace
+
+if TYPE_CHECKING:
+    from tests.conftest import Programs
+
+
+@pytest.fixture(autouse=True)
+def hooked() -> None:
+    needs_hooks()
+
+
+NAMES = """\
+import os, threading
+class Nameless(threading.Thread):
+    @property
+    def name(self):
+        raise RuntimeError("no name")
+gate = threading.Event()
+threads = [
+    threading.Thread(target=gate.wait, name=os.fsdecode(b"\\xff"), daemon=True),
+    Nameless(target=gate.wait, daemon=True),
+    threading.Thread(target=gate.wait, name="plain", daemon=True),
+]
+for thread in threads:
+    thread.start()
+"""
+
+
+def test_names_that_cannot_be_written(programs: Programs) -> None:
+    traced = trace(programs, NAMES)
+    assert "Traceback" not in traced.outcome.complaint
+    [process] = traced.processes
+    assert process["is_complete"]
+    assert {"?", "plain"} <= {thread["name"] for thread in process["threads"]}
+
+
+def test_an_enumerate_of_the_programs_own(programs: Programs) -> None:
+    traced = trace(programs, "import threading\ndef enumerate(): raise OSError\nthreading.enumerate = enumerate\n")
+    assert "Traceback" not in traced.outcome.complaint
+    assert traced.processes[0]["is_complete"]
+
+
+ATTACHED = """\
+from unsnarl import _native
+from unsnarl.run_settings import RunSettings
+from unsnarl.trace import recording
+def settings(name):
+    os.mkdir(name)
+    return RunSettings(trace=os.path.abspath(name), trace_chunks=64, children=False)
+recording.attach(settings("first"))
+def fail(*_):
+    raise ValueError("whatever it is")
+naming, recording._name_threads = recording._name_threads, fail
+try:
+    recording.detach()
+except ValueError:
+    print("failed", os.listdir("first").count("done"), _native.trace_is_on())
+recording._name_threads = naming
+recording.attach(settings("second"))
+print(_native.trace_is_on())
+recording.detach()
+print(_native.trace_is_on(), os.listdir("second").count("done"))
+"""
+
+
+def test_a_process_whose_recording_ended_badly_can_be_attached_to_again(programs: Programs) -> None:
+    programs.write("app.py", NAMES + ATTACHED)
+    outcome = programs.python("app.py")
+    assert outcome.status == 0, outcome.complaint
+    assert outcome.stdout.decode().splitlines() == ["failed 1 False", "True", "False 1"]
