@@ -20,12 +20,18 @@ from contextlib import suppress
 from pathlib import Path
 
 from unsnarl.errors import UnsnarlError
-from unsnarl.trace import recording
+from unsnarl.trace import handover, recording
 
 PATIENCE_S = 10.0
 """How long the main thread of the process may take to come to a safe point."""
 
 PAUSE_S = 0.02
+
+SCRIPT, FAILURE = "begin.py", "failure"
+"""Files in the directory: what begins the recording, and why it could not."""
+
+FAILURE_BYTES = 4096
+"""More of it is not read."""
 
 _BEGIN = """\
 import sys
@@ -66,17 +72,23 @@ class NotAttachable(UnsnarlError):  # noqa: N818 -- said of the process
         self.hint = hint
 
 
-def record(pid: int, directory: Path, seconds: float, chunks: int) -> None:
-    """Record a process for some seconds, or until KeyboardInterrupt, into a directory.
+def record(pid: int, directory: Path, seconds: float, chunks: int, owner: handover.Owner | None = None) -> None:
+    """Record a process for some seconds, or until KeyboardInterrupt, into an empty directory of ours.
+
+    The directory becomes the owner's, if one is given.
 
     Raises:
+        OSError: nothing can be written there.
         NotAttachable: it cannot be.
         KeyboardInterrupt: before the recording began; none will begin then.
     """
     execute = _remote_exec()
     _check_process(pid)
+    _write_script(directory, chunks)
+    if owner is not None:
+        _hand_over(directory, owner, pid)
     try:
-        _begin(execute, pid, directory, chunks)
+        _begin(execute, pid, directory)
     except BaseException as reason:
         _withdraw(execute, pid, directory)
         if isinstance(reason, KeyboardInterrupt) and _has_recording(directory):
@@ -90,22 +102,53 @@ def record(pid: int, directory: Path, seconds: float, chunks: int) -> None:
         _end(execute, pid, directory)
 
 
-def _begin(execute: Callable[[int, str], None], pid: int, directory: Path, chunks: int) -> None:
-    failure, script = directory / "failure", directory / "begin.py"
-    package = str(Path(__file__).parents[2])
-    script.write_text(
-        _BEGIN.format(package=package, directory=str(directory), chunks=chunks, failure=str(failure)), encoding="utf-8"
-    )
-    _execute(execute, pid, str(script))
-    if not _wait(lambda: failure.exists() or _has_recording(directory), pid):
+def _write_script(directory: Path, chunks: int) -> None:
+    """Write what begins the recording: readable whatever our umask is, and while the directory is still ours."""
+    package, failure = str(Path(__file__).parents[2]), str(directory / FAILURE)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(directory / SCRIPT, flags, 0o644), "w", encoding="utf-8") as stream:
+        os.fchmod(stream.fileno(), 0o644)
+        stream.write(_BEGIN.format(package=package, directory=str(directory), chunks=chunks, failure=failure))
+
+
+def _hand_over(directory: Path, owner: handover.Owner, pid: int) -> None:
+    try:
+        handover.give(directory, owner)
+    except handover.NotReachable as closed:
+        raise NotAttachable(
+            f"the user of process {pid} cannot come to {str(closed)!r}, as the process must to be recorded",
+            "install unsnarl where every user can read it, and let TMPDIR name a directory of all",
+        ) from None
+    except OSError as error:
+        raise NotAttachable(
+            f"the user of process {pid} cannot be given a directory: {error.strerror}", "be root, and not in a sandbox"
+        ) from None
+
+
+def _begin(execute: Callable[[int, str], None], pid: int, directory: Path) -> None:
+    failure = directory / FAILURE
+    _execute(execute, pid, str(directory / SCRIPT))
+    if not _wait(lambda: os.path.lexists(failure) or _has_recording(directory), pid):
         if not _is_alive(pid):
             raise NotAttachable(f"process {pid} ended before it began to record", "attach to it earlier")
         raise NotAttachable(
             f"process {pid} did not start to record within {PATIENCE_S:g} s",
             "its main thread is in a call that does not return to Python; try again when it does something",
         )
-    if failure.exists():
-        raise NotAttachable(f"process {pid} cannot be recorded: {failure.read_text()}", "see `unsnarl gil probe`")
+    if os.path.lexists(failure):
+        raise NotAttachable(f"process {pid} cannot be recorded: {_read_failure(failure)}", "see `unsnarl gil probe`")
+
+
+def _read_failure(path: Path) -> str:
+    """Return what the process wrote; its user may have put anything there, a link or a pipe."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return os.read(handle, FAILURE_BYTES).decode(errors="replace")
+        finally:
+            os.close(handle)
+    except OSError:
+        return "it does not say why"
 
 
 def _end(execute: Callable[[int, str], None], pid: int, directory: Path) -> None:
