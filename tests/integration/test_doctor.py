@@ -5,19 +5,23 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import PYTHON
+from tests.conftest import PYTHON, UNSNARL
 from tests.integration.test_trace_causes import CONVOY
 from tests.integration.trace_programs import needs_hooks
+from tests.integration.waiting import WATCHDOG_S, until, until_gone
 from unsnarl.doctor import warmth
 from unsnarl.doctor.diagnosis import Examination
 
 if TYPE_CHECKING:
     from tests.conftest import Programs
+    from tests.integration.conftest import Rig
 
 
 @pytest.fixture(autouse=True)
@@ -142,3 +146,41 @@ def test_switched_off_there_is_nothing_to_compare(programs: Programs) -> None:
     outcome = programs.unsnarl("doctor", "-c", "", env={"UNSNARL": "off"})
     assert outcome.status == 1
     assert "UNSNARL=off" in outcome.complaint
+
+
+STAYS_WHEN_ASKED = """
+import os, signal
+if os.path.exists("stay"):
+    with open("staying", "w") as note:
+        note.write(f"{os.getpid()}\\n")
+    while True:
+        signal.pause()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_all_that_was_started(rig: Rig, number: signal.Signals) -> None:
+    """The server, the command that runs just then, and the directories."""
+    script = rig.script("stays", STAYS_WHEN_ASKED)
+    scratch, work = rig.directory / "scratch", rig.directory / "work"
+    scratch.mkdir()
+    with subprocess.Popen(
+        [UNSNARL, "doctor", "--runs", "100", "--seconds", "86400", "--limit", "86400", script],
+        cwd=work,
+        env=rig.env | {"TMPDIR": str(scratch), "UNSNARL_WARM_IDLE": "3600"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        rig.processes.append(process)
+        until(lambda: list(scratch.glob("unsnarl-doctor-*")) or process.poll() is not None)
+        assert "stays" in rig.verb("status").stdout.decode()
+        (work / "stay").touch()
+        staying = work / "staying"
+        until(lambda: (staying.exists() and staying.read_text().endswith("\n")) or process.poll() is not None)
+        process.send_signal(number)
+        _, complaint = process.communicate(timeout=WATCHDOG_S)
+    assert (process.returncode, complaint) == (-number, b"")
+    assert list(scratch.glob("unsnarl-doctor-*")) == []
+    assert "stays" not in rig.verb("status").stdout.decode()
+    until_gone(int(staying.read_text()))

@@ -29,9 +29,9 @@ def server(command: Sequence[str], environment: Mapping[str, str], limit_s: floa
         return
     words = [unsnarl, "warm", "run", "--require", "--", *command]
     was_warm = trial.run_command(words, environment, limit_s).status != NOT_WARM
-    if not was_warm:
-        trial.run_command([unsnarl, "warm", "start", "--", command[0]], environment, limit_s)
     try:
+        if not was_warm:
+            trial.run_command([unsnarl, "warm", "start", "--", command[0]], environment, limit_s)
         is_warm = was_warm or trial.run_command(words, environment, limit_s).status != NOT_WARM
         yield words if is_warm else []
     finally:
