@@ -46,3 +46,20 @@ def test_nonsense_is_refused_in_the_verbs_own_name(words: list[str]) -> None:
         parse(words)
     assert refusal.value.status == 2
     assert "unsnarl run" not in refusal.value.what + refusal.value.hint or "belongs to" in refusal.value.what
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--data", "trace.html"], "--data cannot be 'trace.html': the report is"),
+        (["--collapsed", "trace.json"], "--collapsed cannot be 'trace.json': the trace beside the report is"),
+        (["--output", "x/a.html", "--data", "./x/../x/a.json"], "the trace beside the report is"),
+        (["--data", "a", "--collapsed", "./a"], "--collapsed cannot be 'a': that of --data is"),
+        (["--data", f"{Path.cwd()}/a", "--collapsed", "a"], "that of --data is"),
+    ],
+)
+@pytest.mark.parametrize("rest", [["app.py"], ["--read", "x"]])
+def test_two_files_of_one_name_are_refused(words: list[str], said: str, rest: list[str]) -> None:
+    with pytest.raises(CommandError) as refusal:
+        parse([*words, *rest])
+    assert said in refusal.value.what

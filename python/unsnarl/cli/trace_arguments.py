@@ -5,6 +5,7 @@ Pure: a list of words in, a ``TraceRequest`` or a ``CommandError`` out.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,12 +77,30 @@ def parse(words: list[str]) -> TraceRequest:
     if not _consume_leading(request, words):
         request.run = _parse_run(words, take)
         request.wants_help = request.run.wants_help
+    _check_outputs(request)
+    return request
+
+
+def _check_outputs(request: TraceRequest) -> None:
+    """Refuse two files of one name, of which the second would replace the first."""
     if request.json_output == request.output:
         raise CommandError(
             f"the report cannot be called {request.output.name!r}: the trace beside it is",
             "let its name end in .html",
         )
-    return request
+    taken = {_place(request.output): "the report", _place(request.json_output): "the trace beside the report"}
+    for option, path in (("--data", request.data), ("--collapsed", request.collapsed)):
+        if path is not None:
+            if _place(path) in taken:
+                raise CommandError(f"{option} cannot be {str(path)!r}: {taken[_place(path)]} is", "name another file")
+            taken[_place(path)] = f"that of {option}"
+
+
+def _place(path: Path) -> str:
+    try:
+        return os.path.abspath(path)
+    except OSError:  # the current directory is gone
+        return os.path.normpath(path)
 
 
 def _consume_leading(request: TraceRequest, words: list[str]) -> bool:
