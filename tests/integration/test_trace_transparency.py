@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -29,16 +28,6 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(42))
 print("ready", flush=True)
 while True:
     time.sleep(0.05)
-"""
-
-INTERRUPTED = """\
-import time
-try:
-    print("ready", flush=True)
-    while True:
-        time.sleep(0.05)
-except KeyboardInterrupt:
-    print("interrupted")
 """
 
 KILLED = """\
@@ -114,24 +103,6 @@ def test_a_signal_to_the_command_reaches_the_program(programs: Programs) -> None
         process.terminate()
         assert process.wait(timeout=60) == 42
     assert (programs.directory / "trace.html").exists()
-
-
-def test_ctrl_c_is_the_programs(programs: Programs) -> None:
-    programs.write("app.py", INTERRUPTED)
-    with subprocess.Popen(
-        [UNSNARL, "trace", "app.py"],
-        cwd=programs.directory,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=clean_environment(),
-        start_new_session=True,
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        os.killpg(process.pid, signal.SIGINT)
-        rest = process.stdout.read()
-        assert process.wait(timeout=60) == 0
-    assert rest == b"interrupted\n"
 
 
 def test_a_killed_program_leaves_a_readable_trace(programs: Programs) -> None:

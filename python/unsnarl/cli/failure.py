@@ -38,9 +38,9 @@ class CommandError(UnsnarlError):
 
     def __str__(self) -> str:
         """Return the two lines for stderr, each of them one line whatever it quotes."""
-        return f"error: {_one_line(self.what)}\nhint: {_one_line(self.hint)}"
+        return f"error: {one_line(self.what)}\nhint: {one_line(self.hint)}"
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """Show control characters, newlines among them, instead of obeying them."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

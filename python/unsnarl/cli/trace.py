@@ -8,11 +8,12 @@ nothing of that.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from unsnarl.cli.failure import CommandError
+from unsnarl.cli.failure import CommandError, one_line
 from unsnarl.cli.launch import HOOK_FILE, environment_as_given, is_hooked, launch
 from unsnarl.cli.result import show
 from unsnarl.cli.target import python_words
@@ -89,17 +90,25 @@ def _trace(request: TraceRequest) -> NoReturn:
             1,
         )
     check_places(request)
+    import signal
+
     from unsnarl.trace.supervisor import end_as
 
     session = _session(request, run)
     ending = _run(session, words)
+    is_kept = request.keep
     try:
-        report_on_session(request, session, ending)
+        is_kept |= not report_on_session(request, session, ending)
     except KeyboardInterrupt:
         _say("the report was interrupted")
-    finally:
-        if not request.keep:
-            session.remove()
+    except Exception as error:  # noqa: BLE001 -- whatever it is, the program's status is the command's
+        _say(f"the report failed: {type(error).__name__}: {error}")
+        is_kept = True
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left is short, and ends with the program's status
+    if is_kept:
+        say_kept(session.directory)
+    else:
+        session.remove()
     end_as(ending.status)
 
 
@@ -115,7 +124,10 @@ def check_places(request: TraceRequest) -> None:
         if path is not None:
             _check_place(path)
     needed = (request.size_mb << 20) + MARGIN_BYTES
-    room = free_bytes(request.output.parent)
+    try:
+        room = free_bytes(request.output.parent)
+    except OSError as error:
+        raise no_place(request.output.parent, error) from None
     if room < needed:
         raise CommandError(
             f"no room for a trace in {str(request.output.parent.absolute())!r}: {room >> 20} MiB are free",
@@ -125,15 +137,31 @@ def check_places(request: TraceRequest) -> None:
 
 
 def _check_place(path: Path) -> None:
-    folder = path.parent
-    if path.is_dir():
+    try:
+        mode, folder_mode = _mode(path), _mode(path.parent)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    if mode is not None and stat.S_ISDIR(mode):
         raise CommandError(f"cannot write {str(path)!r}: it is a directory", "name a file: `--output trace.html`", 1)
-    if not folder.is_dir():
+    if folder_mode is None or not stat.S_ISDIR(folder_mode):
         raise CommandError(
-            f"cannot write {str(path)!r}: there is no such directory", f"make it: `mkdir -p {folder}`", 1
+            f"cannot write {str(path)!r}: there is no such directory", f"make it: `mkdir -p {path.parent}`", 1
         )
-    if not os.access(path if path.exists() else folder, os.W_OK):
+    if not os.access(path.parent if mode is None else path, os.W_OK):
         raise CommandError(f"cannot write {str(path)!r}: permission denied", "name another place with `--output`", 1)
+
+
+def _mode(path: Path) -> int | None:
+    """Return the mode of a file, or None if there is none; raises OSError where that cannot be told."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _unwritable(path: Path, error: OSError) -> CommandError:
+    why = error.strerror or str(error)
+    return CommandError(f"cannot write {str(path)!r}: {why}", "name another place with `--output`", 1)
 
 
 def _session(request: TraceRequest, run: RunRequest) -> Session:
@@ -143,11 +171,13 @@ def _session(request: TraceRequest, run: RunRequest) -> Session:
     try:
         return Session(request.output.parent, options)
     except OSError as error:
-        raise CommandError(
-            f"cannot record in {str(request.output.parent.absolute())!r}: {error.strerror}",
-            "name another place with `--output`",
-            1,
-        ) from None
+        raise no_place(request.output.parent, error) from None
+
+
+def no_place(beside: Path, error: OSError) -> CommandError:
+    """Return the complaint about a directory where no recordings can be put."""
+    what = f"cannot record in {str(beside.absolute())!r}: {error.strerror or error}"
+    return CommandError(what, "name another place with `--output`", 1)
 
 
 def _run(session: Session, words: list[str]) -> Ending:
@@ -162,8 +192,8 @@ def _run(session: Session, words: list[str]) -> Ending:
         ) from None
 
 
-def report_on_session(request: TraceRequest, session: Session, ending: Ending) -> None:
-    """Write the report of a traced run; say what fails instead of raising it."""
+def report_on_session(request: TraceRequest, session: Session, ending: Ending) -> bool:
+    """Write the report of a traced run; say what fails, and return False if there is still one to be made."""
     from unsnarl.trace import report
     from unsnarl.trace.recordings import UnreadableTrace
 
@@ -171,19 +201,27 @@ def report_on_session(request: TraceRequest, session: Session, ending: Ending) -
         found, calls = session.read(ending)
     except UnreadableTrace:
         _say("nothing was recorded: the program ended, or became another one, before its first line")
-        return
+        return True
     made = report.make(found.processes, calls)
     for name, reason in found.unreadable:
         _say(f"left out: {name}: {reason}")
     if found.untraced:
         _say(f"{found.untraced} processes were not recorded, for want of room")
+    is_written = True
     try:
         write_all(request, made)
     except CommandError as failure:
         _say(str(failure).replace("\n", " · "))
+        is_written = False
     _tell(made)
-    if request.keep:
-        _say(f"recordings: {session.directory}")
+    return is_written
+
+
+def say_kept(directory: Path) -> None:
+    """Say where recordings are left, and what they are good for."""
+    import shlex
+
+    _say(f"recordings: {directory}; `unsnarl trace --read {shlex.quote(str(directory))}` makes a report of them")
 
 
 def report_on(request: TraceRequest, path: Path) -> int:
@@ -219,9 +257,7 @@ def write_all(request: TraceRequest, made: Report) -> None:
             try:
                 writer(path)
             except OSError as error:
-                raise CommandError(
-                    f"cannot write {str(path)!r}: {error.strerror}", "name another place with `--output`", 1
-                ) from None
+                raise _unwritable(path, error) from None
     _say(f"report: {request.output}   trace for ui.perfetto.dev: {request.json_output}")
 
 
@@ -243,6 +279,6 @@ def _columns() -> int | None:
 def _say(line: str) -> None:
     if sys.stderr is not None:
         try:
-            sys.stderr.write(f"unsnarl: {line}\n")
+            sys.stderr.write(f"unsnarl: {one_line(line)}\n")
         except (OSError, ValueError):
             return
