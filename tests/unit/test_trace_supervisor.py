@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from tests.integration.waiting import LISTEN, LISTENS
 from unsnarl.trace.supervisor import FORWARDED, FROM_TERMINAL, Supervisor
@@ -17,7 +18,8 @@ def test_the_handlers_of_signals_are_kept() -> None:
 
     numbers = [signal.Signals[name] for name in (*FORWARDED, *FROM_TERMINAL)]
     before = {number: signal.getsignal(number) for number in numbers}
-    kept = {number: own for number in numbers} | {signal.SIGHUP: signal.SIG_IGN, signal.SIGUSR2: signal.SIG_DFL}
+    kept: dict[signal.Signals, Any] = dict.fromkeys(numbers, own)
+    kept |= {signal.SIGHUP: signal.SIG_IGN, signal.SIGUSR2: signal.SIG_DFL}
     try:
         for number, handler in kept.items():
             signal.signal(number, handler)

@@ -96,20 +96,25 @@ def _trace(request: TraceRequest) -> NoReturn:
 
     session = _session(request, run)
     ending = _run(session, words)
-    is_kept = request.keep
-    try:
-        is_kept |= not report_on_session(request, session, ending)
-    except KeyboardInterrupt:
-        _say("the report was interrupted")
-    except Exception as error:  # noqa: BLE001 -- whatever it is, the program's status is the command's
-        _say(f"the report failed: {type(error).__name__}: {error}")
-        is_kept = True
+    is_settled = _report(request, session, ending)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left is short, and ends with the program's status
-    if is_kept:
+    if request.keep or not is_settled:
         say_kept(session.directory)
     else:
         session.remove()
     end_as(ending.status)
+
+
+def _report(request: TraceRequest, session: Session, ending: Ending) -> bool:
+    """Report whatever happens, and return False if there is still a report to be made."""
+    try:
+        return report_on_session(request, session, ending)
+    except KeyboardInterrupt:
+        _say("the report was interrupted")
+        return True
+    except Exception as error:  # noqa: BLE001 -- whatever it is, the program's status is the command's
+        _say(f"the report failed: {type(error).__name__}: {error}")
+        return False
 
 
 def check_places(request: TraceRequest) -> None:

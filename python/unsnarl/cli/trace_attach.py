@@ -13,6 +13,7 @@ from unsnarl.cli.failure import CommandError
 
 if TYPE_CHECKING:
     from unsnarl.cli.trace_arguments import TraceRequest
+    from unsnarl.trace.handover import Owner
 
 
 def attach(request: TraceRequest) -> int:
@@ -22,25 +23,17 @@ def attach(request: TraceRequest) -> int:
         CommandError: the process cannot be recorded, or the report not be written.
     """
     from unsnarl.trace import handover
-    from unsnarl.trace.attach import NotAttachable, record
-    from unsnarl.trace.session import CHUNK_BYTES
 
-    pid = request.attach or 0
     trace.check_places(request)
     _end_in_order()
-    owner = handover.other_owner_of(pid)
+    owner = handover.other_owner_of(request.attach or 0)
     # Where reports are written, another user may have no business.
     directory = _make_directory(request.output.parent if owner is None else None)
-    is_kept = request.keep
+    is_kept = True
     try:
-        record(pid, directory, request.seconds, request.size_mb * 2**20 // CHUNK_BYTES, owner)
-        is_kept = True  # until there is a report of it
+        _record(request, directory, owner)
         status = trace.report_on(request, directory)
         is_kept = request.keep
-    except NotAttachable as error:
-        raise CommandError(error.reason, error.hint, 1) from None
-    except OSError as error:
-        raise trace.no_place(directory.parent, error) from None
     except KeyboardInterrupt:
         is_kept = request.keep
         raise
@@ -50,6 +43,18 @@ def attach(request: TraceRequest) -> int:
         else:
             shutil.rmtree(directory, ignore_errors=True)
     return status
+
+
+def _record(request: TraceRequest, directory: Path, owner: Owner | None) -> None:
+    from unsnarl.trace.attach import NotAttachable, record
+    from unsnarl.trace.session import CHUNK_BYTES
+
+    try:
+        record(request.attach or 0, directory, request.seconds, request.size_mb * 2**20 // CHUNK_BYTES, owner)
+    except NotAttachable as error:
+        raise CommandError(error.reason, error.hint, 1) from None
+    except OSError as error:
+        raise trace.no_place(directory.parent, error) from None
 
 
 def _make_directory(beside: Path | None) -> Path:

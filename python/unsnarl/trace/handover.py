@@ -18,7 +18,6 @@ from pathlib import Path
 
 from unsnarl import _native
 
-
 CANNOT_ASK = 255
 """Exit status of the process that asks, where it could not become the owner; there are never so many paths."""
 
