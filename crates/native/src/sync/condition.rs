@@ -21,7 +21,7 @@ use super::operation::Operation;
 use super::party::Party;
 use super::permit_wait::Acquirable;
 use super::rlock::RLock;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -258,7 +258,14 @@ impl Condition {
     fn _notified(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<(Py<PyAny>, Holding)> {
         let py = slf.py();
         let who = identity::task(py)?;
-        if !slf.get().guard()?.is_owned_by(py, who)? {
+        let guard = slf.get().guard()?;
+        // Before the lock is given up: the task could not take it back.
+        if matches!(guard, Guard::Foreign(_)) && !guard.object(py).hasattr("async_acquire")? {
+            return Err(PyTypeError::new_err(
+                "a task cannot wait with this condition: its lock has no async_acquire(); make it of unsnarl's own",
+            ));
+        }
+        if !guard.is_owned_by(py, who)? {
             return Err(PyRuntimeError::new_err("cannot wait on un-acquired lock"));
         }
         let wait = NotifyWait::new(slf.unbind(), who);

@@ -48,15 +48,54 @@ async def _take(lock: Any, depth: int) -> None:
 async def _take_stubbornly(lock: Any, depth: int) -> None:
     interrupted: BaseException | None = None
     while True:
+        # Outside of a task this raises, each time anew: not to be tried again.
+        attempt = _Attempt(lock.async_acquire())
         try:
-            await _take(lock, depth)
+            await attempt
             break
+        except GeneratorExit:
+            raise
         except BaseException as error:
-            if isinstance(error, GeneratorExit):
+            if not attempt.has_suspended:
                 raise
             interrupted = error
+    if depth > 1:
+        lock._deepen(depth)
     if interrupted is not None:
         raise interrupted
+
+
+class _Attempt:
+    """Await something, and know whether that suspended the task: what is raised before is no interruption."""
+
+    __slots__ = ("_inner", "has_suspended")
+
+    def __init__(self, awaitable: Any) -> None:
+        self._inner = awaitable.__await__()
+        self.has_suspended = False
+
+    def __await__(self) -> _Attempt:
+        return self
+
+    def __iter__(self) -> _Attempt:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def send(self, value: Any) -> Any:
+        """Go on; what is yielded suspends the task."""
+        request = self._inner.send(value)
+        self.has_suspended = True
+        return request
+
+    def throw(self, *error: Any) -> Any:
+        """Raise in it."""
+        return self._inner.throw(*error)
+
+    def close(self) -> None:
+        """End it."""
+        self._inner.close()
 
 
 async def condition_wait_for(condition: Any, predicate: Callable[[], T], timeout: float | None = None) -> T:
