@@ -172,7 +172,7 @@ fn thread_mark() -> usize {
 }
 
 /// asyncio's running task, or None.
-fn asyncio_task(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+pub(super) fn asyncio_task(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let none = || Ok(py.None().into_bound(py));
     if CURRENT.get(py).is_none() && !is_imported(py, pyo3::intern!(py, "asyncio.tasks")) {

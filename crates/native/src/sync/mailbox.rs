@@ -71,19 +71,31 @@ impl Mailbox {
         }
         let running = super::identity::running_loop(py)?;
         if running.is_some_and(|running| running.is(&event_loop)) {
-            return set(future.bind(py));
+            set(future.bind(py))?;
+            // A signal handler may have interrupted the loop's sleep, which goes on afterwards (PEP 475).
+            if super::identity::asyncio_task(py)?.is_none() {
+                self.ring();
+            }
+            return Ok(());
         }
         let was_empty = {
             let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
             posted.push(future);
             posted.len() == 1
         };
-        if was_empty && let Some(event) = &self.event {
+        if was_empty {
+            self.ring();
+        }
+        Ok(())
+    }
+
+    /// Make the eventfd readable: the loop has a turn.
+    fn ring(&self) {
+        if let Some(event) = &self.event {
             let one = 1u64;
             // SAFETY: write(2) of eight bytes from a live u64; an eventfd takes exactly that.
             unsafe { libc::write(event.as_raw_fd(), (&raw const one).cast(), 8) };
         }
-        Ok(())
     }
 }
 

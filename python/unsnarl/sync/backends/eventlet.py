@@ -93,7 +93,8 @@ class EventletParker:
 
     def unpark(self) -> None:
         """End the suspension, or the next one; from any thread."""
-        if threading.get_ident() == self._pipe.thread:
+        # In the hub itself a signal handler may have interrupted its sleep, which goes on afterwards.
+        if threading.get_ident() == self._pipe.thread and getcurrent() is not self._hub.greenlet:
             self._hub.schedule_call_global(0, self._resume)
         else:
             self._pipe.post(self)

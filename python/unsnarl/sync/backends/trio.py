@@ -58,11 +58,8 @@ class TrioParker:
 
     def unpark(self) -> None:
         """End the suspension, or the next one; from any thread."""
-        try:
-            is_here = trio.lowlevel.current_trio_token() is self._token
-        except RuntimeError:
-            is_here = False
-        if is_here:
+        # Outside of its tasks a run may be asleep (a signal handler may have interrupted that).
+        if is_running() and trio.lowlevel.current_trio_token() is self._token:
             self._resume()
         else:
             self._token.run_sync_soon(self._resume)
