@@ -33,6 +33,7 @@ mod priority;
 mod queue;
 mod queue_access;
 mod queue_calls;
+mod queue_end;
 mod queue_kinds;
 mod queue_wait;
 mod ready;

@@ -157,49 +157,12 @@ impl Queue {
     /// With immediate=True what is in it is dropped, and counts as done.
     #[pyo3(signature = (immediate=false))]
     fn shutdown(slf: &Bound<'_, Self>, immediate: bool) -> PyResult<()> {
-        let (py, this) = (slf.py(), slf.get());
-        let held = match this.hooks() {
-            Some(hooks) => Some((hooks, hooks.hold(py)?)),
-            None => None,
-        };
-        if immediate {
-            if let Some((hooks, _)) = &held {
-                while hooks.size(slf.as_any())? > 0 {
-                    hooks.get(slf.as_any())?;
-                }
-            }
-            this.channel.close();
-            release_all(py, this.channel.drain(true, identity::fan_out()));
-        } else {
-            this.channel.close();
-        }
-        if held.is_none() && this.hooks().is_some() {
-            // Opened up meanwhile: once more, for what is in the container now.
-            return Self::shutdown(slf, immediate);
-        }
-        Ok(())
+        Self::close(slf, immediate)
     }
 
     /// Drop every item; those are done. Their number.
     fn clear(slf: &Bound<'_, Self>) -> PyResult<usize> {
-        let (py, this) = (slf.py(), slf.get());
-        let held = match this.hooks() {
-            Some(hooks) => Some((hooks, hooks.hold(py)?)),
-            None => None,
-        };
-        if let Some((hooks, _)) = &held {
-            while hooks.size(slf.as_any())? > 0 {
-                hooks.get(slf.as_any())?;
-            }
-        }
-        let items = this.channel.drain(true, identity::fan_out());
-        let count = items.len();
-        release_all(py, items);
-        if held.is_none() && this.hooks().is_some() {
-            // Opened up meanwhile: once more, for what is in the container now.
-            return Ok(count + Self::clear(slf)?);
-        }
-        Ok(count)
+        Self::drop_all(slf)
     }
 
     /// The next item, left where it is; Empty if there is none. For queues without hooks of their own.
