@@ -117,9 +117,8 @@ impl Mailbox {
             unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), 8) };
         }
         let posted = std::mem::take(&mut *self.posted.lock().unwrap_or_else(PoisonError::into_inner));
-        for future in posted {
-            set(future.bind(py))?;
-        }
-        Ok(())
+        // All of them, whatever one raises: nobody else wakes the rest.
+        let outcomes: Vec<_> = posted.iter().map(|future| set(future.bind(py))).collect();
+        outcomes.into_iter().collect()
     }
 }

@@ -15,7 +15,7 @@ use super::identity;
 use super::items::{Item, Items};
 use super::operation::Operation;
 use super::party::Party;
-use super::queue_access::{class_of_error, error, has_own_hooks, into_items, release_all};
+use super::queue_access::{error, has_own_hooks, into_items, is_shut_down, release_all};
 use super::queue_kinds::{LifoQueue, PriorityQueue};
 use super::queue_wait::JoinWait;
 use super::ticket::{self, Errand};
@@ -224,7 +224,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Wait for an item, and take as many more as are there, up to count; a list.
+    /// Wait for an item, and take as many more as are there, up to count; a list. If a hook or a
+    /// comparison raises after the first: `.args[0]` is what was got.
     #[pyo3(signature = (count, block=true, timeout=None))]
     fn get_many<'py>(
         slf: &Bound<'py, Self>,
@@ -249,7 +250,13 @@ impl Queue {
             while objects.len() < count {
                 match Self::take(slf, None) {
                     Ok(Some(object)) => objects.push(object),
-                    _ => break,
+                    Ok(None) => break,
+                    Err(error) if is_shut_down(py, &error)? => break,
+                    Err(error) => {
+                        // What was got would be lost with the call.
+                        error.value(py).setattr("args", (objects,))?;
+                        return Err(error);
+                    }
                 }
             }
         }
@@ -264,7 +271,7 @@ impl Queue {
     fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match Self::get_patiently(slf, Patience::Endless) {
             Ok(item) => Ok(Some(item)),
-            Err(error) if error.is_instance(slf.py(), &class_of_error(slf.py(), "ShutDown")?) => Ok(None),
+            Err(error) if is_shut_down(slf.py(), &error)? => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -30,6 +30,11 @@ pub(super) fn error(py: Python<'_>, name: &str) -> PyErr {
     }
 }
 
+/// Whether it says that the queue is shut down, and nothing else.
+pub(super) fn is_shut_down(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
+    Ok(error.is_instance(py, &class_of_error(py, "ShutDown")?))
+}
+
 impl Queue {
     #[inline]
     pub(super) fn hooks(&self) -> Option<&Hooks> {

@@ -5,7 +5,7 @@
 use super::blocking::Wait;
 use super::party::Party;
 use super::queue::Queue;
-use super::queue_access::error;
+use super::queue_access::{error, is_shut_down};
 use pyo3::prelude::*;
 use unsnarl_sync::{Arc, Waiter};
 
@@ -67,7 +67,7 @@ impl GetWait {
                 self.item = item.map(Bound::unbind);
                 Ok(self.item.is_some())
             }
-            Err(_) if self.ends_iteration && self.queue.get().channel.is_closed() => {
+            Err(error) if self.ends_iteration && is_shut_down(py, &error)? => {
                 Err(pyo3::exceptions::PyStopAsyncIteration::new_err(()))
             }
             Err(error) => Err(error),
