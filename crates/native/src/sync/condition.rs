@@ -25,7 +25,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyTuple};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use unsnarl_sync::{Arc, Notifier};
@@ -222,24 +222,31 @@ impl Condition {
         predicate: Bound<'py, PyAny>,
         timeout: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let patience = arguments::wait_patience(timeout.as_ref())?;
-        let wait = slf.getattr(pyo3::intern!(slf.py(), "wait"))?;
-        loop {
-            let result = predicate.call0()?;
-            if result.is_truthy()? || matches!(patience, Patience::None) {
-                return Ok(result);
-            }
-            match patience.deadline() {
-                None => wait.call0()?,
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Ok(result);
-                    }
-                    wait.call1((left.as_secs_f64(),))?
+        let py = slf.py();
+        let mut left = timeout.filter(|timeout| !timeout.is_none());
+        let mut deadline = None;
+        let mut result = predicate.call0()?;
+        while !result.is_truthy()? {
+            match (&left, deadline) {
+                (None, _) => {}
+                // It begins now. With no time at all it waits too: others get the lock in between.
+                (Some(timeout), None) => {
+                    let patience = arguments::wait_patience(Some(timeout))?;
+                    deadline = Some(patience.deadline().unwrap_or_else(Instant::now));
                 }
-            };
+                (Some(_), Some(deadline)) => {
+                    let rest = deadline.saturating_duration_since(Instant::now());
+                    if rest.is_zero() {
+                        break;
+                    }
+                    left = Some(PyFloat::new(py, rest.as_secs_f64()).into_any());
+                }
+            }
+            // By its name: a subclass may have a `wait` of its own.
+            slf.call_method1(pyo3::intern!(py, "wait"), (&left,))?;
+            result = predicate.call0()?;
         }
+        Ok(result)
     }
 
     /// Notify everybody who waits.
