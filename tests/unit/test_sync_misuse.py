@@ -105,7 +105,7 @@ def test_queue_arguments() -> None:
         queue.put_many([2, 3], block=False)
     assert full.value.args == (0,)
     assert queue.get_many(5) == [1]
-    assert unsnarl.Queue(-3).maxsize == 0
+    assert unsnarl.Queue(-3).maxsize == -3
 
 
 def test_batches_keep_order_and_count_tasks() -> None:

@@ -146,6 +146,22 @@ pub(crate) fn queue_patience(block: bool, timeout: Option<&Bound<'_, PyAny>>) ->
     }
 }
 
+/// Whether a timeout was refused only for its length: the standard library looks at that when it waits.
+pub(crate) fn is_too_long(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyOverflowError>(py)
+}
+
+/// `maxsize` of queues as room for so many, 0 for any number: any number will do, as in the
+/// standard library, which only compares it.
+pub(crate) fn capacity(maxsize: &Bound<'_, PyAny>) -> PyResult<usize> {
+    if let Ok(count) = maxsize.extract::<i64>() {
+        return Ok(usize::try_from(count).unwrap_or(0));
+    }
+    let count: f64 = maxsize.extract()?;
+    // As many as are less than it; a float beyond usize is cut to that.
+    Ok(if count.is_finite() { count.max(0.0).ceil() as usize } else { 0 })
+}
+
 /// `timeout=None` of the asynchronous methods, in seconds; negative is an error.
 pub(crate) fn task_timeout(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Option<f64>> {
     match timeout {

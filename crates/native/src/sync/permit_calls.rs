@@ -77,9 +77,15 @@ unsafe extern "C" fn acquire<T: Acquirable>(
         // SAFETY: the arguments of this call.
         let [blocking, timeout] =
             unsafe { arguments::sort(py, "acquire", ["blocking", "timeout"], args, nargs, kwnames)? };
-        let patience = T::patience(blocking.as_ref(), timeout.as_ref())?;
         // SAFETY: as above.
-        acquire_patiently(&unsafe { bound::<T>(py, slf) }, patience).map(fast::boolean)
+        let slf = unsafe { bound::<T>(py, slf) };
+        match T::patience(blocking.as_ref(), timeout.as_ref()) {
+            Ok(patience) => acquire_patiently(&slf, patience).map(fast::boolean),
+            Err(error) if T::LOOKS_FIRST && arguments::is_too_long(py, &error) && slf.get().try_take(py) => {
+                Ok(fast::boolean(true))
+            }
+            Err(error) => Err(error),
+        }
     })
 }
 

@@ -14,6 +14,8 @@ pub(super) trait Acquirable: pyo3::PyClass<Frozen = True> + Sync + Send {
     const KNOWS_TASKS: bool;
     /// Whether only the task that acquired may release, in a task.
     const TASKS_OWN: bool;
+    /// Whether a timeout that is too long is an error only where it has to wait.
+    const LOOKS_FIRST: bool = false;
 
     /// The core.
     fn permits(&self) -> &Permits<Party>;

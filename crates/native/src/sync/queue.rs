@@ -22,8 +22,9 @@ use super::ticket::{self, Errand};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyDict, PyInt, PyList, PyTuple, PyType};
 use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
 use unsnarl_sync::Channel;
 
 /// A first-in-first-out queue for threads, tasks and greenlets.
@@ -39,6 +40,8 @@ pub(super) struct Queue {
     pub(super) channel: Channel<Items, Party>,
     /// Apart, since most queues have none.
     pub(super) hooks: PyOnceLock<Box<Hooks>>,
+    /// What was given for it, if that is not the capacity as an int.
+    maxsize: Mutex<Option<Py<PyAny>>>,
 }
 
 #[pymethods]
@@ -49,13 +52,14 @@ impl Queue {
         Self {
             channel: Channel::new(Items::Fifo(VecDeque::new()), 0),
             hooks: PyOnceLock::new(),
+            maxsize: Mutex::default(),
         }
     }
 
-    #[pyo3(signature = (maxsize=0))]
-    fn __init__(slf: &Bound<'_, Self>, maxsize: i64) -> PyResult<()> {
+    #[pyo3(signature = (maxsize=None))]
+    fn __init__(slf: &Bound<'_, Self>, maxsize: Option<Bound<'_, PyAny>>) -> PyResult<()> {
         let (py, this, class) = (slf.py(), slf.get(), slf.get_type());
-        let capacity = usize::try_from(maxsize).unwrap_or(0);
+        let capacity = this.keep_maxsize(maxsize.as_ref())?;
         let is_heap = slf.is_instance_of::<PriorityQueue>();
         let base = if is_heap {
             py.get_type::<PriorityQueue>()
@@ -81,7 +85,7 @@ impl Queue {
         let old = this.channel.restart(items, capacity);
         into_items(old).for_each(|item| item.release(py));
         if let Some(hooks) = this.hooks() {
-            slf.call_method1("_init", (maxsize,))?;
+            slf.call_method1("_init", (this.maxsize(py)?,))?;
             this.recount(slf, hooks)?;
         }
         Ok(())
@@ -298,13 +302,19 @@ impl Queue {
 
     /// Room for how many; 0 or less is unbounded.
     #[getter]
-    fn maxsize(&self) -> usize {
-        self.channel.capacity()
+    fn maxsize(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let given = self.maxsize.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(given) = given.as_ref() {
+            return Ok(given.clone_ref(py));
+        }
+        Ok(self.channel.capacity().into_pyobject(py)?.into_any().unbind())
     }
 
     #[setter]
-    fn set_maxsize(&self, maxsize: i64) {
-        self.channel.resize(usize::try_from(maxsize).unwrap_or(0));
+    fn set_maxsize(&self, maxsize: Bound<'_, PyAny>) -> PyResult<()> {
+        let capacity = self.keep_maxsize(Some(&maxsize))?;
+        self.channel.resize(capacity);
+        Ok(())
     }
 
     /// Items that were put and not yet reported done.
@@ -337,7 +347,7 @@ impl Queue {
         let this = slf.get();
         let (takers, givers, joiners) = this.channel.waiting();
         statistics.set_item("size", Self::qsize(slf)?)?;
-        statistics.set_item("maxsize", this.maxsize())?;
+        statistics.set_item("maxsize", this.channel.capacity())?;
         statistics.set_item("unfinished", this.unfinished_tasks())?;
         statistics.set_item("getting", takers)?;
         statistics.set_item("putting", givers)?;
@@ -355,8 +365,15 @@ impl Queue {
 
     #[setter(queue)]
     fn set_container(slf: &Bound<'_, Self>, container: Py<PyAny>) -> PyResult<()> {
-        Self::open_up(slf)?.set_container(container);
-        Ok(())
+        let hooks = Self::open_up(slf)?;
+        let is_first = hooks.container(slf.py()).is_none();
+        hooks.set_container(container);
+        if is_first {
+            // A subclass's `_init`, after which everything is counted anyway.
+            return Ok(());
+        }
+        hooks.share();
+        slf.get().recount(slf, hooks)
     }
 
     /// The lock in front of the container.
@@ -391,7 +408,7 @@ impl Queue {
         slf.get().recount(slf, hooks)
     }
 
-    fn _init(slf: &Bound<'_, Self>, _maxsize: i64) -> PyResult<()> {
+    fn _init(slf: &Bound<'_, Self>, _maxsize: &Bound<'_, PyAny>) -> PyResult<()> {
         let container = slf.py().import("collections")?.getattr("deque")?.call0()?;
         Self::open_up(slf)?.set_container(container.unbind());
         Ok(())
@@ -433,6 +450,22 @@ impl Queue {
                 hooks.set_container(py.None());
             }
         });
+    }
+}
+
+impl Queue {
+    /// Remember what was given for `maxsize`: the capacity that it means, 0 for none.
+    fn keep_maxsize(&self, maxsize: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+        let capacity = maxsize.map_or(Ok(0), arguments::capacity)?;
+        let given = maxsize.filter(|given| !given.is_exact_instance_of::<PyInt>() || given.lt(0).unwrap_or(true));
+        let given = given.map(|given| given.clone().unbind());
+        let old = std::mem::replace(
+            &mut *self.maxsize.lock().unwrap_or_else(PoisonError::into_inner),
+            given,
+        );
+        // Not under the mutex: it may be the last reference.
+        drop(old);
+        Ok(capacity)
     }
 }
 

@@ -45,7 +45,16 @@ unsafe extern "C" fn put(
         };
         let item = item.ok_or_else(|| arguments::missing("put", "item"))?;
         let block = block.map_or(Ok(true), |block| block.is_truthy())?;
-        Queue::put_patiently(&slf, &item, arguments::queue_patience(block, timeout.as_ref())?)?;
+        match arguments::queue_patience(block, timeout.as_ref()) {
+            Ok(patience) => Queue::put_patiently(&slf, &item, patience)?,
+            // Without a bound it never waits, and the timeout is not looked at.
+            Err(error) => {
+                let may_try = slf.get().channel.capacity() == 0 || arguments::is_too_long(py, &error);
+                if !may_try || !Queue::give(&slf, &item, None)? {
+                    return Err(error);
+                }
+            }
+        }
         Ok(fast::none())
     })
 }
@@ -76,7 +85,14 @@ unsafe extern "C" fn get(
             )
         };
         let block = block.map_or(Ok(true), |block| block.is_truthy())?;
-        Ok(Queue::get_patiently(&slf, arguments::queue_patience(block, timeout.as_ref())?)?.into_ptr())
+        match arguments::queue_patience(block, timeout.as_ref()) {
+            Ok(patience) => Ok(Queue::get_patiently(&slf, patience)?.into_ptr()),
+            Err(error) if arguments::is_too_long(py, &error) => match Queue::take(&slf, None)? {
+                Some(item) => Ok(item.into_ptr()),
+                None => Err(error),
+            },
+            Err(error) => Err(error),
+        }
     })
 }
 

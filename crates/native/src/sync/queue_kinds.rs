@@ -22,7 +22,7 @@ impl LifoQueue {
         PyClassInitializer::from(Queue::new(args, kwargs)).add_subclass(Self)
     }
 
-    fn _init(slf: &Bound<'_, Self>, _maxsize: i64) -> PyResult<()> {
+    fn _init(slf: &Bound<'_, Self>, _maxsize: &Bound<'_, PyAny>) -> PyResult<()> {
         let container = PyList::empty(slf.py()).into_any().unbind();
         Queue::open_up(slf.as_super())?.set_container(container);
         Ok(())
@@ -49,7 +49,7 @@ impl PriorityQueue {
         PyClassInitializer::from(Queue::new(args, kwargs)).add_subclass(Self)
     }
 
-    fn _init(slf: &Bound<'_, Self>, _maxsize: i64) -> PyResult<()> {
+    fn _init(slf: &Bound<'_, Self>, _maxsize: &Bound<'_, PyAny>) -> PyResult<()> {
         let container = PyList::empty(slf.py()).into_any().unbind();
         Queue::open_up(slf.as_super())?.set_container(container);
         Ok(())

@@ -31,6 +31,7 @@ pub(super) struct Semaphore {
 impl Acquirable for Semaphore {
     const KNOWS_TASKS: bool = false;
     const TASKS_OWN: bool = false;
+    const LOOKS_FIRST: bool = true;
 
     fn permits(&self) -> &Permits<Party> {
         &self.permits
