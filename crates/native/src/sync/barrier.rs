@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use std::time::{Duration, Instant};
-use unsnarl_sync::{ASLEEP, Arc, Arrival, Departing, GRANTED, PENDING, Rendezvous, Waiter};
+use unsnarl_sync::{ASLEEP, Arc, Arrival, Departing, GRANTED, Ordering, PENDING, Port, Rendezvous, Waiter};
 
 /// How long a party that gave up sleeps at once while the last one runs the action.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
@@ -49,6 +49,8 @@ fn broken(py: Python<'_>) -> PyErr {
 struct MeetWait {
     object: Py<Barrier>,
     index: usize,
+    /// A task without any time: it arrives all the same, and goes on if it is the last.
+    is_hasty: bool,
 }
 
 impl MeetWait {
@@ -82,8 +84,12 @@ impl State {
 }
 
 impl Wait for MeetWait {
-    fn attempt(&mut self, _py: Python<'_>) -> PyResult<bool> {
-        Ok(false)
+    fn attempt(&mut self, py: Python<'_>) -> PyResult<bool> {
+        if !self.is_hasty {
+            return Ok(false);
+        }
+        let waiter = Waiter::new(Party::asyncio());
+        Ok(self.arrive(py, || Arc::clone(&waiter))? || self.cancel(py, &waiter)?)
     }
     fn begin(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         self.arrive(py, || Arc::clone(waiter))
@@ -101,12 +107,19 @@ impl Wait for MeetWait {
             return Ok(false);
         }
         // All have come, and the last one runs the action: that decides, as in the standard
-        // library, where it holds the lock meanwhile.
-        py.detach(|| {
-            while matches!(waiter.state(), PENDING | ASLEEP) {
-                futex::wait(waiter.word(), waiter.state(), Some(Instant::now() + LOOK_AGAIN));
+        // library, where it holds the lock meanwhile. But the thread of a task or a greenlet is
+        // not for it to block: the action may need it, and would never end.
+        while waiter.port.sleeps_on_word() && matches!(waiter.state(), PENDING | ASLEEP) {
+            py.detach(|| futex::wait(waiter.word(), waiter.state(), Some(Instant::now() + LOOK_AGAIN)));
+            if let Err(error) = py.check_signals() {
+                // Whoever releases it from now on must not leave it to this one to wake the next.
+                // ORDERING: as `Waiter::fall_asleep`; if it fails, the wake-up is passed on by `relay`.
+                let _ = waiter
+                    .word()
+                    .compare_exchange(ASLEEP, PENDING, Ordering::AcqRel, Ordering::Acquire);
+                return Err(error);
             }
-        });
+        }
         Ok(waiter.state() == GRANTED)
     }
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -174,6 +187,7 @@ impl Barrier {
         let mut wait = MeetWait {
             object: slf.clone().unbind(),
             index: 0,
+            is_hasty: false,
         };
         if state.rendezvous.parties() == 1 {
             wait.arrive(py, || Waiter::new(Party::thread(slf.as_ptr() as usize)))?;
@@ -201,6 +215,7 @@ impl Barrier {
         let wait = MeetWait {
             object: slf.unbind(),
             index: 0,
+            is_hasty: timeout.is_some_and(|timeout| timeout <= 0.0),
         };
         Operation::of(py, wait, timeout)
     }
