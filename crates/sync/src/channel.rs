@@ -69,15 +69,19 @@ impl<S: Store, P: Port> State<S, P> {
 
     /// Restore both lines' invariants.
     fn settle(&mut self, wakes: &mut Wakes<P>) {
-        let (has_room, closed) = (self.has_room(), self.closed);
+        let (items, closed) = (self.store.len(), self.closed);
+        let room = match self.capacity {
+            0 => usize::MAX,
+            capacity => capacity.saturating_sub(items),
+        };
         let Some(lines) = self.lines.as_deref_mut() else {
             return;
         };
-        if closed || !self.store.is_empty() {
-            lines.takers.call_next(wakes);
+        if closed || items > 0 {
+            lines.takers.call_next(items, wakes);
         }
-        if closed || has_room {
-            lines.givers.call_next(wakes);
+        if closed || room > 0 {
+            lines.givers.call_next(room, wakes);
         }
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! The one that was told is the *heir*. While a queue's heir is on its way nobody
 //! else is woken: it wakes the next when it has looked, if there is reason to. That
-//! makes a hundred `put`s cost one wake-up instead of a hundred. Permits have an
+//! makes a hundred `put`s cost one wake-up instead of a hundred. An heir that is slow to come
+//! (a task: its loop may be busy, or stopped) is relied on for one item only. Permits have an
 //! heir for each free permit: there every one of them is for somebody; and more where
 //! that pays (see [`crate::eagerness`]).
 //!
 //! Invariant: if what the line waits for is available and the line is not empty,
-//! then a live heir is on its way, or the mutex is held by whoever will name one.
+//! then a live heir is on its way, or the mutex is held by whoever will name one. If none of
+//! the heirs sleeps on its word, there are as many as there is available, or all wait for it.
 
 use crate::eagerness::Eagerness;
 use crate::shim::Arc;
@@ -37,12 +39,20 @@ impl<P: Port> Line<P> {
         self.heirs.len()
     }
 
-    /// Tell the first waiter to try, unless somebody is on its way already.
-    pub(crate) fn call_next(&mut self, wakes: &mut Wakes<P>) {
+    /// Tell the first waiter to try, unless somebody is on its way already. A thread that is
+    /// takes whatever there is; a task or a greenlet, whose loop may be busy or have stopped,
+    /// counts for one of those `available` only.
+    pub(crate) fn call_next(&mut self, available: usize, wakes: &mut Wakes<P>) {
         if self.heirs() == 0
             && let Some(first) = self.queue.first().cloned()
         {
             self.call(first, wakes);
+        }
+        while self.heirs.len() < available
+            && !self.heirs.iter().any(|heir| heir.port.sleeps_on_word())
+            && let Some(next) = self.queue.first_idle().cloned()
+        {
+            self.call(next, wakes);
         }
     }
 
