@@ -159,7 +159,11 @@ pub(crate) fn capacity(maxsize: &Bound<'_, PyAny>) -> PyResult<usize> {
     }
     let count: f64 = maxsize.extract()?;
     // As many as are less than it; a float beyond usize is cut to that.
-    Ok(if count.is_finite() { count.max(0.0).ceil() as usize } else { 0 })
+    Ok(if count.is_finite() {
+        count.max(0.0).ceil() as usize
+    } else {
+        0
+    })
 }
 
 /// `timeout=None` of the asynchronous methods, in seconds; negative is an error.

@@ -457,12 +457,11 @@ impl Queue {
     /// Remember what was given for `maxsize`: the capacity that it means, 0 for none.
     fn keep_maxsize(&self, maxsize: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
         let capacity = maxsize.map_or(Ok(0), arguments::capacity)?;
-        let given = maxsize.filter(|given| !given.is_exact_instance_of::<PyInt>() || given.lt(0).unwrap_or(true));
+        let is_told_by =
+            |given: &&Bound<'_, PyAny>| given.is_exact_instance_of::<PyInt>() && given.eq(capacity).unwrap_or(false);
+        let given = maxsize.filter(|given| !is_told_by(given));
         let given = given.map(|given| given.clone().unbind());
-        let old = std::mem::replace(
-            &mut *self.maxsize.lock().unwrap_or_else(PoisonError::into_inner),
-            given,
-        );
+        let old = std::mem::replace(&mut *self.maxsize.lock().unwrap_or_else(PoisonError::into_inner), given);
         // Not under the mutex: it may be the last reference.
         drop(old);
         Ok(capacity)

@@ -27,11 +27,7 @@ impl Queue {
         };
         let _held = hooks.hold(py)?;
         this.channel.close();
-        let outcome = if immediate {
-            this.get_all(slf, hooks).1
-        } else {
-            Ok(())
-        };
+        let outcome = if immediate { this.get_all(slf, hooks).1 } else { Ok(()) };
         if immediate {
             hooks.tell(py, Change::AllDone, usize::MAX);
         }

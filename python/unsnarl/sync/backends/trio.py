@@ -58,7 +58,7 @@ class TrioParker:
 
     def unpark(self) -> None:
         """End the suspension, or the next one; from any thread."""
-        # Outside of its tasks a run may be asleep (a signal handler may have interrupted that).
+        # Outside of its tasks a run may be at any point: a signal handler may have interrupted it there.
         if is_running() and trio.lowlevel.current_trio_token() is self._token:
             self._resume()
         else:

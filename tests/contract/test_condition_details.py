@@ -1,0 +1,43 @@
+"""`wait_for` in the corners where the standard library's is precise."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+import unsnarl
+
+CONDITIONS = [threading.Condition, unsnarl.Condition]
+
+
+@pytest.mark.parametrize("make", CONDITIONS)
+@pytest.mark.parametrize("timeout", [0, -1, 0.0])
+def test_the_predicate_is_asked_again_after_no_time(make: Any, timeout: float) -> None:
+    answers = [False, True]
+    condition = make()
+    with condition:
+        assert condition.wait_for(lambda: answers.pop(0), timeout)
+    assert not answers
+
+
+@pytest.mark.parametrize("make", CONDITIONS)
+def test_without_the_lock_it_is_refused_also_without_time(make: Any) -> None:
+    with pytest.raises(RuntimeError, match="un-acquired"):
+        make().wait_for(lambda: False, 0)
+
+
+@pytest.mark.parametrize("make", CONDITIONS)
+@pytest.mark.parametrize("timeout", [None, 0])
+def test_a_subclass_waits_its_own_way(make: Any, timeout: float | None) -> None:
+    class Watched(make):  # type: ignore[misc]
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout)
+            return True
+
+    waits: list[float | None] = []
+    condition = Watched()
+    with condition:
+        assert condition.wait_for(lambda: len(waits), timeout) == 1
+    assert waits == [timeout]

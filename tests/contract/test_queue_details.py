@@ -1,0 +1,216 @@
+"""What the standard library's queues and semaphores do in corners, ours do too.
+
+Invariant: whatever is parametrised over both is the standard library's own behaviour.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import unsnarl
+
+QUEUES = [queue.Queue, unsnarl.Queue]
+CLOSING = [unsnarl.PriorityQueue, *([queue.PriorityQueue] if hasattr(queue.Queue, "shutdown") else [])]
+
+
+def is_notified(condition: Any, act: Callable[[], object]) -> bool:
+    """Tell whether ``act``, which takes the condition's lock, notifies who waits."""
+    ready, heard = threading.Event(), list[bool]()
+
+    def listen() -> None:
+        with condition:
+            ready.set()
+            heard.append(condition.wait(30))
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    ready.wait()
+    act()
+    thread.join()
+    return heard == [True]
+
+
+@pytest.mark.parametrize("make", CLOSING)
+@pytest.mark.parametrize("name", ["not_empty", "not_full", "all_tasks_done"])
+def test_a_shutdown_notifies_every_condition(make: Any, name: str) -> None:
+    line = make()
+    line.put(1)
+    assert is_notified(getattr(line, name), lambda: line.shutdown(immediate=True))
+
+
+@pytest.mark.parametrize("name", ["not_full", "all_tasks_done"])
+def test_clear_notifies_who_waits_for_room_or_the_end(name: str) -> None:
+    line: unsnarl.Queue[int] = unsnarl.Queue(1)
+    condition = getattr(line, name)
+    line.put(1)
+    assert is_notified(condition, line.clear)
+
+
+class Moody:
+    """An item that compares until it is told not to."""
+
+    fails = False
+
+    def __lt__(self, other: object) -> bool:
+        if Moody.fails:
+            raise TypeError("not now")
+        return False
+
+
+@pytest.mark.parametrize("make", CLOSING)
+def test_a_shutdown_that_fails_has_closed_the_queue(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = make()
+    for _ in range(4):
+        line.put(Moody())
+    with monkeypatch.context() as mood:
+        mood.setattr(Moody, "fails", True)
+        with pytest.raises(TypeError, match="not now"):
+            line.shutdown(immediate=True)
+    with pytest.raises(unsnarl.ShutDown):
+        line.put(Moody())
+    assert (line.qsize(), line.unfinished_tasks) == (3, 4)
+    for _ in range(3):
+        line.get_nowait()
+    with pytest.raises(unsnarl.ShutDown):
+        line.get_nowait()
+
+
+@pytest.mark.parametrize("make", QUEUES)
+def test_a_container_of_ones_own_is_counted(make: Any) -> None:
+    line = make()
+    line.put(0)
+    container = deque([1, 2])
+    with line.mutex:
+        line.queue = container
+    assert [line.get_nowait(), line.get_nowait()] == [1, 2]
+    with line.mutex:
+        container.append(3)
+    assert line.get_nowait() == 3
+    assert line.empty()
+
+
+@pytest.mark.parametrize("make", QUEUES)
+def test_a_subclass_may_make_its_container_before_it_can_count(make: Any) -> None:
+    class Sized(make):  # type: ignore[misc]
+        def _init(self, maxsize: float) -> None:
+            self.queue = [maxsize]
+            self.first = 0
+
+        def _qsize(self) -> int:
+            return len(self.queue) - self.first
+
+        def _get(self) -> object:
+            self.first += 1
+            return self.queue[self.first - 1]
+
+    line = Sized(2.5)
+    line.put(1)
+    assert [line.get_nowait(), line.get_nowait()] == [2.5, 1]
+    assert line.empty()
+
+
+@pytest.mark.parametrize("make", QUEUES)
+def test_a_timeout_is_looked_at_only_where_it_could_matter(make: Any) -> None:
+    unbounded, bounded = make(), make(1)
+    unbounded.put(1, timeout=-1)
+    unbounded.put(2, timeout=1e11)
+    bounded.put(3, timeout=1e11)
+    assert [unbounded.get(timeout=1e11), bounded.get(timeout=1e11)] == [1, 3]
+    with pytest.raises(ValueError, match="non-negative"):
+        bounded.put(4, timeout=-1)
+    with pytest.raises(ValueError, match="non-negative"):
+        unbounded.get(timeout=-1)
+    with pytest.raises(OverflowError):
+        bounded.get(timeout=1e11)
+
+
+@pytest.mark.parametrize("make", [threading.Semaphore, unsnarl.Semaphore])
+def test_a_free_permit_needs_no_timeout(make: Any) -> None:
+    semaphore = make(1)
+    assert semaphore.acquire(timeout=1e11)
+    with pytest.raises(OverflowError):
+        semaphore.acquire(timeout=1e11)
+
+
+@pytest.mark.parametrize("make", QUEUES)
+@pytest.mark.parametrize(("maxsize", "room"), [(2.5, 3), (2, 2), (True, 1), (math.inf, None), (-1, None), (-0.5, None)])
+def test_maxsize_may_be_any_number(make: Any, maxsize: float, room: int | None) -> None:
+    line = make(maxsize)
+    assert line.maxsize == maxsize
+    assert type(line.maxsize) is type(maxsize)
+    for number in range(5 if room is None else room):
+        line.put_nowait(number)
+    assert line.full() == (room is not None)
+    if room is not None:
+        with pytest.raises(queue.Full):
+            line.put_nowait(9)
+    line.maxsize = math.inf
+    line.put_nowait(9)
+    assert line.maxsize == math.inf
+
+
+class Brittle(unsnarl.Queue[int]):
+    """A queue from which some items cannot be got."""
+
+    def _get(self) -> int:
+        item: int = self.queue.popleft()  # type: ignore[attr-defined]
+        if item < 0:
+            raise ValueError("brittle")
+        return item
+
+
+def brittle(*items: int) -> Brittle:
+    line = Brittle()
+    for item in items:
+        line.put(item)
+    return line
+
+
+def test_an_error_does_not_end_an_iteration_quietly() -> None:
+    async def main() -> list[int]:
+        line = brittle(1, -1, 2)
+        line.shutdown()
+        got: list[int] = []
+        with pytest.raises(ValueError, match="brittle"):
+            async for item in line:
+                got.append(item)
+        got += [item async for item in line]
+        return got
+
+    assert asyncio.run(main()) == [1, 2]
+
+
+def test_an_error_among_many_comes_with_what_was_got() -> None:
+    line = brittle(1, 2, -1, 3)
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - its arguments are what was got
+        line.get_many(5)
+    assert raised.value.args == ([1, 2],)
+    line.shutdown()
+    assert line.get_many(5) == [3]
+
+
+def test_a_task_that_cannot_come_keeps_no_thread_from_the_items() -> None:
+    line: unsnarl.Queue[int] = unsnarl.Queue()
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(line.async_get())
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    got: list[int] = []
+    thread = threading.Thread(target=lambda: got.append(line.get(timeout=30)))
+    thread.start()
+    while line.waiting < 2:
+        pass
+    line.put(1)
+    line.put(2)
+    thread.join()
+    assert got == [1]
+    assert loop.run_until_complete(task) == 2
+    loop.close()
