@@ -178,12 +178,10 @@ def test_an_error_does_not_end_an_iteration_quietly() -> None:
     async def main() -> list[int]:
         line = brittle(1, -1, 2)
         line.shutdown()
-        got: list[int] = []
+        got = [await anext(line)]
         with pytest.raises(ValueError, match="brittle"):
-            async for item in line:
-                got.append(item)
-        got += [item async for item in line]
-        return got
+            await anext(line)
+        return got + [item async for item in line]
 
     assert asyncio.run(main()) == [1, 2]
 

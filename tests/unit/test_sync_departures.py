@@ -98,7 +98,7 @@ def test_a_signal_handler_wakes_a_task_of_the_loop_that_it_interrupts(programs: 
 
 def test_one_future_that_fails_keeps_nobody_else_waiting() -> None:
     class Stubborn(asyncio.Future[None]):
-        def set_result(self, result: None) -> None:
+        def set_result(self, _result: None) -> None:
             raise ValueError("stubborn")
 
     async def main() -> None:
