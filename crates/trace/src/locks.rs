@@ -275,8 +275,8 @@ mod tests {
     #[test]
     fn of_a_wait_that_began_before_there_were_records_the_rest_counts() {
         let own = vec![wait(0, 3 * MS, 7, 0x1001), wait(4 * MS, 9 * MS, 0, 0x1001)];
-        assert_eq!(found(&[own.clone()], 6 * MS), [(7, 1, 3 * MS, 1, 0, 0)]);
-        let threads = [Thread::default()];
-        assert_eq!(examine(&threads, &[own], 6 * MS)[0].longest_ns, 5 * MS);
+        let own = [own];
+        assert_eq!(found(&own, 6 * MS), [(7, 1, 3 * MS, 1, 0, 0)]);
+        assert_eq!(examine(&[Thread::default()], &own, 6 * MS)[0].longest_ns, 5 * MS);
     }
 }
