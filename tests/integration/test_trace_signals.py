@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -52,6 +53,7 @@ def started(programs: Programs, *command: str, stdin: int = subprocess.DEVNULL) 
         cwd=programs.directory,
         stdin=stdin,
         stdout=subprocess.PIPE,
+        bufsize=0,  # whatever has come can be selected
         stderr=subprocess.DEVNULL,
         env=clean_environment(),
         start_new_session=command[0] != "setsid",  # which begins one itself
@@ -67,6 +69,8 @@ def started(programs: Programs, *command: str, stdin: int = subprocess.DEVNULL) 
 def heard(process: subprocess.Popen[bytes]) -> str:
     """Return the next line of the program."""
     assert process.stdout is not None
+    ready, _, _ = select.select([process.stdout], [], [], WATCHDOG_S)
+    assert ready, "the program hears nothing"
     return process.stdout.readline().decode().strip()
 
 
