@@ -95,8 +95,9 @@ def test_ctrl_c_is_the_programs(programs: Programs) -> None:
     ours, theirs = os.openpty()
     try:
         with started(programs, "setsid", "--ctty", UNSNARL, "trace", stdin=theirs) as process:
-            os.write(ours, b"\x03")
-            assert heard(process) == "SIGINT"
+            for _ in range(10):  # a second one that comes at once may become one with the first
+                os.write(ours, b"\x03")
+                assert heard(process) == "SIGINT"
             process.send_signal(signal.SIGUSR1)
             assert heard(process) == "SIGUSR1"
             assert process.wait(WATCHDOG_S) == 42
