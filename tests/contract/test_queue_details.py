@@ -161,7 +161,7 @@ class Brittle(unsnarl.Queue[int]):
     """A queue from which some items cannot be got."""
 
     def _get(self) -> int:
-        item: int = self.queue.popleft()  # type: ignore[attr-defined]
+        item: int = self.queue.popleft()
         if item < 0:
             raise ValueError("brittle")
         return item
