@@ -1,4 +1,4 @@
-"""Signals of a traced program: each reaches it once, whoever sends it, and none costs its status."""
+"""Signals of a traced program: each reaches it, whoever sends it, and none costs its status."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ def test_a_signal_to_the_command_alone_reaches_the_program(programs: Programs, n
 
 
 def test_ctrl_c_is_the_programs(programs: Programs) -> None:
-    """The terminal sends it to the program and to us: the program hears it once.
+    """The terminal sends it to the program and to us: it is for the program alone to decide what comes of it.
 
-    We handle signals in the order of their numbers, so one that was passed on would come before SIGUSR1.
+    Whether the program hears one twice that we pass on as well cannot be seen from here: two of a kind at once are one.
     """
     if shutil.which("setsid") is None:
         pytest.skip("no setsid, which gives a program its terminal")
