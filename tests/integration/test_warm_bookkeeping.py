@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -160,9 +160,11 @@ def test_a_doubt_that_comes_between_two_looks_is_seen() -> None:
     class Scene:
         files = Events()
 
-    scene = Scene()
-    scene.doubt_in = doubt_in  # type: ignore[attr-defined]
+        def __init__(self, doubt_in: int) -> None:
+            self.doubt_in = doubt_in
+
     try:
+        scene: Any = Scene(doubt_in)
         assert spare.Spare(scene)._is_in_doubt()
     finally:
         os.close(doubt_in)
