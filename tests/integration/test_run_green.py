@@ -277,21 +277,21 @@ def futex_calls(programs: "Programs", *command: str | Path) -> int:
 
 @green
 def test_threads_make_no_futex_call(programs: "Programs") -> None:
-    """What is left is what starting the interpreter takes."""
+    """What is left is what starting the interpreter takes, some more or some less from run to run."""
     text = """
 items = queue.Queue(10)
-producer = threading.Thread(target=lambda: [items.put(n) for n in range(3000)])
+producer = threading.Thread(target=lambda: [items.put(n) for n in range(10_000)])
 producer.start()
-for _ in range(3000): items.get()
+for _ in range(10_000): items.get()
 producer.join()
 """
     script = programs.write("app.py", SETTLED + text)
     empty = programs.write("empty.py", "")
     command = (sys.executable, "-P", "-m", "unsnarl", "run", "--green")
     start_up = futex_calls(programs, *command, empty)
-    assert futex_calls(programs, *command, script) <= start_up
-    assert futex_calls(programs, *command, "--patch", script) <= start_up
-    assert futex_calls(programs, sys.executable, script) > 100
+    assert futex_calls(programs, *command, script) <= start_up + 100
+    assert futex_calls(programs, *command, "--patch", script) <= start_up + 100
+    assert futex_calls(programs, sys.executable, script) > start_up + 1000
 
 
 def assert_refused(shown: "Outcome", status: int, *words: str) -> None:
