@@ -4,6 +4,7 @@ When the word of a stop arrives is up to the test where it plays the server
 (``Played``); the worker is then a process of the test that can be stopped.
 """
 
+import contextlib
 import os
 import signal
 import socket
@@ -121,21 +122,20 @@ def test_a_continued_client_continues_its_worker_on_a_terminal(
     rig: "Rig", terminal: Terminal, worker: "subprocess.Popen[bytes]"
 ) -> None:
     command = prepare(rig, terminal, COUNTER)
-    played = Played(rig)
-    terminal.type(f"sh -c 'echo pid $$; exec {command}'; echo status=$?\n")
-    client = int(terminal.wait_for(rb"\npid \d+\r\n").split()[-1])
-    conn = played.take()
-    ready(conn, worker.pid)
-    assert conn.recv(1) == wire.GO
-    os.kill(client, signal.SIGTSTP)
-    until(lambda: state(worker.pid) == "T")
-    os.kill(client, signal.SIGCONT)
-    stop_over(conn)
-    until(lambda: state(worker.pid) != "T")
-    end_with(conn, 5)
-    assert b"status=5" in terminal.wait_for(rb"status=\d+")
-    conn.close()
-    played.close()
+    with contextlib.closing(Played(rig)) as played:
+        terminal.type(f"sh -c 'echo pid $$; exec {command}'; echo status=$?\n")
+        client = int(terminal.wait_for(rb"\npid \d+\r\n").split()[-1])
+        conn = played.take()
+        ready(conn, worker.pid)
+        assert conn.recv(1) == wire.GO
+        os.kill(client, signal.SIGTSTP)
+        until(lambda: state(worker.pid) == "T")
+        os.kill(client, signal.SIGCONT)
+        stop_over(conn)
+        until(lambda: state(worker.pid) != "T")
+        end_with(conn, 5)
+        assert b"status=5" in terminal.wait_for(rb"status=\d+")
+        conn.close()
 
 
 def test_a_group_stopped_and_continued_runs_on(rig: "Rig", terminal: Terminal) -> None:
