@@ -276,7 +276,7 @@ class Server:
             if os.WIFEXITED(status) and os.WEXITSTATUS(status) >= REFUSED_STATUS and pid in self.workers:
                 self._log(f"{self.command.name}: worker {pid} ended with {os.WEXITSTATUS(status)}")
             self._forget(pid)
-            self._consider_failure(pid, status)
+            self._consider_failure(pid)
             self.spares.discard(pid)
             self.ending.discard(pid)
             if pid == self.successor:
@@ -285,11 +285,9 @@ class Server:
     def _is_committed(self, pid: int) -> bool:
         return pid in self.workers and is_committed(self.workers[pid])
 
-    def _consider_failure(self, pid: int, status: int) -> None:
-        """End where this process will serve nobody any more, or has no memory for spares, say."""
-        if os.waitstatus_to_exitcode(status) == REFUSED_STATUS + wire.STALE and self.files.have_moved():
-            self.retire("a loaded file has changed")
-        elif pid in self.spares and self.is_open:
+    def _consider_failure(self, pid: int) -> None:
+        """End where spares die before anybody has come: there is no memory for them, say."""
+        if pid in self.spares and self.is_open:
             self.lost += 1
             if self.lost > MOST_LOST:
                 self.retire("its spares die")
@@ -349,6 +347,8 @@ class Server:
             self.requests += 1
             if self.is_open and not self.successor:
                 self.successor = successor.start_if_wanted(self)
+        elif self.files.have_moved():  # it was refused, perhaps, for what no event tells of
+            self.retire("a loaded file has changed")
 
     # -- ending, and being replaced ------------------------------------------
 

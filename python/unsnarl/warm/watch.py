@@ -80,14 +80,16 @@ class Files:
     def is_in_doubt(self) -> bool:
         """Say whether anything may have changed. Safe in a forked process: reads no event."""
         if self.fd < 0:
-            return self._facts.changed_file() is not None
+            return self.have_moved()
         question = poll()
         question.register(self.fd, POLLIN)
         return bool(question.poll(0)) or self.have_moved()
 
     def have_moved(self) -> bool:
-        """Say whether something has changed, or may have, of which no event tells."""
-        return self.fd < 0 or any(_identity(path) != was for path, was in self._places.items())
+        """Say whether something has changed of which no event tells."""
+        if self.fd < 0:
+            return self._facts.changed_file() is not None
+        return any(_identity(path) != was for path, was in self._places.items())
 
     def reason(self) -> str | None:
         """Read the waiting events and say what makes the server stale, or None."""
