@@ -143,8 +143,8 @@ def test_an_interrupted_wait_for_threads_ends_the_same(rig: "Rig") -> None:
     rig.start(script)
     plain, warm = rig.plain(script), rig.served(script)
     assert (warm.returncode, warm.stdout) == (plain.returncode, plain.stdout)
-    assert b"_unsnarl" not in warm.stderr
-    assert b"unsnarl/warm" not in warm.stderr
+    # What was interrupted is told in the words of the version; nothing of it is ours.
+    assert warm.stderr.splitlines()[1:] == plain.stderr.splitlines()[1:]
 
 
 def test_a_doubt_that_comes_between_two_looks_is_seen() -> None:

@@ -123,8 +123,7 @@ def _wait_for_threads() -> None:
         threading._shutdown()
     except BaseException as problem:
         trace = problem.__traceback__
-        unraisable: Any = _Unraisable(problem, threading, trace and trace.tb_next)
-        sys.unraisablehook(unraisable)
+        _tell_ignored(problem, threading, trace and trace.tb_next)
 
 
 def _status(problem: BaseException | None) -> int:
@@ -164,17 +163,26 @@ def _flush() -> bool:
         except BaseException as problem:
             if stream is sys.stdout:
                 is_good = False
-                unraisable: Any = _Unraisable(problem, stream)
-                sys.unraisablehook(unraisable)
+                _tell_ignored(problem, stream)
     return is_good
 
 
-class _Unraisable:
-    """What sys.unraisablehook is given."""
+def _tell_ignored(problem: BaseException, thing: object, trace: TracebackType | None = None) -> None:
+    """Do as PyErr_WriteUnraisable: the hook takes nothing but what the interpreter gives it, so one is asked for."""
+    kinds: list[Any] = []
 
-    def __init__(self, problem: BaseException, thing: object, trace: TracebackType | None = None) -> None:
-        self.exc_type, self.exc_value, self.exc_traceback = type(problem), problem, trace
-        self.err_msg, self.object = None, thing
+    class Failing:
+        def __del__(self) -> None:
+            raise RuntimeError
+
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda given: kinds.append(type(given))
+    Failing()
+    sys.unraisablehook = hook
+    try:
+        hook(kinds[0]((type(problem), problem, trace, None, thing)))
+    except BaseException:
+        pass  # a hook of the program's that fails
 
 
 def _wait_status(status: int) -> int:
