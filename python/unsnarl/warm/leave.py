@@ -123,7 +123,8 @@ def _wait_for_threads() -> None:
         threading._shutdown()
     except BaseException as problem:
         trace = problem.__traceback__
-        _tell_ignored(problem, threading, trace and trace.tb_next)
+        # Since 3.13 the interpreter does not say of what.
+        _tell_ignored(problem, threading if sys.version_info < (3, 13) else None, trace and trace.tb_next)
 
 
 def _status(problem: BaseException | None) -> int:
