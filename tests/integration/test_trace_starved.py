@@ -29,17 +29,32 @@ for thread in threads: thread.join()
 """
 
 
-def test_short_calls_while_somebody_waits_are_not_merged_into_a_long_hold(programs: Programs) -> None:
-    """Without a processor for a while, the thread has a long hold all the same: so a few are let pass."""
-    needs_hooks()
+TRIES = 3
+
+
+def long_holds(programs: Programs) -> object:
+    """Trace the program; return what makes the thread one that holds the GIL for long, if anything does."""
     traced = trace(programs, STARVED)
     [process] = traced.processes
-    names = [thread["name"] for thread in process["threads"]]
-    burner = names.index("burner")
-    takes = process["threads"][burner]["takes"]
+    burner = [thread["name"] for thread in process["threads"]].index("burner")
+    assert process["threads"][burner]["takes"] > 100
     held = sum(hold["length_ns"] for hold in process["long_holds"] if hold["thread"] == burner)
-    assert takes > 100
-    assert held < 0.2 * process["threads"][burner]["running_ns"], process["long_holds"]
     found = [finding for finding in traced.of_kind("long-hold") if finding["thread"] == "burner"]
-    # A machine that is too busy takes the processor away for long.
-    assert sum(finding["figures"]["count"] for finding in found) <= 2, found
+    if held >= 0.2 * process["threads"][burner]["running_ns"]:
+        return process["long_holds"]
+    return found if sum(finding["figures"]["count"] for finding in found) > 2 else None
+
+
+def test_short_calls_while_somebody_waits_are_not_merged_into_a_long_hold(programs: Programs) -> None:
+    """Without a processor for a while, the thread has a long hold all the same: so a few are let pass.
+
+    On a machine that is too busy for that it is tried again; merged, the holds are long in every run.
+    """
+    needs_hooks()
+    problems: list[object] = []
+    for _ in range(TRIES):
+        problem = long_holds(programs)
+        if not problem:
+            return
+        problems.append(problem)
+    raise AssertionError(problems)
