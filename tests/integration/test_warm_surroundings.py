@@ -113,7 +113,7 @@ def test_a_mask_that_takes_everything_does_not_lock_the_directory(rig: "Rig") ->
 # -- limits that count when a process starts ------------------------------------------
 
 STACK = (
-    "ctypes = __import__('ctypes')\n"  # not imported ahead: that leaves a descriptor open with some builds of libffi
+    "import ctypes\n"
     "libc, attributes, size = ctypes.CDLL(None), ctypes.create_string_buffer(256), ctypes.c_size_t()\n"
     "libc.pthread_getattr_default_np(attributes)\n"
     "libc.pthread_attr_getstacksize(attributes, ctypes.byref(size))\n"

@@ -131,8 +131,14 @@ ENDINGS = {
         "print('child' if not pid else 'parent', flush=True) if not pid else os.waitpid(pid, 0)\n"
         "if pid: print('parent')"
     ),
-    # Not imported ahead: with some builds of libffi that leaves a descriptor open, and the command is run plainly.
-    "buffer of C": "__import__('ctypes').CDLL(None).puts(b'from c')",
+    "buffer of C": "import ctypes; ctypes.CDLL(None).puts(b'from c')",
+    "callbacks from C": (
+        "import ctypes\n"
+        "f = open(__file__)\n"  # where libffi's own descriptor would be, had it been closed
+        "kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)\n"
+        "made = [kind(lambda n, k=k: n + k) for k in range(3000)]\n"
+        "print(sum(function(1) for function in made))"
+    ),
     "subprocess": "import subprocess; subprocess.run(['sh', '-c', 'echo out; echo err >&2; exit 3'], check=True)",
     "multiprocessing": (
         "import multiprocessing as m\n"

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from unsnarl import _native
 
-CANNOT_ASK = 255
-"""Exit status of the process that asks, where it could not become the owner; there are never so many paths."""
+CLOSED = 1
+"""Exit status of ``test`` for a right that is lacking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +84,20 @@ def first_closed(owner: Owner, paths: Sequence[Path], right: int) -> Path | None
     Raises:
         OSError: we cannot become him.
     """
-    asking = os.fork()
-    if asking == 0:
-        status = CANNOT_ASK
-        try:
-            os.setgroups(owner.groups)
-            os.setresgid(owner.gid, owner.gid, owner.gid)
-            os.setresuid(owner.uid, owner.uid, owner.uid)
-            status = next((at for at, path in enumerate(paths) if not os.access(path, right)), len(paths))
-        finally:
-            os._exit(status)
-    status = os.waitstatus_to_exitcode(os.waitpid(asking, 0)[1])
-    if not 0 <= status <= len(paths):
-        raise PermissionError(errno.EPERM, f"cannot act as user {owner.uid}")
-    return None if status == len(paths) else paths[status]
+    letter = {os.R_OK: "-r", os.X_OK: "-x"}[right]
+    for path in paths:
+        asked = subprocess.run(
+            ["/bin/sh", "-c", f'test {letter} "$1"', "sh", str(path)],
+            check=False,
+            cwd="/",
+            user=owner.uid,
+            group=owner.gid,
+            extra_groups=owner.groups,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        if asked.returncode == CLOSED:
+            return path
+        if asked.returncode != 0:
+            raise PermissionError(errno.EPERM, f"cannot act as user {owner.uid}")
+    return None

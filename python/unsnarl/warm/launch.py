@@ -26,5 +26,6 @@ if __name__ == "__main__":
     if sys.argv[1] == "probe":
         __import__("_unsnarl_warm.probe", fromlist=["main"]).main(sys.argv[2:])
     else:
+        __import__("_unsnarl_warm.trampolines", fromlist=["import_ctypes"]).import_ctypes()  # before anybody else
         _job = __import__("_unsnarl_warm.server", fromlist=["main"]).main(sys.argv[2:])
         __import__("_unsnarl_warm.worker", fromlist=["run"]).run(_job)

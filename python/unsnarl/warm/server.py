@@ -29,6 +29,7 @@ from select import POLLHUP, POLLIN, poll
 from . import facts as facts_of
 from . import leave, pages, preload, streams, successor, teardown, wire, worker
 from .spare import REFUSED_STATUS, UNWANTED_STATUS, Spare, Taken, is_committed
+from .trampolines import HIGH_FD
 from .watch import Files
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
@@ -46,8 +47,6 @@ _FOR_WORKERS = (leave, pages, streams, teardown, worker)
 IDLE_S = 3600.0
 # Longest queue of clients that nobody has accepted yet; the kernel may bound it lower.
 BACKLOG = 512
-# The lowest number for descriptors of ours: below are those a command inherits.
-HIGH_FD = 200
 # Spares while nobody calls: one is taken, one is there for a call beside it.
 SPARES = 2
 # Spares that may die in a row before anybody has come.

@@ -19,6 +19,7 @@ import time
 from importlib.machinery import SourceFileLoader
 
 from . import leave, preload, streams, teardown, wire
+from .trampolines import KEPT
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def _dress(taken: Taken) -> int:
 
 def _install_descriptors(taken: Taken) -> int:
     targets = taken.request.fds
+    if not KEPT.isdisjoint(targets):
+        raise ValueError("a descriptor has the number that libffi's has here")
     above = max(*targets, 99) + 1
     sources = taken.fds[1:]
     occupied = set(targets)
@@ -109,7 +112,7 @@ def _install_descriptors(taken: Taken) -> int:
         os.dup2(source, target)
     taken.conn = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, conn)
     low = 0
-    for keep in sorted((*targets, conn)):
+    for keep in sorted((*targets, conn, *KEPT)):
         if keep > low:  # os.closerange(n, n) may close everything: its last is n - 1, unsigned
             os.closerange(low, keep)
         low = keep + 1
