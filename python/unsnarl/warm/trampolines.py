@@ -29,17 +29,12 @@ def import_ctypes() -> None:
     except OSError:  # fewer are allowed: it gets the number that comes
         while fillers:
             os.close(fillers.pop())
-    before = _descriptors()
     __import__("ctypes")
-    KEPT.update(fd for fd in _descriptors() - before if is_of_libffi(f"/proc/self/fd/{fd}"))
+    KEPT.update(int(fd) for fd in os.listdir("/proc/self/fd") if is_of_libffi(f"/proc/self/fd/{fd}"))
     for fd in fillers:
         os.close(fd)
     for fd in KEPT:
         os.set_inheritable(fd, False)
-
-
-def _descriptors() -> set[int]:
-    return set(map(int, os.listdir("/proc/self/fd")))
 
 
 def is_of_libffi(link: str) -> bool:
