@@ -122,9 +122,10 @@ def _wait_for_threads() -> None:
     try:
         threading._shutdown()
     except BaseException as problem:
-        trace = problem.__traceback__
+        trace = problem.__traceback__ and problem.__traceback__.tb_next  # without our own line
         # Since 3.13 the interpreter does not say of what.
-        _tell_ignored(problem, threading if sys.version_info < (3, 13) else None, trace and trace.tb_next)
+        of_what = threading if sys.version_info < (3, 13) else None
+        _tell_ignored(problem.with_traceback(trace), of_what, trace)
 
 
 def _status(problem: BaseException | None) -> int:
