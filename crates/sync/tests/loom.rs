@@ -7,8 +7,11 @@
 #![cfg(loom)]
 #![allow(missing_docs, unreachable_pub)]
 
+mod tally;
+
 use loom::sync::Notify;
 use loom::thread;
+use tally::Tally;
 use unsnarl_sync::{
     Arc, AtomicU32, Channel, GRANTED, Gate, Give, Notifier, Permits, Port, ReadWrite, Side, Store, Take, Waiter,
 };
@@ -217,26 +220,6 @@ fn a_channel_delivers_in_order() {
         thread.join().expect("no panic");
         assert_eq!(channel.waiting(), (0, 0, 0));
     });
-}
-
-/// A store that only counts what is kept elsewhere.
-struct Tally(usize);
-
-impl Store for Tally {
-    type Item = ();
-    fn len(&self) -> usize {
-        self.0
-    }
-    fn push(&mut self, (): ()) {
-        self.0 += 1;
-    }
-    fn pop(&mut self) -> Option<()> {
-        self.0 = self.0.checked_sub(1)?;
-        Some(())
-    }
-    fn is_here(&self) -> bool {
-        false
-    }
 }
 
 #[test]

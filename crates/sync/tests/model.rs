@@ -5,8 +5,11 @@
 #![cfg(not(any(loom, shuttle)))]
 #![allow(missing_docs)]
 
+mod tally;
+
 use proptest::prelude::*;
 use std::sync::Arc;
+use tally::Tally;
 use unsnarl_sync::{AtomicU32, Borrow, Borrowers, Channel, GRANTED, Give, Permits, Port, Store, Take, WOKEN, Waiter};
 
 struct Silent {
@@ -202,26 +205,6 @@ impl Store for Fifo {
     }
     fn pop(&mut self) -> Option<u32> {
         self.0.pop_front()
-    }
-}
-
-/// A store that only counts what is kept elsewhere.
-struct Tally(usize);
-
-impl Store for Tally {
-    type Item = ();
-    fn len(&self) -> usize {
-        self.0
-    }
-    fn push(&mut self, (): ()) {
-        self.0 += 1;
-    }
-    fn pop(&mut self) -> Option<()> {
-        self.0 = self.0.checked_sub(1)?;
-        Some(())
-    }
-    fn is_here(&self) -> bool {
-        false
     }
 }
 

@@ -130,7 +130,8 @@ def _parse_run(words: list[str], take: TakeOption) -> RunRequest:
         "--no-kernel-hints": not run.kernel_hints,
         "--pack": bool(run.pack),
     }
-    for name in (name for name, is_given in foreign.items() if is_given):
+    name = next((name for name, is_given in foreign.items() if is_given), None)
+    if name is not None:
         raise CommandError(f"option {name} belongs to `unsnarl run`, not to `unsnarl trace`", _HELP)
     return run
 
