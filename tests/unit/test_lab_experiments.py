@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from unsnarl.doctor import warmth
 from unsnarl.lab import commands, presence
 from unsnarl.lab.experiment import Case
 from unsnarl.lab.experiments import convoy, micro, startup, storm, web
@@ -93,7 +94,7 @@ def test_a_start_whose_server_is_just_being_replaced_does_not_count(
     client, words = tmp_path / "client", tmp_path / "words"
     client.write_text(
         f"#!/bin/sh\necho $2 >> '{words}'\n"
-        f"[ $2 = run ] && mkdir '{tmp_path}/first' 2>/dev/null && echo not warm >&2 && exit {commands.NOT_WARM}\n"
+        f"[ $2 = run ] && mkdir '{tmp_path}/first' 2>/dev/null && echo not warm >&2 && exit {warmth.NOT_WARM}\n"
         "exit 0\n"
     )
     client.chmod(0o755)

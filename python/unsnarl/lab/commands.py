@@ -32,9 +32,6 @@ QUICK = ("python -c pass", "pip --version")
 STORM = ("hg --version -q", "pip --version")
 QUICK_STORM = ("pip --version",)
 
-NOT_WARM = 69
-"""The status of a warm command that no worker took: nothing of it has run."""
-
 PREPARING_S = 60.0
 """Seconds that learning or packing may take."""
 

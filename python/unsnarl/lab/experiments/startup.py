@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 
+from unsnarl.doctor import warmth
 from unsnarl.lab import commands
 from unsnarl.lab.experiment import Case, Experiment, Figure
 from unsnarl.lab.process import Done, Figures, Run, RunFailed, count_calls, execute
@@ -39,7 +40,7 @@ def _start(run: Run, command: commands.Prepared) -> Done:
     try:
         return execute(command.words, confinement, limit_s, command.directory)
     except RunFailed as failure:
-        if run.variant.launcher != WARM.launcher or not str(failure).startswith(f"exit status {commands.NOT_WARM}"):
+        if run.variant.launcher != WARM.launcher or not str(failure).startswith(f"exit status {warmth.NOT_WARM}"):
             raise
     name, _ = run.case.arguments
     commands.await_server(run, commands.located(run.python, commands.COMMANDS[name][0]), command.directory)
