@@ -159,7 +159,7 @@ fn doze(waiter: &Waiter<Party>, departures: u32, until: Option<Instant>) -> fute
 /// The same for a greenlet, which `parker` suspends.
 fn park(parker: &Bound<'_, PyAny>, wait: &mut dyn Wait, deadline: Option<Instant>) -> PyResult<bool> {
     let py = parker.py();
-    let waiter = Waiter::new(Party::callback(parker.getattr("unpark")?.unbind()));
+    let waiter = Waiter::new(Party::greenlet(parker.getattr("unpark")?.unbind()));
     if wait.begin(py, &waiter)? {
         return Ok(true);
     }

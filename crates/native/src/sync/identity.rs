@@ -11,15 +11,22 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicUsize, Ordering};
 
 static EPOCH: AtomicU32 = AtomicU32::new(0);
+static SURVIVOR: AtomicUsize = AtomicUsize::new(0);
 
 /// A number that differs between a process and its forked children.
 pub(crate) fn epoch() -> u32 {
     EPOCH.load(Ordering::Relaxed)
 }
 
+/// The thread that the last fork left alive; zero in a process that no fork made.
+pub(super) fn survivor() -> usize {
+    SURVIVOR.load(Ordering::Relaxed)
+}
+
 /// Count forks, so that waiters of the parent's threads are known as dead in the child.
 pub(crate) fn watch_forks() {
     extern "C" fn in_child() {
+        SURVIVOR.store(thread(), Ordering::Relaxed);
         EPOCH.fetch_add(1, Ordering::Relaxed);
         super::spin::forget();
     }

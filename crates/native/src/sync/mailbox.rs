@@ -5,19 +5,44 @@
 //! GIL) does not make the poster lose the GIL to the loop it has just woken: the
 //! poster goes on until it blocks, and the loop then finds a whole batch.
 //!
-//! Invariant: if `posted` is not empty, the eventfd is readable or the loop's
-//! thread is about to empty it.
+//! Of the reader that the mailbox gives to its loop only the loop knows: it is gone as soon
+//! as the loop is closed, and what had been posted by then goes to the next in the queue.
+//!
+//! Invariant: if the box is not empty, the eventfd is readable or the loop's thread
+//! is about to empty it. A shut box stays empty.
 
+use super::interruption;
 use pyo3::prelude::*;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[pyclass(frozen, module = "unsnarl._native")]
 #[derive(Debug)]
 pub(super) struct Mailbox {
-    event: Option<OwnedFd>,
+    event: OwnedFd,
     event_loop: Py<PyAny>,
-    posted: Mutex<Vec<Py<PyAny>>>,
+    posted: Mutex<Post>,
+}
+
+#[derive(Debug, Default)]
+struct Post {
+    /// The loop will not look again.
+    is_shut: bool,
+    letters: Vec<Letter>,
+}
+
+/// A future to be set, and a weak reference to the operation that waits for it.
+#[derive(Debug)]
+struct Letter {
+    future: Py<PyAny>,
+    owner: Py<PyAny>,
+}
+
+/// What the loop calls when the eventfd is readable.
+#[pyclass(frozen, module = "unsnarl._native")]
+#[derive(Debug)]
+struct Reader {
+    mailbox: Py<Mailbox>,
 }
 
 const ATTRIBUTE: &str = "_unsnarl_mailbox";
@@ -42,32 +67,28 @@ impl Mailbox {
         let mailbox = Py::new(
             py,
             Self {
-                event: Some(event),
+                event,
                 event_loop: weak,
                 posted: Mutex::default(),
             },
         )?;
-        let drain = mailbox.getattr(py, "drain")?;
-        event_loop.call_method1("add_reader", (descriptor, drain))?;
+        let reader = Reader {
+            mailbox: mailbox.clone_ref(py),
+        };
+        event_loop.call_method1("add_reader", (descriptor, Py::new(py, reader)?))?;
         event_loop.setattr(pyo3::intern!(py, ATTRIBUTE), &mailbox)?;
         Ok(mailbox)
     }
 
-    /// Set the future, now if this is its loop's thread, else by post.
-    pub(super) fn deliver(&self, py: Python<'_>, future: Py<PyAny>, owner: &Py<PyAny>) {
-        if let Err(error) = self.try_deliver(py, future, owner) {
-            error.write_unraisable(py, None);
-        }
-    }
-
-    fn try_deliver(&self, py: Python<'_>, future: Py<PyAny>, owner: &Py<PyAny>) -> PyResult<()> {
+    /// Set the future, now if this is its loop's thread, else by post. The operation of a loop
+    /// that is closed is closed too.
+    ///
+    /// # Errors
+    /// What was raised meanwhile, perhaps by a signal handler: to be tried again.
+    pub(super) fn deliver(&self, py: Python<'_>, future: &Py<PyAny>, owner: &Py<PyAny>) -> PyResult<()> {
         let event_loop = self.event_loop.bind(py).call0()?;
         if event_loop.is_none() || event_loop.call_method0(pyo3::intern!(py, "is_closed"))?.is_truthy()? {
-            let operation = owner.bind(py).call0()?;
-            if !operation.is_none() {
-                operation.call_method0("close")?;
-            }
-            return Ok(());
+            return close(py, owner);
         }
         let running = super::identity::running_loop(py)?;
         if running.is_some_and(|running| running.is(&event_loop)) {
@@ -78,23 +99,57 @@ impl Mailbox {
             }
             return Ok(());
         }
-        let was_empty = {
-            let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
-            posted.push(future);
-            posted.len() == 1
+        let letter = Letter {
+            future: future.clone_ref(py),
+            owner: owner.clone_ref(py),
         };
-        if was_empty {
+        let (is_shut, is_first) = {
+            let mut post = self.post();
+            if !post.is_shut {
+                post.letters.push(letter);
+            }
+            (post.is_shut, post.letters.len() == 1)
+        };
+        if is_shut {
+            return close(py, owner);
+        }
+        if is_first {
             self.ring();
         }
         Ok(())
     }
 
+    fn post(&self) -> MutexGuard<'_, Post> {
+        self.posted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Make the eventfd readable: the loop has a turn.
     fn ring(&self) {
-        if let Some(event) = &self.event {
-            let one = 1u64;
-            // SAFETY: write(2) of eight bytes from a live u64; an eventfd takes exactly that.
-            unsafe { libc::write(event.as_raw_fd(), (&raw const one).cast(), 8) };
+        let one = 1u64;
+        // SAFETY: write(2) of eight bytes from a live u64; an eventfd takes exactly that.
+        unsafe { libc::write(self.event.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    /// Set everything that was posted.
+    fn drain(&self, py: Python<'_>) -> PyResult<()> {
+        let mut count = 0u64;
+        // SAFETY: read(2) of eight bytes into a live u64.
+        unsafe { libc::read(self.event.as_raw_fd(), (&raw mut count).cast(), 8) };
+        let letters = std::mem::take(&mut self.post().letters);
+        // All of them, whatever one raises: nobody else wakes the rest.
+        let outcomes: Vec<_> = letters.iter().map(|letter| set(letter.future.bind(py))).collect();
+        outcomes.into_iter().collect()
+    }
+
+    /// The loop will not look again: what its tasks had been given goes to others.
+    fn shut(&self, py: Python<'_>) {
+        let letters = {
+            let mut post = self.post();
+            post.is_shut = true;
+            std::mem::take(&mut post.letters)
+        };
+        for letter in &letters {
+            interruption::outlast(py, || close(py, &letter.owner));
         }
     }
 }
@@ -107,18 +162,47 @@ fn set(future: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
+/// Close the operation behind a weak reference.
+fn close(py: Python<'_>, owner: &Py<PyAny>) -> PyResult<()> {
+    let operation = owner.bind(py).call0()?;
+    if !operation.is_none() {
+        operation.call_method0("close")?;
+    }
+    Ok(())
+}
+
 #[pymethods]
 impl Mailbox {
-    /// Set everything that was posted. The loop calls this.
-    fn drain(&self, py: Python<'_>) -> PyResult<()> {
-        if let Some(event) = &self.event {
-            let mut count = 0u64;
-            // SAFETY: read(2) of eight bytes into a live u64.
-            unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), 8) };
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.event_loop)?;
+        if let Ok(post) = self.posted.try_lock() {
+            for letter in &post.letters {
+                visit.call(&letter.future)?;
+                visit.call(&letter.owner)?;
+            }
         }
-        let posted = std::mem::take(&mut *self.posted.lock().unwrap_or_else(PoisonError::into_inner));
-        // All of them, whatever one raises: nobody else wakes the rest.
-        let outcomes: Vec<_> = posted.iter().map(|future| set(future.bind(py))).collect();
-        outcomes.into_iter().collect()
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let letters = std::mem::take(&mut self.post().letters);
+        drop(letters);
+    }
+}
+
+#[pymethods]
+impl Reader {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        self.mailbox.get().drain(py)
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.mailbox)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        Python::attach(|py| interruption::keeping_the_error(py, || self.mailbox.get().shut(py)));
     }
 }

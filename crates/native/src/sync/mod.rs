@@ -19,6 +19,7 @@ mod futex;
 mod guard;
 mod hooks;
 pub(crate) mod identity;
+mod interruption;
 mod items;
 mod latch;
 mod limiter;

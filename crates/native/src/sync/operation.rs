@@ -15,6 +15,7 @@
 use super::blocking::Wait;
 use super::fast::{self, Method};
 use super::identity;
+use super::interruption;
 use super::mailbox::Mailbox;
 use super::party::Party;
 use super::stop::{self, Step};
@@ -205,7 +206,7 @@ fn settle(
     Ok(match (parker, running) {
         (Some(parker), _) => {
             let unpark = parker.getattr("unpark")?.unbind();
-            (Waiter::new(Party::callback(unpark)), Backend::Parker(parker.unbind()))
+            (Waiter::new(Party::task(unpark)), Backend::Parker(parker.unbind()))
         }
         (None, Some(event_loop)) => {
             let mailbox = Mailbox::of(&event_loop)?;
@@ -403,7 +404,7 @@ impl Operation {
 impl Drop for Operation {
     fn drop(&mut self) {
         if self.waiting.is_some() {
-            Python::attach(|py| self.abandon(py));
+            Python::attach(|py| interruption::keeping_the_error(py, || self.abandon(py)));
         }
     }
 }

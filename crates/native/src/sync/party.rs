@@ -1,10 +1,10 @@
 //! The port: how a waiter of each kind is woken.
 //!
 //! Invariant: `wake` may be called from any thread, also by `__del__` and by
-//! signal handlers; it does not block and raises nothing (what a callback
-//! raises is reported as unraisable).
+//! signal handlers; it does not block and raises nothing (`interruption` says what
+//! becomes of what a callback raises).
 
-use super::{futex, identity, mailbox::Mailbox};
+use super::{futex, identity, interruption, mailbox::Mailbox};
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 use unsnarl_sync::{AtomicU32, Port};
@@ -22,7 +22,13 @@ enum How {
     Thread {
         lock: usize,
     },
-    Callback(Py<PyAny>),
+    /// A greenlet of this thread: what wakes it.
+    Greenlet {
+        unpark: Py<PyAny>,
+        thread: usize,
+    },
+    /// A task of a loop that has a parker: what wakes it.
+    Task(Py<PyAny>),
     Asyncio(Mutex<Slot>),
 }
 
@@ -43,11 +49,22 @@ impl Party {
         }
     }
 
-    /// A party that `unpark()` wakes.
-    pub(super) fn callback(unpark: Py<PyAny>) -> Self {
+    /// The calling thread's current greenlet, which `unpark()` wakes.
+    pub(super) fn greenlet(unpark: Py<PyAny>) -> Self {
         Self {
             epoch: identity::epoch(),
-            how: How::Callback(unpark),
+            how: How::Greenlet {
+                unpark,
+                thread: identity::thread(),
+            },
+        }
+    }
+
+    /// A task that `unpark()` wakes.
+    pub(super) fn task(unpark: Py<PyAny>) -> Self {
+        Self {
+            epoch: identity::epoch(),
+            how: How::Task(unpark),
         }
     }
 
@@ -65,7 +82,7 @@ impl Party {
             let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
             if std::mem::take(&mut slot.is_woken) {
                 drop(slot);
-                mailbox.get().deliver(py, future, &owner);
+                interruption::outlast(py, || mailbox.get().deliver(py, &future, &owner));
             } else {
                 let old = slot.future.replace((future, mailbox, owner));
                 drop(slot);
@@ -77,7 +94,7 @@ impl Party {
     pub(super) fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         match &self.how {
             How::Thread { .. } => Ok(()),
-            How::Callback(unpark) => visit.call(unpark),
+            How::Greenlet { unpark, .. } | How::Task(unpark) => visit.call(unpark),
             How::Asyncio(slot) => match slot.try_lock().as_deref() {
                 Ok(Slot {
                     future: Some((future, mailbox, owner)),
@@ -103,8 +120,10 @@ impl Port for Party {
     }
 
     fn is_alive(&self) -> bool {
-        // A forked greenlet lives on in the child; threads and loops do not.
-        self.epoch == identity::epoch() || matches!(self.how, How::Callback(_))
+        // Of a forked process one thread lives on, and with it that thread's greenlets. Loops do not:
+        // their descriptors are the parent's.
+        self.epoch == identity::epoch()
+            || matches!(self.how, How::Greenlet { thread, .. } if thread == identity::survivor())
     }
 
     fn wake(&self, word: &AtomicU32) {
@@ -113,10 +132,8 @@ impl Port for Party {
                 unsnarl_hook::releases_lock(*lock);
                 futex::wake(word);
             }
-            How::Callback(unpark) => Python::attach(|py| {
-                if let Err(error) = unpark.call0(py) {
-                    error.write_unraisable(py, Some(unpark.bind(py)));
-                }
+            How::Greenlet { unpark, .. } | How::Task(unpark) => Python::attach(|py| {
+                interruption::outlast(py, || unpark.call0(py).map(drop));
             }),
             How::Asyncio(slot) => {
                 let taken = {
@@ -126,8 +143,8 @@ impl Port for Party {
                 };
                 if let Some((future, mailbox, owner)) = taken {
                     Python::attach(|py| {
-                        mailbox.get().deliver(py, future, &owner);
-                        drop((mailbox, owner));
+                        interruption::outlast(py, || mailbox.get().deliver(py, &future, &owner));
+                        drop((future, mailbox, owner));
                     });
                 }
             }

@@ -1,0 +1,254 @@
+"""Parties whose world ends under them, and wake-ups that are interrupted: nothing granted is lost.
+
+Each is a program of its own, under the watchdog.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+from tests.conftest import Programs
+
+GRANTED_TO_A_LOOP_THAT_CLOSES = """
+import asyncio, threading, unsnarl
+
+semaphore = unsnarl.Semaphore(0)
+loop = asyncio.new_event_loop()
+task = loop.create_task(semaphore.async_acquire())
+loop.call_soon(loop.stop)
+loop.run_forever()
+releaser = threading.Thread(target=semaphore.release)
+releaser.start()
+releaser.join()
+print(semaphore.value, semaphore.waiting)
+loop.close()
+print(semaphore.acquire(timeout=30))
+task._log_destroy_pending = False
+"""
+
+
+def test_what_was_granted_to_a_loop_before_it_closes_goes_to_the_next(programs: Programs) -> None:
+    outcome = programs.python(programs.write("closes.py", GRANTED_TO_A_LOOP_THAT_CLOSES))
+    assert (outcome.status, outcome.stdout) == (0, b"0 0\nTrue\n"), outcome.complaint
+
+
+CLOSED_WHILE_AN_ERROR_IS_ON_ITS_WAY = """
+import asyncio, threading, unsnarl
+
+semaphore = unsnarl.Semaphore(0)
+
+class Closing:
+    # Its end closes the loop, which is then forgotten with everything in it.
+    def __init__(self, loop):
+        self.loop = loop
+
+    def __del__(self):
+        self.loop.close()
+
+def fail():
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(semaphore.async_acquire())
+    task._log_destroy_pending = False
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    releaser = threading.Thread(target=semaphore.release)
+    releaser.start()
+    releaser.join()
+    closing = Closing(loop)
+    raise ValueError("mine")
+
+try:
+    fail()
+except ValueError as error:
+    error.__traceback__ = None
+    print(error)
+print(semaphore.acquire(timeout=30))
+"""
+
+
+def test_a_loop_that_an_error_closes_leaves_the_error_alone(programs: Programs) -> None:
+    outcome = programs.python(programs.write("error.py", CLOSED_WHILE_AN_ERROR_IS_ON_ITS_WAY))
+    assert (outcome.status, outcome.stdout) == (0, b"mine\nTrue\n"), outcome.complaint
+
+
+FORGOTTEN_WITH_A_GRANT = """
+import asyncio, gc, threading, unsnarl, weakref
+
+semaphore = unsnarl.Semaphore(0)
+
+class Loop(asyncio.SelectorEventLoop):
+    def __del__(self):
+        pass  # so that only the collector ends it
+
+def forget():
+    loop = Loop()
+    task = loop.create_task(semaphore.async_acquire())
+    task._log_destroy_pending = False
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    releaser = threading.Thread(target=semaphore.release)
+    releaser.start()
+    releaser.join()
+    return weakref.ref(task)
+
+task = forget()
+gc.collect()
+print(task(), semaphore.acquire(timeout=30))
+"""
+
+
+def test_the_collector_finds_a_loop_with_a_grant_that_it_never_saw(programs: Programs) -> None:
+    outcome = programs.python(programs.write("forgotten.py", FORGOTTEN_WITH_A_GRANT))
+    assert (outcome.status, outcome.stdout) == (0, b"None True\n"), outcome.complaint
+
+
+# The child's own grants must not go to parties that only the parent has.
+IN_A_CHILD = """
+child = os.fork()
+if child == 0:
+    semaphore.release()
+    os._exit(0 if semaphore.acquire(timeout=30) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+semaphore.release()
+thread.join()
+"""
+
+GREENLET_OF_ANOTHER_THREAD = """
+import gevent, os, threading, unsnarl
+
+semaphore = unsnarl.Semaphore(0)
+thread = threading.Thread(target=lambda: gevent.spawn(semaphore.acquire).join())
+thread.start()
+while not semaphore.waiting:
+    pass
+"""
+
+TASK_OF_ANOTHER_LOOP = """
+import os, threading, trio, unsnarl
+
+semaphore = unsnarl.Semaphore(0)
+thread = threading.Thread(target=lambda: trio.run(semaphore.async_acquire))
+thread.start()
+while not semaphore.waiting:
+    pass
+"""
+
+GREENLET_OF_THIS_THREAD = """
+import gevent, os, unsnarl
+
+semaphore = unsnarl.Semaphore(0)
+waiter = gevent.spawn(semaphore.acquire)
+gevent.sleep(0)
+child = os.fork()
+if child == 0:
+    semaphore.release()
+    os._exit(0 if waiter.get(timeout=30) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+semaphore.release()
+waiter.join()
+"""
+
+
+def library(name: str) -> pytest.MarkDecorator:
+    """Skip where a library is not there."""
+    return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(GREENLET_OF_ANOTHER_THREAD + IN_A_CHILD, id="greenlet-of-another-thread", marks=library("gevent")),
+        pytest.param(TASK_OF_ANOTHER_LOOP + IN_A_CHILD, id="task", marks=library("trio")),
+        pytest.param(GREENLET_OF_THIS_THREAD, id="greenlet-that-lives-on", marks=library("gevent")),
+    ],
+)
+def test_a_forked_child_wakes_those_who_live_in_it(programs: Programs, program: str) -> None:
+    outcome = programs.python("-W", "ignore", programs.write("fork.py", program))
+    assert (outcome.status, outcome.stdout) == (0, b"0\n"), outcome.complaint
+
+
+# A handler runs as soon as the wake-up runs Python code, and raises there.
+INTERRUPTED_WAKE_UP = """
+import {library}, asyncio, signal, sys, threading, unsnarl
+
+semaphore = unsnarl.Semaphore(0)
+served = threading.Event()
+is_armed = True
+
+def interrupt():
+    global is_armed
+    if is_armed:
+        is_armed = False
+        signal.raise_signal(signal.SIGTERM)
+
+def leave(*_):
+    sys.exit(7)
+
+signal.signal(signal.SIGTERM, leave)
+{world}
+thread = threading.Thread(target=wait)
+thread.start()
+while not semaphore.waiting:
+    pass
+try:
+    semaphore.release()
+    for _ in range(100):
+        pass
+except SystemExit as error:
+    print("left with", error.code)
+print(served.wait(30))
+thread.join()
+"""
+
+ASYNCIO_WORLD = """
+class Loop(asyncio.SelectorEventLoop):
+    def is_closed(self):
+        if threading.current_thread() is threading.main_thread():
+            interrupt()
+        return super().is_closed()
+
+async def take():
+    await semaphore.async_acquire()
+    served.set()
+
+def wait():
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        runner.run(take())
+"""
+
+GEVENT_WORLD = """
+from unsnarl.sync.backends.gevent import GeventParker
+
+class Parker(GeventParker):
+    def unpark(self):
+        interrupt()
+        super().unpark()
+
+import unsnarl.sync.backends.gevent
+unsnarl.sync.backends.gevent.GeventParker = Parker
+
+def take():
+    semaphore.acquire()
+    served.set()
+
+def wait():
+    gevent.spawn(take).join()
+"""
+
+
+@pytest.mark.parametrize(
+    ("library", "world"),
+    [
+        pytest.param("asyncio", ASYNCIO_WORLD, id="asyncio"),
+        pytest.param("gevent", GEVENT_WORLD, id="gevent", marks=library("gevent")),
+    ],
+)
+def test_what_a_signal_handler_raises_in_a_wake_up_is_raised_after_it(
+    programs: Programs, library: str, world: str
+) -> None:
+    program = programs.write("wake.py", INTERRUPTED_WAKE_UP.format(library=library, world=world))
+    outcome = programs.python(program)
+    assert (outcome.status, outcome.stdout) == (0, b"left with 7\nTrue\n"), outcome.complaint
+    assert outcome.complaint == ""
