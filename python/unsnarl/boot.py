@@ -17,6 +17,10 @@ import sys
 from unsnarl import run_settings
 from unsnarl.run_settings import RunSettings
 
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 def start() -> None:
     """Install the scheduler if the environment asks this very interpreter to."""
@@ -59,7 +63,11 @@ def _enter(settings: RunSettings) -> None:
     if settings.stats != "no":
         import atexit
 
-        atexit.register(_print_stats, settings)
+        # Now, and not at the end: what is imported there may be a file of the program.
+        from unsnarl import _native, gil_counts
+        from unsnarl.report import gil_stats
+
+        atexit.register(_print_stats, settings, lambda: gil_stats.text(gil_counts.named(_native.stats())))
 
 
 def _enter_green(settings: RunSettings) -> None:
@@ -141,8 +149,8 @@ def _leave_in_forked_children() -> None:
     os.register_at_fork(after_in_child=gil.uninstall)
 
 
-def _print_stats(settings: RunSettings) -> None:
-    """Print this process's statistics on stderr; a stderr that is gone is no error.
+def _print_stats(settings: RunSettings, text: "Callable[[], str]") -> None:
+    """Print this process's statistics on stderr; a stderr that is gone is no error. Imports nothing new.
 
     Past Python's buffers: what they could not get rid of would be tried again, and
     change the exit status.
@@ -151,28 +159,11 @@ def _print_stats(settings: RunSettings) -> None:
         return
     try:
         stderr = sys.__stderr__.fileno()
-        rest = _stats_text(stderr).encode()
+        rest = text().encode()
         while rest:
             rest = rest[os.write(stderr, rest) :]
     except (OSError, ValueError):
         return
-    except Exception as error:
-        # The program may have modules by the names of those that a table needs.
-        _say(f"the statistics cannot be shown: {error}")
-
-
-def _stats_text(stderr: int) -> str:
-    from unsnarl import gil
-    from unsnarl.report import gil_stats
-
-    return gil_stats.text(gil.stats(), columns=_colour_columns(stderr))
-
-
-def _colour_columns(stream: int) -> int | None:
-    """Return the width of the terminal, or None where there is none or it is to stay plain."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not os.isatty(stream):
-        return None
-    return os.get_terminal_size(stream).columns or 80
 
 
 def _is_known_subinterpreter() -> bool:

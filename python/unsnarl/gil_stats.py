@@ -6,17 +6,13 @@ is counted in exactly one class.
 
 from __future__ import annotations
 
-import _thread
-import os
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from unsnarl._native import ClassCounters, Counters
+from unsnarl import gil_counts
 
-CLASSES = ("handed", "io", "yielded", "batch")
-"""Names of the classes, best first."""
+if TYPE_CHECKING:
+    from unsnarl._native import Counters
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,48 +81,6 @@ class GilStats:
 
 def from_counters(counters: Counters | None) -> GilStats:
     """Make the statistics from the native counters; all zero without any."""
-    if counters is None:
-        nothing = tuple(ClassStats(name, *[0] * 9) for name in CLASSES)
-        return GilStats(nothing, 0, 0, 0, 0, 0, 0, 0, 0, None, 0)
-    classes = tuple(_class_stats(name, counters["classes"][name]) for name in CLASSES)
-    return GilStats(
-        classes=classes,
-        hand_overs=counters["hand_overs"],
-        forced_drops=sum(entry.forced_drops for entry in classes),
-        barged=sum(entry.barged for entry in classes),
-        aged_picks=counters["aged_picks"],
-        share_picks=counters["share_picks"],
-        lingers=counters["lingers"],
-        lingers_hit=counters["lingers_hit"],
-        longest_hold_ns=counters["longest_hold_ns"],
-        longest_hold_thread=_thread_name(counters["longest_hold_ident"]),
-        waiting_now=counters["waiting"],
-    )
-
-
-def _class_stats(name: str, counters: ClassCounters) -> ClassStats:
-    """Make the statistics of one class."""
-    return ClassStats(name=name, **counters)
-
-
-def _thread_name(ident: int | None) -> str | None:
-    """Return the name of a thread by its identifier, as far as it is known."""
-    if ident is None:
-        return None
-    names = _names(ident)
-    if names:
-        # Identifiers are used again: of ended threads, several may have had this one.
-        return " or ".join(names)
-    return f"thread {ident:#x} (ended, or not started by threading)"
-
-
-def _names(ident: int) -> list[str]:
-    """Return the name of the thread that has this identifier, else of those ended ones that had it."""
-    threading = sys.modules.get("threading")
-    if threading is None:
-        is_main = ident == _thread.get_ident() and _thread.get_native_id() == os.getpid()
-        return ["MainThread"] if is_main else []
-    alive = [thread.name for thread in threading.enumerate() if thread.ident == ident]
-    # All that somebody still refers to, dead or alive.
-    known = list(getattr(threading, "_dangling", ()))
-    return alive[:1] or sorted({thread.name for thread in known if thread.ident == ident})
+    named = gil_counts.named(counters)
+    classes = tuple(ClassStats(**entry) for entry in named.pop("classes"))
+    return GilStats(classes=classes, **named)

@@ -1,16 +1,20 @@
 """Give a program native primitives without touching it.
 
 `patch()` replaces classes of `threading` and `queue` by ours, and what the contexts of
-`multiprocessing` make. What was made, or
+`multiprocessing` make: at once, or when the program imports these modules. What was made, or
 imported by name (`from queue import Queue`), before the call stays as it is, so
 call it first thing, or use ``unsnarl run --patch``.
 
 Invariant: `unpatch()` puts back exactly what `patch()` replaced.
 """
 
-from __future__ import annotations
+import sys
 
-from typing import Any
+from unsnarl.after_import import AfterImport
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from typing import Any
 
 NAMES: dict[str, tuple[str, ...]] = {
     "threading": ("Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier"),
@@ -19,41 +23,47 @@ NAMES: dict[str, tuple[str, ...]] = {
 """What is replaced: classes that the standard library writes in Python. `Lock`,
 `RLock` and `SimpleQueue` are native there already."""
 
-_replaced: dict[tuple[str, str], Any] = {}
+_hooks: list[AfterImport] = []
+_replaced: "dict[tuple[str, str], Any]" = {}
 
 
 def patch() -> None:
     """Replace the classes named in `NAMES`; does nothing the second time, or with ``UNSNARL=off``."""
+    from unsnarl import process_patching as processes
     from unsnarl import run_settings
 
-    if _replaced or run_settings.is_switched_off():
+    if _hooks or run_settings.is_switched_off():
         return
-    from importlib import import_module
-
-    from unsnarl import process_patching as processes
-    from unsnarl import sync
-
     processes.patch()
-    for module_name, names in NAMES.items():
-        module = import_module(module_name)
-        for name in names:
-            _replaced[module_name, name] = getattr(module, name)
-            setattr(module, name, getattr(sync, name))
+    _hooks.extend(AfterImport(name, _replace) for name in NAMES)
+    for hook in _hooks:
+        hook.arm()
 
 
 def unpatch() -> None:
     """Put the standard library's classes back."""
-    from importlib import import_module
+    from unsnarl import process_patching as processes
 
-    if _replaced:
-        from unsnarl import process_patching as processes
-
+    if _hooks:
         processes.unpatch()
+    while _hooks:
+        _hooks.pop().disarm()
     while _replaced:
         (module_name, name), original = _replaced.popitem()
-        setattr(import_module(module_name), name, original)
+        setattr(sys.modules[module_name], name, original)
 
 
 def is_patched() -> bool:
     """Tell whether `patch()` is in force."""
-    return bool(_replaced)
+    return bool(_hooks)
+
+
+def _replace(module: "Any") -> None:
+    from unsnarl.sync import standard
+
+    if module.__name__ == "queue":
+        # Now: ours raise the errors of the very module that is changed.
+        __import__("unsnarl.sync.errors")
+    for name in NAMES[module.__name__]:
+        _replaced[module.__name__, name] = getattr(module, name)
+        setattr(module, name, getattr(standard, name))

@@ -2,13 +2,18 @@
 
     python patched_interpreter_runner.py test_threading [PATTERN...]
 
+The modules are imported before: CPython's own tests import them again and again, as copies, and
+what is imported later is changed the first time only.
+
 Spawned children import this file again: the patch is applied there as well, and
 the guard keeps them from running the tests.
 """
 
 from __future__ import annotations
 
+import queue  # noqa: F401
 import sys
+import threading  # noqa: F401
 import unittest
 
 import unsnarl.patching

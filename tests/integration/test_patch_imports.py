@@ -57,11 +57,45 @@ def test_a_look_for_multiprocessing_does_not_use_the_patch_up(programs: Programs
 SWITCHED_OFF = """
 import threading, unsnarl
 unsnarl.patch()
-print(threading.Event.__module__)
+print(threading.Event.__base__.__module__)
 """
 
 
-@pytest.mark.parametrize(("switch", "module"), [("off", "threading"), ("on", "unsnarl")])
+@pytest.mark.parametrize(("switch", "module"), [("off", "builtins"), ("on", "unsnarl")])
 def test_switched_off_nothing_is_patched(programs: Programs, switch: str, module: str) -> None:
     outcome = programs.python(programs.write("program.py", SWITCHED_OFF), env={"UNSNARL": switch})
     assert (outcome.status, outcome.stdout.decode().partition(".")[0].strip()) == (0, module), outcome.complaint
+
+
+MODULES = "import sys; print(sorted(name for name in sys.modules if not name.startswith('unsnarl')))\n"
+
+
+def test_nothing_is_imported_that_the_program_does_not_import(programs: Programs) -> None:
+    programs.write("app.py", MODULES)
+    assert programs.unsnarl("run", "--patch", "app.py").stdout == programs.python("app.py").stdout
+
+
+def test_a_queue_of_the_programs_own_is_its_own(programs: Programs) -> None:
+    programs.write("queue.py", "MINE = True\nclass Queue: pass\n")
+    programs.write(
+        "app.py", "import queue, threading\nprint(queue.MINE, queue.Queue.__base__, threading.Event.__base__)\n"
+    )
+    outcome = programs.unsnarl("run", "--patch", "app.py")
+    assert (outcome.status, outcome.stdout) == (0, b"True <class 'object'> <class 'unsnarl.Event'>\n"), (
+        outcome.complaint
+    )
+
+
+UNPATCHED = """
+import unsnarl
+unsnarl.patch()
+import queue
+unsnarl.unpatch()
+import threading
+print(queue.Queue.__base__, threading.Event.__base__)
+"""
+
+
+def test_what_is_imported_after_unpatch_stays_as_it_is(programs: Programs) -> None:
+    outcome = programs.python(programs.write("program.py", UNPATCHED))
+    assert (outcome.status, outcome.stdout) == (0, b"<class 'object'> <class 'object'>\n"), outcome.complaint

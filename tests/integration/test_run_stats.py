@@ -104,20 +104,36 @@ def test_stderr_to_a_reader_that_left(programs: "Programs") -> None:
     assert (done.returncode, done.stdout) == (0, b"done\n")
 
 
-@pytest.mark.parametrize(("env", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
-def test_a_terminal_gets_colour_unless_it_must_not(
-    programs: "Programs", env: dict[str, str], is_coloured: bool
-) -> None:
-    shown = on_a_terminal(["run", "--stats", "-c", ""], {"TERM": "xterm-256color", **env})
+def test_a_terminal_gets_plain_text() -> None:
+    shown = on_a_terminal(["run", "--stats", "-c", ""], {"TERM": "xterm-256color"})
     assert "GIL statistics of process" in shown
-    assert ("\x1b[" in shown) == is_coloured
+    assert "\x1b[" not in shown
 
 
-def test_a_module_of_the_program_named_rich_does_no_harm(programs: "Programs") -> None:
-    programs.write("rich.py", "")
-    programs.write("app.py", "")
-    shown = on_a_terminal(["run", "--stats", str(programs.directory / "app.py")], {"TERM": "xterm-256color"})
-    assert TITLE.search(shown.replace("\r", "")), shown
+def test_no_file_of_the_program_is_run_for_the_table(programs: "Programs") -> None:
+    """What is imported at the end is looked for beside the script first."""
+    loaded = {"os", "sys", "io", "abc", "site", "stat", "time", "codecs", "posixpath", "genericpath", "atexit"}
+    for name in sys.stdlib_module_names:
+        if not name.startswith("_") and name not in loaded | set(sys.builtin_module_names):
+            programs.write(f"{name}.py", f"print({name!r}, 'was run')\n")
+    shown = programs.run("--stats", programs.write("app.py", "print('app')\n"))
+    assert len(processes(shown)) == 1
+    assert shown.stdout == b"app\n"
+
+
+@pytest.mark.parametrize("option", ["--stats", "--stats=all"])
+@pytest.mark.parametrize("text", ["time.sleep(60)", "raise KeyboardInterrupt"])
+def test_ctrl_c_still_kills(programs: "Programs", option: str, text: str) -> None:
+    text = f"import os, signal, threading, time\nprint('up', flush=True)\n{text}"
+    command = [sys.executable, "-m", "unsnarl", "run", option, programs.write("app.py", text)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"up\n"
+        process.send_signal(signal.SIGINT)
+        complaint = process.stderr.read()
+    assert process.returncode == -signal.SIGINT, complaint
+    assert TITLE.search(complaint.decode())
 
 
 def on_a_terminal(words: list[str], env: dict[str, str]) -> str:

@@ -1,60 +1,49 @@
 """The table of ``unsnarl.gil.stats()``, as ``unsnarl run --stats`` prints it.
 
-Generic over the fields of the dataclasses it is given: rows are the one field
-that is a tuple of dataclasses, names become headings, and the unit at the end of
-a name (``_ns``) says how a value is written. So a statistic added there shows up
-here.
+Generic over what it is given: rows are the one value that is a list of dicts, keys become
+headings, and the unit at the end of a key (``_ns``) says how a value is written. So a
+statistic added there shows up here.
 
-It is printed by a program that is ending, among that program's own modules:
-what it needs beyond the standard library (rich, for colour on a terminal) may
-be missing or be something else by that name, and then the plain text is written.
+It is printed by a program that is ending, among that program's own modules, where nothing
+can be imported without harm (see `unsnarl.gil_counts`): plain text, also on a terminal.
+
+Invariant: nothing is imported that the interpreter has not loaded by itself.
 """
 
-import io
 import os
-from dataclasses import fields, is_dataclass
-from typing import Any, cast
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Stats = Mapping[str, list[dict[str, int | str]] | int | str | None]
+    Cells = list[tuple[str, str]]
+    """Headings with their formatted values, in the order of the keys."""
 
 NOTHING = "-"
 """What stands for a value that there is none of."""
 
 _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 
-Cells = list[tuple[str, str]]
-"""Headings with their formatted values, in the order of the fields."""
+
+def text(stats: "Stats") -> str:
+    """Return the statistics of this process, as `gil_counts.named` gives them, as a table."""
+    return plain(f"GIL statistics of process {os.getpid()}", *tables(stats))
 
 
-def text(stats: object, *, columns: int | None = None) -> str:
-    """Return the statistics of this process as text.
-
-    Args:
-        stats: the statistics, a dataclass.
-        columns: the width of the terminal that is to show it in colour, or None
-            for text without any.
-    """
-    rows, totals = tables(stats)
-    title = f"GIL statistics of process {os.getpid()}"
-    if columns is not None:
-        try:
-            return _coloured(title, rows, totals, columns)
-        except (ImportError, AttributeError, TypeError):
-            pass
-    return plain(title, rows, totals)
-
-
-def tables(stats: object) -> tuple[list[Cells], Cells]:
+def tables(stats: "Stats") -> "tuple[list[Cells], Cells]":
     """Split statistics into one row for each class of threads, and what concerns all of them."""
     rows: list[Cells] = []
     totals: Cells = []
-    for name, value in _fields(stats):
-        if _is_tuple_of_records(value):
-            rows += [_cells(row) for row in value]
+    for name, value in stats.items():
+        if isinstance(value, list):
+            rows += map(_cells, value)
         else:
-            totals += _cells_of(name, value)
+            totals.append(_cell(name, value))
     return rows, totals
 
 
-def plain(title: str, rows: list[Cells], totals: Cells) -> str:
+def plain(title: str, rows: "list[Cells]", totals: "Cells") -> str:
     """Return the statistics as aligned text, numbers to the right."""
     lines = [f"unsnarl: {title}"]
     if rows:
@@ -85,33 +74,16 @@ def duration(value_ns: float) -> str:
 
 
 def heading_of(name: str) -> str:
-    """Turn a field's name into words, without the unit, which stands at the value."""
+    """Turn a key into words, without the unit, which stands at the value."""
     return name.removesuffix("_ns").replace("_", " ")
 
 
-def _fields(record: object) -> list[tuple[str, Any]]:
-    if not is_dataclass(record):
-        raise TypeError(f"not a dataclass: {record!r}")
-    return [(field.name, getattr(record, field.name)) for field in fields(record)]
+def _cells(counts: "Mapping[str, int | str]") -> "Cells":
+    return [_cell(name, value) for name, value in counts.items()]
 
 
-def _cells(record: object) -> Cells:
-    return [cell for name, value in _fields(record) for cell in _cells_of(name, value)]
-
-
-def _cells_of(name: str, value: object) -> Cells:
-    """Return one cell, those of a nested record, or none for raw data such as buckets."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return [(f"{heading_of(name)} {heading}", text) for heading, text in _cells(value)]
-    if isinstance(value, tuple | list | dict):
-        return []
-    return [(heading_of(name), formatted(name, value))]
-
-
-def _is_tuple_of_records(value: object) -> bool:
-    if not isinstance(value, tuple) or not value:
-        return False
-    return all(map(is_dataclass, cast("tuple[object, ...]", value)))
+def _cell(name: str, value: object) -> tuple[str, str]:
+    return heading_of(name), formatted(name, value)
 
 
 def _aligned(lines: list[list[str]]) -> list[str]:
@@ -124,22 +96,3 @@ def _aligned(lines: list[list[str]]) -> list[str]:
         ).rstrip()
         for line in lines
     ]
-
-
-def _coloured(title: str, rows: list[Cells], totals: Cells, columns: int) -> str:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(file=io.StringIO(), force_terminal=True, width=columns)
-    table = Table(title=f"unsnarl: {title}", title_justify="left", box=None, pad_edge=False)
-    for place, (heading, _) in enumerate(rows[0] if rows else []):
-        table.add_column(heading, justify="left" if place == 0 else "right")
-    for row in rows:
-        table.add_row(*(Text(value) for _, value in row))
-    summary = Table(box=None, pad_edge=False, show_header=False)
-    for heading, value in totals:
-        summary.add_row(Text(heading), Text(value))
-    with console.capture() as capture:
-        console.print(table, summary)
-    return capture.get()

@@ -24,10 +24,10 @@ from unsnarl._native import (
     Semaphore,
     SimpleQueue,
 )
-from unsnarl.sync.errors import Empty, Full, ShutDown
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
+    from unsnarl.sync.errors import Empty, Full, ShutDown
     from unsnarl.sync.once import Once
 
 __all__ = [
@@ -54,13 +54,17 @@ __all__ = [
     "SimpleQueue",
 ]
 
+_LATE = {"Empty": "errors", "Full": "errors", "ShutDown": "errors", "Once": "once"}
+"""Where to find what is loaded on first use: `queue` may be a module of the program, and Once is
+generic, and ``typing`` takes as long as all the rest."""
+
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """Load Once on first use: it is generic, and ``typing`` takes as long as all the rest."""
-        if name == "Once":
-            from unsnarl.sync.once import Once
+        """Load on first use what `_LATE` names."""
+        if name in _LATE:
+            from importlib import import_module
 
-            globals()[name] = Once
-            return Once
+            globals()[name] = found = getattr(import_module(f"unsnarl.sync.{_LATE[name]}"), name)
+            return found
         raise AttributeError(f"module 'unsnarl.sync' has no attribute {name!r}")

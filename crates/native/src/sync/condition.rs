@@ -250,14 +250,20 @@ impl Condition {
     }
 
     /// Notify everybody who waits.
-    fn notify_all(&self, py: Python<'_>) -> PyResult<()> {
-        self.notify_owned(py, usize::MAX)
+    fn notify_all(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        if slf.is_exact_instance_of::<Self>() {
+            return slf.get().notify_owned(py, usize::MAX);
+        }
+        // By its name: a subclass may have a `notify` of its own.
+        slf.call_method1(pyo3::intern!(py, "notify"), (slf.get().waiting(),))
+            .map(drop)
     }
 
     #[allow(non_snake_case)]
-    fn notifyAll(&self, py: Python<'_>) -> PyResult<()> {
-        arguments::deprecated(py, c"notifyAll() is deprecated, use notify_all() instead")?;
-        self.notify_owned(py, usize::MAX)
+    fn notifyAll(slf: &Bound<'_, Self>) -> PyResult<()> {
+        arguments::deprecated(slf.py(), c"notifyAll() is deprecated, use notify_all() instead")?;
+        slf.call_method0(pyo3::intern!(slf.py(), "notify_all")).map(drop)
     }
 
     /// Await a notification with the lock given up; the caller takes the lock back if need be.

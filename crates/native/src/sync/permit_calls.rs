@@ -102,6 +102,15 @@ unsafe extern "C" fn exit<T: Acquirable>(
     _args: *mut *mut ffi::PyObject,
     _nargs: ffi::Py_ssize_t,
 ) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of T, hence attached; the class of a live object.
+    if unsafe { T::exits_by_name(Python::assume_attached(), ffi::Py_TYPE(slf)) } {
+        return fast::enter(|py| {
+            // SAFETY: `self` of a method is alive.
+            let slf = unsafe { Bound::from_borrowed_ptr(py, slf) };
+            slf.call_method0(pyo3::intern!(py, "release"))?;
+            Ok(fast::none())
+        });
+    }
     // SAFETY: the same contract.
     unsafe { release::<T>(slf, std::ptr::null_mut()) }
 }

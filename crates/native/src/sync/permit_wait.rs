@@ -44,6 +44,11 @@ pub(super) trait Acquirable: pyo3::PyClass<Frozen = True> + Sync + Send {
     fn try_release_for(&self, _who: usize) -> bool {
         false
     }
+    /// Whether the end of a `with` is a call of `release` by its name, as in a class that the standard library
+    /// writes in Python: one derived from it may have a `release` of its own.
+    fn exits_by_name(_py: Python<'_>, _class: *mut pyo3::ffi::PyTypeObject) -> bool {
+        false
+    }
     /// Raise if waiting without end could not end.
     fn refuse_deadlock(&self, _py: Python<'_>) -> PyResult<()> {
         Ok(())

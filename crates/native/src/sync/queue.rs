@@ -116,8 +116,14 @@ impl Queue {
         Self::qsize(slf)
     }
 
-    fn __bool__(&self) -> bool {
-        true
+    /// True, as an object without a length is in the standard library; a subclass may have a length of its own.
+    fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        if Self::is_plain(slf) {
+            return Ok(true);
+        }
+        let name = pyo3::intern!(slf.py(), "__len__");
+        let ours = slf.py().get_type::<Self>().getattr(name)?;
+        Ok(slf.get_type().getattr(name)?.is(&ours) || slf.len()? != 0)
     }
 
     /// Report an item done that was got before.

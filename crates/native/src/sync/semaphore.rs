@@ -6,9 +6,10 @@ use super::fast::{self, Method};
 use super::party::Party;
 use super::permit_calls;
 use super::permit_wait::Acquirable;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::type_object::PyTypeInfo;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use unsnarl_sync::Permits;
@@ -47,6 +48,10 @@ impl Acquirable for Semaphore {
     #[inline]
     fn try_release(&self, _py: Python<'_>) -> bool {
         self.permits.release(1, self.bound.load(Ordering::Relaxed)).is_ok()
+    }
+    #[inline]
+    fn exits_by_name(py: Python<'_>, class: *mut ffi::PyTypeObject) -> bool {
+        class != Semaphore::type_object_raw(py) && class != BoundedSemaphore::type_object_raw(py)
     }
     fn not_held() -> PyErr {
         PyValueError::new_err("Semaphore released too many times")
@@ -132,6 +137,17 @@ impl Semaphore {
     #[getter]
     fn _value(&self) -> usize {
         self.permits.free()
+    }
+
+    /// The bound, by the standard library's name; AttributeError where there is none.
+    #[getter]
+    fn _initial_value(&self) -> PyResult<usize> {
+        match self.bound.load(Ordering::Relaxed) {
+            UNBOUNDED => Err(PyAttributeError::new_err(
+                "a semaphore without a bound has no '_initial_value'",
+            )),
+            bound => Ok(bound),
+        }
     }
 
     /// How many parties wait.

@@ -1,0 +1,114 @@
+"""Change a module of the standard library as soon as the program imports it.
+
+Not before: what is imported before the program's first line takes the place of a module
+of the program by the same name.
+
+Invariant: a module that is not the standard library's is left as it is; and no module is
+imported for any of this.
+"""
+
+import os
+import sys
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+STANDARD_LIBRARY = {os.path.realpath(os.path.dirname(os.__file__)), getattr(sys, "_stdlib_dir", None)}
+"""Where it is; two places are the same one by two ways."""
+
+
+class AfterImport:
+    """A finder that has others find one module, and sees to it that it is changed once it is loaded.
+
+    Others may have put a finder of theirs around this one (Mercurial's lazy imports do), so
+    that it cannot be taken out of ``sys.meta_path`` again: whether it is at work is a flag.
+    """
+
+    def __init__(self, name: str, change: "Callable[[Any], None]") -> None:
+        self.name = name
+        self.change = change
+        self.is_on = False
+
+    def arm(self) -> None:
+        """Change the module, now or when it is imported."""
+        module = sys.modules.get(self.name)
+        if module is not None:
+            if _is_standard(getattr(module, "__file__", None), self.name):
+                self.change(module)
+        elif not self.is_on:
+            self.is_on = True
+            sys.meta_path.insert(0, self)
+
+    def disarm(self) -> None:
+        """Leave the module alone if it has not been imported yet."""
+        self.is_on = False
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(self, fullname: str, path: "Any", target: "Any" = None) -> "Any":
+        """Find the module as the others do, and have it changed once it is loaded."""
+        if fullname != self.name or not self.is_on:
+            return None
+        self.is_on = False  # those who have a finder around this one ask here again
+        try:
+            spec = _found(self, fullname, path, target)
+        finally:
+            self.is_on = True
+        if spec is not None and spec.loader is not None and _is_standard(spec.origin, fullname):
+            spec.loader = _ChangingLoader(self, _innermost(spec.loader))
+        return spec
+
+
+class _ChangingLoader:
+    """Load a module as its own loader does, then change it."""
+
+    def __init__(self, hook: AfterImport, loader: "Any") -> None:
+        self._hook = hook
+        self._loader = loader
+
+    def create_module(self, spec: "Any") -> "Any":
+        """Leave that to the loader."""
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: "Any") -> None:
+        """Run the module, and change it."""
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        if self._hook.is_on:
+            self._hook.disarm()
+            self._hook.change(module)
+
+
+def _found(hook: AfterImport, fullname: str, path: "Any", target: "Any") -> "Any":
+    for finder in list(sys.meta_path):
+        find_spec = getattr(finder, "find_spec", None)
+        spec = None if finder is hook or find_spec is None else find_spec(fullname, path, target)
+        if spec is not None:
+            return spec
+    return None
+
+
+def _innermost(loader: "Any") -> "Any":
+    """Return the loader within LazyLoaders: two around one module make it load for ever."""
+    lazy = getattr(sys.modules.get("importlib.util"), "LazyLoader", ())
+    while (within := vars(loader).get("loader") if _is_one_of(loader, lazy) else None) is not None:
+        loader = within
+    return loader
+
+
+def _is_one_of(instance: object, classes: "Any") -> bool:
+    return isinstance(instance, classes)
+
+
+def _is_standard(file: str | None, name: str) -> bool:
+    """Tell whether a module's file is the standard library's, which is a file or a package."""
+    if file is None:
+        return False
+    folder = os.path.dirname(file)
+    if os.path.basename(folder) == name:  # a package
+        folder = os.path.dirname(folder)
+    return bool(STANDARD_LIBRARY & {folder, os.path.realpath(folder)})

@@ -1,0 +1,82 @@
+"""The native counters of the scheduler by the names that users know.
+
+``unsnarl run --stats`` needs them at the very end of a program, among that program's own
+modules. A module that were imported there could be a file of the program, which ran then;
+and whatever executes a string there, as ``dataclasses`` does, makes CPython forget that the
+program ends by Ctrl-C.
+
+Invariant: nothing is imported that the interpreter has not loaded by itself.
+"""
+
+import _thread
+import os
+import sys
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from typing import Any
+
+    from unsnarl._native import Counters
+
+CLASSES = ("handed", "io", "yielded", "batch")
+"""Names of the classes, best first."""
+NUMBERS_OF_A_CLASS = (
+    "waits",
+    "served",
+    "wait_p50_ns",
+    "wait_p99_ns",
+    "wait_max_ns",
+    "wait_sum_ns",
+    "asks",
+    "forced_drops",
+    "barged",
+)
+
+
+def named(counters: "Counters | None") -> "dict[str, Any]":
+    """Return the fields of :class:`unsnarl.gil.GilStats`, with ``classes`` as dicts; all zero without counters."""
+    if counters is None:
+        nothing = dict.fromkeys(NUMBERS_OF_A_CLASS, 0)
+        classes = [{"name": name, **nothing} for name in CLASSES]
+        return _totals(classes, {}, None)
+    classes = [{"name": name, **counters["classes"][name]} for name in CLASSES]
+    return _totals(classes, counters, counters["longest_hold_ident"])
+
+
+def _totals(classes: "list[dict[str, Any]]", counters: "Any", longest_hold_ident: int | None) -> "dict[str, Any]":
+    return {
+        "classes": classes,
+        "hand_overs": counters.get("hand_overs", 0),
+        "forced_drops": sum(entry["forced_drops"] for entry in classes),
+        "barged": sum(entry["barged"] for entry in classes),
+        "aged_picks": counters.get("aged_picks", 0),
+        "share_picks": counters.get("share_picks", 0),
+        "lingers": counters.get("lingers", 0),
+        "lingers_hit": counters.get("lingers_hit", 0),
+        "longest_hold_ns": counters.get("longest_hold_ns", 0),
+        "longest_hold_thread": _thread_name(longest_hold_ident),
+        "waiting_now": counters.get("waiting", 0),
+    }
+
+
+def _thread_name(ident: int | None) -> str | None:
+    """Return the name of a thread by its identifier, as far as it is known."""
+    if ident is None:
+        return None
+    names = _names(ident)
+    if names:
+        # Identifiers are used again: of ended threads, several may have had this one.
+        return " or ".join(names)
+    return f"thread {ident:#x} (ended, or not started by threading)"
+
+
+def _names(ident: int) -> list[str]:
+    """Return the name of the thread that has this identifier, else of those ended ones that had it."""
+    threading = sys.modules.get("threading")
+    if threading is None:
+        is_main = ident == _thread.get_ident() and _thread.get_native_id() == os.getpid()
+        return ["MainThread"] if is_main else []
+    alive = [thread.name for thread in threading.enumerate() if thread.ident == ident]
+    # All that somebody still refers to, dead or alive.
+    known = list(getattr(threading, "_dangling", ()))
+    return alive[:1] or sorted({thread.name for thread in known if thread.ident == ident})

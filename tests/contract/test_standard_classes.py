@@ -1,0 +1,117 @@
+"""What `patch()` puts in the standard library's place behaves as classes written in Python do."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from unsnarl.patching import NAMES
+from unsnarl.sync import standard
+
+ARGUMENTS = {"Barrier": (1,)}
+CLASSES = [
+    (getattr(standard, name), vars(__import__(module))[name]) for module, names in NAMES.items() for name in names
+]
+
+
+def both(name: str) -> list[Any]:
+    """Return the standard library's class and ours."""
+    return [next(original for ours, original in CLASSES if ours.__name__ == name), getattr(standard, name)]
+
+
+@pytest.mark.parametrize(("ours", "original"), CLASSES)
+def test_an_instance_has_attributes_of_any_name(ours: Any, original: Any) -> None:
+    for make in (original, ours):
+        instance = make(*ARGUMENTS.get(make.__name__, ()))
+        instance.colour = "red"
+        assert vars(instance)["colour"] == "red"
+
+
+@pytest.mark.parametrize(("ours", "original"), CLASSES)
+def test_a_class_says_where_it_comes_from(ours: Any, original: Any) -> None:
+    assert (ours.__module__, ours.__qualname__) == (original.__module__, original.__qualname__)
+    assert [base.__name__ for base in original.__mro__ if base is not object] == [
+        base.__name__ for base in ours.__mro__ if base.__module__ == original.__module__
+    ]
+
+
+@pytest.mark.parametrize("make", [queue.Queue, standard.Queue])
+def test_a_method_can_be_replaced_in_one_object(make: Callable[[], Any]) -> None:
+    instance = make()
+    with mock.patch.object(instance, "put") as put:
+        instance.put_nowait(1)
+    put.assert_called_once_with(1, block=False)
+    instance.put(2)
+    assert instance.get_nowait() == 2
+
+
+@pytest.mark.parametrize("base", both("Semaphore") + both("BoundedSemaphore"))
+def test_the_end_of_a_with_calls_a_release_of_the_subclass(base: Any) -> None:
+    class Counting(base):  # type: ignore[misc]
+        released = 0
+
+        def release(self, n: int = 1) -> None:
+            self.released += 1
+            super().release(n)
+
+    semaphore = Counting(1)
+    with semaphore:
+        assert not semaphore.acquire(blocking=False)
+    assert semaphore.released == 1
+    assert semaphore.acquire(blocking=False)
+
+
+@pytest.mark.parametrize("base", both("Condition"))
+def test_notify_all_calls_a_notify_of_the_subclass(base: Any) -> None:
+    class Telling(base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.told: list[int] = []
+
+        def notify(self, n: int = 1) -> None:
+            self.told.append(n)
+            super().notify(n)
+
+    condition = Telling()
+    woken: list[bool] = []
+
+    def wait() -> None:
+        with condition:
+            arrived.release()
+            woken.append(condition.wait(30))
+
+    arrived = threading.Semaphore(0)
+    threads = [threading.Thread(target=wait) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+        arrived.acquire()
+    with condition:  # they have given it up: they wait
+        condition.notify_all()
+    for thread in threads:
+        thread.join()
+    assert (condition.told, woken) == ([2], [True, True])
+
+
+@pytest.mark.parametrize("base", both("Queue"))
+def test_a_length_of_the_subclass_decides_on_its_truth(base: Any) -> None:
+    class Sized(base):  # type: ignore[misc]
+        def __len__(self) -> int:
+            return int(self.qsize())
+
+    instance = Sized()
+    assert not instance
+    instance.put(1)
+    assert instance
+    assert base()
+
+
+@pytest.mark.parametrize("make", both("BoundedSemaphore"))
+def test_the_bound_has_its_name(make: Any) -> None:
+    assert make(3)._initial_value == 3
+    assert not hasattr(both("Semaphore")[0](3), "_initial_value")
+    assert not hasattr(both("Semaphore")[1](3), "_initial_value")
