@@ -134,6 +134,31 @@ assert calls == ["before", "parent"], calls
     )
 
 
+@pytest.mark.parametrize("place", ["before", "in the parent", "in the child"])
+def test_older_handlers_of_the_c_library_may_give_the_gil_up(programs: "Programs", place: str) -> None:
+    """Handlers before a fork run in reverse order: an older one runs between our handlers, whichever it is.
+
+    In the child, it would wait with the stock GIL, too, for a thread that asked for the GIL before the fork.
+    """
+    gil_programs.succeed(
+        programs,
+        FORK
+        + f"""
+import contextlib, ctypes
+calls = []
+handler = ctypes.CFUNCTYPE(None)(lambda: calls.append(contention.turn()))
+handlers = [handler if place == {place!r} else None for place in ("before", "in the parent", "in the child")]
+assert ctypes.CDLL(None).__register_atfork(*handlers, None) == 0
+gil.install()
+contention.work_through()
+with contention.pollers(2) if {place!r} != "in the child" else contextlib.nullcontext():
+    for _ in range(10):
+        in_child(child)
+assert len(calls) == (0 if {place!r} == "in the child" else 10), calls
+""",
+    )
+
+
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 def test_multiprocessing_beside_contending_threads(programs: "Programs", method: str) -> None:
     gil_programs.succeed(

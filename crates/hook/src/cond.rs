@@ -21,7 +21,7 @@
 use crate::gil::{self, MUTEX, SWITCHING};
 use crate::parker::Outcome;
 use crate::thread::{Own, parker, with_own};
-use crate::{clock, install, kernel, processors, record};
+use crate::{clock, fork, install, kernel, processors, record};
 use libc::{pthread_cond_t, pthread_mutex_t, timespec};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use unsnarl_policy::{Nanos, Policy, ThreadId, Verdict};
@@ -97,7 +97,7 @@ unsafe fn scheduled_signal(cond: *mut pthread_cond_t) -> libc::c_int {
         if let Some(policy) = unsafe { gil::policy() } {
             if policy.has_waiters() {
                 // SAFETY: the caller's argument, unchanged.
-                return unsafe { signal_heir(cond, policy) };
+                return unsafe { signal_heir(cond) };
             }
             policy.dropped_uncontended(None);
         }
@@ -106,7 +106,7 @@ unsafe fn scheduled_signal(cond: *mut pthread_cond_t) -> libc::c_int {
         if let Some(policy) = unsafe { gil::policy() } {
             if !policy.is_uncontended() {
                 // SAFETY: the caller's argument, unchanged.
-                return unsafe { signal_switch(cond, policy) };
+                return unsafe { signal_switch(cond) };
             }
             policy.taken_uncontended(None);
         }
@@ -124,8 +124,10 @@ unsafe fn scheduled_signal(cond: *mut pthread_cond_t) -> libc::c_int {
 
 /// `drop_gil`, and somebody waits in the policy's queue.
 #[inline(never)]
-unsafe extern "C" fn signal_heir(cond: *mut pthread_cond_t, policy: &mut Policy) -> libc::c_int {
-    if dropped(policy) {
+unsafe extern "C" fn signal_heir(cond: *mut pthread_cond_t) -> libc::c_int {
+    with_own(fork::notice);
+    // SAFETY: as for the caller.
+    if unsafe { gil::policy() }.is_some_and(dropped) {
         return 0;
     }
     // SAFETY: the caller's argument, unchanged.
@@ -134,8 +136,12 @@ unsafe extern "C" fn signal_heir(cond: *mut pthread_cond_t, policy: &mut Policy)
 
 /// The end of `take_gil`, and somebody waits or is about to come back.
 #[inline(never)]
-unsafe extern "C" fn signal_switch(cond: *mut pthread_cond_t, policy: &mut Policy) -> libc::c_int {
-    taken(policy);
+unsafe extern "C" fn signal_switch(cond: *mut pthread_cond_t) -> libc::c_int {
+    with_own(fork::notice);
+    // SAFETY: as for the caller.
+    if let Some(policy) = unsafe { gil::policy() } {
+        taken(policy);
+    }
     gil::count_take();
     if SWITCHING.load(Relaxed) == 0 {
         return 0;
@@ -208,6 +214,7 @@ unsafe fn scheduled_timedwait(
         return unsafe { real_timedwait(cond, mutex, until) };
     }
     with_own(|own| {
+        fork::notice(own);
         // SAFETY: `take_gil` waits with the GIL's mutex held.
         let Some(policy) = (unsafe { gil::policy() }) else {
             return 0;
@@ -395,6 +402,7 @@ pub(crate) fn with_mutex<R>(f: impl FnOnce(&mut Policy) -> R) -> Option<R> {
         return None;
     }
     lock(mutex);
+    with_own(fork::notice);
     // SAFETY: the mutex is held.
     let result = unsafe { gil::policy() }.map(f);
     // SAFETY: locked above.

@@ -2,19 +2,23 @@
 //!
 //! `_PyEval_ReInitThreads` re-initialises the GIL's mutex and condvars at the same
 //! addresses; the other threads are gone, and so are their places in the queues.
-//! Must never: touch the GIL, allocate, or wait for long: these handlers also run
-//! when C code forks.
+//! Memory is copied while others may be in the midst of a change to the policy: it
+//! is plain data, and all of it but the survivor's record is reset.
+//!
+//! Must never: touch the GIL, allocate, wait: these handlers also run when C code
+//! forks. Nor hold the GIL's mutex across the fork, for the policy to be at rest:
+//! handlers that were registered before ours run between `before` and the other two,
+//! and one that gives the GIL up would wait for its own thread for ever.
 
 use crate::error::Unsupported;
-use crate::gil::{self, MUTEX, SWITCHING};
+use crate::gil::{self, SWITCHING};
 use crate::thread::{self, Own, with_own};
 use crate::{install, record};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Set and read by whoever has the turn to install.
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
-/// A signal handler may fork while its own thread holds the mutex.
-const TRIES: u32 = 100_000;
 
 /// Registers the handlers, once.
 ///
@@ -35,38 +39,68 @@ pub(crate) fn register() -> Result<(), Unsupported> {
     Ok(())
 }
 
-extern "C" fn before() {
-    let mutex = MUTEX.load(Relaxed);
-    if mutex.is_null() || !gil::is_active() {
-        return;
-    }
-    for _ in 0..TRIES {
-        // SAFETY: the GIL's mutex is valid while the scheduler is active.
-        if unsafe { libc::pthread_mutex_trylock(mutex) } == 0 {
-            // The policy is at rest when memory is copied.
-            with_own(|own| own.is_fork_locked.set(true));
-            return;
+/// Where the calling thread is in a fork.
+pub(crate) struct Fork {
+    /// The process that it forks, from `before` on until a later handler of ours; else 0.
+    process: Cell<libc::pid_t>,
+    /// The scheduler has become the child's already.
+    is_settled: Cell<bool>,
+}
+
+impl Fork {
+    pub(crate) const fn none() -> Self {
+        Self {
+            process: Cell::new(0),
+            is_settled: Cell::new(false),
         }
-        std::hint::spin_loop();
     }
+}
+
+extern "C" fn before() {
+    with_own(|own| {
+        own.fork.process.set(process());
+        own.fork.is_settled.set(false);
+    });
 }
 
 extern "C" fn after_in_parent() {
-    if with_own(|own| own.is_fork_locked.take()) {
-        // SAFETY: this thread locked it in `before`.
-        unsafe { libc::pthread_mutex_unlock(MUTEX.load(Relaxed)) };
-    }
+    with_own(|own| own.fork.process.set(0));
 }
 
 extern "C" fn after_in_child() {
+    with_own(|own| {
+        if !own.fork.is_settled.get() {
+            settle(own);
+        }
+    });
+}
+
+/// Called by the hooks before they ask the policy about other threads: a handler older
+/// than ours may give the GIL up in the child, where those are gone.
+#[inline]
+pub(crate) fn notice(own: &Own) {
+    if own.fork.process.get() != 0 && own.fork.process.get() != process() {
+        settle(own);
+    }
+}
+
+/// Makes the scheduler that of the child.
+#[cold]
+fn settle(own: &Own) {
+    own.fork.process.set(0);
+    own.fork.is_settled.set(true);
     // SAFETY: the child has one thread.
     if let Some(policy) = unsafe { gil::policy() } {
-        policy.restart_in_child(with_own(Own::id));
+        policy.restart_in_child(own.id());
     }
     thread::restart_in_child();
     install::restart_in_child();
     record::restart_in_child();
     SWITCHING.store(0, Relaxed);
-    with_own(crate::kernel::forget);
-    after_in_parent();
+    crate::kernel::forget(own);
+}
+
+fn process() -> libc::pid_t {
+    // SAFETY: getpid has no preconditions.
+    unsafe { libc::getpid() }
 }

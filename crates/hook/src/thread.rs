@@ -7,6 +7,7 @@
 
 use crate::clock;
 use crate::error::Unsupported;
+use crate::fork::Fork;
 use crate::parker::Parker;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -32,8 +33,7 @@ pub(crate) struct Own {
     pub(crate) is_probe: Cell<bool>,
     /// Whether the kernel has been told that this thread is CPU-bound.
     pub(crate) is_kernel_batch: Cell<bool>,
-    /// The thread forks, and holds the GIL's mutex for that.
-    pub(crate) is_fork_locked: Cell<bool>,
+    pub(crate) fork: Fork,
 }
 
 thread_local! {
@@ -44,7 +44,7 @@ thread_local! {
             switched_at: Cell::new(0),
             is_probe: Cell::new(false),
             is_kernel_batch: Cell::new(false),
-            is_fork_locked: Cell::new(false),
+            fork: Fork::none(),
         }
     };
 }

@@ -156,7 +156,8 @@ impl Policy {
         self.threads.retire(thread);
     }
 
-    /// Forgets all waiters; in the child of a fork only `survivor` exists.
+    /// Forgets all waiters; in the child of a fork only `survivor` exists. The others may
+    /// have been in the midst of a change: nothing of theirs is relied on.
     pub fn restart_in_child(&mut self, survivor: Option<ThreadId>) {
         self.threads.keep_only(survivor);
         self.queues = [Queue::default(); Class::COUNT];
@@ -166,8 +167,10 @@ impl Policy {
         self.heir = None;
         self.last_holder = survivor;
         self.timekeeper = None;
+        self.alarm = 0;
         self.returning = None;
         self.is_lingering = false;
+        self.gap_since = None;
     }
 
     /// Takes up work again after a time in which the GIL changed hands unseen;
