@@ -24,6 +24,24 @@ import contention, interpreter_image
 from unsnarl import UnsupportedInterpreter, gil
 """
 
+BATCH = """
+gil.install()
+def become_batch():
+    # Until the kernel was told, or plainly never will be.
+    while os.sched_getscheduler(0) != os.SCHED_BATCH and gil.stats().classes[3].waits < 2000:
+        contention.compute()
+seen = []
+def in_batch_thread(work):
+    def run():
+        become_batch()
+        work()
+    with contention.hogs(2):
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+"""
+"""Has a CPU-bound thread do something, beside others."""
+
 LAZY: dict[str, str] = {}
 EAGER = {"LD_BIND_NOW": "1"}
 BINDINGS = {"lazy": LAZY, "eager": EAGER}

@@ -194,24 +194,6 @@ with contention.hogs(2), contention.pollers(2):
     )
 
 
-BATCH = """
-gil.install()
-def become_batch():
-    # Until the kernel was told, or plainly never will be.
-    while os.sched_getscheduler(0) != os.SCHED_BATCH and gil.stats().classes[3].waits < 2000:
-        contention.compute()
-seen = []
-def in_batch_thread(work):
-    def run():
-        become_batch()
-        work()
-    with contention.hogs(2):
-        thread = threading.Thread(target=run)
-        thread.start()
-        thread.join()
-"""
-
-
 def test_threads_do_not_inherit_what_the_kernel_was_told(programs: "Programs") -> None:
     """A CPU-bound thread is SCHED_BATCH; one that it starts is not, unless it is CPU-bound as well.
 
@@ -220,7 +202,7 @@ def test_threads_do_not_inherit_what_the_kernel_was_told(programs: "Programs") -
     """
     gil_programs.succeed(
         programs,
-        BATCH
+        gil_programs.BATCH
         + """
 def start_threads():
     for _ in range(5):
@@ -248,7 +230,7 @@ def test_programs_do_not_inherit_what_the_kernel_was_told(programs: "Programs", 
     """None of these runs fork handlers."""
     gil_programs.succeed(
         programs,
-        BATCH
+        gil_programs.BATCH
         + f"""
 import shlex, subprocess
 answer = os.path.join(os.getcwd(), "answer")

@@ -100,6 +100,10 @@ unsafe fn scheduled_signal(cond: *mut pthread_cond_t) -> libc::c_int {
                 return unsafe { signal_heir(cond) };
             }
             policy.dropped_uncontended(None);
+            if kernel::has_told() {
+                // SAFETY: the caller's argument, unchanged.
+                return unsafe { signal_heir_beside_told(cond) };
+            }
         }
     } else if gil::is_switch_cond(cond) {
         // SAFETY: `take_gil` signals this condvar with the GIL's mutex held.
@@ -109,6 +113,10 @@ unsafe fn scheduled_signal(cond: *mut pthread_cond_t) -> libc::c_int {
                 return unsafe { signal_switch(cond) };
             }
             policy.taken_uncontended(None);
+            if kernel::has_told() {
+                // SAFETY: the caller's argument, unchanged.
+                return unsafe { signal_switch_beside_told(cond) };
+            }
         }
         gil::count_take();
         if SWITCHING.load(Relaxed) == 0 {
@@ -150,6 +158,26 @@ unsafe extern "C" fn signal_switch(cond: *mut pthread_cond_t) -> libc::c_int {
     unsafe { real_signal(cond) }
 }
 
+/// `drop_gil`; nobody waits, and the kernel believes of some thread that it is CPU-bound.
+#[inline(never)]
+unsafe extern "C" fn signal_heir_beside_told(cond: *mut pthread_cond_t) -> libc::c_int {
+    with_own(kernel::dropped);
+    // SAFETY: the caller's argument, unchanged.
+    unsafe { real_signal(cond) }
+}
+
+/// The end of `take_gil`, likewise.
+#[inline(never)]
+unsafe extern "C" fn signal_switch_beside_told(cond: *mut pthread_cond_t) -> libc::c_int {
+    with_own(kernel::taken);
+    gil::count_take();
+    if SWITCHING.load(Relaxed) == 0 {
+        return 0;
+    }
+    // SAFETY: the caller's argument, unchanged.
+    unsafe { real_signal(cond) }
+}
+
 /// Of no concern to the scheduler, but perhaps to an installation.
 #[inline(never)]
 unsafe extern "C" fn signal_another(cond: *mut pthread_cond_t) -> libc::c_int {
@@ -161,7 +189,10 @@ unsafe extern "C" fn signal_another(cond: *mut pthread_cond_t) -> libc::c_int {
 /// The GIL has been dropped; whether a waiter of ours was notified. If not, one
 /// may be left in the real condvar from before the installation.
 fn dropped(policy: &mut Policy) -> bool {
-    let (thread, now) = (with_own(Own::id), clock::now());
+    let (thread, now) = with_own(|own| {
+        kernel::dropped(own);
+        (own.id(), clock::now())
+    });
     let Some(grant) = policy.dropped(thread, now) else {
         return false;
     };
@@ -179,6 +210,9 @@ fn taken(policy: &mut Policy) {
     with_own(|own| {
         let (thread, now) = (own.register(policy), clock::now());
         let taken = policy.taken(thread, now, own.take_arrival(now));
+        if let Some(thread) = thread {
+            kernel::taken_from_others(own, policy.class(thread));
+        }
         if let Some(revoked) = taken.revoked {
             parker(revoked).revoke(now);
         }

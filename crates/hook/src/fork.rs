@@ -13,7 +13,7 @@
 use crate::error::Unsupported;
 use crate::gil::{self, SWITCHING};
 use crate::thread::{self, Own, with_own};
-use crate::{install, record};
+use crate::{install, kernel, record};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -97,7 +97,7 @@ fn settle(own: &Own) {
     install::restart_in_child();
     record::restart_in_child();
     SWITCHING.store(0, Relaxed);
-    crate::kernel::forget(own);
+    kernel::restart_in_child(own);
 }
 
 fn process() -> libc::pid_t {

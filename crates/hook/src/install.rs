@@ -429,6 +429,7 @@ fn settle(slots: &Slots) -> Result<(), Unsupported> {
 
 /// Takes the policy out of charge; those who wait go back to the interpreter.
 fn deactivate() {
+    kernel::enable(false);
     if MUTEX.load(Relaxed).is_null() {
         return;
     }
@@ -436,5 +437,4 @@ fn deactivate() {
         COND.store(std::ptr::null_mut(), Release);
         notify_all(policy);
     });
-    kernel::enable(false);
 }

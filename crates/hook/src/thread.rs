@@ -31,8 +31,8 @@ pub(crate) struct Own {
     switched_at: Cell<Nanos>,
     /// This is the helper thread that provokes waits during installation.
     pub(crate) is_probe: Cell<bool>,
-    /// Whether the kernel has been told that this thread is CPU-bound.
-    pub(crate) is_kernel_batch: Cell<bool>,
+    /// When it dropped the GIL, if the kernel has been told that it is CPU-bound; else 0.
+    pub(crate) is_off_since: Cell<Nanos>,
     pub(crate) fork: Fork,
 }
 
@@ -43,7 +43,7 @@ thread_local! {
             on_lock_until: Cell::new(0),
             switched_at: Cell::new(0),
             is_probe: Cell::new(false),
-            is_kernel_batch: Cell::new(false),
+            is_off_since: Cell::new(0),
             fork: Fork::none(),
         }
     };
@@ -131,6 +131,8 @@ impl Own {
     /// Remembers when the thread came out of a forced switch.
     pub(crate) fn switched(&self, now: Nanos) {
         self.switched_at.set(now);
+        // It did not leave the GIL of its own accord.
+        self.is_off_since.set(now);
     }
 }
 
@@ -155,6 +157,7 @@ pub(crate) fn restart_in_child() {
 extern "C" fn retire(value: *mut libc::c_void) {
     let index = (value.addr() - 1) as u32;
     OWN.with(|own| own.id.set(NONE));
+    crate::kernel::retire(ThreadId::new(index as usize));
     let mut head = RETIRED.load(Relaxed);
     loop {
         RETIRED_NEXT[index as usize].store(head, Relaxed);
