@@ -2,7 +2,7 @@
 //! waits for, drops and takes its GIL to [`unsnarl_policy`].
 //!
 //! How: by writing the relocation slots (GOT) of a few functions in the one ELF
-//! object that contains the interpreter (and of `vfork` where `subprocess` starts
+//! object that contains the interpreter (and in the one where `subprocess` starts
 //! programs). No LD_PRELOAD, no other object touched, undone by [`uninstall`]. See `docs/design/gil-mechanism.md`.
 //!
 //! Must never: decide anything (that is the policy's), call Python from a hook,

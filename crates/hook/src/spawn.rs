@@ -1,10 +1,12 @@
-//! The replacements of the calls that start programs without fork handlers.
+//! The replacements of the calls that start threads, and of those that start programs
+//! without fork handlers.
 //!
-//! A program inherits the scheduling of the thread that starts it, and so what
-//! the kernel was told about that thread; `fork` undoes it in the child (fork.rs),
-//! but `vfork`, `posix_spawn` and `system` run no handler. So the calling thread
-//! becomes normal before it starts a program; when it next waits for the GIL the
-//! kernel is told again.
+//! A thread or program inherits the scheduling of the thread that starts it, and so
+//! what the kernel was told about that thread; `fork` undoes it in the child (fork.rs),
+//! but `vfork`, `posix_spawn`, `system` and `exec` run no handler. So the calling thread
+//! becomes normal before it starts one; when it next waits for the GIL the kernel is
+//! told again. The child of `vfork` calls `exec` with its parent's memory: it finds that
+//! the parent has become normal, and changes nothing.
 //!
 //! Must never: be on the stack of a child of `vfork` (it shares the parent's, so
 //! the parent would return through a frame that the child has overwritten):
@@ -13,7 +15,7 @@
 use crate::kernel;
 use crate::slots::Replacement;
 use crate::thread::with_own;
-use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t};
+use libc::{c_char, c_int, c_void, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t, pthread_attr_t, pthread_t};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 type System = unsafe extern "C" fn(*const c_char) -> c_int;
@@ -26,6 +28,16 @@ type Spawn = unsafe extern "C" fn(
     *const *mut c_char,
 ) -> c_int;
 
+type ThreadStart = extern "C" fn(*mut c_void) -> *mut c_void;
+type Create = unsafe extern "C" fn(*mut pthread_t, *const pthread_attr_t, ThreadStart, *mut c_void) -> c_int;
+type Exec = unsafe extern "C" fn(*const c_char, *const *const c_char) -> c_int;
+type ExecWith = unsafe extern "C" fn(*const c_char, *const *const c_char, *const *const c_char) -> c_int;
+type ExecFile = unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) -> c_int;
+
+static REAL_CREATE: AtomicUsize = AtomicUsize::new(0);
+static REAL_EXECV: AtomicUsize = AtomicUsize::new(0);
+static REAL_EXECVE: AtomicUsize = AtomicUsize::new(0);
+static REAL_FEXECVE: AtomicUsize = AtomicUsize::new(0);
 static REAL_VFORK: AtomicUsize = AtomicUsize::new(0);
 static REAL_SYSTEM: AtomicUsize = AtomicUsize::new(0);
 static REAL_SPAWN: AtomicUsize = AtomicUsize::new(0);
@@ -36,8 +48,8 @@ unsafe extern "C" {
     fn libc_vfork() -> pid_t;
 }
 
-/// What is replaced, wherever the interpreter starts programs.
-pub(crate) fn replacements() -> [Replacement; 4] {
+/// What is replaced, wherever the interpreter starts threads and programs.
+pub(crate) fn replacements() -> [Replacement; 8] {
     let optional = |name, ours, theirs, original| Replacement::new(name, ours, theirs, original, false);
     [
         optional("vfork", vfork as *const (), libc_vfork as *const (), &REAL_VFORK),
@@ -53,6 +65,20 @@ pub(crate) fn replacements() -> [Replacement; 4] {
             spawnp as *const (),
             libc::posix_spawnp as *const (),
             &REAL_SPAWNP,
+        ),
+        optional(
+            "pthread_create",
+            create as *const (),
+            libc::pthread_create as *const (),
+            &REAL_CREATE,
+        ),
+        optional("execv", execv as *const (), libc::execv as *const (), &REAL_EXECV),
+        optional("execve", execve as *const (), libc::execve as *const (), &REAL_EXECVE),
+        optional(
+            "fexecve",
+            fexecve as *const (),
+            libc::fexecve as *const (),
+            &REAL_FEXECVE,
         ),
     ]
 }
@@ -131,4 +157,49 @@ unsafe extern "C" fn spawnp(
     let real: Spawn = unsafe { std::mem::transmute(REAL_SPAWNP.load(Relaxed)) };
     // SAFETY: the caller's arguments, unchanged.
     unsafe { real(pid, file, actions, attributes, arguments, environment) }
+}
+
+/// Takes the place of `pthread_create`.
+unsafe extern "C" fn create(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    start: ThreadStart,
+    argument: *mut c_void,
+) -> c_int {
+    prepare();
+    // SAFETY: holds the address of pthread_create since `Slots::find`.
+    let real: Create = unsafe { std::mem::transmute(REAL_CREATE.load(Relaxed)) };
+    // SAFETY: the caller's arguments, unchanged.
+    unsafe { real(thread, attributes, start, argument) }
+}
+
+/// Takes the place of `execv`.
+unsafe extern "C" fn execv(path: *const c_char, arguments: *const *const c_char) -> c_int {
+    prepare();
+    // SAFETY: holds the address of execv since `Slots::find`.
+    let real: Exec = unsafe { std::mem::transmute(REAL_EXECV.load(Relaxed)) };
+    // SAFETY: the caller's arguments, unchanged.
+    unsafe { real(path, arguments) }
+}
+
+/// Takes the place of `execve`.
+unsafe extern "C" fn execve(
+    path: *const c_char,
+    arguments: *const *const c_char,
+    environment: *const *const c_char,
+) -> c_int {
+    prepare();
+    // SAFETY: holds the address of execve since `Slots::find`.
+    let real: ExecWith = unsafe { std::mem::transmute(REAL_EXECVE.load(Relaxed)) };
+    // SAFETY: the caller's arguments, unchanged.
+    unsafe { real(path, arguments, environment) }
+}
+
+/// Takes the place of `fexecve`.
+unsafe extern "C" fn fexecve(file: c_int, arguments: *const *const c_char, environment: *const *const c_char) -> c_int {
+    prepare();
+    // SAFETY: holds the address of fexecve since `Slots::find`.
+    let real: ExecFile = unsafe { std::mem::transmute(REAL_FEXECVE.load(Relaxed)) };
+    // SAFETY: the caller's arguments, unchanged.
+    unsafe { real(file, arguments, environment) }
 }
