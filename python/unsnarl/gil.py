@@ -15,7 +15,7 @@ loads no module of the standard library that a bare interpreter has not loaded
 import os
 import sys
 
-from unsnarl import _native
+from unsnarl import _fork_exec, _native
 from unsnarl.errors import UnsupportedInterpreter
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
@@ -60,7 +60,7 @@ def install(*, slice_ms: float | None = None, kernel_hints: bool = True) -> None
     if slice_ms is not None:
         _set_slice(slice_ms)
     try:
-        _native.install(round(sys.getswitchinterval() * 1e9), kernel_hints)
+        _native.install(round(sys.getswitchinterval() * 1e9), kernel_hints, _fork_exec.find())
     except _native.Unsupported as error:
         raise UnsupportedInterpreter(*error.args) from None
 

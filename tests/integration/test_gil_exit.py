@@ -67,6 +67,41 @@ for _ in range(20):
         )
 
 
+def test_a_daemon_thread_that_installs_at_the_end(programs: "Programs") -> None:
+    """It gives the GIL up on its way, and never gets it back; the thread that ends need not wait for it."""
+    for _ in range(REPEATS):
+        outcome = gil_programs.start(
+            programs,
+            """
+from unsnarl import _native
+begun = threading.Event()
+def toggle():
+    begun.set()
+    while True:
+        gil.install()
+        gil.uninstall()
+threading.Thread(target=toggle, daemon=True).start()
+class Last:
+    # All names of modules are gone at that time, those of built-in functions as well.
+    def __del__(
+        self, sleep=time.sleep, write=os.write, rounds=range(100),
+        install=_native.install, uninstall=_native.uninstall, refused=_native.Unsupported,
+    ):
+        for _ in rounds:
+            sleep(0)
+        uninstall()
+        try:
+            install(5_000_000, True)
+        except refused as error:
+            write(1, error.args[0].encode())
+begun.wait()
+sys.last = Last()
+""",
+        )
+        assert outcome.status == 0, (outcome.status, outcome.complaint)
+        assert b"is ending" in outcome.stdout, outcome
+
+
 def test_threads_that_outlive_the_main_thread_finish_their_work(programs: "Programs") -> None:
     printed = gil_programs.succeed(
         programs,

@@ -15,7 +15,7 @@ use crate::gil::{self, COND, MUTEX, SWITCH_COND};
 use crate::object::LoadedObject;
 use crate::slots::{Replacement, Slots};
 use crate::thread::{self, CAPACITY, with_own};
-use crate::{fork, kernel, processors, record, sem, spawn};
+use crate::{attach, fork, kernel, processors, record, sem, spawn};
 use libc::{c_int, c_void, pthread_cond_t, pthread_mutex_t};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -47,7 +47,12 @@ pub struct PythonApi {
     /// The function behind `_posixsubprocess.fork_exec`, which may be in an object
     /// of its own; null if it cannot be had.
     pub fork_exec: *const c_void,
+    /// Whether the interpreter is ending: no other thread gets the GIL any more.
+    pub is_ending: bool,
 }
+
+// SAFETY: the pointer is the address of a function, and only compared with others.
+unsafe impl Send for PythonApi {}
 
 /// What the user can choose.
 #[derive(Debug, Clone, Copy)]
@@ -95,11 +100,11 @@ impl Turn {
     fn wait(api: &PythonApi) -> Self {
         // ORDERING: Acquire pairs with the Release in `drop`.
         while IS_CHANGING.swap(true, Acquire) {
-            // SAFETY: the caller of `install` or `uninstall` holds the GIL.
-            let thread_state = unsafe { (api.save_thread)() };
-            std::thread::sleep(PROBE_PAUSE);
-            // SAFETY: the state that save_thread returned.
-            unsafe { (api.restore_thread)(thread_state) };
+            if api.is_ending {
+                // Whoever had it hangs without the GIL, for ever.
+                break;
+            }
+            attach::without_gil(api, || std::thread::sleep(PROBE_PAUSE));
         }
         Self
     }
@@ -187,6 +192,7 @@ pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
     if gil::is_active() {
         return Ok(());
     }
+    refuse_at_the_end(api)?;
     prepare(options)?;
     redirect(api, || activate(api, options))
 }
@@ -212,6 +218,17 @@ fn redirect(api: &PythonApi, begin: impl FnOnce() -> Result<(), Unsupported>) ->
     // SAFETY: the caller holds the GIL, and this thread has taken it again.
     *unsafe { installed() } = Some(slots);
     Ok(())
+}
+
+/// A probe would never get the GIL.
+fn refuse_at_the_end(api: &PythonApi) -> Result<(), Unsupported> {
+    if !api.is_ending {
+        return Ok(());
+    }
+    Err(Unsupported::new(
+        "the interpreter is ending: no thread gets its GIL any more",
+        "begin before the program's last line",
+    ))
 }
 
 fn interpreter(api: &PythonApi) -> Result<LoadedObject, Unsupported> {
@@ -259,6 +276,7 @@ pub fn start_recording(api: &PythonApi, destination: &record::Destination) -> Re
     if record::is_recording() {
         return Err(Unsupported::new("a recording is on already", "stop it first"));
     }
+    refuse_at_the_end(api)?;
     thread::prepare()?;
     fork::register()?;
     redirect(api, || {
@@ -369,22 +387,18 @@ fn learn(api: &PythonApi) -> Result<(), Unsupported> {
 /// Lets a probe thread want the GIL until `has_come` sees its effect, then lets
 /// it have the GIL; false if the effect does not come.
 fn provoke_wait(api: &PythonApi, has_come: impl Fn() -> bool) -> bool {
-    let (ensure, release) = (api.ensure, api.release);
+    let own_api = *api;
     let probe = std::thread::Builder::new().name("unsnarl-probe".into()).spawn(move || {
         with_own(|own| own.is_probe.set(true));
-        // SAFETY: the interpreter is initialised, and its caller waits for us.
-        unsafe { release(ensure()) };
+        attach::visit(&own_api);
     });
     let Ok(probe) = probe else { return false };
     let start = std::time::Instant::now();
     while !has_come() && start.elapsed() < PROBE_PATIENCE {
         std::thread::sleep(PROBE_PAUSE);
     }
-    // SAFETY: the caller of `install` holds the GIL.
-    let thread_state = unsafe { (api.save_thread)() };
-    let has_ended = probe.join().is_ok();
-    // SAFETY: the state that save_thread returned.
-    unsafe { (api.restore_thread)(thread_state) };
+    // Should the interpreter end, the probe hangs, and so does this thread: it has no GIL either.
+    let has_ended = attach::without_gil(api, || probe.join().is_ok());
     has_ended && has_come()
 }
 

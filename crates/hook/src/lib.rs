@@ -11,6 +11,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod attach;
 mod clock;
 mod cond;
 pub mod elf;

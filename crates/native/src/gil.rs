@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict};
 use pyo3::{create_exception, ffi};
 use std::ffi::{c_int, c_void};
-use std::sync::OnceLock;
 use unsnarl_hook::{Class, ClassStats, Hint, Histogram, Options, PythonApi};
 
 create_exception!(
@@ -56,57 +55,41 @@ unsafe extern "C-unwind" {
     fn PyEval_RestoreThread(thread_state: *mut c_void);
 }
 
-pub(crate) fn python_api(py: Python<'_>) -> PythonApi {
+unsafe extern "C" {
+    /// Public from 3.13 on; before, by another name.
+    #[cfg_attr(not(Py_3_13), link_name = "_Py_IsFinalizing")]
+    fn Py_IsFinalizing() -> c_int;
+}
+
+/// What the hook crate needs to know, with the GIL held. `fork_exec` is the built-in function through
+/// which `subprocess` starts programs. It is not looked for here: an import runs Python code, and
+/// a thread that the interpreter ends in its midst would be unwound through this library.
+pub(crate) fn python_api(fork_exec: Option<&Bound<'_, PyCFunction>>) -> PythonApi {
+    // SAFETY: it is a built-in function, as its type says.
+    let fork_exec = fork_exec.and_then(|function| unsafe { ffi::PyCFunction_GetFunction(function.as_ptr()) });
     PythonApi {
         ensure: PyGILState_Ensure,
         release: PyGILState_Release,
         save_thread: PyEval_SaveThread,
         restore_thread: PyEval_RestoreThread,
-        fork_exec: fork_exec(py),
+        fork_exec: fork_exec.map_or(std::ptr::null(), |function| function as *const c_void),
+        // SAFETY: callable at any time.
+        is_ending: unsafe { Py_IsFinalizing() } != 0,
     }
-}
-
-/// The C function through which `subprocess` starts programs, or null. It is looked
-/// for once: in the child of a fork that came in the midst of an import, another
-/// import of the same module would wait for ever.
-fn fork_exec(py: Python<'_>) -> *const c_void {
-    static FOUND: OnceLock<usize> = OnceLock::new();
-    if let Some(&address) = FOUND.get() {
-        return std::ptr::without_provenance(address);
-    }
-    let address = find_fork_exec(py).unwrap_or(std::ptr::null());
-    // Of several that looked, all have found the same.
-    let _ = FOUND.set(address.addr());
-    address
-}
-
-/// A program that has not imported the module does not find it imported afterwards.
-fn find_fork_exec(py: Python<'_>) -> Option<*const c_void> {
-    const MODULE: &str = "_posixsubprocess";
-    let loaded = py.import("sys").ok()?.getattr("modules").ok()?;
-    let was_loaded = loaded.contains(MODULE).ok()?;
-    let function = py.import(MODULE).ok()?.getattr("fork_exec").ok()?;
-    if !was_loaded {
-        loaded.del_item(MODULE).ok()?;
-    }
-    let function = function.cast::<PyCFunction>().ok()?;
-    // SAFETY: it is a built-in function, as the cast has checked.
-    let address = unsafe { ffi::PyCFunction_GetFunction(function.as_ptr()) }?;
-    Some(address as *const c_void)
 }
 
 /// Install the scheduler; do nothing if it is installed.
 #[pyfunction]
-#[pyo3(signature = (slice_ns, kernel_hints))]
-pub(crate) fn install(py: Python<'_>, slice_ns: u64, kernel_hints: bool) -> PyResult<()> {
+#[pyo3(signature = (slice_ns, kernel_hints, fork_exec=None))]
+pub(crate) fn install(slice_ns: u64, kernel_hints: bool, fork_exec: Option<&Bound<'_, PyCFunction>>) -> PyResult<()> {
     check_build()?;
-    unsnarl_hook::install(&python_api(py), &Options { slice_ns, kernel_hints }).map_err(unsupported)
+    unsnarl_hook::install(&python_api(fork_exec), &Options { slice_ns, kernel_hints }).map_err(unsupported)
 }
 
 /// Uninstall the scheduler; return whether it was installed.
 #[pyfunction]
-pub(crate) fn uninstall(py: Python<'_>) -> PyResult<bool> {
-    unsnarl_hook::uninstall(&python_api(py)).map_err(unsupported)
+pub(crate) fn uninstall() -> PyResult<bool> {
+    unsnarl_hook::uninstall(&python_api(None)).map_err(unsupported)
 }
 
 /// Return whether the scheduler is installed.

@@ -6,7 +6,7 @@ use crate::gil::{check_build, python_api, unsupported};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyDict, PyTuple};
+use pyo3::types::{PyAny, PyCFunction, PyDict, PyTuple};
 use std::ffi::{CString, OsString, c_int, c_void};
 use std::os::unix::ffi::OsStringExt;
 use unsnarl_hook::record::{self, Destination, FrameApi, FrameLayout};
@@ -50,15 +50,15 @@ const LAYOUT: FrameLayout = FrameLayout {
 
 /// Start to record into a new file; `has_counter` is whether the processor's counter may be read for the time.
 #[pyfunction]
-#[pyo3(signature = (path, chunks, text, executed_ns, interval_ns, *, has_counter=true))]
+#[pyo3(signature = (path, chunks, text, executed_ns, interval_ns, *, has_counter=true, fork_exec=None))]
 pub(crate) fn trace_start(
-    py: Python<'_>,
     path: OsString,
     chunks: usize,
     text: String,
     executed_ns: u64,
     interval_ns: u64,
     has_counter: bool,
+    fork_exec: Option<&Bound<'_, PyCFunction>>,
 ) -> PyResult<()> {
     check_build()?;
     if !(1..=1 << 24).contains(&chunks) {
@@ -73,13 +73,13 @@ pub(crate) fn trace_start(
         interval_ns,
         has_counter,
     };
-    unsnarl_hook::start_recording(&python_api(py), &destination).map_err(unsupported)
+    unsnarl_hook::start_recording(&python_api(fork_exec), &destination).map_err(unsupported)
 }
 
 /// End the recording; return whether there was one.
 #[pyfunction]
-pub(crate) fn trace_stop(py: Python<'_>) -> PyResult<bool> {
-    unsnarl_hook::stop_recording(&python_api(py)).map_err(unsupported)
+pub(crate) fn trace_stop() -> PyResult<bool> {
+    unsnarl_hook::stop_recording(&python_api(None)).map_err(unsupported)
 }
 
 /// Return whether a recording is on.

@@ -12,7 +12,7 @@ the program runs.
 import os
 import sys
 
-from unsnarl import _native
+from unsnarl import _fork_exec, _native
 from unsnarl.run_settings import RunSettings
 
 TYPE_CHECKING = False
@@ -73,7 +73,7 @@ class Recording:
 
     def _start(self, path: str, chunks: int, text: str, executed_ns: int, interval_ns: int) -> None:
         try:
-            _native.trace_start(path, chunks, text, executed_ns, interval_ns)
+            _native.trace_start(path, chunks, text, executed_ns, interval_ns, fork_exec=_fork_exec.find())
         except _native.Unsupported as error:
             from unsnarl.errors import UnsupportedInterpreter
 
