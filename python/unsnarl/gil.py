@@ -45,7 +45,8 @@ def install(*, slice_ms: float | None = None, kernel_hints: bool = True) -> None
     Args:
         slice_ms: how long a CPU-bound thread runs while others wait, in
             milliseconds; the same as ``sys.setswitchinterval(slice_ms / 1000)``,
-            which keeps working afterwards. By default the interval stays.
+            which keeps working afterwards. By default the interval stays; one that
+            is longer than the longest slice counts as that.
         kernel_hints: whether to tell the kernel which threads are CPU-bound
             (SCHED_BATCH and a long slice, for the time that they are), so that
             whoever wakes up on their processor runs at once.
@@ -57,11 +58,14 @@ def install(*, slice_ms: float | None = None, kernel_hints: bool = True) -> None
     """
     if os.environ.get("UNSNARL") == "off":
         return
+    interval = sys.getswitchinterval()
     if slice_ms is not None:
         _set_slice(slice_ms)
+    slice_ns = round(min(sys.getswitchinterval() * 1e9, LONGEST_SLICE_MS * 1e6))
     try:
-        _native.install(round(sys.getswitchinterval() * 1e9), kernel_hints, _fork_exec.find())
+        _native.install(slice_ns, kernel_hints, _fork_exec.find())
     except _native.Unsupported as error:
+        sys.setswitchinterval(interval)
         raise UnsupportedInterpreter(*error.args) from None
 
 

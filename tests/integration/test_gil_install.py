@@ -181,8 +181,9 @@ gil.installed(), gil.stats()
 before = interpreter_image.take()
 _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+interval = sys.getswitchinterval()
 try:
-    gil.install()
+    gil.install(slice_ms=500)
 except UnsupportedInterpreter as error:
     assert "maps" in error.reason, error.reason
     assert error.hint
@@ -192,6 +193,7 @@ finally:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 assert not gil.installed()
 assert_same(before, interpreter_image.take())
+assert sys.getswitchinterval() == interval
 contention.work_through()
 gil.install()
 assert gil.installed()
@@ -263,5 +265,18 @@ for bad in (0, -1, float("nan"), float("inf"), 1e12):
         raise AssertionError(bad)
 assert not gil.installed()
 assert sys.getswitchinterval() == interval
+""",
+    )
+
+
+def test_a_switch_interval_beyond_any_clock_is_the_longest_slice(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        """
+sys.setswitchinterval(1e11)
+gil.install()
+with contention.pollers(3):
+    contention.work_through()
+assert gil.installed()
 """,
     )

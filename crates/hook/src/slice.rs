@@ -8,6 +8,9 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use unsnarl_policy::{MICROSECOND, Nanos, Policy};
 
+/// A longer interval, up to that which no clock can hold, counts as this: a little under
+/// 17 minutes, the longest slice that `install` accepts.
+const LONGEST_NS: Nanos = 1_000_000_000_000;
 /// Observations between two updates.
 const WINDOW: u32 = 8;
 
@@ -26,5 +29,6 @@ pub(crate) fn observe(policy: &mut Policy, remaining_ns: Nanos) {
     SEEN.store(0, Relaxed);
     LARGEST.store(0, Relaxed);
     // CPython's unit is the microsecond, and it never waits for less than one.
-    policy.set_slice(largest.next_multiple_of(MICROSECOND).max(MICROSECOND));
+    let interval = largest.min(LONGEST_NS).next_multiple_of(MICROSECOND);
+    policy.set_slice(interval.max(MICROSECOND));
 }

@@ -33,6 +33,9 @@ DETACHED = "done"
 CHILD_CHUNKS = 1024
 """4 KiB chunks of a child's recording."""
 
+LONGEST_INTERVAL_S = 1e6
+"""A switch interval beyond this, as good as none, is recorded as this."""
+
 DIRECTORY_BYTES = 1 << 29
 """Half a gigabyte: processes beyond it are counted, and not recorded."""
 
@@ -67,7 +70,7 @@ class Recording:
             self._settings.trace_chunks if is_first else CHILD_CHUNKS,
             _about_program(),
             self._settings.executed_ns if is_first else 0,
-            round(sys.getswitchinterval() * 1e9),
+            round(min(sys.getswitchinterval(), LONGEST_INTERVAL_S) * 1e9),
         )
         _name_threads()
 
