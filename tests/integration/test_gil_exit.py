@@ -102,6 +102,32 @@ sys.last = Last()
         assert b"is ending" in outcome.stdout, outcome
 
 
+def test_daemon_threads_that_left_at_the_end_are_not_waited_for(programs: "Programs") -> None:
+    """The interpreter ends or hangs them when they want the GIL: they do not stay in the queue."""
+    printed = gil_programs.succeed(
+        programs,
+        """
+from unsnarl import _native
+gil.install(slice_ms=0.1)
+class Last:
+    def __del__(self, sleep=time.sleep, write=os.write, stats=_native.stats, rounds=range(1000), hold=sum):
+        for _ in rounds:
+            hold(rounds)
+            hold(rounds)
+            for _ in rounds:
+                pass
+            sleep(0)
+        for _ in rounds:
+            if stats()["waiting"]:
+                sleep(0.001)
+        write(1, b"%d" % stats()["waiting"])
+contention.pollers(20).__enter__()
+sys.last = Last()
+""",
+    )
+    assert printed == "0"
+
+
 def test_threads_that_outlive_the_main_thread_finish_their_work(programs: "Programs") -> None:
     printed = gil_programs.succeed(
         programs,

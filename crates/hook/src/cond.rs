@@ -21,7 +21,7 @@
 use crate::gil::{self, MUTEX, SWITCHING};
 use crate::parker::Outcome;
 use crate::thread::{Own, parker, with_own};
-use crate::{clock, fork, install, kernel, processors, record};
+use crate::{clock, departed, fork, install, kernel, processors, record};
 use libc::{pthread_cond_t, pthread_mutex_t, timespec};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use unsnarl_policy::{Nanos, Policy, ThreadId, Verdict};
@@ -193,6 +193,7 @@ fn dropped(policy: &mut Policy) -> bool {
         kernel::dropped(own);
         (own.id(), clock::now())
     });
+    departed::notice(policy, thread);
     let Some(grant) = policy.dropped(thread, now) else {
         return false;
     };
@@ -208,6 +209,7 @@ fn dropped(policy: &mut Policy) -> bool {
 /// The GIL has been taken.
 fn taken(policy: &mut Policy) {
     with_own(|own| {
+        departed::notice(policy, own.id());
         let (thread, now) = (own.register(policy), clock::now());
         let taken = policy.taken(thread, now, own.take_arrival(now));
         if let Some(thread) = thread {
@@ -253,6 +255,7 @@ unsafe fn scheduled_timedwait(
         let Some(policy) = (unsafe { gil::policy() }) else {
             return 0;
         };
+        departed::notice(policy, own.id());
         match own.register(policy) {
             Some(thread) => {
                 // SAFETY: `take_gil` passes a valid deadline.
@@ -275,6 +278,7 @@ fn wait_in_queue(own: &Own, thread: ThreadId, mutex: *mut pthread_mutex_t, until
         let Some(policy) = (unsafe { gil::policy() }) else {
             return 0;
         };
+        departed::notice(policy, Some(thread));
         if !gil::is_active() {
             policy.cancel(thread);
             return 0;
@@ -289,12 +293,18 @@ fn wait_in_queue(own: &Own, thread: ThreadId, mutex: *mut pthread_mutex_t, until
             policy.wait(thread, now, own.take_arrival(now))
         };
         match verdict {
-            Verdict::Go => return 0,
-            Verdict::Ask if has_slept && gil::takes() != takes => {
-                policy.retract_ask(thread);
+            Verdict::Go => {
+                departed::sent_back(thread);
                 return 0;
             }
-            Verdict::Ask => return libc::ETIMEDOUT,
+            Verdict::Ask => {
+                departed::sent_back(thread);
+                if has_slept && gil::takes() != takes {
+                    policy.retract_ask(thread);
+                    return 0;
+                }
+                return libc::ETIMEDOUT;
+            }
             Verdict::Park { until, spin_ns } => {
                 let class = policy.class(thread);
                 let spin_ns = processors::spin(spin_ns);
@@ -436,9 +446,15 @@ pub(crate) fn with_mutex<R>(f: impl FnOnce(&mut Policy) -> R) -> Option<R> {
         return None;
     }
     lock(mutex);
-    with_own(fork::notice);
+    let by = with_own(|own| {
+        fork::notice(own);
+        own.id()
+    });
     // SAFETY: the mutex is held.
-    let result = unsafe { gil::policy() }.map(f);
+    let result = unsafe { gil::policy() }.map(|policy| {
+        departed::notice(policy, by);
+        f(policy)
+    });
     // SAFETY: locked above.
     unsafe { libc::pthread_mutex_unlock(mutex) };
     result

@@ -13,7 +13,7 @@
 use crate::error::Unsupported;
 use crate::gil::{self, SWITCHING};
 use crate::thread::{self, Own, with_own};
-use crate::{install, kernel, record};
+use crate::{departed, install, kernel, record};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -93,6 +93,7 @@ fn settle(own: &Own) {
     if let Some(policy) = unsafe { gil::policy() } {
         policy.restart_in_child(own.id());
     }
+    departed::forget();
     thread::restart_in_child();
     install::restart_in_child();
     record::restart_in_child();

@@ -14,6 +14,7 @@
 mod attach;
 mod clock;
 mod cond;
+mod departed;
 pub mod elf;
 mod error;
 mod fork;
