@@ -103,3 +103,54 @@ become_batch()
 """,
     )
     assert printed == "True\n"
+
+
+OWN_CHOICE = """
+import ctypes, platform, struct
+sys.setswitchinterval(1e-4)
+set_attr, get_attr = {"x86_64": (314, 315), "aarch64": (274, 275)}[platform.machine()]
+libc = ctypes.PyDLL(None)  # a call that gives no GIL up
+size = 48
+def choose(policy, slice_ns):
+    attr = struct.pack("=IIQiIQQQ", size, policy, 0, 0, 0, slice_ns, 0, 0)
+    return libc.syscall(set_attr, 0, attr, 0) == 0 and chosen() == (policy, slice_ns)
+def chosen():
+    attr = ctypes.create_string_buffer(size)
+    libc.syscall(get_attr, 0, attr, size, 0)
+    _, policy, _, _, _, slice_ns, _, _ = struct.unpack("=IIQiIQQQ", attr)
+    return policy, slice_ns
+"""
+"""A thread chooses a policy and a slice of its own, where the kernel knows slices (Linux 6.12)."""
+
+
+def test_a_slice_of_the_programs_own_is_left_alone(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        gil_programs.BATCH
+        + OWN_CHOICE
+        + """
+if choose(os.SCHED_OTHER, 1_000_000):
+    with contention.hogs(2):
+        become_batch()
+    contention.block()
+    assert chosen() == (os.SCHED_OTHER, 1_000_000), chosen()
+""",
+    )
+
+
+def test_what_the_program_chooses_later_is_left_alone(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        gil_programs.BATCH
+        + OWN_CHOICE
+        + """
+with contention.hogs(2):
+    become_batch()
+    has_chosen = choose(os.SCHED_BATCH, 2_000_000)
+for _ in range(10):
+    contention.block()
+gil.uninstall()
+if has_chosen:
+    assert chosen() == (os.SCHED_BATCH, 2_000_000), chosen()
+""",
+    )

@@ -390,6 +390,7 @@ fn provoke_wait(api: &PythonApi, has_come: impl Fn() -> bool) -> bool {
     let own_api = *api;
     let probe = std::thread::Builder::new().name("unsnarl-probe".into()).spawn(move || {
         with_own(|own| own.is_probe.set(true));
+        kernel::learn_default();
         attach::visit(&own_api);
     });
     let Ok(probe) = probe else { return false };

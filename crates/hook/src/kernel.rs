@@ -22,7 +22,7 @@
 
 use crate::thread::{CAPACITY, Own};
 use crate::{clock, processors};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use unsnarl_policy::{Class, MICROSECOND, Nanos, ThreadId};
 
 /// The longest slice the kernel accepts is 100 ms; the odd nanoseconds mark it
@@ -32,6 +32,11 @@ const LONG_SLICE_NS: u64 = 99_000_017;
 /// On a single processor: whoever watches the clock for the others needs it too,
 /// and as a CPU-bound thread it waits for the end of this slice.
 const SLICE_ALONE_NS: u64 = 5_000_017;
+
+/// The slice of a thread for which nobody has chosen one; 0 where the kernel reports none
+/// (before 6.12), `ANY` while it is not known.
+static DEFAULT_SLICE_NS: AtomicU64 = AtomicU64::new(ANY);
+const ANY: u64 = u64::MAX;
 
 /// Time off the GIL that counts as blocked when nobody waits (the policy is not asked
 /// then): its `block_ns`.
@@ -71,6 +76,17 @@ pub(crate) fn enable(is_enabled: bool) {
                 become_normal(id);
             }
         }
+    }
+}
+
+/// Learns the default slice, from the calling thread: a new one of ours, which may have
+/// inherited a chosen one and gives it up.
+pub(crate) fn learn_default() {
+    let Some(mut attr) = get(0) else { return };
+    attr.runtime = 0;
+    if attr.policy == libc::SCHED_OTHER as u32 && set(0, &attr) {
+        let slice_ns = get(0).map_or(ANY, |attr| attr.runtime);
+        DEFAULT_SLICE_NS.store(slice_ns, Relaxed);
     }
 }
 
@@ -178,17 +194,15 @@ fn withdraw(told: &AtomicI32) -> libc::pid_t {
 /// lets it inherit what that one was told. Where the kernel reports no slices
 /// (before 6.12) it cannot be told from a thread that somebody else made batch.
 pub(crate) fn disinherit() {
-    let is_ours = |attr: SchedAttr| {
-        attr.policy == libc::SCHED_BATCH as u32 && [LONG_SLICE_NS, SLICE_ALONE_NS].contains(&attr.runtime)
-    };
-    if IS_ENABLED.load(Relaxed) && get(0).is_some_and(is_ours) {
+    if IS_ENABLED.load(Relaxed) && get(0).is_some_and(|attr| is_marked(&attr)) {
         become_normal(0);
     }
 }
 
 fn become_batch() -> bool {
     let Some(mut attr) = get(0) else { return false };
-    if attr.policy != libc::SCHED_OTHER as u32 {
+    let default_ns = DEFAULT_SLICE_NS.load(Relaxed);
+    if attr.policy != libc::SCHED_OTHER as u32 || (attr.runtime != default_ns && default_ns != ANY) {
         return false;
     }
     attr.policy = libc::SCHED_BATCH as u32;
@@ -200,10 +214,17 @@ fn become_batch() -> bool {
     set(0, &attr)
 }
 
-/// Makes a thread normal, by the kernel's id; 0: the calling one.
+/// Whether this is what we tell the kernel, and nobody else does.
+fn is_marked(attr: &SchedAttr) -> bool {
+    attr.policy == libc::SCHED_BATCH as u32 && [LONG_SLICE_NS, SLICE_ALONE_NS].contains(&attr.runtime)
+}
+
+/// Makes a thread normal of which the kernel was told, unless somebody has chosen something
+/// else for it since; by the kernel's id, 0: the calling one.
 fn become_normal(id: libc::pid_t) {
     let Some(mut attr) = get(id) else { return };
-    if attr.policy != libc::SCHED_BATCH as u32 {
+    let is_unreported = attr.policy == libc::SCHED_BATCH as u32 && attr.runtime == 0;
+    if !is_marked(&attr) && !is_unreported {
         return;
     }
     attr.policy = libc::SCHED_OTHER as u32;
