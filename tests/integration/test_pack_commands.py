@@ -210,6 +210,7 @@ def test_a_damaged_pack_is_left_aside_with_a_warning(rig: "Rig", packed: "tuple[
     script, launcher, pack = packed
     data = bytearray(pack.read_bytes())
     data[at] ^= 0xFF
+    pack.unlink()
     pack.write_bytes(data)
     damaged = same(rig, script, launcher)
     assert damaged.stderr == b"" or damaged.stderr.count(b"\n") == damaged.stderr.count(
@@ -225,6 +226,7 @@ def test_a_missing_pack_is_only_a_warning(rig: "Rig", packed: "tuple[str, str, P
 
 def test_switched_off_the_pack_is_left_alone(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
     script, launcher, pack = packed
+    pack.unlink()
     pack.write_bytes(b"not even looked at")
     assert rig.plain(launcher).stderr, "a pack like this is complained of"
     env = rig.env | {"UNSNARL": "off"}

@@ -134,6 +134,7 @@ def test_a_damaged_late_module_is_loaded_from_its_file(rig: "Rig", app: tuple[st
     entries, area, *_ = container.read(memoryview(data))
     damaged = bytearray(data)
     damaged[len(data) - len(area) + entries["late_one"][container.OFFSET] + 9] ^= 0xFF
+    path.unlink()
     path.write_bytes(damaged)
     run = rig.plain(app[1], "print(late_one.VALUE)")
     assert run.stdout == b"3 4\n1\nend\n"

@@ -10,6 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from unsnarl.pack.recorder import Program
 
+_HEAD_BYTES = 16384
+"""Enough for the first lines of a launcher, with two paths as long as Linux allows (PATH_MAX, 4096)."""
+
 _USAGE_TEXT = """\
 usage: unsnarl pack CMD|-m MODULE -o FILE [--launcher FILE] [--with "ARGS"]...
                     [--lazy] [--check files|directories]
@@ -105,21 +108,50 @@ def _program(words: _Words) -> "Program":
     return Program(interpreter.path, interpreter.flags, "script", script)
 
 
+def _refuse_to_destroy(program: "Program", words: _Words) -> None:
+    """Write over nothing but what this command has written: a pack, a launcher."""
+    from unsnarl.pack import container, launcher
+
+    if os.path.realpath(words.out) == os.path.realpath(words.start):
+        raise CommandError(
+            f"{words.out} would be both the pack and its launcher",
+            "give -o a name with a suffix, such as .pack, or name the launcher with --launcher",
+        )
+    for path, mark, what, hint in (
+        (words.out, container.MAGIC, "no pack", "give another name with -o, or move it away"),
+        (words.start, launcher.MARK.encode(), "no launcher of a pack", "name the launcher with --launcher"),
+    ):
+        if program.kind == "script" and os.path.exists(path) and os.path.samefile(path, program.name):
+            raise CommandError(f"{path} is the program that is to be packed", hint)
+        if os.path.lexists(path) and not _has_mark(path, mark):
+            raise CommandError(f"{path} exists and is {what}", hint, 1)
+
+
+def _has_mark(path: str, mark: bytes) -> bool:
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        head = file.read(_HEAD_BYTES)
+    return not head or mark in head  # an empty file holds a place, as `mktemp` does
+
+
 def _pack(words: _Words) -> int:
-    from unsnarl.pack import recorder
+    from unsnarl.pack import launcher, recorder
 
     program = _program(words)
+    _refuse_to_destroy(program, words)
     try:
         modules, late = _learn(program, words)
         by_directory = words.check == "directories"
         data = recorder.build(modules, late, by_directory=by_directory, folder=os.path.dirname(program.name))
         recorder.store(data, words.out)
-        recorder.store(recorder.launcher(program, words.out).encode(), words.start)
-        os.chmod(words.start, 0o755)
+        recorder.store(launcher.text(program, words.out).encode(), words.start, mode=0o755)
     except recorder.RecordError as problem:
         raise CommandError(problem.what, problem.hint, 1) from None
     except OSError as problem:
-        raise CommandError(f"{problem.filename}: {problem.strerror}", "choose another place", 1) from None
+        raise CommandError(
+            f"{problem.filename or words.out}: {problem.strerror or problem}", "choose another place", 1
+        ) from None
     loaded = f"{len(modules)} modules ({len(late)} of them late)" if words.is_lazy else f"{len(modules)} modules"
     return show(f"{words.out}: {loaded}, {len(data) / 1e6:.1f} MB; started by {words.start}\n")
 

@@ -93,4 +93,6 @@ def launcher(
 def _what(packable: Packable, name: str) -> str:
     recorded = shlex.quote(shlex.join(packable.arguments))
     target = " ".join([*packable.target[:-1], name])
-    return f"unsnarl pack {target} -o {name}.pack --with {recorded}; {shlex.join([f'./{name}', *packable.arguments])}"
+    launcher = name.removesuffix(".py")  # what the pack is called without its suffix, which must not be the script
+    started = shlex.join([f"./{launcher}", *packable.arguments])
+    return f"unsnarl pack {target} -o {launcher}.pack --with {recorded}; {started}"

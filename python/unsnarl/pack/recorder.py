@@ -206,31 +206,25 @@ def _module(name: str, path: str, late: Collection[str]) -> tuple[tuple[object, 
     return (is_package, path, found.st_mtime_ns, found.st_size, kind), marshal.dumps(code)
 
 
-def store(data: bytes, path: str) -> None:
-    """Write a pack."""
-    temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "wb") as file:
-        file.write(data)
-    os.replace(temporary, path)
+def store(data: bytes, path: str, *, mode: int = 0o444) -> None:
+    """Write a file whole, as one that nobody writes in place: whoever has it mapped would be killed. Raises OSError."""
+    folder, name = os.path.split(os.path.abspath(path))
+    file, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    try:
+        with open(file, "wb") as stream:
+            stream.write(data)
+            os.fchmod(stream.fileno(), mode & ~_mask())
+        os.replace(temporary, path)
+    except OSError as problem:
+        os.unlink(temporary)
+        raise OSError(problem.errno, problem.strerror, path) from None
 
 
-def launcher(program: Program, pack: str) -> str:
-    """Return the text of a program that runs the script or module with the pack."""
-    head = " ".join([f"#!{program.python}", *program.options])
-    words = f"({pack!r}, {program.name!r}, globals())"
-    return (
-        f"{head}\n# Starts {program.name} with its pack; made by `unsnarl pack`.\n"
-        "import sys\n"
-        "from _frozen_importlib_external import spec_from_file_location\n"
-        "class pack:  # finds the files of the package without listing its directory\n"
-        f"    __path__ = [{_HERE!r}]\n"
-        "    def find_spec(name, target=None, of=spec_from_file_location, directory=__path__[0]):\n"
-        "        return of(name, f\"{directory}/{name.rpartition('.')[2]}.py\")\n"
-        "sys.path_importer_cache[pack.__path__[0]] = pack\n"
-        'sys.modules["_unsnarl_pack"] = type(sys)("_unsnarl_pack")\n'
-        'sys.modules["_unsnarl_pack"].__path__ = pack.__path__\n'
-        "import _unsnarl_pack.start as pack\n"
-    ) + (f"pack.run_module{words}\n" if program.kind == "module" else f"exec(pack.run{words})\n")
+def _mask() -> int:
+    """Return the mask of new files' modes, without what others than the owner may write."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask | 0o022
 
 
 assert sys.version_info >= (3, 11)

@@ -9,7 +9,8 @@ import _frozen_importlib
 import gc
 import sys
 from _frozen_importlib_external import PathFinder, SourceFileLoader
-from posix import environ, getcwd
+from posix import O_CLOEXEC, O_NONBLOCK, O_RDONLY, close, environ, fstat, getcwd, geteuid, stat
+from posix import open as open_file
 
 from . import container, finder
 
@@ -17,6 +18,9 @@ TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from typing import Any
 
+_KIND, _REGULAR = 0o170000, 0o100000
+"""S_IFMT and S_IFREG: for two numbers no module is loaded."""
+_WRITABLE_BY_OTHERS = 0o022
 _IMPORT: "Any" = _frozen_importlib  # what loads a module is private there, and has no type
 
 
@@ -53,11 +57,26 @@ def _late_loader(entries: "dict[str, tuple[Any, ...]]") -> "Any":
 
 
 def _map(path: str) -> memoryview:
+    """Return the bytes of a pack. Raises OSError, or BadPack if nobody may have meant it for this process."""
     searched: list[Any] = sys.path
     built = [one for one in searched if isinstance(one, str) and one.endswith("/lib-dynload")]
     mmap = _borrowed("mmap", built)
-    with open(path, "rb") as file:
-        return memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
+    file = open_file(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)  # for a pipe without a writer, nobody waits
+    try:
+        _refuse_foreign(fstat(file))
+        return memoryview(mmap.mmap(file, 0, prot=mmap.PROT_READ))
+    finally:
+        close(file)
+
+
+def _refuse_foreign(found: "Any") -> None:
+    """Take a pack only from who decides anyway what runs here: this user, root, and whoever owns this very code."""
+    if found.st_mode & _KIND != _REGULAR:
+        raise container.BadPack("it is no regular file")
+    if found.st_mode & _WRITABLE_BY_OTHERS:
+        raise container.BadPack("others than its owner can write it; `chmod go-w` it, or pack anew")
+    if found.st_uid not in (geteuid(), 0) and found.st_uid != stat(__file__).st_uid:
+        raise container.BadPack("it belongs to another user")
 
 
 def _borrowed(name: str, directories: "list[str] | None" = None) -> "Any":
