@@ -2,6 +2,8 @@
 
 import os
 import resource
+import sys
+import zipapp
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -128,3 +130,88 @@ def test_a_full_disk_leaves_nothing_behind(rig: "Rig") -> None:
 
     assert b"app.pack: File too large" in refused(rig, script, "-o", "app.pack", preexec_fn=limited)
     assert list(work.iterdir()) == []
+
+
+FAILING = {
+    "an exception": ("1 / 0\n", b"ZeroDivisionError"),
+    "an import": ("import unsnarl_has_no_such_module\n", b"ModuleNotFoundError"),
+    "a syntax error": ("1 +\n", b"SyntaxError"),
+}
+
+
+@pytest.mark.parametrize("how", FAILING)
+@pytest.mark.parametrize("lazily", [[], ["--lazy"]])
+def test_a_recording_run_that_fails_makes_no_pack(rig: "Rig", how: str, lazily: list[str]) -> None:
+    text, said = FAILING[how]
+    script = rig.script("app", text)
+    complaint = refused_last(rig, script, "-o", "app.pack", "--with", "", *lazily)
+    assert b"failed (" + said + b")" in complaint
+    assert list((rig.directory / "work").iterdir()) == []
+
+
+def refused_last(rig: "Rig", *words: str) -> bytes:
+    """Run `unsnarl pack`, which has to fail; returns its own words, after those of the program."""
+    made = packed(rig, *words)
+    assert made.returncode == 1
+    return made.stderr[made.stderr.rindex(b"error: ") :]
+
+
+def test_a_module_that_is_not_there_makes_no_pack(rig: "Rig") -> None:
+    assert b"no such module" in refused_last(rig, "-m", "unsnarl_has_no_such_module", "-o", "m.pack")
+    assert list((rig.directory / "work").iterdir()) == []
+
+
+def test_a_recording_run_that_returns_something_is_mentioned(rig: "Rig") -> None:
+    script = rig.script("app", "import sys\nsys.exit(sys.argv[1:] == ['--odd'])\n")
+    made = packed(rig, script, "-o", "app.pack", "--with", "--even", "--with", "--odd")
+    assert made.returncode == 0
+    assert made.stderr.count(b"warning: ") == 1
+    assert b"app --odd` ended with status 1" in made.stderr
+
+
+def test_an_archive_is_no_script(rig: "Rig") -> None:
+    source = rig.directory / "source"
+    source.mkdir()
+    (source / "__main__.py").write_text("print(1)\n")
+    archive = rig.directory / "bin" / "app"
+    zipapp.create_archive(source, archive, sys.executable)
+    assert b"archive" in refused(rig, str(archive), "-o", "app.pack")
+
+
+def test_arguments_that_cannot_be_split_are_refused(rig: "Rig") -> None:
+    script = rig.script("app", "print(1)\n")
+    assert b"No closing quotation" in refused(rig, script, "-o", "app.pack", "--with", 'a "b')
+
+
+def test_paths_of_any_bytes_can_be_packed(rig: "Rig") -> None:
+    odd = os.fsdecode(b"\xff a\tb\nc")
+    here = rig.directory / odd
+    here.mkdir()
+    (here / "beside.py").write_text("VALUE = 1\n")
+    script = here / "app"
+    script.write_text(f"#!{sys.executable}\nimport beside\nprint(type(beside.__loader__).__name__, beside.VALUE)\n")
+    made = packed(rig, str(script), "-o", str(here / "made.pack"))
+    assert made.returncode == 0, made.stderr
+    run = rig.plain(str(here / "made"))
+    assert (run.returncode, run.stdout, run.stderr) == (0, b"PackLoader 1\n", b"")
+
+
+def test_a_command_beside_unsnarl_need_not_be_on_the_path(rig: "Rig") -> None:
+    name = next(name for name in ("pytest", "pip") if os.access(Path(UNSNARL).with_name(name), os.X_OK))
+    env = rig.env | {"PATH": "/usr/bin:/bin"}
+    made = packed(rig, name, "-o", "tool.pack", env=env)
+    assert made.returncode == 0, made.stderr
+
+
+def test_a_command_that_runs_with_another_level_of_optimisation_is_packed_for_it(rig: "Rig") -> None:
+    here = rig.directory / "bin"
+    (here / "beside.py").write_text("def f():\n    assert False\n    return 1\n")
+    script = here / "app"
+    script.write_text(
+        f"#!{sys.executable} -O\nimport beside\n"
+        "print(beside.f(), type(beside.__loader__).__name__, beside.__cached__.rpartition('.opt')[2])\n"
+    )
+    made = packed(rig, str(script), "-o", "app.pack")
+    assert made.returncode == 0, made.stderr
+    run = rig.plain(str(rig.directory / "work" / "app"))
+    assert (run.stdout, run.stderr) == (b"1 PackLoader -1.pyc\n", b"")

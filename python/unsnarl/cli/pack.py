@@ -2,13 +2,14 @@
 
 import os
 import shlex
+import sys
 
-from unsnarl.cli.failure import NOT_FOUND, CommandError
+from unsnarl.cli.failure import NOT_FOUND, CommandError, one_line
 from unsnarl.cli.result import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from unsnarl.pack.recorder import Program
+    from unsnarl.pack.recorder import Program, Recording
 
 _HEAD_BYTES = 16384
 """Enough for the first lines of a launcher, with two paths as long as Linux allows (PATH_MAX, 4096)."""
@@ -63,7 +64,7 @@ def _parse(arguments: list[str]) -> _Words:
             if value is None:
                 raise CommandError(f"{word} needs a value, in `unsnarl pack`", "see `unsnarl pack --help`")
             if word == "--with":
-                found.runs.append(shlex.split(value))
+                found.runs.append(_split(value))
             else:
                 setattr(found, {"-m": "module", "-o": "out", "--check": "check"}.get(word, "start"), value)
         elif word.startswith("-") or found.name:
@@ -71,6 +72,15 @@ def _parse(arguments: list[str]) -> _Words:
         else:
             found.name = word
     return _completed(found)
+
+
+def _split(value: str) -> list[str]:
+    try:
+        return shlex.split(value)
+    except ValueError as problem:
+        raise CommandError(
+            f"--with {value!r}: {problem}, in `unsnarl pack`", "quote it for a shell, and once more for this one"
+        ) from None
 
 
 def _completed(found: _Words) -> _Words:
@@ -87,7 +97,8 @@ def _completed(found: _Words) -> _Words:
 
 
 def _program(words: _Words) -> "Program":
-    import sys
+    import sysconfig
+    import zipfile
 
     from unsnarl.cli import console_script
     from unsnarl.pack.recorder import Program
@@ -95,12 +106,20 @@ def _program(words: _Words) -> "Program":
 
     if words.module:
         return Program(sys.executable, [], "module", words.module)
-    script = os.path.abspath(words.name) if "/" in words.name else shims.find_plain(words.name)
+    own = os.path.join(sysconfig.get_path("scripts"), words.name)  # as `unsnarl run` looks for it, PATH or not
+    if "/" in words.name:
+        script: str | None = os.path.abspath(words.name)
+    elif os.path.isfile(own) and os.access(own, os.X_OK) and not shims.is_shim(own):
+        script = own
+    else:
+        script = shims.find_plain(words.name)
     if script is None or not os.path.isfile(script):
         raise CommandError(f"no command named {words.name!r} on PATH", "activate its environment first", NOT_FOUND)
     interpreter = console_script.interpreter_of(script)
     if interpreter is None:
         raise CommandError(f"{script} is not a Python script", "only Python commands can be packed", 1)
+    if zipfile.is_zipfile(script):
+        raise CommandError(f"{script} is an archive (zipapp)", "only plain scripts and modules can be packed", 1)
     if not os.path.samefile(interpreter.path, sys.executable):
         raise CommandError(
             f"{script} runs on {interpreter.path}, unsnarl on {sys.executable}", "install unsnarl beside the command", 1
@@ -141,9 +160,16 @@ def _pack(words: _Words) -> int:
     program = _program(words)
     _refuse_to_destroy(program, words)
     try:
-        modules, late = _learn(program, words)
-        by_directory = words.check == "directories"
-        data = recorder.build(modules, late, by_directory=by_directory, folder=os.path.dirname(program.name))
+        recording, late = _learn(program, words)
+        for doubt in recording.doubts:
+            sys.stderr.write(f"warning: {one_line(doubt)}\n")
+        data = recorder.build(
+            recording.paths,
+            late,
+            by_directory=words.check == "directories",
+            folder=os.path.dirname(os.path.realpath(program.name)) if program.kind == "script" else "",
+            optimize=recording.optimize,
+        )
         recorder.store(data, words.out)
         recorder.store(launcher.text(program, words.out).encode(), words.start, mode=0o755)
     except recorder.RecordError as problem:
@@ -152,21 +178,19 @@ def _pack(words: _Words) -> int:
         raise CommandError(
             f"{problem.filename or words.out}: {problem.strerror or problem}", "choose another place", 1
         ) from None
-    loaded = f"{len(modules)} modules ({len(late)} of them late)" if words.is_lazy else f"{len(modules)} modules"
-    return show(f"{words.out}: {loaded}, {len(data) / 1e6:.1f} MB; started by {words.start}\n")
+    loaded = f"{len(recording.paths)} modules" + (f" ({len(late)} of them late)" if words.is_lazy else "")
+    return show(one_line(f"{words.out}: {loaded}, {len(data) / 1e6:.1f} MB; started by {words.start}") + "\n")
 
 
-def _learn(program: "Program", words: _Words) -> tuple[dict[str, str], set[str]]:
-    """Return the modules the command loads, and those of them to be loaded late."""
-    import sys
-
+def _learn(program: "Program", words: _Words) -> tuple["Recording", set[str]]:
+    """Return what the command loads, and the modules to be loaded late."""
     if not words.is_lazy:
         from unsnarl.pack import recorder
 
         return recorder.record(program, words.runs), set()
     from unsnarl.pack import learner
 
-    modules, learned = learner.learn(program, words.runs)
+    recording, learned = learner.learn(program, words.runs)
     if learned.why:
-        sys.stderr.write(f"warning: no module is loaded late: {learned.why}\n")
-    return modules, learned.late
+        sys.stderr.write(f"warning: no module is loaded late: {one_line(learned.why)}\n")
+    return recording, learned.late

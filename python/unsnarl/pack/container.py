@@ -53,9 +53,9 @@ class BadPack(ValueError):  # noqa: N818 (it is said of a file, not of a call)
     """Say why a file is no pack for this interpreter."""
 
 
-def identity() -> tuple[object, ...]:
+def identity(optimize: int = sys.flags.optimize) -> tuple[object, ...]:
     """Return what must be equal for code to be usable: bytecode, implementation, -O."""
-    return (MAGIC_NUMBER, sys.implementation.cache_tag, sys.flags.optimize)
+    return (MAGIC_NUMBER, sys.implementation.cache_tag, optimize)
 
 
 def digest(data: bytes | memoryview) -> bytes:
@@ -73,6 +73,8 @@ def write(
     modules: "Mapping[str, tuple[tuple[object, ...], bytes]]",
     directories: "Mapping[str, tuple[int, int, int]] | None" = None,
     places: "Mapping[str, tuple[Any, ...]] | None" = None,
+    *,
+    optimize: int = sys.flags.optimize,
 ) -> bytes:
     """Return the bytes of a pack from ``name: ((is_package, path, mtime_ns, size, kind), code)``, stamps and places."""
     index: dict[str, tuple[object, ...]] = {}
@@ -82,7 +84,7 @@ def write(
         index[name] = (*fixed, at, len(code), digest(code), kind)
         parts.append(code)
         at += len(code)
-    contents: Any = (*identity(), dict(directories or {}), dict(places or {}), index)
+    contents: Any = (*identity(optimize), dict(directories or {}), dict(places or {}), index)
     head = marshal.dumps(contents)
     lengths = VERSION.to_bytes(4, "little") + len(head).to_bytes(4, "little")
     return b"".join([MAGIC, lengths, digest(head), head, *parts])

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 HAS_LAZY_IMPORTS = hasattr(sys, "set_lazy_imports")
 
 
-def compiled(source: bytes, path: str, package: str, late: Collection[str]) -> CodeType:
-    """Return the code of a module; ``package`` is what its relative imports count from.
+def compiled(source: bytes, path: str, package: str, late: Collection[str], optimize: int) -> CodeType:
+    """Return the code of a module; ``package`` is what its relative imports count from, ``optimize`` the -O level.
 
     Raises SyntaxError or ValueError for what is no source of this interpreter's.
     """
     if not (HAS_LAZY_IMPORTS and late):
-        return compile(source, path, "exec", dont_inherit=True)
+        return compile(source, path, "exec", dont_inherit=True, optimize=optimize)
     tree = ast.parse(source, path)
     for statement in tree.body:
         if _is_of_late(statement, package, late):
             setattr(statement, "is_lazy", 1)  # noqa: B010 (other interpreters' syntax trees have no such field)
-    return compile(tree, path, "exec", dont_inherit=True)
+    return compile(tree, path, "exec", dont_inherit=True, optimize=optimize)
 
 
 def _is_of_late(statement: ast.stmt, package: str, late: Collection[str]) -> bool:

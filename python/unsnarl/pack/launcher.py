@@ -18,13 +18,13 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 def text(program: Program, pack: str) -> str:
     """Return the text of a program that runs the script or module with the pack."""
     head = " ".join([f"#!{program.python}", *program.options])
-    words = f"({pack!r}, {program.name!r}, globals())"
+    words = f"({pack!a}, {program.name!a}, globals())"
     return (
-        f"{head}\n# Starts {program.name} with its pack; {MARK}.\n"
+        f"{head}\n# Starts {program.name!a} with its pack; {MARK}.\n"
         "import sys\n"
         "from _frozen_importlib_external import spec_from_file_location\n"
         "class pack:  # finds the files of the package without listing its directory\n"
-        f"    __path__ = [{_HERE!r}]\n"
+        f"    __path__ = [{_HERE!a}]\n"
         "    def find_spec(name, target=None, of=spec_from_file_location, directory=__path__[0]):\n"
         "        return of(name, f\"{directory}/{name.rpartition('.')[2]}.py\")\n"
         "sys.path_importer_cache[pack.__path__[0]] = pack\n"

@@ -80,18 +80,19 @@ class _Outcome:
             self.visible = (self.run.status, out.read(), err.read())
 
 
-def learn(program: recorder.Program, runs: list[list[str]]) -> tuple[dict[str, str], Learned]:
-    """Return the modules that these runs load, with their files, and which of them to load late. Raises RecordError."""
+def learn(program: recorder.Program, runs: list[list[str]]) -> tuple[recorder.Recording, Learned]:
+    """Return what these runs load, and which modules to load late. Raises RecordError."""
     plain = [_Outcome(program, arguments) for arguments in runs]
-    modules: dict[str, str] = {}
-    for one in plain:
-        modules |= one.run.paths
+    recording = recorder.Recording()
+    for arguments, one in zip(runs, plain, strict=True):
+        recording.add(program, arguments, one.run)
+    modules = recording.paths
     sources = _sources(modules)
     late = _candidates(sources, _guarded_by(program))
     for _ in range(ROUNDS):
         if not late:
-            return modules, Learned(late, "none of them can be loaded late and is not used")
-        tried = _attempt(program, runs, recorder.build(modules, late))
+            return recording, Learned(late, "none of them can be loaded late and is not used")
+        tried = _attempt(program, runs, recorder.build(modules, late, optimize=recording.optimize))
         kept = _kept(late, plain, tried, sources)
         if kept != late:
             late = kept
@@ -101,9 +102,9 @@ def learn(program: recorder.Program, runs: list[list[str]]) -> tuple[dict[str, s
         ]
         if differing:
             said = " ".join([os.path.basename(program.name), *differing[0]])
-            return modules, Learned(set(), f"`{said}` did not print or return the same with modules loaded late")
-        return modules, Learned(late)
-    return modules, Learned(set(), f"no selection of them was right after {ROUNDS} rounds")
+            return recording, Learned(set(), f"`{said}` did not print or return the same with modules loaded late")
+        return recording, Learned(late)
+    return recording, Learned(set(), f"no selection of them was right after {ROUNDS} rounds")
 
 
 def _sources(modules: dict[str, str]) -> dict[str, _Source]:

@@ -11,12 +11,13 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 from . import container, deferral, freshness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
     from typing import BinaryIO
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -28,7 +29,9 @@ if kind == "module":
     runpy._run_module_as_main(name)
 else:
     if not sys.flags.safe_path:
-        sys.path[0] = name.rpartition("/")[0]
+        paths = __import__("os").path  # a link is followed, as the interpreter does
+        sys.path[0] = paths.dirname(paths.realpath(name))
+        del paths
     import __main__
     __main__.__file__ = name
     with open(name, "rb") as file:
@@ -38,17 +41,25 @@ else:
 """Runs the `name` of a `kind`, script or module, as the interpreter would; the end of a program that watches it."""
 
 # What runs first in the recorded command; the list is written when it ends. Its arguments: the list, a pack to
-# start with or an empty text, where this package is, and what to run. What was asked for and is not among the
+# start with or an empty text, where this package is, and what to run. The list begins with what the program has failed
+# of, if anything, and the -O level; then three words a module; each ends with a null, which no path can have. What was asked for and is not among the
 # modules in the end has put another in its place, or has failed. It is noted if it is the path that has it: not if
 # a finder in front of the path's answers, refuses, or cannot be asked.
-_SPY = (
-    """
+_SPY = """
 import atexit, sys
 class _Asked:
     wanted = {}
     @classmethod
     def find_spec(cls, name, path=None, target=None):
         cls.wanted.setdefault(name, path)
+    failure = ""
+    def __enter__(self):
+        pass
+    def __exit__(self, kind, problem, trace, main=sys.modules["__main__"].__dict__, is_module=sys.argv[4] == "module"):
+        if kind is not None and not issubclass(kind, SystemExit):
+            type(self).failure = kind.__name__
+        elif is_module and main["__spec__"] is None:
+            type(self).failure = "no such module"
 sys.meta_path.insert(0, _Asked)
 def _on_path(name, path):
     from importlib.machinery import PathFinder
@@ -65,9 +76,12 @@ def _others(known):
         spec = None if name in known else _on_path(name, path)
         if spec is not None and spec.has_location and str(spec.origin).startswith("/"):
             yield name, spec.origin
-def _note(out=sys.argv[1]):
+def _note(out=sys.argv[1], _Asked=_Asked, sys=sys):
     known = set()
-    with open(out, "w", encoding="utf-8", errors="surrogateescape") as file:
+    def say(*words):
+        file.write("".join(f"{word}\\0" for word in words))
+    with open(out, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        say(_Asked.failure, sys.flags.optimize)
         for name, module in list(sys.modules.items()):
             # Past __getattr__: a module still waiting to be loaded on first touch must not be touched.
             names = object.__getattribute__(module, "__dict__")
@@ -75,11 +89,11 @@ def _note(out=sys.argv[1]):
             path = names.get("__file__") or getattr(spec, "origin", None)
             name = getattr(spec, "name", name) if name == "__main__" else name
             if isinstance(path, str) and path.startswith("/"):
-                file.write(f"{name}\\t{path}\\t{type(module).__name__}\\n")
+                say(name, path, type(module).__name__)
                 if spec is None or getattr(spec, "name", None) == name:
                     known.add(name)
         for name, path in _others(known):
-            file.write(f"{name}\\t{path}\\t\\n")
+            say(name, path, "")
 atexit.register(_note)
 used, here, kind, name = sys.argv[2:6]
 if used:
@@ -89,9 +103,8 @@ if used:
     _unsnarl_pack.start.install(used)
     del pack, _unsnarl_pack
 del sys.argv[:5]
-"""
-    + RUNNING
-)
+with _Asked():
+""" + textwrap.indent(RUNNING, "    ")
 
 
 class RecordError(Exception):
@@ -113,26 +126,55 @@ class Program:
         self.name = name
 
 
-def record(program: Program, runs: list[list[str]]) -> dict[str, str]:
-    """Run the command once per list of arguments and return the modules it loads, with their files."""
-    found: dict[str, str] = {}
-    for arguments in runs:
-        found |= run(program, arguments, subprocess.DEVNULL, None).paths
-    return found
-
-
 class Run:
-    """What a recorded run has loaded: ``paths`` of the modules by name, and the names of those still ``late``."""
+    """What a recorded run has loaded: ``paths`` of the modules by name, and the names of those still ``late``.
 
-    def __init__(self, lines: Iterable[str], status: int) -> None:
+    ``failure`` is what an exception that nobody caught was called, or empty.
+    """
+
+    def __init__(self, notes: str, status: int) -> None:
         self.status = status
+        self.failure, level, *words = notes.split("\0")[:-1]
+        self.optimize = int(level)
         self.paths: dict[str, str] = {}
         self.late: set[str] = set()
-        for line in lines:
-            name, path, kind = line.rstrip("\n").split("\t")
+        for name, path, kind in zip(words[::3], words[1::3], words[2::3], strict=True):
             self.paths[name] = path
             if kind == "LateModule":
                 self.late.add(name)
+
+
+class Recording:
+    """All recorded runs of a command: the ``paths`` of what they have loaded, and under which ``optimize`` level (-O).
+
+    ``doubts`` are sentences about runs that may not have been as they were meant.
+    """
+
+    def __init__(self) -> None:
+        self.paths: dict[str, str] = {}
+        self.optimize = 0
+        self.doubts: list[str] = []
+
+    def add(self, program: Program, arguments: list[str], run: Run) -> None:
+        """Add a run. Raises RecordError if it has failed."""
+        said = " ".join([program.name, *arguments])
+        if run.failure:
+            raise RecordError(
+                f"`{said}` failed ({run.failure}), so it shows not what the command loads",
+                'give arguments that it can run with, as --with "ARGS"',
+            )
+        if run.status != 0:
+            self.doubts.append(f"`{said}` ended with status {run.status}: does it load all that is needed?")
+        self.paths |= run.paths
+        self.optimize = run.optimize
+
+
+def record(program: Program, runs: list[list[str]]) -> Recording:
+    """Run the command once per list of arguments and return what it loads. Raises RecordError."""
+    found = Recording()
+    for arguments in runs:
+        found.add(program, arguments, run(program, arguments, subprocess.DEVNULL, None))
+    return found
 
 
 def run(program: Program, arguments: list[str], out: int | BinaryIO, err: int | BinaryIO | None, pack: str = "") -> Run:
@@ -145,9 +187,9 @@ def run(program: Program, arguments: list[str], out: int | BinaryIO, err: int | 
         argv = [program.python, *program.options, *words]
         status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, check=False).returncode
         try:
-            with open(notes, encoding="utf-8", errors="surrogateescape") as listed:
-                return Run(listed, status)
-        except OSError:
+            with open(notes, encoding="utf-8", errors="surrogateescape", newline="") as listed:
+                return Run(listed.read(), status)
+        except (OSError, ValueError):
             said = " ".join([program.name, *arguments])
             raise RecordError(
                 f"`{said}` ended before it could be recorded", "give arguments that end normally"
@@ -155,20 +197,26 @@ def run(program: Program, arguments: list[str], out: int | BinaryIO, err: int | 
 
 
 def build(
-    modules: dict[str, str], late: Collection[str] = (), *, by_directory: bool = False, folder: str = ""
+    modules: dict[str, str],
+    late: Collection[str] = (),
+    *,
+    by_directory: bool = False,
+    folder: str = "",
+    optimize: int = sys.flags.optimize,
 ) -> bytes:
     """Return a pack of these modules, compiled by this interpreter; some loaded late.
 
-    ``by_directory`` has directories looked at in the place of their files; ``folder`` is the script's, if it is one.
+    ``by_directory`` has directories looked at in the place of their files; ``folder`` is the script's, if it is one;
+    ``optimize`` is the -O level of the interpreter that is to run it.
     """
     directories = freshness.stamps(modules.values()) if by_directory else {}
     places = freshness.places(_folders(modules, folder))
     packed: dict[str, tuple[tuple[object, ...], bytes]] = {}
     for name, path in modules.items():
-        one = _module(name, path, late)
+        one = _module(name, path, late, optimize)
         if one is not None:
             packed[name] = one
-    return container.write(packed, directories, places)
+    return container.write(packed, directories, places, optimize=optimize)
 
 
 def _folders(modules: dict[str, str], folder: str) -> set[str]:
@@ -181,7 +229,7 @@ def _folders(modules: dict[str, str], folder: str) -> set[str]:
     return found
 
 
-def _module(name: str, path: str, late: Collection[str]) -> tuple[tuple[object, ...], bytes] | None:
+def _module(name: str, path: str, late: Collection[str], optimize: int) -> tuple[tuple[object, ...], bytes] | None:
     try:
         found = os.stat(path)
     except OSError:
@@ -199,7 +247,7 @@ def _module(name: str, path: str, late: Collection[str]) -> tuple[tuple[object, 
     with open(path, "rb") as file:
         source = file.read()
     try:
-        code = deferral.compiled(source, path, name if is_package else name.rpartition(".")[0], late)
+        code = deferral.compiled(source, path, name if is_package else name.rpartition(".")[0], late, optimize)
     except (SyntaxError, ValueError):
         return None
     kind = container.LATE if name in late else container.CODE

@@ -9,7 +9,7 @@ import _frozen_importlib
 import gc
 import sys
 from _frozen_importlib_external import PathFinder, SourceFileLoader
-from posix import O_CLOEXEC, O_NONBLOCK, O_RDONLY, close, environ, fstat, getcwd, geteuid, stat
+from posix import O_CLOEXEC, O_NONBLOCK, O_RDONLY, close, environ, fstat, getcwd, geteuid, readlink, stat
 from posix import open as open_file
 
 from . import container, finder
@@ -135,15 +135,26 @@ def run_module(path: str, name: str, main: dict[str, object]) -> None:
     as_main._run_module_as_main(name)
 
 
+def _folder(script: str, file: int) -> str:
+    """Return the directory a script is in, past links, as the interpreter follows them: by one call if possible."""
+    try:
+        return readlink(f"/proc/self/fd/{file}").rpartition("/")[0]
+    except OSError:
+        import posixpath
+
+        return posixpath.dirname(posixpath.realpath(script))
+
+
 def run(path: str, script: str, main: dict[str, object]) -> object:
     """Prepare ``__main__`` for the script and return its code object."""
     sys.argv[0] = script
-    if not sys.flags.safe_path:
-        sys.path[0] = script.rpartition("/")[0]
+    with open(script, "rb") as file:
+        source = file.read()
+        if not sys.flags.safe_path:
+            sys.path[0] = _folder(script, file.fileno())
     install(path)
     _forget_launcher()
     main["__file__"] = script
     for name in ("sys", "pack", "spec_from_file_location"):
         main.pop(name, None)
-    with open(script, "rb") as file:
-        return compile(file.read(), script, "exec", dont_inherit=True)
+    return compile(source, script, "exec", dont_inherit=True)
