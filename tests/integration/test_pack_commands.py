@@ -56,6 +56,10 @@ def same(rig: "Rig", script: str, launcher: str, *args: str) -> "subprocess.Comp
     """Run both and compare; returns the packed outcome."""
     plain, packed = rig.plain(script, *args), rig.plain(launcher, *args)
     assert (packed.returncode, packed.stdout) == (plain.returncode, plain.stdout)
+    complaints = [
+        line for line in packed.stderr.splitlines() if not line.startswith(b"warning: the pack is not used: ")
+    ]
+    assert complaints == plain.stderr.splitlines()
     return packed
 
 
@@ -257,7 +261,7 @@ def test_a_packed_module_is_the_same(rig: "Rig") -> None:
     for arguments in ([], ["--no-such-option"], ["no-such-file"]):
         plain = rig.plain(sys.executable, "-m", "json.tool", *arguments, input=b'{"b": 1}')
         packed = rig.plain(str(launcher), *arguments, input=b'{"b": 1}')
-        assert (packed.returncode, packed.stdout) == (plain.returncode, plain.stdout)
+        assert (packed.returncode, packed.stdout, packed.stderr) == (plain.returncode, plain.stdout, plain.stderr)
 
 
 # Runs what it is given; something is in a cycle of references at the end, as modules are.

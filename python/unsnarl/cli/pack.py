@@ -160,6 +160,7 @@ def _pack(words: _Words) -> int:
     program = _program(words)
     _refuse_to_destroy(program, words)
     try:
+        start = launcher.text(program, words.out)
         recording, late = _learn(program, words)
         for doubt in recording.doubts:
             sys.stderr.write(f"warning: {one_line(doubt)}\n")
@@ -171,8 +172,8 @@ def _pack(words: _Words) -> int:
             optimize=recording.optimize,
         )
         recorder.store(data, words.out)
-        recorder.store(launcher.text(program, words.out).encode(), words.start, mode=0o755)
-    except recorder.RecordError as problem:
+        recorder.store(start, words.start, mode=0o755)
+    except (recorder.RecordError, launcher.LauncherError) as problem:
         raise CommandError(problem.what, problem.hint, 1) from None
     except OSError as problem:
         raise CommandError(

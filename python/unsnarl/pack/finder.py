@@ -16,12 +16,13 @@ edited in place does not change it); so that is done only where the pack says so
 left for the pack).
 """
 
+import _frozen_importlib
 import gc
 import sys
 from _frozen_importlib import ModuleSpec
-from _frozen_importlib_external import ExtensionFileLoader, FileFinder, PathFinder, SourceFileLoader
+from _frozen_importlib_external import ExtensionFileLoader, FileFinder, PathFinder, SourceFileLoader, cache_from_source
 from _imp import extension_suffixes
-from posix import scandir, stat
+from posix import scandir, stat, write
 from zipimport import zipimporter
 
 from .container import EXTENSION, IS_PACKAGE, KIND, LATE, MTIME_NS, NAMES, PATH, SIZE, BadPack, code_of, stamp
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
     from typing import Any
 
+_IMPORT: "Any" = _frozen_importlib  # what runs a body is private there, and has no type
 _SUFFIXES = (".py", ".pyc", *extension_suffixes())
 _OPT = f".opt-{sys.flags.optimize}" if sys.flags.optimize else ""
 _RESTING = 500_009
@@ -45,6 +47,15 @@ _CAN_AGE = "t" not in sys.abiflags
 """Without a GIL there are no generations, and freezing stops all threads."""
 
 
+def unseen(function: "Any") -> "Any":
+    """Have tracebacks and warnings pass over a function, as they do over the import system's, which they know by file.
+
+    (``remove_importlib_frames`` in Python/import.c, ``is_internal_filename`` in Python/_warnings.c.)
+    """
+    function.__code__ = function.__code__.replace(co_filename=SourceFileLoader.exec_module.__code__.co_filename)
+    return function
+
+
 class PackLoader(SourceFileLoader):
     """A source loader whose code comes from the map; data, resources and source as ever."""
 
@@ -53,6 +64,7 @@ class PackLoader(SourceFileLoader):
         self._entry = entry
         self._area = area
 
+    @unseen
     def get_code(self, fullname: str) -> "CodeType | None":
         """Return the code object of the module, from its file if the pack is damaged there."""
         if fullname == self.name:
@@ -60,17 +72,26 @@ class PackLoader(SourceFileLoader):
                 code: CodeType = code_of(self._entry, self._area)
                 return code
             except BadPack as problem:
-                warn(str(problem))
+                warn(str(problem), once="damaged")
         return super().get_code(fullname)
 
+    @unseen
     def exec_module(self, module: "ModuleType") -> None:
-        """Run the module's body, without looking for garbage: imports make next to none."""
+        """Run the module's body, without looking for garbage: imports make next to none.
+
+        In as many frames as the ordinary loader.
+        """
         usual = _rest()
         try:
-            super().exec_module(module)
+            code = self.get_code(module.__name__)
+            _IMPORT._call_with_frames_removed(exec, code, module.__dict__)
         finally:
             if usual:
                 _wake(usual)
+
+    def __reduce__(self) -> "tuple[Any, ...]":
+        """Copy as what it stands for: the pack is this process's."""
+        return SourceFileLoader, (self.name, self.path)
 
 
 class PackFinder:
@@ -102,18 +123,19 @@ class PackFinder:
         if entry is None or not self._hooks or sys.path_hooks[: len(self._hooks)] != self._hooks:
             return None
         folder = entry[PATH].rpartition("/")[0]
-        if not self._is_unchanged(folder) and not _is_fresh(entry):
-            return None
+        is_fresh = self._is_unchanged(folder) or _is_fresh(entry)
         base = folder.rpartition("/")[0] if entry[IS_PACKAGE] else folder
         if not _is_directory(base) or self._is_hidden(name, base, sys.path if path is None else path):
+            return None
+        if not is_fresh:
+            warn(f"{entry[PATH]} is not as it was packed; pack anew", once="stale")
             return None
         spec = ModuleSpec(name, self._loader(name, entry), origin=entry[PATH], is_package=entry[IS_PACKAGE])
         if entry[IS_PACKAGE]:
             spec.submodule_search_locations = [folder]
         spec.has_location = True
         if entry[KIND] != EXTENSION:
-            stem = entry[PATH].rpartition("/")[2].removesuffix(".py")
-            spec.cached = f"{folder}/__pycache__/{stem}.{sys.implementation.cache_tag}{_OPT}.pyc"
+            spec.cached = _cached(entry[PATH], folder)
         return spec
 
     def _loader(self, name: str, entry: "tuple[Any, ...]") -> "ExtensionFileLoader | PackLoader":
@@ -182,6 +204,7 @@ class PackFinder:
         paths: Any = PathFinder
         plainly, forget = paths.find_spec.__func__, paths.invalidate_caches
 
+        @unseen
         def find_spec(cls: "Any", fullname: str, path: "Any" = None, target: object = None) -> "Any":
             """Try to find a spec for 'fullname' on sys.path or 'path'."""
             spec = None
@@ -235,6 +258,14 @@ def _age() -> None:
         gc.unfreeze()
 
 
+def _cached(path: str, folder: str) -> str:
+    """Return where the interpreter keeps the code of a source."""
+    if sys.pycache_prefix is not None:
+        return cache_from_source(path)
+    stem = path.rpartition("/")[2].removesuffix(".py")
+    return f"{folder}/__pycache__/{stem}.{sys.implementation.cache_tag}{_OPT}.pyc"
+
+
 def _is_fresh(entry: "tuple[Any, ...]") -> bool:
     try:
         found = stat(entry[PATH])
@@ -284,7 +315,29 @@ def top_level(directory: str) -> frozenset[str] | None:
         return None
 
 
-def warn(why: str) -> None:
-    """Say in one line why a pack, or a part of it, is not used."""
-    if sys.stderr is not None:
-        sys.stderr.write(f"warning: the pack is not used: {why}\n")
+_said: set[str] = set()
+"""What has been said ``once``."""
+
+
+def warn(why: str, *, once: str = "") -> None:
+    """Say in one line why a pack, or a part of it, is not used; if there is someone to hear it."""
+    if once in _said:
+        return
+    if once:
+        _said.add(once)
+    line = f"warning: the pack is not used: {why}\n"
+    stream: Any = sys.stderr
+    is_own = stream is sys.__stderr__
+    try:
+        if is_own and stream is not None:
+            stream.flush()
+            write(stream.fileno(), line.encode(stream.encoding, "backslashreplace"))  # nothing stays in a buffer
+        elif stream is not None:
+            stream.write(line)
+    except (OSError, ValueError):
+        pass  # a full disk, a closed stream: the program goes on, and ends, as it would
+
+
+def be_silent() -> None:
+    """Say nothing of single modules: another process does."""
+    _said.update(("damaged", "stale"))

@@ -17,7 +17,7 @@ packages (the import of a submodule must find the package's body run, and may ha
 import _frozen_importlib
 import sys
 
-from .finder import PackLoader
+from .finder import PackLoader, unseen
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -36,17 +36,20 @@ _LOADING = "loading"
 class LateModule(ModuleType):
     """A module whose body has not run yet."""
 
+    @unseen
     def __getattribute__(self, name: str) -> "Any":
         """Return what is known without the body; else run it first."""
         if name not in _KNOWN:
             load(self)
         return ModuleType.__getattribute__(self, name)
 
+    @unseen
     def __setattr__(self, name: str, value: object) -> None:
         """Run the body, then set."""
         load(self)
         ModuleType.__setattr__(self, name, value)
 
+    @unseen
     def __delattr__(self, name: str) -> None:
         """Run the body, then delete."""
         load(self)
@@ -62,6 +65,7 @@ class LateModule(ModuleType):
         return ModuleType.__repr__(self)
 
 
+@unseen
 def load(module: ModuleType) -> None:
     """Run the body of a module if that has not been done.
 
@@ -81,6 +85,7 @@ def load(module: ModuleType) -> None:
         lock.release()
 
 
+@unseen
 def _run(module: ModuleType, spec: "Any") -> None:
     names: dict[str, object] = ModuleType.__getattribute__(module, "__dict__")
     before = dict(names)
@@ -101,6 +106,7 @@ def _run(module: ModuleType, spec: "Any") -> None:
 class LateLoader(PackLoader):
     """The loader of modules that a pack was told to load late."""
 
+    @unseen
     def exec_module(self, module: ModuleType) -> None:
         """Put the body off; run it if the module has been loaded before (``importlib.reload``)."""
         if type(module) is ModuleType and module.__dict__.keys() <= _BEFORE:
@@ -108,6 +114,7 @@ class LateLoader(PackLoader):
         else:
             self.run(module)
 
+    @unseen
     def run(self, module: ModuleType) -> None:
         """Run the body."""
         super().exec_module(module)

@@ -6,6 +6,7 @@ Invariant: its first lines carry the mark below, and only files that do are ever
 from __future__ import annotations
 
 import os
+import shlex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,20 +16,60 @@ MARK = "made by `unsnarl pack`"
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def text(program: Program, pack: str) -> str:
-    """Return the text of a program that runs the script or module with the pack."""
-    head = " ".join([f"#!{program.python}", *program.options])
-    words = f"({pack!a}, {program.name!a}, globals())"
-    return (
-        f"{head}\n# Starts {program.name!a} with its pack; {MARK}.\n"
-        "import sys\n"
-        "from _frozen_importlib_external import spec_from_file_location\n"
-        "class pack:  # finds the files of the package without listing its directory\n"
-        f"    __path__ = [{_HERE!a}]\n"
-        "    def find_spec(name, target=None, of=spec_from_file_location, directory=__path__[0]):\n"
-        "        return of(name, f\"{directory}/{name.rpartition('.')[2]}.py\")\n"
-        "sys.path_importer_cache[pack.__path__[0]] = pack\n"
-        'sys.modules["_unsnarl_pack"] = type(sys)("_unsnarl_pack")\n'
-        'sys.modules["_unsnarl_pack"].__path__ = pack.__path__\n'
-        "import _unsnarl_pack.start as pack\n"
-    ) + (f"pack.run_module{words}\n" if program.kind == "module" else f"exec(pack.run{words})\n")
+_LONGEST_LINE = 127
+"""Bytes of a #! line that every kernel takes (BINPRM_BUF_SIZE was 128 before Linux 5.1)."""
+
+
+class LauncherError(Exception):
+    """A launcher cannot be written: ``what`` is in the way, and the ``hint``."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(what, hint)
+        self.what = what
+        self.hint = hint
+
+
+def text(program: Program, pack: str) -> bytes:
+    """Return the text of a program that runs the script or module with the pack. Raises LauncherError."""
+    name = ascii(program.name)
+    plainly = [program.python, *program.options, *(["-m"] if program.kind == "module" else []), program.name]
+    if program.kind == "module":
+        running = f"pack.run_module({pack!a}, globals())({name})"
+    else:
+        running = f"exec(pack.run({pack!a}, {name}, globals()))"
+    lines = [
+        f"# Starts {name} with its pack; {MARK}.",
+        "import sys",
+        "from _frozen_importlib_external import spec_from_file_location",
+        "class pack:  # finds the files of the package without listing its directory",
+        f"    __path__ = [{_HERE!a}]",
+        "    def find_spec(name, target=None, of=spec_from_file_location, directory=__path__[0]):",
+        "        return of(name, f\"{directory}/{name.rpartition('.')[2]}.py\")",
+        "sys.path_importer_cache[pack.__path__[0]] = pack",
+        'sys.modules["_unsnarl_pack"] = type(sys)("_unsnarl_pack")',
+        'sys.modules["_unsnarl_pack"].__path__ = pack.__path__',
+        "try:",
+        "    import _unsnarl_pack.start as pack",
+        "except Exception as problem:  # unsnarl has been removed, or a part of it",
+        "    import os",
+        "    try:",
+        '        said = f"warning: the pack is not used: unsnarl cannot be loaded: {problem}"',
+        "        print(said, file=sys.stderr, flush=True)",
+        "    except Exception:",
+        "        pass",
+        f"    os.execv({program.python!a}, [{', '.join(map(ascii, plainly))}, *sys.argv[1:]])",
+        "with pack.Unseen():",
+        f"    {running}",
+    ]
+    return _head(program.python, program.options) + "\n".join([*lines, ""]).encode("ascii")
+
+
+def _head(python: str, options: list[str]) -> bytes:
+    """Return the first line, or lines for the shell where the kernel could not take that one apart."""
+    line = " ".join([python, *options])
+    if not line.isprintable() or "\\" in line:  # Python could not read the launcher, or would read something else
+        raise LauncherError(f"no launcher can name the interpreter {python!r}", "install it where its path is plain")
+    is_plain = not any(" " in word for word in [python, *options]) and len(options) <= 1
+    if is_plain and len(os.fsencode(f"#!{line}")) <= _LONGEST_LINE:
+        return f"#!{line}\n".encode()
+    return f"#!/bin/sh\n'''exec' {shlex.join([python, *options])} \"$0\" \"$@\"\n' '''\n".encode()

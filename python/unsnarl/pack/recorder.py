@@ -42,9 +42,9 @@ else:
 
 # What runs first in the recorded command; the list is written when it ends. Its arguments: the list, a pack to
 # start with or an empty text, where this package is, and what to run. The list begins with what the program has failed
-# of, if anything, and the -O level; then three words a module; each ends with a null, which no path can have. What was asked for and is not among the
-# modules in the end has put another in its place, or has failed. It is noted if it is the path that has it: not if
-# a finder in front of the path's answers, refuses, or cannot be asked.
+# of, if anything, and the -O level; then three words a module; each ends with a null, which no path can have. What was
+# asked for and is not among the modules in the end has put another in its place, or has failed. It is noted if it is
+# the path that has it: not if a finder in front of the path's answers, refuses, or cannot be asked.
 _SPY = """
 import atexit, sys
 class _Asked:

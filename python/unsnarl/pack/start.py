@@ -16,6 +16,7 @@ from . import container, finder
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Any
 
 _KIND, _REGULAR = 0o170000, 0o100000
@@ -38,6 +39,8 @@ def install(path: str, *, warns: bool = True) -> bool:
         if warns:
             finder.warn(f"{path}: {problem}")
         return False
+    if not warns:
+        finder.be_silent()
     try:
         _hasten_end()
     except Exception:  # noqa: BLE001
@@ -114,25 +117,48 @@ def _hasten_end() -> None:
     _borrowed("atexit").register(at_end)
 
 
-def _forget_launcher() -> None:
-    """Take the launcher's finder away: its function knows ``__main__``, whose objects would live as long."""
+def _forget_launcher(main: dict[str, object]) -> None:
+    """Take the launcher's names away, and its finder: its function knows ``__main__``, whose objects would stay."""
+    for name in ("sys", "pack", "spec_from_file_location"):
+        main.pop(name, None)
     left: Any = sys.path_importer_cache.pop(__file__.rpartition("/")[0], None)
     if isinstance(left, type):
         type.__delattr__(left, "find_spec")  # now, not when the class is collected
 
 
-def run_module(path: str, name: str, main: dict[str, object]) -> None:
-    """Run a module from the pack, as ``python -m`` does."""
+class Unseen:
+    """Take the launcher's own lines out of what the program raises; the interpreter prints it as ever.
+
+    No line is added on the way out: the launcher does not raise again, it lets pass.
+    """
+
+    def __enter__(self) -> None:
+        """Be told of what is raised from here on."""
+
+    def __exit__(self, _kind: object, problem: BaseException | None, trace: "TracebackType | None") -> None:
+        """Leave out the lines above the program's first."""
+        if problem is None:
+            return
+        own, here = sys._getframe(1), __file__.rpartition("/")[0]
+        while trace and (trace.tb_frame is own or trace.tb_frame.f_code.co_filename.rpartition("/")[0] == here):
+            trace = trace.tb_next
+        problem.__traceback__ = trace
+
+
+def run_module(path: str, main: dict[str, object]) -> "Any":
+    """Prepare for a module from the pack; return what runs it, as ``python -m`` does."""
     if not sys.flags.safe_path:
-        sys.path[0] = getcwd()
+        try:
+            sys.path[0] = getcwd()
+        except OSError:
+            del sys.path[0]  # as the interpreter, which finds no directory to put there
+    sys.argv[0] = "-m"
     install(path)
-    _forget_launcher()
-    for own in ("sys", "pack", "spec_from_file_location"):
-        main.pop(own, None)
+    _forget_launcher(main)
     import runpy
 
     as_main: Any = runpy  # what `python -m` calls is private, and has no type
-    as_main._run_module_as_main(name)
+    return as_main._run_module_as_main
 
 
 def _folder(script: str, file: int) -> str:
@@ -153,8 +179,8 @@ def run(path: str, script: str, main: dict[str, object]) -> object:
         if not sys.flags.safe_path:
             sys.path[0] = _folder(script, file.fileno())
     install(path)
-    _forget_launcher()
+    _forget_launcher(main)
     main["__file__"] = script
-    for name in ("sys", "pack", "spec_from_file_location"):
-        main.pop(name, None)
+    main["__loader__"] = SourceFileLoader("__main__", script)
+    main["__doc__"] = None
     return compile(source, script, "exec", dont_inherit=True)
