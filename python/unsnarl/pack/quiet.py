@@ -2,7 +2,10 @@
 
 Only such a module may be loaded later than it is imported: nobody can tell, until
 a name of it is asked for. A body is quiet if it imports, defines and assigns,
-and calls and decorates with nothing that is not in the lists below.
+and calls and decorates with nothing that is not in the lists below. What it takes from modules that are not
+listed either it may bind to another name, put into a list, or name to ``typing``: an attribute, an item, an operator,
+an iteration is code of theirs, or a value that changes. Annotations are not looked at: they say something and do
+nothing.
 
 Invariant: what is not known to be harmless is not quiet. Nothing is imported or run.
 
@@ -135,6 +138,23 @@ _READ_OF = {
     ),
     "os": frozenset(["altsep", "curdir", "devnull", "extsep", "linesep", "name", "pardir", "path", "pathsep", "sep"]),
 }
+_LISTED = (
+    frozenset(name.partition(".")[0] for name in _CALLED | _BASES)
+    | _READ_OF.keys()
+    | frozenset(["__future__", "errno", "keyword", "math", "signal", "stat", "string", "typing", "typing_extensions"])
+)
+"""Modules whose attributes may be read: the same at any time, and without code of their own in a read."""
+_KEEPERS = frozenset(["dataclasses.field", "functools.partial", "functools.partialmethod"]) | {
+    f"{module}.{name}"
+    for module in ("typing", "typing_extensions")
+    for name in ("NamedTuple", "NewType", "ParamSpec", "TypeVar", "cast")
+}
+"""What only keeps its arguments."""
+_GENERIC = frozenset(["dict", "frozenset", "list", "set", "tuple", "type"])
+# What the making of a class, or of one derived from it, or an index calls.
+_HOOKS = frozenset(["__class_getitem__", "__init_subclass__", "__mro_entries__", "__prepare__", "__set_name__"])
+_MAKERS = frozenset(["__init__", "__new__", "_generate_next_value_", "_missing_"])
+"""What the making of an enumeration calls, for each of its members."""
 _METHODS = frozenset(["add", "append", "extend", "insert", "remove", "reverse", "setdefault", "sort", "update"])
 _ACCESSORS = ("setter", "getter", "deleter")
 # What the import system binds, or asks a module for.
@@ -214,6 +234,11 @@ def _imports_of(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
     return {name: name for name in plain} | {alias.asname: alias.name for alias in node.names if alias.asname}
 
 
+def _mentions(node: ast.AST, names: set[str]) -> bool:
+    nodes = [node, *([] if isinstance(node, _SCOPES) else _executed(node))]
+    return any(isinstance(one, ast.Name) and one.id in names for one in nodes)
+
+
 def _is_new_container(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CONTAINERS
 
@@ -235,6 +260,22 @@ class _Body:
             self._bind(node)
         self._own -= self._origins.keys()
         self._made = self._own - self._foreign
+        self._others = self._names_for_others()
+        self._has_enums = any(origin.partition(".")[0] == "enum" for origin in self._origins.values())
+        self._depth = 0  # in class bodies
+
+    def _names_for_others(self) -> set[str]:
+        """Return the names that may stand for something of a module that is not listed."""
+        found = {name for name, origin in self._origins.items() if origin.partition(".")[0] not in _LISTED}
+        before = -1
+        while before != len(found):
+            before = len(found)
+            for node in _executed(self._tree):
+                value = getattr(node, "iter" if isinstance(node, ast.For | ast.comprehension) else "value", None)
+                if isinstance(value, ast.AST) and _mentions(value, found):
+                    targets = getattr(node, "targets", [getattr(node, "target", None)])
+                    found |= _names([one for one in targets if one is not None])
+        return found
 
     def _bind(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -283,7 +324,7 @@ class _Body:
 
     def _is_plain_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         defaults = [one for one in (*node.args.defaults, *node.args.kw_defaults) if one is not None]
-        return all(map(self._is_decorator, node.decorator_list)) and all(map(self._is_plain, defaults))
+        return all(map(self._is_decorator, node.decorator_list)) and all(map(self._is_kept, defaults))
 
     def _is_decorator(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Attribute) and node.attr in _ACCESSORS:
@@ -292,13 +333,27 @@ class _Body:
 
     def _is_plain_class(self, node: ast.ClassDef) -> bool:
         head = all(map(self._is_decorator, node.decorator_list)) and all(map(self._is_base, node.bases))
-        return head and not node.keywords and self._are_quiet(node.body)
+        if not head or node.keywords or self._makes_with_own_code(node):
+            return False
+        self._depth += 1
+        is_quiet = self._are_quiet(node.body)
+        self._depth -= 1
+        return is_quiet
+
+    def _makes_with_own_code(self, node: ast.ClassDef) -> bool:
+        """Say whether the making of this class, or of one derived from it, runs what a body of the module defines."""
+        inside = [one for statement in node.body for one in (statement, *_executed(statement))]
+        bound = {one.name for one in inside if isinstance(one, _DEFINITIONS)}
+        bound |= {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        is_mixed = len(node.bases) > 1 and any(isinstance(one, ast.Name) and one.id in self._own for one in node.bases)
+        is_made = self._has_enums and bool(node.bases) and (is_mixed or bool(bound & _MAKERS))
+        return is_made or bool(bound & _HOOKS)
 
     def _is_base(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Subscript):
-            return self._is_base(node.value) and self._is_plain(node.slice)
+            return self._is_base(node.value) and self._is_kept(node.slice)
         if isinstance(node, ast.Name) and node.id in self._own:
-            return True  # of this module: its own bases have been looked at, or are still to be
+            return node.id not in self._others  # of this module: its own bases have been looked at, or are still to be
         name = self._origin(node)
         is_builtin = isinstance(node, ast.Name) and name == node.id and isinstance(getattr(builtins, name, None), type)
         return is_builtin or name in _BASES or name.startswith(_BASES_OF)
@@ -308,7 +363,11 @@ class _Body:
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id not in self._made:
             return False  # it may change a list of another's
         values = [] if isinstance(node, ast.Delete) or node.value is None else [node.value]
-        return all(map(self._is_own, targets)) and all(map(self._is_plain, values))
+        is_taken_apart = isinstance(node, ast.AugAssign) or any(
+            isinstance(one, ast.Tuple | ast.List) for one in targets
+        )
+        is_kept = self._is_plain if self._depth or is_taken_apart else self._is_kept  # a class tells it its name
+        return all(map(self._is_own, targets)) and all(map(is_kept, values))
 
     def _is_own(self, target: ast.expr) -> bool:
         """Say whether assigning to this changes nothing but what the module itself has made."""
@@ -322,10 +381,33 @@ class _Body:
         is_own = isinstance(inner, ast.Name) and inner.id in self._made
         return is_own and (not isinstance(target, ast.Subscript) or self._is_plain(target.slice))
 
+    def _is_kept(self, node: ast.expr) -> bool:
+        """Say whether this is plain, but for names of other modules that are bound, listed or named to ``typing``."""
+        if isinstance(node, ast.Name):
+            return self._may_be_read(node)
+        if isinstance(node, ast.List | ast.Tuple):
+            return all(map(self._is_kept, node.elts))
+        if isinstance(node, ast.Dict):
+            return all(key and self._is_plain(key) for key in node.keys) and all(map(self._is_kept, node.values))
+        if isinstance(node, ast.Subscript) and self._is_generic(node.value):
+            return self._is_kept(node.slice)
+        if isinstance(node, ast.Call) and self._is_keeper(node.func):
+            return all(map(self._is_kept, [*node.args, *(one.value for one in node.keywords)]))
+        return self._is_plain(node)
+
+    def _is_generic(self, node: ast.expr) -> bool:
+        name = self._origin(node)
+        return name.startswith(_BASES_OF) or (name in _GENERIC and name not in self._own)
+
+    def _is_keeper(self, node: ast.expr) -> bool:
+        return self._origin(node) in _KEEPERS
+
     def _is_plain(self, tree: ast.AST) -> bool:
         """Say whether evaluating this calls nothing but what may be called, and reads nothing that changes."""
         if isinstance(tree, _SCOPES):
             return True
+        if isinstance(tree, ast.Name) and tree.id in self._others:
+            return False
         if isinstance(tree, ast.Call) and not self._is_quiet_call(tree):
             return False
         if isinstance(tree, ast.Attribute | ast.Name) and not self._may_be_read(tree):
