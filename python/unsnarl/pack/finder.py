@@ -16,7 +16,6 @@ edited in place does not change it); so that is done only where the pack says so
 left for the pack).
 """
 
-import _frozen_importlib
 import gc
 import sys
 from _frozen_importlib import ModuleSpec
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
     from typing import Any
 
-_IMPORT: "Any" = _frozen_importlib  # what runs a body is private there, and has no type
 _SUFFIXES = (".py", ".pyc", *extension_suffixes())
 _OPT = f".opt-{sys.flags.optimize}" if sys.flags.optimize else ""
 _RESTING = 500_009
@@ -77,14 +75,10 @@ class PackLoader(SourceFileLoader):
 
     @unseen
     def exec_module(self, module: "ModuleType") -> None:
-        """Run the module's body, without looking for garbage: imports make next to none.
-
-        In as many frames as the ordinary loader.
-        """
+        """Run the module's body, without looking for garbage: imports make next to none."""
         usual = _rest()
         try:
-            code = self.get_code(module.__name__)
-            _IMPORT._call_with_frames_removed(exec, code, module.__dict__)
+            super().exec_module(module)
         finally:
             if usual:
                 _wake(usual)
