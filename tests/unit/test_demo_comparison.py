@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unsnarl.demo.comparison import CONFIDENCE, Ratio, compare, confidence, interval_of, median_of, ratio_of
+from unsnarl.demo.comparison import (
+    CONFIDENCE,
+    FEWEST_PAIRS,
+    Ratio,
+    compare,
+    confidence,
+    interval_of,
+    median_of,
+    ratio_of,
+)
 from unsnarl.demo.hogs import Reading, jain, rates
 from unsnarl.demo.measurement import Window
 from unsnarl.demo.variant import STOCK, UNSNARL
@@ -35,7 +44,7 @@ def test_what_drifts_on_both_sides_alike_leaves_the_ratio_alone(drift: list[floa
 
 
 def test_a_pair_that_lacks_a_side_is_left_out() -> None:
-    assert ratio_of([(None, 1.0), (2.0, None), (2.0, 6.0)]) == Ratio(3.0, None, 3.0, 3.0)
+    assert ratio_of([(None, 1.0), (2.0, None), (2.0, 6.0)]) == Ratio(3.0, None, 3.0, 3.0, 1)
 
 
 def test_nothing_over_nothing_is_no_ratio() -> None:
@@ -59,9 +68,17 @@ def test_the_range_of_five_has_exactly_the_confidence_asked_for() -> None:
 
 
 def test_noise_is_when_the_pairs_leave_it_open() -> None:
-    assert Ratio(1.1, 0.2, 0.9, 1.3).is_noise()
-    assert not Ratio(1.1, 0.05, 1.05, 1.15).is_noise()
-    assert not Ratio(0.9, 0.05, 0.8, 0.95).is_noise()
+    assert Ratio(1.1, 0.2, 0.9, 1.3, FEWEST_PAIRS).is_noise()
+    assert Ratio(1.1, 0.05, 1.05, 1.15, FEWEST_PAIRS).is_noise() is False
+    assert Ratio(0.9, 0.05, 0.8, 0.95, FEWEST_PAIRS).is_noise() is False
+
+
+def test_too_few_pairs_are_not_judged() -> None:
+    for count in range(1, FEWEST_PAIRS):
+        ratio = ratio_of([(1.0, 2.0)] * count)
+        assert ratio is not None
+        assert (ratio.pairs, ratio.median, ratio.is_noise()) == (count, 2.0, None)
+    assert confidence(FEWEST_PAIRS, 0) == CONFIDENCE > confidence(FEWEST_PAIRS - 1, 0)
 
 
 def test_medians_leave_out_what_was_not_measured() -> None:
@@ -79,7 +96,7 @@ def test_windows_are_paired_whatever_their_order() -> None:
     (comparison,) = compare(windows)
     figure = comparison.figures["requests_per_s"]
     assert (figure.stock, figure.unsnarl) == (15.0, 250.0)
-    assert figure.ratio == Ratio(15.0, statistics.stdev([10.0, 20.0]), 10.0, 20.0)
+    assert figure.ratio == Ratio(15.0, statistics.stdev([10.0, 20.0]), 10.0, 20.0, 2)
 
 
 def test_each_server_and_load_is_compared_by_itself() -> None:

@@ -5,7 +5,9 @@ then summed up over the pairs; its spread is the standard deviation of the pairs
 ratios. A difference counts as within the noise when 1 lies in the confidence
 interval of the median ratio. That interval is between order statistics (W. R.
 Thompson, Annals of Mathematical Statistics 7, 1936), so it assumes nothing about
-how measurements are distributed; of five pairs or fewer it is their range.
+how measurements are distributed; of five pairs it is their range. Fewer pairs cannot
+reach ``CONFIDENCE`` and are not judged at all: of three, a quarter would all lie on one
+side of 1 where nothing differs.
 Pure: no clock, no process, no output.
 """
 
@@ -22,6 +24,9 @@ from unsnarl.demo.variant import STOCK, UNSNARL
 CONFIDENCE = 0.9375
 """The probability that the range of five values holds the true median: 1 - 2 / 2**5."""
 
+FEWEST_PAIRS = 5
+"""Pairs of which the range holds the true median with ``CONFIDENCE``; fewer are too few to judge."""
+
 FIGURES = ("requests_per_s", "p50_us", "p99_us", "work_per_s")
 
 
@@ -34,10 +39,12 @@ class Ratio(NamedTuple):
     low: float
     """Lower end of the confidence interval of the median."""
     high: float
+    pairs: int
+    """How many there are."""
 
-    def is_noise(self) -> bool:
-        """Tell whether the pairs leave open which side is greater."""
-        return self.low <= 1.0 <= self.high
+    def is_noise(self) -> bool | None:
+        """Tell whether the pairs leave open which side is greater; None for too few pairs to judge."""
+        return self.low <= 1.0 <= self.high if self.pairs >= FEWEST_PAIRS else None
 
 
 class Figure(NamedTuple):
@@ -74,11 +81,14 @@ def ratio_of(pairs: Sequence[tuple[float | None, float | None]]) -> Ratio | None
     if not ratios:
         return None
     spread = statistics.stdev(ratios) if len(ratios) > 1 else None
-    return Ratio(statistics.median(ratios), spread, *interval_of(ratios))
+    return Ratio(statistics.median(ratios), spread, *interval_of(ratios), len(ratios))
 
 
 def interval_of(values: Sequence[float]) -> tuple[float, float]:
-    """Return the narrowest pair of order statistics that holds the true median with ``CONFIDENCE``."""
+    """Return the narrowest pair of order statistics that holds the true median with ``CONFIDENCE``.
+
+    Of fewer than ``FEWEST_PAIRS`` values their range, which holds it with less.
+    """
     ordered = sorted(values)
     dropped = 0
     while confidence(len(ordered), dropped + 1) >= CONFIDENCE:

@@ -7,6 +7,9 @@ from unsnarl.demo.comparison import Ratio
 NONE = "-"
 """Shown where nothing was measured."""
 
+TOO_FEW = "?"
+"""Shown at a ratio of too few pairs to judge."""
+
 
 def digits(value: float) -> str:
     """Return ``value`` with three significant digits, thousands set apart: 0.0123, 4.56, 12,300."""
@@ -30,14 +33,15 @@ def duration(value_us: float | None) -> str:
 
 
 def times(ratio: Ratio | None) -> str:
-    """Return a ratio with its spread in percent of it, such as ``27.3× ±4%``, marked where it is noise."""
+    """Return a ratio with its spread in percent of it, as ``27.3× ±4%``, marked where it is noise or open."""
     if ratio is None:
         return NONE
     text = factor(ratio)
     if ratio.spread is not None:
         share = ratio.spread / ratio.median if ratio.median else float("inf")
         text += f" ±{share:.0%}" if share < 1 else " ±>99%"
-    return f"≈ {text}" if ratio.is_noise() else text
+    is_noise = ratio.is_noise()
+    return f"{text} {TOO_FEW}" if is_noise is None else f"≈ {text}" if is_noise else text
 
 
 def factor(ratio: Ratio) -> str:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unsnarl.demo import figures
-from unsnarl.demo.comparison import Comparison, Figure
+from unsnarl.demo.comparison import FEWEST_PAIRS, Comparison, Figure
 
 NAMES = {"stdlib": "http.server", "gunicorn": "gunicorn"}
 """What the servers are called in public."""
@@ -55,7 +55,7 @@ def add_rows(table: Table, comparison: Comparison) -> None:
 def ratio_cell(figure: Figure, name: str) -> Text:
     """Return a ratio, green where it is an improvement beyond the noise."""
     text = Text(figures.times(figure.ratio))
-    if figure.ratio is not None and not figure.ratio.is_noise():
+    if figure.ratio is not None and figure.ratio.is_noise() is False:
         is_better = (figure.ratio.median > 1) != name.endswith("_us")
         text.stylize("bold green" if is_better else "yellow")
     return text
@@ -71,4 +71,6 @@ def caption(comparisons: Sequence[Comparison], where: str, pairs: int) -> str:
     ratios = [f.ratio for comparison in comparisons for f in comparison.figures.values()]
     if any(ratio is not None and ratio.is_noise() for ratio in ratios):
         lines.append("≈: within the noise, the pairs leave open which side is greater.")
+    if any(ratio is not None and ratio.is_noise() is None for ratio in ratios):
+        lines.append(f"{figures.TOO_FEW}: of fewer than {FEWEST_PAIRS} pairs, too few to judge.")
     return "\n".join(lines)
