@@ -1,17 +1,23 @@
 """What the experiments with a measurement of their own do with what they are told."""
 
+import contextlib
 import json
+import os
+import signal
+import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from unsnarl.doctor import warmth
 from unsnarl.lab import commands, presence
-from unsnarl.lab.experiment import Case
+from unsnarl.lab.experiment import ANYWHERE, Case
 from unsnarl.lab.experiments import convoy, micro, startup, storm, web
-from unsnarl.lab.process import PROGRAMS, Run, RunFailed, execute
+from unsnarl.lab.process import PROGRAMS, Place, Run, RunFailed, execute
 from unsnarl.lab.variants import PACKED, PLAIN, STOCK, WARM
+from unsnarl.warm import house
 
 LIMIT_S = 60.0
 AB = """
@@ -77,14 +83,81 @@ def test_commands_are_started_and_counted() -> None:
     assert storm.measure(run)["elapsed_s"] > 0
 
 
-def test_a_warm_command_that_asks_for_its_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As pip does while it is imported: its server belongs to the directory."""
+def test_a_warm_command_that_asks_for_its_directory_and_the_servers_of_the_user(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As pip does while it is imported: its server belongs to the directory. The user's own servers are left alone."""
     if presence.command_of(sys.executable, "unsnarl") is None:
         pytest.skip("the command unsnarl is not installed beside this interpreter")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    places: list[Path] = []
+    launched = commands.launched
+
+    def note(run: Run, path: str, place: Place) -> contextlib.AbstractContextManager[list[str]]:
+        places.append(Path(place.variables["UNSNARL_WARM_DIR"]))
+        return launched(run, path, place)
+
+    monkeypatch.setattr(commands, "launched", note)
+    run = Run(storm.EXPERIMENT, Case("pip", ("pip --version", "4")), WARM, sys.executable)
+    assert {"elapsed_s", "each_ms", "cpu_s"} <= storm.measure(run).keys()
+    assert len(places) == 1
+    assert not places[0].exists()
+    assert not (tmp_path / "unsnarl").exists()
+
+
+def test_servers_are_stopped_even_if_the_wait_for_one_is_interrupted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    client, words = tmp_path / "client", tmp_path / "words"
+    client.write_text(f"#!/bin/sh\necho $2 >> '{words}'\n")
+    client.chmod(0o755)
+    monkeypatch.setattr(presence, "command_of", lambda *_: str(client))
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "await_server", interrupted)
     run = Run(startup.EXPERIMENT, Case("pip", ("pip --version", "2")), WARM, sys.executable)
-    assert startup.measure(run)["elapsed_ms"] > 0
-    assert not list((tmp_path / "unsnarl").glob("*.sock"))
+    with pytest.raises(KeyboardInterrupt):
+        startup.measure(run)
+    assert words.read_text().split() == ["stop"]
+
+
+def test_the_processor_time_of_a_server_counts_with_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server's own and that of workers it has waited for, as the kernel accounts them."""
+    child = subprocess.run([sys.executable, "-c", "sum(range(10_000_000))"], check=True)
+    assert child.returncode == 0
+    found = [house.Server("stem", os.getpid(), {}), house.Server("gone", 2**22 + 1, {})]
+
+    def servers(_directory: str) -> list[house.Server]:
+        return found
+
+    monkeypatch.setattr(house, "servers", servers)
+    (time_s,) = commands.server_times(Place("/", {"UNSNARL_WARM_DIR": "/nowhere"})).values()
+    used = os.times()
+    assert time_s == pytest.approx(sum(used[:4]), abs=0.2)
+    assert used.children_user > 0
+
+
+def test_a_storm_that_is_interrupted_starts_nothing_more(tmp_path: Path) -> None:
+    """As many commands as there are cores are running then; they are killed, and no other one begins."""
+    hanging = [sys.executable, "-c", f"import os, time; os.mkdir('{tmp_path}/' + str(os.getpid())); time.sleep(1000)"]
+
+    def act() -> None:
+        execute(hanging, ANYWHERE, LIMIT_S * 10)
+
+    def interrupt_once_running() -> None:
+        while len(list(tmp_path.iterdir())) < cores:
+            threading.Event().wait(0.01)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    cores, main = len(os.sched_getaffinity(0)), threading.get_ident()
+    watcher = threading.Thread(target=interrupt_once_running)
+    watcher.start()
+    with pytest.raises(KeyboardInterrupt):
+        storm.repeat(act, 50 * cores)
+    watcher.join()
+    assert len(list(tmp_path.iterdir())) == cores
 
 
 def test_a_start_whose_server_is_just_being_replaced_does_not_count(
@@ -102,6 +175,11 @@ def test_a_start_whose_server_is_just_being_replaced_does_not_count(
     run = Run(startup.EXPERIMENT, Case("pip", ("pip --version", "2")), WARM, sys.executable)
     assert startup.measure(run)["elapsed_ms"] > 0
     assert words.read_text().split() == ["start", "run", "start", "run", "run", "stop"]
+    (tmp_path / "first").rmdir()
+    words.write_text("")
+    run = Run(storm.EXPERIMENT, Case("pip", ("pip --version", "1")), WARM, sys.executable)
+    assert storm.measure(run)["elapsed_s"] > 0
+    assert words.read_text().split() == ["start", "run", "start", "run", "stop"]
 
 
 def test_a_command_that_is_not_there() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import subprocess
 import sys
 from pathlib import Path
 
@@ -128,6 +129,28 @@ def test_a_child_that_breaks_down_is_a_failed_run() -> None:
         child.hear(LIMIT_S)
     with pytest.raises(RunFailed, match="cannot be started"):
         Child("server", ["/nowhere/python"], ANYWHERE)
+
+
+def test_a_child_ends_when_this_process_is_killed(tmp_path: Path) -> None:
+    """A web server beside a CPU-bound thread would run for ever."""
+    serving = python("import os, time; print(os.getpid(), flush=True); time.sleep(1000)")
+    text = f"""
+from unsnarl.lab.child import Child
+from unsnarl.lab.experiment import ANYWHERE
+with Child("server", {serving!r}, ANYWHERE) as child:
+    print(child.hear({LIMIT_S}), flush=True)
+    input()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as lab:
+        assert lab.stdout is not None
+        server = os.pidfd_open(int(lab.stdout.readline()))
+        lab.kill()
+    try:
+        assert select.select([server], [], [], LIMIT_S)[0], "the server outlived the laboratory"
+    finally:
+        os.close(server)
 
 
 def test_a_child_answers_in_json() -> None:

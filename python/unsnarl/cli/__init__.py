@@ -2,7 +2,7 @@
 
 Each verb is a module here with ``main(arguments) -> int``, which parses, calls,
 and raises ``CommandError`` for whatever the user can cause. ``main`` below turns
-failures, Ctrl-C and a broken pipe into what a shell expects, never into a
+failures, Ctrl-C, other signals and a broken pipe into what a shell expects, never into a
 traceback.
 
 ``unsnarl run`` stands between the user and the program, so nothing on its way
@@ -11,7 +11,7 @@ may import more than it uses: verbs are imported by name, when asked for.
 
 import sys
 
-from unsnarl.cli.failure import CommandError
+from unsnarl.cli.failure import CommandError, Ended
 from unsnarl.cli.result import discard, flush, show
 
 VERBS = {
@@ -52,6 +52,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _tell(failure)
     except KeyboardInterrupt:
         return _die_of("SIGINT")
+    except Ended as end:
+        return _die_of(end.signal_name)
     except BrokenPipeError:
         return _die_of("SIGPIPE")
     return status

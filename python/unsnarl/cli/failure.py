@@ -1,7 +1,8 @@
 """How a command of unsnarl fails: one line that says what and where, one hint, a status.
 
 A failure the user can cause is raised as ``CommandError`` and shown by ``cli.main``
-alone; nothing else in the command line prints errors or exits.
+alone; nothing else in the command line prints errors or exits. A verb that has
+something to undo turns signals into ``Ended`` (``ending``).
 """
 
 from unsnarl.errors import UnsnarlError
@@ -14,6 +15,21 @@ NOT_EXECUTABLE = 126
 
 NOT_FOUND = 127
 """The status of a command that was not found."""
+
+
+class Ended(BaseException):
+    """A signal asks this command to end, which it does once everything it began is undone.
+
+    Attributes:
+        signal_name: the signal, of which the command dies then.
+    """
+
+    signal_name: str
+
+    def __init__(self, signal_name: str) -> None:
+        """Keep the name of the signal."""
+        super().__init__(signal_name)
+        self.signal_name = signal_name
 
 
 class CommandError(UnsnarlError):

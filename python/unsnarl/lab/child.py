@@ -1,11 +1,13 @@
 """A measured process that goes on while another one is measured: it talks in lines.
 
-Invariant: leaving the ``with`` block leaves no process of it behind; whatever goes
-wrong is a ``RunFailed`` that says what and by whom.
+Invariant: leaving the ``with`` block leaves no process of it behind, nor does the death
+of this process, even by SIGKILL; whatever goes wrong is a ``RunFailed`` that says what
+and by whom.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
@@ -20,13 +22,15 @@ class Child:
     """A process with its stdin and stdout on pipes, confined as a case says."""
 
     def __init__(self, name: str, command: Sequence[str], confinement: Confinement) -> None:
-        """Start it.
+        """Start it, given the path of its program and its arguments.
 
         Raises:
             RunFailed: it cannot be started.
         """
+        if not os.access(command[0], os.X_OK):
+            raise RunFailed(f"the {name} cannot be started: there is no {command[0]}")
         try:
-            self._talker = Talker(name, confined(command, confinement), environment())
+            self._talker = Talker(name, confined(command, confinement, is_bound=True), environment())
         except OSError as error:
             raise RunFailed(f"the {name} cannot be started: {error.strerror}") from None
 

@@ -1,19 +1,23 @@
 """Commands whose start is measured, and how they are started plain, warm and packed.
 
 Invariant: a warm or packed command is prepared before it is measured, and what was
-prepared is gone afterwards; only its own server is stopped.
+prepared is gone afterwards. Servers have a runtime directory of the laboratory's own:
+those of the user are neither used nor stopped, and nothing that was learned is kept.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
 
+from unsnarl.doctor import warmth
 from unsnarl.lab import presence
-from unsnarl.lab.process import Run, RunFailed, execute
+from unsnarl.lab.process import Done, Place, Run, RunFailed, execute
+from unsnarl.warm import house
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "python -c pass": ("python", "-c", "pass"),
@@ -37,10 +41,12 @@ PREPARING_S = 60.0
 
 
 class Prepared(NamedTuple):
-    """A command line, and the directory that it is started in."""
+    """A command line, and where it is started."""
 
+    path: str
+    """The command itself."""
     words: list[str]
-    directory: str
+    place: Place
 
 
 @contextlib.contextmanager
@@ -54,15 +60,45 @@ def prepared(run: Run, words: tuple[str, ...]) -> Generator[Prepared]:
         RunFailed: the command is not there, or cannot be started in this way.
     """
     path = located(run.python, words[0])
-    with tempfile.TemporaryDirectory() as directory, launched(run, path, directory) as start:
-        yield Prepared([*start, *words[1:]], directory)
+    with tempfile.TemporaryDirectory() as directory, own_house() as variables:
+        place = Place(directory, variables)
+        with launched(run, path, place) as start:
+            yield Prepared(path, [*start, *words[1:]], place)
 
 
-def launched(run: Run, path: str, directory: str) -> contextlib.AbstractContextManager[list[str]]:
+@contextlib.contextmanager
+def own_house() -> Generator[dict[str, str]]:
+    """Yield the variable that names a runtime directory for warm servers, which is there for as long.
+
+    In /tmp, whatever TMPDIR says: the address of a socket holds 107 bytes.
+    """
+    with tempfile.TemporaryDirectory(prefix="unsnarl-lab-", dir="/tmp") as directory:
+        yield {"UNSNARL_WARM_DIR": directory}
+
+
+def start(run: Run, command: Prepared) -> Done:
+    """Start a command; once more, and only that counts, where its server was just being replaced.
+
+    That happens to a warm command when learning has changed what belongs to its key: nothing has run then.
+
+    Raises:
+        RunFailed: it failed.
+    """
+    confinement, limit_s = run.case.confinement, run.case.limit_s
+    try:
+        return execute(command.words, confinement, limit_s, command.place)
+    except RunFailed as failure:
+        if run.variant.launcher != "warm" or not str(failure).startswith(f"exit status {warmth.NOT_WARM}"):
+            raise
+    await_server(run, command.path, command.place)
+    return execute(command.words, confinement, limit_s, command.place)
+
+
+def launched(run: Run, path: str, place: Place) -> contextlib.AbstractContextManager[list[str]]:
     """Return the words that start a command in a variant, for as long as they do."""
     match run.variant.launcher:
         case "warm":
-            return warmed(run, path, directory)
+            return warmed(run, path, place)
         case "packed":
             return packed(run, path)
         case _:
@@ -84,29 +120,45 @@ def located(python: str, name: str) -> str:
 
 
 @contextlib.contextmanager
-def warmed(run: Run, path: str, directory: str) -> Generator[list[str]]:
-    """Yield the client's words for a command whose server is running, and stop the server afterwards.
+def warmed(run: Run, path: str, place: Place) -> Generator[list[str]]:
+    """Yield the client's words for a command whose server is running, and stop all servers afterwards.
 
     Raises:
         RunFailed: it cannot be warm.
     """
     warm = [located(run.python, "unsnarl"), "warm"]
-    await_server(run, path, directory)
     try:
+        await_server(run, path, place)
         yield [*warm, "run", "--require", "--", path]
     finally:
         with contextlib.suppress(RunFailed):
-            execute([*warm, "stop", path], run.case.confinement, PREPARING_S)
+            execute([*warm, "stop"], run.case.confinement, PREPARING_S, place)
 
 
-def await_server(run: Run, path: str, directory: str) -> None:
+def await_server(run: Run, path: str, place: Place) -> None:
     """Start a command's server unless there is one, and wait until it serves.
 
     Raises:
         RunFailed: it cannot be warm.
     """
     words = [located(run.python, "unsnarl"), "warm", "start", "--", path]
-    execute(words, run.case.confinement, PREPARING_S, directory)
+    execute(words, run.case.confinement, PREPARING_S, place)
+
+
+def server_times(place: Place) -> dict[int, float]:
+    """Return the processor time in seconds of each server of a place, ended workers included, by its number."""
+    servers = house.servers(place.variables["UNSNARL_WARM_DIR"])
+    times = ((server.pid, _processor_s(server.pid)) for server in servers)
+    return {pid: time_s for pid, time_s in times if time_s is not None}
+
+
+def _processor_s(pid: int) -> float | None:
+    """Return the time of a process and of the children it has waited for (proc_pid_stat(5)); None if it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager

@@ -2,7 +2,8 @@
 
 The process has a group of its own, so that nothing of it outlives the run, and a
 directory of its own. Times are those of the program itself where it prints them,
-and those that the kernel accounts to it (``wait4``).
+and those that the kernel accounts to it (``wait4``). Runs may go on in several
+threads at once; ``end_all`` ends them from another one.
 
 Invariant: whatever goes wrong in the measured process is a ``RunFailed`` with its
 last words, never an exception of another kind.
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -38,6 +39,25 @@ STRACE_LINE = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$
 
 class RunFailed(UnsnarlError):  # noqa: N818 -- a result, and no mistake of the caller's
     """A run that has no figures."""
+
+
+class TimeOver(RunFailed):
+    """A run that did not end within its time limit: that is known of it, or was without running it."""
+
+    limit_s: float
+
+    def __init__(self, limit_s: float, *, is_spared: bool = False) -> None:
+        """Say so."""
+        known = "not run: that or a smaller size has given "
+        super().__init__(f"{known if is_spared else ''}no result within {limit_s:g} s")
+        self.limit_s = limit_s
+
+
+class Place(NamedTuple):
+    """Where a command runs: in a directory, in our environment and these variables."""
+
+    directory: str
+    variables: Mapping[str, str]
 
 
 class Run(NamedTuple):
@@ -106,10 +126,10 @@ def printed_figures(stdout: str) -> Figures:
     return cast("Figures", last)
 
 
-def count_calls(command: Sequence[str], case: Case, directory: str | None = None) -> Figures:
+def count_calls(command: Sequence[str], case: Case, place: Place | None = None) -> Figures:
     """Run a command under strace; return its system calls by name, as ``calls.NAME`` and ``calls.all``.
 
-    ``directory``: as for :func:`execute`.
+    ``place``: as for :func:`execute`.
 
     Raises:
         RunFailed: the command or strace failed.
@@ -117,7 +137,7 @@ def count_calls(command: Sequence[str], case: Case, directory: str | None = None
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "calls")
         words = ["strace", "-f", "-c", "-o", str(report), *command]
-        execute(words, case.confinement, case.limit_s, directory)
+        execute(words, case.confinement, case.limit_s, place)
         lines = report.read_text(errors="replace").splitlines()
     found = (STRACE_LINE.match(line) for line in lines)
     calls = {match[2]: int(match[1]) for match in found if match and match[2] != "total"}
@@ -125,13 +145,17 @@ def count_calls(command: Sequence[str], case: Case, directory: str | None = None
     return {"calls.all": sum(calls.values())} | {f"calls.{name}": count for name, count in calls.items()}
 
 
-def confined(command: Sequence[str], confinement: Confinement) -> list[str]:
-    """Return the command with what puts it on its cores and under its policy."""
-    if confinement == Confinement():
+def confined(command: Sequence[str], confinement: Confinement, *, is_bound: bool = False) -> list[str]:
+    """Return the command with what puts it on its cores and under its policy, and ends it with this process.
+
+    Both take an interpreter before the command. What is neither confined nor ``is_bound`` begins without, and would
+    outlive this process if that were killed by SIGKILL: nothing else is right for what starts and ends at once.
+    """
+    if confinement == Confinement() and not is_bound:
         return list(command)
     cores = "all" if confinement.cores is None else str(confinement.cores)
     policy = "rr" if confinement.is_round_robin else "other"
-    return [sys.executable, "-I", "-S", str(CONFINE), cores, policy, *command]
+    return [sys.executable, "-I", "-S", str(CONFINE), cores, policy, str(os.getpid()), *command]
 
 
 def environment() -> dict[str, str]:
@@ -140,27 +164,42 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(steering)}
 
 
+_running: set[int] = set()
+"""The groups of what runs now."""
+
+
+def end_all() -> None:
+    """Kill everything that runs: whoever waits for it has a failed run."""
+    for group in tuple(_running):
+        _kill(group)
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
 @contextlib.contextmanager
 def started(
     command: Sequence[str],
     confinement: Confinement,
     stdout: IO[bytes],
     stderr: IO[bytes],
-    directory: str | None = None,
+    place: Place | None = None,
 ) -> Generator[subprocess.Popen[bytes]]:
     """Start a command in a group of its own, and leave nothing of it behind.
 
-    ``directory``: where it runs; without it, in one of its own.
+    ``place``: where it runs; without it, in a directory of its own.
 
     Raises:
         RunFailed: it cannot be started.
     """
-    with contextlib.nullcontext(directory) if directory else tempfile.TemporaryDirectory() as folder:
+    with contextlib.nullcontext(place.directory) if place else tempfile.TemporaryDirectory() as folder:
         try:
             process = subprocess.Popen(
                 confined(command, confinement),
                 cwd=folder,
-                env=environment(),
+                env=environment() | dict(place.variables if place else {}),
                 process_group=0,
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
@@ -169,29 +208,33 @@ def started(
         except OSError as error:
             raise RunFailed(f"{command[0]} cannot be run: {error.strerror}") from None
         try:
+            _running.add(process.pid)
             yield process
         finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _kill(process.pid)
+            _running.discard(process.pid)
             with process:
                 pass
 
 
-def execute(command: Sequence[str], confinement: Confinement, limit_s: float, directory: str | None = None) -> Done:
-    """Run a command to its end, in that directory or in one of its own.
+def execute(command: Sequence[str], confinement: Confinement, limit_s: float, place: Place | None = None) -> Done:
+    """Run a command to its end, in that place or in a directory of its own.
 
     Raises:
-        RunFailed: it did not end within ``limit_s`` seconds, or not with status 0.
+        TimeOver: it did not end within ``limit_s`` seconds.
+        RunFailed: it did not end with status 0.
     """
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         began_s = time.perf_counter()
-        with started(command, confinement, stdout, stderr, directory) as process:
+        with started(command, confinement, stdout, stderr, place) as process:
             status, usage = _wait(process, limit_s)
             elapsed_s = time.perf_counter() - began_s
         stdout.seek(0)
         stderr.seek(0)
+        if status == LATE:
+            raise TimeOver(limit_s)
         if status != 0:
-            raise RunFailed(_failure(status, stderr.read().decode(errors="replace"), limit_s))
+            raise RunFailed(_failure(status, stderr.read().decode(errors="replace")))
         text = stdout.read().decode(errors="replace")
     return Done(text, elapsed_s, usage.ru_utime, usage.ru_stime)
 
@@ -202,8 +245,7 @@ def _wait(process: subprocess.Popen[bytes], limit_s: float) -> tuple[int, Any]:
 
     def kill() -> None:
         is_late.set()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        _kill(process.pid)
 
     timer = threading.Timer(limit_s, kill)
     timer.start()
@@ -219,9 +261,7 @@ LATE = -1000
 """Stands for the status of a process that was killed because its time was up."""
 
 
-def _failure(status: int, complaints: str, limit_s: float) -> str:
-    if status == LATE:
-        return f"no result within {limit_s:g} s"
+def _failure(status: int, complaints: str) -> str:
     lines = [line.strip() for line in complaints.splitlines() if line.strip()]
     how = f"ended by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
     return f"{how}: {lines[-1]}" if lines else how

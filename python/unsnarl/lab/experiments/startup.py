@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import statistics
 
-from unsnarl.doctor import warmth
 from unsnarl.lab import commands
 from unsnarl.lab.experiment import Case, Experiment, Figure
-from unsnarl.lab.process import Done, Figures, Run, RunFailed, count_calls, execute
+from unsnarl.lab.process import Figures, Run, count_calls
 from unsnarl.lab.variants import PACKED, PLAIN, WARM
 
 STARTS, QUICK_STARTS = 10, 2
@@ -23,28 +22,12 @@ def measure(run: Run) -> Figures:
     name, starts = run.case.arguments
     with commands.prepared(run, commands.COMMANDS[name]) as command:
         if run.case.is_traced:
-            return count_calls(command.words, run.case, command.directory)
-        done = [_start(run, command) for _ in range(int(starts))]
+            return count_calls(command.words, run.case, command.place)
+        done = [commands.start(run, command) for _ in range(int(starts))]
     return {
         "elapsed_ms": statistics.median(one.elapsed_s for one in done) * 1e3,
         "cpu_ms": statistics.median(one.user_s + one.system_s for one in done) * 1e3,
     }
-
-
-def _start(run: Run, command: commands.Prepared) -> Done:
-    """Start a command; once more, and only that counts, where its server was just being replaced.
-
-    That happens to a warm command when learning has changed what belongs to its key: nothing has run then.
-    """
-    limit_s, confinement = run.case.limit_s, run.case.confinement
-    try:
-        return execute(command.words, confinement, limit_s, command.directory)
-    except RunFailed as failure:
-        if run.variant.launcher != WARM.launcher or not str(failure).startswith(f"exit status {warmth.NOT_WARM}"):
-            raise
-    name, _ = run.case.arguments
-    commands.await_server(run, commands.located(run.python, commands.COMMANDS[name][0]), command.directory)
-    return execute(command.words, confinement, limit_s, command.directory)
 
 
 def cases(starts: int, names: tuple[str, ...]) -> tuple[Case, ...]:
