@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -117,18 +118,81 @@ def test_two_interpreters_of_one_version_would_share_a_file(programs: "Programs"
     assert_refused(lab(programs, "run", *SMALL, *both), 2, "the same version")
 
 
-def test_an_interrupt_keeps_what_was_measured(programs: "Programs") -> None:
-    command = [sys.executable, "-m", "unsnarl", "lab", "run", *SMALL, "--pairs", "1000", "--out", "out"]
-    with subprocess.Popen(
-        command, cwd=programs.directory, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+def running(programs: "Programs", *words: str) -> subprocess.Popen[str]:
+    """Start `unsnarl lab run` and return it with its talk on a pipe."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "unsnarl", "lab", "run", *words],
+        cwd=programs.directory,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def await_line(process: subprocess.Popen[str], word: str) -> None:
+    assert process.stderr is not None
+    lines = iter(process.stderr.readline, "")
+    while word not in next(lines):
+        pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_keeps_what_was_measured(programs: "Programs", number: signal.Signals) -> None:
+    with running(programs, *SMALL, "--pairs", "1000", "--out", "out") as process:
         assert process.stderr is not None
-        lines = iter(process.stderr.readline, "")
-        while "pair 2" not in next(lines):
-            pass
-        os.kill(process.pid, signal.SIGINT)
+        await_line(process, "pair 2")
+        process.send_signal(number)
         rest = process.stderr.read()
-        assert process.wait(60) == -signal.SIGINT
+        assert process.wait(60) == -number
     assert "interrupted: what was measured is kept in out\n" in rest
     assert "Traceback" not in rest
     assert max(run["pair"] for run in kept(programs)["runs"]) >= 0
+
+
+def servers(pid: int) -> list[int]:
+    """Return the web servers that a process has started."""
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in listed if b"web_server.py" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def test_a_request_to_end_leaves_no_server_behind(programs: "Programs") -> None:
+    """The server beside a CPU-bound thread would go on for ever."""
+    with running(programs, "web", "--quick", "--pairs", "1000", "--only", "*one CPU-bound thread") as process:
+        await_line(process, "pair 1, stock")
+        watched = None
+        while watched is None:
+            watched = next(map(os.pidfd_open, servers(process.pid)), None)
+        process.terminate()
+        assert process.wait(60) == -signal.SIGTERM
+    try:
+        assert select.select([watched], [], [], 60)[0], "the server outlived the laboratory"
+    finally:
+        os.close(watched)
+
+
+def test_two_at_a_time_do_not_write_to_one_directory(programs: "Programs") -> None:
+    with running(programs, *SMALL, "--pairs", "1000", "--out", "out") as process:
+        await_line(process, "pair 1")
+        assert_refused(lab(programs, "run", *SMALL, "--out", "out"), 1, "another `unsnarl lab run`", "--out DIR")
+        process.terminate()
+
+
+def test_quick_runs_have_a_directory_of_their_own_and_do_not_mix(programs: "Programs") -> None:
+    quick = ("efficiency", "--quick", "--only", "two threads")
+    shown = lab(programs, "run", *quick)
+    assert shown.status == 0, shown.complaint
+    assert [path.name for path in programs.directory.glob("unsnarl-lab*")] == ["unsnarl-lab-quick"]
+    full = lab(programs, "run", "efficiency", "--pairs", "1", "--out", "unsnarl-lab-quick")
+    assert_refused(full, 1, "'two threads' with other arguments", "--out DIR")
+
+
+def test_runs_that_fail_are_counted_and_have_a_status(programs: "Programs") -> None:
+    """Here every one of them: the interpreter answers questions, and runs no program."""
+    refuse = 'case "$1" in */programs/*) echo no luck >&2; exit 3;; esac'
+    python = programs.write("bin/python", f'#!/bin/sh\n{refuse}\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    words = ("efficiency", "--quick", "--python", str(python), "--out", "out")
+    shown = lab(programs, "run", *words)
+    assert shown.status == 1
+    assert re.search(r"^[1-9][0-9]* runs failed: the results say why$", shown.complaint, re.MULTILINE)
+    assert shown.stdout == b"out/" + next((programs.directory / "out").iterdir()).name.encode() + b"\n"

@@ -1,7 +1,10 @@
 """Kept results become medians, ratios, exponents, tables and pages: no figure from elsewhere."""
 
+import errno
 import json
+import os
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,8 @@ from unsnarl.lab import page, plots, tables
 from unsnarl.lab.analysis import Outcome
 from unsnarl.lab.experiment import ANYWHERE, Case, Experiment, Figure
 from unsnarl.lab.fit import exponent
-from unsnarl.lab.store import Results, StoreError, read
+from unsnarl.lab.machine import SAME
+from unsnarl.lab.store import Results, StoreError, held, read
 from unsnarl.lab.variants import PYPY, SCHEDULER, STOCK
 
 MACHINE: dict[str, Any] = {
@@ -25,6 +29,8 @@ MACHINE: dict[str, Any] = {
         "shared": True,
     },
     "scheduler": "0123",
+    "package": "4567",
+    "versions": {"unsnarl": "1.0", "gevent": "2.0"},
     "cpu": "a processor & more",
     "cores": 2,
     "architecture": "x86_64",
@@ -43,6 +49,7 @@ EXPERIMENT = Experiment(
 
 def results_in(folder: Path, pairs: int = 3) -> Results:
     """Keep runs of exact powers: stock grows with the square, the scheduler linearly."""
+    folder.mkdir(exist_ok=True)
     results = Results(folder, EXPERIMENT, MACHINE)
     results.note({"pypy": "no PyPy on PATH"}, (*CASES, TRACED), "unsnarl lab run squares")
     for pair in range(pairs):
@@ -69,7 +76,7 @@ def test_medians_ratios_and_exponents(outcome: Outcome) -> None:
     ratio = outcome.ratio(CASES[1].name, "scheduler", "elapsed_s")
     assert ratio is not None
     assert ratio.median == pytest.approx(0.05)
-    assert not ratio.is_noise()
+    assert ratio.is_noise() is None
     assert outcome.exponent("start", "stock", "elapsed_s") == pytest.approx(2)
     assert outcome.exponent("start", "scheduler", "elapsed_s") == pytest.approx(1)
     assert outcome.exponent("start", "pypy", "elapsed_s") is None
@@ -90,7 +97,8 @@ def test_too_few_sizes_for_an_exponent(times: dict[int, float]) -> None:
 def test_the_tables(outcome: Outcome) -> None:
     times, growth, calls = tables.tables_of(outcome)
     assert times.head == ("", "stock", "scheduler")
-    assert times.rows[1] == ("start, n = 200", "4.04 ±1%", "0.202 ±1% (0.05× ±0%)")
+    assert times.title == "time, s (less is better; ?: fewer than 5 pairs, too few to judge)"
+    assert times.rows[1] == ("start, n = 200", "4.04 ±1%", "0.202 ±1% (0.05× ±0% ?)")
     assert growth.rows == [("start", "2.00 (16.0× for 4.00× the size)", "1.00 (4.00× for 4.00× the size)")]
     assert calls.rows == [("all", "12", "4"), ("futex", "9", "0"), ("read", "3", "4")]
     assert tables.markdown(calls).splitlines()[1] == "| --- | ---: | ---: |"
@@ -100,13 +108,60 @@ def test_the_tables(outcome: Outcome) -> None:
 def test_a_difference_within_the_noise_is_called_so(tmp_path: Path) -> None:
     results = Results(tmp_path, EXPERIMENT, MACHINE)
     results.note({}, CASES, "")
-    for pair, value in enumerate((0.9, 1.1, 1.0)):
+    for pair, value in enumerate((0.9, 1.1, 1.0, 1.05, 0.95)):
         results.add(CASES[0].name, "stock", pair, {"elapsed_s": 1.0})
         results.add(CASES[0].name, "scheduler", pair, {"elapsed_s": value})
     results.write()
     (times,) = tables.tables_of(Outcome(read(results.path)))
     assert "within the noise" in times.rows[0][2]
     assert "≈" in times.rows[0][2]
+    assert times.title == "time, s (less is better)"
+
+
+def test_fewer_than_five_pairs_are_not_judged(tmp_path: Path) -> None:
+    """Neither as a difference nor as noise: of three pairs that differ in nothing, a quarter lie on one side of 1."""
+    for pairs, is_noise in ((4, None), (5, False)):
+        results_in(tmp_path / str(pairs), pairs)
+        found = tables.summary(page.load(tmp_path / str(pairs))[0])["cases"][0]["figures"]["elapsed_s"]["scheduler"]
+        assert found["ratio"]["pairs"] == pairs
+        assert found["within_noise"] is is_noise
+
+
+def test_what_took_too_long_says_so(tmp_path: Path) -> None:
+    results = Results(tmp_path, EXPERIMENT, MACHINE)
+    results.note({}, CASES, "")
+    for pair in range(3):
+        results.add(CASES[0].name, "scheduler", pair, {"elapsed_s": 1.0})
+        results.add(CASES[1].name, "scheduler", pair, {"elapsed_s": 2.0})
+        results.add(CASES[0].name, "stock", pair, {"elapsed_s": 1.0})
+    results.add(CASES[1].name, "stock", 0, {"elapsed_s": 4.0})
+    results.add(CASES[1].name, "stock", 1, "no result within 120 s", 120.0)
+    results.add(CASES[2].name, "stock", 0, "no result within 120 s", 120.0)
+    results.write()
+    outcome = Outcome(read(results.path))
+    (times,) = tables.tables_of(outcome)
+    assert times.rows[0][1:] == ("1.00 ±0%", "1.00 ±0% (1.00× ±0% ?)")
+    assert times.rows[1][1:] == ("4.00, but > 120 s in 1 of 2 runs", "2.00 ±0%"), "no ratio to half of the runs"
+    assert times.rows[2][1:] == ("> 120 s", "-")
+    assert list(outcome.curve("start", "stock", "elapsed_s")) == [100]
+    summed_up = tables.summary(outcome)["cases"]
+    assert [case["late"] for case in summed_up] == [
+        {},
+        {"stock": {"limit_s": 120.0, "runs": 1}},
+        {"stock": {"limit_s": 120.0, "runs": 1}},
+    ]
+
+
+def test_what_took_too_long_is_known_for_later_pairs_and_larger_sizes(tmp_path: Path) -> None:
+    results = Results(tmp_path, EXPERIMENT, MACHINE)
+    results.note({}, CASES, "")
+    results.add(CASES[1].name, "stock", 0, "no result within 120 s", 120.0)
+    results.write()
+    again = Results(tmp_path, EXPERIMENT, MACHINE)
+    assert [again.is_late(case, "stock") for case in CASES] == [False, True, True]
+    assert not any(again.is_late(case, "scheduler") for case in CASES)
+    assert not again.is_late(CASES[2]._replace(limit_s=240.0), "stock"), "more time is another question"
+    assert not again.is_late(CASES[2]._replace(series="another"), "stock")
 
 
 class Ids(HTMLParser):
@@ -165,13 +220,97 @@ def test_pairs_are_continued(tmp_path: Path) -> None:
     assert again.pairs_kept()[CASES[1].name] == 2
 
 
-@pytest.mark.parametrize("what", ["python", "scheduler", "cpu", "cores"])
+@pytest.mark.parametrize("what", ["python", "scheduler", "package", "cpu", "cores", "kernel", "libc"])
 def test_other_circumstances_are_never_mixed_in(tmp_path: Path, what: str) -> None:
     results_in(tmp_path)
     python = {**MACHINE["python"], "compiler": "another"}
     other = {**MACHINE, what: python if what == "python" else "another"}
-    with pytest.raises(StoreError, match=f"another {what}"):
+    with pytest.raises(StoreError, match=f"another {SAME[what]}"):
         Results(tmp_path, EXPERIMENT, other)
+
+
+def test_another_version_of_a_peer_is_not_mixed_in_and_a_new_peer_is(tmp_path: Path) -> None:
+    results_in(tmp_path)
+    with pytest.raises(StoreError, match="another version of gevent"):
+        Results(tmp_path, EXPERIMENT, {**MACHINE, "versions": {"unsnarl": "1.0", "gevent": "2.1"}})
+    more = Results(tmp_path, EXPERIMENT, {**MACHINE, "versions": {"unsnarl": "1.0", "aiologic": "3.0"}})
+    more.write()
+    assert read(more.path)["machine"]["versions"] == {"unsnarl": "1.0", "gevent": "2.0", "aiologic": "3.0"}
+
+
+def test_runs_with_other_arguments_are_not_mixed_in(tmp_path: Path) -> None:
+    """As those of --quick, whose cases may have the same names."""
+    results_in(tmp_path)
+    longer = CASES[0]._replace(arguments=("--seconds", "10"))
+    with pytest.raises(StoreError, match="'start, n = 100' with other arguments"):
+        Results(tmp_path, EXPERIMENT, MACHINE).note({}, [longer], "")
+
+
+def test_a_report_of_results_that_were_not_taken_alike_says_so(tmp_path: Path) -> None:
+    results_in(tmp_path)
+    other = EXPERIMENT._replace(name="convoy")
+    for experiment, machine in ((other, MACHINE), (other._replace(name="web"), {**MACHINE, "package": "89ab"})):
+        results = Results(tmp_path, experiment, machine)
+        results.note({}, CASES, "")
+        assert page.warnings(page.load(tmp_path)) == []
+        results.write()
+    (line,) = page.warnings(page.load(tmp_path))
+    assert line == (
+        "Not all results of CPython 3.13.0 were taken alike, in: build of unsnarl. Alike are: squares, convoy; web."
+    )
+    page.write(tmp_path, page.load(tmp_path), "")
+    markdown, html = (tmp_path / page.MARKDOWN).read_text(), (tmp_path / page.HTML).read_text()
+    assert markdown.splitlines()[2] == f"**{line}**"
+    assert html.index(line) < html.index("<nav>")
+    assert "- unsnarl 1.0 (build 89ab, scheduler 0123); gevent 2.0\n" in markdown
+
+
+def test_a_directory_is_one_commands_at_a_time(tmp_path: Path) -> None:
+    with held(tmp_path), pytest.raises(StoreError, match="another `unsnarl lab run` is writing"), held(tmp_path):
+        raise AssertionError("both had it")
+    with held(tmp_path):
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_temporary_stays_when_results_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = results_in(tmp_path)
+    before = results.path.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(StoreError, match="No space left"):
+        results.write()
+    assert [path.name for path in tmp_path.iterdir()] == [results.path.name]
+    assert results.path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda content: content.update(experiment={}), "'experiment' of the file has no 'name'"),
+        (lambda content: content.update(runs=[1]), "element 0 of 'runs' of the file is of the wrong type"),
+        (lambda content: content["runs"][1].update(pair="0"), "'pair' of element 1"),
+        (lambda content: content["runs"][2].pop("case"), "element 2 of 'runs' of the file has no 'case'"),
+        (lambda content: content["runs"][0].update(figures=[]), "'figures' of element 0"),
+        (lambda content: content["machine"].update(python=None), "'python' of 'machine' of the file is null"),
+        (lambda content: content["machine"].update(versions=[]), "'versions' of 'machine'"),
+        (lambda content: content["experiment"]["figures"].clear(), "there are no 'figures'"),
+        (lambda content: content.update(commands=3), "'commands' of the file"),
+    ],
+)  # fmt: skip
+def test_a_damaged_file(tmp_path: Path, change: Callable[[dict[str, Any]], object], what: str) -> None:
+    path = results_in(tmp_path).path
+    content = read(path)
+    change(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(StoreError, match=f"is damaged: .*{re.escape(what)}"):
+        page.load(tmp_path)
+    with pytest.raises(StoreError):
+        Results(tmp_path, EXPERIMENT, MACHINE)
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from unsnarl.cli.failure import CommandError
+from unsnarl.cli import ending
+from unsnarl.cli.failure import CommandError, Ended
 from unsnarl.cli.result import show
 
 if TYPE_CHECKING:
     from unsnarl.lab.experiment import Case, Experiment
     from unsnarl.lab.runner import Session
 
-OUT = "unsnarl-lab"
+OUT, QUICK_OUT = "unsnarl-lab", "unsnarl-lab-quick"
 PAIRS_LIMIT = 1000
 QUICK_BUDGET_S = 110.0
 """Seconds for all runs of ``--quick``: with what comes before and after, two minutes."""
@@ -47,7 +48,8 @@ run:
   --pairs N              pairs to add to each case (default: the experiment's own)
   --only PATTERN         only cases like this, as 'start, all cores*'; may be
                          repeated
-  --out DIR              where results are kept, and continued (default: {OUT})
+  --out DIR              where results are kept, and continued (default: {OUT};
+                         of --quick, {QUICK_OUT})
 
 report:
   DIR                    what `run --out` wrote to: report.md, report.html,
@@ -77,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--quick", action="store_true")
     run.add_argument("--pairs", type=_pairs)
     run.add_argument("--only", action="append", default=[])
-    run.add_argument("--out", type=Path, default=Path(OUT))
+    run.add_argument("--out", type=Path)
     report = verbs.add_parser("report", add_help=False, allow_abbrev=False)
     report.add_argument("folder", type=Path)
     return parser
@@ -133,7 +135,7 @@ def _report(folder: Path) -> int:
 
 
 def _run(options: argparse.Namespace, command: str) -> int:
-    from unsnarl.lab.store import StoreError
+    from unsnarl.lab.store import StoreError, held
 
     chosen = [(one, _cases(one, options)) for one in _experiments(options.names)]
     chosen = [(one, cases) for one, cases in chosen if cases]
@@ -141,13 +143,15 @@ def _run(options: argparse.Namespace, command: str) -> int:
         raise CommandError(
             f"no case matches {' or '.join(map(repr, options.only))}", "see `unsnarl lab list --cases` for their names"
         )
+    options.out = options.out or Path(QUICK_OUT if options.quick else OUT)
     _prepare_folder(options.out)
     machines = _machines(options.python or [sys.executable])
     try:
-        return _measure(_sessions(chosen, machines, options, command), options)
+        with ending.by_exception(), held(options.out):
+            return _measure(_sessions(chosen, machines, options, command), options)
     except StoreError as failure:
         raise CommandError(failure.what, failure.hint, 1) from None
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Ended):
         sys.stderr.write(f"interrupted: what was measured is kept in {options.out}\n")
         raise
 
@@ -237,9 +241,13 @@ def _measure(sessions: list[Session], options: argparse.Namespace) -> int:
     for reason in reasons_in_words(absent):
         sys.stderr.write(f"not there: {reason}\n")
     with Line(sessions) as line:
-        left_out = carry_out(sessions, line.advance, QUICK_BUDGET_S if options.quick else None)
-    if left_out:
-        sys.stderr.write(f"{left_out} runs were left out: the two minutes were over\n")
+        account = carry_out(sessions, line.advance, QUICK_BUDGET_S if options.quick else None)
+    if account.left_out:
+        sys.stderr.write(f"{account.left_out} runs were left out: the two minutes were over\n")
+    if account.late:
+        sys.stderr.write(f"{account.late} runs have no result within their time limit\n")
+    if account.failed:
+        sys.stderr.write(f"{account.failed} runs failed: the results say why\n")
     show("".join(f"{session.results.path}\n" for session in sessions))
     sys.stderr.write(f"for tables and plots: unsnarl lab report {options.out}\n")
-    return 0
+    return 0 if account.is_good() else 1

@@ -23,6 +23,13 @@ class Median(NamedTuple):
     runs: int
 
 
+class Late(NamedTuple):
+    """Runs that did not end within their time limit, or would not have."""
+
+    limit_s: float
+    runs: int
+
+
 class Outcome:
     """One experiment with one interpreter, as kept."""
 
@@ -65,8 +72,19 @@ class Outcome:
         values = list(self.values(case, variant, figure).values())
         return Median(statistics.median(values), min(values), max(values), len(values)) if values else None
 
+    def late(self, case: str, variant: str) -> Late | None:
+        """Return how many runs of a case did not end within which time; None when all did."""
+        mine = (run for run in self._runs if run["case"] == case and run["variant"] == variant)
+        limits = [run["late_s"] for run in mine if "late_s" in run]
+        return Late(max(limits), len(limits)) if limits else None
+
     def ratio(self, case: str, variant: str, figure: str) -> Ratio | None:
-        """Return a variant over the first one within each pair; None when no pair has both."""
+        """Return a variant over the first one within each pair.
+
+        None when no pair has both, or when some runs took too long: the others alone would say too little.
+        """
+        if self.late(case, variant) or self.late(case, self.base()):
+            return None
         over, under = self.values(case, variant, figure), self.values(case, self.base(), figure)
         return ratio_of([(under[pair], over[pair]) for pair in sorted(over.keys() & under.keys())])
 
@@ -78,7 +96,7 @@ class Outcome:
                 continue
             for figure, count in run.get("figures", {}).items():
                 kind = figure.removeprefix("calls.")
-                if kind not in (figure, "all"):
+                if kind not in (figure, "all") and isinstance(count, (int, float)):
                     totals[kind] = max(totals.get(kind, 0), count)
         return sorted(totals, key=lambda kind: (-totals[kind], kind))
 
@@ -87,11 +105,11 @@ class Outcome:
         return list(dict.fromkeys(case["series"] for case in self.cases(traced=False) if case["series"]))
 
     def curve(self, series: str, variant: str, figure: str) -> dict[int, Median]:
-        """Return a figure by size along a series."""
+        """Return a figure by size along a series, without sizes at which a run took too long."""
         points: dict[int, Median] = {}
         for case in self.cases(traced=False):
             median = self.median(case["name"], variant, figure) if case["series"] == series else None
-            if median is not None:
+            if median is not None and self.late(case["name"], variant) is None:
                 points[case["size"]] = median
         return dict(sorted(points.items()))
 

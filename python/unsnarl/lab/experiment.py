@@ -56,6 +56,9 @@ ROUND_ROBIN = Confinement(is_round_robin=True)
 ONE_CORE_ROUND_ROBIN = Confinement(cores=1, is_round_robin=True)
 
 
+LIMIT_S = 120.0
+
+
 class Case(NamedTuple):
     """One thing to measure: arguments of the program, and where it runs."""
 
@@ -69,8 +72,8 @@ class Case(NamedTuple):
     """The variants that make sense here; None for all of the experiment."""
     expected_s: float = 1.0
     """About how long a run takes, for the time that is left."""
-    limit_s: float = 120.0
-    """Seconds after which a run counts as hung."""
+    limit_s: float = LIMIT_S
+    """Seconds after which a run is ended; its variant is not tried again at this size of its series or a larger one."""
     is_traced: bool = False
     """Whether system calls are counted, by strace; such a run's times are not kept."""
 
@@ -82,6 +85,7 @@ class Case(NamedTuple):
         confinement: Confinement,
         expected_s: float,
         variants: tuple[str, ...] | None = None,
+        limit_s: float = LIMIT_S,
     ) -> Case:
         """Return one case of the series that a program makes with its sizes in one confinement."""
         series = f"{program}, {confinement.words()}"
@@ -93,6 +97,7 @@ class Case(NamedTuple):
             confinement=confinement,
             variants=variants,
             expected_s=expected_s,
+            limit_s=limit_s,
         )
 
 

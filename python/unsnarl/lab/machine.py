@@ -6,15 +6,34 @@ import datetime as dt
 import json
 import os
 import platform
+import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from unsnarl.lab import presence
+
 ASK_PYTHON = """
-import hashlib, importlib.util, json, platform, sys, sysconfig
+import hashlib, importlib.metadata, importlib.util, json, os, platform, sys, sysconfig
 options = sysconfig.get_config_var("CONFIG_ARGS") or ""
-native = importlib.util.find_spec("unsnarl") and importlib.util.find_spec("unsnarl._native")
+package = importlib.util.find_spec("unsnarl")
+native = package and importlib.util.find_spec("unsnarl._native")
 code = open(native.origin, "rb").read() if native else b""
+
+def digest_of_all(folder):
+    files = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names if name[-4:] != ".pyc"]
+    digest = hashlib.sha256()
+    for path in [*sorted(files), os.path.join(os.path.dirname(sys.executable), "unsnarl")]:
+        content = open(path, "rb").read() if os.path.isfile(path) else b""
+        digest.update(os.path.relpath(path, folder).encode() if path in files else b"client")
+        digest.update(hashlib.sha256(content).digest())
+    return digest.hexdigest()[:16]
+
+def version_of(name):
+    try: return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError: return None
+
 print(json.dumps({
     "python": {
         "version": platform.python_version(),
@@ -27,9 +46,39 @@ print(json.dumps({
         "switch_interval_s": sys.getswitchinterval(),
     },
     "scheduler": hashlib.sha256(code).hexdigest()[:16] if code else None,
+    "package": digest_of_all(os.path.dirname(package.origin)) if package else None,
+    "versions": {name: version_of(name) for name in sys.argv[1:] if version_of(name)},
 }))
 """
-"""What only the measured interpreter knows; the scheduler is known by a digest of its native code."""
+"""What only the measured interpreter knows. The scheduler is known by a digest of its native code, all of unsnarl by
+one of every file of the package and of the native client."""
+
+PACKAGES = ("unsnarl", "aiologic", "gevent", "greenlet", "pyperf", "pip", "mercurial", "black", "httpie")
+"""What is measured, or measures, as the measured interpreter has it."""
+
+PROGRAMS = {"strace": "-V", "ab": "-V"}
+"""What measures, and how it is asked for its version."""
+
+SAME = {
+    "python": "python",
+    "scheduler": "scheduler",
+    "package": "build of unsnarl",
+    "cpu": "cpu",
+    "cores": "number of cores",
+    "kernel": "kernel",
+    "libc": "libc",
+}
+"""What must be the same for runs to be compared, and what it is called; beside it, the versions that both know."""
+
+
+def differences(machines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return in words what of the circumstances is not the same in all of these descriptions."""
+    found = [words for name, words in SAME.items() if len({repr(one.get(name)) for one in machines}) > 1]
+    versions: dict[str, set[str]] = {}
+    for one in machines:
+        for name, version in one.get("versions", {}).items():
+            versions.setdefault(name, set()).add(version)
+    return found + [f"version of {name}" for name, all_of_it in versions.items() if len(all_of_it) > 1]
 
 
 def cpu_model() -> str:
@@ -48,9 +97,11 @@ def describe(python: str) -> dict[str, Any]:
         OSError: there is no such interpreter.
         subprocess.CalledProcessError, subprocess.TimeoutExpired, ValueError: it is none.
     """
-    asked = subprocess.run([python, "-P", "-c", ASK_PYTHON], capture_output=True, text=True, check=True, timeout=60)
+    command = [python, "-P", "-c", ASK_PYTHON, *PACKAGES]
+    asked = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     told: dict[str, Any] = json.loads(asked.stdout)
     return told | {
+        "versions": told["versions"] | program_versions(),
         "cpu": cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
         "architecture": platform.machine(),
@@ -58,6 +109,17 @@ def describe(python: str) -> dict[str, Any]:
         "libc": " ".join(platform.libc_ver()),
         "taken": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     }
+
+
+def program_versions() -> dict[str, str]:
+    """Return the versions of the other programs and interpreters that are there."""
+    commands = {name: [name, option] for name, option in PROGRAMS.items() if shutil.which(name)}
+    for name in presence.OTHER_INTERPRETERS:
+        path = presence.other_interpreter(name)
+        if path is not None:
+            commands[name] = [path, "-c", "import sys; print(sys.version)"]
+    first_lines = ((name, presence.first_line(command)) for name, command in commands.items())
+    return {name: line for name, line in first_lines if line}
 
 
 def build_of(python: dict[str, Any]) -> str:

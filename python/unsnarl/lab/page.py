@@ -14,8 +14,11 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from unsnarl.demo.comparison import CONFIDENCE, FEWEST_PAIRS
+from unsnarl.demo.figures import TOO_FEW
 from unsnarl.lab import plots, tables
 from unsnarl.lab.analysis import Outcome
+from unsnarl.lab.machine import differences
 from unsnarl.lab.plots import Plot
 from unsnarl.lab.store import StoreError, read
 from unsnarl.lab.tables import Table
@@ -24,7 +27,8 @@ MARKDOWN, HTML, SUMMARY = "report.md", "report.html", "report.json"
 HOW_TO_READ = (
     "Variants take turns within each pair; a ratio to the first column is formed within the pairs, and ± after it is "
     'the standard deviation of the pairs\' ratios. ≈ and "within the noise" mark a difference whose direction the '
-    "pairs leave open; a ratio of one pair alone says little."
+    f"pairs leave open, at a confidence of {CONFIDENCE:.2%}; {TOO_FEW} marks a ratio of fewer than {FEWEST_PAIRS} "
+    'pairs, which are too few to judge. "> 120 s": the run was ended after that time, or a smaller size was.'
 )
 
 
@@ -84,6 +88,28 @@ def write(folder: Path, outcomes: Sequence[Outcome], command: str) -> list[Path]
     return [folder / name for name in texts]
 
 
+def warnings(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return what was not the same for all results of an interpreter, one line each: they cannot be compared."""
+    lines: list[str] = []
+    for version in dict.fromkeys(_interpreter(outcome) for outcome in outcomes):
+        mine = [outcome for outcome in outcomes if _interpreter(outcome) == version]
+        found = differences([outcome.machine for outcome in mine])
+        if not found:
+            continue
+        alike: list[list[Outcome]] = []
+        for outcome in mine:
+            group = next((g for g in alike if not differences([g[0].machine, outcome.machine])), None)
+            alike.append([outcome]) if group is None else group.append(outcome)
+        groups = "; ".join(", ".join(outcome.name for outcome in group) for group in alike)
+        lines.append(f"Not all results of {version} were taken alike, in: {', '.join(found)}. Alike are: {groups}.")
+    return lines
+
+
+def _interpreter(outcome: Outcome) -> str:
+    python = outcome.machine["python"]
+    return f"{python['implementation']} {python['version']}"
+
+
 def commands(sections: Sequence[Section], command: str) -> list[str]:
     """Return the commands that measured, and the one that made the page."""
     measured = (line for one in sections for line in one.outcome.content.get("commands", []))
@@ -92,7 +118,9 @@ def commands(sections: Sequence[Section], command: str) -> list[str]:
 
 def markdown(sections: Sequence[Section], command: str) -> str:
     """Return the page as Markdown, the plots beside it."""
-    parts = ["# The laboratory's results\n", HOW_TO_READ + "\n", "Made by:\n"]
+    parts = ["# The laboratory's results\n"]
+    parts += [f"**{line}**\n" for line in warnings([one.outcome for one in sections])]
+    parts += [HOW_TO_READ + "\n", "Made by:\n"]
     parts += [f"    {line}" for line in commands(sections, command)]
     for one in sections:
         outcome = one.outcome
@@ -121,7 +149,9 @@ STYLE = """
 
 def html(sections: Sequence[Section], command: str) -> str:
     """Return the page as one file of HTML."""
-    body = [f"<h1>The laboratory's results</h1><p>{escape(HOW_TO_READ)}</p>"]
+    body = ["<h1>The laboratory's results</h1>"]
+    body += [f"<p><strong>{escape(line)}</strong></p>" for line in warnings([one.outcome for one in sections])]
+    body.append(f"<p>{escape(HOW_TO_READ)}</p>")
     body.append("<nav><ul>" + "".join(_entry(one) for one in sections) + "</ul></nav>")
     body.append(f"<p>Made by:</p><pre>{escape(chr(10).join(commands(sections, command)))}</pre>")
     body += [_html_section(one) for one in sections]
@@ -135,8 +165,7 @@ def html(sections: Sequence[Section], command: str) -> str:
 
 
 def _entry(one: Section) -> str:
-    python = one.outcome.machine["python"]
-    words = f"{one.outcome.experiment['title']}, {python['implementation']} {python['version']}"
+    words = f"{one.outcome.experiment['title']}, {_interpreter(one.outcome)}"
     return f'<li><a href="#{escape(one.anchor)}">{escape(words)}</a></li>'
 
 

@@ -34,6 +34,12 @@ def _works(command: list[str]) -> bool:
     return done is not None and done.returncode == 0
 
 
+def first_line(command: list[str]) -> str:
+    """Return the first line that a command prints; nothing where it cannot be run."""
+    done = _answer(command)
+    return next(iter(done.stdout.splitlines()), "").strip() if done else ""
+
+
 @functools.cache
 def imports(python: str, module: str) -> bool:
     """Tell whether an interpreter imports a module."""

@@ -1,7 +1,8 @@
 """Carry out a plan: run after run, results kept after each pair, an eye on the clock.
 
 Invariant: a run that fails is a result as well, and never ends the plan; an
-interrupt does, with everything kept that was measured before.
+interrupt does, with everything kept that was measured before. What did not end within
+its time limit is not tried again, neither in a later pair nor at a larger size.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from unsnarl.lab import presence
 from unsnarl.lab.experiment import Case, Experiment
 from unsnarl.lab.plan import Planned, planned
-from unsnarl.lab.process import Figures, RunFailed, measure
+from unsnarl.lab.process import Figures, RunFailed, TimeOver, measure
 from unsnarl.lab.store import Results
 
 
@@ -61,10 +62,28 @@ def prepare(
     return Session(results, runs, absent | impossible)
 
 
+class Account:
+    """What became of the runs of a plan."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.measured = 0
+        self.late = 0
+        """Runs that reached their time limit, or were spared because it was known that they would."""
+        self.failed = 0
+        """Runs without figures for any other reason."""
+        self.left_out = 0
+        """Runs for which the time of the whole plan did not suffice."""
+
+    def is_good(self) -> bool:
+        """Tell whether something was measured, and nothing failed but by taking too long."""
+        return bool(self.measured) and not self.failed
+
+
 def carry_out(
     sessions: Sequence[Session], on_run: Callable[[Planned, Figures | str], None], budget_s: float | None = None
-) -> int:
-    """Measure everything planned; return how many runs were left out for want of time.
+) -> Account:
+    """Measure everything planned; return what became of it.
 
     Args:
         sessions: what to measure.
@@ -75,33 +94,52 @@ def carry_out(
         StoreError: results cannot be written.
     """
     until_s = None if budget_s is None else time.monotonic() + budget_s
-    left_out = 0
+    account = Account()
     for session in sessions:
         session.results.write()
         for place, item in enumerate(session.runs):
             left_s = None if until_s is None else until_s - time.monotonic()
-            outcome = _outcome(item, left_s)
+            outcome = _outcome(item, session.results, left_s)
             if outcome is None:
-                left_out += 1
+                account.left_out += 1
                 continue
-            session.results.add(item.run.case.name, item.run.variant.name, item.pair, outcome)
-            on_run(item, outcome)
+            _keep(item, outcome, session.results, account)
+            on_run(item, str(outcome) if isinstance(outcome, RunFailed) else outcome)
             if _ends_pair(session.runs, place):
                 session.results.write()
-    return left_out
+    return account
 
 
-def _outcome(item: Planned, left_s: float | None) -> Figures | str | None:
-    """Carry out one run; None if the time is over before it would end."""
+def _keep(item: Planned, outcome: Figures | RunFailed, results: Results, account: Account) -> None:
+    """Add what a run has brought to the results and to the account."""
+    names = item.run.case.name, item.run.variant.name, item.pair
+    if isinstance(outcome, TimeOver) and outcome.limit_s >= item.run.case.limit_s:
+        account.late += 1
+        results.add(*names, str(outcome), outcome.limit_s)
+    elif isinstance(outcome, RunFailed):
+        account.failed += 1
+        results.add(*names, str(outcome))
+    else:
+        account.measured += 1
+        results.add(*names, outcome)
+
+
+def _outcome(item: Planned, results: Results, left_s: float | None) -> Figures | RunFailed | None:
+    """Carry out one run, unless it is known to take too long; None if the time is over before it would end."""
     run = item.run
-    if left_s is not None:
+    if results.is_late(run.case, run.variant.name):
+        return TimeOver(run.case.limit_s, is_spared=True)
+    is_cut = left_s is not None and left_s < run.case.limit_s
+    if left_s is not None and is_cut:
         if left_s < run.case.expected_s:
             return None
-        run = run._replace(case=run.case._replace(limit_s=min(run.case.limit_s, left_s)))
+        run = run._replace(case=run.case._replace(limit_s=left_s))
     try:
         return measure(run)
+    except TimeOver as failure:
+        return None if is_cut and failure.limit_s == run.case.limit_s else failure
     except RunFailed as failure:
-        return str(failure)
+        return failure
 
 
 def _ends_pair(runs: Sequence[Planned], place: int) -> bool:

@@ -4,24 +4,27 @@ A file describes its experiment, so that it can be shown when the experiment has
 changed since. It is written anew after every pair, to a temporary name first:
 whoever interrupts a run keeps what it has.
 
-Invariant: results of another machine, interpreter or scheduler are never mixed in.
+Invariants: results of another machine, kernel, interpreter or build, or of a case with
+other arguments, are never mixed in; one command at a time writes to a directory.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from unsnarl.errors import UnsnarlError
+from unsnarl.lab import machine as machines
+from unsnarl.lab import shape
 from unsnarl.lab.experiment import Case, Experiment
 from unsnarl.lab.process import Figures
 
 FORMAT = "unsnarl-lab-1"
-SAME = ("python", "scheduler", "cpu", "cores")
-"""What of the machine must be the same for runs to be compared."""
 
 
 class StoreError(UnsnarlError):
@@ -57,10 +60,33 @@ def read(path: Path) -> dict[str, Any]:
     content = cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else {}
     if content.get("format") != FORMAT:
         raise StoreError(f"{path} holds no results of `unsnarl lab`", "remove it, or name another directory")
-    wanted = {"experiment": dict, "machine": dict, "absent": dict, "runs": list}
-    if any(not isinstance(content.get(name), kind) for name, kind in wanted.items()):
-        raise StoreError(f"{path} is damaged: a part of it is missing", "remove it, and measure again")
+    misfit = shape.misfit(content, shape.RESULTS)
+    if misfit is not None:
+        raise StoreError(f"{path} is damaged: {misfit}", "remove it, and measure again")
     return content
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Generator[None]:
+    """Keep a directory of results to ourselves, until the end of the block or of the process.
+
+    Raises:
+        StoreError: another process has it.
+    """
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(
+                f"another `unsnarl lab run` is writing to {folder}",
+                "wait for its end, or name another directory: `--out DIR`",
+            ) from None
+        except OSError:  # a file system that knows no locks
+            pass
+        yield
+    finally:
+        os.close(directory)
 
 
 class Results:
@@ -86,17 +112,23 @@ class Results:
 
     def _take_up(self, kept: dict[str, Any]) -> None:
         mine = self._content["machine"]
-        other = next((name for name in SAME if kept["machine"].get(name) != mine[name]), None)
-        if other is not None:
+        others = machines.differences([kept["machine"], mine])
+        if others:
             raise StoreError(
-                f"{self.path} holds results of another {other}: runs of both cannot be compared",
+                f"{self.path} holds results of another {others[0]}: runs of both cannot be compared",
                 "keep these in another directory: `--out DIR`",
             )
+        mine["versions"] = kept["machine"].get("versions", {}) | mine["versions"]
         cases = {case["name"]: case for case in kept["experiment"]["cases"]}
         new = {case["name"]: case for case in self._content["experiment"]["cases"]}
         self._content["experiment"]["cases"] = list((cases | new).values())
         self._content["runs"] = kept["runs"]
         self._content["commands"] = kept.get("commands", [])
+
+    @property
+    def runs(self) -> list[dict[str, Any]]:
+        """Every run, in the order in which they were carried out."""
+        return list(self._content["runs"])
 
     def pairs_kept(self) -> dict[str, int]:
         """Return how many pairs of each case there are."""
@@ -106,18 +138,43 @@ class Results:
         return kept
 
     def note(self, absent: Mapping[str, str], cases: Iterable[Case], command: str) -> None:
-        """Note what is not there, which cases are measured, and the command that does it."""
+        """Note what is not there, which cases are measured, and the command that does it.
+
+        Raises:
+            StoreError: there are runs of a case of the same name with other arguments.
+        """
         self._content["absent"] = dict(absent)
         known = {case["name"]: case for case in self._content["experiment"]["cases"]}
-        known |= {case.name: described(case) for case in cases}
+        new = {case.name: described(case) for case in cases}
+        has_runs = {run["case"] for run in self._content["runs"]}
+        for name in new.keys() & known.keys() & has_runs:
+            if known[name].get("arguments") != new[name]["arguments"]:
+                raise StoreError(
+                    f"{self.path} holds runs of {name!r} with other arguments, as those of `--quick` are",
+                    "keep these in another directory: `--out DIR`",
+                )
+        known |= new
         self._content["experiment"]["cases"] = list(known.values())
         if command not in self._content["commands"]:
             self._content["commands"].append(command)
 
-    def add(self, case: str, variant: str, pair: int, outcome: Figures | str) -> None:
-        """Add a run: its figures, or why it has none."""
+    def add(self, case: str, variant: str, pair: int, outcome: Figures | str, late_s: float | None = None) -> None:
+        """Add a run: its figures, or why it has none, and within how many seconds it did not end."""
         key = "failed" if isinstance(outcome, str) else "figures"
-        self._content["runs"].append({"case": case, "variant": variant, "pair": pair, key: outcome})
+        run = {"case": case, "variant": variant, "pair": pair, key: outcome}
+        self._content["runs"].append(run if late_s is None else run | {"late_s": late_s})
+
+    def is_late(self, case: Case, variant: str) -> bool:
+        """Tell whether a variant has not ended within a case's time, at its size of the series or a smaller one."""
+        known = {one["name"]: one for one in self._content["experiment"]["cases"]}
+        for run in self._content["runs"]:
+            if run["variant"] != variant or run.get("late_s", 0.0) < case.limit_s:
+                continue
+            other = known.get(run["case"], {})
+            is_smaller = bool(case.series) and other.get("series") == case.series and other["size"] <= case.size
+            if run["case"] == case.name or is_smaller:
+                return True
+        return False
 
     def write(self) -> None:
         """Write the file, all of it or nothing.
@@ -130,6 +187,8 @@ class Results:
             temporary.write_text(json.dumps(self._content, indent=1) + "\n", encoding="utf-8")
             os.replace(temporary, self.path)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
             raise StoreError(
                 f"{self.path} cannot be written: {error.strerror}", "name another directory: `--out DIR`"
             ) from None
@@ -139,6 +198,7 @@ def described(case: Case) -> dict[str, Any]:
     """Return a case as plain data."""
     return {
         "name": case.name,
+        "arguments": list(case.arguments),
         "series": case.series,
         "size": case.size,
         "confinement": case.confinement.words(),

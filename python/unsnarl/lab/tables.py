@@ -1,7 +1,7 @@
 """Tables of an experiment's results: rows of words, for Markdown and for HTML alike.
 
 Pure: an ``Outcome`` in, tables out. No figure is made up here: what was not measured
-is a dash, and what the pairs leave open is marked.
+is a dash, what did not end in time says so, and what the pairs leave open is marked.
 """
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from unsnarl.demo.comparison import Ratio
-from unsnarl.demo.figures import NONE, digits, times
+from unsnarl.demo.comparison import FEWEST_PAIRS, Ratio
+from unsnarl.demo.figures import NONE, TOO_FEW, digits, times
 from unsnarl.lab.analysis import Median, Outcome
 
 KINDS_SHOWN = 12
 """Kinds of system calls in a table, the most frequent ones; the rest is summed up."""
+
+
+LIMITED = "elapsed_s"
+"""The figure of which a run that was ended says how much it is at least."""
 
 
 class Table(NamedTuple):
@@ -43,21 +47,27 @@ def figure_table(outcome: Outcome, figure: dict[str, Any]) -> Table:
     name = figure["name"]
     variants = outcome.variants()
     unit = f", {figure['unit']}" if figure["unit"] else ""
-    title = f"{figure['title']}{unit} ({'more' if figure['is_better_higher'] else 'less'} is better)"
+    notes = [f"{'more' if figure['is_better_higher'] else 'less'} is better"]
     rows: list[tuple[str, ...]] = []
     for case in outcome.cases(traced=False):
         cells = [cell(outcome, case["name"], variant["name"], name) for variant in variants]
         if any(text != NONE for text in cells):
             rows.append((case["name"], *cells))
+    if any(text.endswith(f" {TOO_FEW})") for row in rows for text in row):
+        notes.append(f"{TOO_FEW}: fewer than {FEWEST_PAIRS} pairs, too few to judge")
+    title = f"{figure['title']}{unit} ({'; '.join(notes)})"
     return Table(title, ("", *(variant["title"] for variant in variants)), rows)
 
 
 def cell(outcome: Outcome, case: str, variant: str, figure: str) -> str:
-    """Return median and spread, and the ratio to the first variant."""
-    median = outcome.median(case, variant, figure)
+    """Return median and spread, and the ratio to the first variant; ``> 120 s`` for what did not end in that time."""
+    median, late = outcome.median(case, variant, figure), outcome.late(case, variant)
+    over = f"> {late.limit_s:g} s" if late and figure == LIMITED else ""
     if median is None:
-        return NONE
+        return over or NONE
     text = spread(median)
+    if late and over:
+        return f"{text}, but {over} in {late.runs} of {late.runs + median.runs} runs"
     ratio = None if variant == outcome.base() else outcome.ratio(case, variant, figure)
     return f"{text} ({verdict(ratio)})" if ratio is not None else text
 
@@ -73,7 +83,7 @@ def spread(median: Median) -> str:
 def verdict(ratio: Ratio) -> str:
     """Return a ratio, and whether the pairs say anything about its direction."""
     text = times(ratio)
-    return f"{text}, within the noise" if ratio.spread is not None and ratio.is_noise() else text
+    return f"{text}, within the noise" if ratio.is_noise() else text
 
 
 def exponent_table(outcome: Outcome) -> Table:
@@ -139,9 +149,18 @@ def facts(outcome: Outcome) -> list[str]:
     )
     return [
         f"{python['implementation']} {python['version']} ({build_of(python)}; {python['compiler']})",
+        build(machine),
         where,
         f"taken {machine['taken']}; {how}",
     ]
+
+
+def build(machine: dict[str, Any]) -> str:
+    """Return which unsnarl was measured, and beside which versions."""
+    versions: dict[str, str] = machine.get("versions", {})
+    others = ", ".join(f"{name} {version}" for name, version in versions.items() if name != "unsnarl")
+    digests = f"build {machine.get('package') or 'unknown'}, scheduler {machine.get('scheduler') or 'unknown'}"
+    return f"unsnarl {versions.get('unsnarl', 'of an unknown version')} ({digests}){'; ' if others else ''}{others}"
 
 
 def absences(outcome: Outcome) -> list[str]:
@@ -157,7 +176,10 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     cases: list[dict[str, Any]] = []
     for case in [*outcome.cases(traced=False), *outcome.cases(traced=True)]:
         figures = sorted(set(_figure_names(outcome, case["name"])))
-        cases.append({**case, "figures": {name: _summed_up(outcome, case["name"], name) for name in figures}})
+        summed_up = {name: _summed_up(outcome, case["name"], name) for name in figures}
+        late = {v["name"]: outcome.late(case["name"], v["name"]) for v in outcome.variants()}
+        late_as_data = {name: found._asdict() for name, found in late.items() if found}
+        cases.append({**case, "figures": summed_up, "late": late_as_data})
     main = outcome.figures[0]["name"]
     exponents = {
         series: {v["name"]: outcome.exponent(series, v["name"], main) for v in outcome.variants()}

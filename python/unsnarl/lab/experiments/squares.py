@@ -2,6 +2,7 @@
 
 from unsnarl.lab.experiment import (
     ANYWHERE,
+    LIMIT_S,
     ONE_CORE,
     ONE_CORE_ROUND_ROBIN,
     ROUND_ROBIN,
@@ -21,6 +22,9 @@ QUICK_SIZES = (25, 50, 100)
 STOCK_S_AT_100 = 0.25
 """Seconds that stock takes for the slowest of the programs with 100 threads; it grows with the square."""
 
+ROUND_ROBIN_LIMIT_S = 30.0
+"""By SCHED_RR a thread that runs on uses up its 100 ms: 100 threads take some variants longer than this already."""
+
 OURS = (STOCK.name, SCHEDULER.name, PRIMITIVES.name, BOTH.name)
 PYPY_LARGEST = 200
 """Above it, PyPy takes more than a minute for one run."""
@@ -28,10 +32,10 @@ PYPY_LARGEST = 200
 
 def cases(program: str, sizes: tuple[int, ...], confinement: Confinement) -> tuple[Case, ...]:
     """Return one series."""
+    limit_s = ROUND_ROBIN_LIMIT_S if confinement.is_round_robin else LIMIT_S
+    expected_s = {size: 0.2 + STOCK_S_AT_100 * (size / 100) ** 2 / 3 for size in sizes}
     return tuple(
-        Case.of_size(
-            program, size, confinement, 0.2 + STOCK_S_AT_100 * (size / 100) ** 2 / 3, variants_of(program, size)
-        )
+        Case.of_size(program, size, confinement, expected_s[size], variants_of(program, size), limit_s)
         for size in sizes
     )
 
@@ -60,5 +64,6 @@ EXPERIMENT = Experiment(
     pairs=3,
     reading="The exponent is fitted to the medians: 1 is linear, 2 the square. Under `primitives` and `both` the "
     "standard library's own uses are replaced as well, so that `Thread.start` waits for an event of unsnarl. "
-    f"PyPy is run up to n = {PYPY_LARGEST}: above, one run takes it more than a minute.",
+    f"PyPy is run up to n = {PYPY_LARGEST}: above, one run takes it more than a minute. "
+    f"By SCHED_RR a run is ended after {ROUND_ROBIN_LIMIT_S:g} s.",
 )
