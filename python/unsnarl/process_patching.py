@@ -17,8 +17,11 @@ _replaced: "dict[str, Any]" = {}
 
 
 def patch() -> None:
-    """Replace the primitives of every context, now or when multiprocessing is imported."""
-    if not _replaced:
+    """Replace the primitives of every context, now or when multiprocessing is imported.
+
+    Not in green threads, where `unsnarl.ipc` is refused as the standard library's own are.
+    """
+    if "unsnarl.green.refusals" not in sys.modules and not _replaced:
         _hook.arm()
 
 

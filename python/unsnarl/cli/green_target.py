@@ -30,7 +30,7 @@ def check(request: RunRequest) -> None:
             f"install it: `{sys.executable} -m pip install '{green.EXTRA}'`",
             REFUSED,
         )
-    for line, name in refusals.in_source(_text(request)):
+    for line, name in refusals.in_source(_text(request), _path(request)):
         raise CommandError(
             f"{_name(request)} cannot run in green threads: line {line} imports {name}, and {refusals.REASONS[name]}",
             refusals.HINT,
@@ -40,6 +40,14 @@ def check(request: RunRequest) -> None:
 
 def _name(request: RunRequest) -> str:
     return "the program" if request.kind == CODE else repr(request.target)
+
+
+def _path(request: RunRequest) -> list[str]:
+    """Return where the program will look for modules: beside itself first."""
+    import sys
+
+    own = os.path.dirname(os.path.abspath(request.target)) if request.kind == FILE else os.getcwd()
+    return [own, *sys.path]
 
 
 def _text(request: RunRequest) -> str | bytes:

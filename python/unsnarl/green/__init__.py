@@ -3,7 +3,8 @@
 gevent makes every thread of the program a greenlet of one native thread, so that
 a lock, a queue or an event changes hands without a system call. This package adds
 what a program that knows nothing of greenlets takes for granted: handlers of
-signals that raise in the main thread, a forked child without its parent's threads,
+signals that raise in the main thread, a forked child without its parent's threads, a wait
+for children that finds them (``children``),
 no library that gevent needs for one module only (``late``), and a clear word
 about programs that cannot run this way (``refusals``).
 
@@ -28,7 +29,7 @@ def enter() -> None:
     Raises:
         ImportError: gevent is not there, or does not load in this interpreter.
     """
-    from unsnarl.green import fork, late, refusals, signals
+    from unsnarl.green import children, fork, late, refusals, signals
 
     patch_all = __import__("gevent.monkey", fromlist=["patch_all"]).patch_all
     # ssl is patched when the program imports it: loading OpenSSL is slow, and makes futex calls.
@@ -36,4 +37,5 @@ def enter() -> None:
     late.install()
     signals.install()
     fork.install()
+    children.install()
     refusals.install()

@@ -18,6 +18,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from unsnarl.green.others import Others
+
 PIPE_BUF = 4096
 """Bytes that a pipe which is ready takes without blocking (limits.h, pipe(7))."""
 
@@ -60,42 +62,54 @@ def _write(descriptor: int, data: memoryview) -> int:
 PATCHES: dict[str, Callable[[], None]] = {"ssl": patch_ssl, "multiprocessing.connection": patch_connection}
 
 
-class _Patched(Loader):
-    """Hand out a module that has been loaded and patched."""
+class _Patching(Loader):
+    """Load a module as its own loader does, then patch it; until then, be that loader in all but this."""
 
-    def __init__(self, module: ModuleType) -> None:
-        self._module = module
-        self._spec = module.__spec__
-        # With a spec, the module would be taken for one that was imported meanwhile, and be executed
-        # a second time (importlib._bootstrap._find_spec).
-        module.__spec__ = None
+    def __init__(self, loader: Any, patch: Callable[[], None], is_loaded: Callable[[], None]) -> None:
+        self._loader = loader
+        self._patch = patch
+        self._is_loaded = is_loaded
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:  # noqa: ARG002 -- the loader's protocol
-        """Return the loaded module."""
-        return self._module
+    def __getattr__(self, name: str) -> Any:
+        """Answer what tools ask a loader for, ``get_source`` for instance."""
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Leave that to the loader."""
+        module: ModuleType | None = self._loader.create_module(spec)
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module its own spec back: it was executed by its own loader."""
-        module.__spec__ = self._spec
+        """Run the module with a spec that knows nothing of us, and patch it."""
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._is_loaded()
+        self._patch()
 
 
 class _Finder:
-    """Load and patch a module at its first import, and know it no more."""
+    """Find the modules of PATCHES where the other finders do, with a loader that patches them; once each is enough."""
 
     def __init__(self) -> None:
         self._patches = dict(PATCHES)
+        self._others = Others(self)
 
     def find_spec(
-        self, fullname: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Know the modules of PATCHES, each of them once."""
-        patch = self._patches.pop(fullname, None)
+        """Return the spec of a module that is still to be patched; nothing is imported for it."""
+        patch = self._patches.get(fullname)
         if patch is None:
             return None
-        import_module(fullname)
-        patch()
-        module = sys.modules[fullname]
-        return ModuleSpec(fullname, _Patched(module), is_package=hasattr(module, "__path__"))
+        spec = self._others.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Patching(spec.loader, patch, lambda: self._forget(fullname))
+        return spec
+
+    def _forget(self, fullname: str) -> None:
+        self._patches.pop(fullname, None)
 
 
 def install() -> None:

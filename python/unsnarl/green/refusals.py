@@ -2,9 +2,10 @@
 
 Two kinds cannot: those whose libraries bring native threads that call into Python,
 or an event loop in C that never lets a greenlet run, and those whose calls block
-the one native thread for long. A library of the first kinds is known by its name.
-It is refused twice: before the program starts, where its own text imports it
-outright (``in_source``), and at the import itself, wherever that is.
+the one native thread for long. A library of the first kinds is known by its name, and
+by where it is: what the program calls the same is its own affair. It is refused twice:
+before the program starts, where its own text imports it outright (``in_source``), and
+at the import itself, wherever that is. To look for it (``find_spec``) is no import.
 
 Not to be seen from here: a call into C that computes for long, a loop in Python
 that waits for a variable, blocking reads of files and terminals.
@@ -13,10 +14,15 @@ docs/guide/green.md tells users.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.machinery import ModuleSpec
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import NoReturn
+
+from unsnarl.green.others import Others
 
 _OWN_THREADS = "its native threads call into Python"
 _OWN_LOOP = "its event loop is native code, in which no green thread runs"
@@ -43,6 +49,7 @@ REASONS = {
     "multiprocessing.synchronize": _BETWEEN_PROCESSES,
     "multiprocessing.queues": _BETWEEN_PROCESSES,
     "multiprocessing.pool": _BETWEEN_PROCESSES,
+    "unsnarl.ipc": _BETWEEN_PROCESSES,
 }
 """Modules that do not work beside green threads, and why."""
 
@@ -53,17 +60,49 @@ class GreenRefusal(ImportError):  # noqa: N818 -- a fact about the module, not a
     """Say that a module cannot be used in green threads; the program's import fails with it."""
 
 
+class _Refusing(Loader):
+    """Refuse to load a module."""
+
+    def create_module(self, spec: ModuleSpec) -> NoReturn:
+        """Say why it cannot be used."""
+        reason = REASONS[spec.name]
+        raise GreenRefusal(f"{spec.name} cannot be used in green threads: {reason} (hint: {HINT})", name=spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Not come here."""
+
+
 class _Finder:
-    """Refuse the modules of REASONS; know no other."""
+    """Find the modules of REASONS where the other finders do, with a loader that refuses them; know no other."""
+
+    def __init__(self) -> None:
+        self._others = Others(self)
 
     def find_spec(
-        self, fullname: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Raise for a module that is refused."""
-        reason = REASONS.get(fullname)
-        if reason is None:
+        """Return a spec for a module that is there and refused."""
+        if fullname not in REASONS:
             return None
-        raise GreenRefusal(f"{fullname} cannot be used in green threads: {reason} (hint: {HINT})", name=fullname)
+        found = self._others.find_spec(fullname, path, target)
+        if found is None or not _is_library(found):
+            return None  # as if this finder were not there
+        found.loader = _Refusing()
+        return found
+
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+
+def _is_library(spec: ModuleSpec) -> bool:
+    """Tell whether a module is installed, or the standard library's, and not the program's own."""
+    if spec.origin is None:  # a directory without __init__.py
+        return False
+    if not os.path.isabs(spec.origin):  # built in, or frozen
+        return True
+    return spec.origin.startswith((_OURS, _STANDARD)) or any(part in spec.origin for part in _INSTALLED)
 
 
 def install() -> None:
@@ -71,11 +110,16 @@ def install() -> None:
     sys.meta_path.insert(0, _Finder())
 
 
-def in_source(text: str | bytes) -> Iterator[tuple[int, str]]:
+def in_source(text: str | bytes, path: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yield line and name of each refused module that a program's text imports outright.
 
     Outright is: as a statement of the module itself, in no ``try``, ``if`` or function.
-    A text that is no Python yields nothing: python itself will say so.
+    A text that is no Python yields nothing, nor does a module that is not there: python
+    itself will say so.
+
+    Args:
+        text: the program's.
+        path: where the program will look for modules (its ``sys.path``).
     """
     import ast
 
@@ -86,8 +130,22 @@ def in_source(text: str | bytes) -> Iterator[tuple[int, str]]:
     for statement in tree.body:
         for name in _imported(statement):
             refused = _refused(name)
-            if refused is not None:
+            if refused is not None and _is_library_on(path, refused):
                 yield statement.lineno, refused
+
+
+def _is_library_on(path: Sequence[str], name: str) -> bool:
+    """Tell whether a name leads to a library that is there, without importing the packages around it."""
+    places: Sequence[str] | None = path
+    spec: ModuleSpec | None = None
+    package = ""
+    for part in name.split("."):
+        package = f"{package}.{part}" if package else part
+        spec = PathFinder.find_spec(package, places) if places is not None else None
+        if spec is None:
+            return False
+        places = spec.submodule_search_locations
+    return spec is not None and _is_library(spec)
 
 
 def _imported(statement: object) -> list[str]:

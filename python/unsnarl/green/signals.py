@@ -8,7 +8,7 @@ main greenlet, wherever that waits; in the hub the handler runs in a greenlet of
 its own, so that it may wait, too.
 
 Invariant: ``signal.getsignal`` and ``signal.signal`` answer with the handlers that
-the program set, never with ours.
+the program set, never with ours, and only the main thread and handlers set them.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ Handler = Callable[[int, FrameType | None], Any]
 
 _main: Any = None
 _watch: Any = None
+_handling: set[Any] = set()
+"""The greenlets that are running a handler, which is the main thread's business wherever it runs."""
 _set: Any = None
 _get: Any = None
 
@@ -53,7 +55,7 @@ class _Delivery:
     def _call_here(self, number: int, frame: FrameType | None) -> None:
         """Call the handler in the thread that happens to run, which goes on later whatever it raises."""
         try:
-            self.handler(number, frame)
+            self._call(number, frame)
         except BaseException:  # noqa: BLE001 -- it goes to the main thread, whatever it is
             _get_hub().loop.run_callback(_getcurrent().switch)
             _main.throw(*sys.exc_info())
@@ -61,9 +63,20 @@ class _Delivery:
     def _call_and_report(self, number: int, frame: FrameType | None) -> None:
         """Call the handler in a greenlet of its own, which has nothing to go on with."""
         try:
-            self.handler(number, frame)
+            self._call(number, frame)
         except BaseException:  # noqa: BLE001 -- it goes to the main thread, whatever it is
             _get_hub().loop.run_callback(_main.throw, *sys.exc_info())
+
+    def _call(self, number: int, frame: FrameType | None) -> None:
+        """Call the handler as what it is, a part of the main thread."""
+        current = _getcurrent()
+        is_outermost = current not in _handling
+        _handling.add(current)
+        try:
+            self.handler(number, frame)
+        finally:
+            if is_outermost:
+                _handling.discard(current)
 
 
 def install() -> None:
@@ -92,7 +105,14 @@ def note_main() -> None:
 
 
 def set_handler(signalnum: int, handler: Any) -> Any:
-    """Do what ``signal.signal`` does."""
+    """Do what ``signal.signal`` does.
+
+    Raises:
+        ValueError: in another thread than the main one, as ever.
+    """
+    current = _getcurrent()
+    if current is not _main and current not in _handling:
+        raise ValueError("signal only works in main thread of the main interpreter")
     is_ours = callable(handler) and not isinstance(handler, (signal.Handlers, int))
     return _as_given(_set(signalnum, _Delivery(cast("Handler", handler)) if is_ours else handler))
 
