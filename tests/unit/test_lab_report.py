@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import re
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -288,24 +287,27 @@ def test_nothing_temporary_stays_when_results_cannot_be_written(
     assert results.path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        (lambda content: content.update(experiment={}), "'experiment' of the file has no 'name'"),
-        (lambda content: content.update(runs=[1]), "element 0 of 'runs' of the file is of the wrong type"),
-        (lambda content: content["runs"][1].update(pair="0"), "'pair' of element 1"),
-        (lambda content: content["runs"][2].pop("case"), "element 2 of 'runs' of the file has no 'case'"),
-        (lambda content: content["runs"][0].update(figures=[]), "'figures' of element 0"),
-        (lambda content: content["machine"].update(python=None), "'python' of 'machine' of the file is null"),
-        (lambda content: content["machine"].update(versions=[]), "'versions' of 'machine'"),
-        (lambda content: content["experiment"]["figures"].clear(), "there are no 'figures'"),
-        (lambda content: content.update(commands=3), "'commands' of the file"),
-    ],
-)  # fmt: skip
-def test_a_damaged_file(tmp_path: Path, change: Callable[[dict[str, Any]], object], what: str) -> None:
+DAMAGE: list[tuple[tuple[str | int, ...], Any, str]] = [
+    (("experiment",), {}, "'experiment' of the file has no 'name'"),
+    (("experiment", "figures"), [], "there are no 'figures'"),
+    (("runs",), [1], "element 0 of 'runs' of the file is of the wrong type"),
+    (("runs", 1, "pair"), "0", "'pair' of element 1"),
+    (("runs", 2), {"variant": "stock", "pair": 0}, "element 2 of 'runs' of the file has no 'case'"),
+    (("runs", 0, "figures"), [], "'figures' of element 0"),
+    (("machine", "python"), None, "'python' of 'machine' of the file is null"),
+    (("machine", "versions"), [], "'versions' of 'machine'"),
+    (("commands",), 3, "'commands' of the file"),
+]
+
+
+@pytest.mark.parametrize(("where", "value", "what"), DAMAGE)
+def test_a_damaged_file(tmp_path: Path, where: tuple[str | int, ...], value: Any, what: str) -> None:
     path = results_in(tmp_path).path
-    content = read(path)
-    change(content)
+    content: Any = read(path)
+    part = content
+    for name in where[:-1]:
+        part = part[name]
+    part[where[-1]] = value
     path.write_text(json.dumps(content))
     with pytest.raises(StoreError, match=f"is damaged: .*{re.escape(what)}"):
         page.load(tmp_path)

@@ -8,6 +8,7 @@ Invariant: what has the shape can be shown without looking at types again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 
@@ -64,8 +65,7 @@ def misfit(value: Any, wanted: Any, name: str = "the file") -> str | None:
     if isinstance(wanted, Some):
         return f"there are no {name}" if value == [] else _misfit_of_list(value, wanted.shape, name)
     if isinstance(wanted, list):
-        shapes: list[Any] = wanted
-        return _misfit_of_list(value, shapes[0], name)
+        return _misfit_of_list(value, cast("Sequence[Any]", wanted)[0], name)
     return None if isinstance(value, wanted) else f"{name} is {_kind(value)}"
 
 
@@ -87,7 +87,7 @@ def _misfit_of_names(value: Any, wanted: dict[str, Any], name: str) -> str | Non
 def _misfit_of_list(value: Any, wanted: Any, name: str) -> str | None:
     if not isinstance(value, list):
         return f"{name} is {_kind(value)}"
-    elements: list[Any] = value
+    elements = cast("Sequence[Any]", value)
     found = (misfit(element, wanted, f"element {at} of {name}") for at, element in enumerate(elements))
     return next((one for one in found if one is not None), None)
 
