@@ -13,7 +13,8 @@ from pathlib import Path
 from bench.goals import MET, MISSED, NOISE, SQUARE_AT, goals, square_times
 from bench.plan import CONNECTIONS, HOGS, THREADS
 from bench.results import Result, Results, load
-from unsnarl.demo.figures import NONE, count, digits, duration, times
+from unsnarl.demo.comparison import FEWEST_PAIRS
+from unsnarl.demo.figures import NONE, TOO_FEW, count, digits, duration, times
 from unsnarl.demo.variant import STOCK, SWITCHINTERVAL, UNSNARL, VARIANTS
 from unsnarl.lab.fit import exponent
 from unsnarl.lab.machine import build_of
@@ -200,7 +201,9 @@ def heading(results: Results) -> str:
         f"Stock, a switch interval of 0.5 ms, and unsnarl alternate; medians of "
         f"{' or '.join(map(str, pairs))} pairs. A ratio is formed within each pair; after ± the standard "
         "deviation of the pairs' ratios. ≈ marks a difference within the noise: the pairs leave open which "
-        "side is greater. How to measure: [benchmarks](../reference/benchmarks.md).\n"
+        f"side is greater. {TOO_FEW} marks a ratio of fewer than {FEWEST_PAIRS} pairs, too few to judge "
+        "(counts of instructions are the same in every run). "
+        "How to measure: [benchmarks](../reference/benchmarks.md).\n"
     )
 
 
