@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def start() -> None:
     """Install the scheduler if the environment asks this very interpreter to."""
     text = os.environ.get(run_settings.VARIABLE)
-    if text is None or run_settings.is_switched_off() or _is_known_subinterpreter():
+    if not text or run_settings.is_switched_off() or _is_known_subinterpreter():
         return
     try:
         settings = run_settings.decode(text)

@@ -243,3 +243,23 @@ def test_the_directory_is_gone(programs: "Programs") -> None:
     line = 'mkdir gone; cd gone; rmdir ../gone; "$0" -m unsnarl run app.py'
     shown = programs.execute(["/bin/sh", "-c", line, sys.executable])
     assert_refused(shown, 2, "app.py")
+
+
+def test_the_interpreter_is_not_the_program(programs: "Programs") -> None:
+    programs.write("app.py", "")
+    for words in (["--", "python", "app.py"], [sys.executable, "app.py"], ["python", "app.py"]):
+        assert_refused(programs.run(*words), 126, "unsnarl run app.py")
+
+
+def test_an_option_s_in_the_first_line_is_told_from_a_value(programs: "Programs") -> None:
+    script = programs.write("tool", f"#!{sys.executable} -Wignore::SyntaxWarning\nprint('runs')\n")
+    script.chmod(0o755)
+    path = {"PATH": f"{programs.directory}:{os.environ['PATH']}"}
+    assert programs.run("--", "tool", env=path).stdout == b"runs\n"
+    script.write_text(f"#!{sys.executable} -uS\n")
+    assert_refused(programs.run("--", "tool", env=path), 126, "has -S")
+
+
+def test_an_empty_variable_is_none(programs: "Programs") -> None:
+    shown = programs.python("-c", "print('runs')", env={"UNSNARL_RUN": ""})
+    assert (shown.stdout, shown.complaint) == (b"runs\n", "")

@@ -134,7 +134,7 @@ def test_a_refusal_is_silent_in_children(
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("text", ["", "1", "yes", "prefix=", "prefix=/x", "slice_ms=x prefix=/x"])
+@pytest.mark.parametrize("text", ["1", "yes", "prefix=", "prefix=/x", "slice_ms=x prefix=/x"])
 def test_settings_that_make_no_sense_are_one_line(
     notes: Notes, monkeypatch: pytest.MonkeyPatch, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -35,7 +35,21 @@ def python_words(request: RunRequest) -> list[str]:
     if request.kind == STDIN:
         return [*request.python_words, "-", *request.arguments]
     script_words = _of_command(request) if request.kind == COMMAND else _of_file(request)
+    # What is in a command's first line holds as if it had been given here.
+    request.python_flags |= letters(script_words[:-1])
     return [*request.python_words, *script_words, *request.arguments]
+
+
+def letters(options: list[str]) -> set[str]:
+    """Return the one-letter options of python among some words; what follows -W and -X is theirs."""
+    found: set[str] = set()
+    for option in options:
+        if option.startswith("-") and not option.startswith("--"):
+            for letter in option[1:]:
+                found.add(letter)
+                if letter in "WXcm":
+                    break
+    return found
 
 
 def _of_file(request: RunRequest) -> list[str]:
@@ -81,18 +95,14 @@ def _checked_script(path: str) -> list[str]:
     except OSError as error:
         raise CommandError(f"cannot read {path!r}: {error.strerror}", "check its permissions", NOT_EXECUTABLE) from None
     if interpreter is None:
-        raise CommandError(
-            f"{path!r} is not a Python script",
-            "unsnarl schedules Python programs; run this one as it is",
-            NOT_EXECUTABLE,
-        )
+        raise CommandError(f"{path!r} is not a Python script", _other_hint(path), NOT_EXECUTABLE)
     if not console_script.is_of_this_environment(interpreter.path):
         raise CommandError(
             f"{path!r} runs with {interpreter.path}, and unsnarl is installed for {sys.executable}",
             f"install unsnarl beside it: `{interpreter.path} -m pip install unsnarl`",
             NOT_EXECUTABLE,
         )
-    if any(flag.startswith("-") and "S" in flag for flag in interpreter.flags):
+    if "S" in letters(interpreter.flags):
         raise CommandError(
             f"the first line of {path!r} has -S, which keeps unsnarl out of it",
             f"run it without that option: `unsnarl run {path}`",
@@ -101,10 +111,18 @@ def _checked_script(path: str) -> list[str]:
     return [*interpreter.flags, path]
 
 
+def _other_hint(path: str) -> str:
+    if os.path.basename(path).startswith("python"):
+        return "`unsnarl run` brings the interpreter: leave that word out, as in `unsnarl run app.py`"
+    return "unsnarl schedules Python programs; run this one as it is"
+
+
 def _checked_file(target: str) -> list[str]:
     """Return the words for a script, a directory or an archive, once it can be opened."""
     _check_opens(target)
     importer = _importer(target)
+    if importer is None and _is_executable_code(target):
+        raise CommandError(f"{target!r} is not a Python script", _other_hint(target), NOT_EXECUTABLE)
     if importer is not None and _main_module(target) is None:
         what = "directory" if os.path.isdir(target) else "archive"
         raise CommandError(
@@ -125,6 +143,14 @@ def _check_opens(target: str) -> None:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise CommandError(f"cannot open {target!r}: {why}", _file_hint(target), USAGE) from None
+
+
+def _is_executable_code(target: str) -> bool:
+    """Tell a program of the machine's own code, which python would take for a text in a strange encoding."""
+    if not os.path.isfile(target):
+        return False
+    with open(target, "rb", buffering=0) as file:
+        return file.read(4) == b"\x7fELF"
 
 
 def _file_hint(target: str) -> str:
