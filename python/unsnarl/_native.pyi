@@ -58,8 +58,7 @@ class Operation:
     def _expire(self) -> None: ...
 
 @final
-class Mailbox:
-    def drain(self) -> None: ...
+class Mailbox: ...
 
 @disjoint_base
 class Lock:

@@ -94,14 +94,11 @@ def _found(hook: AfterImport, fullname: str, path: "Any", target: "Any") -> "Any
 
 def _innermost(loader: "Any") -> "Any":
     """Return the loader within LazyLoaders: two around one module make it load for ever."""
-    lazy = getattr(sys.modules.get("importlib.util"), "LazyLoader", ())
-    while (within := vars(loader).get("loader") if _is_one_of(loader, lazy) else None) is not None:
-        loader = within
-    return loader
-
-
-def _is_one_of(instance: object, classes: "Any") -> bool:
-    return isinstance(instance, classes)
+    lazy: Any = getattr(sys.modules.get("importlib.util"), "LazyLoader", None)
+    inner = loader
+    while lazy is not None and type(inner) is lazy:
+        inner = inner.__dict__["loader"]
+    return inner
 
 
 def _is_standard(file: str | None, name: str) -> bool:

@@ -125,7 +125,7 @@ def test_no_file_of_the_program_is_run_for_the_table(programs: "Programs") -> No
 @pytest.mark.parametrize("text", ["time.sleep(60)", "raise KeyboardInterrupt"])
 def test_ctrl_c_still_kills(programs: "Programs", option: str, text: str) -> None:
     text = f"import os, signal, threading, time\nprint('up', flush=True)\n{text}"
-    command = [sys.executable, "-m", "unsnarl", "run", option, programs.write("app.py", text)]
+    command = [sys.executable, "-m", "unsnarl", "run", option, str(programs.write("app.py", text))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

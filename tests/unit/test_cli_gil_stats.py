@@ -1,5 +1,7 @@
 """The table of statistics, over counts of its own kind and over the real ones."""
 
+from typing import Any
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from unsnarl import _native, gil, gil_counts
 from unsnarl.report import gil_stats
 
-STATS = {
+STATS: dict[str, Any] = {
     "classes": [
         {"name": "interactive", "waits": 1234567, "wait_p50_ns": 12_300, "wait_max_ns": 4_000_000},
         {"name": "batch", "waits": 2, "wait_p50_ns": 0, "wait_max_ns": 999},
@@ -33,7 +35,7 @@ def test_the_plain_table() -> None:
 
 
 def test_a_thread_may_have_any_name() -> None:
-    stats = {**STATS, "longest_hold_thread": "[red]\n\x1b[31m"}
+    stats: dict[str, Any] = {**STATS, "longest_hold_thread": "[red]\n\x1b[31m"}
     assert r"[red]\n\x1b[31m" in gil_stats.text(stats)
 
 

@@ -139,7 +139,8 @@ class Unseen:
         """Leave out the lines above the program's first."""
         if problem is None:
             return
-        own, here = sys._getframe(1), __file__.rpartition("/")[0]
+        own = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        here = __file__.rpartition("/")[0]
         while trace and (trace.tb_frame is own or trace.tb_frame.f_code.co_filename.rpartition("/")[0] == here):
             trace = trace.tb_next
         problem.__traceback__ = trace

@@ -3,11 +3,22 @@
 Ours, with what instances of a class written in Python have besides: attributes of any
 name, methods that can be replaced in one object, and their module's name.
 
-Invariant: nothing is defined here but where the class seems to come from; `typing` is not
-needed for that, so the queues' items are of any type.
+Invariant: nothing is defined here but where the class seems to come from.
 """
 
 from unsnarl import sync
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from typing import Any
+
+    AnyQueue = sync.Queue[Any]
+    AnyLifoQueue = sync.LifoQueue[Any]
+    AnyPriorityQueue = sync.PriorityQueue[Any]
+else:
+    AnyQueue, AnyLifoQueue, AnyPriorityQueue = sync.Queue, sync.LifoQueue, sync.PriorityQueue
+
+__all__ = ["Barrier", "BoundedSemaphore", "Condition", "Event", "LifoQueue", "PriorityQueue", "Queue", "Semaphore"]
 
 
 class Condition(sync.Condition):
@@ -40,19 +51,19 @@ class Barrier(sync.Barrier):
     __module__ = "threading"
 
 
-class Queue(sync.Queue):  # type: ignore[type-arg]
+class Queue(AnyQueue):
     """`queue.Queue`, native."""
 
     __module__ = "queue"
 
 
-class LifoQueue(sync.LifoQueue, Queue):  # type: ignore[type-arg]
+class LifoQueue(AnyLifoQueue, Queue):
     """`queue.LifoQueue`, native."""
 
     __module__ = "queue"
 
 
-class PriorityQueue(sync.PriorityQueue, Queue):  # type: ignore[type-arg]
+class PriorityQueue(AnyPriorityQueue, Queue):
     """`queue.PriorityQueue`, native."""
 
     __module__ = "queue"
