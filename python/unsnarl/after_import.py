@@ -68,6 +68,12 @@ class _ChangingLoader:
         self._hook = hook
         self._loader = loader
 
+    def __getattr__(self, name: str) -> "Any":
+        """Answer as the module's own loader: who only looks for the module asks it for the source."""
+        if name.startswith("__") or name == "_loader":
+            raise AttributeError(name)
+        return getattr(self._loader, name)
+
     def create_module(self, spec: "Any") -> "Any":
         """Leave that to the loader."""
         return self._loader.create_module(spec)
@@ -78,7 +84,8 @@ class _ChangingLoader:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
         self._loader.exec_module(module)
-        if self._hook.is_on:
+        # A copy that somebody makes for himself is not what others import.
+        if self._hook.is_on and sys.modules.get(self._hook.name) is module:
             self._hook.disarm()
             self._hook.change(module)
 

@@ -164,6 +164,9 @@ def _print_stats(settings: RunSettings, text: "Callable[[], str]") -> None:
             rest = rest[os.write(stderr, rest) :]
     except (OSError, ValueError):
         return
+    except Exception as error:
+        # The program may have modules by the names of those that are looked at.
+        _say(f"the statistics cannot be shown: {error}")
 
 
 def _is_known_subinterpreter() -> bool:

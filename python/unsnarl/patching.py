@@ -8,8 +8,6 @@ call it first thing, or use ``unsnarl run --patch``.
 Invariant: `unpatch()` puts back exactly what `patch()` replaced.
 """
 
-import sys
-
 from unsnarl.after_import import AfterImport
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
@@ -24,7 +22,8 @@ NAMES: dict[str, tuple[str, ...]] = {
 `RLock` and `SimpleQueue` are native there already."""
 
 _hooks: list[AfterImport] = []
-_replaced: "dict[tuple[str, str], Any]" = {}
+_replaced: "list[tuple[Any, str, Any]]" = []
+"""Modules, names and what had them: these very modules, which others may have taken out of ``sys.modules``."""
 
 
 def patch() -> None:
@@ -49,8 +48,8 @@ def unpatch() -> None:
     while _hooks:
         _hooks.pop().disarm()
     while _replaced:
-        (module_name, name), original = _replaced.popitem()
-        setattr(sys.modules[module_name], name, original)
+        module, name, original = _replaced.pop()
+        setattr(module, name, original)
 
 
 def is_patched() -> bool:
@@ -65,5 +64,5 @@ def _replace(module: "Any") -> None:
         # Now: ours raise the errors of the very module that is changed.
         __import__("unsnarl.sync.errors")
     for name in NAMES[module.__name__]:
-        _replaced[module.__name__, name] = getattr(module, name)
+        _replaced.append((module, name, getattr(module, name)))
         setattr(module, name, getattr(standard, name))

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _MODULE = "multiprocessing"
 _replaced: "dict[str, Any]" = {}
+_patched: "list[Any]" = []
+"""The module, which others may have taken out of ``sys.modules``."""
 
 
 def patch() -> None:
@@ -30,7 +32,7 @@ def unpatch() -> None:
     _hook.disarm()
     if not _replaced:
         return
-    module: Any = sys.modules[_MODULE]
+    module = _patched.pop()
     for name, original in _replaced.items():
         setattr(module.context.BaseContext, name, original)
     _bind(module)
@@ -40,6 +42,7 @@ def unpatch() -> None:
 def _replace(module: "Any") -> None:
     from unsnarl.ipc.context import NAMES, primitives
 
+    _patched.append(module)
     base = module.context.BaseContext
     for name in NAMES:
         _replaced[name] = getattr(base, name)

@@ -215,3 +215,16 @@ def test_a_command_that_runs_with_another_level_of_optimisation_is_packed_for_it
     assert made.returncode == 0, made.stderr
     run = rig.plain(str(rig.directory / "work" / "app"))
     assert (run.stdout, run.stderr) == (b"1 PackLoader -1.pyc\n", b"")
+
+
+def test_a_module_that_the_command_forbids_cuts_no_recording_short(rig: "Rig") -> None:
+    script = rig.script("app", "import sys\nsys.modules['forbidden'] = None\nimport csv, json\n")
+    made = packed(rig, script, "-o", "app.pack")
+    assert (made.returncode, made.stderr) == (0, b"")
+    assert b"csv.py" in (rig.directory / "work" / "app.pack").read_bytes()
+
+
+def test_an_interpreter_that_is_gone_is_named(rig: "Rig") -> None:
+    script = rig.script("app", "")
+    Path(script).write_text("#!/no/such/python\n")
+    assert b"/no/such/python" in refused(rig, script, "-o", "app.pack")

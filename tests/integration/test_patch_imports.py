@@ -99,3 +99,34 @@ print(queue.Queue.__base__, threading.Event.__base__)
 def test_what_is_imported_after_unpatch_stays_as_it_is(programs: Programs) -> None:
     outcome = programs.python(programs.write("program.py", UNPATCHED))
     assert (outcome.status, outcome.stdout) == (0, b"<class 'object'> <class 'object'>\n"), outcome.complaint
+
+
+COPIES = """
+import sys, unsnarl
+from importlib import util
+unsnarl.patch()
+for name in ("queue", "threading"):
+    spec = util.find_spec(name)
+    assert "def " in spec.loader.get_source(name)
+    copy = util.module_from_spec(spec)
+    spec.loader.exec_module(copy)
+import queue, threading
+print(queue.Queue.__base__, threading.Event.__base__)
+gone = sys.modules.pop("queue"), sys.modules.pop("threading")
+unsnarl.unpatch()
+print(gone[0].Queue.__base__, gone[1].Event.__base__)
+import queue, threading
+print(queue.Queue.__base__, threading.Event.__base__)
+"""
+
+
+def test_copies_of_the_modules_are_nobodys_business(programs: Programs) -> None:
+    outcome = programs.python(programs.write("program.py", COPIES))
+    patched, ended, again = outcome.stdout.decode().splitlines()
+    assert (outcome.status, patched) == (0, "<class 'unsnarl.Queue'> <class 'unsnarl.Event'>"), outcome.complaint
+    assert ended == again == "<class 'object'> <class 'object'>"
+
+
+def test_a_patched_module_still_runs_as_a_program(programs: Programs) -> None:
+    outcome = programs.unsnarl("run", "--patch", "-m", "queue")
+    assert (outcome.status, outcome.complaint) == (0, "")

@@ -121,6 +121,14 @@ def test_no_file_of_the_program_is_run_for_the_table(programs: "Programs") -> No
     assert shown.stdout == b"app\n"
 
 
+def test_a_program_with_a_threading_of_its_own(programs: "Programs") -> None:
+    programs.write("threading.py", "")
+    programs.write("app.py", "import threading; print('app')\n")
+    shown = programs.run("--stats", "app.py")
+    assert (shown.status, shown.stdout) == (0, b"app\n")
+    assert len(processes(shown)) == 1, shown.complaint
+
+
 @pytest.mark.parametrize("option", ["--stats", "--stats=all"])
 @pytest.mark.parametrize("text", ["time.sleep(60)", "raise KeyboardInterrupt"])
 def test_ctrl_c_still_kills(programs: "Programs", option: str, text: str) -> None:

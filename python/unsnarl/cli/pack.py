@@ -120,7 +120,7 @@ def _program(words: _Words) -> "Program":
         raise CommandError(f"{script} is not a Python script", "only Python commands can be packed", 1)
     if zipfile.is_zipfile(script):
         raise CommandError(f"{script} is an archive (zipapp)", "only plain scripts and modules can be packed", 1)
-    if not os.path.samefile(interpreter.path, sys.executable):
+    if not console_script.is_of_this_environment(interpreter.path):
         raise CommandError(
             f"{script} runs on {interpreter.path}, unsnarl on {sys.executable}", "install unsnarl beside the command", 1
         )
@@ -157,9 +157,9 @@ def _has_mark(path: str, mark: bytes) -> bool:
 def _pack(words: _Words) -> int:
     from unsnarl.pack import launcher, recorder
 
-    program = _program(words)
-    _refuse_to_destroy(program, words)
     try:
+        program = _program(words)
+        _refuse_to_destroy(program, words)
         start = launcher.text(program, words.out)
         recording, late = _learn(program, words)
         for doubt in recording.doubts:

@@ -84,7 +84,10 @@ def _note(out=sys.argv[1], _Asked=_Asked, sys=sys):
         say(_Asked.failure, sys.flags.optimize)
         for name, module in list(sys.modules.items()):
             # Past __getattr__: a module still waiting to be loaded on first touch must not be touched.
-            names = object.__getattribute__(module, "__dict__")
+            try:
+                names = object.__getattribute__(module, "__dict__")
+            except AttributeError:  # None, where an import is forbidden; or what is there is no module
+                continue
             spec = names.get("__spec__")
             path = names.get("__file__") or getattr(spec, "origin", None)
             name = getattr(spec, "name", name) if name == "__main__" else name
@@ -94,6 +97,7 @@ def _note(out=sys.argv[1], _Asked=_Asked, sys=sys):
                     known.add(name)
         for name, path in _others(known):
             say(name, path, "")
+        say("end")
 atexit.register(_note)
 used, here, kind, name = sys.argv[2:6]
 if used:
@@ -134,7 +138,9 @@ class Run:
 
     def __init__(self, notes: str, status: int) -> None:
         self.status = status
-        self.failure, level, *words = notes.split("\0")[:-1]
+        self.failure, level, *words, end, rest = notes.split("\0")
+        if end != "end" or rest:
+            raise ValueError("the notes are cut off")
         self.optimize = int(level)
         self.paths: dict[str, str] = {}
         self.late: set[str] = set()
