@@ -118,6 +118,37 @@ def semaphore_is_repaired(context: Any) -> None:
         assert semaphore.make_consistent() == 0
 
 
+def _take_one(semaphore: Any) -> None:
+    semaphore.acquire()
+
+
+def permits_pass_between_processes(context: Any) -> None:
+    semaphore, ready = context.Semaphore(1), context.Event()
+    join(started(context, 1, _take_one, semaphore))
+    semaphore.release()
+    # The second time it has what it takes: that it gave one back before does not count against it.
+    semaphore.acquire()
+    assert not semaphore.acquire(timeout=0.05)
+    semaphore.release()
+    (process,) = started(context, 1, hold, semaphore, ready)
+    assert ready.wait(TIMEOUT_S)
+    assert not semaphore.acquire(timeout=0.05)
+    assert (semaphore.statistics()["lost"], semaphore.make_consistent(), semaphore.value) == (0, 0, 0)
+    kill(process)
+    assert not semaphore.acquire(timeout=0.05)
+    assert (semaphore.statistics()["lost"], semaphore.make_consistent(), semaphore.value) == (1, 1, 1)
+
+
+def producers_that_end_owe_nothing(context: Any) -> None:
+    slots = context.BoundedSemaphore(1)
+    for _ in range(2):
+        join(started(context, 1, _take_one, slots))
+        slots.release()
+    join(started(context, 1, _take_one, slots))
+    assert not slots.acquire(timeout=0.05)
+    slots.release()
+
+
 def barrier_meets(context: Any) -> None:
     barrier, places = context.Barrier(3), context.Queue()
     processes = started(context, 3, meet, barrier, places, 5)
@@ -367,7 +398,8 @@ def child_is_not_the_owner(context: Any) -> None:
 
 SCENARIOS = [
     lock_excludes, holder_is_killed, waiters_are_told_once, unrepaired_is_told_again,
-    stopped_holder_lets_time_pass, semaphore_is_repaired, barrier_meets, barrier_breaks, event_releases_all,
+    stopped_holder_lets_time_pass, semaphore_is_repaired, permits_pass_between_processes,
+    producers_that_end_owe_nothing, barrier_meets, barrier_breaks, event_releases_all,
     condition_notifies, dead_waiter_is_not_notified, queue_keeps_all, queues_are_inherited, queue_takes_long_items,
     joinable_queue_joins, shutdown_ends_every_wait, readers_share, reader_is_upgraded, dead_reader_is_forgotten,
     dead_writer_is_told, pool_works, gate_opens, child_is_not_the_owner,

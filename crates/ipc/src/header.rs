@@ -17,7 +17,7 @@
 /// Words in a header.
 pub const HEADER_WORDS: usize = 8;
 /// The version of everything in shared memory. A change of any word's meaning changes it.
-pub const LAYOUT: u32 = 5;
+pub const LAYOUT: u32 = 6;
 const MAGIC: u64 = u64::from_le_bytes(*b"unsnarl\x01");
 /// More pages than any segment has: 64 GiB of 4 KiB pages.
 const MAX_PAGES: u32 = 1 << 24;

@@ -8,31 +8,44 @@
 //! 2. the number changes, in one compare-and-swap that also counts changes,
 //! 3. the account gets its sum, and says that one less is.
 //!
-//! A process that is killed between two of these leaves an account under way. The
-//! repair does not need to know whether its change happened: it makes the number what
-//! the accounts of all *others* say, and the count of changes tells it whether
-//! anybody has changed it meanwhile.
+//! A process that is killed between two of these leaves an account under way, and nobody needs to know
+//! whether its change happened: the number says how much is out, and the accounts of the living say how
+//! much of it they may have at most. What is out beyond that is lost. The count of changes tells
+//! whether anybody changed the number while the accounts were read.
 //!
 //! | account | means |
 //! |---|---|
-//! | upper 32 bits | the sum, signed: what this process has taken and not given back |
+//! | upper 32 bits | the sum: what this process has taken and not given back, never below zero |
 //! | REPORTED | its death has been told to somebody |
+//! | SETTLED | the number has been repaired since its death |
 //! | the rest | changes that are under way |
 //!
+//! Who gives back more than it took gives back what another one took; nobody knows whose, so the other's sum stays
+//! as it is, and may say too much. What is told to be lost is lost therefore, if whoever has taken gives back its own first;
+//! and what another one gave back for a dead process is not lost. Nor is anybody told any more (`passes`): a producer
+//! that took what consumers give back owes nothing, whether it is dead or not.
+//!
 //! An account is one process's. Where a GIL lets one of its threads change it at a time, that one loads and
-//! stores it; where several may (`Books::threads`), each adds to it. The sum is in the upper
-//! half, so that what goes below zero there borrows from nothing. Nobody waits for another thread, and
+//! stores it; where several may (`Books::threads`), each adds to it. Nobody waits for another thread, and
 //! a forked child has an account of its own: there is nothing that it could find locked.
 //!
-//! Invariant: while no account is under way, number = base + sign × (sum of all accounts).
+//! Things that do not work: sums below zero, which cancel out those of the dead (they cancel once, but
+//! who has given back for another and then takes for itself is at zero, and holds something); setting a dead account
+//! to zero after a repair (a second one that began before may do so when the account is another's already).
+//!
+//! Invariant: while no account is under way, what is out, sign × (number - base), is at most the sum of all accounts.
 
 use crate::kernel::Kernel;
 use crate::shim::{AtomicU32, AtomicU64, Ordering};
 
 const SUM_SHIFT: u32 = 32;
 const REPORTED: u64 = 1 << 31;
-const UNDER_WAY: u64 = REPORTED - 1;
-const PATIENCE: u32 = 10_000;
+const SETTLED: u64 = 1 << 30;
+const UNDER_WAY: u64 = SETTLED - 1;
+/// How often the accounts are read again because the number changed meanwhile.
+const PATIENCE: u32 = 1_000;
+/// How many of these readings wait for changes that are under way.
+const INDULGENCE: u32 = 100;
 
 /// One process's account.
 #[derive(Debug, Default)]
@@ -50,10 +63,22 @@ impl Account {
         self.sum() > 0
     }
     fn sum(&self) -> i32 {
-        (self.entry.load(Ordering::Acquire) >> SUM_SHIFT) as i32
+        sum_of(self.entry.load(Ordering::Acquire))
     }
-    fn is_under_way(&self) -> bool {
-        self.entry.load(Ordering::Acquire) & UNDER_WAY != 0
+    /// Whether its process may have something: it has, or was about to.
+    fn may_hold(&self) -> bool {
+        let entry = self.entry.load(Ordering::Acquire);
+        sum_of(entry) > 0 || entry & UNDER_WAY != 0
+    }
+    /// Set a mark, once, unless the account is another's by now; whether it was this call that set it.
+    fn mark(&self, process: u64, mark: u64) -> bool {
+        let entry = self.entry.load(Ordering::Acquire);
+        self.process.load(Ordering::Acquire) == process
+            && entry & mark == 0
+            && self
+                .entry
+                .compare_exchange(entry, entry | mark, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// Say that a change is under way.
@@ -71,16 +96,32 @@ impl Account {
     /// Enter a change by `sum`, 0 if it was none, and say that it is over.
     #[inline]
     fn enter(&self, sum: i32, threads: Threads) {
-        let change = (u64::from(sum.cast_unsigned()) << SUM_SHIFT).wrapping_sub(1);
-        // ORDERING: release pairs with the acquire in `sum` and `is_under_way`.
+        // ORDERING: release pairs with the acquire in `sum` and `may_hold`.
         match threads {
             Threads::InTurns => {
                 let entry = self.entry.load(Ordering::Relaxed);
-                self.entry.store(entry.wrapping_add(change), Ordering::Release);
+                self.entry.store(entered(entry, sum), Ordering::Release);
             }
-            Threads::AtOnce => drop(self.entry.fetch_add(change, Ordering::Release)),
+            Threads::AtOnce if sum >= 0 => drop(self.entry.fetch_add(entered(0, sum), Ordering::Release)),
+            Threads::AtOnce => {
+                let enter = |entry| Some(entered(entry, sum));
+                let _always_changed = self.entry.fetch_update(Ordering::Release, Ordering::Relaxed, enter);
+            }
         }
     }
+}
+
+fn sum_of(entry: u64) -> i32 {
+    (entry >> SUM_SHIFT) as i32
+}
+
+/// The entry after a change by `sum`, and with one change less under way: what belongs to another is not entered.
+#[inline]
+fn entered(entry: u64, sum: i32) -> u64 {
+    let own = sum.max(-sum_of(entry).max(0));
+    entry
+        .wrapping_add(u64::from(own.cast_unsigned()) << SUM_SHIFT)
+        .wrapping_sub(1)
 }
 
 /// How the threads of the calling process come to its account.
@@ -100,7 +141,8 @@ pub struct Ledger {
     state: AtomicU64,
     /// Not zero once a process without an account has made a change.
     unaccounted: AtomicU32,
-    _reserved: AtomicU32,
+    /// Not zero once a process has given back more than it took.
+    passes: AtomicU32,
 }
 
 /// A ledger with its accounts and the rule that ties them.
@@ -155,18 +197,30 @@ impl<'a> Books<'a> {
         self.accounts.iter().find(free).or_else(|| self.inherit(mine, kernel))
     }
 
-    /// An account whose process has died without owing anything.
+    /// An account whose process has died without owing anything; or that of any dead one, if nothing is lost.
     fn inherit<K: Kernel>(&self, mine: u64, kernel: &K) -> Option<&'a Account> {
-        self.accounts.iter().find(|account| {
+        let owes_nothing =
+            |account: &Account| !account.may_hold() || account.entry.load(Ordering::Acquire) & SETTLED != 0;
+        self.claim(mine, kernel, &owes_nothing).or_else(|| {
+            let is_sound = self.lost(kernel).is_none();
+            is_sound.then(|| self.claim(mine, kernel, &|_| true)).flatten()
+        })
+    }
+
+    fn claim<K: Kernel>(&self, mine: u64, kernel: &K, suits: &dyn Fn(&Account) -> bool) -> Option<&'a Account> {
+        let claimed = self.accounts.iter().find(|account| {
             let process = account.process.load(Ordering::Relaxed);
-            account.sum() == 0
-                && !account.is_under_way()
+            suits(account)
                 && !kernel.is_alive(process)
                 && account
                     .process
                     .compare_exchange(process, mine, Ordering::AcqRel, Ordering::Relaxed)
                     .is_ok()
-        })
+        })?;
+        // Until then its new owner seems to have what the dead one had: too much, which errs on the safe side.
+        // ORDERING: an exchange, and no store: a mark that another one sets comes before or finds this.
+        claimed.entry.swap(0, Ordering::AcqRel);
+        Some(claimed)
     }
 
     /// Change the number by `sign * sum` if `allow` says so of its value; true if it did.
@@ -194,110 +248,125 @@ impl<'a> Books<'a> {
             }
         };
         if let Some(account) = account {
+            if sum < 0 && changed && account.sum() < -sum {
+                self.ledger.passes.store(1, Ordering::Relaxed);
+            }
             account.enter(if changed { sum } else { 0 }, self.threads);
         }
         changed
     }
 
-    fn dead<K: Kernel>(&self, kernel: &K) -> impl Iterator<Item = &'a Account> {
+    /// Accounts of dead processes that may have something, with those processes: each may be another's soon.
+    fn dead<K: Kernel>(&self, kernel: &K) -> Vec<(&'a Account, u64)> {
         self.accounts
             .iter()
-            .take_while(|account| account.process.load(Ordering::Acquire) != 0)
-            .filter(|account| account.sum() > 0 || account.is_under_way())
-            .filter(|account| !kernel.is_alive(account.process.load(Ordering::Relaxed)))
+            .map(|account| (account, account.process.load(Ordering::Acquire)))
+            .take_while(|(_, process)| *process != 0)
+            .filter(|(account, process)| account.may_hold() && !kernel.is_alive(*process))
+            .collect()
     }
 
-    /// What dead processes took and can no longer give back; and one of them.
+    /// What dead processes took and nobody gave back, or will; and one of them.
     pub fn lost<K: Kernel>(&self, kernel: &K) -> Option<(u64, u32)> {
-        let mut found = None;
-        for account in self.dead(kernel) {
-            let (process, sum) = found.unwrap_or((account.process.load(Ordering::Relaxed), 0));
-            found = Some((process, sum + account.sum().max(0) as u32));
-        }
-        found
+        let dead = self.dead(kernel);
+        let (_, lost) = self.missing(&dead, kernel)?;
+        dead.last().map(|(_, process)| (*process, lost))
     }
 
-    /// The same, of those whose death nobody has been told of; each is told once.
+    /// The same, if there is a death among them that nobody has been told of; each is told once.
+    ///
+    /// None where what is taken passes between processes: nobody can say what a death costs there.
     pub fn unreported<K: Kernel>(&self, kernel: &K) -> Option<(u64, u32)> {
+        if self.ledger.passes.load(Ordering::Relaxed) != 0 {
+            return None;
+        }
+        let dead = self.dead(kernel);
+        let (_, lost) = self.missing(&dead, kernel)?;
         let mut found = None;
-        for account in self.dead(kernel) {
-            if account.entry.fetch_or(REPORTED, Ordering::AcqRel) & REPORTED == 0 {
-                let (process, sum) = found.unwrap_or((account.process.load(Ordering::Relaxed), 0));
-                found = Some((process, sum + account.sum().max(0) as u32));
+        for (account, process) in dead {
+            if account.mark(process, REPORTED) {
+                // The last to come: those before may be long gone, and what they took given back by others.
+                found = Some((process, lost));
             }
         }
         found
     }
 
-    /// Make the number what it is without the dead; returns by how much it changed.
-    ///
-    /// Dead processes that gave more than they took have given for good.
+    /// Make the number what it is without what the dead took; returns by how much it changed.
     pub fn repair<K: Kernel>(&self, kernel: &K) -> i64 {
-        let dead: Vec<&Account> = self.dead(kernel).collect();
-        if dead.is_empty() {
-            return 0;
-        }
-        let change = self.settle(&dead, kernel);
-        for account in dead {
-            account.entry.store(0, Ordering::SeqCst);
-        }
-        change
-    }
-
-    fn settle<K: Kernel>(&self, dead: &[&Account], kernel: &K) -> i64 {
+        let dead = self.dead(kernel);
         for _ in 0..PATIENCE {
-            let state = self.ledger.state.load(Ordering::SeqCst);
-            let Some(target) = self.target(state as u32, dead) else {
-                kernel.pause();
-                continue;
+            let Some((state, lost)) = self.missing(&dead, kernel) else {
+                return 0;
             };
-            let next = (state & !0xffff_ffff).wrapping_add(1 << 32) | u64::from(target);
+            let change = -self.sign * i64::from(lost);
+            let number = (i64::from(state as u32) + change) as u32;
+            let next = (state & !0xffff_ffff).wrapping_add(1 << 32) | u64::from(number);
             if self
                 .ledger
                 .state
                 .compare_exchange(state, next, Ordering::SeqCst, Ordering::SeqCst)
                 .is_ok()
             {
-                return i64::from(target) - i64::from(state as u32);
+                for (account, process) in dead {
+                    account.mark(process, SETTLED);
+                }
+                return change;
             }
         }
-        // Somebody was stopped in the middle of a change: what is certain goes back.
-        let certain: i64 = dead.iter().map(|account| i64::from(account.sum().max(0))).sum();
-        let change = -self.sign * certain;
-        let mut state = self.ledger.state.load(Ordering::SeqCst);
-        loop {
-            let value = (i64::from(state as u32) + change).max(0) as u32;
-            let next = (state & !0xffff_ffff).wrapping_add(1 << 32) | u64::from(value);
-            match self
-                .ledger
-                .state
-                .compare_exchange(state, next, Ordering::SeqCst, Ordering::SeqCst)
-            {
-                Ok(_) => return change,
-                Err(now) => state = now,
-            }
-        }
+        0
     }
 
-    /// What the number should be; None while a living process is under way.
-    fn target(&self, value: u32, dead: &[&Account]) -> Option<u32> {
-        let is_dead = |account: &Account| dead.iter().any(|other| std::ptr::eq(*other, account));
-        let open = self
-            .accounts
-            .iter()
-            .take_while(|account| account.process.load(Ordering::Acquire) != 0);
-        let mut living = 0_i64;
-        for account in open.filter(|account| !is_dead(account)) {
-            if account.is_under_way() {
-                return None;
+    /// The state, and how much of what is out in it the living cannot have; None if nothing.
+    fn missing<K: Kernel>(&self, dead: &[(&Account, u64)], kernel: &K) -> Option<(u64, u32)> {
+        if dead.is_empty() {
+            return None;
+        }
+        let mut state = self.ledger.state.load(Ordering::SeqCst);
+        for reading in 0..PATIENCE {
+            let (held, is_certain) = self.held_at_most(dead);
+            let now = self.ledger.state.load(Ordering::SeqCst);
+            // Somebody may have been stopped in the middle of a change: it may have what it was about to take.
+            if now == state && (is_certain || reading >= INDULGENCE) {
+                let out = self.sign * (i64::from(state as u32) - self.base);
+                let lost = (out - held).min(self.attributable(dead));
+                return (lost > 0).then_some((state, lost as u32));
             }
-            living += i64::from(account.sum());
+            state = now;
+            kernel.pause();
         }
-        if self.ledger.unaccounted.load(Ordering::SeqCst) != 0 {
-            let certain: i64 = dead.iter().map(|account| i64::from(account.sum().max(0))).sum();
-            return Some((i64::from(value) - self.sign * certain).max(0) as u32);
+        None
+    }
+
+    /// What the living have at most, and whether none of them is about to change it.
+    fn held_at_most(&self, dead: &[(&Account, u64)]) -> (i64, bool) {
+        let mut dead = dead.iter().peekable();
+        let (mut held, mut is_certain) = (0, true);
+        for account in self.accounts {
+            let process = account.process.load(Ordering::Acquire);
+            if process == 0 {
+                break;
+            }
+            // They are in the order of the accounts.
+            let died = dead.next_if(|(other, _)| std::ptr::eq(*other, account));
+            if account.may_hold() && died.is_none_or(|(_, died)| *died != process) {
+                let entry = account.entry.load(Ordering::Acquire);
+                let under_way = (entry & UNDER_WAY) as i64;
+                held += i64::from(sum_of(entry)) + under_way;
+                is_certain &= under_way == 0;
+            }
         }
-        Some((self.base + self.sign * living).clamp(0, i64::from(u32::MAX)) as u32)
+        (held, is_certain)
+    }
+
+    /// How much may be the dead ones': no more than they took, once anybody takes without an account.
+    fn attributable(&self, dead: &[(&Account, u64)]) -> i64 {
+        if self.ledger.unaccounted.load(Ordering::SeqCst) == 0 {
+            return i64::MAX;
+        }
+        let entries = dead.iter().map(|(account, _)| account.entry.load(Ordering::Acquire));
+        let unsettled = entries.filter(|entry| entry & SETTLED == 0);
+        unsettled.map(|entry| i64::from(sum_of(entry))).sum()
     }
 
     /// How many processes have an account, and what the living hold together.

@@ -1,8 +1,8 @@
 //! Semaphore: a ledger of permits and a bell.
 //!
 //! Permits are held by processes, not by threads: what one thread of a process took,
-//! another may give back. A process may give back what another one took; the two
-//! accounts then cancel out. A semaphore that started at 0 counts events, which nobody
+//! another may give back. A process may give back what another one took, which is not lost then
+//! if that one dies; from then on no death is reported. A semaphore that started at 0 counts events, which nobody
 //! holds: deaths are not reported there.
 //!
 //! Fairness: none between processes; whoever runs first takes a free permit.

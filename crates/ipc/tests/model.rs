@@ -70,6 +70,45 @@ proptest! {
         prop_assert_eq!(i64::from(words.ledger.value()), i64::from(initial) - held.iter().sum::<i64>() + lost);
     }
 
+    /// Who has none gives back what another one took, as a consumer does for a producer.
+    #[test]
+    fn permits_that_others_gave_back_are_not_lost(
+        initial in 1..6u32,
+        calls in prop::collection::vec((1..5u64, 1..5usize, prop::bool::ANY), 0..60),
+        dead in 0..16u64,
+    ) {
+        let (words, accounts): (_, Vec<Account>) = (SemaphoreWords::default(), (0..8).map(|_| Account::default()).collect());
+        let kernel = kernel();
+        words.ledger.start(initial);
+        for threads in [Threads::InTurns, Threads::AtOnce] {
+            let books = words.books(&accounts, initial, threads);
+            let mut held = [0_i64; 5];
+            for (process, other, takes) in &calls {
+                kernel.process.set(*process);
+                let account = books.open(&kernel);
+                let giver = if held[*process as usize] > 0 { *process as usize } else { *other };
+                if *takes {
+                    held[*process as usize] += i64::from(words.try_acquire(&books, account));
+                } else if held[giver] > 0 {
+                    prop_assert!(words.release(&books, account, 1, initial, &kernel));
+                    held[giver] -= 1;
+                }
+            }
+            kernel.dead.set(dead << 1);
+            let with_the_dead: i64 = (1..5).filter(|process| dead & (1 << (process - 1)) != 0).map(|process| held[process]).sum();
+            let lost = books.lost(&kernel).map_or(0, |(_, count)| i64::from(count));
+            prop_assert!(lost <= with_the_dead);
+            prop_assert_eq!(books.repair(&kernel), lost);
+            prop_assert_eq!(books.lost(&kernel), None);
+            prop_assert!(i64::from(words.ledger.value()) + held.iter().sum::<i64>() - with_the_dead <= i64::from(initial));
+            kernel.dead.set(0);
+            words.ledger.start(initial);
+            for account in &accounts {
+                account.process.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
     #[test]
     fn a_ring_is_a_queue(
         size in 4..40usize,
@@ -124,6 +163,44 @@ proptest! {
             let _ = ring.get(Slept::NOT, &kernel);
             let _ = ring.put(0, b"another one", &Effort::default(), Slept::NOT, &kernel);
         }
+    }
+}
+
+/// One took and ended, another gave that back, a third holds what there is: nothing is lost, whoever waits.
+#[test]
+fn what_was_given_back_for_the_dead_is_not_lost() {
+    for threads in [Threads::InTurns, Threads::AtOnce] {
+        let (words, accounts) = (
+            SemaphoreWords::default(),
+            std::array::from_fn::<_, 4, _>(|_| Account::default()),
+        );
+        let kernel = kernel();
+        words.ledger.start(1);
+        let books = words.books(&accounts, 1, threads);
+        assert!(words.try_acquire(&books, books.open(&kernel)));
+        kernel.process.set(2);
+        assert!(words.release(&books, books.open(&kernel), 1, 1, &kernel));
+        kernel.dead.set(1 << 1);
+        // The one that gave it back takes it: it has one now, and not none.
+        for holder in [2, 3] {
+            kernel.process.set(holder);
+            let account = books.open(&kernel);
+            assert!(words.try_acquire(&books, account));
+            kernel.process.set(4);
+            assert_eq!((books.unreported(&kernel), books.repair(&kernel)), (None, 0));
+            assert!(!words.try_acquire(&books, books.open(&kernel)));
+            assert!(words.release(&books, account, 1, 1, &kernel));
+        }
+        kernel.process.set(3);
+        assert!(words.try_acquire(&books, books.open(&kernel)));
+        kernel.process.set(4);
+        kernel.dead.set(1 << 1 | 1 << 3);
+        // Nobody is told where permits pass between processes, and the repair is there all the same.
+        assert_eq!(books.lost(&kernel).map(|(_, count)| count), Some(1));
+        assert_eq!(
+            (books.unreported(&kernel), books.repair(&kernel), words.ledger.value()),
+            (None, 1, 1)
+        );
     }
 }
 

@@ -312,3 +312,35 @@ fn threads_of_one_process_share_an_account() {
         assert_eq!(shared.0.ledger.value(), 1);
     });
 }
+
+/// Two repair a semaphore at once, and one of them has the dead one's account then, and takes the permit.
+#[test]
+fn a_repair_leaves_the_account_to_its_new_owner() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let shared: Arc<(SemaphoreWords, [Account; 1])> = Arc::new(Default::default());
+        let futex = Futex::new();
+        shared.0.ledger.start(1);
+        let gone = Modelled {
+            tid: 100,
+            futex: futex.clone(),
+        };
+        let books = shared.0.books(&shared.1, 1, Threads::InTurns);
+        assert!(shared.0.try_acquire(&books, books.open(&gone)));
+        let other = {
+            let (shared, futex) = (shared.clone(), futex.clone());
+            thread::spawn(move || {
+                let books = shared.0.books(&shared.1, 1, Threads::InTurns);
+                books.repair(&Modelled { tid: 2, futex })
+            })
+        };
+        let kernel = Modelled { tid: 1, futex };
+        let mine = books.repair(&kernel);
+        let account = books.open(&kernel);
+        assert!(account.is_some() && shared.0.try_acquire(&books, account));
+        assert_eq!(mine + other.join().unwrap(), 1);
+        assert_eq!((books.census(&kernel), shared.0.ledger.value()), ((1, 1), 0));
+        assert_eq!(books.lost(&kernel), None);
+    });
+}

@@ -21,7 +21,8 @@ const MOST: u32 = i32::MAX as u32;
 /// A counter of permits between processes.
 ///
 /// Who would wait for permits that a dead process has gets `OwnerDied`, once, and no permit;
-/// `make_consistent` gives them back. One that starts at 0 counts events, which nobody holds: no death is
+/// `make_consistent` gives them back. Once a process has given back more than it took, permits pass between
+/// processes, and no death is reported any more; `statistics()` has what is lost for certain. One that starts at 0 counts events, which nobody holds: no death is
 /// reported there. `ValueError` for a bad value and for more releases than fit.
 /// Fairness: none between processes. Timeouts are in seconds.
 /// Cancellation: a task that is cancelled has taken nothing; a wake-up meant for it goes to another
