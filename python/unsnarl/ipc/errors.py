@@ -30,6 +30,14 @@ class OwnerDied(UnsnarlError):  # noqa: N818 -- a fact about another process, no
         return str(self.args[0])
 
 
+class NotHeld(UnsnarlError, RuntimeError, ValueError, AssertionError):  # noqa: N818 -- as the standard library's
+    """Say that a lock is released, or a condition used, by one who does not hold it.
+
+    It is what `threading` raises there, a RuntimeError, and what multiprocessing does: a ValueError of a
+    Lock, an AssertionError of an RLock and a Condition.
+    """
+
+
 class SegmentRefused(UnsnarlError):  # noqa: N818 -- a verdict about somebody else's file
     """Say that a named segment is not used: damaged, foreign, of another kind or version.
 

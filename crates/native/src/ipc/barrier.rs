@@ -4,7 +4,7 @@ use super::body::{Body, Inheritance};
 use super::errors;
 use super::methods::{self, Primitive};
 use super::waiting::{self, Turn, Watch, told};
-use crate::sync::arguments::{self, Patience};
+use crate::sync::arguments::Patience;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -172,7 +172,7 @@ impl IpcBarrier {
             Some(timeout) if !timeout.is_none() => Some(timeout),
             _ => self.timeout.as_ref().map(|timeout| timeout.bind(py).clone()),
         };
-        let patience = arguments::wait_patience(timeout.as_ref())?;
+        let patience = super::timeouts::wait_patience(timeout.as_ref())?;
         let account = BarrierWords::enter(self.accounts(), &Host);
         let outcome = self.meet(py, patience, account);
         BarrierWords::leave(account, &Host);

@@ -3,11 +3,11 @@
 //! The lock is an `unsnarl.ipc.Lock` or `RLock`; this class holds the queue of waiters.
 
 use super::body::{Body, Inheritance};
+use super::errors;
 use super::lock::IpcLock;
 use super::methods::{self, Primitive};
 use super::rlock::IpcRLock;
 use super::waiting::{self, Watch, told};
-use crate::sync::arguments;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -94,7 +94,7 @@ impl IpcCondition {
         if self.is_owned(py) {
             return Ok(());
         }
-        Err(PyRuntimeError::new_err(format!("cannot {what} on un-acquired lock")))
+        Err(errors::not_held(py, &format!("cannot {what} on un-acquired lock")))
     }
 
     fn unlock(&self, py: Python<'_>) -> u32 {
@@ -110,11 +110,14 @@ impl IpcCondition {
 
     fn relock(&self, py: Python<'_>, depth: u32) -> PyResult<()> {
         let lock = self.lock.bind(py);
-        lock.call_method0(pyo3::intern!(py, "acquire"))?;
-        if let Ok(lock) = lock.cast::<IpcRLock>() {
+        let outcome = lock.call_method0(pyo3::intern!(py, "acquire"));
+        // Who is told of a death holds the lock all the same, as often as before.
+        if let Ok(lock) = lock.cast::<IpcRLock>()
+            && lock.get().tenure.is_mine(&lock.get().body)
+        {
             lock.get().restore(depth);
         }
-        Ok(())
+        outcome.map(|_| ())
     }
 
     fn arrive(&self) -> PyResult<&ConditionCell> {
@@ -197,7 +200,7 @@ impl IpcCondition {
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         self.need_lock(py, "wait")?;
-        let patience = arguments::wait_patience(timeout.as_ref())?;
+        let patience = super::timeouts::wait_patience(timeout.as_ref())?;
         let cell = self.arrive()?;
         let depth = self.unlock(py);
         let is_ready = || matches!(cell.wait(), Step::Done(()));
@@ -206,8 +209,9 @@ impl IpcCondition {
         });
         let was_notified = cell.leave();
         self.let_notifier_release(py);
-        self.relock(py, depth)?;
-        outcome.map(|_| was_notified)
+        let relocked = self.relock(py, depth);
+        // What ended the wait goes first: a Ctrl-C comes once, a death is told again by the next acquire.
+        outcome.and_then(|_| relocked.map(|()| was_notified))
     }
 
     /// Wait until the predicate is true; returns its last value.
@@ -218,7 +222,7 @@ impl IpcCondition {
         predicate: &Bound<'py, PyAny>,
         timeout: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let deadline = arguments::wait_patience(timeout.as_ref())?.deadline();
+        let deadline = super::timeouts::wait_patience(timeout.as_ref())?.deadline();
         let mut outcome = predicate.call0()?;
         while !outcome.is_truthy()? {
             let left = match (&timeout, deadline) {

@@ -3,7 +3,6 @@
 use super::body::{Body, Inheritance};
 use super::methods::{self, Primitive};
 use super::waiting::{self, Watch, told};
-use crate::sync::arguments;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -99,7 +98,7 @@ impl IpcCountdownEvent {
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         let words = self.words();
-        let patience = arguments::wait_patience(timeout.as_ref())?;
+        let patience = super::timeouts::wait_patience(timeout.as_ref())?;
         let is_ready = || words.value() == 0;
         let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
             Ok(words.wait())

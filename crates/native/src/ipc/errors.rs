@@ -48,6 +48,11 @@ pub(super) fn owner_died(py: Python<'_>, what: &str, process: u64) -> PyErr {
     made(py, "OwnerDied", (message, (process >> 32) as u32))
 }
 
+/// What is released or used is not held by the caller.
+pub(super) fn not_held(py: Python<'_>, message: &str) -> PyErr {
+    made(py, "NotHeld", (message,))
+}
+
 /// A barrier that broke.
 pub(super) fn broken_barrier(py: Python<'_>) -> PyErr {
     let class = py

@@ -3,7 +3,7 @@
 use super::body::{Body, Inheritance};
 use super::methods::{self, Primitive};
 use super::waiting::{self, Watch, told};
-use crate::sync::arguments::{self, Patience};
+use crate::sync::arguments::Patience;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use unsnarl_ipc::{EventWords, Kind};
@@ -72,7 +72,7 @@ impl IpcEvent {
         if words.is_set() {
             return Ok(true);
         }
-        let patience = arguments::wait_patience(timeout.as_ref())?;
+        let patience = super::timeouts::wait_patience(timeout.as_ref())?;
         if matches!(patience, Patience::None) {
             return Ok(false);
         }

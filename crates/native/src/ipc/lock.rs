@@ -5,12 +5,12 @@
 //! by itself or with its process.
 
 use super::body::{Body, Inheritance};
+use super::errors;
 use super::methods::{self, Primitive};
 use super::tenure::{Had, Tenure};
 use super::waiting::{Turn, told};
 use crate::sync::arguments::{self, Patience};
 use crate::sync::fast::{self, Method};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -125,7 +125,7 @@ pub(super) unsafe fn patience(
     }
     match timeout {
         Some(timeout) if !timeout.is_none() && timeout.extract::<f64>()? != -1.0 => {
-            arguments::wait_patience(Some(&timeout))
+            super::timeouts::wait_patience(Some(&timeout))
         }
         _ => Ok(Patience::Endless),
     }
@@ -136,7 +136,7 @@ unsafe extern "C" fn release(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> 
     if unsafe { fast::this::<IpcLock>(slf) }.try_release() {
         return fast::none();
     }
-    fast::enter(|_| Err(PyRuntimeError::new_err("release unlocked lock")))
+    fast::enter(|py| Err(errors::not_held(py, "release unlocked lock")))
 }
 
 unsafe extern "C" fn exit(

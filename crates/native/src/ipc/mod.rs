@@ -26,6 +26,7 @@ mod rlock;
 mod rwlock;
 mod semaphore;
 mod tenure;
+mod timeouts;
 mod waiting;
 
 use pyo3::prelude::*;

@@ -1,13 +1,13 @@
 //! RLock: a lock that the thread which holds it may take again.
 
 use super::body::{Body, Inheritance};
+use super::errors;
 use super::lock::{ACQUIRE, RELEASE, patience};
 use super::methods::{self, Primitive};
 use super::tenure::{self, Had, Tenure};
 use super::waiting::{Turn, told};
 use crate::sync::arguments::Patience;
 use crate::sync::fast::{self, Method};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -140,7 +140,7 @@ unsafe extern "C" fn release(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> 
     if unsafe { fast::this::<IpcRLock>(slf) }.try_release() {
         return fast::none();
     }
-    fast::enter(|_| Err(PyRuntimeError::new_err("cannot release un-acquired lock")))
+    fast::enter(|py| Err(errors::not_held(py, "cannot release un-acquired lock")))
 }
 
 unsafe extern "C" fn exit(

@@ -6,7 +6,7 @@ use super::body::{Body, Inheritance};
 use super::methods::{self, Primitive};
 use super::tenure::{Had, Tenure, TenureWords};
 use super::waiting::{self, Turn, Watch, told};
-use crate::sync::arguments::{self, Patience};
+use crate::sync::arguments::Patience;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -277,7 +277,7 @@ impl IpcRWLockSide {
     #[pyo3(signature = (blocking=true, timeout=None))]
     fn acquire(&self, py: Python<'_>, blocking: bool, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         let patience = if blocking {
-            arguments::wait_patience(timeout.as_ref())?
+            super::timeouts::wait_patience(timeout.as_ref())?
         } else {
             Patience::None
         };
