@@ -2,6 +2,7 @@
 //!
 //! Never with FUTEX_PRIVATE: the kernel finds the others by the page of the file.
 
+use rustix::io::Errno;
 use rustix::thread::futex;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
@@ -17,10 +18,10 @@ pub enum Woken {
     Interrupted,
 }
 
-fn woken(outcome: Result<(), rustix::io::Errno>) -> Woken {
+fn woken(outcome: Result<(), Errno>) -> Woken {
     match outcome {
-        Err(rustix::io::Errno::TIMEDOUT) => Woken::TimedOut,
-        Err(rustix::io::Errno::INTR) => Woken::Interrupted,
+        Err(Errno::TIMEDOUT) => Woken::TimedOut,
+        Err(Errno::INTR) => Woken::Interrupted,
         _ => Woken::Perhaps,
     }
 }
@@ -45,7 +46,7 @@ pub fn wait(word: &AtomicU32, expected: u32, until: Option<Instant>) -> Woken {
 /// Sleep while each of the words has its value, at most that long (Linux 5.16; the number
 /// of words is limited to 128 by the kernel). Returns also which of them was woken.
 ///
-/// On an older kernel this sleeps for a millisecond.
+/// On an older kernel, or where it is forbidden, this sleeps for a millisecond.
 pub fn wait_any(words: &[(&AtomicU32, u32)], left: Duration) -> (Woken, Option<usize>) {
     let waits: Vec<futex::Wait> = words.iter().map(|(word, expected)| entry(word, *expected)).collect();
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -56,7 +57,9 @@ pub fn wait_any(words: &[(&AtomicU32, u32)], left: Duration) -> (Woken, Option<u
         Some(&spec(until)),
         futex::ClockId::Monotonic,
     );
-    if outcome == Err(rustix::io::Errno::NOSYS) {
+    // Not there, or refused (seccomp says EPERM or whatever it likes): who asks again at once would turn for ever.
+    let is_known = |error| matches!(error, Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT);
+    if outcome.is_err_and(|error| !is_known(error)) {
         std::thread::sleep(Duration::from_millis(1).min(left));
         return (Woken::Perhaps, None);
     }

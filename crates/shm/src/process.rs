@@ -4,7 +4,7 @@
 //! reused id is another process. A zombie counts as dead: it holds nothing any more.
 //!
 //! Invariant: a process that is there is never called dead. Where /proc cannot be read it
-//! is called alive as long as its id exists.
+//! is called alive as long as its id exists; in another pid namespace than its memory's, always.
 
 use rustix::fs::{Mode, OFlags};
 use std::cell::UnsafeCell;
@@ -13,6 +13,11 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 static EPOCH: AtomicU32 = AtomicU32::new(1);
 static OWN: AtomicU64 = AtomicU64::new(0);
+/// The pid namespace; UNKNOWN until somebody asks, and in a child.
+static NAMESPACE: AtomicU64 = AtomicU64::new(UNKNOWN);
+/// That of the process from which this one was forked, by `fork` after `fork`.
+static HOME: AtomicU64 = AtomicU64::new(UNKNOWN);
+const UNKNOWN: u64 = u64::MAX;
 
 /// A number that differs between a process and its forked children. Never 0.
 #[inline]
@@ -54,8 +59,11 @@ pub fn watch_forks() {
     extern "C" fn in_child() {
         EPOCH.fetch_add(1, Ordering::Relaxed);
         OWN.store(0, Ordering::Relaxed);
+        // After `unshare(CLONE_NEWPID)` a child is in another one than its parent.
+        NAMESPACE.store(UNKNOWN, Ordering::Relaxed);
         in_parent();
     }
+    HOME.store(pid_namespace(), Ordering::Relaxed);
     static WATCH: Once = Once::new();
     // SAFETY: pthread_atfork(3): the handlers wait for nobody who waits, and an extension module
     // is never unloaded.
@@ -107,7 +115,7 @@ fn learn() -> u64 {
 /// Whether the process is still there.
 #[must_use]
 pub fn is_alive(process: u64) -> bool {
-    if process == identity() {
+    if process == identity() || is_abroad() {
         return true;
     }
     let (pid, start) = ((process >> 32) as u32, process as u32);
@@ -122,6 +130,12 @@ pub fn is_alive(process: u64) -> bool {
         // Gone between the two looks, or /proc is not there.
         None => rustix::process::test_kill_process(raw) != Err(rustix::io::Errno::SRCH),
     }
+}
+
+/// Whether ids mean something else here than where the memory came from that this process has by fork.
+fn is_abroad() -> bool {
+    let home = HOME.load(Ordering::Relaxed);
+    home != UNKNOWN && home != pid_namespace()
 }
 
 struct Stat {
@@ -164,9 +178,8 @@ fn parse(text: &[u8]) -> Option<Stat> {
 /// The pid namespace: the number behind /proc/self/ns/pid, 0 if unknown.
 #[must_use]
 pub fn pid_namespace() -> u64 {
-    static NAMESPACE: AtomicU64 = AtomicU64::new(u64::MAX);
     let known = NAMESPACE.load(Ordering::Relaxed);
-    if known != u64::MAX {
+    if known != UNKNOWN {
         return known;
     }
     let found = std::fs::read_link("/proc/self/ns/pid")
