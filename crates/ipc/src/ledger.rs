@@ -165,6 +165,10 @@ impl Ledger {
     pub fn start(&self, value: u32) {
         self.state.store(u64::from(value), Ordering::Relaxed);
     }
+    /// The number, with the count of its changes above it.
+    pub(crate) fn state(&self) -> u64 {
+        self.state.load(Ordering::SeqCst)
+    }
     /// The number.
     #[must_use]
     pub fn value(&self) -> u32 {

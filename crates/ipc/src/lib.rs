@@ -30,6 +30,7 @@ mod rwlock;
 mod semaphore;
 mod shim;
 mod shortest;
+mod unfinished;
 
 pub use barrier::{Arrival, BarrierWords};
 pub use bell::{ALL, Bell};

@@ -21,7 +21,7 @@
 //! before `tail` moves; if it is killed in between, the next one says it again. `origin` is
 //! forgotten when the record is gone, long before its number comes again.
 //!
-//! Whom a putter that was woken in vain wakes in its stead: `shortest.rs`.
+//! Whom a putter that was woken in vain wakes in its stead: `shortest.rs`. What `join` waits for: `unfinished.rs`.
 //!
 //! Lengths and positions come from shared memory: they are held against the ring's size
 //! before use. Invariant: no value of any word leads outside of the ring.
@@ -31,6 +31,7 @@ use crate::kernel::{Kernel, Slept, Step};
 use crate::robust::{Guarded, release_guard, try_guard};
 use crate::shim::{AtomicU32, AtomicU64, Ordering};
 use crate::shortest::{Effort, Shortest};
+use crate::unfinished::Promises;
 
 const LOW: u64 = 0xffff_ffff;
 const ONE: u64 = 1 << 32;
@@ -45,10 +46,10 @@ const TAG_SHIFT: u32 = 56;
 /// What putters write, in a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-struct PutSide {
+pub(crate) struct PutSide {
     guard: AtomicU32,
     is_shut: AtomicU32,
-    tail: AtomicU64,
+    pub(crate) tail: AtomicU64,
     head_seen: AtomicU64,
     /// Rung when a record was put.
     not_empty: Bell,
@@ -76,15 +77,16 @@ struct Origin(AtomicU64);
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct RingWords {
-    put: PutSide,
+    pub(crate) put: PutSide,
     get: GetSide,
     origin: Origin,
     /// Records that `task_done` was called for, ever.
-    done: AtomicU32,
+    pub(crate) done: AtomicU32,
     /// Deaths inside of a guard.
     deaths: AtomicU32,
     /// Rung when all are done.
-    all_done: Bell,
+    pub(crate) all_done: Bell,
+    pub(crate) promises: Promises,
 }
 
 /// A ring: its words and its bytes.
@@ -113,7 +115,7 @@ fn words_for(bytes: usize) -> u64 {
     1 + bytes.div_ceil(8) as u64
 }
 
-fn count_of(word: u64) -> u32 {
+pub(crate) fn count_of(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
@@ -153,12 +155,19 @@ impl<'a> Ring<'a> {
         (tail_at + size - head_at) % size + need < size
     }
 
-    /// Whether a record of that many bytes would fit now; a guess, without the guard.
+    /// Whether a record of that many bytes would fit now, without the guard: if not, there was a moment without room.
     #[must_use]
     pub fn fits(&self, bytes: usize) -> bool {
-        let head = self.words.get.head.load(Ordering::Acquire);
-        let tail = self.words.put.tail.load(Ordering::Acquire);
-        self.has_room(head, tail, words_for(bytes))
+        let head = self.words.get.head.load(Ordering::SeqCst);
+        let tail = self.words.put.tail.load(Ordering::SeqCst);
+        // A record that is taken and another that is put in between would look like one more.
+        self.has_room(head, tail, words_for(bytes)) || self.words.get.head.load(Ordering::SeqCst) != head
+    }
+
+    /// Whether the word is one of the guards: who sleeps there waits for its turn, and not for room or a record.
+    #[must_use]
+    pub fn is_guard(&self, word: &AtomicU32) -> bool {
+        std::ptr::eq(word, &raw const self.words.put.guard) || std::ptr::eq(word, &raw const self.words.get.guard)
     }
 
     fn enter<K: Kernel>(&self, guard: &'a AtomicU32, slept: Slept, kernel: &K) -> Guarded<'a> {
@@ -390,42 +399,6 @@ impl<'a> Ring<'a> {
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.max_records != 0 && self.len() >= self.max_records
-    }
-
-    /// Say that a record taken before is dealt with; false if all are already.
-    pub fn task_done<K: Kernel>(&self, kernel: &K) -> bool {
-        let counted = self
-            .words
-            .done
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |done| {
-                (done != self.put_count()).then_some(done.wrapping_add(1))
-            });
-        if counted.is_ok_and(|before| before.wrapping_add(1) == self.put_count()) {
-            self.words.all_done.ring(crate::bell::ALL, kernel);
-        }
-        counted.is_ok()
-    }
-
-    fn put_count(&self) -> u32 {
-        (self.words.put.tail.load(Ordering::SeqCst) >> 32) as u32
-    }
-
-    /// Records put and not yet dealt with.
-    #[must_use]
-    pub fn unfinished(&self) -> u32 {
-        self.put_count().wrapping_sub(self.words.done.load(Ordering::SeqCst))
-    }
-
-    /// Wait until all records are dealt with.
-    pub fn join(&self) -> Step<'a, ()> {
-        if self.unfinished() == 0 {
-            return Step::Done(());
-        }
-        let (word, heard) = self.words.all_done.listen();
-        if self.unfinished() == 0 {
-            return Step::Done(());
-        }
-        Step::Sleep(word, heard)
     }
 
     /// Refuse further records; who waits is woken. A put that has begun is over by then.

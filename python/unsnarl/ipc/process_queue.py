@@ -11,21 +11,21 @@ from __future__ import annotations
 
 import collections
 import os
-import pickle
-import tempfile
 import threading
-import time
 import traceback
 from multiprocessing import util
 from typing import Any
 
 from unsnarl import sync
-from unsnarl._native import IpcBytesQueue, ipc_directory
+from unsnarl._native import IpcBytesQueue
 from unsnarl.ipc import tasks
 from unsnarl.ipc.queue import dumps
+from unsnarl.ipc.spill import SpilledItem
 
 CAPACITY = 64 << 20
 """Bytes of a queue; memory is taken as it is used."""
+SPILLED_FROM = 4096
+"""Bytes from which an item may go into a file: what names the file is not much shorter."""
 
 
 class _Feeder:
@@ -44,8 +44,9 @@ class _Feeder:
         return not self._items
 
     def add(self, item: bytes) -> None:
-        """Put the item later, behind those that wait already."""
+        """Put the item later, behind those that wait already; `join` of the queue waits for it from now on."""
         with self._ready:
+            self._ring._promise()
             self._items.append(item)
             if self._thread is None:
                 thread = threading.Thread(target=self._feed, name="unsnarl-ipc-feeder", daemon=True)
@@ -53,6 +54,7 @@ class _Feeder:
                     thread.start()
                 except RuntimeError:
                     self._items.pop()
+                    self._ring._settle()
                     raise
                 self._thread = thread
             if self._end is None and not self._is_cancelled:
@@ -67,6 +69,7 @@ class _Feeder:
                     return
                 item = self._items[0]
             self._ring.put_bytes(item)
+            self._ring._settle()
             with self._ready:
                 self._items.popleft()
 
@@ -122,11 +125,35 @@ class ProcessQueue:
         except Exception as error:  # noqa: BLE001 - whatever its own code raises
             self._on_queue_feeder_error(error, obj)
             return
-        item = _packed(data, self._ring.longest)
-        if self._ring.maxsize:
-            self._ring.put_bytes(item, block, timeout)
-            return
-        self._put_or_feed(item)
+        if len(data) > self._ring.longest:
+            self._put_spilled(SpilledItem(data), bool(block), timeout)
+        elif self._ring.maxsize:
+            self._put_bounded(data, bool(block), timeout)
+        else:
+            self._put_or_feed(data)
+
+    def _put_bounded(self, data: bytes, block: bool, timeout: float | None) -> None:
+        """Wait for one of maxsize places alone: where bytes are missing, the item goes into a file."""
+        try:
+            self._ring.put_bytes(data, False)
+        except sync.Full:
+            are_bytes_scarce = len(data) * self._ring.maxsize > self._ring.capacity
+            if len(data) > SPILLED_FROM and (not self._ring.full() or (are_bytes_scarce and block)):
+                self._put_spilled(SpilledItem(data), block, timeout)
+            elif block:
+                self._ring.put_bytes(data, True, _waited(timeout))
+            else:
+                raise
+
+    def _put_spilled(self, item: SpilledItem, block: bool, timeout: float | None) -> None:
+        try:
+            if self._ring.maxsize:
+                self._ring.put_bytes(item.pickled(), block, _waited(timeout))
+            else:
+                self._put_or_feed(item.pickled())
+        except BaseException:
+            item.remove()
+            raise
 
     @staticmethod
     def _on_queue_feeder_error(error: Exception, obj: object) -> None:  # noqa: ARG004 - for who overrides it
@@ -147,7 +174,7 @@ class ProcessQueue:
         """Take the oldest item; Empty if there is none (in time, seconds)."""
         if self._is_closed:
             raise ValueError(f"Queue {self!r} is closed")
-        return self._get_object(block, timeout)
+        return self._get_object(block, _waited(timeout))
 
     def put_nowait(self, obj: object) -> None:
         """Put an item at the end, or raise Full."""
@@ -164,12 +191,24 @@ class ProcessQueue:
         """
         if self._is_closed:
             raise ValueError(f"Queue {self!r} is closed")
-        item = _packed(dumps(obj), self._ring.longest)
+        data = dumps(obj)
         self._has_put = True
-        if self._ring.maxsize:
-            await tasks.put(self._ring, item, timeout)
+        if len(data) > self._ring.longest:
+            await self._async_put_spilled(SpilledItem(data), timeout)
+        elif self._ring.maxsize:
+            await tasks.put(self._ring, data, timeout)
         else:
-            self._put_or_feed(item)
+            self._put_or_feed(data)
+
+    async def _async_put_spilled(self, item: SpilledItem, timeout: float | None) -> None:
+        try:
+            if self._ring.maxsize:
+                await tasks.put(self._ring, item.pickled(), timeout)
+            else:
+                self._put_or_feed(item.pickled())
+        except BaseException:
+            item.remove()
+            raise
 
     async def async_get(self, timeout: float | None = None) -> Any:
         """Take the oldest item in a task; Empty if there was none until the timeout (seconds)."""
@@ -218,41 +257,13 @@ class JoinableQueue(ProcessQueue):
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until every item is dealt with; False if the timeout (seconds) passed first."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        if not self._own_feeder().join(timeout):
-            return False
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        return self._ring.join(left)
+        return self._ring.join(timeout)
+
+
+def _waited(timeout: float | None) -> float | None:
+    """Return a timeout as multiprocessing takes it: one below zero does not wait."""
+    return timeout if timeout is None or timeout > 0 else 0.0
 
 
 def _rebuild(cls: type[ProcessQueue], ring: IpcBytesQueue) -> ProcessQueue:
     return cls(ring=ring)
-
-
-class _Spilled:
-    """An item that travels in a file of its own: unpickling it reads the file and removes it."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _read_back, (self._path,)
-
-
-def _packed(data: bytes, longest: int) -> bytes:
-    """Return the item's pickle, or that of the file that holds it."""
-    if len(data) <= longest:
-        return data
-    directory = ipc_directory()
-    where = directory if os.path.isdir(directory) else None
-    descriptor, path = tempfile.mkstemp(prefix=f"unsnarl-{os.geteuid()}-item-", dir=where)
-    with open(descriptor, "wb") as file:
-        file.write(data)
-    return pickle.dumps(_Spilled(path))
-
-
-def _read_back(path: str) -> Any:
-    with open(path, "rb") as file:
-        data = file.read()
-    os.unlink(path)
-    return pickle.loads(data)

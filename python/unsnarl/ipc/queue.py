@@ -11,6 +11,8 @@ from __future__ import annotations
 import copyreg
 import io
 import pickle
+from collections import ChainMap
+from collections.abc import Mapping
 from typing import Any
 
 from unsnarl._native import IpcBytesQueue
@@ -21,26 +23,12 @@ _PLAIN = frozenset((int, float, str, bytes, bool, type(None)))
 """Types whose pickles depend on nothing else: too large for a word, or for the room there is."""
 
 
-class _Reducers:
-    """What pickle does with each class, multiprocessing's own reducers included."""
+def _reducers() -> Mapping[type, Any]:
+    """Return what pickle does with each class, multiprocessing's own reducers first; never a copy that grows old."""
+    from multiprocessing.reduction import ForkingPickler
 
-    def __init__(self) -> None:
-        self.sizes = (-1, -1)
-        self.table: dict[type, Any] = {}
-
-    def current(self) -> dict[type, Any]:
-        """Return the table, made anew when somebody has registered a class."""
-        from multiprocessing.reduction import ForkingPickler
-
-        extra: dict[type, Any] = getattr(ForkingPickler, "_extra_reducers", {})
-        sizes = (len(copyreg.dispatch_table), len(extra))
-        if sizes != self.sizes:
-            self.table = {**copyreg.dispatch_table, **extra}
-            self.sizes = sizes
-        return self.table
-
-
-_reducers = _Reducers()
+    extra: dict[type, Any] = getattr(ForkingPickler, "_extra_reducers", {})
+    return ChainMap(extra, copyreg.dispatch_table)
 
 
 def dumps(item: object) -> bytes:
@@ -49,7 +37,7 @@ def dumps(item: object) -> bytes:
         return pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)
-    pickler.dispatch_table = _reducers.current()
+    pickler.dispatch_table = _reducers()
     pickler.dump(item)
     return buffer.getvalue()
 

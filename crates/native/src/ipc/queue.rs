@@ -1,5 +1,7 @@
 //! Queue: bounded, of bytes. Pickled objects come on top, in Python.
 
+use super::THREADS;
+use super::account::OwnAccount;
 use super::body::{Body, Inheritance};
 use super::errors;
 use super::item::{self, PICKLE, Plain};
@@ -24,6 +26,7 @@ use unsnarl_shm::Host;
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "BytesQueue")]
 pub(super) struct IpcBytesQueue {
     body: Body,
+    promiser: OwnAccount,
 }
 
 impl Primitive for IpcBytesQueue {
@@ -38,6 +41,13 @@ impl Primitive for IpcBytesQueue {
 pub(super) struct IpcEffort(Effort);
 
 impl IpcBytesQueue {
+    fn of(body: Body) -> Self {
+        Self {
+            body,
+            promiser: OwnAccount::default(),
+        }
+    }
+
     fn ring(&self) -> Ring<'_> {
         let mapping = &self.body.segment.mapping;
         // SAFETY: atomics alone.
@@ -65,7 +75,7 @@ impl IpcBytesQueue {
     }
 
     fn patience(block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
-        arguments::queue_patience(block, timeout)
+        super::timeouts::queue_patience(block, timeout)
     }
 
     fn put_step(
@@ -128,12 +138,13 @@ impl IpcBytesQueue {
         if matches!(patience, Patience::None) && !is_ready() && !ring.is_shut() {
             return Err(errors::queue(py, "Empty"));
         }
-        let outcome = waiting::block(
+        let outcome = waiting::block_behind(
             py,
             patience,
             Some(&self.body.spin),
             Watch::Kernel,
             &is_ready,
+            &|word| ring.is_guard(word),
             |turn: Turn| self.get_step(py, turn.slept),
         )?;
         outcome.ok_or_else(|| errors::queue(py, "Empty"))
@@ -180,7 +191,7 @@ impl IpcBytesQueue {
     ) -> PyResult<Self> {
         if let Some(place) = _place {
             let body = Body::inherit(py, place, Kind::Queue)?;
-            return Ok(Self { body });
+            return Ok(Self::of(body));
         }
         let maxsize = u32::try_from(maxsize.max(0)).map_err(|_| PyValueError::new_err("maxsize is too large"))?;
         let capacity = u64::try_from(capacity)
@@ -188,7 +199,7 @@ impl IpcBytesQueue {
             .filter(|capacity| (64..=1 << 34).contains(capacity))
             .ok_or_else(|| PyValueError::new_err("capacity takes 64 bytes to 16 GiB"))?;
         let body = Body::make(py, name, Kind::Queue, u64::from(maxsize), capacity, |_| {})?;
-        Ok(Self { body })
+        Ok(Self::of(body))
     }
 
     /// The same class again: the queue of objects is a subclass.
@@ -229,12 +240,13 @@ impl IpcBytesQueue {
         if matches!(patience, Patience::None) && !is_ready() && !ring.is_shut() {
             return Err(errors::queue(py, "Full"));
         }
-        let outcome = waiting::block(
+        let outcome = waiting::block_behind(
             py,
             patience,
             Some(&self.body.spin),
             Watch::Kernel,
             &is_ready,
+            &|word| ring.is_guard(word),
             |turn: Turn| self.put_step(py, PICKLE, record, &effort, turn.slept),
         )?;
         outcome.ok_or_else(|| errors::queue(py, "Full"))
@@ -281,9 +293,21 @@ impl IpcBytesQueue {
 
     fn _attempt_join(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        told(py, slf.as_any(), slf.get().ring().join(), |()| {
+        told(py, slf.as_any(), slf.get().ring().join(THREADS, &Host), |()| {
             Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
         })
+    }
+
+    /// Say that this process will put an item later: `join` waits for it from now on.
+    fn _promise(&self) {
+        let books = self.ring().promises(THREADS);
+        self.ring().promise(&books, self.promiser.of(&books));
+    }
+
+    /// Say that it has, or will not.
+    fn _settle(&self) {
+        let books = self.ring().promises(THREADS);
+        self.ring().settle(&books, self.promiser.of(&books), &Host);
     }
 
     /// Say that an item taken before is dealt with; ValueError if all are.
@@ -298,10 +322,10 @@ impl IpcBytesQueue {
     #[pyo3(signature = (timeout=None))]
     fn join(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         let ring = self.ring();
-        let patience = arguments::wait_patience(timeout.as_ref())?;
+        let patience = super::timeouts::wait_patience(timeout.as_ref())?;
         let is_ready = || ring.unfinished() == 0;
         let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
-            Ok(ring.join())
+            Ok(ring.join(THREADS, &Host))
         })?;
         Ok(outcome.is_some())
     }

@@ -138,6 +138,20 @@ pub(super) fn block<'a, T>(
     spin: Option<&Spin>,
     watch: Watch,
     is_ready: &dyn Fn() -> bool,
+    attempt: impl FnMut(Turn) -> PyResult<Step<'a, T>>,
+) -> PyResult<Option<T>> {
+    block_behind(py, patience, spin, watch, is_ready, &|_| false, attempt)
+}
+
+/// The same behind guards: whose time is up waits for its turn there, since it has not yet seen whether there is
+/// what it came for; for a second, since the one inside may be stopped.
+pub(super) fn block_behind<'a, T>(
+    py: Python<'_>,
+    patience: Patience,
+    spin: Option<&Spin>,
+    watch: Watch,
+    is_ready: &dyn Fn() -> bool,
+    is_guard: &dyn Fn(&AtomicU32) -> bool,
     mut attempt: impl FnMut(Turn) -> PyResult<Step<'a, T>>,
 ) -> PyResult<Option<T>> {
     if let Some(spin) = spin
@@ -146,7 +160,10 @@ pub(super) fn block<'a, T>(
     {
         spin.run(is_ready);
     }
-    let deadline = patience.deadline();
+    let deadline = match patience {
+        Patience::None => Some(Instant::now()),
+        patience => patience.deadline(),
+    };
     let mut look = watch.first_sleep();
     let mut turn = Turn::default();
     loop {
@@ -155,10 +172,17 @@ pub(super) fn block<'a, T>(
             Step::Sleep(word, expected) => (word, expected),
         };
         let now = Instant::now();
-        if matches!(patience, Patience::None) || deadline.is_some_and(|deadline| deadline <= now) {
+        let end = deadline.map(|deadline| {
+            if is_guard(word) {
+                deadline + LONGEST_SLEEP
+            } else {
+                deadline
+            }
+        });
+        if end.is_some_and(|end| end <= now) {
             return Ok(give_up(turn, word, None));
         }
-        let until = deadline.map_or(now + look, |deadline| deadline.min(now + look));
+        let until = end.map_or(now + look, |end| end.min(now + look));
         let woken = py.detach(|| unsnarl_shm::wait(word, expected, Some(until)));
         turn = Turn {
             slept: Slept::on(word),
