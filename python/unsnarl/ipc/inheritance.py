@@ -4,12 +4,17 @@ A primitive with a name can be pickled at any time. One without lives in anonymo
 that only this process and its descendants can reach, so it can be pickled only while a
 child is being started (as multiprocessing's own); with fork it is simply there.
 
+One that has a number (parties, permits, room) and is gone meanwhile is not made anew: `SegmentRefused`.
+
 Invariant: a descriptor is handed to a child once, however many primitives lie in it.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any, cast
+
+from unsnarl._native import ipc_directory
 
 
 def reduce(primitive: Any) -> tuple[Any, ...]:
@@ -62,7 +67,19 @@ def _handed_over(primitive: object, descriptor: int) -> Any:
     return cast("Any", popen_spawn_posix)._DupFd(descriptor)
 
 
+_MADE_TO_MEASURE = frozenset(("Barrier", "Semaphore", "CountdownEvent", "BytesQueue"))
+"""Kinds that another one of the same name could not replace: it would have other numbers."""
+
+
 def _by_name(cls: Any, name: str, extra: tuple[Any, ...]) -> Any:
+    path = os.path.join(ipc_directory(), f"unsnarl-{os.geteuid()}-{name}")
+    if _MADE_TO_MEASURE & {base.__name__ for base in cls.__mro__} and not os.path.lexists(path):
+        from unsnarl.ipc.errors import SegmentRefused
+
+        raise SegmentRefused(
+            f"the {cls.__name__} {name!r} is gone: its last user has left it",
+            "keep it open in one process until the others have it",
+        )
     if cls.__name__ == "Barrier":
         action, timeout = extra
         return cls(1, action, timeout, name=name)
