@@ -218,6 +218,26 @@ def test_what_is_gone_is_not_made_anew_with_other_numbers() -> None:
     assert pickle.loads(pickled).acquire(timeout=0)
 
 
+LIMITED = """
+import resource
+from unsnarl import ipc
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+locks = [ipc.Lock() for _ in range(3)]
+for lock in locks:
+    with lock:
+        assert [other.locked() for other in locks].count(True) == 1
+try:
+    ipc.Queue(capacity=1 << 24)
+except OSError as error:
+    print(error)
+"""
+
+
+def test_a_limit_for_files_leaves_room_for_locks() -> None:
+    ended = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=100, check=False)
+    assert (ended.returncode, "ulimit -f" in ended.stdout) == (0, True), ended
+
+
 FORBIDDEN = """
 import asyncio, ctypes, struct, sys
 from unsnarl import ipc

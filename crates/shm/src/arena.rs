@@ -54,7 +54,13 @@ impl Arena {
 
     fn make(pages: usize) -> Result<Arc<Self>, SegmentError> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let failed = |errno| SegmentError::system("cannot make anonymous shared memory", errno);
+        let failed = |errno| {
+            let mut error = SegmentError::system("cannot make anonymous shared memory", errno);
+            if errno == rustix::io::Errno::FBIG {
+                error.hint = "the limit for files (ulimit -f) holds for shared memory, too".into();
+            }
+            error
+        };
         let file = rustix::fs::memfd_create("unsnarl-ipc", flags).map_err(failed)?;
         rustix::fs::ftruncate(&file, (pages * crate::process::page_size()) as u64).map_err(failed)?;
         // Nobody can cut off a page that is mapped.
@@ -81,11 +87,12 @@ impl Place {
             .as_ref()
             .is_some_and(|current| current.epoch == epoch && current.used + pages <= PAGES);
         if !has_room {
-            *current = Some(Current {
-                arena: Arena::make(PAGES)?,
-                used: 0,
-                epoch,
-            });
+            let Ok(arena) = Arena::make(PAGES) else {
+                // Under a limit for files there is room for less: for one piece at a time.
+                let arena = Arena::make(pages)?;
+                return Ok(Self { arena, page: 0 });
+            };
+            *current = Some(Current { arena, used: 0, epoch });
         }
         match current.as_mut() {
             Some(current) => {
