@@ -174,7 +174,7 @@ class ProcessQueue:
         """Take the oldest item; Empty if there is none (in time, seconds)."""
         if self._is_closed:
             raise ValueError(f"Queue {self!r} is closed")
-        return self._get_object(block, _waited(timeout))
+        return self._get_object(block, timeout if timeout is None else _waited(timeout))
 
     def put_nowait(self, obj: object) -> None:
         """Put an item at the end, or raise Full."""
