@@ -73,7 +73,7 @@ def _thread_name(ident: int | None) -> str | None:
 def _names(ident: int) -> list[str]:
     """Return the name of the thread that has this identifier, else of those ended ones that had it."""
     threading = sys.modules.get("threading")
-    if not hasattr(threading, "enumerate"):  # not there, or a file of the program by that name
+    if threading is None or not hasattr(threading, "enumerate"):  # not there, or a file of the program by that name
         is_main = ident == _thread.get_ident() and _thread.get_native_id() == os.getpid()
         return ["MainThread"] if is_main else []
     alive = [thread.name for thread in threading.enumerate() if thread.ident == ident]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import copyreg
 import ctypes
 import errno
+import logging
+import logging.config
+import logging.handlers
 import math
 import mmap
 import os
@@ -15,6 +18,7 @@ import subprocess
 import sys
 import threading
 from functools import partial
+from multiprocessing import queues
 from pathlib import Path
 from typing import Any
 
@@ -292,3 +296,30 @@ def test_a_child_in_another_pid_namespace_knows_that_it_is() -> None:
     if ended.stderr == "skip\n":
         pytest.skip("may not make a pid namespace")
     assert (ended.returncode, ended.stdout) == (0, "7\n"), ended.stderr
+
+
+def test_a_queue_is_one_of_multiprocessings_for_who_asks() -> None:
+    made: queue.Queue[Any] = FORK.Queue()
+    assert isinstance(made, queues.Queue)
+    assert isinstance(FORK.JoinableQueue(), queues.JoinableQueue)
+    handlers = {"queue": {"class": "logging.handlers.QueueHandler", "queue": made}}
+    logger = {"handlers": ["queue"], "level": "INFO", "propagate": False}
+    logging.config.dictConfig(
+        {"version": 1, "disable_existing_loggers": False, "handlers": handlers, "loggers": {"unsnarl.test": logger}}
+    )
+    try:
+        logging.getLogger("unsnarl.test").info("hello")
+        assert made.get(timeout=TIMEOUT_S).getMessage() == "hello"
+    finally:
+        logging.getLogger("unsnarl.test").handlers.clear()
+
+
+def test_the_end_of_a_thread_is_not_told_as_the_death_of_its_process() -> None:
+    lock = ipc.Lock()
+    thread = threading.Thread(target=lock.acquire)
+    thread.start()
+    thread.join()
+    with pytest.raises(ipc.OwnerDied, match=f"process {os.getpid()}.*a thread of it ended"):
+        lock.acquire(timeout=TIMEOUT_S)
+    lock.make_consistent()
+    lock.release()

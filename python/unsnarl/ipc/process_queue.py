@@ -13,8 +13,9 @@ import collections
 import os
 import threading
 import traceback
+from multiprocessing import queues as stock
 from multiprocessing import util
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unsnarl import sync
 from unsnarl._native import IpcBytesQueue
@@ -87,8 +88,18 @@ class _Feeder:
                 self._end = None
 
 
-class ProcessQueue:
-    """A queue with the methods of `multiprocessing.Queue`."""
+if TYPE_CHECKING:
+    StockQueue = stock.Queue[Any]
+    StockJoinableQueue = stock.JoinableQueue[Any]
+else:
+    StockQueue, StockJoinableQueue = stock.Queue, stock.JoinableQueue
+
+
+class ProcessQueue(StockQueue):
+    """A queue with the methods of `multiprocessing.Queue`.
+
+    It is one by its class, for whoever asks (`logging.config` does), and by nothing else: all is its own.
+    """
 
     def __init__(self, maxsize: int = 0, *, ring: IpcBytesQueue | None = None) -> None:
         self._ring = IpcBytesQueue(max(0, maxsize), capacity=CAPACITY) if ring is None else ring
@@ -248,14 +259,16 @@ class ProcessQueue:
         self._own_feeder().cancel()
 
 
-class JoinableQueue(ProcessQueue):
+class JoinableQueue(ProcessQueue, StockJoinableQueue):
     """A queue that can be waited for until every item is dealt with."""
 
     def task_done(self) -> None:
         """Say that an item taken before is dealt with; ValueError if all are."""
         self._ring.task_done()
 
-    def join(self, timeout: float | None = None) -> bool:
+    def join(  # type: ignore[override]
+        self, timeout: float | None = None
+    ) -> bool:
         """Wait until every item is dealt with; False if the timeout (seconds) passed first."""
         return self._ring.join(timeout)
 

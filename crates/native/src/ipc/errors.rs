@@ -44,7 +44,12 @@ pub(super) fn owner_died(py: Python<'_>, what: &str, process: u64) -> PyErr {
     } else {
         unsnarl_shm::describe(process)
     };
-    let message = format!("{who}, died while it held {what}");
+    // A lock belongs to the thread that took it, and is told of by its process.
+    let message = if process != 0 && unsnarl_shm::is_alive(process) {
+        format!("{who}: a thread of it ended while it held {what}")
+    } else {
+        format!("{who}, died while it held {what}")
+    };
     made(py, "OwnerDied", (message, (process >> 32) as u32))
 }
 
