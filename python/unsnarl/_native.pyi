@@ -215,6 +215,8 @@ class Semaphore:
 class BoundedSemaphore(Semaphore):
     """A semaphore that refuses to be released more often than it was acquired."""
 
+    _initial_value: int
+
 @disjoint_base
 class CapacityLimiter:
     """A limit on how many threads, tasks and greenlets do something at once."""

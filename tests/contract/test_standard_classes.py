@@ -111,7 +111,23 @@ def test_a_length_of_the_subclass_decides_on_its_truth(base: Any) -> None:
 
 
 @pytest.mark.parametrize("make", both("BoundedSemaphore"))
-def test_the_bound_has_its_name(make: Any) -> None:
-    assert make(3)._initial_value == 3
-    assert not hasattr(both("Semaphore")[0](3), "_initial_value")
-    assert not hasattr(both("Semaphore")[1](3), "_initial_value")
+def test_the_bound_has_its_name_and_can_be_raised(make: Any) -> None:
+    semaphore = make(1)
+    with pytest.raises(ValueError, match="released too many times"):
+        semaphore.release()
+    semaphore._initial_value += 1
+    semaphore.release()
+    assert semaphore._initial_value == 2
+    assert semaphore.acquire(blocking=False)
+    assert semaphore.acquire(blocking=False)
+
+
+@pytest.mark.parametrize("base", both("Semaphore"))
+def test_a_subclass_has_names_of_its_own(base: Any) -> None:
+    class Named(base):  # type: ignore[misc]
+        def __init__(self, value: int) -> None:
+            super().__init__(value)
+            self._initial_value = value
+
+    assert not hasattr(base(3), "_initial_value")
+    assert Named(3)._initial_value == 3

@@ -69,9 +69,9 @@ pub(crate) fn enable(is_enabled: bool) {
     // ORDERING: SeqCst, as in `announce`: either this sees the thread's id, or the
     // thread sees that the hints are off.
     IS_ENABLED.store(is_enabled, SeqCst);
-    if !is_enabled && has_told() {
+    if !is_enabled && TOLD_COUNT.load(SeqCst) != 0 {
         for told in &TOLD {
-            let id = withdraw(told);
+            let id = if told.load(SeqCst) == 0 { 0 } else { withdraw(told) };
             if id != 0 {
                 become_normal(id);
             }
@@ -164,8 +164,9 @@ fn announce(thread: ThreadId) {
     // SAFETY: gettid has no preconditions.
     let id = unsafe { libc::gettid() };
     let told = &TOLD[thread.index()];
-    told.store(id, SeqCst);
+    // In this order: a child of a fork in between counts one too many, which it finds out.
     TOLD_COUNT.fetch_add(1, SeqCst);
+    told.store(id, SeqCst);
     if !become_batch() {
         withdraw(told);
         return;

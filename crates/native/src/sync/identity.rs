@@ -11,14 +11,16 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicUsize, Ordering};
 
 static EPOCH: AtomicU32 = AtomicU32::new(0);
-static SURVIVOR: AtomicUsize = AtomicUsize::new(0);
+static SURVIVOR: AtomicUsize = AtomicUsize::new(NOBODY);
+/// A number that no thread has.
+const NOBODY: usize = usize::MAX;
 
 /// A number that differs between a process and its forked children.
 pub(crate) fn epoch() -> u32 {
     EPOCH.load(Ordering::Relaxed)
 }
 
-/// The thread that the last fork left alive; zero in a process that no fork made.
+/// The number of the thread that the last fork left alive.
 pub(super) fn survivor() -> usize {
     SURVIVOR.load(Ordering::Relaxed)
 }
@@ -26,7 +28,7 @@ pub(super) fn survivor() -> usize {
 /// Count forks, so that waiters of the parent's threads are known as dead in the child.
 pub(crate) fn watch_forks() {
     extern "C" fn in_child() {
-        SURVIVOR.store(thread(), Ordering::Relaxed);
+        SURVIVOR.store(number(), Ordering::Relaxed);
         EPOCH.fetch_add(1, Ordering::Relaxed);
         super::spin::forget();
     }
@@ -171,11 +173,16 @@ pub(super) fn task_of_this_thread(identity: usize) -> Option<usize> {
 
 /// An odd number that two threads share only if half a million were started between them.
 fn thread_mark() -> usize {
+    (number() << 1 | 1) & ((1 << THREAD_BITS) - 1)
+}
+
+/// The thread's own number, also in the child that it forks; no other thread has it, here or there.
+pub(super) fn number() -> usize {
     static LAST: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static NUMBER: usize = LAST.fetch_add(1, Ordering::Relaxed);
     }
-    NUMBER.with(|number| (number << 1 | 1) & ((1 << THREAD_BITS) - 1))
+    NUMBER.with(|number| *number)
 }
 
 /// asyncio's running task, or None.

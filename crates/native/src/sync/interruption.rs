@@ -1,8 +1,9 @@
 //! What must be done in Python although nobody can be told of an error: a wake-up, an end.
 //!
 //! Whatever runs Python code runs signal handlers in the main thread, and they may raise
-//! (Ctrl-C, `sys.exit()` on SIGTERM). Such an exception belongs to the interrupted program:
-//! the work is done all the same, and the exception is raised right after it.
+//! (Ctrl-C, `sys.exit()` on SIGTERM, a `TimeoutError` on SIGALRM). Such an exception belongs to
+//! the interrupted program: the work is done all the same, and the exception is raised right
+//! after it. What fails each time it is tried has not been interrupted, but is broken.
 //!
 //! Invariant: none of these functions returns with an exception set that was not set before.
 
@@ -12,26 +13,29 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use std::os::raw::{c_int, c_void};
 
-/// How often a work that is interrupted is begun again.
+/// How often a work that fails is begun again.
 const ATTEMPTS: usize = 3;
 
 /// Do what can be done twice. An interruption is raised afterwards, at the main thread's
 /// next opportunity; an error is reported as unraisable.
 pub(super) fn outlast(py: Python<'_>, work: impl Fn() -> PyResult<()>) {
-    let mut interruptions = Vec::new();
-    while let Err(error) = work() {
-        if error.is_instance_of::<PyException>(py) || !identity::is_main_thread() {
-            error.write_unraisable(py, None);
-            break;
-        }
-        interruptions.push(error);
-        if interruptions.len() == ATTEMPTS {
-            break;
-        }
+    let mut errors = Vec::new();
+    while errors.len() < ATTEMPTS
+        && let Err(error) = work()
+    {
+        errors.push(error);
+    }
+    let is_broken = errors.len() == ATTEMPTS;
+    if is_broken && errors.iter().all(|error| error.is_instance_of::<PyException>(py)) {
+        errors.truncate(1);
     }
     // Not before: pending calls run in whatever runs Python code, the next attempt for one.
-    for error in interruptions {
-        raise_later(py, error);
+    for error in errors {
+        if identity::is_main_thread() && !(is_broken && error.is_instance_of::<PyException>(py)) {
+            raise_later(py, error);
+        } else {
+            error.write_unraisable(py, None);
+        }
     }
 }
 

@@ -55,7 +55,7 @@ impl Party {
             epoch: identity::epoch(),
             how: How::Greenlet {
                 unpark,
-                thread: identity::thread(),
+                thread: identity::number(),
             },
         }
     }

@@ -6,7 +6,7 @@ use super::fast::{self, Method};
 use super::party::Party;
 use super::permit_calls;
 use super::permit_wait::Acquirable;
-use pyo3::exceptions::{PyAttributeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::type_object::PyTypeInfo;
@@ -139,17 +139,6 @@ impl Semaphore {
         self.permits.free()
     }
 
-    /// The bound, by the standard library's name; AttributeError where there is none.
-    #[getter]
-    fn _initial_value(&self) -> PyResult<usize> {
-        match self.bound.load(Ordering::Relaxed) {
-            UNBOUNDED => Err(PyAttributeError::new_err(
-                "a semaphore without a bound has no '_initial_value'",
-            )),
-            bound => Ok(bound),
-        }
-    }
-
     /// How many parties wait.
     #[getter]
     fn waiting(&self) -> usize {
@@ -194,6 +183,17 @@ impl BoundedSemaphore {
     #[pyo3(signature = (value=1))]
     fn __init__(slf: &Bound<'_, Self>, value: i64) -> PyResult<()> {
         slf.as_super().get().start(value, true)
+    }
+
+    /// The bound, by the standard library's name; a larger one lets more releases through.
+    #[getter]
+    fn _initial_value(slf: &Bound<'_, Self>) -> usize {
+        slf.as_super().get().bound.load(Ordering::Relaxed)
+    }
+
+    #[setter]
+    fn set__initial_value(slf: &Bound<'_, Self>, bound: usize) {
+        slf.as_super().get().bound.store(bound, Ordering::Relaxed);
     }
 }
 

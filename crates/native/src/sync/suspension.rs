@@ -2,6 +2,7 @@
 //!
 //! Invariant: `inner` is what the event loop of the task understands.
 
+use super::interruption;
 use super::mailbox::Mailbox;
 use super::operation::Operation;
 use super::party::Party;
@@ -68,7 +69,7 @@ impl Waiting {
 
     pub(super) fn stop_timer(&self, py: Python<'_>) {
         if let Backend::Asyncio { timer: Some(timer), .. } = &self.backend {
-            let _ = timer.call_method0(py, "cancel");
+            interruption::outlast(py, || timer.call_method0(py, "cancel").map(drop));
         }
     }
 }
