@@ -39,7 +39,9 @@ def named(counters: "Counters | None") -> "dict[str, Any]":
         nothing = dict.fromkeys(NUMBERS_OF_A_CLASS, 0)
         classes = [{"name": name, **nothing} for name in CLASSES]
         return _totals(classes, {}, None)
-    classes = [{"name": name, **counters["classes"][name]} for name in CLASSES]
+    classes = [
+        {"name": name, **{key: counters["classes"][name][key] for key in NUMBERS_OF_A_CLASS}} for name in CLASSES
+    ]
     return _totals(classes, counters, counters["longest_hold_ident"])
 
 

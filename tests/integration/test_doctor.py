@@ -85,7 +85,7 @@ def test_a_command_that_cannot_be_compared_is_refused(programs: Programs, text: 
 
 def test_a_remedy_that_breaks_the_command_is_advised_against(programs: Programs) -> None:
     """And the others are tried all the same."""
-    programs.write("app.py", "import queue, sys; sys.exit(4 if 'unsnarl' in queue.Queue.__module__ else 0)")
+    programs.write("app.py", "import queue, sys; sys.exit(0 if queue.Queue.__base__ is object else 4)")
     outcome = programs.unsnarl("doctor", "--runs", "2", "--seconds", "0", "--json", "app.py")
     assert outcome.status == 0, outcome.complaint
     document = json.loads(outcome.stdout)

@@ -129,7 +129,7 @@ for thread in threads: thread.start()
 print(sum(items.get() for _ in range(100)))
 for thread in threads: thread.join()
 print(len(turns), unsnarl.Semaphore(0).acquire(timeout=0.01), unsnarl.Event().wait(0.01))
-print(threading.Event is unsnarl.Event, queue.Queue is unsnarl.Queue)
+print(issubclass(threading.Event, unsnarl.Event), issubclass(queue.Queue, unsnarl.Queue))
 """
     is_patched = str("--patch" in options)
     assert lines_of(run_green(programs, text, *options)) == ["4950", "80 False False", f"{is_patched} {is_patched}"]

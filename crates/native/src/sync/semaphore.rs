@@ -191,8 +191,8 @@ impl BoundedSemaphore {
         slf.as_super().get().bound.load(Ordering::Relaxed)
     }
 
-    #[setter]
-    fn set__initial_value(slf: &Bound<'_, Self>, bound: usize) {
+    #[setter(_initial_value)]
+    fn set_initial_value(slf: &Bound<'_, Self>, bound: usize) {
         slf.as_super().get().bound.store(bound, Ordering::Relaxed);
     }
 }
