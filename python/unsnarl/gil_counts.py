@@ -39,9 +39,8 @@ def named(counters: "Counters | None") -> "dict[str, Any]":
         nothing = dict.fromkeys(NUMBERS_OF_A_CLASS, 0)
         classes = [{"name": name, **nothing} for name in CLASSES]
         return _totals(classes, {}, None)
-    classes = [
-        {"name": name, **{key: counters["classes"][name][key] for key in NUMBERS_OF_A_CLASS}} for name in CLASSES
-    ]
+    of_class: Any = counters["classes"]
+    classes = [{"name": name, **{key: of_class[name][key] for key in NUMBERS_OF_A_CLASS}} for name in CLASSES]
     return _totals(classes, counters, counters["longest_hold_ident"])
 
 
