@@ -10,6 +10,7 @@ import logging.config
 import logging.handlers
 import math
 import mmap
+import multiprocessing
 import os
 import pickle
 import queue
@@ -298,20 +299,33 @@ def test_a_child_in_another_pid_namespace_knows_that_it_is() -> None:
     assert (ended.returncode, ended.stdout) == (0, "7\n"), ended.stderr
 
 
-def test_a_queue_is_one_of_multiprocessings_for_who_asks() -> None:
-    made: queue.Queue[Any] = FORK.Queue()
-    assert isinstance(made, queues.Queue)
-    assert isinstance(FORK.JoinableQueue(), queues.JoinableQueue)
-    handlers = {"queue": {"class": "logging.handlers.QueueHandler", "queue": made}}
+def outcome_of_logging_through(items: queue.Queue[Any]) -> str:
+    """Have logging put a message into a queue: what comes out, or why the versions before 3.13 refuse all queues."""
+    handlers = {"queue": {"class": "logging.handlers.QueueHandler", "queue": items}}
     logger = {"handlers": ["queue"], "level": "INFO", "propagate": False}
-    logging.config.dictConfig(
-        {"version": 1, "disable_existing_loggers": False, "handlers": handlers, "loggers": {"unsnarl.test": logger}}
-    )
+    config = {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "handlers": handlers,
+        "loggers": {"unsnarl.test": logger},
+    }
     try:
+        logging.config.dictConfig(config)
         logging.getLogger("unsnarl.test").info("hello")
-        assert made.get(timeout=TIMEOUT_S).getMessage() == "hello"
+        return str(items.get(timeout=TIMEOUT_S).getMessage())
+    except ValueError as refusal:
+        return str(refusal.__cause__)
     finally:
         logging.getLogger("unsnarl.test").handlers.clear()
+
+
+def test_a_queue_is_one_of_multiprocessings_for_who_asks() -> None:
+    assert isinstance(FORK.Queue(), queues.Queue)
+    assert isinstance(FORK.JoinableQueue(), queues.JoinableQueue)
+    stock: Any = multiprocessing.get_context("fork").Queue()
+    assert outcome_of_logging_through(FORK.Queue()) == outcome_of_logging_through(stock)
+    stock.close()
+    stock.join_thread()
 
 
 def test_the_end_of_a_thread_is_not_told_as_the_death_of_its_process() -> None:
