@@ -31,6 +31,9 @@ from unsnarl._native import ipc_directory
 from unsnarl.ipc import process_queue, spill
 from unsnarl.ipc.process_queue import JoinableQueue, ProcessQueue
 
+# Several of these programs have threads, of which CPython warns at a fork.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
 FORK = ipc.get_context("fork")
 FUTEX = {"x86_64": 202, "aarch64": 98}
 LONG = b"x" * 40_000

@@ -209,7 +209,7 @@ def test_a_command_that_runs_with_another_level_of_optimisation_is_packed_for_it
     script = here / "app"
     script.write_text(
         f"#!{sys.executable} -O\nimport beside\n"
-        "print(beside.f(), type(beside.__loader__).__name__, beside.__cached__.rpartition('.opt')[2])\n"
+        "print(beside.f(), type(beside.__loader__).__name__, beside.__spec__.cached.rpartition('.opt')[2])\n"
     )
     made = packed(rig, str(script), "-o", "app.pack")
     assert made.returncode == 0, made.stderr
