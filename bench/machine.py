@@ -23,7 +23,7 @@ def first_line(*command: str) -> str:
 
 def sources() -> str:
     """Return the commit of these sources, marked where what is measured was changed since."""
-    commit = first_line("git", "rev-parse", "--short", "HEAD")
+    commit = first_line("git", "rev-parse", "--short", "HEAD") or "of an unknown commit"
     is_changed = first_line("git", "status", "--porcelain", "--", "crates", "python", "bench")
     return f"{commit} with changes" if is_changed else commit
 

@@ -25,6 +25,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench import machine
+
 COMMANDS: dict[str, tuple[str, ...]] = {
     "hg status": ("hg", "status"),
     "hg --version -q": ("hg", "--version", "-q"),
@@ -115,10 +117,12 @@ def where(bin_dir: Path, command: str) -> dict[str, object]:
     """Return the machine and the versions."""
     said = subprocess.run([str(bin_dir / command), "--version"], check=True, capture_output=True, text=True).stdout
     version = said.partition("\n")[0]
+    circumstances = machine.describe(sys.executable)
     return {
         "python": sys.version.split()[0],
-        "machine": platform.platform(),
-        "cpus": os.cpu_count(),
+        "machine": f"{circumstances['cpu']}, {platform.platform()}",
+        "cpus": circumstances["cores"],
+        "sources": circumstances["commit"],
         "version": version,
     }
 
@@ -168,11 +172,12 @@ def one(lines: dict[str, list[str]], environ: dict[str, str], rounds: int) -> di
 def render(data: Any) -> str:
     """Return the results as a page: medians in ms, and their ratio to plain."""
     places = {f"{one['where']['machine']}, {one['where']['cpus']} processors" for one in data.values()}
+    sources = sorted({one["where"].get("sources", "of an unknown commit") for one in data.values()})
     pythons = ", ".join(sorted({one["where"]["python"] for one in data.values()}))
     rows = [
         "# Start-up of real commands",
         "",
-        f"CPython {pythons} on {'; '.join(sorted(places))}.",
+        f"CPython {pythons} on {'; '.join(sorted(places))}; sources {', '.join(sources)}.",
         "How it is measured: the head of `bench/warm_commands.py`, which has written this page.",
         "The variants of a command alternate in one run.",
         "",
