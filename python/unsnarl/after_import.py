@@ -10,6 +10,8 @@ imported for any of this.
 import os
 import sys
 
+from unsnarl.others import ChangingLoader, Others
+
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +32,7 @@ class AfterImport:
         self.name = name
         self.change = change
         self.is_on = False
+        self._others = Others(self)
 
     def arm(self) -> None:
         """Change the module, now or when it is imported."""
@@ -51,52 +54,16 @@ class AfterImport:
         """Find the module as the others do, and have it changed once it is loaded."""
         if fullname != self.name or not self.is_on:
             return None
-        self.is_on = False  # those who have a finder around this one ask here again
-        try:
-            spec = _found(self, fullname, path, target)
-        finally:
-            self.is_on = True
+        spec = self._others.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None and _is_standard(spec.origin, fullname):
-            spec.loader = _ChangingLoader(self, _innermost(spec.loader))
+            spec.loader = ChangingLoader(_innermost(spec.loader), self._loaded)
         return spec
 
-
-class _ChangingLoader:
-    """Load a module as its own loader does, then change it."""
-
-    def __init__(self, hook: AfterImport, loader: "Any") -> None:
-        self._hook = hook
-        self._loader = loader
-
-    def __getattr__(self, name: str) -> "Any":
-        """Answer as the module's own loader: who only looks for the module asks it for the source."""
-        if name.startswith("__") or name == "_loader":
-            raise AttributeError(name)
-        return getattr(self._loader, name)
-
-    def create_module(self, spec: "Any") -> "Any":
-        """Leave that to the loader."""
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: "Any") -> None:
-        """Run the module, and change it."""
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        self._loader.exec_module(module)
+    def _loaded(self, module: "Any") -> None:
         # A copy that somebody makes for himself is not what others import.
-        if self._hook.is_on and sys.modules.get(self._hook.name) is module:
-            self._hook.disarm()
-            self._hook.change(module)
-
-
-def _found(hook: AfterImport, fullname: str, path: "Any", target: "Any") -> "Any":
-    for finder in list(sys.meta_path):
-        find_spec = getattr(finder, "find_spec", None)
-        spec = None if finder is hook or find_spec is None else find_spec(fullname, path, target)
-        if spec is not None:
-            return spec
-    return None
+        if self.is_on and sys.modules.get(self.name) is module:
+            self.disarm()
+            self.change(module)
 
 
 def _innermost(loader: "Any") -> "Any":

@@ -136,15 +136,7 @@ while not semaphore.waiting:
 """
 
 # The thread that forks again often has the identifier of the one that is gone.
-GREENLET_OF_A_THREAD_THAT_ANOTHER_LOOKS_LIKE = """
-import gevent, os, threading, unsnarl
-
-semaphore = unsnarl.Semaphore(0)
-thread = threading.Thread(target=lambda: gevent.spawn(semaphore.acquire).join())
-thread.start()
-while not semaphore.waiting:
-    pass
-
+IN_A_GRANDCHILD = """
 def again():
     child = os.fork()
     if child == 0:
@@ -191,7 +183,7 @@ def library(name: str) -> pytest.MarkDecorator:
     [
         pytest.param(GREENLET_OF_ANOTHER_THREAD + IN_A_CHILD, id="greenlet-of-another-thread", marks=library("gevent")),
         pytest.param(
-            GREENLET_OF_A_THREAD_THAT_ANOTHER_LOOKS_LIKE, id="greenlet-of-a-namesake", marks=library("gevent")
+            GREENLET_OF_ANOTHER_THREAD + IN_A_GRANDCHILD, id="greenlet-of-a-namesake", marks=library("gevent")
         ),
         pytest.param(TASK_OF_ANOTHER_LOOP + IN_A_CHILD, id="task", marks=library("trio")),
         pytest.param(GREENLET_OF_THIS_THREAD, id="greenlet-that-lives-on", marks=library("gevent")),

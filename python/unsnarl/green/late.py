@@ -13,12 +13,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
-from unsnarl.green.others import Others
+from unsnarl.others import ChangingLoader, Others
 
 PIPE_BUF = 4096
 """Bytes that a pipe which is ready takes without blocking (limits.h, pipe(7))."""
@@ -62,54 +61,27 @@ def _write(descriptor: int, data: memoryview) -> int:
 PATCHES: dict[str, Callable[[], None]] = {"ssl": patch_ssl, "multiprocessing.connection": patch_connection}
 
 
-class _Patching(Loader):
-    """Load a module as its own loader does, then patch it; until then, be that loader in all but this."""
-
-    def __init__(self, loader: Any, patch: Callable[[], None], is_loaded: Callable[[], None]) -> None:
-        self._loader = loader
-        self._patch = patch
-        self._is_loaded = is_loaded
-
-    def __getattr__(self, name: str) -> Any:
-        """Answer what tools ask a loader for, ``get_source`` for instance."""
-        return getattr(self._loader, name)
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Leave that to the loader."""
-        module: ModuleType | None = self._loader.create_module(spec)
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the module with a spec that knows nothing of us, and patch it."""
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        self._is_loaded()
-        self._patch()
-
-
 class _Finder:
     """Find the modules of PATCHES where the other finders do, with a loader that patches them; once each is enough."""
 
     def __init__(self) -> None:
-        self._patches = dict(PATCHES)
+        self._waiting = set(PATCHES)
         self._others = Others(self)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of a module that is still to be patched; nothing is imported for it."""
-        patch = self._patches.get(fullname)
-        if patch is None:
+        if fullname not in self._waiting:
             return None
-        spec = self._others.find_spec(fullname, path, target)
+        spec: ModuleSpec | None = self._others.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Patching(spec.loader, patch, lambda: self._forget(fullname))
+            spec.loader = cast("Any", ChangingLoader(spec.loader, self._loaded))
         return spec
 
-    def _forget(self, fullname: str) -> None:
-        self._patches.pop(fullname, None)
+    def _loaded(self, module: ModuleType) -> None:
+        self._waiting.discard(module.__name__)
+        PATCHES[module.__name__]()
 
 
 def install() -> None:

@@ -22,7 +22,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import NoReturn
 
-from unsnarl.green.others import Others
+from unsnarl.others import Others
 
 _OWN_THREADS = "its native threads call into Python"
 _OWN_LOOP = "its event loop is native code, in which no green thread runs"
@@ -84,7 +84,7 @@ class _Finder:
         """Return a spec for a module that is there and refused."""
         if fullname not in REASONS:
             return None
-        found = self._others.find_spec(fullname, path, target)
+        found: ModuleSpec | None = self._others.find_spec(fullname, path, target)
         if found is None or not _is_library(found):
             return None  # as if this finder were not there
         found.loader = _Refusing()
