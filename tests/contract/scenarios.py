@@ -17,7 +17,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import tests.contract.mixed_scenarios  # noqa: F401 - its scenarios are played too
+import tests.contract.batch_scenarios
+import tests.contract.mixed_scenarios
+import tests.contract.ownership_scenarios  # noqa: F401 - the scenarios of all three are played too
 import unsnarl
 from tests.contract.playbook import LOCKS_AND_SIDES, SCENARIOS, scenario
 from tests.contract.worlds import LIBRARIES, WORLDS
@@ -196,9 +198,8 @@ async def async_barrier_meets(world: Any) -> None:
     assert sorted(indices) == [0] * 5 + [1] * 5 + [2] * 5
     assert actions == ["met"] * 5
     await world.cancelled(barrier.async_wait)
-    assert barrier.broken
-    barrier.reset()
-    assert not barrier.broken
+    assert (barrier.broken, barrier.n_waiting) == (False, 0)
+    await world.together(party, party, party)
 
 
 @scenario
@@ -274,20 +275,6 @@ async def async_with_threads(world: Any) -> None:
     thread.join(60)
     assert got == list(range(200))
     assert total == sum(range(200))
-
-
-@scenario
-async def async_sure_deadlock_raises(world: Any) -> None:
-    for make in (unsnarl.Lock, unsnarl.RLock):
-        lock = make()
-        async with lock:
-            message = "no error"
-            try:
-                lock.acquire()
-            except RuntimeError as error:
-                message = str(error)
-            assert "deadlock" in message
-            assert "held by" in message
 
 
 # --- synchronous worlds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections import abc
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -48,6 +49,24 @@ def test_a_method_can_be_replaced_in_one_object(make: Callable[[], Any]) -> None
     put.assert_called_once_with(1, block=False)
     instance.put(2)
     assert instance.get_nowait() == 2
+
+
+@pytest.mark.parametrize("make", both("Queue") + both("LifoQueue") + both("PriorityQueue"))
+def test_a_queue_is_no_collection(make: Any) -> None:
+    """What goes through collections would empty it, or wait."""
+    line = make()
+    assert line
+    for kind in (abc.Iterable, abc.Iterator, abc.Sized, abc.AsyncIterable, abc.Container):
+        assert not isinstance(line, kind)
+    for ask in (iter, len, list, lambda line: 1 in line):
+        with pytest.raises(TypeError):
+            ask(line)
+
+    class Long(make):  # type: ignore[misc]
+        def __len__(self) -> int:
+            return int(self.qsize())
+
+    assert not Long()
 
 
 @pytest.mark.parametrize("base", both("Semaphore") + both("BoundedSemaphore"))

@@ -7,7 +7,6 @@ import copy
 import gc
 import os
 import pickle
-import signal
 import threading
 import weakref
 from collections.abc import Callable
@@ -106,6 +105,18 @@ def test_queue_arguments() -> None:
     assert full.value.args == (0,)
     assert queue.get_many(5) == [1]
     assert unsnarl.Queue(-3).maxsize == -3
+
+
+def test_a_batch_that_fails_keeps_the_words_and_says_how_far_it_came() -> None:
+    line: unsnarl.PriorityQueue[Any] = unsnarl.PriorityQueue()
+    with pytest.raises(TypeError, match="not supported between") as raised:
+        line.put_many([1, "a", 2])
+    assert getattr(raised.value, "put", None) == 1
+    closed: unsnarl.Queue[int] = unsnarl.Queue()
+    closed.shutdown()
+    with pytest.raises(unsnarl.ShutDown) as shut_down:
+        closed.put_many([1])
+    assert shut_down.value.args == (0,)
 
 
 def test_batches_keep_order_and_count_tasks() -> None:
@@ -248,6 +259,23 @@ def test_limiter_knows_its_borrowers() -> None:
         limiter.release()
 
 
+def test_a_borrower_waits_for_one_token_at_a_time() -> None:
+    async def main() -> None:
+        limiter = unsnarl.CapacityLimiter(1)
+        limiter.acquire()
+        first, second = limiter.async_acquire(), limiter.async_acquire()  # of one and the same task
+        waiting = asyncio.ensure_future(first)
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="waits for one"):
+            await asyncio.wait_for(second, 30)
+        limiter.release()
+        assert await waiting
+        limiter.async_release()
+        assert (limiter.borrowed_tokens, limiter.waiting) == (0, 0)
+
+    asyncio.run(main())
+
+
 def test_guard_latch_flag_once() -> None:
     guard = unsnarl.ResourceGuard("reading from")
     with guard, pytest.raises(RuntimeError, match="already reading from"), guard:
@@ -300,53 +328,6 @@ def test_a_closed_loop_keeps_nothing() -> None:
     assert coroutine is not None
     coroutine.close()
     setattr(task, "_log_destroy_pending", False)  # noqa: B010 - of asyncio, and of no stub
-
-
-def signal_and_wait(ready: threading.Event, wait: Callable[[], object]) -> None:
-    """Ask for the signal, and wait: it may come at any point from here on."""
-    ready.set()
-    wait()
-
-
-def test_ctrl_c_interrupts_a_blocked_main_thread() -> None:
-    main = threading.get_ident()
-    waits: list[Callable[[], object]] = [
-        unsnarl.Event().wait,
-        unsnarl.Semaphore(0).acquire,
-        unsnarl.SimpleQueue[None]().get,
-        unsnarl.Barrier(2).wait,
-    ]
-    for wait in waits:
-        ready = threading.Event()
-
-        def interrupt(ready: threading.Event = ready) -> None:
-            ready.wait()
-            signal.pthread_kill(main, signal.SIGINT)
-
-        def shoot(_number: int, _frame: object) -> None:
-            raise KeyboardInterrupt
-
-        before = signal.signal(signal.SIGINT, shoot)
-        thread = threading.Thread(target=interrupt)
-        thread.start()
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                signal_and_wait(ready, wait)
-        finally:
-            signal.signal(signal.SIGINT, before)
-            thread.join()
-
-
-def test_signal_handlers_may_release() -> None:
-    event = unsnarl.Event()
-    before = signal.signal(signal.SIGUSR1, lambda *_: event.set())
-    try:
-        thread = threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGUSR1))
-        thread.start()
-        assert event.wait(30)
-        thread.join()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

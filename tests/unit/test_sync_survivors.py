@@ -200,6 +200,7 @@ import {library}, asyncio, signal, sys, threading, unsnarl
 
 semaphore = unsnarl.Semaphore(0)
 served = threading.Event()
+parked = threading.Event()  # set by who has its turn in the loop after the waiter is suspended
 is_armed = True
 
 def interrupt():
@@ -215,8 +216,7 @@ signal.signal(signal.SIGTERM, leave)
 {world}
 thread = threading.Thread(target=wait)
 thread.start()
-while not semaphore.waiting:
-    pass
+parked.wait(30)
 try:
     semaphore.release()
     for _ in range(100):
@@ -235,6 +235,7 @@ class Loop(asyncio.SelectorEventLoop):
         return super().is_closed()
 
 async def take():
+    asyncio.get_running_loop().call_soon(parked.set)
     await semaphore.async_acquire()
     served.set()
 
@@ -255,6 +256,7 @@ import unsnarl.sync.backends.gevent
 unsnarl.sync.backends.gevent.GeventParker = Parker
 
 def take():
+    gevent.spawn(parked.set)
     semaphore.acquire()
     served.set()
 

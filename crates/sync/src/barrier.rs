@@ -13,9 +13,9 @@ use crate::waiter::{GRANTED, Port, REFUSED, WaitQueue, Waiter, Wakes};
 /// What an arriving party has to do.
 #[derive(Debug)]
 pub enum Arrival<P> {
-    /// Wait; it arrived as number `.0`.
+    /// Wait; `.0` waited before it.
     Wait(usize),
-    /// It is the last, as number `.0`: run the action, then call `release` or `fail`.
+    /// It is the last, `.0` waited before it: run the action, then call `release` or `fail`.
     Last(usize, Departing<P>),
     /// The barrier is broken.
     Broken,
@@ -120,6 +120,16 @@ impl<P: Port> Rendezvous<P> {
         let mut wakes = Wakes::none();
         lock(&self.state).turn_away(broken, fan_out, &mut wakes);
         wakes.run();
+    }
+
+    /// Leave without breaking it: the others wait on, for one party more. True: as [`Rendezvous::cancel`].
+    pub fn leave(&self, waiter: &Arc<Waiter<P>>) -> bool {
+        let mut state = lock(&self.state);
+        let waited = state.queue.remove(waiter);
+        if waited {
+            state.arrived -= 1;
+        }
+        !waited
     }
 
     /// Give up waiting. True: its cycle is over, or full already; what becomes of it is

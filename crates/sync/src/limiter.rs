@@ -3,7 +3,7 @@
 //! Is it fair? First come, first served; a token is handed to the waiter, never
 //! merely announced.
 //!
-//! Invariant: each borrower holds one token at most; the queue's waiters have
+//! Invariant: each borrower holds, or waits for, one token at most; the queue's waiters have
 //! none; if the queue is not empty, no token is free.
 
 use crate::shim::{Arc, Mutex, lock};
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Borrow {
     /// The borrower holds a token now.
     Borrowed,
-    /// The borrower has one already.
+    /// The borrower has one already, or waits for one.
     Twice,
     /// None is free.
     None,
@@ -32,22 +32,38 @@ struct State<P> {
     total: usize,
     holders: BTreeSet<usize>,
     queue: WaitQueue<P>,
+    /// The waiters' borrowers, by ticket.
     applicants: BTreeMap<u64, usize>,
+    /// The same borrowers.
+    applied: BTreeSet<usize>,
 }
 
 impl<P: Port> State<P> {
     fn settle(&mut self, wakes: &mut Wakes<P>) {
         while self.holders.len() < self.total {
             let Some(first) = self.queue.pop() else { break };
-            if let Some(borrower) = self.applicants.remove(&first.ticket()) {
+            if let Some(borrower) = self.strike_off(&first) {
                 self.holders.insert(borrower);
             }
             wakes.signal(first, GRANTED);
         }
     }
 
+    /// Forget an applicant; whose waiter it was.
+    fn strike_off(&mut self, waiter: &Waiter<P>) -> Option<usize> {
+        let borrower = self.applicants.remove(&waiter.ticket())?;
+        self.applied.remove(&borrower);
+        Some(borrower)
+    }
+
+    /// Whether a borrower waits: one that a fork has left behind does not, and another may have its number.
+    fn is_applying(&self, borrower: usize) -> bool {
+        let mut alive = self.queue.iter().filter(|waiter| waiter.port.is_alive());
+        alive.any(|waiter| self.applicants.get(&waiter.ticket()) == Some(&borrower))
+    }
+
     fn borrow(&mut self, borrower: usize) -> Borrow {
-        if self.holders.contains(&borrower) {
+        if self.holders.contains(&borrower) || self.applied.contains(&borrower) && self.is_applying(borrower) {
             return Borrow::Twice;
         }
         if self.holders.len() < self.total && self.queue.first().is_none() {
@@ -66,6 +82,7 @@ impl<P: Port> Borrowers<P> {
             holders: BTreeSet::new(),
             queue: WaitQueue::default(),
             applicants: BTreeMap::new(),
+            applied: BTreeSet::new(),
         };
         Self {
             state: Mutex::new(state),
@@ -95,6 +112,7 @@ impl<P: Port> Borrowers<P> {
         if outcome == Borrow::None {
             state.queue.push(waiter);
             state.applicants.insert(waiter.ticket(), borrower);
+            state.applied.insert(borrower);
         }
         outcome
     }
@@ -104,7 +122,7 @@ impl<P: Port> Borrowers<P> {
         let mut state = lock(&self.state);
         let removed = state.queue.remove(waiter);
         if removed {
-            state.applicants.remove(&waiter.ticket());
+            state.strike_off(waiter);
         }
         !removed && waiter.state() == GRANTED
     }

@@ -3,22 +3,26 @@
 //! The one that was told is the *heir*. While a queue's heir is on its way nobody
 //! else is woken: it wakes the next when it has looked, if there is reason to. That
 //! makes a hundred `put`s cost one wake-up instead of a hundred. An heir that is slow to come
-//! (a task: its loop may be busy, or stopped) is relied on for one item only. Permits have an
+//! (a task: its loop may be busy, or stopped; the calling thread's own) is relied on for one item only. Permits have an
 //! heir for each free permit: there every one of them is for somebody; and more where
 //! that pays (see [`crate::eagerness`]).
 //!
 //! Invariant: if what the line waits for is available and the line is not empty,
 //! then a live heir is on its way, or the mutex is held by whoever will name one. If none of
-//! the heirs sleeps on its word, there are as many as there is available, or all wait for it.
+//! the heirs comes soon, there are as many as there is available, or all wait for it.
 
 use crate::eagerness::Eagerness;
 use crate::shim::Arc;
-use crate::waiter::{Port, WOKEN, WaitQueue, Waiter, Wakes};
+use crate::waiter::{GRANTED, Port, WOKEN, WaitQueue, Waiter, Wakes};
 
 #[derive(Debug)]
 pub(crate) struct Line<P> {
     pub(crate) queue: WaitQueue<P>,
     heirs: Vec<Arc<Waiter<P>>>,
+    /// The task that was granted last, until it comes for it; 0 for none.
+    pub(crate) grantee: usize,
+    /// Whether a task ever stood in it.
+    pub(crate) has_seen_tasks: bool,
     pub(crate) eagerness: Eagerness,
 }
 
@@ -27,6 +31,8 @@ impl<P> Default for Line<P> {
         Self {
             queue: WaitQueue::default(),
             heirs: Vec::new(),
+            grantee: 0,
+            has_seen_tasks: false,
             eagerness: Eagerness::default(),
         }
     }
@@ -40,8 +46,8 @@ impl<P: Port> Line<P> {
     }
 
     /// Tell the first waiter to try, unless somebody is on its way already. A thread that is
-    /// takes whatever there is; a task or a greenlet, whose loop may be busy or have stopped,
-    /// counts for one of those `available` only.
+    /// takes whatever there is; a task or a greenlet, whose loop may be busy or have stopped, and a thread that
+    /// first has to end the signal handler which calls this, count for one of those `available` only.
     pub(crate) fn call_next(&mut self, available: usize, wakes: &mut Wakes<P>) {
         if self.heirs() == 0
             && let Some(first) = self.queue.first().cloned()
@@ -49,11 +55,23 @@ impl<P: Port> Line<P> {
             self.call(first, wakes);
         }
         while self.heirs.len() < available
-            && !self.heirs.iter().any(|heir| heir.port.sleeps_on_word())
+            && !self.heirs.iter().any(|heir| heir.port.comes_soon())
             && let Some(next) = self.queue.first_idle().cloned()
         {
             self.call(next, wakes);
         }
+    }
+
+    /// Put this waiter at the end.
+    pub(crate) fn append(&mut self, waiter: &Arc<Waiter<P>>) {
+        self.has_seen_tasks |= waiter.port.task() != 0;
+        self.queue.push(waiter);
+    }
+
+    /// Hand it to this waiter, which has left the queue.
+    pub(crate) fn grant(&mut self, waiter: Arc<Waiter<P>>, wakes: &mut Wakes<P>) {
+        self.grantee = waiter.port.task();
+        wakes.signal(waiter, GRANTED);
     }
 
     /// Tell this waiter to try.

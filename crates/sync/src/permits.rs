@@ -56,6 +56,22 @@ impl<P: Port> Permits<P> {
         self.slow.peek().map_or(0, |line| line.queue.len())
     }
 
+    /// Of a single permit: the task that was granted it and has not come for it yet, if it `is_one`.
+    pub fn find_grantee<T>(&self, is_one: impl Fn(usize) -> Option<T>) -> Option<T> {
+        self.slow.peek().and_then(|line| is_one(line.grantee))
+    }
+
+    /// Whether a task has ever waited.
+    pub fn has_seen_tasks(&self) -> bool {
+        self.slow.peek().is_some_and(|line| line.has_seen_tasks)
+    }
+
+    /// The first task in the queue that `is_one`.
+    pub fn find_waiting<T>(&self, is_one: impl Fn(usize) -> Option<T>) -> Option<T> {
+        let line = self.slow.peek()?;
+        line.queue.iter().find_map(|waiter| is_one(waiter.port.task()))
+    }
+
     /// Take one permit if there is one.
     #[inline]
     pub fn try_acquire(&self) -> bool {
@@ -104,7 +120,7 @@ impl<P: Port> Permits<P> {
                 match line.queue.first() {
                     Some(first) if first.must_grant() => {
                         if let Some(first) = line.queue.pop() {
-                            wakes.signal(first, GRANTED);
+                            line.grant(first, &mut wakes);
                         }
                         count -= 1;
                     }
@@ -138,7 +154,7 @@ impl<P: Port> Permits<P> {
             self.tidy(&mut line);
             return true;
         }
-        line.queue.push(waiter);
+        line.append(waiter);
         false
     }
 
@@ -147,7 +163,7 @@ impl<P: Port> Permits<P> {
     pub(crate) fn adopt(&self, waiter: &Arc<Waiter<P>>, wakes: &mut Wakes<P>) {
         let mut line = self.slow.lock();
         self.word.fetch_or(CONTENDED, Ordering::AcqRel);
-        line.queue.push(waiter);
+        line.append(waiter);
         self.settle(&mut line, wakes);
     }
 
@@ -158,6 +174,7 @@ impl<P: Port> Permits<P> {
             let mut line = self.slow.lock();
             line.arrive(waiter);
             let served = if waiter.state() == GRANTED {
+                line.grantee = 0;
                 true
             } else if self.try_acquire() {
                 line.queue.remove(waiter);
@@ -181,8 +198,12 @@ impl<P: Port> Permits<P> {
         let granted = {
             let mut line = self.slow.lock();
             line.leave(waiter);
+            let granted = waiter.state() == GRANTED;
+            if granted {
+                line.grantee = 0;
+            }
             self.settle(&mut line, &mut wakes);
-            waiter.state() == GRANTED
+            granted
         };
         wakes.run();
         granted
@@ -198,7 +219,7 @@ impl<P: Port> Permits<P> {
                 line.call(next, wakes);
             } else if self.try_acquire() {
                 line.queue.remove(&next);
-                wakes.signal(next, GRANTED);
+                line.grant(next, wakes);
             }
         }
         let (free, eagerness) = (self.free(), line.eagerness.heirs());

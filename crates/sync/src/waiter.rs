@@ -34,6 +34,15 @@ pub trait Port {
     fn wants_grant(&self) -> bool;
     /// Whether it sleeps on its word (a thread) rather than behind a callback.
     fn sleeps_on_word(&self) -> bool;
+    /// Whether it looks soon once it was told to, whatever the caller does next: a thread, unless it is the
+    /// caller's own, as in a signal handler that interrupted the wait.
+    fn comes_soon(&self) -> bool {
+        self.sleeps_on_word()
+    }
+    /// The task that waits; 0 if it is none.
+    fn task(&self) -> usize {
+        0
+    }
     /// False once the party cannot come back: it belonged to the parent of a fork.
     fn is_alive(&self) -> bool;
     /// Wake the party. Called without any core's mutex held, from any thread.
@@ -265,6 +274,10 @@ impl<P: Port> WaitQueue<P> {
         std::mem::take(&mut self.by_ticket)
             .into_values()
             .filter(|waiter| waiter.port.is_alive())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Waiter<P>>> {
+        self.by_ticket.values()
     }
 
     pub(crate) fn len(&self) -> usize {

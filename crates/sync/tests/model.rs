@@ -12,8 +12,19 @@ use std::sync::Arc;
 use tally::Tally;
 use unsnarl_sync::{AtomicU32, Borrow, Borrowers, Channel, GRANTED, Give, Permits, Port, Store, Take, WOKEN, Waiter};
 
+/// A task; or a thread, which may be the caller's own.
 struct Silent {
     wants_grant: bool,
+    is_own: bool,
+}
+
+impl Silent {
+    fn of(wants_grant: bool) -> Self {
+        Self {
+            wants_grant,
+            is_own: false,
+        }
+    }
 }
 
 impl Port for Silent {
@@ -22,6 +33,12 @@ impl Port for Silent {
     }
     fn sleeps_on_word(&self) -> bool {
         !self.wants_grant
+    }
+    fn comes_soon(&self) -> bool {
+        self.sleeps_on_word() && !self.is_own
+    }
+    fn task(&self) -> usize {
+        usize::from(self.wants_grant)
     }
     fn is_alive(&self) -> bool {
         true
@@ -55,10 +72,10 @@ fn pick(parties: &mut Vec<Party>, index: usize) -> Option<Party> {
     (!parties.is_empty()).then(|| parties.remove(index % parties.len()))
 }
 
-/// A thread that was told, or as many others as there is something for: each of them may be slow.
+/// A thread that was told and comes soon, or as many others as there is something for: each of them may be slow.
 fn are_enough_told(parties: &[Party], available: usize) -> bool {
     let told: Vec<_> = parties.iter().filter(|party| party.state() == WOKEN).collect();
-    told.iter().any(|party| party.port.sleeps_on_word()) || told.len() >= available.min(parties.len())
+    told.iter().any(|party| party.port.comes_soon()) || told.len() >= available.min(parties.len())
 }
 
 proptest! {
@@ -70,7 +87,7 @@ proptest! {
         for call in calls {
             match call {
                 Call::Begin { wants_grant } => {
-                    let party = Waiter::new(Silent { wants_grant });
+                    let party = Waiter::new(Silent::of(wants_grant));
                     if permits.begin(&party) { held += 1 } else { waiting.push(party) }
                 }
                 Call::Resume(index) => if let Some(party) = pick(&mut waiting, index) {
@@ -98,6 +115,11 @@ proptest! {
             let told = waiting.iter().any(|party| party.state() == WOKEN);
             prop_assert_eq!(permits.free() + held + granted, total);
             prop_assert_eq!(permits.waiting() + granted, waiting.len());
+            if total == 1 {
+                let to_task = waiting.iter().any(|party| party.state() == GRANTED && party.port.wants_grant);
+                let grantee = permits.find_grantee(|task| (task != 0).then_some(task));
+                prop_assert_eq!(grantee.is_some(), to_task);
+            }
             if permits.free() > 0 && permits.waiting() > 0 {
                 prop_assert!(told, "a permit is free, somebody waits, nobody was told");
             }
@@ -115,14 +137,14 @@ proptest! {
         for (kind, index) in calls {
             match kind {
                 0 => {
-                    let party = Waiter::new(Silent { wants_grant: index % 2 == 0 });
+                    let party = Waiter::new(Silent { wants_grant: index % 2 == 0, is_own: index % 3 == 0 });
                     match channel.give(next_in, Some(&party)) {
                         Give::Given => next_in += 1,
                         _ => givers.push(party),
                     }
                 }
                 1 => {
-                    let party = Waiter::new(Silent { wants_grant: index % 2 == 0 });
+                    let party = Waiter::new(Silent { wants_grant: index % 2 == 0, is_own: index % 3 == 0 });
                     match channel.take(Some(&party)) {
                         Take::Taken(item) => { prop_assert_eq!(item, next_out); next_out += 1 }
                         _ => takers.push(party),
@@ -166,10 +188,14 @@ proptest! {
             let queued = waiting.iter().position(|(who, _)| *who == borrower);
             match (kind, queued) {
                 (0, None) => {
-                    let party = Waiter::new(Silent { wants_grant: true });
+                    let party = Waiter::new(Silent::of(true));
                     if limiter.begin(borrower, &party) == Borrow::None {
                         waiting.push((borrower, party));
                     }
+                }
+                (0, Some(_)) => {
+                    let party = Waiter::new(Silent::of(true));
+                    prop_assert_eq!(limiter.begin(borrower, &party), Borrow::Twice);
                 }
                 (1, Some(at)) => {
                     let (_, party) = waiting.remove(at);
@@ -230,7 +256,7 @@ fn what_is_kept_here_is_not_merely_counted() {
 #[test]
 fn a_task_that_does_not_come_keeps_no_thread_from_the_items() {
     let channel = Channel::<Fifo, Silent>::new(Fifo::default(), 0);
-    let parties = [true, false, false].map(|wants_grant| Waiter::new(Silent { wants_grant }));
+    let parties = [true, false, false].map(|wants_grant| Waiter::new(Silent::of(wants_grant)));
     for party in &parties {
         assert!(matches!(channel.take(Some(party)), Take::Empty));
     }

@@ -246,6 +246,45 @@ fn a_barrier_lets_all_of_a_cycle_go_or_breaks_for_all() {
     );
 }
 
+/// Meet the others; leave on the way and come back, as often as the lot falls.
+fn meet_in_the_end(barrier: &Rendezvous<Sleeper>) {
+    loop {
+        let party = party();
+        match barrier.arrive(|| Arc::clone(&party)) {
+            Arrival::Broken => panic!("broken by one that left"),
+            Arrival::Last(_, departing) => return departing.release(1),
+            Arrival::Wait(_) => {}
+        }
+        let has_left = !sleep(&party, true) && !barrier.leave(&party);
+        while !has_left && party.state() != GRANTED {
+            sleep(&party, false);
+        }
+        party.relay();
+        if !has_left {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_barrier_waits_for_those_who_left_and_come_back() {
+    shuttle::check_random(
+        || {
+            let barrier = Arc::new(Rendezvous::new(3));
+            let threads: Vec<_> = (0..3)
+                .map(|_| {
+                    let barrier = Arc::clone(&barrier);
+                    thread::spawn(move || (0..2).for_each(|_| meet_in_the_end(&barrier)))
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+            assert!(!barrier.is_broken());
+            assert_eq!(barrier.arrived(), 0);
+        },
+        SCHEDULES,
+    );
+}
+
 #[test]
 fn permits_are_conserved_when_parties_give_up() {
     shuttle::check_random(

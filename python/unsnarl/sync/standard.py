@@ -52,9 +52,12 @@ class Barrier(sync.Barrier):
 
 
 class Queue(AnyQueue):
-    """`queue.Queue`, native."""
+    """`queue.Queue`, native; no collection, as that is none: whoever looks for one would empty it, or wait."""
 
     __module__ = "queue"
+
+    if not TYPE_CHECKING:
+        __iter__ = __aiter__ = __len__ = None
 
 
 class LifoQueue(AnyLifoQueue, Queue):

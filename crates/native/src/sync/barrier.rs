@@ -22,8 +22,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// `wait` returns the order of arrival, from 0. The action runs in the party that comes last; if it raises,
 /// the barrier breaks. `ValueError` for less than one party.
 /// Fairness: all parties of a round are released together; threads wake in a cascade.
-/// Cancellation: a party that is cancelled, interrupted or out of time (seconds) breaks the barrier:
-/// everybody gets `threading.BrokenBarrierError` until `reset`.
+/// Cancellation: a party that is out of time (seconds) breaks the barrier: everybody gets
+/// `threading.BrokenBarrierError` until `reset`. One that is cancelled or interrupted just leaves.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct Barrier {
     state: PyOnceLock<State>,
@@ -68,6 +68,24 @@ impl MeetWait {
             }
         }
     }
+
+    /// All have come, and the last one runs the action: that decides, as in the standard
+    /// library, where it holds the lock meanwhile. But the thread of a task or a greenlet is
+    /// not for it to block: the action may need it, and would never end.
+    fn decided(py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        while waiter.port.sleeps_on_word() && matches!(waiter.state(), PENDING | ASLEEP) {
+            py.detach(|| futex::wait(waiter.word(), waiter.state(), Some(Instant::now() + LOOK_AGAIN)));
+            if let Err(error) = py.check_signals() {
+                // Whoever releases it from now on must not leave it to this one to wake the next.
+                // ORDERING: as `Waiter::fall_asleep`; if it fails, the wake-up is passed on by `relay`.
+                let _ = waiter
+                    .word()
+                    .compare_exchange(ASLEEP, PENDING, Ordering::AcqRel, Ordering::Acquire);
+                return Err(error);
+            }
+        }
+        Ok(waiter.state() == GRANTED)
+    }
 }
 
 impl State {
@@ -88,7 +106,7 @@ impl Wait for MeetWait {
         if !self.is_hasty {
             return Ok(false);
         }
-        let waiter = Waiter::new(Party::asyncio());
+        let waiter = Waiter::new(Party::asyncio(0));
         Ok(self.arrive(py, || Arc::clone(&waiter))? || self.cancel(py, &waiter)?)
     }
     fn begin(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
@@ -102,25 +120,17 @@ impl Wait for MeetWait {
         }
     }
     fn cancel(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        let state = self.object.get().state(py)?;
-        if !state.rendezvous.cancel(waiter, identity::fan_out()) {
-            return Ok(false);
-        }
-        // All have come, and the last one runs the action: that decides, as in the standard
-        // library, where it holds the lock meanwhile. But the thread of a task or a greenlet is
-        // not for it to block: the action may need it, and would never end.
-        while waiter.port.sleeps_on_word() && matches!(waiter.state(), PENDING | ASLEEP) {
-            py.detach(|| futex::wait(waiter.word(), waiter.state(), Some(Instant::now() + LOOK_AGAIN)));
-            if let Err(error) = py.check_signals() {
-                // Whoever releases it from now on must not leave it to this one to wake the next.
-                // ORDERING: as `Waiter::fall_asleep`; if it fails, the wake-up is passed on by `relay`.
-                let _ = waiter
-                    .word()
-                    .compare_exchange(ASLEEP, PENDING, Ordering::AcqRel, Ordering::Acquire);
-                return Err(error);
-            }
-        }
-        Ok(waiter.state() == GRANTED)
+        let has_met = self
+            .object
+            .get()
+            .state(py)?
+            .rendezvous
+            .cancel(waiter, identity::fan_out());
+        Ok(has_met && Self::decided(py, waiter)?)
+    }
+    fn withdraw(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        let has_met = self.object.get().state(py)?.rendezvous.leave(waiter);
+        Ok(has_met && Self::decided(py, waiter)?)
     }
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(self.index.into_pyobject(py)?.into_any().unbind())

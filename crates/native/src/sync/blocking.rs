@@ -29,8 +29,14 @@ pub(super) trait Wait: Send + Sync {
     }
     /// Withdraw; true if it was had before.
     fn cancel(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool>;
+    /// Withdraw because the party was interrupted or cancelled; true if it was had before.
+    fn withdraw(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        self.cancel(py, waiter)
+    }
     /// Had it, but the caller will never know.
     fn give_back(&mut self, _py: Python<'_>) {}
+    /// Add to what interrupts it, or to what it raises, how far it came.
+    fn note(&self, _py: Python<'_>, _error: &PyErr) {}
     /// What a task gets when it has it.
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(answer(py, true))
@@ -38,6 +44,10 @@ pub(super) trait Wait: Send + Sync {
     /// What a task gets when the time is up.
     fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(answer(py, false))
+    }
+    /// The identity of the task that waits, where somebody asks for it; else 0.
+    fn task(&self) -> usize {
+        0
     }
     /// The address of the object that is waited for: the recorder tells locks apart by it.
     fn object(&self) -> usize;
@@ -78,7 +88,7 @@ pub(super) fn block(py: Python<'_>, wait: &mut dyn Wait, deadline: Option<Instan
             }
             Sleep::TimedOut => return cancel(py, wait, &waiter),
             Sleep::Failed(error) => {
-                if cancel(py, wait, &waiter)? {
+                if withdraw(py, wait, &waiter)? {
                     wait.give_back(py);
                 }
                 return Err(error);
@@ -98,6 +108,12 @@ fn resume(py: Python<'_>, wait: &mut dyn Wait, waiter: &Arc<Waiter<Party>>) -> P
 
 fn cancel(py: Python<'_>, wait: &mut dyn Wait, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
     let outcome = wait.cancel(py, waiter);
+    waiter.relay();
+    outcome
+}
+
+fn withdraw(py: Python<'_>, wait: &mut dyn Wait, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+    let outcome = wait.withdraw(py, waiter);
     waiter.relay();
     outcome
 }
@@ -166,7 +182,7 @@ fn park(parker: &Bound<'_, PyAny>, wait: &mut dyn Wait, deadline: Option<Instant
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()).as_secs_f64());
         if let Err(error) = parker.call_method1("park", (left,)) {
-            if cancel(py, wait, &waiter)? {
+            if withdraw(py, wait, &waiter)? {
                 wait.give_back(py);
             }
             return Err(error);

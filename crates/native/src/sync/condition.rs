@@ -66,7 +66,7 @@ impl Condition {
     fn notify_owned(&self, py: Python<'_>, count: usize) -> PyResult<()> {
         let guard = self.guard()?;
         let owned = guard.is_owned_by(py, identity::caller(py))?
-            || (matches!(guard, Guard::RLock(_))
+            || (guard.is_owned_by_tasks(py)
                 && identity::task(py).is_ok_and(|task| guard.is_owned_by(py, task).unwrap_or(false)));
         if !owned {
             return Err(PyRuntimeError::new_err("cannot notify on un-acquired lock"));

@@ -2,8 +2,9 @@
 //!
 //! Invariant: what `release_save` returns is all that `acquire_restore` needs.
 
-use super::arguments::Patience;
+use super::identity;
 use super::lock::Lock;
+use super::permit_calls::acquire_again;
 use super::rlock::RLock;
 use pyo3::prelude::*;
 
@@ -25,6 +26,15 @@ impl Guard {
         }
     }
 
+    /// Whether a task can be its owner: an RLock of ours, or a class derived from it.
+    pub(super) fn is_owned_by_tasks(&self, py: Python<'_>) -> bool {
+        match self {
+            Self::RLock(_) => true,
+            Self::Lock(_) => false,
+            Self::Foreign(lock) => lock.bind(py).is_instance_of::<RLock>(),
+        }
+    }
+
     pub(super) fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         match self {
             Self::Lock(lock) => lock.bind(py).as_any().clone(),
@@ -39,6 +49,11 @@ impl Guard {
             Self::RLock(lock) => Ok(lock.get().is_owned_by(who)),
             Self::Foreign(lock) => {
                 let lock = lock.bind(py);
+                if identity::is_task(who)
+                    && let Ok(lock) = lock.cast::<RLock>()
+                {
+                    return Ok(lock.get().is_owned_by(who));
+                }
                 if let Ok(is_owned) = lock.getattr("_is_owned") {
                     return is_owned.call0()?.is_truthy();
                 }
@@ -74,8 +89,8 @@ impl Guard {
         let mut first_error = None;
         loop {
             let outcome = match (self, saved) {
-                (Self::Lock(lock), _) => Lock::acquire(lock.bind(py), Patience::Endless).map(drop),
-                (Self::RLock(lock), saved) => RLock::acquire(lock.bind(py), Patience::Endless).map(|_| {
+                (Self::Lock(lock), _) => acquire_again(lock.bind(py)),
+                (Self::RLock(lock), saved) => acquire_again(lock.bind(py)).map(|()| {
                     if let Saved::Depth(depth) = saved {
                         lock.get().set_depth(*depth);
                     }

@@ -3,15 +3,17 @@
 //! Invariant: an identity is an address of a thread or a greenlet, or made of a task's
 //! address and its thread's number: two parties that live at the same time never share one.
 
+use super::running;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::sync::Once;
-use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicIsize, AtomicU32, AtomicUsize, Ordering};
 
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 static SURVIVOR: AtomicUsize = AtomicUsize::new(NOBODY);
+static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// A number that no thread has.
 const NOBODY: usize = usize::MAX;
 
@@ -20,9 +22,21 @@ pub(crate) fn epoch() -> u32 {
     EPOCH.load(Ordering::Relaxed)
 }
 
+/// This process's number.
+#[cfg_attr(Py_3_12, allow(dead_code, reason = "asyncio tells without being asked twice"))]
+pub(super) fn process() -> libc::pid_t {
+    PROCESS.load(Ordering::Relaxed)
+}
+
 /// The number of the thread that the last fork left alive.
 pub(super) fn survivor() -> usize {
     SURVIVOR.load(Ordering::Relaxed)
+}
+
+/// Take the other greenlets of the thread that the last fork left alive for dead: as threads they are the parent's.
+#[pyo3::pyfunction]
+pub(crate) fn leave_greenlets_behind() {
+    SURVIVOR.store(NOBODY, Ordering::Relaxed);
 }
 
 /// Count forks, so that waiters of the parent's threads are known as dead in the child.
@@ -30,9 +44,15 @@ pub(crate) fn watch_forks() {
     extern "C" fn in_child() {
         SURVIVOR.store(number(), Ordering::Relaxed);
         EPOCH.fetch_add(1, Ordering::Relaxed);
+        note_process();
         super::spin::forget();
     }
+    fn note_process() {
+        // SAFETY: getpid(2) always succeeds.
+        PROCESS.store(unsafe { libc::getpid() }, Ordering::Relaxed);
+    }
     static WATCH: Once = Once::new();
+    note_process();
     // SAFETY: pthread_atfork(3): the handler only writes to atomics, and the library
     // that contains it is never unloaded (extension modules are not).
     WATCH.call_once(|| unsafe {
@@ -74,8 +94,9 @@ pub(crate) fn is_imported(py: Python<'_>, name: &Bound<'_, pyo3::types::PyString
 
 /// What libraries there can be parties of, as bits.
 const GREENLETS: u32 = 1;
-const OTHER_LOOPS: u32 = 2;
-const HUBS: u32 = 4;
+const HUBS: u32 = 2;
+const TRIO: u32 = 4;
+const CURIO: u32 = 8;
 
 /// Which of them have been imported. Asks `sys.modules` only when its size changed.
 #[inline]
@@ -101,10 +122,8 @@ fn look_for_libraries(py: Python<'_>) -> u32 {
     let bit_if = |is_there: bool, bit| if is_there { bit } else { 0 };
     let has = |name| is_imported(py, name);
     bit_if(has(pyo3::intern!(py, "greenlet")), GREENLETS)
-        | bit_if(
-            has(pyo3::intern!(py, "trio")) || has(pyo3::intern!(py, "curio")),
-            OTHER_LOOPS,
-        )
+        | bit_if(has(pyo3::intern!(py, "trio")), TRIO)
+        | bit_if(has(pyo3::intern!(py, "curio")), CURIO)
         | bit_if(
             has(pyo3::intern!(py, "gevent")) || has(pyo3::intern!(py, "eventlet")),
             HUBS,
@@ -152,17 +171,18 @@ const ALIGNMENT_BITS: u32 = 4;
 /// # Errors
 /// `RuntimeError` outside of a task.
 pub(crate) fn task(py: Python<'_>) -> PyResult<usize> {
-    let task = if has_other_loops(py) {
-        python(py, "current_task")?.call0()?
-    } else {
-        asyncio_task(py)?
-    };
+    let task = running::task(py)?;
     if task.is_none() {
         return Err(pyo3::exceptions::PyRuntimeError::new_err(
             "the asynchronous methods work in a task of asyncio, trio, anyio or curio; there is none here",
         ));
     }
     Ok((task.as_ptr() as usize >> ALIGNMENT_BITS) << THREAD_BITS | thread_mark())
+}
+
+/// Whether this is a task's identity.
+pub(super) fn is_task(identity: usize) -> bool {
+    identity & 1 == 1
 }
 
 /// The address of the task with this identity if it runs in the calling thread.
@@ -185,41 +205,15 @@ pub(super) fn number() -> usize {
     NUMBER.with(|number| *number)
 }
 
-/// asyncio's running task, or None.
-pub(super) fn asyncio_task(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let none = || Ok(py.None().into_bound(py));
-    if CURRENT.get(py).is_none() && !is_imported(py, pyo3::intern!(py, "asyncio.tasks")) {
-        return none();
-    }
-    let current = CURRENT.get_or_try_init(py, || {
-        Ok::<_, PyErr>(py.import("asyncio.tasks")?.getattr("current_task")?.unbind())
-    })?;
-    match current.bind(py).call0() {
-        Err(error) if error.is_instance_of::<pyo3::exceptions::PyRuntimeError>(py) => none(),
-        outcome => outcome,
-    }
-}
-
-/// asyncio's running loop in this thread.
-pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    if !is_imported(py, pyo3::intern!(py, "asyncio.events")) {
-        return Ok(None);
-    }
-    let running = RUNNING
-        .get_or_try_init(py, || {
-            Ok::<_, PyErr>(py.import("asyncio.events")?.getattr("_get_running_loop")?.unbind())
-        })?
-        .bind(py)
-        .call0()?;
-    Ok((!running.is_none()).then_some(running))
-}
-
 /// Whether a library other than asyncio may run tasks.
 #[inline]
 pub(crate) fn has_other_loops(py: Python<'_>) -> bool {
-    libraries(py) & OTHER_LOOPS != 0
+    libraries(py) & (TRIO | CURIO) != 0
+}
+
+/// Whether curio may run tasks.
+pub(super) fn has_curio(py: Python<'_>) -> bool {
+    libraries(py) & CURIO != 0
 }
 
 /// Whether there can be a greenlet hub.

@@ -32,7 +32,7 @@ fn borrowed(outcome: Borrow) -> PyResult<bool> {
         Borrow::Borrowed => Ok(true),
         Borrow::None => Ok(false),
         Borrow::Twice => Err(PyRuntimeError::new_err(
-            "this borrower already holds one of the limiter's tokens",
+            "this borrower already holds one of the limiter's tokens, or waits for one",
         )),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! As `threading.Lock`, anybody may release it. It remembers which task took it
 //! asynchronously, only to tell a thread that would wait for ever for a task of
-//! its own.
+//! its own; so does its line of the task that it was handed to and that has not run yet.
 
 use super::arguments::{self, Patience};
 use super::description;
@@ -11,6 +11,7 @@ use super::identity;
 use super::party::Party;
 use super::permit_calls::{self, acquire_patiently};
 use super::permit_wait::Acquirable;
+use super::running;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -20,7 +21,7 @@ use unsnarl_sync::Permits;
 /// A mutual exclusion lock for threads, tasks and greenlets.
 ///
 /// Anybody may release it; `release` of a free lock raises `RuntimeError`. So does `acquire` without a
-/// timeout (seconds) in a thread whose own task holds the lock: it would wait for ever.
+/// timeout (seconds) in a thread whose own task holds the lock, or is to have it first: it would wait for ever.
 /// Fairness: first come, first served among waiters. A thread that need not wait may overtake a woken
 /// thread once; tasks and greenlets are always handed the lock.
 /// Cancellation: a waiter that leaves after it was granted the lock gives it to the next.
@@ -39,7 +40,7 @@ impl Acquirable for Lock {
         &self.permits
     }
     fn taken(&self, who: usize) {
-        if who != 0 {
+        if identity::is_task(who) {
             self.holder.store(who, Relaxed);
         }
     }
@@ -61,7 +62,7 @@ impl Acquirable for Lock {
         arguments::lock_patience(blocking, timeout)
     }
     fn refuse_deadlock(&self, py: Python<'_>) -> PyResult<()> {
-        refuse_deadlock(py, self.holder.load(Relaxed))
+        refuse_deadlock(py, self.holder.load(Relaxed), &self.permits)
     }
 }
 
@@ -79,17 +80,30 @@ impl Lock {
     }
 }
 
-/// Raise if the holder is a task of the calling thread: it can never release.
-pub(super) fn refuse_deadlock(py: Python<'_>, holder: usize) -> PyResult<()> {
-    let Some(task) = identity::task_of_this_thread(holder) else {
-        return Ok(());
+/// Raise if a task of the calling thread holds the lock, or comes before the caller: it can never release.
+///
+/// Nothing is sure where the caller is a greenlet that a hub switches away from: the loop may run in another one.
+pub(super) fn refuse_deadlock(py: Python<'_>, holder: usize, permits: &Permits<Party>) -> PyResult<()> {
+    let is_here = identity::task_of_this_thread;
+    let holding = is_here(holder).or_else(|| permits.find_grantee(is_here));
+    let (task, relation) = match holding {
+        Some(task) => (task, "held by"),
+        None if !permits.has_seen_tasks() => return Ok(()),
+        None => match permits.find_waiting(is_here) {
+            // Only a thread that runs a task keeps others waiting.
+            Some(task) if !running::task(py)?.is_none() => (task, "promised first to"),
+            _ => return Ok(()),
+        },
     };
-    let running = identity::python(py, "describe_task")?.call1((task,))?;
-    if running.is_none() {
+    if identity::has_hubs(py) && !identity::python(py, "green_parker")?.call0()?.is_none() {
+        return Ok(());
+    }
+    let named = identity::python(py, "describe_task")?.call1((task,))?;
+    if named.is_none() {
         return Ok(());
     }
     Err(PyRuntimeError::new_err(format!(
-        "deadlock: the lock is held by {running}, a task of this very thread, which cannot run while the \
+        "deadlock: the lock is {relation} {named}, a task of this very thread, which cannot run while the \
          thread waits; acquire it with 'async with' or 'await async_acquire()' instead"
     )))
 }

@@ -12,6 +12,7 @@
 //! is about to empty it. A shut box stays empty.
 
 use super::interruption;
+use super::running;
 use pyo3::prelude::*;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -90,11 +91,11 @@ impl Mailbox {
         if event_loop.is_none() || event_loop.call_method0(pyo3::intern!(py, "is_closed"))?.is_truthy()? {
             return close(py, owner);
         }
-        let running = super::identity::running_loop(py)?;
+        let running = running::running_loop(py)?;
         if running.is_some_and(|running| running.is(&event_loop)) {
             set(future.bind(py))?;
             // A signal handler may have interrupted the loop's sleep, which goes on afterwards (PEP 475).
-            if super::identity::asyncio_task(py)?.is_none() {
+            if running::asyncio_task(py)?.is_none() {
                 self.ring();
             }
             return Ok(());
@@ -136,8 +137,12 @@ impl Mailbox {
         // SAFETY: read(2) of eight bytes into a live u64.
         unsafe { libc::read(self.event.as_raw_fd(), (&raw mut count).cast(), 8) };
         let letters = std::mem::take(&mut self.post().letters);
-        // All of them, whatever one raises: nobody else wakes the rest.
-        let outcomes: Vec<_> = letters.iter().map(|letter| set(letter.future.bind(py))).collect();
+        // All of them, whatever one raises: nobody else wakes the rest. Again what a signal handler interrupted.
+        let set_twice = |letter: &Letter| {
+            let future = letter.future.bind(py);
+            set(future).inspect_err(|_| drop(set(future)))
+        };
+        let outcomes: Vec<_> = letters.iter().map(set_twice).collect();
         outcomes.into_iter().collect()
     }
 

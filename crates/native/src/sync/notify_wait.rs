@@ -51,7 +51,7 @@ impl NotifyWait {
             _ => 1,
         };
         match guard {
-            Some(Guard::Lock(lock)) => lock.get().taken(0),
+            Some(Guard::Lock(lock)) => lock.get().taken(self.who),
             Some(Guard::RLock(lock)) => {
                 lock.get().taken(self.who);
                 lock.get().set_depth(depth);
@@ -115,6 +115,9 @@ impl Wait for NotifyWait {
     fn give_back(&mut self, _py: Python<'_>) {
         // Interrupted after it was notified: the notification is for somebody else.
         self.condition.get().pass_on(1);
+    }
+    fn task(&self) -> usize {
+        self.who
     }
     fn object(&self) -> usize {
         self.condition.as_ptr() as usize

@@ -14,10 +14,10 @@
 
 use super::blocking::Wait;
 use super::fast::{self, Method};
-use super::identity;
 use super::interruption;
 use super::mailbox::Mailbox;
 use super::party::Party;
+use super::running;
 use super::stop::{self, Step};
 use super::suspension::{Backend, Waiting};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
@@ -90,18 +90,14 @@ impl Operation {
     /// Enqueue, and arrange the suspension. True: it was served meanwhile.
     fn start(&mut self, slf: &Bound<'_, Self>) -> PyResult<bool> {
         let py = slf.py();
-        let running = identity::running_loop(py)?;
-        let parker = if running.is_none() || identity::has_other_loops(py) {
-            Some(identity::python(py, "task_parker")?.call0()?).filter(|parker| !parker.is_none())
-        } else {
-            None
-        };
+        let running = running::running_loop(py)?;
+        let parker = running::parker(py, running.as_ref())?;
         let timeout = self.timeout_s;
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(Duration::from_secs_f64(timeout)));
         let Some(wait) = self.wait.as_mut() else {
             return Ok(false);
         };
-        let (waiter, backend) = settle(py, parker, running)?;
+        let (waiter, backend) = settle(py, wait.task(), parker, running)?;
         if wait.begin(py, &waiter)? {
             return Ok(true);
         }
@@ -131,7 +127,7 @@ impl Operation {
                 Ok(Step::Yield(object)) => return Ok(Step::Yield(object)),
                 Ok(Step::Return(_)) => {}
                 Err(error) => {
-                    self.abandon(py);
+                    self.give_up(py, &error);
                     return Err(error);
                 }
             }
@@ -184,11 +180,19 @@ impl Operation {
         }
     }
 
+    /// Withdraw because of that.
+    fn give_up(&mut self, py: Python<'_>, error: &PyErr) {
+        if let Some(wait) = &self.wait {
+            wait.note(py, error);
+        }
+        self.abandon(py);
+    }
+
     /// Withdraw; what was granted meanwhile goes to the next.
     fn abandon(&mut self, py: Python<'_>) {
         if let (Some(mut wait), Some(waiting)) = (self.wait.take(), self.waiting.take()) {
             waiting.stop_timer(py);
-            match wait.cancel(py, &waiting.waiter) {
+            match wait.withdraw(py, &waiting.waiter) {
                 Ok(true) => wait.give_back(py),
                 Ok(false) => {}
                 Err(error) => error.write_unraisable(py, None),
@@ -200,20 +204,21 @@ impl Operation {
 /// Choose what suspends the task, and make the waiter that ends the suspension.
 fn settle(
     py: Python<'_>,
+    task: usize,
     parker: Option<Bound<'_, PyAny>>,
     running: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(Arc<Waiter<Party>>, Backend)> {
     Ok(match (parker, running) {
         (Some(parker), _) => {
             let unpark = parker.getattr("unpark")?.unbind();
-            (Waiter::new(Party::task(unpark)), Backend::Parker(parker.unbind()))
+            (Waiter::new(Party::task(task, unpark)), Backend::Parker(parker.unbind()))
         }
         (None, Some(event_loop)) => {
             let mailbox = Mailbox::of(&event_loop)?;
             let event_loop = event_loop.unbind();
             let future = py.None();
             (
-                Waiter::new(Party::asyncio()),
+                Waiter::new(Party::asyncio(task)),
                 Backend::Asyncio {
                     event_loop,
                     mailbox,
@@ -321,7 +326,7 @@ impl Operation {
                 None => this.drive(slf, none())?,
             },
             Err(error) => {
-                this.abandon(py);
+                this.give_up(py, &error);
                 return Err(error);
             }
         };

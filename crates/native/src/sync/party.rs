@@ -13,6 +13,8 @@ use unsnarl_sync::{AtomicU32, Port};
 #[derive(Debug)]
 pub(super) struct Party {
     epoch: u32,
+    /// The identity of the task, 0 for anybody else.
+    task: usize,
     how: How,
 }
 
@@ -21,6 +23,7 @@ enum How {
     /// What it waits for, as the recorder calls it.
     Thread {
         lock: usize,
+        number: usize,
     },
     /// A greenlet of this thread: what wakes it.
     Greenlet {
@@ -45,7 +48,11 @@ impl Party {
     pub(super) fn thread(lock: usize) -> Self {
         Self {
             epoch: identity::epoch(),
-            how: How::Thread { lock },
+            task: 0,
+            how: How::Thread {
+                lock,
+                number: identity::number(),
+            },
         }
     }
 
@@ -53,6 +60,7 @@ impl Party {
     pub(super) fn greenlet(unpark: Py<PyAny>) -> Self {
         Self {
             epoch: identity::epoch(),
+            task: 0,
             how: How::Greenlet {
                 unpark,
                 thread: identity::number(),
@@ -61,16 +69,18 @@ impl Party {
     }
 
     /// A task that `unpark()` wakes.
-    pub(super) fn task(unpark: Py<PyAny>) -> Self {
+    pub(super) fn task(task: usize, unpark: Py<PyAny>) -> Self {
         Self {
             epoch: identity::epoch(),
+            task,
             how: How::Task(unpark),
         }
     }
 
-    pub(super) fn asyncio() -> Self {
+    pub(super) fn asyncio(task: usize) -> Self {
         Self {
             epoch: identity::epoch(),
+            task,
             how: How::Asyncio(Mutex::default()),
         }
     }
@@ -119,6 +129,14 @@ impl Port for Party {
         matches!(self.how, How::Thread { .. })
     }
 
+    fn comes_soon(&self) -> bool {
+        matches!(self.how, How::Thread { number, .. } if number != identity::number())
+    }
+
+    fn task(&self) -> usize {
+        self.task
+    }
+
     fn is_alive(&self) -> bool {
         // Of a forked process one thread lives on, and with it that thread's greenlets. Loops do not:
         // their descriptors are the parent's.
@@ -128,7 +146,7 @@ impl Port for Party {
 
     fn wake(&self, word: &AtomicU32) {
         match &self.how {
-            How::Thread { lock } => {
+            How::Thread { lock, .. } => {
                 unsnarl_hook::releases_lock(*lock);
                 futex::wake(word);
             }

@@ -13,6 +13,7 @@ use super::permit_wait::{Acquirable, PermitWait};
 use super::ready::done;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use std::time::Instant;
 
 /// Acquire for the calling thread or greenlet.
 pub(super) fn acquire_patiently<T: Acquirable>(slf: &Bound<'_, T>, patience: Patience) -> PyResult<bool> {
@@ -25,12 +26,25 @@ pub(super) fn acquire_patiently<T: Acquirable>(slf: &Bound<'_, T>, patience: Pat
         Patience::Endless => this.refuse_deadlock(py)?,
         Patience::Until(_) => {}
     }
+    wait_until(slf, patience.deadline())
+}
+
+/// Acquire without end, whoever holds it: for one that must not go on without.
+pub(super) fn acquire_again<T: Acquirable>(slf: &Bound<'_, T>) -> PyResult<()> {
+    if !slf.get().try_take(slf.py()) {
+        wait_until(slf, None)?;
+    }
+    Ok(())
+}
+
+fn wait_until<T: Acquirable>(slf: &Bound<'_, T>, deadline: Option<Instant>) -> PyResult<bool> {
+    let py = slf.py();
     let mut wait = PermitWait {
         object: slf.clone().unbind(),
         who: T::caller(py),
         silent: false,
     };
-    block(py, &mut wait, patience.deadline())
+    block(py, &mut wait, deadline)
 }
 
 /// `self` of a method of T.

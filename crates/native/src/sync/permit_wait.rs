@@ -99,6 +99,9 @@ impl<T: Acquirable> Wait for PermitWait<T> {
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(if self.silent { py.None() } else { answer(py, true) })
     }
+    fn task(&self) -> usize {
+        self.who
+    }
     fn object(&self) -> usize {
         self.object.as_ptr() as usize
     }

@@ -7,22 +7,23 @@
 //! Invariant: `hooks` is set once, and then the store counts instead of keeping.
 
 use super::arguments::{self, Patience};
-use super::blocking::block;
+use super::blocking::{Wait, block};
 use super::condition::Condition;
 use super::description;
 use super::hooks::{Change, Hooks};
 use super::identity;
-use super::items::{Item, Items};
+use super::items::Items;
 use super::operation::Operation;
 use super::party::Party;
 use super::queue_access::{error, has_own_hooks, into_items, is_shut_down, release_all};
+use super::queue_batch::{GetManyWait, PutManyWait, do_patiently};
 use super::queue_kinds::{LifoQueue, PriorityQueue};
 use super::queue_wait::JoinWait;
 use super::ticket::{self, Errand};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyInt, PyList, PyTuple, PyType};
+use pyo3::types::{PyDict, PyInt, PyTuple, PyType};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use unsnarl_sync::Channel;
@@ -123,7 +124,8 @@ impl Queue {
         }
         let name = pyo3::intern!(slf.py(), "__len__");
         let ours = slf.py().get_type::<Self>().getattr(name)?;
-        Ok(slf.get_type().getattr(name)?.is(&ours) || slf.len()? != 0)
+        let length = slf.get_type().getattr(name)?;
+        Ok(length.is_none() || length.is(&ours) || slf.len()? != 0)
     }
 
     /// Report an item done that was got before.
@@ -199,7 +201,8 @@ impl Queue {
     }
 
     /// Put all items, waiting for room as often as need be; one wake-up for as many as
-    /// fit. Full if the timeout (seconds) passed first: `.args[0]` is how many went in.
+    /// fit. Full if the timeout (seconds) passed first, ShutDown: `.args[0]` is how many went in. Of what
+    /// else a hook, a comparison or a signal handler raises it is `.put`.
     #[pyo3(signature = (items, block=true, timeout=None))]
     fn put_many(
         slf: &Bound<'_, Self>,
@@ -207,70 +210,41 @@ impl Queue {
         block: bool,
         timeout: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let (py, this) = (slf.py(), slf.get());
         let patience = arguments::queue_patience(block, timeout.as_ref())?;
-        let objects: Vec<Bound<'_, PyAny>> = items.try_iter()?.collect::<PyResult<_>>()?;
-        let mut next = 0;
-        while next < objects.len() {
-            if this.hooks().is_none() {
-                // SAFETY: attached, alive.
-                let mut rest = objects[next..]
-                    .iter()
-                    .map(|object| unsafe { Item::of(object.as_ptr()) });
-                match this.channel.give_many(&mut rest, None) {
-                    Ok(count) => next += count,
-                    Err(_) => return Err(error(py, "ShutDown")),
-                }
-            }
-            if let Some(object) = objects.get(next) {
-                Self::put_patiently(slf, object, patience).inspect_err(|error| {
-                    if let Ok(args) = PyTuple::new(py, [next]) {
-                        let _ = error.value(py).setattr("args", args);
-                    }
-                })?;
-                next += 1;
-            }
-        }
-        Ok(())
+        let mut wait = PutManyWait::new(slf, &items)?;
+        let put = do_patiently(slf.py(), &mut wait, patience);
+        put.map(drop).inspect_err(|error| wait.note(slf.py(), error))
+    }
+
+    /// The same in a task. What interrupts it (a cancellation, above all) has `.put` as well.
+    #[pyo3(signature = (items, timeout=None))]
+    fn async_put_many(
+        slf: &Bound<'_, Self>,
+        items: Bound<'_, PyAny>,
+        timeout: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let timeout = arguments::task_timeout(timeout.as_ref())?;
+        Operation::of(slf.py(), PutManyWait::new(slf, &items)?, timeout)
     }
 
     /// Wait for an item, and take as many more as are there, up to count; a list. If a hook or a
-    /// comparison raises after the first: `.args[0]` is what was got.
+    /// comparison raises after the first: `.got` of the exception is what was got.
     #[pyo3(signature = (count, block=true, timeout=None))]
-    fn get_many<'py>(
-        slf: &Bound<'py, Self>,
+    fn get_many(
+        slf: &Bound<'_, Self>,
         count: usize,
         block: bool,
-        timeout: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let (py, this) = (slf.py(), slf.get());
+        timeout: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
         let patience = arguments::queue_patience(block, timeout.as_ref())?;
-        if count == 0 {
-            return Ok(PyList::empty(py));
-        }
-        let mut objects = vec![Self::get_patiently(slf, patience)?];
-        if this.hooks().is_none() {
-            let mut taken = Vec::new();
-            let _ = this.channel.take_many(count - 1, &mut taken, None);
-            objects.extend(taken.into_iter().map(|item| {
-                // SAFETY: owned references out of the store.
-                unsafe { Bound::from_owned_ptr(py, item.into_ptr()) }
-            }));
-        } else {
-            while objects.len() < count {
-                match Self::take(slf, None) {
-                    Ok(Some(object)) => objects.push(object),
-                    Ok(None) => break,
-                    Err(error) if is_shut_down(py, &error)? => break,
-                    Err(error) => {
-                        // What was got would be lost with the call.
-                        error.value(py).setattr("args", (objects,))?;
-                        return Err(error);
-                    }
-                }
-            }
-        }
-        PyList::new(py, objects)
+        do_patiently(slf.py(), &mut GetManyWait::new(slf, count), patience)
+    }
+
+    /// The same in a task; one that is cancelled has got nothing.
+    #[pyo3(signature = (count, timeout=None))]
+    fn async_get_many(slf: &Bound<'_, Self>, count: usize, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        let timeout = arguments::task_timeout(timeout.as_ref())?;
+        Operation::of(slf.py(), GetManyWait::new(slf, count), timeout)
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {

@@ -49,7 +49,8 @@ unsafe extern "C" fn put(
             Ok(patience) => Queue::put_patiently(&slf, &item, patience)?,
             // Without a bound it never waits, and the timeout is not looked at.
             Err(error) => {
-                let may_try = slf.get().channel.capacity() == 0 || arguments::is_too_long(py, &error);
+                let channel = &slf.get().channel;
+                let may_try = channel.capacity() == 0 || channel.is_closed() || arguments::is_too_long(py, &error);
                 if !may_try || !Queue::give(&slf, &item, None)? {
                     return Err(error);
                 }
@@ -87,10 +88,12 @@ unsafe extern "C" fn get(
         let block = block.map_or(Ok(true), |block| block.is_truthy())?;
         match arguments::queue_patience(block, timeout.as_ref()) {
             Ok(patience) => Ok(Queue::get_patiently(&slf, patience)?.into_ptr()),
-            Err(error) if arguments::is_too_long(py, &error) => match Queue::take(&slf, None)? {
-                Some(item) => Ok(item.into_ptr()),
-                None => Err(error),
-            },
+            Err(error) if slf.get().channel.is_closed() || arguments::is_too_long(py, &error) => {
+                match Queue::take(&slf, None)? {
+                    Some(item) => Ok(item.into_ptr()),
+                    None => Err(error),
+                }
+            }
             Err(error) => Err(error),
         }
     })

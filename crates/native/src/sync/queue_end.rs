@@ -25,9 +25,17 @@ impl Queue {
                 Ok(())
             };
         };
+        // Dropped after the mutex is released, as below: the end of an item may put another.
+        let _dropped;
         let _held = hooks.hold(py)?;
         this.channel.close();
-        let outcome = if immediate { this.get_all(slf, hooks).1 } else { Ok(()) };
+        let outcome = if immediate {
+            let (items, outcome) = this.get_all(slf, hooks);
+            _dropped = items;
+            outcome
+        } else {
+            Ok(())
+        };
         if immediate {
             hooks.tell(py, Change::AllDone, usize::MAX);
         }
@@ -50,34 +58,36 @@ impl Queue {
                 Ok(count)
             };
         };
+        let dropped;
         let _held = hooks.hold(py)?;
-        let (count, outcome) = this.get_all(slf, hooks);
+        let (items, outcome) = this.get_all(slf, hooks);
+        dropped = items;
         hooks.tell(py, Change::NotFull, usize::MAX);
         if this.channel.unfinished() == 0 {
             hooks.tell(py, Change::AllDone, usize::MAX);
         }
-        outcome.map(|()| count)
+        outcome.map(|()| dropped.len())
     }
 
-    /// Get every item and count it done, until the hooks raise: how many, and what was raised.
-    fn get_all(&self, slf: &Bound<'_, Self>, hooks: &Hooks) -> (usize, PyResult<()>) {
-        let mut count = 0;
+    /// Get every item and count it done, until the hooks raise: the items, and what was raised.
+    fn get_all<'py>(&self, slf: &Bound<'py, Self>, hooks: &Hooks) -> (Vec<Bound<'py, PyAny>>, PyResult<()>) {
+        let mut items = Vec::new();
         let outcome = loop {
             match hooks.size(slf.as_any()) {
                 Ok(0) => break Ok(()),
                 Ok(_) => {}
                 Err(error) => break Err(error),
             }
-            if let Err(error) = hooks.get(slf.as_any()) {
-                break Err(error);
+            match hooks.get(slf.as_any()) {
+                Ok(item) => items.push(item),
+                Err(error) => break Err(error),
             }
-            count += 1;
         };
         // As many as there are, if a program has set the number to fewer; again if a task was done meanwhile.
         while !self
             .channel
-            .done(count.min(self.channel.unfinished()), identity::fan_out())
+            .done(items.len().min(self.channel.unfinished()), identity::fan_out())
         {}
-        (count, outcome.and(self.recount(slf, hooks)))
+        (items, outcome.and(self.recount(slf, hooks)))
     }
 }

@@ -93,7 +93,7 @@ impl Acquirable for RLock {
         true
     }
     fn refuse_deadlock(&self, py: Python<'_>) -> PyResult<()> {
-        refuse_deadlock(py, self.owner.load(Relaxed))
+        refuse_deadlock(py, self.owner.load(Relaxed), &self.permits)
     }
     fn caller(py: Python<'_>) -> usize {
         identity::caller(py)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Protocol
 
+from unsnarl.sync.backends import running
 from unsnarl.sync.backends.condition import condition_wait, condition_wait_for
 
 __all__ = [
@@ -37,17 +38,9 @@ class Parker(Protocol):
 
 def task_parker() -> Parker | None:
     """Make a parker for the running task; None if asyncio's own way is to be used."""
-    if "trio" in sys.modules:
-        from unsnarl.sync.backends import trio as trio_backend
-
-        if trio_backend.is_running():
-            return trio_backend.TrioParker()
-    if "curio" in sys.modules:
-        from unsnarl.sync.backends import curio as curio_backend
-
-        if curio_backend.is_running():
-            return curio_backend.CurioParker()
-    return None
+    backend = running.backend()
+    parker: Parker | None = None if backend is None else backend.parker()
+    return parker
 
 
 def green_parker() -> Parker | None:
@@ -67,24 +60,8 @@ def green_parker() -> Parker | None:
 
 def current_task() -> Any:
     """Return the running task of whatever library runs here, or None."""
-    if "trio" in sys.modules:
-        from unsnarl.sync.backends import trio as trio_backend
-
-        if trio_backend.is_running():
-            return trio_backend.current_task()
-    if "curio" in sys.modules:
-        from unsnarl.sync.backends import curio as curio_backend
-
-        if curio_backend.is_running():
-            return curio_backend.current_task()
-    if "asyncio" in sys.modules:
-        import asyncio
-
-        try:
-            return asyncio.current_task()
-        except RuntimeError:
-            return None
-    return None
+    backend = running.backend()
+    return running.asyncio_task() if backend is None else backend.current_task()
 
 
 def describe_task(identity: int) -> str | None:
@@ -99,8 +76,8 @@ def describe_task(identity: int) -> str | None:
 
         try:
             tasks = asyncio.all_tasks()
-        except RuntimeError:
-            return None
+        except RuntimeError:  # the loop is another library's
+            return "another task"
         for task in tasks:
             if id(task) == identity:
                 return _name(task)

@@ -7,10 +7,11 @@ the next waiter (the native operation sees to that).
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from unsnarl.sync.backends import running
 
 T = TypeVar("T")
 
@@ -29,13 +30,11 @@ async def condition_wait(condition: Any, timeout: float | None = None) -> bool:
 
 async def take_back(lock: Any, depth: int) -> None:
     """Take the lock whatever happens; what was raised meanwhile is raised at the end."""
-    if "trio" in sys.modules:
-        from unsnarl.sync.backends import trio as trio_backend
-
-        if trio_backend.is_running():
-            with trio_backend.shield():
-                await _take(lock, depth)
-            return
+    backend = running.backend()
+    if hasattr(backend, "shield"):
+        with backend.shield():
+            await _take(lock, depth)
+        return
     await _take_stubbornly(lock, depth)
 
 

@@ -35,6 +35,11 @@ def current_task() -> Any:
     return None
 
 
+def parker() -> CurioParker:
+    """Make a parker for the running task."""
+    return CurioParker()
+
+
 class CurioParker:
     """Suspend one task of curio.
 

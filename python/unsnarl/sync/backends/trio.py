@@ -15,14 +15,27 @@ from typing import Any
 trio: Any = import_module("trio")
 
 
+_in_trio_task: Any = getattr(trio.lowlevel, "in_trio_task", None)
+
+
 def is_running() -> bool:
     """Tell whether the caller runs in a task of trio."""
-    return bool(trio.lowlevel.in_trio_task())
+    if _in_trio_task is not None:
+        return bool(_in_trio_task())
+    try:
+        return trio.lowlevel.current_task() is not None
+    except RuntimeError:  # before trio 0.23
+        return False
 
 
 def current_task() -> Any:
     """Return the running task."""
     return trio.lowlevel.current_task()
+
+
+def parker() -> TrioParker:
+    """Make a parker for the running task."""
+    return TrioParker()
 
 
 def shield() -> AbstractContextManager[Any]:

@@ -1,0 +1,140 @@
+"""Which task holds a lock, as told to whoever would wait for it for ever.
+
+Invariant: as in the scenarios: states and orders are asserted, never times.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import unsnarl
+from tests.contract.playbook import scenario
+
+
+def complaint_of(acquire: Callable[[], object]) -> str:
+    try:
+        acquire()
+    except RuntimeError as error:
+        return str(error)
+    return "no error"
+
+
+@scenario
+async def async_sure_deadlock_raises(world: Any) -> None:
+    for make in (unsnarl.Lock, unsnarl.RLock):
+        lock = make()
+        async with lock:
+            complaint = complaint_of(lock.acquire)
+            assert "deadlock" in complaint
+            assert "held by" in complaint
+
+
+@scenario
+async def async_sure_deadlock_over_a_grant_raises(world: Any) -> None:
+    """The lock is a task's from its release on, and not only when that task runs."""
+    import_module("asyncio")  # which may be there and not run
+    for make in (unsnarl.Lock, unsnarl.RLock):
+        lock = make()
+        held, complaints = unsnarl.Event(), list[str]()
+
+        async def take(lock: Any = lock, held: unsnarl.Event = held) -> None:
+            await held
+            async with lock:
+                pass
+
+        async def hand_over(lock: Any = lock, held: unsnarl.Event = held, complaints: list[str] = complaints) -> None:
+            async with lock:
+                held.set()
+                await world.settle()
+                assert lock.waiting == 1
+            complaints.append(complaint_of(lock.acquire))
+
+        await world.together(hand_over, take)
+        assert len(complaints) == 1
+        assert "held by" in complaints[0]
+        assert not lock.locked()
+
+
+@scenario
+async def async_sure_deadlock_behind_a_task_raises(world: Any) -> None:
+    """A task of the same loop comes first, whoever holds the lock now."""
+    for make in (unsnarl.Lock, unsnarl.RLock):
+        lock = make()
+        taken, done = threading.Event(), threading.Event()
+
+        def hold(lock: Any = lock, taken: Any = taken, done: Any = done) -> None:
+            with lock:
+                taken.set()
+                done.wait(60)
+
+        async def take(lock: Any = lock) -> None:
+            async with lock:
+                pass
+
+        async def try_it(lock: Any = lock, done: Any = done) -> None:
+            await world.settle()
+            assert lock.waiting == 1
+            complaint = complaint_of(lock.acquire)
+            done.set()
+            assert "promised first to" in complaint
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        assert taken.wait(60)
+        await world.together(take, try_it)
+        holder.join(60)
+        assert not lock.locked()
+
+
+@scenario
+async def async_sure_deadlock_after_a_condition_raises(world: Any) -> None:
+    for lock in (unsnarl.Lock(), unsnarl.RLock()):
+        condition = unsnarl.Condition(lock)
+        complaints: list[str] = []
+
+        async def wait(condition: Any = condition, complaints: list[str] = complaints) -> None:
+            async with condition:
+                await condition
+                complaints.append(complaint_of(condition.acquire))
+
+        async def notify(condition: Any = condition) -> None:
+            await world.settle()
+            async with condition:
+                condition.notify()
+
+        await world.together(wait, notify)
+        assert len(complaints) == 1
+        assert "held by" in complaints[0]
+        assert not lock.locked()
+
+
+@scenario
+async def async_condition_over_a_class_of_ones_own(world: Any) -> None:
+    class Plain(unsnarl.Lock):
+        pass
+
+    class Reentrant(unsnarl.RLock):
+        pass
+
+    for lock in (Plain(), Reentrant()):
+        condition = unsnarl.Condition(lock)
+        notified: list[bool] = []
+
+        async def wait(lock: Any = lock, condition: Any = condition, notified: list[bool] = notified) -> None:
+            async with condition:
+                depth = 2 if isinstance(lock, Reentrant) and await lock.async_acquire() else 1
+                notified.append(await condition)
+                for _ in range(depth - 1):
+                    lock.async_release()
+
+        async def notify(condition: Any = condition) -> None:
+            await world.settle()
+            async with condition:
+                condition.notify_all()
+
+        await world.together(wait, notify)
+        assert notified == [True]
+        assert not lock.locked()
