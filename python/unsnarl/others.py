@@ -8,7 +8,7 @@ import sys
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 
@@ -57,4 +57,30 @@ class ChangingLoader:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
         self._loader.exec_module(module)
+        self._change(module)
+
+
+class ChangingFinder:
+    """Find some modules where the other finders do, and have each of them changed when it is loaded; once is enough."""
+
+    def __init__(
+        self, names: "Iterable[str]", change: "Callable[[Any], None]", is_meant: "Callable[[Any], bool] | None" = None
+    ) -> None:
+        """Begin for these modules; ``is_meant`` says by its spec whether one is what is looked for."""
+        self._waiting = set(names)
+        self._change = change
+        self._is_meant = is_meant
+        self._others = Others(self)
+
+    def find_spec(self, fullname: str, path: "Any" = None, target: "Any" = None) -> "Any":
+        """Return the spec of a module that is still to be changed; nothing is imported for it."""
+        if fullname not in self._waiting:
+            return None
+        spec = self._others.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None and (self._is_meant is None or self._is_meant(spec)):
+            spec.loader = ChangingLoader(spec.loader, self._loaded)
+        return spec
+
+    def _loaded(self, module: "Any") -> None:
+        self._waiting.discard(module.__name__)
         self._change(module)

@@ -83,7 +83,7 @@ except ImportError as refusal:
 def test_an_import_that_cannot_be_served_fails_where_it_is(programs: "Programs") -> None:
     text = """
 try:
-    from multiprocessing import pool
+    from multiprocessing import synchronize
 except ImportError as refusal:
     print(refusal.name, "green threads" in str(refusal))
 try:
@@ -91,7 +91,7 @@ try:
 except ImportError as refusal:
     print(refusal.name)
 """
-    assert lines_of(run_green(programs, text)) == ["multiprocessing.pool True", "tkinter"]
+    assert lines_of(run_green(programs, text)) == ["multiprocessing.synchronize True", "tkinter"]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,8 @@ except ImportError as refusal:
     [
         ("import grpc", [(1, "grpc")]),
         ("import os\nimport torch.nn as nn, uvloop", [(2, "torch"), (2, "uvloop")]),
-        ("from multiprocessing import pool, Process", [(1, "multiprocessing.pool")]),
+        ("from multiprocessing import pool, Process", []),
+        ("from multiprocessing import synchronize, Process", [(1, "multiprocessing.synchronize")]),
         ("from multiprocessing.queues import Queue", [(1, "multiprocessing.queues"), (1, "multiprocessing.queues")]),
         ("import grpcio_tools, triosomething, multiprocessing", []),
         ("from . import trio", []),
@@ -115,3 +116,71 @@ def test_what_a_text_imports_outright(programs: "Programs", text: str, found: li
     assert list(refusals.in_source(text, path)) == found
     assert list(refusals.in_source(text.encode(), path)) == found
     assert list(refusals.in_source(text, [])) == [], "nothing is there"
+
+
+@green
+def test_a_pool_is_refused_where_it_is_made(programs: "Programs") -> None:
+    """Importing the module is what clients do that may never make one."""
+    text = """
+from multiprocessing import Pool, pool
+for make in (Pool, pool.Pool, pool.ThreadPool):
+    try:
+        make(1)
+    except ImportError as refusal:
+        print(refusal.name, "green threads" in str(refusal))
+"""
+    assert lines_of(run_green(programs, text)) == ["multiprocessing.queues True"] * 3
+
+
+@green
+def test_what_waits_in_native_code_is_named_once(programs: "Programs") -> None:
+    names = ("psycopg2", "MySQLdb", "pyodbc", "zmq")
+    for name in names:
+        programs.write(f"site-packages/{name}/__init__.py", "WORKS = True")
+    programs.write("own/pyodbc.py", "WORKS = True")
+    text = "import psycopg2, MySQLdb, pyodbc, zmq, sys; del sys.modules['zmq']; import zmq; print(zmq.WORKS)"
+    shown = programs.run("--green", "-c", text, env={"PYTHONPATH": str(programs.directory / "site-packages")})
+    assert (shown.status, shown.stdout) == (0, b"True\n")
+    said = shown.complaint.splitlines()
+    assert [line.split(": ")[:2] for line in said] == [["unsnarl", name] for name in names]
+    assert all("native code" in line and "hint: " in line for line in said)
+    own = programs.run("--green", "-c", "import pyodbc", env={"PYTHONPATH": str(programs.directory / "own")})
+    assert own == (0, b"", b"")
+
+
+@green
+def test_a_library_in_any_directory_where_pip_has_put_it(programs: "Programs") -> None:
+    programs.write("vendored/grpc/__init__.py", "print('this must not run')")
+    programs.write(
+        "vendored/grpcio-1.0.dist-info/RECORD", "grpc/__init__.py,sha256=0,1\ngrpcio-1.0.dist-info/RECORD,,\n"
+    )
+    programs.write("vendored/ray.py", "print('the own one')")
+    env = {"PYTHONPATH": str(programs.directory / "vendored")}
+    assert_refused(programs.run("--green", "-c", "import grpc", env=env), 1, "grpc")
+    assert programs.run("--green", "-c", "import ray", env=env) == (0, b"the own one\n", b"")
+
+
+@green
+def test_a_warning_of_the_compiler_is_said_once(programs: "Programs") -> None:
+    """By the interpreter, and not by the look at the program's text."""
+    script = programs.write("app.py", 'print("\\d")')
+    assert programs.run("--green", script) == programs.python(script)
+
+
+@green
+def test_what_gevent_takes_away_is_explained(programs: "Programs") -> None:
+    text = """
+import select, selectors
+print(hasattr(select, "epoll"), getattr(selectors, "EpollSelector", None))
+for module, name in ((select, "epoll"), (selectors, "EpollSelector"), (select, "epol")):
+    try:
+        getattr(module, name)
+    except AttributeError as error:
+        print("hint: " in str(error), str(error).split(" in ")[0])
+"""
+    assert lines_of(run_green(programs, text)) == [
+        "False None",
+        "True module 'select' has no attribute 'epoll'",
+        "True module 'selectors' has no attribute 'EpollSelector'",
+        "False module 'select' has no attribute 'epol'",
+    ]

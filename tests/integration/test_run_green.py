@@ -174,7 +174,8 @@ def test_an_interrupt_ends_the_program_by_its_signal(programs: "Programs") -> No
 
 
 @green
-def test_a_forked_child_has_the_forking_thread_alone(programs: "Programs") -> None:
+@pytest.mark.parametrize("options", [(), ("--patch",)], ids=["plain", "patched"])
+def test_a_forked_child_has_the_forking_thread_alone(programs: "Programs", options: tuple[str, ...]) -> None:
     """Whatever the others wait for, they do not go on in it, and what it inherits works."""
     text = """
 items, gate, event, parent = queue.Queue(), threading.Semaphore(0), threading.Event(), os.getpid()
@@ -204,7 +205,7 @@ client.sendall(b"hi")
 print(client.recv(10), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 items.put("y"); gate.release(); event.set(); there.send(b"z")
 """
-    lines = lines_of(run_green(programs, text))
+    lines = lines_of(run_green(programs, text, *options))
     assert [line for line in lines if line.endswith("False")] == []
     in_child = ["1 True", "x True True", "a new thread"]
     in_parent = ["b'hi' 7", "y True", "gate True", "event True", "b'z' True", "slept True"]

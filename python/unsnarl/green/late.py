@@ -11,13 +11,11 @@ Invariant: whoever imports one of them gets the patched module, the first one in
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
-from unsnarl.others import ChangingLoader, Others
+from unsnarl.others import ChangingFinder
 
 PIPE_BUF = 4096
 """Bytes that a pipe which is ready takes without blocking (limits.h, pipe(7))."""
@@ -61,32 +59,9 @@ def _write(descriptor: int, data: memoryview) -> int:
 PATCHES: dict[str, Callable[[], None]] = {"ssl": patch_ssl, "multiprocessing.connection": patch_connection}
 
 
-class _Finder:
-    """Find the modules of PATCHES where the other finders do, with a loader that patches them; once each is enough."""
-
-    def __init__(self) -> None:
-        self._waiting = set(PATCHES)
-        self._others = Others(self)
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Return the spec of a module that is still to be patched; nothing is imported for it."""
-        if fullname not in self._waiting:
-            return None
-        spec: ModuleSpec | None = self._others.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = cast("Any", ChangingLoader(spec.loader, self._loaded))
-        return spec
-
-    def _loaded(self, module: ModuleType) -> None:
-        self._waiting.discard(module.__name__)
-        PATCHES[module.__name__]()
-
-
 def install() -> None:
     """Wait for the imports; what is loaded already is patched at once."""
     for name, patch in PATCHES.items():
         if name in sys.modules:
             patch()
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, ChangingFinder(PATCHES, lambda module: PATCHES[module.__name__]()))

@@ -48,7 +48,6 @@ REASONS = {
     "eventlet": "it brings green threads of its own",
     "multiprocessing.synchronize": _BETWEEN_PROCESSES,
     "multiprocessing.queues": _BETWEEN_PROCESSES,
-    "multiprocessing.pool": _BETWEEN_PROCESSES,
     "unsnarl.ipc": _BETWEEN_PROCESSES,
 }
 """Modules that do not work beside green threads, and why."""
@@ -85,7 +84,7 @@ class _Finder:
         if fullname not in REASONS:
             return None
         found: ModuleSpec | None = self._others.find_spec(fullname, path, target)
-        if found is None or not _is_library(found):
+        if found is None or not is_library(found):
             return None  # as if this finder were not there
         found.loader = _Refusing()
         return found
@@ -96,13 +95,31 @@ _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
-def _is_library(spec: ModuleSpec) -> bool:
+def is_library(spec: ModuleSpec) -> bool:
     """Tell whether a module is installed, or the standard library's, and not the program's own."""
     if spec.origin is None:  # a directory without __init__.py
         return False
     if not os.path.isabs(spec.origin):  # built in, or frozen
         return True
-    return spec.origin.startswith((_OURS, _STANDARD)) or any(part in spec.origin for part in _INSTALLED)
+    is_installed = any(part in spec.origin for part in _INSTALLED) or _is_recorded(spec.name, spec.origin)
+    return is_installed or spec.origin.startswith((_OURS, _STANDARD))
+
+
+def _is_recorded(name: str, origin: str) -> bool:
+    """Tell whether pip has put a file where it is, as it does with ``--target`` in any directory."""
+    import glob
+
+    depth = name.count(".") + 1 + os.path.basename(origin).startswith("__init__.")
+    base = os.path.abspath(os.path.join(origin, *[os.pardir] * depth))
+    entry = os.path.relpath(origin, base) + ","
+    for record in glob.glob(os.path.join(glob.escape(base), "*.dist-info", "RECORD")):
+        try:
+            with open(record, encoding="utf-8", errors="replace") as stream:
+                if any(line.startswith(entry) for line in stream):
+                    return True
+        except OSError:
+            continue
+    return False
 
 
 def install() -> None:
@@ -122,9 +139,12 @@ def in_source(text: str | bytes, path: Sequence[str]) -> Iterator[tuple[int, str
         path: where the program will look for modules (its ``sys.path``).
     """
     import ast
+    import warnings
 
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings():  # the interpreter says them itself, with the file's name
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return
     for statement in tree.body:
@@ -145,7 +165,7 @@ def _is_library_on(path: Sequence[str], name: str) -> bool:
         if spec is None:
             return False
         places = spec.submodule_search_locations
-    return spec is not None and _is_library(spec)
+    return spec is not None and is_library(spec)
 
 
 def _imported(statement: object) -> list[str]:
