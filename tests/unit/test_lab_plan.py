@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from unsnarl.lab.experiments import NAMES, experiment
+from unsnarl.lab.fit import FEWEST
 from unsnarl.lab.plan import planned, rotated
 from unsnarl.lab.presence import CHECKS
 from unsnarl.lab.process import PROGRAMS
@@ -40,8 +41,17 @@ def test_quick_runs_are_expected_to_end_in_time() -> None:
 def test_the_sizes_of_the_documents() -> None:
     squares = experiment("squares").cases
     for program in ("start", "mutex", "semaphore"):
-        sizes = [case.size for case in squares if case.series == f"{program}, all cores"]
-        assert sizes == [100, 200, 300, 400, 500, 600, 700, 800, 900]
+        for cores in ("all cores", "1 core"):
+            series = [case for case in squares if case.series == f"{program}, {cores}"]
+            ours = [case.size for case in series if case.variants and "scheduler" in case.variants]
+            assert ours == [100, 200, 300, 400, 500, 600, 700, 800, 900]
+            assert sum("pypy" in (case.variants or ()) for case in series) >= FEWEST
+    processes = experiment("processes").cases
+    for program, sizes in (("start", list(range(10, 100, 10))), ("mutex", list(range(40, 400, 40)))):
+        for cores in ("all cores", "1 core"):
+            assert [case.size for case in processes if case.series == f"{program}, {cores}"] == sizes
+        round_robin = {case.size for case in processes if case.series == f"{program}, all cores, SCHED_RR"}
+        assert {sizes[0], sizes[-1]} <= round_robin
     assert {case.confinement.words() for case in squares} == {
         "all cores",
         "1 core",

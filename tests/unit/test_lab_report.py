@@ -13,8 +13,8 @@ import pytest
 from unsnarl.lab import page, plots, tables
 from unsnarl.lab.analysis import Outcome
 from unsnarl.lab.experiment import ANYWHERE, Case, Experiment, Figure
-from unsnarl.lab.fit import exponent
-from unsnarl.lab.machine import SAME
+from unsnarl.lab.fit import exponent, power
+from unsnarl.lab.machine import SAME, differences
 from unsnarl.lab.store import Results, StoreError, held, read
 from unsnarl.lab.variants import PYPY, SCHEDULER, STOCK
 
@@ -76,9 +76,9 @@ def test_medians_ratios_and_exponents(outcome: Outcome) -> None:
     assert ratio is not None
     assert ratio.median == pytest.approx(0.05)
     assert ratio.is_noise() is None
-    assert outcome.exponent("start", "stock", "elapsed_s") == pytest.approx(2)
-    assert outcome.exponent("start", "scheduler", "elapsed_s") == pytest.approx(1)
-    assert outcome.exponent("start", "pypy", "elapsed_s") is None
+    assert outcome.growth("start", "stock", "elapsed_s") == pytest.approx((2, 0), abs=1e-6)
+    assert outcome.growth("start", "scheduler", "elapsed_s") == pytest.approx((1, 0), abs=1e-6)
+    assert outcome.growth("start", "pypy", "elapsed_s") is None
     assert outcome.pairs() == (1, 4)
     assert outcome.failures() == ["start, n = 100, scheduler: exit status 1: out of | luck"]
 
@@ -98,7 +98,7 @@ def test_the_tables(outcome: Outcome) -> None:
     assert times.head == ("", "stock", "scheduler")
     assert times.title == "time, s (less is better; ?: fewer than 5 pairs, too few to judge)"
     assert times.rows[1] == ("start, n = 200", "4.04 ±1%", "0.202 ±1% (0.05× ±0% ?)")
-    assert growth.rows == [("start", "2.00 (16.0× for 4.00× the size)", "1.00 (4.00× for 4.00× the size)")]
+    assert growth.rows == [("start", "2.00 ±0.00 (16.0× for 4.00× the size)", "1.00 ±0.00 (4.00× for 4.00× the size)")]
     assert calls.rows == [("all", "12", "4"), ("futex", "9", "0"), ("read", "3", "4")]
     assert tables.markdown(calls).splitlines()[1] == "| --- | ---: | ---: |"
     assert tables.absences(outcome)[0] == "not there: pypy: no PyPy on PATH"
@@ -134,8 +134,9 @@ def test_what_took_too_long_says_so(tmp_path: Path) -> None:
         results.add(CASES[1].name, "scheduler", pair, {"elapsed_s": 2.0})
         results.add(CASES[0].name, "stock", pair, {"elapsed_s": 1.0})
     results.add(CASES[1].name, "stock", 0, {"elapsed_s": 4.0})
-    results.add(CASES[1].name, "stock", 1, "no result within 120 s", 120.0)
-    results.add(CASES[2].name, "stock", 0, "no result within 120 s", 120.0)
+    results.add(CASES[1].name, "stock", 1, "no result within 120 s", late_s=120.0)
+    results.add(CASES[1].name, "stock", 2, "not run", late_s=120.0, is_spared=True)
+    results.add(CASES[2].name, "stock", 0, "not run", late_s=120.0, is_spared=True)
     results.write()
     outcome = Outcome(read(results.path))
     (times,) = tables.tables_of(outcome)
@@ -147,20 +148,59 @@ def test_what_took_too_long_says_so(tmp_path: Path) -> None:
     assert [case["late"] for case in summed_up] == [
         {},
         {"stock": {"limit_s": 120.0, "runs": 1}},
-        {"stock": {"limit_s": 120.0, "runs": 1}},
+        {"stock": {"limit_s": 120.0, "runs": 0}},
     ]
 
 
 def test_what_took_too_long_is_known_for_later_pairs_and_larger_sizes(tmp_path: Path) -> None:
     results = Results(tmp_path, EXPERIMENT, MACHINE)
     results.note({}, CASES, "")
-    results.add(CASES[1].name, "stock", 0, "no result within 120 s", 120.0)
+    results.add(CASES[1].name, "stock", 0, "no result within 120 s", late_s=120.0)
     results.write()
     again = Results(tmp_path, EXPERIMENT, MACHINE)
     assert [again.is_late(case, "stock") for case in CASES] == [False, True, True]
     assert not any(again.is_late(case, "scheduler") for case in CASES)
     assert not again.is_late(CASES[2]._replace(limit_s=240.0), "stock"), "more time is another question"
     assert not again.is_late(CASES[2]._replace(series="another"), "stock")
+
+
+def test_what_is_spared_after_a_result_is_no_run(tmp_path: Path) -> None:
+    results = Results(tmp_path, EXPERIMENT, MACHINE)
+    results.note({}, CASES, "")
+    results.add(CASES[1].name, "stock", 0, {"elapsed_s": 4.0})
+    results.add(CASES[1].name, "stock", 1, "not run", late_s=120.0, is_spared=True)
+    results.write()
+    (times,) = tables.tables_of(Outcome(read(results.path)))
+    assert times.rows[0][1] == "4.00, but > 120 s at a smaller size"
+
+
+def test_there_is_no_multiple_of_nothing(tmp_path: Path) -> None:
+    """A pair whose first figure is 0 is not passed over: what the other pairs say would be chosen by the result."""
+    results = Results(tmp_path, EXPERIMENT, MACHINE)
+    results.note({}, CASES, "")
+    for pair in range(5):
+        results.add(CASES[0].name, "stock", pair, {"elapsed_s": float(pair)})
+        results.add(CASES[0].name, "scheduler", pair, {"elapsed_s": 2.0})
+    results.write()
+    outcome = Outcome(read(results.path))
+    assert outcome.ratio(CASES[0].name, "scheduler", "elapsed_s") is None
+    (times,) = tables.tables_of(outcome)
+    assert times.rows[0][2] == "2.00 ±0%"
+
+
+def test_what_was_not_there_stays_noted_when_something_else_is_asked_for(tmp_path: Path) -> None:
+    results = Results(tmp_path, EXPERIMENT, MACHINE)
+    results.note({"pypy": "no PyPy", CASES[1].name: "not allowed", CASES[2].name: "not allowed"}, CASES[:1], "")
+    results.write()
+    again = Results(tmp_path, EXPERIMENT, MACHINE)
+    again.note({}, CASES[1:2], "")
+    again.write()
+    assert read(again.path)["absent"] == {CASES[2].name: "not allowed"}
+
+
+def test_the_error_of_an_exponent() -> None:
+    """By hand, in powers of two: log2 of the times is 0, 2, 2, 4, so the line is 0.2 + 1.2 x, and 0.8 is left."""
+    assert power({1: 1.0, 2: 4.0, 4: 4.0, 8: 16.0}) == pytest.approx((1.2, (0.8 / 2 / 5) ** 0.5))
 
 
 class Ids(HTMLParser):
@@ -194,7 +234,10 @@ def test_the_report_is_complete_and_repeatable(tmp_path: Path) -> None:
     for name in re.findall(r"!\[[^]]*]\(([^)]*)\)", markdown):
         assert (tmp_path / name).read_text().startswith("<svg")
     summary = json.loads((tmp_path / page.SUMMARY).read_text())
-    assert summary[0]["exponents"]["start"]["stock"] == pytest.approx(2)
+    assert summary[0]["exponents"]["start"]["stock"] == {
+        "exponent": pytest.approx(2),
+        "error": pytest.approx(0, abs=1e-6),
+    }
 
 
 def test_plots_are_drawn_where_matplotlib_is(outcome: Outcome) -> None:
@@ -324,3 +367,11 @@ def test_a_foreign_file(tmp_path: Path, content: str) -> None:
         page.load(tmp_path)
     with pytest.raises(StoreError):
         Results(tmp_path, EXPERIMENT, MACHINE)
+
+
+def test_the_load_generator_is_a_circumstance() -> None:
+    """What ab and our own load measure differs; that a peer was installed in between changes nothing."""
+    with_ab = MACHINE | {"versions": MACHINE["versions"] | {"ab": "2.3"}}
+    with_peer = MACHINE | {"versions": MACHINE["versions"] | {"aiologic": "1.0"}}
+    assert differences([MACHINE, with_peer]) == []
+    assert differences([MACHINE, with_ab]) == ["load generator (ab or ours)"]

@@ -10,7 +10,7 @@ from tests.unit.test_lab_report import MACHINE
 from unsnarl.lab.experiment import Case, Experiment, Figure
 from unsnarl.lab.plan import Planned
 from unsnarl.lab.process import Figures, Run, RunFailed, TimeOver
-from unsnarl.lab.runner import Account, carry_out, prepare
+from unsnarl.lab.runner import Account, carry_out, possible_cases, prepare
 from unsnarl.lab.store import Results
 from unsnarl.lab.variants import STOCK
 
@@ -81,6 +81,25 @@ def test_a_run_that_the_budget_cut_short_is_left_out_and_no_result(tmp_path: Pat
 
     account, measured, _ = carried_out(tmp_path, measure, pairs=1, budget_s=20.0)
     assert (len(measured), account.left_out, account.late, account.is_good()) == (6, 6, 0, False)
+
+
+def test_what_was_measured_of_a_pair_is_kept_when_the_budget_ends_within_it(tmp_path: Path) -> None:
+    def measure(run: Run) -> Figures:
+        if run.variant == OTHER:
+            raise TimeOver(run.case.limit_s)
+        return {"elapsed_s": 1.0}
+
+    account, _, kept = carried_out(tmp_path, measure, pairs=1, budget_s=20.0)
+    assert (account.measured, account.left_out) == (3, 3)
+    assert [(run["case"], run["variant"]) for run in kept] == [(case.name, "stock") for case in CASES]
+
+
+def test_a_command_that_is_not_there_is_a_reason_and_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "pip").touch(0o755)
+    cases = [case._replace(command=command) for case, command in zip(CASES, ("", "pip", "hg"), strict=True)]
+    possible, reasons = possible_cases(cases, str(tmp_path / "python"))
+    assert possible == cases[:2]
+    assert reasons == {cases[2].name: "hg is not installed beside the measured interpreter"}
 
 
 @pytest.mark.parametrize("failure", [RunFailed("exit status 1"), TimeOver(5.0)], ids=["failed", "another limit"])

@@ -11,7 +11,7 @@ import statistics
 from typing import Any, NamedTuple
 
 from unsnarl.demo.comparison import Ratio, ratio_of
-from unsnarl.lab.fit import exponent
+from unsnarl.lab.fit import Power, power
 
 
 class Median(NamedTuple):
@@ -28,6 +28,7 @@ class Late(NamedTuple):
 
     limit_s: float
     runs: int
+    """Those that were carried out."""
 
 
 class Outcome:
@@ -75,18 +76,22 @@ class Outcome:
     def late(self, case: str, variant: str) -> Late | None:
         """Return how many runs of a case did not end within which time; None when all did."""
         mine = (run for run in self._runs if run["case"] == case and run["variant"] == variant)
-        limits = [run["late_s"] for run in mine if "late_s" in run]
-        return Late(max(limits), len(limits)) if limits else None
+        late = [run for run in mine if "late_s" in run]
+        if not late:
+            return None
+        return Late(max(run["late_s"] for run in late), sum(not run.get("is_spared", False) for run in late))
 
     def ratio(self, case: str, variant: str, figure: str) -> Ratio | None:
         """Return a variant over the first one within each pair.
 
         None when no pair has both, or when some runs took too long: the others alone would say too little.
+        None as well where the first variant's figure is 0 in a pair: nothing is a multiple of that.
         """
         if self.late(case, variant) or self.late(case, self.base()):
             return None
         over, under = self.values(case, variant, figure), self.values(case, self.base(), figure)
-        return ratio_of([(under[pair], over[pair]) for pair in sorted(over.keys() & under.keys())])
+        both = [(under[pair], over[pair]) for pair in sorted(over.keys() & under.keys())]
+        return ratio_of(both) if all(first for first, _ in both) else None
 
     def calls(self, case: str) -> list[str]:
         """Return the kinds of system calls of a case, the most frequent first."""
@@ -113,9 +118,9 @@ class Outcome:
                 points[case["size"]] = median
         return dict(sorted(points.items()))
 
-    def exponent(self, series: str, variant: str, figure: str) -> float | None:
-        """Return the exponent of growth along a series; None for too few sizes."""
-        return exponent({size: median.value for size, median in self.curve(series, variant, figure).items()})
+    def growth(self, series: str, variant: str, figure: str) -> Power | None:
+        """Return the power with which a figure grows along a series; None for too few sizes."""
+        return power({size: median.value for size, median in self.curve(series, variant, figure).items()})
 
     def pairs(self) -> tuple[int, int]:
         """Return the smallest and the largest number of pairs that a case has."""

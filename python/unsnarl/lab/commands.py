@@ -29,6 +29,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 """What is started: the interpreter, and console scripts of its environment."""
 
+
+def script_of(name: str) -> str:
+    """Return the console script that is started under a name; nothing for the interpreter."""
+    return COMMANDS[name][0].removesuffix("python")
+
+
 SCRIPTS = tuple(name for name, words in COMMANDS.items() if words[0] != "python")
 """Those that can be warm or packed."""
 
@@ -115,7 +121,7 @@ def located(python: str, name: str) -> str:
         return python
     path = presence.command_of(python, name)
     if path is None:
-        raise RunFailed(f"{name} is not installed beside the measured interpreter")
+        raise RunFailed(str(presence.reason_against_command(python, name)))
     return path
 
 

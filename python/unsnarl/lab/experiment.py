@@ -74,6 +74,8 @@ class Case(NamedTuple):
     """About how long a run takes, for the time that is left."""
     limit_s: float = LIMIT_S
     """Seconds after which a run is ended; its variant is not tried again at this size of its series or a larger one."""
+    command: str = ""
+    """The console script that is started, if it is one; it must be there."""
     is_traced: bool = False
     """Whether system calls are counted, by strace; such a run's times are not kept."""
 

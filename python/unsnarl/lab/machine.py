@@ -59,6 +59,9 @@ PACKAGES = ("unsnarl", "aiologic", "gevent", "greenlet", "pyperf", "pip", "mercu
 PROGRAMS = {"strace": "-V", "ab": "-V"}
 """What measures, and how it is asked for its version."""
 
+LOAD_GENERATOR = "ab"
+"""Where it is not there, a program of ours measures in its place: it makes a difference whether it is."""
+
 SAME = {
     "python": "python",
     "scheduler": "scheduler",
@@ -78,6 +81,8 @@ def differences(machines: Sequence[Mapping[str, Any]]) -> list[str]:
     for one in machines:
         for name, version in one.get("versions", {}).items():
             versions.setdefault(name, set()).add(version)
+    if len({LOAD_GENERATOR in one.get("versions", {}) for one in machines}) > 1:
+        found.append(f"load generator ({LOAD_GENERATOR} or ours)")
     return found + [f"version of {name}" for name, all_of_it in versions.items() if len(all_of_it) > 1]
 
 

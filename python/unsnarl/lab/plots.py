@@ -82,8 +82,8 @@ def _drawn(draw: Any, height_in: float) -> str:
 
 
 def _label(outcome: Outcome, series: str, variant: dict[str, Any]) -> str:
-    slope = outcome.exponent(series, variant["name"], outcome.figures[0]["name"])
-    return str(variant["title"]) if slope is None else f"{variant['title']}, n^{slope:.2f}"
+    power = outcome.growth(series, variant["name"], outcome.figures[0]["name"])
+    return str(variant["title"]) if power is None else f"{variant['title']}, n^{power.exponent:.2f}"
 
 
 def curve(outcome: Outcome, series: str) -> str:

@@ -135,6 +135,11 @@ def reason_against_round_robin() -> Reason:
     return None if _works([sys.executable, "-I", "-S", "-c", probe]) else "SCHED_RR is not allowed here"
 
 
+def reason_against_command(python: str, name: str) -> Reason:
+    """Return why a command of an interpreter's environment cannot be started, or None."""
+    return None if command_of(python, name) else f"{name} is not installed beside the measured interpreter"
+
+
 @functools.cache
 def command_of(python: str, name: str) -> str | None:
     """Return the path of a console script that belongs to an interpreter's environment."""

@@ -45,12 +45,14 @@ class TimeOver(RunFailed):
     """A run that did not end within its time limit: that is known of it, or was without running it."""
 
     limit_s: float
+    is_spared: bool
+    """Whether it was not run."""
 
     def __init__(self, limit_s: float, *, is_spared: bool = False) -> None:
         """Say so."""
         known = "not run: that or a smaller size has given "
         super().__init__(f"{known if is_spared else ''}no result within {limit_s:g} s")
-        self.limit_s = limit_s
+        self.limit_s, self.is_spared = limit_s, is_spared
 
 
 class Place(NamedTuple):

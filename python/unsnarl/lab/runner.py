@@ -36,7 +36,7 @@ def absent_variants(experiment: Experiment, python: str) -> dict[str, str]:
     return reasons
 
 
-def possible_cases(cases: Sequence[Case]) -> tuple[list[Case], dict[str, str]]:
+def possible_cases(cases: Sequence[Case], python: str) -> tuple[list[Case], dict[str, str]]:
     """Return the cases that can be measured here, and the reasons against the others."""
     possible: list[Case] = []
     reasons: dict[str, str] = {}
@@ -44,6 +44,8 @@ def possible_cases(cases: Sequence[Case]) -> tuple[list[Case], dict[str, str]]:
         reason = presence.reason_against_strace() if case.is_traced else None
         if reason is None and case.confinement.is_round_robin:
             reason = presence.reason_against_round_robin()
+        if reason is None and case.command:
+            reason = presence.reason_against_command(python, case.command)
         if reason is None:
             possible.append(case)
         else:
@@ -55,7 +57,7 @@ def prepare(
     experiment: Experiment, cases: Sequence[Case], python: str, results: Results, pairs: int, command: str
 ) -> Session:
     """Plan an experiment's runs with one interpreter, continuing what is kept."""
-    possible, impossible = possible_cases(cases)
+    possible, impossible = possible_cases(cases, python)
     absent = absent_variants(experiment, python)
     results.note(absent | impossible, possible, command)
     runs = list(planned(experiment, possible, python, absent, pairs, results.pairs_kept()))
@@ -102,9 +104,9 @@ def carry_out(
             outcome = _outcome(item, session.results, left_s)
             if outcome is None:
                 account.left_out += 1
-                continue
-            _keep(item, outcome, session.results, account)
-            on_run(item, str(outcome) if isinstance(outcome, RunFailed) else outcome)
+            else:
+                _keep(item, outcome, session.results, account)
+                on_run(item, str(outcome) if isinstance(outcome, RunFailed) else outcome)
             if _ends_pair(session.runs, place):
                 session.results.write()
     return account
@@ -115,7 +117,7 @@ def _keep(item: Planned, outcome: Figures | RunFailed, results: Results, account
     names = item.run.case.name, item.run.variant.name, item.pair
     if isinstance(outcome, TimeOver) and outcome.limit_s >= item.run.case.limit_s:
         account.late += 1
-        results.add(*names, str(outcome), outcome.limit_s)
+        results.add(*names, str(outcome), late_s=outcome.limit_s, is_spared=outcome.is_spared)
     elif isinstance(outcome, RunFailed):
         account.failed += 1
         results.add(*names, str(outcome))

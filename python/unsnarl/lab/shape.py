@@ -53,6 +53,7 @@ RESULTS: dict[str, Any] = {
             "figures": Maybe(dict),
             "failed": Maybe(str),
             "late_s": Maybe(NUMBER),
+            "is_spared": Maybe(bool),
         }
     ],
 }

@@ -14,7 +14,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -124,6 +124,7 @@ class Results:
         self._content["experiment"]["cases"] = list((cases | new).values())
         self._content["runs"] = kept["runs"]
         self._content["commands"] = kept.get("commands", [])
+        self._content["absent"] = kept["absent"]
 
     @property
     def runs(self) -> list[dict[str, Any]]:
@@ -137,13 +138,18 @@ class Results:
             kept[run["case"]] = max(kept.get(run["case"], 0), run["pair"] + 1)
         return kept
 
-    def note(self, absent: Mapping[str, str], cases: Iterable[Case], command: str) -> None:
+    def note(self, absent: Mapping[str, str], cases: Collection[Case], command: str) -> None:
         """Note what is not there, which cases are measured, and the command that does it.
+
+        What was not there for cases that are not asked for this time stays noted.
 
         Raises:
             StoreError: there are runs of a case of the same name with other arguments.
         """
-        self._content["absent"] = dict(absent)
+        asked = {variant["name"] for variant in self._content["experiment"]["variants"]}
+        asked.update(case.name for case in cases)
+        before = {name: reason for name, reason in self._content["absent"].items() if name not in asked}
+        self._content["absent"] = before | dict(absent)
         known = {case["name"]: case for case in self._content["experiment"]["cases"]}
         new = {case.name: described(case) for case in cases}
         has_runs = {run["case"] for run in self._content["runs"]}
@@ -158,11 +164,31 @@ class Results:
         if command not in self._content["commands"]:
             self._content["commands"].append(command)
 
-    def add(self, case: str, variant: str, pair: int, outcome: Figures | str, late_s: float | None = None) -> None:
-        """Add a run: its figures, or why it has none, and within how many seconds it did not end."""
+    def add(
+        self,
+        case: str,
+        variant: str,
+        pair: int,
+        outcome: Figures | str,
+        *,
+        late_s: float | None = None,
+        is_spared: bool = False,
+    ) -> None:
+        """Add a run: its figures, or why it has none.
+
+        Args:
+            case: name of what was measured.
+            variant: name of the way in which.
+            pair: in which turn, from 0.
+            outcome: the figures, or why there are none.
+            late_s: seconds within which it did not end.
+            is_spared: it was not carried out, since it is known not to end in that time.
+        """
         key = "failed" if isinstance(outcome, str) else "figures"
-        run = {"case": case, "variant": variant, "pair": pair, key: outcome}
-        self._content["runs"].append(run if late_s is None else run | {"late_s": late_s})
+        run: dict[str, Any] = {"case": case, "variant": variant, "pair": pair, key: outcome}
+        if late_s is not None:
+            run |= {"late_s": late_s, "is_spared": is_spared}
+        self._content["runs"].append(run)
 
     def is_late(self, case: Case, variant: str) -> bool:
         """Tell whether a variant has not ended within a case's time, at its size of the series or a smaller one."""

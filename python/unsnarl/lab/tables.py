@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from unsnarl.demo.comparison import FEWEST_PAIRS, Ratio
 from unsnarl.demo.figures import NONE, TOO_FEW, digits, times
 from unsnarl.lab.analysis import Median, Outcome
+from unsnarl.lab.fit import Power
 
 KINDS_SHOWN = 12
 """Kinds of system calls in a table, the most frequent ones; the rest is summed up."""
@@ -67,7 +68,8 @@ def cell(outcome: Outcome, case: str, variant: str, figure: str) -> str:
         return over or NONE
     text = spread(median)
     if late and over:
-        return f"{text}, but {over} in {late.runs} of {late.runs + median.runs} runs"
+        where = f"in {late.runs} of {late.runs + median.runs} runs" if late.runs else "at a smaller size"
+        return f"{text}, but {over} {where}"
     ratio = None if variant == outcome.base() else outcome.ratio(case, variant, figure)
     return f"{text} ({verdict(ratio)})" if ratio is not None else text
 
@@ -95,18 +97,19 @@ def exponent_table(outcome: Outcome) -> Table:
         cells = [growth(outcome, series, variant["name"], main) for variant in variants]
         if any(text != NONE for text in cells):
             rows.append((series, *cells))
-    title = "growth: fitted exponent, and factor from the smallest to the largest size"
+    title = "growth: fitted exponent ± its standard error, and factor from the smallest to the largest size"
     return Table(title, ("", *(variant["title"] for variant in variants)), rows)
 
 
 def growth(outcome: Outcome, series: str, variant: str, figure: str) -> str:
-    """Return an exponent and a factor, such as ``1.98 (81.3× for 9× the size)``."""
+    """Return an exponent with its standard error and a factor, such as ``1.98 ±0.04 (81.3× for 9× the size)``."""
     curve = outcome.curve(series, variant, figure)
-    slope = outcome.exponent(series, variant, figure)
-    if slope is None:
+    power = outcome.growth(series, variant, figure)
+    if power is None:
         return NONE
     (first, low), *_, (last, high) = curve.items()
-    return f"{slope:.2f} ({digits(high.value / low.value)}× for {digits(last / first)}× the size)"
+    factor = f"{digits(high.value / low.value)}× for {digits(last / first)}× the size"
+    return f"{power.exponent:.2f} ±{power.error:.2f} ({factor})"
 
 
 def calls_table(outcome: Outcome, case: str) -> Table:
@@ -182,7 +185,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
         cases.append({**case, "figures": summed_up, "late": late_as_data})
     main = outcome.figures[0]["name"]
     exponents = {
-        series: {v["name"]: outcome.exponent(series, v["name"], main) for v in outcome.variants()}
+        series: {v["name"]: power._asdict() if power else None for v, power in _powers(outcome, series, main)}
         for series in outcome.series()
     }
     return {
@@ -193,6 +196,11 @@ def summary(outcome: Outcome) -> dict[str, Any]:
         "cases": cases,
         "exponents": exponents,
     }
+
+
+def _powers(outcome: Outcome, series: str, figure: str) -> Iterator[tuple[dict[str, Any], Power | None]]:
+    for variant in outcome.variants():
+        yield variant, outcome.growth(series, variant["name"], figure)
 
 
 def _figure_names(outcome: Outcome, case: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from unsnarl.lab.experiment import (
     ANYWHERE,
+    LIMIT_S,
     ONE_CORE,
     ONE_CORE_ROUND_ROBIN,
     ROUND_ROBIN,
@@ -16,10 +17,11 @@ from unsnarl.lab.variants import IPC, PYPY
 SIZES = {"start": tuple(range(10, 100, 10)), "mutex": tuple(range(40, 400, 40))}
 """The document's."""
 FEWER_SIZES = {"start": (10, 30, 60, 90), "mutex": (40, 120, 240, 360)}
-ROUND_ROBIN_SIZES = {"start": (10, 30, 60, 90), "mutex": (10, 20, 30)}
-"""By SCHED_RR every waiting process uses up its 100 ms: 40 behind a mutex take multiprocessing more than a minute."""
+ROUND_ROBIN_SIZES = {"start": (10, 30, 60, 90), "mutex": (10, 20, 30, *FEWER_SIZES["mutex"])}
+"""By SCHED_RR every waiting process may use up its 100 ms: 40 behind a mutex can take more than a minute."""
+ROUND_ROBIN_LIMIT_S = 30.0
 QUICK_SIZES = {"start": (5, 10, 20), "mutex": (5, 10, 20)}
-CONFINED = ((ONE_CORE, FEWER_SIZES), (ROUND_ROBIN, ROUND_ROBIN_SIZES), (ONE_CORE_ROUND_ROBIN, ROUND_ROBIN_SIZES))
+CONFINED = ((ONE_CORE, SIZES), (ROUND_ROBIN, ROUND_ROBIN_SIZES), (ONE_CORE_ROUND_ROBIN, ROUND_ROBIN_SIZES))
 
 PYPY_LARGEST = 240
 """Above it, PyPy takes half a minute and more for one run behind the mutex."""
@@ -37,8 +39,9 @@ def cases(program: str, sizes: tuple[int, ...], confinement: Confinement) -> tup
             program,
             size,
             confinement,
-            0.05 * size**2 if is_slow else 0.3 + 1.7 * (size / longest) ** 2,
+            min(0.05 * size**2, ROUND_ROBIN_LIMIT_S) if is_slow else 0.3 + 1.7 * (size / longest) ** 2,
             NOT_PYPY if is_slow or size > PYPY_LARGEST else None,
+            ROUND_ROBIN_LIMIT_S if confinement.is_round_robin else LIMIT_S,
         )
         for size in sizes
     )
@@ -60,5 +63,6 @@ EXPERIMENT = Experiment(
     pairs=3,
     reading="Processes are forked; with `unsnarl.ipc` by `start_together`. What they share beside the lock is "
     f"plain memory in every variant. PyPy is run up to n = {PYPY_LARGEST}: above, one run behind the mutex takes it "
-    "half a minute and more, as 40 do by SCHED_RR, where it is left out.",
+    "half a minute and more, as 40 do by SCHED_RR, where it is left out of these. "
+    f"By SCHED_RR a run is ended after {ROUND_ROBIN_LIMIT_S:g} s.",
 )

@@ -28,6 +28,8 @@ ROUND_ROBIN_LIMIT_S = 30.0
 OURS = (STOCK.name, SCHEDULER.name, PRIMITIVES.name, BOTH.name)
 PYPY_LARGEST = 200
 """Above it, PyPy takes more than a minute for one run."""
+PYPY_SMALLEST = 50
+"""One size more for PyPy, and stock beside it: with fewer than three its growth is not known."""
 
 
 def cases(program: str, sizes: tuple[int, ...], confinement: Confinement) -> tuple[Case, ...]:
@@ -42,6 +44,8 @@ def cases(program: str, sizes: tuple[int, ...], confinement: Confinement) -> tup
 
 def variants_of(program: str, size: int) -> tuple[str, ...]:
     """Return who takes part: starting a thread uses no primitive of the program's, as aiologic's are."""
+    if size == PYPY_SMALLEST:
+        return STOCK.name, PYPY.name
     aiologic = () if program == "start" else (AIOLOGIC.name,)
     return (*OURS, *aiologic, *((PYPY.name,) if size <= PYPY_LARGEST else ()))
 
@@ -55,8 +59,8 @@ EXPERIMENT = Experiment(
     figures=(Figure("elapsed_s", "time", "s"),),
     variants=(STOCK, SCHEDULER, PRIMITIVES, BOTH, AIOLOGIC, PYPY),
     cases=(
-        *(case for program in PROGRAMS for case in cases(program, SIZES, ANYWHERE)),
-        *(case for program in PROGRAMS for case in cases(program, FEWER_SIZES, ONE_CORE)),
+        *(case for program in PROGRAMS for case in cases(program, (PYPY_SMALLEST, *SIZES), ANYWHERE)),
+        *(case for program in PROGRAMS for case in cases(program, (PYPY_SMALLEST, *SIZES), ONE_CORE)),
         *(case for program in PROGRAMS for case in cases(program, FEWER_SIZES, ROUND_ROBIN)),
         *(case for program in PROGRAMS for case in cases(program, FEWER_SIZES, ONE_CORE_ROUND_ROBIN)),
     ),

@@ -34,10 +34,12 @@ def cases(starts: int, names: tuple[str, ...]) -> tuple[Case, ...]:
     """Return each command timed, and with its system calls counted."""
     timed = tuple(Case(name, (name, str(starts)), expected_s=0.3 * starts) for name in names)
     traced = tuple(Case(f"{name}, system calls", (name, "1"), expected_s=1.0, is_traced=True) for name in names)
-    return tuple(
-        case if case.arguments[0] in commands.SCRIPTS else case._replace(variants=(PLAIN.name,))
-        for case in (*timed, *traced)
-    )
+    return tuple(_fitted(case, commands.script_of(case.arguments[0])) for case in (*timed, *traced))
+
+
+def _fitted(case: Case, script: str) -> Case:
+    """Return the case of a console script, or of the interpreter, which can be neither warm nor packed."""
+    return case._replace(command=script) if script else case._replace(variants=(PLAIN.name,))
 
 
 EXPERIMENT = Experiment(

@@ -62,7 +62,14 @@ def repeat(act: Callable[[], Any], count: int) -> None:
 def cases(count: int, names: tuple[str, ...]) -> tuple[Case, ...]:
     """Return one case for each command."""
     return tuple(
-        Case(f"{count:,} × {name}", (name, str(count)), expected_s=0.2 * count, limit_s=600.0) for name in names
+        Case(
+            f"{count:,} × {name}",
+            (name, str(count)),
+            command=commands.script_of(name),
+            expected_s=0.2 * count,
+            limit_s=600.0,
+        )
+        for name in names
     )
 
 

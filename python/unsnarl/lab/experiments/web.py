@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import tempfile
+from pathlib import Path
 
 from unsnarl.lab.child import Child
 from unsnarl.lab.experiment import Case, Experiment, Figure
@@ -17,11 +19,8 @@ SECONDS, QUICK_SECONDS = 2, 1
 PATIENCE_S = 30.0
 LOAD = PROGRAMS / "http_load.py"
 
-AB_FIGURES = {
-    "requests_per_s": re.compile(r"^Requests per second:\s+([\d.]+)", re.MULTILINE),
-    "p50_ms": re.compile(r"^\s+50%\s+(\d+)", re.MULTILINE),
-    "p99_ms": re.compile(r"^\s+99%\s+(\d+)", re.MULTILINE),
-}
+AB_RATE = re.compile(r"^Requests per second:\s+([\d.]+)", re.MULTILINE)
+AB_PERCENTILES = {"50": "p50_ms", "99": "p99_ms"}
 AB_FAILED = re.compile(r"^(?:Failed requests|Non-2xx responses):\s+([1-9]\d*)", re.MULTILINE)
 TOO_MANY = "10000000"
 """Requests: more than there is time for, so that the time ends the load."""
@@ -38,13 +37,29 @@ def load(port: int, parallel: str, seconds: str, run: Run) -> Figures:
         command = [sys.executable, "-I", "-S", str(LOAD), str(port), parallel, seconds]
         return printed_figures(execute(command, run.case.confinement, limit_s).stdout)
     url = f"http://127.0.0.1:{port}/"
-    command = ["ab", "-q", "-c", parallel, "-t", seconds, "-n", TOO_MANY, url]
-    text = execute(command, run.case.confinement, limit_s).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        percentiles = Path(folder, "percentiles.csv")
+        command = ["ab", "-q", "-c", parallel, "-t", seconds, "-n", TOO_MANY, "-e", str(percentiles), url]
+        text = execute(command, run.case.confinement, limit_s).stdout
+        return ab_figures(text, percentiles.read_text(encoding="utf-8"))
+
+
+def ab_figures(text: str, percentiles: str) -> Figures:
+    """Return what ab has printed and, to the microsecond, what it has written into the file of ``-e``.
+
+    Raises:
+        RunFailed: a request failed.
+    """
     failed = AB_FAILED.search(text)
     if failed:
         raise RunFailed(f"{failed[1]} requests failed")
-    found = {name: pattern.search(text) for name, pattern in AB_FIGURES.items()}
-    return {name: float(match[1]) for name, match in found.items() if match}
+    rate = AB_RATE.search(text)
+    figures: Figures = {"requests_per_s": float(rate[1])} if rate else {}
+    for line in percentiles.splitlines():
+        share, _, milliseconds = line.partition(",")
+        if share in AB_PERCENTILES:
+            figures[AB_PERCENTILES[share]] = float(milliseconds)
+    return figures
 
 
 def measure(run: Run) -> Figures:
@@ -91,5 +106,5 @@ EXPERIMENT = Experiment(
     pairs=5,
     measure=measure,
     reading="p is the number of requests under way at a time, each over a connection of its own; the load is ab, or "
-    "where it is not installed a program of ours. ab gives whole milliseconds.",
+    "where it is not installed a program of ours.",
 )
