@@ -73,6 +73,35 @@ def test_a_new_module_that_hides_another_is_noticed(rig: "Rig") -> None:
     assert rig.warm(script).stdout == rig.plain(script).stdout
 
 
+@pytest.mark.parametrize("name", ["tool-1.0.dist-info", "tool.egg-info", "tool", "tool.pth"])
+def test_what_an_installation_adds_is_noticed(rig: "Rig", name: str) -> None:
+    (rig.directory / "bin" / "mod.py").write_text(
+        f"import os\nVALUE = {name!r} in os.listdir(os.path.dirname(__file__))\n"
+    )
+    script = rig.script("who", WHO)
+    rig.start(script)
+    assert rig.served(script).stdout == b"False warm\n"
+    path = rig.directory / "bin" / name
+    path.write_text("") if name.endswith(".pth") else path.mkdir()
+    assert rig.warm(script).stdout == b"True plain\n"
+
+
+@pytest.mark.parametrize("opened", ["os.fsencode(path)", "pathlib.Path(path)", "path"])
+def test_a_file_that_imports_have_read_is_watched(rig: "Rig", opened: str) -> None:
+    data = rig.directory / "data"
+    data.mkdir()
+    (data / "value").write_text("1")
+    (rig.directory / "bin" / "mod.py").write_text(
+        f"import os, pathlib\npath = {str(data / 'value')!r}\nfd = os.open({opened}, os.O_RDONLY)\n"
+        "VALUE = os.read(fd, 9).decode()\nos.close(fd)\n"
+    )
+    script = rig.script("who", WHO)
+    rig.start(script)
+    assert rig.served(script).stdout == b"1 warm\n"
+    (data / "value").write_text("2")
+    assert rig.warm(script).stdout == b"2 plain\n"
+
+
 def test_a_plugin_of_one_run_is_not_the_next_ones(rig: "Rig") -> None:
     (rig.directory / "bin" / "host.py").write_text("LOADED = {}\n")
     (rig.directory / "bin" / "plug.py").write_text("import host\nhost.LOADED['plug'] = 1\n")
@@ -89,6 +118,21 @@ def test_a_plugin_of_one_run_is_not_the_next_ones(rig: "Rig") -> None:
     rig.start(script)
     assert rig.warm(script).stdout == b"[] False\n", rig.log()
     assert "module\tquiet" in "".join(path.read_text() for path in rig.house.glob("*.facts"))
+
+
+@pytest.mark.parametrize("names", [{}, {"PYTHONPATH": "."}], ids=["no locale", "relative path"])
+def test_a_successor_serves_the_same_callers(rig: "Rig", names: dict[str, str]) -> None:
+    # A key of the successor's own would be one that no client asks for.
+    rig.env = {name: value for name, value in rig.env.items() if not name.startswith(("LANG", "LC_"))} | names
+    (rig.directory / "bin" / "quiet.py").write_text("")
+    script = rig.script("loads", "import sys\nprint('quiet' in sys.modules)\n__import__(sys.argv[1])\n")
+    rig.start(script)
+    (server,) = server_pids(rig)
+    assert rig.served(script, "quiet").stdout == b"False\n"
+    until_gone(server)
+    rig.start(script)
+    assert rig.served(script, "quiet").stdout == b"True\n", rig.log()
+    assert len(server_pids(rig)) == 1
 
 
 def test_what_the_server_does_between_runs_is_not_learned_from_them(rig: "Rig") -> None:
@@ -135,6 +179,7 @@ def test_many_cold_clients_start_one_server(rig: "Rig") -> None:
         ("import os\nCOPY = dict(os.environ)\n", b"reads the whole environment"),
         ("import os\nHERE = os.environ.get('PWD')\n", b"$PWD"),
         ("kept = open(__file__)\n", b"open"),
+        ("import os\nfor n in range(200): os.path.exists(str(n))\n", b"looks at many files of the working directory"),
         ("import os\nos.umask(0o077)\n", b"changes the file mode mask"),
     ],
 )

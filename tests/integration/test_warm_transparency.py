@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.waiting import until
+
 if TYPE_CHECKING:
     from tests.integration.conftest import Rig
 
 REPORT = """
-import sys, os, json, signal, resource, locale, logging
+import sys, os, json, signal, resource, locale, logging, subprocess
 main = sys.modules["__main__"]
 masks = [n for n in range(1, 65) if n in signal.pthread_sigmask(signal.SIG_BLOCK, [])]
 print(json.dumps({
@@ -29,6 +31,7 @@ print(json.dumps({
     "flags": str(sys.flags), "orig_argv": sys.orig_argv, "locale": locale.setlocale(locale.LC_ALL),
     "groups": os.getgroups(), "ids": [os.getresuid(), os.getresgid()],
     "fds": sorted(int(fd) for fd in os.listdir("/proc/self/fd") if int(fd) < 100)[:-1],
+    "child": sorted(subprocess.check_output(["env"], text=True).splitlines()),
     "comm": open("/proc/self/comm").read(), "hash_seeded": sys.flags.hash_randomization,
 }))
 sys.stderr.write("warm\\n" if "_unsnarl_warm" in sys.modules else "plain\\n")
@@ -43,10 +46,26 @@ def reports(rig: "Rig", script: str, *args: str, **options: object) -> tuple[dic
     return json.loads(plain.stdout), json.loads(warm.stdout)
 
 
-def test_a_command_sees_the_same(rig: "Rig") -> None:
-    plain, warm = reports(rig, rig.script("report", REPORT), "a", "", "ü", "--x=1")
+LOCALES: list[dict[str, str] | None] = [
+    None,
+    {},
+    {"LANG": "C"},
+    {"LC_ALL": "POSIX"},
+    {"LC_CTYPE": "C", "LANG": "C.UTF-8"},
+]
+
+
+# Without any, as cron, systemd and Docker start a command, the interpreter sets LC_CTYPE itself (PEP 538).
+@pytest.mark.parametrize("names", LOCALES, ids=str)
+def test_a_command_sees_the_same(rig: "Rig", names: dict[str, str] | None) -> None:
+    env = rig.env
+    if names is not None:
+        env = {name: value for name, value in env.items() if not name.startswith(("LANG", "LC_"))} | names
+    plain, warm = reports(rig, rig.script("report", REPORT), "a", "", "ü", "--x=1", env=env)
     for name, value in plain.items():
         assert warm[name] == value, name
+    # What learning ends with is the server of this very caller.
+    assert rig.verb("status").stdout.count(b"report") == 1
 
 
 def test_limits_mask_and_ignored_signals_are_the_callers(rig: "Rig") -> None:
@@ -179,6 +198,49 @@ def test_a_module_runs_as_a_module(rig: "Rig") -> None:
     assert rig.verb("status").stdout.count(b"json.tool") == 1
 
 
+def package(rig: "Rig", **modules: str) -> dict[str, str]:
+    """Put a package ``pkg`` on the path; returns the environment that names it."""
+    directory = rig.directory / "site" / "pkg"
+    directory.mkdir(parents=True)
+    for name, text in {"__init__": "", **modules}.items():
+        (directory / f"{name}.py").write_text(text)
+    return rig.env | {"PYTHONPATH": str(directory.parent)}
+
+
+AS_MAIN = (
+    "import sys\nif __name__ == '__main__':\n"
+    "    for name in sys.argv[1:]: __import__(name)\n    print('run', file=sys.stderr)\n"
+)
+
+
+def test_a_module_is_not_there_before_it_runs(rig: "Rig") -> None:
+    words = [sys.executable, "-m", "pkg.tool"]
+    env = package(rig, tool=AS_MAIN, other="import pkg.tool\n", quiet="")
+    rig.start(*words, env=env)
+    # What a run imports is imported ahead of the next ones, but for what would have Python warn of them.
+    assert rig.served(*words, "pkg.other", "pkg.quiet", env=env).stderr == b"run\n"
+    until(lambda: b"pkg.other is not imported ahead" in rig.verb("why", "pkg.tool").stdout)
+    rig.start(*words, env=env)
+    warm = rig.served(*words, env=env)
+    assert (warm.returncode, warm.stderr) == (0, b"run\n"), rig.log()
+
+
+@pytest.mark.parametrize(
+    ("init", "is_warm"), [("", False), ("import pkg.tool\n", True)], ids=["by what it imports", "by its package"]
+)
+def test_a_module_that_is_imported_as_well_is_warned_of_where_it_is_plainly(
+    rig: "Rig", init: str, is_warm: bool
+) -> None:
+    words = [sys.executable, "-m", "pkg.tool"]
+    env = package(rig, __init__=init, tool="from pkg import other\n" + AS_MAIN, other="import pkg.tool\n")
+    plain = rig.plain(*words, env=env)
+    started = rig.plain(rig_client(), "warm", "start", "--", *words, env=env)
+    assert (started.returncode == 0) is is_warm
+    warm = (rig.served if is_warm else rig.warm)(*words, env=env)
+    assert (warm.stdout, warm.stderr) == (plain.stdout, plain.stderr)
+    assert (b"RuntimeWarning" in plain.stderr) is is_warm
+
+
 def test_a_full_disk_is_reported_the_same(rig: "Rig") -> None:
     script = rig.script("full", "print('x' * 100)\n")
     rig.start(script)
@@ -233,6 +295,14 @@ def test_a_file_mode_mask_that_imports_have_kept_is_the_callers(rig: "Rig", how:
         assert {stat.S_IMODE(path.stat().st_mode) for path in rig.house.glob("*.lo[cg]*")} == {0o600}
         warm = rig.served(script, umask=mask)
         assert warm.stdout == plain.stdout == f"{mask:#o} {mask:#o} {mask:#o}\n".encode(), rig.log()
+
+
+def test_what_a_server_caches_is_there_for_all_who_may_read_it_plainly(rig: "Rig") -> None:
+    (rig.directory / "bin" / "mod.py").write_text("")
+    (rig.directory / "bin" / "mod.py").chmod(0o644)
+    rig.start(rig.script("imports", "import mod\n"), umask=0o022)
+    cache = rig.directory / "bin" / "__pycache__"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (cache, *cache.iterdir())] == [0o755, 0o644]
 
 
 def test_what_imports_set_in_the_environment_is_set_again(rig: "Rig") -> None:

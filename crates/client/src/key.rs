@@ -9,7 +9,7 @@
 
 use crate::place::{self, Session};
 use crate::record::Record;
-use crate::syscall::{Bytes, stat};
+use crate::syscall::{Bytes, readlink, stat, variable};
 use crate::target::{Kind, Target};
 
 /// Variables that decide what the interpreter or the C library do before any
@@ -41,14 +41,55 @@ const PREFIXES: &[&str] = &[
     "SSL_",
 ];
 
-/// Names a command: interpreter, options, script or module.
-pub(crate) fn command_id(target: &Target) -> String {
-    let mut text = b"unsnarl-command 1\0".to_vec();
+/// Variables that decide which file a module's name stands for: what was learned with one value of
+/// them names the files of that value, and no other's are watched.
+const SEARCH: &[&str] = &[
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONUSERBASE",
+    "PYTHONNOUSERSITE",
+    "PYTHONSAFEPATH",
+];
+
+/// Variables that hold paths, separated by colons, of which the interpreter or the dynamic linker takes
+/// relative ones (and in most of them an empty one) from the directory in which a process starts.
+const PATHS: &[&str] = &[
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONUSERBASE",
+    "PYTHONPYCACHEPREFIX",
+    "LD_LIBRARY_PATH",
+    "LOCPATH",
+];
+
+/// Names a command: interpreter, options, script or module, and where modules are looked for.
+pub(crate) fn command_id(target: &Target, environ: &[Bytes]) -> Option<String> {
+    let mut text = b"unsnarl-command 2\0".to_vec();
     for word in target.plain_argv(&[]) {
         text.extend(word);
         text.push(0);
     }
-    hash(&text)
+    for name in SEARCH {
+        if let Some(value) = variable(environ, name.as_bytes()) {
+            text.extend_from_slice(name.as_bytes());
+            text.push(b'=');
+            text.extend_from_slice(value);
+            text.push(0);
+        }
+    }
+    if starts_from_directory(target, environ) {
+        text.extend(readlink(b"/proc/self/cwd")?);
+    }
+    Some(hash(&text))
+}
+
+/// Whether the working directory decides what the interpreter is, or finds, before any Python code runs.
+fn starts_from_directory(target: &Target, environ: &[Bytes]) -> bool {
+    !target.python.starts_with(b"/")
+        || PATHS
+            .iter()
+            .filter_map(|name| variable(environ, name.as_bytes()))
+            .any(|paths| !paths.is_empty() && paths.split(|b| *b == b':').any(|path| !path.starts_with(b"/")))
 }
 
 /// Build the key; `None` if this caller must run plainly.
@@ -72,8 +113,8 @@ pub(crate) fn build(target: &Target, record: &Record, session: Session, tty: &st
         key.extend(tty.as_bytes());
     }
     key.push(b'\n');
-    if record.asks_cwd {
-        key.extend(crate::syscall::readlink(b"/proc/self/cwd")?);
+    if record.asks_cwd || starts_from_directory(target, environ) {
+        key.extend(readlink(b"/proc/self/cwd")?);
     }
     key.push(b'\n');
     if record.asks_umask {
@@ -81,7 +122,7 @@ pub(crate) fn build(target: &Target, record: &Record, session: Session, tty: &st
     }
     key.push(b'\n');
     key.extend(place::describe()?.into_bytes());
-    let ignored = crate::syscall::variable(environ, b"UNSNARL_WARM_IGNORE").unwrap_or_default();
+    let ignored = variable(environ, b"UNSNARL_WARM_IGNORE").unwrap_or_default();
     for entry in relevant(environ, record, ignored) {
         key.extend(entry);
         key.push(0);
@@ -132,11 +173,29 @@ pub(crate) fn forbids_server(target: &Target, environ: &[Bytes]) -> bool {
         "PYTHONPERFSUPPORT",
         "PYTHONWARNINGS",
     ];
-    let is_set = |name: &str| crate::syscall::variable(environ, name.as_bytes()).is_some_and(|v| !v.is_empty());
+    let is_set = |name: &str| variable(environ, name.as_bytes()).is_some_and(|v| !v.is_empty());
     OWN_PROCESS.iter().any(|name| is_set(name))
-        || crate::syscall::variable(environ, b"UNSNARL") == Some(b"off")
-        || crate::syscall::variable(environ, b"PYTHONHASHSEED") == Some(b"random")
-        || (target.kind == Kind::Script && !target.name.starts_with(b"/"))
+        || variable(environ, b"UNSNARL") == Some(b"off")
+        || variable(environ, b"PYTHONHASHSEED") == Some(b"random")
+        || target.options.iter().any(|option| !is_bearable(option))
+        || is_relative_script(target)
+}
+
+/// Whether a script is named by a relative path, which only its own process can take from where it starts.
+pub(crate) fn is_relative_script(target: &Target) -> bool {
+    target.kind == Kind::Script && !target.name.starts_with(b"/")
+}
+
+/// Whether an interpreter option leaves the next word to be the script, and the process to be like others.
+fn is_bearable(option: &[u8]) -> bool {
+    // Of these two the rest is the value, or the value is a word of its own.
+    let letters = option
+        .strip_prefix(b"-")
+        .unwrap_or_default()
+        .split(|b| b"XW".contains(b))
+        .next()
+        .unwrap_or_default();
+    option.len() > 1 && option.starts_with(b"-") && letters.iter().all(|b| b"bBEIOPqsSu".contains(b))
 }
 
 /// FNV-1a, 128 bits, as 32 hexadecimal digits. (A name, not a safeguard.)
@@ -167,6 +226,64 @@ mod tests {
         assert_eq!(relevant(&one, &record, b""), relevant(&other, &record, b""));
         let twice = [b"TZ=b".to_vec(), b"TZ=a".to_vec()];
         assert_eq!(relevant(&twice, &record, b""), [&twice[0], &twice[1]]);
+    }
+
+    fn target(python: &[u8], options: &[&[u8]]) -> Target {
+        Target {
+            python: python.to_vec(),
+            options: options.iter().map(|option| option.to_vec()).collect(),
+            kind: Kind::Script,
+            name: b"/v/bin/hg".to_vec(),
+        }
+    }
+
+    #[test]
+    fn relative_paths_make_the_directory_matter() {
+        let absolute = target(b"/v/bin/python", &[]);
+        for entry in ["PYTHONPATH=/a:/b", "PYTHONPATH=", "PATH=.", "HOME=x"] {
+            assert!(!starts_from_directory(&absolute, &[entry.into()]), "{entry}");
+        }
+        for entry in [
+            "PYTHONPATH=.",
+            "PYTHONPATH=/a:",
+            "PYTHONPATH=/a:src",
+            "LD_LIBRARY_PATH=lib",
+        ] {
+            assert!(starts_from_directory(&absolute, &[entry.into()]), "{entry}");
+        }
+        assert!(starts_from_directory(&target(b"venv/bin/python", &[]), &[]));
+    }
+
+    #[test]
+    fn a_search_path_makes_another_command() {
+        let command = target(b"/v/bin/python", &[]);
+        let id = |entry: &str| command_id(&command, &[entry.into()]);
+        assert_eq!(id("HOME=/a"), id("HOME=/b"));
+        assert_ne!(id("PYTHONPATH=/a"), id("PYTHONPATH=/b"));
+        assert_ne!(id("PYTHONNOUSERSITE=1"), id("HOME=/a"));
+    }
+
+    #[test]
+    fn options_that_run_something_else_forbid_a_server() {
+        let forbids = |option: &[u8]| forbids_server(&target(b"/v/bin/python", &[option]), &[]);
+        for option in [&b"-sP"[..], b"-E", b"-OO", b"-X utf8", b"-Wignore", b"-sXdev", b"-u"] {
+            assert!(!forbids(option), "{option:?}");
+        }
+        for option in [
+            &b"-mtool"[..],
+            b"-sm",
+            b"-c",
+            b"-i",
+            b"-x",
+            b"-",
+            b"--version",
+            b"-V",
+            b"-v",
+            b"",
+            b"word",
+        ] {
+            assert!(forbids(option), "{option:?}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! | `tty` | the imports asked whether a standard stream is a terminal |
 //! | `cwd` | the imports asked for the working directory |
 //! | `umask` | the imports asked for the file mode mask |
+//! | `until SECONDS` | a plain verdict holds until this time |
 //! | `stamp MTIME_NS SIZE PATH` | a plain verdict holds while these files are as they were |
 //!
 //! Invariant: text that is not understood is no record; the command is then
@@ -30,6 +31,7 @@ pub(crate) struct Record {
     /// Whether the file mode mask belongs to the key.
     pub(crate) asks_umask: bool,
     stamps: Vec<(i128, i64, Bytes)>,
+    expires_s: Option<libc::time_t>,
 }
 
 /// Longest record: a few hundred names.
@@ -58,6 +60,8 @@ impl Record {
                 record.asks_cwd = true;
             } else if line == b"umask" {
                 record.asks_umask = true;
+            } else if let Some(seconds) = line.strip_prefix(b"until ") {
+                record.expires_s = Some(core::str::from_utf8(seconds).ok()?.parse().ok()?);
             } else if let Some(stamp) = line.strip_prefix(b"stamp ") {
                 record.stamps.push(parse_stamp(stamp)?);
             } else {
@@ -68,12 +72,17 @@ impl Record {
     }
 
     fn holds(&self) -> bool {
-        self.stamps.iter().all(|(mtime_ns, size, path)| {
-            stat(path).is_some_and(|found| {
-                let ns = i128::from(found.st_mtime) * 1_000_000_000 + i128::from(found.st_mtime_nsec);
-                ns == *mtime_ns && found.st_size == *size
+        // SAFETY: no memory is passed.
+        let has_expired = self
+            .expires_s
+            .is_some_and(|end_s| unsafe { libc::time(core::ptr::null_mut()) } >= end_s);
+        !has_expired
+            && self.stamps.iter().all(|(mtime_ns, size, path)| {
+                stat(path).is_some_and(|found| {
+                    let ns = i128::from(found.st_mtime) * 1_000_000_000 + i128::from(found.st_mtime_nsec);
+                    ns == *mtime_ns && found.st_size == *size
+                })
             })
-        })
     }
 }
 
@@ -102,6 +111,17 @@ mod tests {
     fn a_changed_stamp_ends_a_verdict() {
         let record = Record::parse(b"unsnarl-record 2 plain\nstamp 1 2 /bin/sh\n").unwrap();
         assert!(record.is_plain && !record.holds());
+    }
+
+    #[test]
+    fn a_verdict_expires() {
+        assert!(!Record::parse(b"unsnarl-record 2 plain\nuntil 1000\n").unwrap().holds());
+        assert!(
+            Record::parse(b"unsnarl-record 2 plain\nuntil 99999999999\n")
+                .unwrap()
+                .holds()
+        );
+        assert_eq!(Record::parse(b"unsnarl-record 2 plain\nuntil soon\n"), None);
     }
 
     proptest! {

@@ -44,6 +44,13 @@ pub(crate) fn open(path: &[u8], flags: c_int, mode: libc::mode_t) -> c_int {
     unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, mode) }
 }
 
+/// Remove a file, if it is there.
+pub(crate) fn unlink(path: &[u8]) {
+    let name = c_string(path);
+    // SAFETY: a NUL-ended name.
+    unsafe { libc::unlink(name.as_ptr()) };
+}
+
 /// `close(2)`, result ignored: nothing here is written through it.
 pub(crate) fn close(fd: c_int) {
     // SAFETY: fd is a number; a wrong one only fails.

@@ -17,7 +17,7 @@ use crate::place::{self, Session, own_directory};
 use crate::plain;
 use crate::record::Record;
 use crate::start::{self, Start};
-use crate::syscall::{Bytes, complain, exec, exit, stat};
+use crate::syscall::{Bytes, complain, exec, exit, stat, unlink};
 use crate::target::{self, Kind, Target};
 use core::ffi::c_int;
 
@@ -68,7 +68,7 @@ fn run_words(words: &[Bytes], environ: &[Bytes], otherwise: Otherwise) -> ! {
     }
     match Target::from_words(words, environ) {
         Some((target, used)) => run(&target, &words[used..], environ, otherwise),
-        None if otherwise == Otherwise::Refuse => not_warm(),
+        None if otherwise == Otherwise::Refuse => not_warm(None),
         None => plain::run_words(words, environ),
     }
 }
@@ -109,7 +109,7 @@ fn plan(target: &Target, environ: &[Bytes]) -> Option<Plan> {
     if is_nobodys_job(session) {
         return None;
     }
-    let command_id = key::command_id(target);
+    let command_id = key::command_id(target, environ)?;
     let record = Record::read(&house.file(&command_id, ".rec")).unwrap_or_default();
     if record.is_plain {
         return None;
@@ -135,9 +135,11 @@ fn is_nobodys_job(session: Session) -> bool {
     }
 }
 
-/// The next step for who finds a command plain: `usual`, unless it is the place that forbids a worker.
-fn hint(usual: &'static str) -> &'static str {
-    if place::session().is_some_and(is_nobodys_job) {
+/// The next step for who finds a command plain: `usual`, unless it is the name or the place that forbids a worker.
+fn hint(target: Option<&Target>, usual: &'static str) -> &'static str {
+    if target.is_some_and(key::is_relative_script) {
+        "a script is warm by its absolute path only: `unsnarl warm run -- \"$PWD/SCRIPT\"`"
+    } else if place::session().is_some_and(is_nobodys_job) {
         "a worker could be stopped from this terminal and never continued; start it from a shell with job control, or without a terminal: `setsid --wait CMD`"
     } else {
         usual
@@ -158,15 +160,24 @@ impl Plan {
         }
     }
 
+    /// Whether somebody has looked, and found that there can be no server of this key.
+    fn is_refused(&self) -> bool {
+        Record::read(&self.house.file(&self.key_id, ".rec")).is_some_and(|record| record.is_plain)
+    }
+
     fn socket(&self) -> Bytes {
         self.house.file(&self.key_id, ".sock")
     }
 }
 
-fn not_warm() -> ! {
+fn not_warm(target: Option<&Target>) -> ! {
     complain(&format!(
         "error: no warm worker took the command, and --require rules out a plain run\nhint: {}\n",
-        hint("`unsnarl warm start -- CMD` waits for its server, `unsnarl warm why CMD` says what is against it")
+        hint(
+            target,
+            "`unsnarl warm start -- CMD` waits for its server, \
+             `unsnarl warm why CMD` and `unsnarl warm logs` say what is against it"
+        )
     ));
     exit(NOT_WARM)
 }
@@ -182,12 +193,12 @@ fn run(target: &Target, args: &[Bytes], environ: &[Bytes], otherwise: Otherwise)
             environ,
             shares_terminal,
         };
-        if handover::run(call) == Declined::NoServer {
+        if handover::run(call) == Declined::NoServer && !plan.is_refused() {
             start::in_background(&plan.start(target, environ));
         }
     }
     if otherwise == Otherwise::Refuse {
-        not_warm();
+        not_warm(Some(target));
     }
     plain::run(target, args, environ)
 }
@@ -203,12 +214,13 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
     let Some((target, _)) = Target::from_words(words, environ) else {
         not_python(word, environ);
     };
+    forget_verdicts(&target, environ);
     for _ in 0..STEPS {
         // Planned anew each time: learning changes the key.
-        let Some(plan) = plan(&target, environ) else {
+        let Some(plan) = plan(&target, environ).filter(|plan| !plan.is_refused()) else {
             complain(&format!(
                 "error: this command is run plainly here\nhint: {}\n",
-                hint("`unsnarl warm why CMD` says why")
+                hint(Some(&target), "`unsnarl warm why CMD` says why")
             ));
             exit(1)
         };
@@ -221,6 +233,20 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
     }
     complain("error: no server came up within a minute\nhint: see `unsnarl warm logs`\n");
     exit(1)
+}
+
+/// Who asks for a server has the command looked at again, though it was found to run plainly.
+fn forget_verdicts(target: &Target, environ: &[Bytes]) {
+    let Some(house) = House::open(environ) else { return };
+    let Some(command_id) = key::command_id(target, environ) else {
+        return;
+    };
+    let record = house.file(&command_id, ".rec");
+    if Record::read(&record).is_some_and(|record| record.is_plain) {
+        unlink(&record);
+    } else if let Some(plan) = plan(target, environ).filter(Plan::is_refused) {
+        unlink(&house.file(&plan.key_id, ".rec"));
+    }
 }
 
 /// `--warm-serve TTY KIND NAME PYTHON [options]`
@@ -237,7 +263,9 @@ fn serve(words: &[Bytes], environ: &[Bytes]) -> c_int {
     };
     let Some(house) = House::open(environ) else { return 1 };
     let Some(session) = place::session() else { return 1 };
-    let command_id = key::command_id(&target);
+    let Some(command_id) = key::command_id(&target, environ) else {
+        return 1;
+    };
     let Some(record) = Record::read(&house.file(&command_id, ".rec")) else {
         return 1;
     };

@@ -47,6 +47,11 @@ def main(arguments: list[str]) -> int:
         return _VERBS[verb](rest)
     except shims.ShimError as problem:
         raise CommandError(problem.what, problem.hint, 1) from None
+    except OSError as problem:
+        if problem.filename is None:
+            raise
+        hint = "see who owns it, whether it may be written to, and whether there is room"
+        raise CommandError(f"{problem.filename}: {problem.strerror}", hint, 1) from None
 
 
 def _enable(names: list[str]) -> int:
@@ -165,18 +170,25 @@ def _records(command: str) -> list[tuple[str, facts_of.Facts]]:
     found: list[tuple[str, facts_of.Facts]] = []
     for entry in entries:
         facts = facts_of.load(os.path.join(directory, entry)) if entry.endswith(".facts") else None
-        if facts is not None and os.path.basename(facts.command) == os.path.basename(command):
+        if facts is not None and _is_called(facts.command, command):
             found.append((facts.command, facts))
     return found
+
+
+def _is_called(command: str, name: str) -> bool:
+    return os.path.basename(command) == os.path.basename(name)
 
 
 def _logs(arguments: list[str]) -> int:
     directory = house.path()
     for entry in sorted(os.listdir(directory)) if os.path.isdir(directory) else []:
         if entry.endswith(".log"):
+            facts = facts_of.load(os.path.join(directory, entry.removesuffix(".log") + ".facts"))
             with open(os.path.join(directory, entry), encoding="utf-8", errors="replace") as file:
-                lines = [line for line in file if not arguments or f"/{arguments[0]}:" in line]
-            show("".join(lines))
+                if not arguments or (facts is not None and _is_called(facts.command, arguments[0])):
+                    show(file.read())
+                else:  # it was never learned, or by another name
+                    show("".join(line for line in file if f" {arguments[0]}:" in line or f"/{arguments[0]}:" in line))
     return 0
 
 

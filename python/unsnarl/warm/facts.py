@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import os
 
+# Sources of its author's own whose change ends a plain verdict.
+MOST_EDITED = 64
 _HEAD = "unsnarl-facts 2"
 
 
@@ -18,10 +20,13 @@ class Facts:
     """Hold a verdict and its grounds.
 
     ``modules`` are imported in this order; ``files`` map a path to
-    ``(mtime_ns, size, inode)``, the command and its interpreter first; ``clocks`` are ``(module, name, clock)`` of
+    ``(mtime_ns, size, inode)``, the command and its interpreter first; ``directories`` hold what else may decide
+    what is loaded, a relative one as seen from the caller's; ``clocks`` are ``(module, name, clock)`` of
     globals that hold the time (or, as clock ``cwd``, the directory) of their
     import, to be set anew in each worker; ``notes`` say in words what was
-    found; a verdict is plain if ``refusals`` is not empty.
+    found; a verdict is plain if ``refusals`` is not empty. ``verified`` names circumstances in which the
+    same has been found; ``learner`` is the process that has learned, and is about to serve; ``expires`` is
+    the time in whole seconds, if any, after which a refusal is to be looked into again.
     """
 
     def __init__(self) -> None:
@@ -36,6 +41,23 @@ class Facts:
         self.clocks: list[tuple[str, str, str]] = []
         self.notes: list[str] = []
         self.refusals: list[str] = []
+        self.verified: list[str] = []
+        self.learner = ""
+        self.expires = 0
+
+    def join(self, other: Facts) -> bool:
+        """Take over what the imports ask for in other circumstances; say whether any of it was new."""
+        before = client_text(self)
+        self.variables = sorted({*self.variables, *other.variables})
+        self.asks_tty |= other.asks_tty
+        self.asks_cwd |= other.asks_cwd
+        self.asks_umask |= other.asks_umask
+        return client_text(self) != before
+
+    def imports_as(self, other: Facts) -> bool:
+        """Say whether a server would import and watch the same."""
+        mine, others = ((f.modules, f.clocks, f.directories, sorted(f.files)) for f in (self, other))
+        return mine == others
 
     def changed_file(self) -> str | None:
         """Return a file that is not as it was, or None."""
@@ -67,6 +89,9 @@ def dump(facts: Facts) -> str:
     rows += [("clock", *clock) for clock in facts.clocks]
     rows += [("note", note) for note in facts.notes]
     rows += [("refusal", why) for why in facts.refusals]
+    rows += [("verified", which) for which in facts.verified]
+    rows += [("learner", facts.learner)] if facts.learner else []
+    rows += [("expires", facts.expires)] if facts.expires else []
     rows += [("file", *stamp, path) for path, stamp in facts.files.items()]
     return "".join("\t".join(map(str, row)) + "\n" for row in rows)
 
@@ -83,13 +108,14 @@ def parse(text: str) -> Facts:
         "directory": facts.directories,
         "note": facts.notes,
         "refusal": facts.refusals,
+        "verified": facts.verified,
     }
     for line in lines[1:-1]:
         kind, _, rest = line.partition("\t")
         if kind in lists:
             lists[kind].append(rest)
-        elif kind == "command":
-            facts.command = rest
+        elif kind in ("command", "learner", "expires"):
+            setattr(facts, kind, type(getattr(facts, kind))(rest))
         elif kind in ("tty", "cwd", "umask"):
             setattr(facts, f"asks_{kind}", True)
         elif kind == "clock":
@@ -106,13 +132,20 @@ def parse(text: str) -> Facts:
 def client_text(facts: Facts) -> str:
     """Return the text of the client's .rec file."""
     if facts.refusals:
-        # Few, for the client looks at them on every call: what an installation changes.
+        # Few, for the client looks at them on every call: what an installation changes, and its author.
         paths = [path for path in facts.directories if path.endswith("-packages")] + list(facts.files)[:2]
+        paths += [path for path in list(facts.files)[2:] if _is_edited(path)][:MOST_EDITED]
         stamps = "".join(f"stamp {s[0]} {s[1]} {path}\n" for path in paths if (s := stamp_of(path))[2])
-        return "unsnarl-record 2 plain\n" + stamps
+        expiry = f"until {facts.expires}\n" if facts.expires else ""
+        return "unsnarl-record 2 plain\n" + expiry + stamps
     names = "".join(f"var {name}\n" for name in facts.variables)
     asked = [("tty", facts.asks_tty), ("cwd", facts.asks_cwd), ("umask", facts.asks_umask)]
     return "unsnarl-record 2 warm\n" + names + "".join(f"{what}\n" for what, is_asked in asked if is_asked)
+
+
+def _is_edited(path: str) -> bool:
+    """Say whether a file is of the user's own making: neither installed nor the interpreter's."""
+    return path.endswith(".py") and "-packages/" not in path and "/python3." not in path
 
 
 def load(path: str) -> Facts | None:
@@ -126,8 +159,13 @@ def load(path: str) -> Facts | None:
 
 def store(facts: Facts, stem: str) -> None:
     """Write both files of a record; ``stem`` is their path without suffix."""
-    for suffix, text in ((".facts", dump(facts)), (".rec", client_text(facts))):
-        temporary = f"{stem}{suffix}.{os.getpid()}"
-        with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
-        os.rename(temporary, stem + suffix)
+    write(stem + ".facts", dump(facts))
+    write(stem + ".rec", client_text(facts))
+
+
+def write(path: str, text: str) -> None:
+    """Write a file whole, or not at all."""
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+    os.rename(temporary, path)

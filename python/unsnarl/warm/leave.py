@@ -16,7 +16,7 @@ import atexit
 import os
 import sys
 
-from . import pages, teardown, wire
+from . import hooked, pages, teardown, wire
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ else:
 
 _HERE = __file__.rpartition("/")[0] + "/"
 _SIGINT_STATUS = -2
+# Bytes of what runs have noted beyond which nobody adds to it.
+_WANTED_BYTES = 1 << 20
 
 
 class Ending:
@@ -87,13 +89,19 @@ class Ending:
 
     def _report_modules(self) -> None:
         """Note modules that this run had to load itself, for the next learning run."""
-        news = [name for name in sys.modules.keys() - self._server.baseline if not name.startswith("_unsnarl")]
+        baseline = self._server.baseline
+        if hooked.MARK in baseline:
+            return
+        news = [name for name in sys.modules.keys() - baseline if not name.startswith("_unsnarl")]
         lines = "".join(f"{name}\t{file}\n" for name in news if (file := _loaded_file(name)))
+        if self._server.finders.are_hooked():
+            lines = f"{hooked.MARK}\t-\n"
         if lines and os.geteuid() == os.stat(self._server.house).st_uid:
             path = f"{self._server.house}/{self._server.command_id}.wanted"
             fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             os.fchmod(fd, 0o600)  # whatever mask the command has set: the next one writes here, too
-            os.write(fd, lines.encode(errors="surrogateescape"))
+            if os.fstat(fd).st_size < _WANTED_BYTES:
+                os.write(fd, lines.encode(errors="surrogateescape"))
             os.close(fd)
 
     def _report_pages(self) -> None:

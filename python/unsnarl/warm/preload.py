@@ -10,8 +10,10 @@ streams of the right kind.
 
 from __future__ import annotations
 
+import _imp
 import os
 import sys
+from importlib.machinery import PathFinder
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -58,6 +60,49 @@ def roots(command: Command) -> list[str]:
     if command.kind == "module" and not package:
         package = command.name.rpartition(".")[0]
     return ([package] if package else []) + _imports(source, path, package)
+
+
+def package_loads(command: Command) -> bool:
+    """Import the package of a module that is run, as happens first; says whether it loads that very module."""
+    if command.kind == "module":
+        _module_file(command.name)
+    return has_loaded(command)
+
+
+def has_loaded(command: Command) -> bool:
+    """Say whether the module that is to run as ``__main__`` is imported as well: runpy warns of what it finds so."""
+    names = (command.name, command.name + ".__main__") if command.kind == "module" else ()
+    return any("." in name and name in sys.modules and not hasattr(sys.modules[name], "__path__") for name in names)
+
+
+def hideable() -> frozenset[str]:
+    """Return the names of loaded modules that others on the path could hide: neither built in nor frozen."""
+    names = {name.partition(".")[0] for name in sys.modules}
+    builtin = {name for name in names if name in sys.builtin_module_names or _imp.is_frozen(name)}
+    return frozenset(names - builtin - {"__main__", "_unsnarl_warm"})
+
+
+def hidden(names: frozenset[str]) -> str:
+    """Return which of the loaded modules one in the working directory hides, nothing if none is."""
+    try:
+        entries = os.listdir(".")
+    except OSError:
+        return ""  # nor will an import see what is in it
+    for name in names.intersection(entry.partition(".")[0] for entry in entries):
+        spec = PathFinder.find_spec(name, [os.getcwd()])
+        loaded = getattr(sys.modules.get(name), "__file__", None)
+        # A directory without __init__ hides no other module, but is a part of a package that has none either.
+        if spec is not None and not (_is_same(spec.origin, loaded) if spec.loader else loaded):
+            return name
+    return ""
+
+
+def _is_same(found: str | None, loaded: str | None) -> bool:
+    """Say whether what would be found is what is loaded, as in the checkout that an editable installation names."""
+    try:
+        return found is not None and loaded is not None and os.path.samefile(found, loaded)
+    except OSError:
+        return False
 
 
 def _module_file(name: str) -> str | None:
@@ -137,6 +182,25 @@ def _is_sentinel(item: object) -> bool:
 
 def _holds_sentinel(value: object) -> bool:
     return (type(value) is str and SENTINEL in value) or (type(value) is bytes and _SENTINEL_BYTES in value)
+
+
+def environment_as_given() -> dict[bytes, bytes]:
+    """Return the environment as execve wrote it, the first of two entries of a name.
+
+    ``os.environ`` is what is left of it once the interpreter has started: in the C locale it sets
+    LC_CTYPE (PEP 538), which would make another key of the same caller, and ``site`` may run more.
+    """
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            block = file.read()
+    except OSError:
+        return dict(os.environb)
+    given: dict[bytes, bytes] = {}
+    for entry in block.split(b"\0"):
+        name, sign, value = entry.partition(b"=")
+        if name and sign:
+            given.setdefault(name, value)
+    return given
 
 
 def environment_delta(before: dict[bytes, bytes], after: dict[bytes, bytes]) -> list[tuple[bytes, bytes | None]]:

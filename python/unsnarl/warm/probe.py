@@ -22,7 +22,7 @@ import sys
 import time
 
 from . import facts as facts_of
-from . import plugins, preload, trampolines
+from . import lookups, plugins, preload, trampolines, values
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ NOTED = {
 }
 
 
+# Relative paths that are worth a watch each; imports that look at more walk through the directory.
+MOST_RELATIVE = 100
 # Modules known to do nothing with the working directory but to keep it.
 KEPT_DIRECTORY = {"multiprocessing.process": ("multiprocessing.process", "ORIGINAL_DIR", "cwd")}
 
@@ -85,14 +87,19 @@ class Watch:
 
     def __init__(self) -> None:
         self.current = ""
+        # Which of the modules asked for has brought a module along.
+        self.owners: dict[str, str] = {}
         self.fatal: list[tuple[str, str]] = []
         self.notes: list[str] = []
         self.variables: set[str] = set()
         self.opened: set[str] = set()
+        self.relative: set[str] = set()
         self.asks_tty = False
         self.asks_cwd = False
         self.asks_umask = False
         self.clocks: list[tuple[str, str, str]] = []
+        # What imports have made for the time of one run, with who was asked for and whose body made it.
+        self.temporary: dict[str, tuple[str, str]] = {}
         self.is_on = False
 
     def fail(self, reason: str) -> None:
@@ -123,15 +130,32 @@ class Watch:
             elif kept not in self.clocks:
                 self.clocks.append(kept)
 
+    def look(self, path: object) -> None:
+        """Note that a path was looked at: a relative one leads elsewhere in each directory."""
+        name = lookups.text_of(path)
+        if self.is_on and name and not name.startswith("/"):
+            self.read_directory()
+            self.relative.update(lookups.above(name))
+            if len(self.relative) > MOST_RELATIVE:
+                self.fail("looks at many files of the working directory")
+
     def audit(self, event: str, args: tuple[object, ...]) -> None:
         """Judge an audit event of the interpreter."""
         if not self.is_on:
             return
+        if event in lookups.EVENTS:
+            self.look(args[0])
         if event == "open":
-            if isinstance(args[0], str) and isinstance(args[2], int) and not args[2] & (os.O_WRONLY | os.O_RDWR):
-                self.opened.add(args[0])
+            if isinstance(args[2], int) and not args[2] & (os.O_WRONLY | os.O_RDWR):
+                self.opened.add(lookups.text_of(args[0]))
         elif event == "socket.getaddrinfo" and not _is_local(args[0]):
             self.fail("asks the name service")
+        else:
+            self._judge(event, args)
+
+    def _judge(self, event: str, args: tuple[object, ...]) -> None:
+        if event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
+            self.temporary[lookups.text_of(args[0])] = (self.current, _importing())
         elif event in FATAL:
             self.fail(FATAL[event])
         elif event in NOTED:
@@ -162,6 +186,16 @@ def _watch_environment(watch: Watch) -> None:
         def __getitem__(self, key: Any) -> str:
             watch.read_variable(_variable_name(key))
             return super().__getitem__(key)
+
+        # What an import sets is part of the key, too: by a comparison alone, a caller who has that
+        # value already would have a server that does not set it for the others.
+        def __setitem__(self, key: Any, value: Any) -> None:
+            watch.read_variable(_variable_name(key))
+            super().__setitem__(key, value)
+
+        def __delitem__(self, key: Any) -> None:
+            watch.read_variable(_variable_name(key))
+            super().__delitem__(key)
 
         def __iter__(self) -> Iterator[str]:
             watch.fail("reads the whole environment")
@@ -231,7 +265,19 @@ def _watch_terminals(watch: Watch) -> None:
                 watch.notes.append(f"{type(layer).__name__}.isatty cannot be watched")
 
 
-def _import_all(watch: Watch, roots: list[str], expected: dict[str, str], excluded: list[str]) -> None:
+def _try(watch: Watch, name: str) -> bool:
+    """Import a module; says whether that went well."""
+    try:
+        __import__(name)
+    except BaseException as problem:
+        watch.notes.append(f"{name} is left out: importing it ends with {type(problem).__name__}")
+        return False
+    return True
+
+
+def _import_all(
+    watch: Watch, command: preload.Command, roots: list[str], expected: dict[str, str], excluded: list[str]
+) -> None:
     hosts = plugins.hosts_of(roots)
     # Where one of a package's modules is a plug-in, others import it.
     left_out = {plugins.top_of(module) for module in excluded if plugins.is_foreign(module, hosts)}
@@ -241,11 +287,13 @@ def _import_all(watch: Watch, roots: list[str], expected: dict[str, str], exclud
         watch.current = name
         is_new = name not in roots and name not in sys.modules
         host = plugins.Host(hosts) if is_new and plugins.is_foreign(name, hosts) else None
-        try:
-            __import__(name)
-        except BaseException as problem:
-            watch.notes.append(f"{name} is left out: importing it ends with {type(problem).__name__}")
+        before, was_loaded = set(sys.modules), preload.has_loaded(command)
+        is_there = _try(watch, name)
+        if preload.has_loaded(command) and not was_loaded:
+            watch.fatal.append((name, f"{name} imports {command.name}, which Python warns of where it comes too early"))
+        if not is_there:
             continue
+        watch.owners.update(dict.fromkeys(sys.modules.keys() - before, name))
         if host is not None:
             where = host.change()
             if where is not None:
@@ -267,7 +315,12 @@ def _kept_clocks(watch: Watch, start: dict[str, float], modules: list[str]) -> l
                     break
             else:
                 if _is_today(value):
-                    watch.fatal.append((name, f"{name}.{key} keeps the date of its import"))
+                    watch.fatal.append((watch.owners.get(name, ""), f"{name}.{key} keeps the date of its import"))
+    clocks = {(name, key) for name, key, _ in found}
+    for name, key in values.Moment(start["time"]).find(modules):
+        if (name, key) not in clocks:
+            reason = f"{name}.{key} is made of the time of its import"
+            watch.fatal.append((watch.owners.get(name, ""), reason))
     return found
 
 
@@ -290,6 +343,9 @@ def _open_descriptors() -> set[str]:
 
 
 def _judge_process(watch: Watch, before: set[str]) -> None:
+    for path in lookups.left_behind(watch.temporary):
+        owner, module = watch.temporary[path]
+        watch.fatal.append((owner, f"{module} makes the temporary {path} while it is imported"))
     if _umask(_MASK) != _MASK:
         watch.fatal.append(("", "an import changes the file mode mask"))
     for fd in _open_descriptors() - before:
@@ -321,7 +377,7 @@ def _files(watch: Watch, command: preload.Command) -> list[str]:
 
 
 def _directories() -> list[str]:
-    found = [entry for entry in sys.path if os.path.isdir(entry)]
+    found = [entry for entry in sys.path if entry.startswith("/") and os.path.isdir(entry)]
     for module in list(sys.modules.values()):
         path = getattr(module, "__path__", None)
         try:
@@ -346,16 +402,33 @@ def _wishes(path: str) -> tuple[dict[str, str], list[str]]:
     return expected, excluded
 
 
-def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], excluded: list[str]) -> list[str]:
-    """Import everything under watch; returns the modules the command's own file names."""
+def _install(watch: Watch) -> None:
     sys.addaudithook(watch.audit)
     _watch_environment(watch)
     _watch_process(watch)
     _watch_umask(watch)
     _watch_terminals(watch)
+    lookups.watch(watch.look)
+
+
+def _set_up_site(watch: Watch) -> None:
+    """Do under watch what the interpreter was told to leave out: .pth files, ``sitecustomize``."""
+    import site
+
+    del sys.orig_argv[sys.orig_argv.index(sys.argv[0]) - 1]
     watch.is_on = True
+    site.main()
+    watch.is_on = False
+
+
+def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], excluded: list[str]) -> list[str]:
+    """Import everything under watch; returns the modules the command's own file names."""
+    watch.is_on = True
+    is_usual = preload.package_loads(command)
     roots = preload.roots(command)
-    _import_all(watch, roots, expected, excluded)
+    if preload.has_loaded(command) and not is_usual:
+        watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
+    _import_all(watch, command, roots, expected, excluded)
     watch.is_on = False
     return roots
 
@@ -368,25 +441,35 @@ def _result(
     # Read before any code could be watched: where the user's own packages are.
     user_site: set[str] = {"HOME"} if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", True) else set()
     result.variables = sorted(watch.variables | user_site)
-    result.asks_tty, result.asks_cwd, result.asks_umask = watch.asks_tty, watch.asks_cwd, watch.asks_umask
+    result.asks_tty, result.asks_umask = watch.asks_tty, watch.asks_umask
     result.clocks = watch.clocks + clocks
     result.notes = list(dict.fromkeys(watch.notes))
-    result.directories = _directories()
+    if not all(str(entry).startswith("/") for entry in sys.path):
+        watch.asks_cwd = True  # an import has put it on the path
+    result.asks_cwd = watch.asks_cwd
+    result.directories = _directories() + sorted(watch.relative)
     result.files = {path: facts_of.stamp_of(path) for path in _files(watch, command)}
     return result
 
 
 def main(args: list[str]) -> None:
-    """Learn a command: ``OUT KIND NAME WANTED``; writes facts and ``exclude`` lines to OUT.
+    """Learn a command: ``OUT KIND NAME WANTED SEED SITE``; writes facts and ``exclude`` lines to OUT.
 
-    WANTED is a file of ``module<TAB>file`` lines: what earlier runs have loaded.
+    WANTED is a file of ``module<TAB>file`` lines: what earlier runs have loaded. SEED is ``given`` if
+    the hash seed was set to make two learning runs comparable, and is not the caller's. SITE is ``later`` if this
+    was started with ``-S`` so that start-up files can be watched. What is to be compared goes to OUT.values.
     """
-    out, kind, name, wanted_file = args
+    out, kind, name, wanted_file, seed, site = args
     sys.dont_write_bytecode = True
+    if seed == "given":
+        os.environ.pop("PYTHONHASHSEED")
     command = preload.Command(kind, name)
     sys.argv[:] = [sys.argv[0]]
-    preload.arrange(command)
     watch = Watch()
+    _install(watch)
+    if site == "later":
+        _set_up_site(watch)
+    preload.arrange(command)
     descriptors, baseline = _open_descriptors(), set(sys.modules)
     _umask(_MASK)
     start = {clock: getattr(time, clock)() for clock in preload.CLOCKS}
@@ -397,6 +480,8 @@ def main(args: list[str]) -> None:
     _judge_process(watch, descriptors)
     lost = preload.argument_copies()[1]
     watch.fatal += [("", f"{where} keeps the arguments in a form that cannot be replaced") for where in lost]
+    if not sys.flags.ignore_environment:  # then the seed is not ours, and what is made of sets differs
+        values.write(f"{out}.values", found, watch.owners, {clock[:2] for clock in clocks})
     _write(out, _result(watch, command, clocks, found), watch, roots)
 
 

@@ -27,7 +27,7 @@ import time
 from select import POLLHUP, POLLIN, poll
 
 from . import facts as facts_of
-from . import leave, pages, preload, streams, successor, teardown, wire, worker
+from . import hooked, leave, pages, preload, streams, successor, teardown, wire, worker
 from .spare import REFUSED_STATUS, UNWANTED_STATUS, Spare, Taken, is_committed
 from .trampolines import HIGH_FD
 from .watch import Files
@@ -72,13 +72,11 @@ class Server:
         # The log is out of the way of what imports are given for their standard streams.
         self.lock, self.log_fd = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD) for fd in (3, 2))
         os.close(3)
-        self.first_environment = dict(os.environb)
-        facts = facts_of.load(f"{self.house}/{self.command_id}.facts")
-        if facts is None:
-            os._exit(1)
-        self.facts = facts
-        # The caller's while the command is imported, and only if the imports ask for it.
-        self.umask = os.umask(0o077)
+        self.first_environment = preload.environment_as_given()
+        self.facts = self._learned()
+        # The caller's: the mask while the command is imported, the directory only if the imports ask for it.
+        # A successor starts with both.
+        self.umask, self.directory = os.umask(0o077), os.readlink("/proc/self/cwd")
         self.spares: set[int] = set()
         self.workers: dict[int, int] = {}
         self.ending: set[int] = set()
@@ -88,23 +86,43 @@ class Server:
         self.used = time.monotonic()
         self.is_open, self.is_short = True, False
         self.successor = 0
-        self.record_stamp = facts_of.stamp_of(f"{self.house}/{self.command_id}.rec")
+        self.record, self.record_stamp = self._record()
         self.told = 0.0
         self.pid, self.cpus = os.getpid(), os.cpu_count() or 1
 
     # -- before the first request ------------------------------------------
 
+    def _learned(self) -> facts_of.Facts:
+        """Return what was learned: for this key alone, where that is something else than usual."""
+        facts = facts_of.load(f"{self.stem}.own") or facts_of.load(f"{self.house}/{self.command_id}.facts")
+        if facts is None:
+            os._exit(1)
+        return facts
+
+    def _record(self) -> tuple[str, tuple[int, int, int]]:
+        path = f"{self.house}/{self.command_id}.rec"
+        stamp = facts_of.stamp_of(path)
+        try:
+            with open(path, encoding="utf-8", errors="surrogateescape") as file:
+                return file.read(), stamp
+        except OSError:
+            return "", stamp
+
     def prepare(self) -> None:
         """Import, freeze, listen."""
         self.files = Files(self.facts)
         self.files.fd = _high(self.files.fd) if self.files.fd >= 0 else -1
-        self.launch_argv = [sys.executable, *sys.orig_argv[1:]]
+        self.launch_argv = list(sys.orig_argv)
         self._import()
         self.environment_delta = preload.environment_delta(self.first_environment, worker.environment_data())
         self.kept_variables = preload.kept_variables(self.first_environment)
         self.argument_lists, _ = preload.argument_copies()
+        is_beside = self.command.kind == "module" and not sys.flags.safe_path
+        # With -m the caller's directory is the first to be looked in, by who has not imported yet.
+        self.hideable: frozenset[str] = preload.hideable() if is_beside else frozenset()
         # What a run has loaded before and learning has left out is no news.
         self.baseline = frozenset(sys.modules) | self._considered()
+        self.finders = hooked.Finders()
         self.code = self._compile()
         gc.collect()
         gc.freeze()
@@ -118,8 +136,8 @@ class Server:
         """Import what was learned, in the caller's place as far as the imports ask for it."""
         if not self.facts.asks_cwd:
             os.chdir("/")
-        if self.facts.asks_umask:
-            os.umask(self.umask)
+        # Asked for or not: what is cached in __pycache__ is there for all who may read it plainly.
+        os.umask(self.umask)
         preload.terminals(self.tty)
         preload.arrange(self.command)
         for name in [m for m in ("runpy", "pkgutil") if self.command.kind == "module"] + self.facts.modules:
@@ -272,7 +290,8 @@ class Server:
                 self._note_taken()  # if it was taken it has said so, before it died
             is_unwanted = os.waitstatus_to_exitcode(status) == UNWANTED_STATUS and not self._is_committed(pid)
             self._say(pid, *((wire.REFUSED, wire.REQUEST) if is_unwanted else (wire.ENDED, status)))
-            if os.WIFEXITED(status) and os.WEXITSTATUS(status) >= REFUSED_STATUS and pid in self.workers:
+            is_refusal = os.WIFEXITED(status) and os.WEXITSTATUS(status) >= REFUSED_STATUS
+            if is_refusal and pid in self.workers and not self._is_committed(pid):
                 self._log(f"{self.command.name}: worker {pid} ended with {os.WEXITSTATUS(status)}")
             self._forget(pid)
             self._consider_failure(pid)
@@ -392,16 +411,10 @@ class Server:
 
     def _has_other_key(self) -> bool:
         """Say whether learning again has changed what belongs to a key: then no client comes here any more."""
-        path = f"{self.house}/{self.command_id}.rec"
-        stamp = facts_of.stamp_of(path)
-        if stamp == self.record_stamp:
+        if facts_of.stamp_of(f"{self.house}/{self.command_id}.rec") == self.record_stamp:
             return False
-        self.record_stamp = stamp
-        try:
-            with open(path, encoding="utf-8", errors="surrogateescape") as file:
-                return file.read() != facts_of.client_text(self.facts)
-        except OSError:
-            return False
+        text, self.record_stamp = self._record()
+        return text not in ("", self.record)
 
     def _log(self, text: str) -> None:
         """Write a line to the log: words and names, never a value of the environment."""

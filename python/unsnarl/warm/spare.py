@@ -75,7 +75,8 @@ class Taken:
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         where = trace.tb_frame.f_code.co_name if trace is not None else "?"
-        note(self.server, f"a request could not be put on: {type(problem).__name__} in {where}")
+        what = str(problem) if isinstance(problem, worker.UnfitError) else f"{type(problem).__name__} in {where}"
+        note(self.server, f"a request could not be put on: {what}")
         _refuse(self.conn, wire.REQUEST)
 
 

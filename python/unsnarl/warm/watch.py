@@ -28,9 +28,39 @@ _ISDIR, _OVERFLOW, _IGNORED = 0x40000000, 0x4000, 0x8000
 _MASK = _ATTRIB | _CLOSE_WRITE | _MODIFY | _MOVED | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
 
-# File systems on which others change files without an event here (/proc/filesystems).
-_REMOTE = frozenset(
-    ("9p", "afs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "lustre", "nfs", "nfs4", "smb3", "vboxsf", "virtiofs")
+# File systems that nobody changes without an event here (/proc/filesystems). What is not known may be one that
+# others change: a network's, or one that a virtual machine shares with its host.
+_LOCAL = frozenset(
+    [
+        "aufs",
+        "bcachefs",
+        "btrfs",
+        "cramfs",
+        "devtmpfs",
+        "erofs",
+        "exfat",
+        "ext2",
+        "ext3",
+        "ext4",
+        "f2fs",
+        "fuse.fuse-overlayfs",
+        "hfsplus",
+        "iso9660",
+        "jfs",
+        "nilfs2",
+        "ntfs3",
+        "overlay",
+        "ramfs",
+        "reiserfs",
+        "rootfs",
+        "squashfs",
+        "tmpfs",
+        "ubifs",
+        "udf",
+        "vfat",
+        "xfs",
+        "zfs",
+    ]
 )
 
 # What an import system may look for: a new one may hide what was loaded.
@@ -50,16 +80,17 @@ class Files:
         paths = {path for file in facts.files for path in (file, os.path.realpath(file))}
         self._names = {os.path.basename(path) for path in paths}
         self.fd = -1
-        # Imports that ask for the working directory may look at anything in it.
-        self._here = os.getcwd() if facts.asks_cwd else ""
-        self._here_watch = -1
-        directories = {os.path.dirname(path) for path in paths} | set(facts.directories)
+        # Imports that ask for the working directory may look at anything in it, and in what they name beneath it.
+        relative = {path for path in facts.directories if not path.startswith("/")}
+        self._here = {os.path.abspath(path) for path in relative | {"."}} if facts.asks_cwd else set[str]()
+        self._here_watches: set[int] = set()
+        directories = {os.path.dirname(path) for path in paths} | set(facts.directories).difference(relative)
         # What is watched is an inode: a link that leads elsewhere, or another directory of the name, makes no event.
         self._places = {path: _identity(path) for path in directories if os.path.dirname(path) not in directories}
-        mounts = _remote_mounts()
-        if any(_is_remote(path, mounts) for path in self._places):
+        mounts = _mounts()
+        if not all(_is_local(path, mounts) for path in self._places):
             return
-        self._watch(sorted(directories | ({self._here} if self._here else set())))
+        self._watch(sorted(directories | self._here))
 
     def _watch(self, directories: list[str]) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -73,8 +104,8 @@ class Files:
             if number < 0:
                 os.close(fd)
                 return
-            if directory == self._here:
-                self._here_watch = number
+            if directory in self._here:
+                self._here_watches.add(number)
         self.fd = fd
 
     def is_in_doubt(self) -> bool:
@@ -111,7 +142,7 @@ class Files:
             at += 16 + length
             if mask & (_OVERFLOW | _DELETE_SELF | _MOVE_SELF):
                 return "a watched directory is gone"
-            if number == self._here_watch or self._is_loaded(name, mask):
+            if number in self._here_watches or self._is_loaded(name, mask):
                 return f"{name} has changed"
         return None
 
@@ -122,7 +153,8 @@ class Files:
             # Permissions, link count or times: only a change of contents counts.
             return name in self._names and self._facts.changed_file() is not None
         if mask & _ISDIR:
-            return bool(mask & (_CREATE | _MOVED | _DELETE)) and name.partition(".")[0].isidentifier()
+            is_package = name.partition(".")[0].isidentifier() or name.endswith(_IMPORTABLE)
+            return bool(mask & (_CREATE | _MOVED | _DELETE)) and is_package
         return name in self._names or name.endswith(_IMPORTABLE)
 
 
@@ -134,16 +166,27 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _remote_mounts() -> list[str]:
-    """Return where file systems are mounted on which others change files without an event here."""
+def _mounts() -> list[tuple[str, str]]:
+    """Return where file systems are mounted, and of which kind, as ``(path with a slash, kind)``."""
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-            mounts = [line.partition(" - ") for line in file]
+            lines = [line.partition(" - ") for line in file]
     except OSError:
         return []
-    return [before.split()[4] for before, _, after in mounts if after.split()[0] in _REMOTE]
+    return [(_unescaped(before.split()[4]).rstrip("/") + "/", after.split()[0]) for before, _, after in lines]
 
 
-def _is_remote(path: str, mounts: list[str]) -> bool:
+def _unescaped(path: str) -> str:
+    """Undo seq_path_root(), which writes blanks and backslashes in octal."""
+    for escaped, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        path = path.replace(escaped, plain)
+    return path
+
+
+def _is_local(path: str, mounts: list[tuple[str, str]]) -> bool:
+    """Say whether nobody changes a directory without an event here; of mounts upon each other the last counts."""
     real = os.path.realpath(path) + "/"
-    return any(real.startswith(mount.rstrip("/") + "/") for mount in mounts)
+    around = [mount for mount in mounts if real.startswith(mount[0])]
+    if not around:
+        return bool(mounts)  # in a chroot: the mount that its root lies in is not listed
+    return max(reversed(around), key=lambda mount: len(mount[0]))[1] in _LOCAL

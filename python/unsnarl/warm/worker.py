@@ -35,6 +35,10 @@ else:
 _IGNORED_BY_PYTHON = (_signal.SIGPIPE, _signal.SIGXFSZ)
 
 
+class UnfitError(Exception):
+    """What was imported ahead is not what this caller would get."""
+
+
 def run(taken: Taken) -> None:
     """Run the request; raises SystemExit at its end, or ends the process."""
     try:
@@ -154,6 +158,9 @@ def _arguments(taken: Taken) -> None:
     for kept, index, is_bytes in taken.server.argument_lists:
         kept[index : index + 1] = raw if is_bytes else text
     if taken.server.command.kind == "module" and not sys.flags.safe_path:
+        hidden = preload.hidden(taken.server.hideable)
+        if hidden:
+            raise UnfitError(f"{hidden} in the caller's directory hides what is loaded")
         sys.path.insert(0, os.getcwd())
 
 
@@ -185,9 +192,21 @@ def _is_untouched(signum: int) -> bool:
 
 
 def _clocks(clocks: list[tuple[str, str, str]]) -> None:
+    drawn: dict[str, object] = {}  # random digits are one value, in however many places
     for module, name, clock in clocks:
         if module in sys.modules:
-            setattr(sys.modules[module], name, os.getcwd() if clock == "cwd" else getattr(time, clock)())
+            value = _now(clock) if clock not in drawn else drawn[clock]
+            if clock.startswith("hex"):
+                drawn[clock] = value
+            setattr(sys.modules[module], name, value)
+
+
+def _now(clock: str) -> object:
+    if clock == "cwd":
+        return os.getcwd()
+    if clock.startswith("hex"):
+        return os.urandom(int(clock[3:])).hex()[: int(clock[3:])]
+    return os.getpid() if clock == "getpid" else getattr(time, clock)()
 
 
 def _name(path: str) -> None:

@@ -1,0 +1,198 @@
+"""Tell the globals of imported modules that would be others in another run.
+
+Two learning runs are compared: what is made of the process's number, of chance or of the time of
+day differs. What is made of the date does not, and is looked for by itself: today's date in the
+usual forms, or the year, where no module's code has it written down.
+
+Looked at are strings, bytes, numbers, and lists, tuples, sets and dictionaries of them, in the
+globals of modules and in the classes they define; not what instances hold.
+
+Invariant: nothing of the watched modules is called. Values are compared by hash and never leave
+the process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import CodeType
+    from typing import Any
+
+# What a worker sets anew, beside clocks: the name of a function of `os`.
+PID = "getpid"
+# The same for random digits, followed by their number; and what may be one of them, having no letter by chance.
+HEX, DIGITS = "hex", "dec"
+_FEWEST_DIGITS = 8
+_SCALARS: tuple[type, ...] = (str, bytes, int, float)
+_SEQUENCES: tuple[type, ...] = (tuple, list, set, frozenset)
+# Items of a container, and characters of a text, that are looked at: what is made of a moment is short.
+_MOST_ITEMS, _LONGEST_DATED = 10_000, 200
+# Addresses of libraries and heaps lie between, on 64 bits: they differ, and mean the same object.
+_ADDRESSES = range(1 << 44, 1 << 48)
+_DATES = ("%Y%m%d", "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%a %b %e")
+_TIMES = ("%H%M%S", "%H:%M:%S", "%H-%M-%S")
+
+
+def of_module(name: str) -> Iterator[tuple[str, Any]]:
+    """Yield what is looked at in a module, by its name there."""
+    names: dict[str, Any] = getattr(sys.modules.get(name), "__dict__", {})
+    for key, value in list(names.items()):
+        if key.startswith("__") and key.endswith("__"):
+            continue
+        if isinstance(value, type) and value.__module__ == name:
+            for member, held in list(vars(value).items()):
+                if not member.startswith("__") and _is_plain(held):
+                    yield f"{key}.{member}", held
+        elif _is_plain(value):
+            yield key, value
+
+
+def _is_plain(value: object) -> bool:
+    kind: type = type(value)
+    if kind in _SCALARS:
+        return True
+    if kind is dict:
+        held: dict[object, object] = value  # type: ignore[assignment]
+        return len(held) <= _MOST_ITEMS
+    return kind in _SEQUENCES and len(value) <= _MOST_ITEMS and all(type(item) in _SCALARS for item in value)  # type: ignore[arg-type,attr-defined]
+
+
+def _items(value: object) -> Iterable[Any]:
+    """Return what a plain value consists of."""
+    if type(value) in _SCALARS:
+        return (value,)
+    kind: type = type(value)
+    held: Any = value
+    items: Iterable[Any] = held.values() if kind is dict else held
+    return items
+
+
+def _digest(value: object) -> int:
+    held: Any = value
+    kind: type = type(value)
+    if kind is dict:
+        value = [pair for pair in held.items() if all(type(part) in _SCALARS for part in pair)]
+    if type(value) is int and value in _ADDRESSES:
+        return 0
+    text = repr(value)
+    return 0 if "0x" in text else hash(text)
+
+
+def _form(key: str, value: object) -> str:
+    """Return what a global could be set anew as: the process's number, or so many random hexadecimal digits."""
+    if not key.isidentifier():
+        return ""  # in a class
+    if type(value) is int:
+        return PID if value == os.getpid() else ""
+    if type(value) is str and len(value) >= _FEWEST_DIGITS and not value.strip("0123456789abcdef"):
+        return f"{DIGITS if value.isdecimal() else HEX}{len(value)}"
+    return ""
+
+
+def write(path: str, modules: list[str], owners: dict[str, str], known: set[tuple[str, str]]) -> None:
+    """Write what can be compared with another run, but for what is known to be set anew."""
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        for name in modules:
+            for key, value in of_module(name):
+                if (name, key) not in known and key.isprintable():
+                    file.write(f"{owners.get(name, '')}\t{name}\t{key}\t{_digest(value)}\t{_form(key, value)}\n")
+
+
+def is_by_comparison(form: str) -> bool:
+    """Say whether it takes two runs to find what is set anew in this form."""
+    return form == PID or form.startswith(HEX)
+
+
+def differing(one: str, other: str) -> list[tuple[str, str, str, str]]:
+    """Compare two such files: ``(owner, module, name, form)`` of each global that differs.
+
+    The form is what it is to be set anew as, empty if it cannot be. Of random digits there may be one value only,
+    if in several places: another one may be made of it.
+    """
+    before = _read(one)
+    found: list[tuple[str, str, str, str]] = []
+    random: set[tuple[str, str]] = set()
+    for (name, key), (owner, digest, form) in _read(other).items():
+        _, old, was = before.get((name, key), (owner, digest, form))
+        if old != digest:
+            # Digits without a letter in both runs may be those of a time.
+            is_random = {form, was} in ({HEX + form[3:]}, {HEX + form[3:], DIGITS + form[3:]})
+            if is_random:
+                random.add((old, digest))
+            found.append((owner, name, key, HEX + form[3:] if is_random else PID if form == was == PID else ""))
+    if len(random) > 1:
+        found = [(owner, name, key, "" if form.startswith(HEX) else form) for owner, name, key, form in found]
+    return found
+
+
+def _read(path: str) -> dict[tuple[str, str], tuple[str, str, str]]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            rows = [line.rstrip("\n").split("\t") for line in file]
+    except OSError:
+        return {}
+    return {(row[1], row[2]): (row[0], row[3], row[4]) for row in rows if len(row) == 5}
+
+
+class Moment:
+    """The time of a learning run: finds what was made of it."""
+
+    def __init__(self, begun_s: float) -> None:
+        ended_s = time.time()
+        seconds = range(int(begun_s), min(int(ended_s), int(begun_s) + 600) + 1)
+        zones = (time.localtime, time.gmtime)
+        self._numbers = range(int(begun_s), int(ended_s) + 1)
+        self._years = {zone(second).tm_year for zone in zones for second in (begun_s, ended_s)}
+        self._marks = {time.strftime(form, zone(s)) for form in _DATES for zone in zones for s in (begun_s, ended_s)}
+        self._marks |= {time.strftime(form, zone(s)) for form in _TIMES for zone in zones for s in seconds}
+        self._marks |= set(map(str, seconds))
+        # Of a time of day alone six digits remain, which are the process's number as well.
+        self._dates = {int(mark) for mark in self._marks if mark.isdecimal() and len(mark) >= 8}
+        self._written: set[object] | None = None
+
+    def find(self, modules: list[str]) -> Iterator[tuple[str, str]]:
+        """Yield the globals of these modules that hold the date or the time, as ``(module, name)``."""
+        for name in modules:
+            for key, value in of_module(name):
+                is_alone = type(value) in _SCALARS  # a year among others is part of a range or a version
+                found = (item for item in _items(value) if self._is_of_today(item, is_alone=is_alone))
+                if not all(self._is_written(item, modules) for item in found):
+                    yield name, key
+
+    def _is_of_today(self, value: object, *, is_alone: bool) -> bool:
+        if type(value) is bytes:
+            value = value.decode("latin-1")
+        if type(value) is str:
+            is_year = is_alone and value.isdecimal() and int(value) in self._years
+            return is_year or (len(value) <= _LONGEST_DATED and any(mark in value for mark in self._marks))
+        is_year = is_alone and value in self._years
+        return type(value) is int and (is_year or value in self._numbers or value in self._dates)
+
+    def _is_written(self, value: object, modules: list[str]) -> bool:
+        """Say whether the code of any module has it as a constant: the release of today, an error number."""
+        if self._written is None:
+            self._written = set()
+            for name in modules:
+                spec = getattr(sys.modules.get(name), "__spec__", None)
+                try:
+                    _constants(spec.loader.get_code(name), self._written)  # type: ignore[union-attr]
+                except Exception:
+                    continue  # it has none that can be read
+        if value in self._written:
+            return True
+        return type(value) is str and any(type(text) is str and value in text for text in self._written)
+
+
+def _constants(code: CodeType | None, found: set[object]) -> None:
+    for constant in code.co_consts if code is not None else ():
+        if type(constant) is type(code):
+            _constants(constant, found)
+        elif type(constant) in (tuple, frozenset):
+            found.update(constant)
+        else:
+            found.add(constant)

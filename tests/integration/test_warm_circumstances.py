@@ -1,0 +1,349 @@
+"""What imports do depends on circumstances: the terminal, variables, the moment. Each run finds its own.
+
+Invariant: no run is served by what was imported in circumstances that its own imports would have told apart.
+"""
+
+import datetime as dt
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.conftest import NOT_WARM, UNSNARL
+from tests.integration.test_warm_commands import on_a_terminal
+from tests.integration.waiting import until
+from unsnarl.warm import watch
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Rig
+
+WARM = "print(mod.VALUE, 'warm' if '_unsnarl_warm' in sys.modules else 'plain')\n"
+
+
+def script_of(rig: "Rig", module: str) -> str:
+    """Write a command whose module keeps something as ``VALUE``."""
+    (rig.directory / "bin" / "mod.py").write_text(module)
+    return rig.script("who", "import sys, mod\n" + WARM)
+
+
+def test_a_variable_that_is_read_on_a_terminal_only_tells_servers_apart(rig: "Rig") -> None:
+    script = script_of(rig, "import os, sys\nVALUE = sys.stdout.isatty() and 'NO_COLOR' not in os.environ\n")
+    rig.env.pop("NO_COLOR", None)
+    rig.start(script)
+    assert rig.served(script).stdout == b"False warm\n"
+    for env in (rig.env, rig.env | {"NO_COLOR": "1"}):
+        rig.env = env
+        on_a_terminal(rig, UNSNARL, "warm", "start", "--", script)
+        status, shown = on_a_terminal(rig, UNSNARL, "warm", "run", "--require", "--", script)
+        assert (status, shown) == (0, on_a_terminal(rig, script)[1].replace(b"plain", b"warm")), rig.log()
+    assert b"NO_COLOR" in rig.verb("why", script).stdout
+
+
+def test_a_variable_that_is_read_with_another_set_tells_servers_apart(rig: "Rig") -> None:
+    text = "import os\nVALUE = os.environ.get('LEVEL', 'none') if os.environ.get('LOGGING') else 'off'\n"
+    script = script_of(rig, text)
+    rig.start(script)
+    assert rig.served(script).stdout == b"off warm\n"
+    for level in ("one", "two"):
+        env = rig.env | {"LOGGING": "1", "LEVEL": level}
+        rig.start(script, env=env)
+        assert rig.served(script, env=env).stdout == f"{level} warm\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [
+        ("print('debugging')", b"prints while it is imported"),
+        ("__import__('threading').Thread(target=__import__('time').sleep, args=(9,), daemon=True).start()", b"thread"),
+        ("print('long' * 30000)", b"prints while it is imported"),
+    ],
+    ids=["output", "thread", "long output"],
+)
+@pytest.mark.parametrize("is_on_terminal", [False, True], ids=["pipes", "terminal"])
+def test_what_is_done_with_a_variable_set_is_done_plainly(
+    rig: "Rig", what: str, reason: bytes, is_on_terminal: bool
+) -> None:
+    text = f"import os, sys\nVALUE = sys.stdout.isatty()\nif os.environ.get('DEBUG'):\n    {what}\n"
+    script = script_of(rig, text)
+    rig.start(script)
+    assert rig.served(script).stdout == b"False warm\n"
+    plain_env, rig.env = rig.env, rig.env | {"DEBUG": "1"}
+    if is_on_terminal:
+        assert on_a_terminal(rig, UNSNARL, "warm", "start", "--", script)[0] == 1
+        assert on_a_terminal(rig, UNSNARL, "warm", "run", "--", script) == on_a_terminal(rig, script)
+    else:
+        assert rig.verb("start", "--", script).returncode == 1
+        assert rig.warm(script).stdout == rig.plain(script).stdout
+        assert rig.served(script).returncode == NOT_WARM
+    said = rig.verb("why", script).stdout
+    assert b"runs warm" in said
+    assert reason in said
+    rig.env = plain_env
+    assert rig.served(script).stdout == b"False warm\n"
+
+
+def test_a_module_that_only_some_circumstances_import_is_not_the_others(rig: "Rig") -> None:
+    (rig.directory / "bin" / "extra.py").write_text("import os\nos.environ.get('OTHER')\n")
+    text = "import os, sys\nif os.environ.get('EXTRA'):\n    import extra\nVALUE = 'extra' in sys.modules\n"
+    script = script_of(rig, text)
+    env = rig.env | {"EXTRA": "1"}
+    for _ in range(2):
+        rig.start(script, env=env)
+        assert rig.served(script, env=env).stdout == b"True warm\n"
+        rig.start(script)
+        assert rig.served(script).stdout == b"False warm\n"
+        rig.verb("stop")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "time.strftime('%H%M%S')",
+        "datetime.date.today().year",
+        "datetime.date.today().isoformat()",
+        "{'start': time.time()}",
+        "str(uuid.uuid4())",
+        "f'run-{os.getpid()}'",
+        "os.urandom(8)",
+        "int(time.time())",
+    ],
+)
+def test_what_is_made_of_the_moment_is_not_kept(rig: "Rig", value: str) -> None:
+    script = script_of(rig, f"import datetime, os, time, uuid\nVALUE = {value}\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    assert re.search(rb"mod\.VALUE (is made of the time of its import|differs from run to run)", said(rig, script))
+    assert rig.warm(script).stdout.endswith(b"plain\n")
+
+
+def said(rig: "Rig", script: str) -> bytes:
+    return rig.verb("why", script).stdout
+
+
+def test_a_class_is_looked_into(rig: "Rig") -> None:
+    script = script_of(rig, "import time\nclass Run:\n    started = time.time()\nVALUE = 1\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    assert b"mod.Run.started" in said(rig, script)
+
+
+def test_the_number_of_the_process_is_the_workers(rig: "Rig") -> None:
+    script = script_of(rig, "import os\nVALUE = os.getpid()\n")
+    script = rig.script("who", "import os, sys, mod\nprint(mod.VALUE == os.getpid(), '_unsnarl_warm' in sys.modules)\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"True True\n"
+    assert b"set anew in each run: mod.VALUE (getpid)" in said(rig, script)
+
+
+def test_random_digits_are_others_in_each_run(rig: "Rig") -> None:
+    script = script_of(rig, "import uuid\nVALUE = ID = uuid.uuid4().hex\n")
+    rig.start(script)
+    one, other = (rig.served(script).stdout for _ in range(2))
+    assert one != other
+    assert re.fullmatch(rb"[0-9a-f]{32} warm\n", one)
+    script = rig.script("two", "import mod\n")
+    (rig.directory / "bin" / "mod.py").write_text(
+        "import hashlib, uuid\nA = uuid.uuid4().hex\nB = hashlib.md5(A.encode()).hexdigest()\n"
+    )
+    assert rig.verb("start", "--", script).returncode == 1
+
+
+def test_random_digits_in_several_places_are_one_value(rig: "Rig") -> None:
+    script_of(rig, "import uuid\nVALUE = ID = uuid.uuid4().hex\n")
+    script = rig.script("who", "import sys, mod\nprint(mod.VALUE == mod.ID, '_unsnarl_warm' in sys.modules)\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"True True\n"
+
+
+def test_a_temporary_directory_is_of_one_run(rig: "Rig") -> None:
+    """Ansible makes one when it is imported, and removes it when it ends: every run has its own."""
+    text = (
+        "import atexit, os, shutil, tempfile\nclass Path(str): pass\n"
+        f"VALUE = Path(tempfile.mkdtemp(dir={str(rig.directory)!r}, prefix='made-'))\n"
+        "atexit.register(shutil.rmtree, VALUE)\n"
+    )
+    script = script_of(rig, text)
+    assert rig.verb("start", "--", script).returncode == 1
+    assert b"mod makes the temporary" in said(rig, script)
+    assert rig.warm(script).stdout.endswith(b"plain\n")
+    assert list(rig.directory.glob("made-*")) == [], "nor does the learning run leave one behind"
+    text = f"import os, tempfile\nfd, VALUE = tempfile.mkstemp(dir={str(rig.directory)!r})\nos.close(fd)\n"
+    script_of(rig, text + "os.unlink(VALUE)\nVALUE = 0\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"0 warm\n"
+
+
+def test_what_only_some_runs_load_does_not_rule_the_command_out(rig: "Rig") -> None:
+    (rig.directory / "bin" / "loud.py").write_text("import os\nos.write(1, b'loud\\n')\n")
+    script_of(rig, "VALUE = 1\n")
+    text = "import sys, mod\nif sys.argv[1:]: __import__(sys.argv[1])\nprint('_unsnarl_warm' in sys.modules)\n"
+    script = rig.script("some", text)
+    rig.start(script)
+    assert rig.served(script, "loud").stdout == b"loud\nTrue\n"
+    until(lambda: b"is not imported ahead" in said(rig, script))
+    rig.start(script)
+    assert rig.served(script).stdout == b"True\n"
+
+
+def test_no_seed_is_as_good_as_an_empty_one(rig: "Rig") -> None:
+    rig.env["PYTHONHASHSEED"] = ""
+    script = script_of(rig, "ORDER = '|'.join({'a', 'b', 'c', 'd', 'e'})\nVALUE = 1\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"1 warm\n"
+
+
+def test_years_among_others_are_no_date(rig: "Rig") -> None:
+    year = dt.datetime.now(dt.UTC).year
+    script = script_of(
+        rig, f"VERSION = tuple(map(int, '{year}.4'.split('.')))\nYEARS = list(range(1970, 2100))\nVALUE = 1\n"
+    )
+    rig.start(script)
+    assert rig.served(script).stdout == b"1 warm\n"
+
+
+def test_random_digits_in_other_circumstances(rig: "Rig") -> None:
+    """A server for other settings sets them anew as well, or leaves them as they are where they are not random."""
+    text = "import os, uuid\nMODE = os.environ.get('MODE')\nVALUE = os.environ.get('GIVEN') or uuid.uuid4().hex\n"
+    script = script_of(rig, text)
+    rig.start(script)
+    rig.env["MODE"] = "another"
+    rig.start(script)
+    one, other = (rig.served(script).stdout for _ in range(2))
+    assert one != other
+    rig.env["GIVEN"] = "0123456789abcdef"
+    rig.start(script)
+    assert rig.served(script).stdout == b"0123456789abcdef warm\n"
+
+
+def test_constants_of_today_are_constants(rig: "Rig") -> None:
+    today = dt.datetime.now(dt.UTC).date()
+    text = (
+        f"__version__ = VALUE = '{today:%Y.%m.%d}'\nERROR = {today.year}\n"
+        "ORDER = '|'.join({'a', 'b', 'c'})\nWHERE = repr(object())\nKEY = id(WHERE)\n"
+    )
+    script = script_of(rig, text)
+    rig.start(script)
+    assert rig.served(script).stdout == f"{today:%Y.%m.%d} warm\n".encode()
+
+
+def test_nobody_is_told_of_the_seed(rig: "Rig") -> None:
+    script = script_of(rig, "import os\nVALUE = os.environ.get('PYTHONHASHSEED')\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"None warm\n"
+
+
+def test_what_startup_files_read_belongs_to_the_key(rig: "Rig") -> None:
+    (rig.directory / "bin" / "sitecustomize.py").write_text(
+        "import builtins, os\nbuiltins.MEASURED = os.environ.get('MEASURE')\n"
+    )
+    script = script_of(rig, "VALUE = MEASURED\n")
+    rig.env["PYTHONPATH"] = str(rig.directory / "bin")
+    for env, expected in ((rig.env, b"None warm\n"), (rig.env | {"MEASURE": "1"}, b"1 warm\n")):
+        rig.start(script, env=env)
+        assert rig.served(script, env=env).stdout == expected
+    assert b"MEASURE" in said(rig, script)
+
+
+def test_a_startup_file_is_watched(rig: "Rig") -> None:
+    startup = rig.directory / "bin" / "sitecustomize.py"
+    startup.write_text("import builtins\nbuiltins.NUMBER = 1\n")
+    script = script_of(rig, "VALUE = NUMBER\n")
+    rig.env["PYTHONPATH"] = str(rig.directory / "bin")
+    rig.start(script)
+    assert rig.served(script).stdout == b"1 warm\n"
+    startup.write_text("import builtins\nbuiltins.NUMBER = 22\n")
+    assert rig.warm(script).stdout == b"22 plain\n"
+
+
+def test_a_variable_that_imports_set_is_the_same_for_all(rig: "Rig") -> None:
+    script = rig.script("setter", "import os, sys, mod\nprint(os.environ['MODE'], '_unsnarl_warm' in sys.modules)\n")
+    (rig.directory / "bin" / "mod.py").write_text("import os\nos.environ['MODE'] = '1'\n")
+    for env in (rig.env | {"MODE": "1"}, rig.env, rig.env | {"MODE": "2"}):
+        rig.start(script, env=env)
+        assert rig.served(script, env=env).stdout == b"1 True\n"
+
+
+@pytest.mark.parametrize("name", ["os.fsencode(PATH)", "__import__('pathlib').Path(PATH)"])
+def test_a_file_opened_by_another_kind_of_name_is_watched(rig: "Rig", name: str) -> None:
+    data = rig.directory / "data.txt"
+    data.write_text("one")
+    read = f"fd = os.open({name}, 0)\nVALUE = os.read(fd, 9).decode()\nos.close(fd)\n"
+    script = script_of(rig, f"import os\nPATH = {str(data)!r}\n{read}")
+    rig.start(script)
+    assert rig.served(script).stdout == b"one warm\n"
+    data.write_text("three")
+    assert rig.warm(script).stdout == b"three plain\n"
+
+
+def test_a_mended_module_ends_a_plain_verdict(rig: "Rig") -> None:
+    script = script_of(rig, "import helper\nVALUE = 1\n")
+    helper = rig.directory / "bin" / "helper.py"
+    helper.write_text("kept = open(__file__)\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    helper.write_text("kept = None\n")
+    rig.warm(script)  # which has it learned again
+    until(lambda: rig.served(script).stdout == b"1 warm\n")
+
+
+def test_start_looks_again_at_what_was_found_to_run_plainly(rig: "Rig") -> None:
+    switch = rig.directory / "switch"
+    script = script_of(rig, f"import os\nVALUE = 1\nif not os.path.exists({str(switch)!r}):\n    print('no')\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    switch.write_text("")
+    assert rig.verb("start", "--", script).returncode == 0
+    assert rig.served(script).stdout == b"1 warm\n"
+
+
+def test_a_learning_run_that_failed_is_tried_again_some_day(rig: "Rig") -> None:
+    switch = rig.directory / "switch"
+    text = f"import os, signal\nVALUE = 1\nif not os.path.exists({str(switch)!r}):\n    os.kill(os.getpid(), 9)\n"
+    script = script_of(rig, text)
+    assert rig.verb("start", "--", script).returncode == 1
+    (record,) = rig.house.glob("*.rec")
+    assert re.search(r"^until \d+$", record.read_text(), re.MULTILINE)
+    switch.write_text("")
+    record.write_text(re.sub(r"until \d+", "until 1", record.read_text()))
+    rig.warm(script)
+    until(lambda: rig.served(script).stdout == b"1 warm\n")
+
+
+def test_the_log_of_a_module_is_found_by_its_name(rig: "Rig") -> None:
+    command = (sys.executable, "-m", "json.tool", "--help")
+    rig.start(*command)
+    rig.verb("stop")
+    assert b"json.tool: ends" in rig.verb("logs", "json.tool").stdout
+    assert rig.verb("logs", "json").stdout == b""
+
+
+def test_a_status_above_a_hundred_is_not_logged(rig: "Rig") -> None:
+    script = rig.script("fails", "import sys\nsys.exit(255)\n")
+    rig.start(script)
+    assert rig.served(script).returncode == 255
+    rig.verb("stop")
+    assert "255" not in rig.log()
+
+
+def test_a_shim_that_cannot_be_written_is_an_error_of_one_line(rig: "Rig") -> None:
+    script = rig.script("who", "")
+    (rig.directory / "data").write_text("a file where a directory is to be")
+    done = rig.verb("enable", script)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"error: ")
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_local"), [("ext4", True), ("overlay", True), ("fuse", False), ("gpfs", False), ("fakeowner", False)]
+)
+def test_only_known_file_systems_are_trusted_to_tell(tmp_path: Path, kind: str, is_local: bool) -> None:
+    place = tmp_path / "with blank"
+    place.mkdir()
+    mounts = [("/", "gpfs"), (f"{tmp_path}/", kind), (f"{tmp_path}/other/", "nfs")]
+    assert watch._is_local(str(place), mounts) == is_local
+    assert not watch._is_local(str(place), [])
+    assert watch._is_local(str(place), [("/elsewhere/", "proc")]), "a chroot: its root's own mount is not listed"
+
+
+def test_mounts_are_read_with_their_blanks() -> None:
+    assert watch._unescaped("/a\\040b") == "/a b"
+    assert ("/proc/", "proc") in watch._mounts()
