@@ -5,7 +5,9 @@
 
 ``nothing``: a script that imports one module with 50 MB of data and ends, from spawn to
 wait, beside the least that a program can be: an executable without libraries whose
-``main`` returns. Both take turns. (Needs a C compiler that links statically.)
+``main`` returns. Both take turns, once without a pause, so that the server's own work for
+the next call falls into the one that is measured, and once with a pause before each, as
+when commands are typed or do something. (Needs a C compiler that links statically.)
 
 ``burst``: eight shells that call a command one after the other, plain and warm in turn.
 Plain runs are made in smaller number and scaled, since their time is linear in it; the
@@ -32,6 +34,7 @@ BALLAST_MB = 50
 NOTHING_GOAL, BURST_GOAL = 4.0, 0.10
 """Largest ratio to the static executable, and to the plain calls, that was aimed at."""
 SHELLS = 8
+PAUSES_S = {"without a pause": 0.0, "20 ms apart": 0.02}
 
 
 def environment(house: Path) -> dict[str, str]:
@@ -39,8 +42,8 @@ def environment(house: Path) -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key not in DROPPED} | {"UNSNARL_WARM_DIR": str(house)}
 
 
-def nothing(bin_dir: Path, scratch: Path, rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of the static executable and of the command that does nothing, in turn."""
+def nothing(bin_dir: Path, scratch: Path, rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Return the seconds of the static executable and of the command that does nothing, in turn, for each pause."""
     (scratch / "least.c").write_text("int main(void) { return 0; }\n")
     least = str(scratch / "least")
     subprocess.run(["cc", "-static", "-O2", "-o", least, f"{least}.c"], check=True)
@@ -55,12 +58,16 @@ def nothing(bin_dir: Path, scratch: Path, rounds: int) -> dict[str, list[float]]
     for _ in range(LEARNING_RUNS):
         spawn_s(warm, environ)
         settle(house)
-    times: dict[str, list[float]] = {"static": [], "warm": []}
-    for _ in range(rounds):
-        times["static"].append(spawn_s([least], environ))
-        times["warm"].append(spawn_s(warm, environ))
+    found: dict[str, dict[str, list[float]]] = {}
+    for name, pause_s in PAUSES_S.items():
+        times: dict[str, list[float]] = {"static": [], "warm": []}
+        found[name] = times
+        for _ in range(rounds):
+            for variant, words in (("static", [least]), ("warm", warm)):
+                time.sleep(pause_s)
+                times[variant].append(spawn_s(words, environ))
     subprocess.run([warm[0], "warm", "stop"], env=environ, check=False)
-    return times
+    return found
 
 
 def burst_s(words: str, calls: int, environ: dict[str, str]) -> tuple[float, int]:
@@ -131,10 +138,16 @@ def verdict(value: float, goal: float) -> str:
     return f"≤ {goal:g}: {'met' if value <= goal else 'missed'}"
 
 
+def nothing_row(name: str, times: dict[str, list[float]]) -> str:
+    """Return the row of the calls with one pause."""
+    ratios = [warm / static for static, warm in zip(times["static"], times["warm"], strict=True)]
+    static, warm = (spread([value * 1e3 for value in times[variant]], 2) for variant in ("static", "warm"))
+    return f"| {name} | {static} | {warm} | {spread(ratios, 2)} | {verdict(statistics.median(ratios), NOTHING_GOAL)} |"
+
+
 def render(data: dict[str, Any]) -> str:
     """Return the results as a page."""
-    taken, times, pairs = data["machine"], data["nothing"], data["burst"]
-    ratios = [warm / static for static, warm in zip(times["static"], times["warm"], strict=True)]
+    taken, pairs = data["machine"], data["burst"]
     bursts = [ratio_of(pair) for pair in pairs]
     calls, plain_calls = pairs[0]["warm_calls"], pairs[0]["plain_calls"]
     plain = [pair["plain_s"] * pair["warm_calls"] / pair["plain_calls"] for pair in pairs]
@@ -145,12 +158,11 @@ How it is measured: the head of `bench/warm_limits.py`, which has written this p
 
 ## A command that does nothing, with {BALLAST_MB} MB in its server
 
-Medians of {len(ratios)} rounds, with quartiles.
+Medians of {max(len(times["warm"]) for times in data["nothing"].values())} rounds, with quartiles.
 
-| what is started | ms | ratio | goal |
-|---|---|---|---|
-| a static executable | {spread([value * 1e3 for value in times["static"]], 2)} | 1 |  |
-| client and worker | {spread([value * 1e3 for value in times["warm"]], 2)} | {spread(ratios, 2)} | {verdict(statistics.median(ratios), NOTHING_GOAL)} |
+| calls | a static executable, ms | client and worker, ms | ratio | goal |
+|---|---|---|---|---|
+{chr(10).join(nothing_row(name, times) for name, times in data["nothing"].items())}
 
 ## {calls:,} calls of `{data["command"]}` from {SHELLS} shells at once
 
