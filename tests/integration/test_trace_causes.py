@@ -78,7 +78,7 @@ for thread in threads: thread.join()
 
 LONG_CALL = """\
 import threading, time, timeit
-numbers = bytearray(1_000_000)
+numbers = bytes(1_000_000)
 while min(timeit.repeat(lambda: sum(numbers), number=1)) < 0.1:  # machines and interpreters differ by a lot
     numbers += numbers
 is_over = False
