@@ -155,19 +155,134 @@ def test_random_digits_in_several_places_are_one_value(rig: "Rig") -> None:
     assert rig.served(script).stdout == b"True True\n"
 
 
-def test_a_temporary_directory_is_of_one_run(rig: "Rig") -> None:
+MADE = """\
+import atexit, os, shutil, tempfile
+from atexit import register
+VALUE = tempfile.mkdtemp(dir={directory!r}, prefix=f"made-{{os.getpid()}}-")
+register(shutil.rmtree, VALUE, ignore_errors=False)
+"""
+
+
+def made_in(rig: "Rig") -> list[str]:
+    return [path.name for path in rig.directory.glob("made-*")]
+
+
+def test_a_temporary_directory_is_made_anew_in_each_run(rig: "Rig") -> None:
     """Ansible makes one when it is imported, and removes it when it ends: every run has its own."""
     text = (
-        "import atexit, os, shutil, tempfile\nclass Path(str): pass\n"
-        f"VALUE = Path(tempfile.mkdtemp(dir={str(rig.directory)!r}, prefix='made-'))\n"
-        "atexit.register(shutil.rmtree, VALUE)\n"
+        "from shutil import rmtree\nAGAIN = VALUE\nclass Path(str): __slots__ = 'origin', '__dict__'\n"
+        "TAGGED = ALSO = Path(VALUE)\nTAGGED.origin, TAGGED.more = 'default', 1\n"
     )
+    script_of(rig, MADE.format(directory=str(rig.directory)) + text)
+    script = rig.script(
+        "who",
+        "import os, stat, sys, mod\nfrom mod import VALUE\nnumber = VALUE.split('-')[-2]\n"
+        "mode, tagged = stat.filemode(os.stat(VALUE).st_mode), mod.TAGGED\n"
+        "print(VALUE, mod.AGAIN is VALUE is mod.VALUE, int(number) == os.getpid(), mode)\n"
+        "print(tagged is mod.ALSO, type(tagged).__name__, tagged == VALUE, tagged.origin, tagged.more)\n"
+        "print(mod.register is __import__('atexit').register, mod.tempfile.mkdtemp.__module__)\n"
+        "open(VALUE + '/file', 'w').close()\nif sys.argv[1:]: mod.atexit.unregister(mod.rmtree)\n"
+        "assert '_unsnarl_warm' in sys.modules\n",
+    )
+    rig.start(script)
+    assert made_in(rig) == [], "neither the learning run nor the server leaves one behind"
+    seen = set[bytes]()
+    for _ in range(3):
+        first, tagged, second = rig.served(script).stdout.splitlines()
+        assert tagged == b"True Path True default 1"
+        path, *rest = first.split()
+        assert rest == [b"True", b"True", b"drwx------"]
+        assert second == b"True tempfile"
+        seen.add(path)
+        assert made_in(rig) == [], "each run removes its own"
+    assert len(seen) == 3
+    assert b"mod.VALUE" in said(rig, script)
+    rig.served(script, "keep")
+    assert len(made_in(rig)) == 1, "what is registered for the end can be found there, and taken out"
+
+
+def test_a_run_whose_temporary_directory_cannot_be_made_is_plain(rig: "Rig") -> None:
+    place = rig.directory / "place"
+    text = MADE.format(directory=str(place)) + "KIND = os.path.isdir(VALUE)\n"
+    script = script_of(rig, f"import os\nos.makedirs({str(place)!r}, exist_ok=True)\n" + text)
+    rig.script("who", "import sys, mod\nprint(mod.KIND, '_unsnarl_warm' in sys.modules)\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"True True\n"
+    place.rmdir()
+    assert rig.warm(script).stdout == b"True False\n", "the plain run makes what was missing"
+    assert rig.served(script).stdout == b"True True\n"
+    assert "FileNotFoundError" in rig.log()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class Path(str): __reduce__ = None\nVALUE = Path(VALUE)",
+        "FILE = os.path.join(VALUE, 'file')",
+        "def where(place=VALUE): return place",
+        "NAMES = {'place': (VALUE, 'other')}",
+        "CACHE = {VALUE: 1}",
+        "class Config: pass\nconfig = Config()\nconfig.place = VALUE",
+        "RAW = os.fsencode(VALUE)",
+        "exec(f'def where(): return {VALUE!r}')",
+        "register(lambda path=VALUE: shutil.rmtree(path, ignore_errors=True))",
+        "register(os.path.join, VALUE, VALUE + '/file')",
+        "register(os.path.exists, path=VALUE + '/file')",
+        "os.mkdir(VALUE + '/in')",
+        "os.chmod(VALUE, 0o755)",
+    ],
+)
+def test_a_temporary_directory_that_others_know_rules_the_module_out(rig: "Rig", text: str) -> None:
+    script = script_of(rig, MADE.format(directory=str(rig.directory)) + text + "\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    assert b"mod makes the temporary" in said(rig, script)
+    assert rig.warm(script).stdout.rstrip().endswith(b"plain")
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_a_temporary_directory_whose_name_is_drawn_rules_the_module_out(rig: "Rig", last: int) -> None:
+    prefixes = ["made-", "made-"]
+    prefixes[last] = "made-{random.random()}"
+    made = [f"tempfile.mkdtemp(dir={str(rig.directory)!r}, prefix=f'{prefix}')" for prefix in prefixes]
+    script = script_of(rig, f"import random, tempfile\nOTHER = {made[0]}\nVALUE = {made[1]}\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    assert b"differs from run to run" in said(rig, script)
+
+
+@pytest.mark.parametrize("where", ["os.path.dirname(__file__)", "os.getcwd()"])
+def test_a_temporary_directory_where_changes_are_watched_for_rules_the_module_out(rig: "Rig", where: str) -> None:
+    script = script_of(rig, f"import os, tempfile\nVALUE = tempfile.mkdtemp(dir={where})\nos.getcwd()\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    assert b"mod makes the temporary" in said(rig, script)
+
+
+def test_a_directory_for_temporary_files_is_made_anew(rig: "Rig") -> None:
+    """The next one is to be made in it; and a function that fails at the end shows no frame of ours."""
+    text = (
+        "import atexit, os, tempfile\ntempfile.tempdir = VALUE = tempfile.mkdtemp(prefix='made-')\n"
+        "def leave(path): os.rmdir(path)\natexit.register(leave, VALUE)\n"
+    )
+    script_of(rig, text)
+    script = rig.script(
+        "who",
+        "import os, sys, mod\nassert os.path.dirname(mod.tempfile.mkdtemp()) == mod.VALUE\n"
+        "print('_unsnarl_warm' in sys.modules)\n",
+    )
+    rig.env["TMPDIR"] = str(rig.directory)
+    rig.start(script)
+    for _ in range(2):
+        done = rig.served(script)
+        assert done.stdout == b"True\n"
+        assert b"not empty" in done.stderr
+        assert b"unsnarl" not in done.stderr, done.stderr.decode()
+    assert len(made_in(rig)) == 2
+
+
+def test_a_temporary_file_is_of_one_run(rig: "Rig") -> None:
+    text = f"import os, tempfile\nfd, VALUE = tempfile.mkstemp(dir={str(rig.directory)!r})\nos.close(fd)\n"
     script = script_of(rig, text)
     assert rig.verb("start", "--", script).returncode == 1
     assert b"mod makes the temporary" in said(rig, script)
-    assert rig.warm(script).stdout.endswith(b"plain\n")
-    assert list(rig.directory.glob("made-*")) == [], "nor does the learning run leave one behind"
-    text = f"import os, tempfile\nfd, VALUE = tempfile.mkstemp(dir={str(rig.directory)!r})\nos.close(fd)\n"
     script_of(rig, text + "os.unlink(VALUE)\nVALUE = 0\n")
     rig.start(script)
     assert rig.served(script).stdout == b"0 warm\n"

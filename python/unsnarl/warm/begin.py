@@ -121,7 +121,8 @@ def _probe(start: Start, wanted: dict[str, str], known: facts_of.Facts | None) -
         with open(wish, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.writelines(f"{module}\t{path}\n" for module, path in wanted.items())
         result, excluded = _look(start, wish, one)
-        if result.refusals or excluded or _are_constant(result, known):
+        is_comparable = os.path.exists(one + ".values")  # not with -E or -I, where the seed is not ours
+        if result.refusals or excluded or not is_comparable or _are_constant(result, known):
             return result, excluded
         again, excluded = _look(start, wish, other)
         if again.refusals or excluded:

@@ -143,6 +143,14 @@ def client_text(facts: Facts) -> str:
     return "unsnarl-record 2 warm\n" + names + "".join(f"{what}\n" for what, is_asked in asked if is_asked)
 
 
+def rule_out(stem: str, facts: Facts, why: str) -> None:
+    """Have one key's calls run plainly until something is changed; ``stem`` is the key's."""
+    refused = Facts()
+    refused.refusals = [why]
+    refused.files, refused.directories = facts.files, facts.directories
+    write(f"{stem}.rec", client_text(refused))
+
+
 def _is_edited(path: str) -> bool:
     """Say whether a file is of the user's own making: neither installed nor the interpreter's."""
     return path.endswith(".py") and "-packages/" not in path and "/python3." not in path

@@ -13,7 +13,7 @@ import os
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
 # Audit events with a path for their first argument, None for the working directory.
@@ -62,17 +62,3 @@ def above(path: str) -> list[str]:
         found.append(path)
         path = os.path.dirname(path)
     return found
-
-
-def left_behind(paths: Iterable[str]) -> Iterator[str]:
-    """Yield the temporary files and directories that are still there, and remove them if nothing is in them.
-
-    They are of one run: of a server's, the first worker that ends would remove everybody's.
-    """
-    for path in paths:
-        if os.path.lexists(path):
-            yield path
-            try:
-                (os.rmdir if os.path.isdir(path) else os.unlink)(path)
-            except OSError:
-                pass  # there is something in it

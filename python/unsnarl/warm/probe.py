@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import _thread
 import ast
+import atexit
 import gc
 import importlib.util
 import os
@@ -22,7 +23,7 @@ import sys
 import time
 
 from . import facts as facts_of
-from . import lookups, plugins, preload, trampolines, values
+from . import lookups, plugins, preload, temporary, trampolines, values
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -98,8 +99,7 @@ class Watch:
         self.asks_cwd = False
         self.asks_umask = False
         self.clocks: list[tuple[str, str, str]] = []
-        # What imports have made for the time of one run, with who was asked for and whose body made it.
-        self.temporary: dict[str, tuple[str, str]] = {}
+        self.temporary = temporary.Directories()
         self.is_on = False
 
     def fail(self, reason: str) -> None:
@@ -155,7 +155,7 @@ class Watch:
 
     def _judge(self, event: str, args: tuple[object, ...]) -> None:
         if event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
-            self.temporary[lookups.text_of(args[0])] = (self.current, _importing())
+            self.temporary.made.append(temporary.Made(lookups.text_of(args[0]), self.current, _importing()))
         elif event in FATAL:
             self.fail(FATAL[event])
         elif event in NOTED:
@@ -314,7 +314,7 @@ def _kept_clocks(watch: Watch, start: dict[str, float], modules: list[str]) -> l
                     found.append((name, key, clock))
                     break
             else:
-                if _is_today(value):
+                if values.is_today(value):
                     watch.fatal.append((watch.owners.get(name, ""), f"{name}.{key} keeps the date of its import"))
     clocks = {(name, key) for name, key, _ in found}
     for name, key in values.Moment(start["time"]).find(modules):
@@ -322,15 +322,6 @@ def _kept_clocks(watch: Watch, start: dict[str, float], modules: list[str]) -> l
             reason = f"{name}.{key} is made of the time of its import"
             watch.fatal.append((watch.owners.get(name, ""), reason))
     return found
-
-
-def _is_today(value: object) -> bool:
-    kind = type(value)
-    if kind.__module__ != "datetime" or kind.__name__ not in ("date", "datetime"):
-        return False
-    # Proleptic day number of 1970-01-01; a day more or less for time zones.
-    day: Any = value
-    return bool(abs(day.toordinal() - time.time() // 86400 - 719163) <= 1)
 
 
 # No import sets this mask; it keeps files as private as the usual 077 does.
@@ -342,10 +333,20 @@ def _open_descriptors() -> set[str]:
     return {fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")}
 
 
+def _judge_temporary(watch: Watch, command: preload.Command) -> None:
+    if not watch.temporary.left():
+        return
+    watched = {*_directories(), *map(os.path.dirname, _files(watch, command)), os.getcwd()}
+    watched |= {os.path.abspath(path) for path in watch.relative}
+    for made in watch.temporary.made:
+        if made.stem() and os.path.dirname(made.path) not in watched and made.find_places():
+            watch.clocks += [(module, name, temporary.FORM) for module, name in made.places]
+        else:
+            watch.fatal.append((made.owner, f"{made.module} makes the temporary {made.path} while it is imported"))
+    watch.temporary.tell_ends()
+
+
 def _judge_process(watch: Watch, before: set[str]) -> None:
-    for path in lookups.left_behind(watch.temporary):
-        owner, module = watch.temporary[path]
-        watch.fatal.append((owner, f"{module} makes the temporary {path} while it is imported"))
     if _umask(_MASK) != _MASK:
         watch.fatal.append(("", "an import changes the file mode mask"))
     for fd in _open_descriptors() - before:
@@ -409,6 +410,8 @@ def _install(watch: Watch) -> None:
     _watch_umask(watch)
     _watch_terminals(watch)
     lookups.watch(watch.look)
+    atexit.register(watch.temporary.remove)  # the last of all
+    watch.temporary.watch_ends()
 
 
 def _set_up_site(watch: Watch) -> None:
@@ -433,16 +436,14 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
     return roots
 
 
-def _result(
-    watch: Watch, command: preload.Command, clocks: list[tuple[str, str, str]], found: list[str]
-) -> facts_of.Facts:
+def _result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of.Facts:
     result = facts_of.Facts()
     result.modules = found
     # Read before any code could be watched: where the user's own packages are.
     user_site: set[str] = {"HOME"} if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", True) else set()
     result.variables = sorted(watch.variables | user_site)
     result.asks_tty, result.asks_umask = watch.asks_tty, watch.asks_umask
-    result.clocks = watch.clocks + clocks
+    result.clocks = watch.clocks
     result.notes = list(dict.fromkeys(watch.notes))
     if not all(str(entry).startswith("/") for entry in sys.path):
         watch.asks_cwd = True  # an import has put it on the path
@@ -460,12 +461,10 @@ def main(args: list[str]) -> None:
     was started with ``-S`` so that start-up files can be watched. What is to be compared goes to OUT.values.
     """
     out, kind, name, wanted_file, seed, site = args
-    sys.dont_write_bytecode = True
+    sys.dont_write_bytecode, sys.argv[1:] = True, []
     if seed == "given":
         os.environ.pop("PYTHONHASHSEED")
-    command = preload.Command(kind, name)
-    sys.argv[:] = [sys.argv[0]]
-    watch = Watch()
+    command, watch = preload.Command(kind, name), Watch()
     _install(watch)
     if site == "later":
         _set_up_site(watch)
@@ -475,14 +474,16 @@ def main(args: list[str]) -> None:
     start = {clock: getattr(time, clock)() for clock in preload.CLOCKS}
     roots = _watched(watch, command, *_wishes(wanted_file))
     found = [module for module in sys.modules if module not in baseline]
-    clocks = _kept_clocks(watch, start, found)
+    watch.clocks += _kept_clocks(watch, start, found)
     gc.collect()
     _judge_process(watch, descriptors)
-    lost = preload.argument_copies()[1]
-    watch.fatal += [("", f"{where} keeps the arguments in a form that cannot be replaced") for where in lost]
+    _judge_temporary(watch, command)
+    for where in preload.argument_copies()[1]:
+        watch.fatal.append(("", f"{where} keeps the arguments in a form that cannot be replaced"))
     if not sys.flags.ignore_environment:  # then the seed is not ours, and what is made of sets differs
-        values.write(f"{out}.values", found, watch.owners, {clock[:2] for clock in clocks})
-    _write(out, _result(watch, command, clocks, found), watch, roots)
+        known = {clock[:2] for clock in watch.clocks}
+        values.write(f"{out}.values", found, watch.owners, known, watch.temporary.stems())
+    _write(out, _result(watch, command, found), watch, roots)
 
 
 def _write(out: str, result: facts_of.Facts, watch: Watch, roots: list[str]) -> None:

@@ -27,7 +27,7 @@ import time
 from select import POLLHUP, POLLIN, poll
 
 from . import facts as facts_of
-from . import hooked, leave, pages, preload, streams, successor, teardown, wire, worker
+from . import hooked, leave, pages, preload, streams, successor, teardown, temporary, wire, worker
 from .spare import REFUSED_STATUS, UNWANTED_STATUS, Spare, Taken, is_committed
 from .trampolines import HIGH_FD
 from .watch import Files
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import signal as _signal
     from collections.abc import Callable
     from types import CodeType
+    from typing import NoReturn
 else:
     import _signal
 
@@ -77,9 +78,8 @@ class Server:
         # The caller's: the mask while the command is imported, the directory only if the imports ask for it.
         # A successor starts with both.
         self.umask, self.directory = os.umask(0o077), os.readlink("/proc/self/cwd")
-        self.spares: set[int] = set()
+        self.spares, self.ending = set[int](), set[int]()
         self.workers: dict[int, int] = {}
-        self.ending: set[int] = set()
         self.requests, self.lost = 0, 0
         self.pages: pages.Rows = []
         self.surveys_left = SURVEYS
@@ -126,10 +126,9 @@ class Server:
         self.code = self._compile()
         gc.collect()
         gc.freeze()
-        changed = self.facts.changed_file() or (self.files.reason() if self.files.fd >= 0 else None)
+        changed = self.facts.changed_file() or self.files.reason()
         if changed is not None:
-            self._log(f"{self.command.name}: does not start, {changed} while it was imported")
-            os._exit(1)  # the next call learns again
+            self._give_up(f"{changed} while it was imported")
         self._listen()
 
     def _import(self) -> None:
@@ -140,11 +139,16 @@ class Server:
         os.umask(self.umask)
         preload.terminals(self.tty)
         preload.arrange(self.command)
+        self.temporary = temporary.expected(self.facts.clocks)
         for name in [m for m in ("runpy", "pkgutil") if self.command.kind == "module"] + self.facts.modules:
             try:
                 __import__(name)
             except BaseException as problem:
                 self._log(f"{name} is left out: {type(problem).__name__}")
+        lost = self.temporary.settle(self.facts.clocks)
+        if lost:
+            facts_of.rule_out(self.stem, self.facts, f"{lost} of its imports cannot be made anew")
+            self._give_up(f"{lost} of its imports cannot be made anew")
         os.chdir("/")
         os.umask(0o077)
 
@@ -162,14 +166,14 @@ class Server:
             return compile(file.read(), self.command.name, "exec", dont_inherit=True)
 
     def _listen(self) -> None:
-        temporary = f"{self.stem}.{os.getpid()}.tmp"
+        unfinished = f"{self.stem}.{os.getpid()}.tmp"
         listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         # By the descriptor of the directory: an address holds 107 bytes only.
         directory = os.open(self.house, os.O_PATH | os.O_DIRECTORY)
-        listener.bind(f"/proc/self/fd/{directory}/{os.path.basename(temporary)}")
+        listener.bind(f"/proc/self/fd/{directory}/{os.path.basename(unfinished)}")
         os.close(directory)
         listener.listen(BACKLOG)
-        os.rename(temporary, self.stem + ".sock")
+        os.rename(unfinished, self.stem + ".sock")
         self.socket_inode = os.stat(self.stem + ".sock").st_ino
         # A start that has brought a server: the next one needs no pause (crates/client/src/start.rs).
         os.ftruncate(self.lock, 0)
@@ -416,6 +420,11 @@ class Server:
         text, self.record_stamp = self._record()
         return text not in ("", self.record)
 
+    def _give_up(self, why: str) -> NoReturn:
+        """End before anybody has come: the next call looks again."""
+        self._log(f"{self.command.name}: does not start, {why}")
+        os._exit(1)
+
     def _log(self, text: str) -> None:
         """Write a line to the log: words and names, never a value of the environment."""
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
@@ -435,11 +444,11 @@ class Server:
             "requests": self.requests, "workers": running, "modules": len(self.facts.modules),
             "command_id": self.command_id, "pid": os.getpid(),
         }  # fmt: skip
-        temporary = f"{self.stem}.info.{os.getpid()}"
+        unfinished = f"{self.stem}.info.{os.getpid()}"
         try:
-            with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
+            with open(unfinished, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.writelines(f"{name}\t{value}\n" for name, value in rows.items())
-            os.rename(temporary, self.stem + ".info")
+            os.rename(unfinished, self.stem + ".info")
         except OSError:
             pass  # no room, or no place: `unsnarl warm status` knows less, and commands run on
 
@@ -452,9 +461,7 @@ class Server:
         os._exit(0)
 
     def _timeout_ms(self) -> int:
-        if self.successor:
-            return 50
-        return 1000 if self.is_short else int(min(_idle_s(), 60) * 1000)
+        return 50 if self.successor else 1000 if self.is_short else int(min(_idle_s(), 60) * 1000)
 
     def _watch_session(self) -> int:
         """Return a descriptor that becomes readable when this session's leader ends."""

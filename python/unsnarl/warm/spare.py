@@ -1,8 +1,9 @@
 """A forked process that waits for the next client.
 
 Invariant: until ``GO`` has been read, nothing outside of this process has been
-changed on behalf of the request; whatever goes wrong before is a refusal, and
-the client runs the plain command.
+changed on behalf of the request, but for empty directories that are removed again
+(:mod:`temporary`); whatever goes wrong before is a refusal, and the client runs the
+plain command.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Taken:
         except OSError:
             word = b""
         if word != wire.GO:
+            self.server.temporary.discard()
             os._exit(UNWANTED_STATUS)
         self.is_committed = True
         # Before the first line of the command: it can end at any time from here.
@@ -77,6 +79,7 @@ class Taken:
         where = trace.tb_frame.f_code.co_name if trace is not None else "?"
         what = str(problem) if isinstance(problem, worker.UnfitError) else f"{type(problem).__name__} in {where}"
         note(self.server, f"a request could not be put on: {what}")
+        self.server.temporary.discard()
         _refuse(self.conn, wire.REQUEST)
 
 

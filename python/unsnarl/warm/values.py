@@ -94,13 +94,34 @@ def _form(key: str, value: object) -> str:
     return ""
 
 
-def write(path: str, modules: list[str], owners: dict[str, str], known: set[tuple[str, str]]) -> None:
-    """Write what can be compared with another run, but for what is known to be set anew."""
+def write(
+    path: str,
+    modules: list[str],
+    owners: dict[str, str],
+    known: set[tuple[str, str]],
+    others: Iterable[tuple[str, str, str, str]] = (),
+) -> None:
+    """Write what can be compared with another run, but for what is known to be set anew.
+
+    ``others`` are values that are no globals: ``(module asked for, module, name, value)``.
+    """
     with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
         for name in modules:
             for key, value in of_module(name):
                 if (name, key) not in known and key.isprintable():
                     file.write(f"{owners.get(name, '')}\t{name}\t{key}\t{_digest(value)}\t{_form(key, value)}\n")
+        for owner, name, key, value in others:
+            file.write(f"{owner}\t{name}\t{key}\t{_digest(value)}\t\n")
+
+
+def is_today(value: object) -> bool:
+    """Say whether this is a date, or a moment, of today."""
+    kind = type(value)
+    if kind.__module__ != "datetime" or kind.__name__ not in ("date", "datetime"):
+        return False
+    # Proleptic day number of 1970-01-01; a day more or less for time zones.
+    day: Any = value
+    return bool(abs(day.toordinal() - time.time() // 86400 - 719163) <= 1)
 
 
 def is_by_comparison(form: str) -> bool:

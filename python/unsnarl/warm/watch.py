@@ -5,6 +5,8 @@ an event before the call that changes a file returns, and the queue is shared
 with the forked processes: so "is the queue empty?" is an exact answer to "has
 anything been changed before this request?", for one system call.
 
+Where no event can be trusted (network file systems), stamps are compared instead.
+
 Things that do not work: watching files instead of directories (a rename over
 the file goes unseen); whole-second modification times.
 
@@ -16,9 +18,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from select import POLLIN, poll
 
-from .facts import Facts
+from .facts import Facts, stamp_of
 
 # linux/inotify.h
 _ATTRIB, _CLOSE_WRITE, _MODIFY = 0x004, 0x008, 0x002
@@ -67,11 +70,16 @@ _LOCAL = frozenset(
 _IMPORTABLE = (".py", ".pyc", ".so", ".pth", ".egg-link", ".dist-info", ".egg-info", ".zip", "pyvenv.cfg")
 
 
+# Nanoseconds within which a file system may give two changes one time: vfat's are the coarsest.
+_TICK_NS = 4_000_000_000
+
+
 class Files:
     """Watch everything a set of facts was learned from.
 
     ``fd`` is readable while an event waits; -1 where inotify is not to be had,
-    and every question is then answered by comparing all stamps.
+    and every question is then answered by comparing the stamps of all files and
+    directories, and what is in a directory that has another.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -87,10 +95,15 @@ class Files:
         directories = {os.path.dirname(path) for path in paths} | set(facts.directories).difference(relative)
         # What is watched is an inode: a link that leads elsewhere, or another directory of the name, makes no event.
         self._places = {path: _identity(path) for path in directories if os.path.dirname(path) not in directories}
+        self._stamps: dict[str, tuple[int, int, int]] = {}
+        self._listed: dict[str, frozenset[str] | None] = {}
         mounts = _mounts()
-        if not all(_is_local(path, mounts) for path in self._places):
-            return
-        self._watch(sorted(directories | self._here))
+        if all(_is_local(path, mounts) for path in directories | self._here):
+            self._watch(sorted(directories | self._here))
+        if self.fd < 0:
+            self._stamps = {path: stamp_of(path) for path in self._here}
+            self._stamps |= {path: _settled(stamp_of(path)) for path in directories - self._here}
+            self._listed = {path: self._listing(path) for path in directories}
 
     def _watch(self, directories: list[str]) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -119,12 +132,39 @@ class Files:
     def have_moved(self) -> bool:
         """Say whether something has changed of which no event tells."""
         if self.fd < 0:
-            return self._facts.changed_file() is not None
+            return self._facts.changed_file() is not None or any(map(self._differs, list(self._stamps)))
         return any(_identity(path) != was for path, was in self._places.items())
+
+    def _differs(self, path: str) -> bool:
+        """Say whether a directory has other modules in it, or what was looked at in the caller's is another."""
+        stamp = stamp_of(path)
+        if stamp == self._stamps[path]:
+            return False
+        if path in self._here or stamp[2] != self._stamps[path][2]:
+            return True
+        listing = self._listing(path)
+        if listing is None or listing != self._listed[path]:
+            return True
+        self._stamps[path] = _settled(stamp)  # something else has come or gone
+        return False
+
+    def _listing(self, directory: str) -> frozenset[str] | None:
+        """Return what may be imported from a directory; None where it cannot be read."""
+        try:
+            with os.scandir(directory) as entries:
+                return frozenset(
+                    entry.name for entry in entries if self._is_importable(entry.name, _is_directory(entry))
+                )
+        except FileNotFoundError:
+            return frozenset()
+        except OSError:
+            return None
 
     def reason(self) -> str | None:
         """Read the waiting events and say what makes the server stale, or None."""
         found: str | None = None
+        if self.fd < 0:
+            return "a directory has changed" if self.have_moved() else None
         while True:
             try:
                 data = os.read(self.fd, 65536)
@@ -147,15 +187,34 @@ class Files:
         return None
 
     def _is_loaded(self, name: str, mask: int) -> bool:
-        if name == "__pycache__" or mask & _IGNORED:
+        if mask & _IGNORED:
             return False
         if mask & _ATTRIB and not mask & (_CREATE | _MODIFY):
             # Permissions, link count or times: only a change of contents counts.
             return name in self._names and self._facts.changed_file() is not None
-        if mask & _ISDIR:
-            is_package = name.partition(".")[0].isidentifier() or name.endswith(_IMPORTABLE)
-            return bool(mask & (_CREATE | _MOVED | _DELETE)) and is_package
+        is_directory = bool(mask & _ISDIR)
+        if is_directory and not mask & (_CREATE | _MOVED | _DELETE):
+            return False
+        return self._is_importable(name, is_directory)
+
+    def _is_importable(self, name: str, is_directory: bool) -> bool:
+        """Say whether a new one of this name may hide what was loaded, or is loaded itself."""
+        if is_directory:
+            return name != "__pycache__" and (name.partition(".")[0].isidentifier() or name.endswith(_IMPORTABLE))
         return name in self._names or name.endswith(_IMPORTABLE)
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False  # a link that leads nowhere today
+
+
+def _settled(stamp: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return a stamp to compare with: of a directory that may change again at the same time, one that no other is."""
+    mtime, size, inode = stamp
+    return stamp if abs(time.time_ns() - mtime) > _TICK_NS else (-1, size, inode)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

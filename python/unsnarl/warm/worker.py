@@ -18,7 +18,7 @@ import sys
 import time
 from importlib.machinery import SourceFileLoader
 
-from . import leave, preload, streams, teardown, wire
+from . import leave, preload, streams, teardown, temporary, wire
 from .trampolines import KEPT
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
@@ -99,6 +99,7 @@ def _dress(taken: Taken) -> int:
     _signals(request)
     _clocks(server.facts.clocks)
     streams.rebuild()
+    server.temporary.make_anew()
     _name(server.command.name if server.command.kind == "script" else sys.executable)
     return conn
 
@@ -194,7 +195,7 @@ def _is_untouched(signum: int) -> bool:
 def _clocks(clocks: list[tuple[str, str, str]]) -> None:
     drawn: dict[str, object] = {}  # random digits are one value, in however many places
     for module, name, clock in clocks:
-        if module in sys.modules:
+        if clock != temporary.FORM and module in sys.modules:
             value = _now(clock) if clock not in drawn else drawn[clock]
             if clock.startswith("hex"):
                 drawn[clock] = value

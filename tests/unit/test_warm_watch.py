@@ -1,0 +1,69 @@
+"""What is noticed where no event can be trusted: the stamps of files and directories, and names in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from unsnarl.warm import facts as facts_of
+from unsnarl.warm import watch
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> watch.Files:
+    """Watch a directory with a module, and a caller's in which imports have looked at a file."""
+    monkeypatch.setattr(watch, "_mounts", lambda: [("/", "nfs")])
+    here, place = tmp_path / "here", tmp_path / "place"
+    for directory in (here, here / "below", place, tmp_path / "empty"):
+        directory.mkdir()
+    (place / "mod.py").write_text("VALUE = 1\n")
+    for directory in (here, here / "below"):
+        os.utime(directory, (0, 0))  # of these the time alone tells
+    monkeypatch.chdir(here)
+    facts = facts_of.Facts()
+    facts.files = {str(place / "mod.py"): facts_of.stamp_of(str(place / "mod.py"))}
+    facts.directories = [str(tmp_path / "empty"), "below", "below/settings.ini", str(tmp_path / "gone")]
+    facts.asks_cwd = True
+    result = watch.Files(facts)
+    assert result.fd == -1
+    assert not result.is_in_doubt()
+    assert result.reason() is None
+    return result
+
+
+def replace(directory: Path) -> None:
+    directory.rename(directory.with_name("old"))
+    directory.mkdir()
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "a module": lambda base: (base / "place" / "mod.py").write_text("VALUE = 2, longer\n"),
+    "a module that is gone": lambda base: (base / "place" / "mod.py").unlink(),
+    "a new module": lambda base: (base / "place" / "other.py").touch(),
+    "a new package": lambda base: (base / "empty" / "mod").mkdir(),
+    "an installation": lambda base: (base / "empty" / "mod-1.0.dist-info").mkdir(),
+    "a directory that was not there": lambda base: (base / "gone").mkdir(),
+    "a file that was looked at": lambda base: (base / "here" / "below" / "settings.ini").touch(),
+    "anything in the caller's directory": lambda base: (base / "here" / "notes.txt").touch(),
+    "another directory of the name": lambda base: replace(base / "empty"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_change_is_noticed(files: watch.Files, tmp_path: Path, what: str) -> None:
+    CHANGES[what](tmp_path)
+    assert files.is_in_doubt()
+    assert files.have_moved()
+    assert files.reason() is not None
+
+
+def test_what_hides_nothing_is_no_change(files: watch.Files, tmp_path: Path) -> None:
+    (tmp_path / "place" / "__pycache__").mkdir()
+    (tmp_path / "place" / "README.txt").touch()
+    os.utime(tmp_path / "empty")
+    assert not files.is_in_doubt()
+    (tmp_path / "place" / "late.py").touch()
+    assert files.is_in_doubt(), "and the next one is seen"
