@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
+from unsnarl.doctor.warmth import NOT_WARM
+from unsnarl.lab.commands import settle
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "hg status": ("hg", "status"),
@@ -51,8 +53,6 @@ PACKED: dict[str, tuple[str, ...]] = {
 """Ways to make a pack, with the options of ``unsnarl pack``; the goals are for the first, which is the default."""
 LEARNING_RUNS = 10
 """Runs before the first measured one: servers learn in the background what more to import, and which pages to copy."""
-LOOK_S, QUIET_LOOKS, MOST_LOOKS = 0.05, 4, 400
-"""After each of them: so many looks in a row, at this distance, at a house in which nobody learns."""
 DROPPED = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS", "UNSNARL")
 
 
@@ -144,15 +144,14 @@ def calls(lines: dict[str, list[str]], environ: dict[str, str]) -> dict[str, int
     return counts
 
 
-def settle(house: Path) -> None:
-    """Wait until no server learns or starts."""
-    quiet = 0
-    for _ in range(MOST_LOOKS):
-        time.sleep(LOOK_S)
-        is_busy = any(house.glob("*.news")) or any(house.glob("learn-*")) or not any(house.glob("*.sock"))
-        quiet = 0 if is_busy else quiet + 1
-        if quiet == QUIET_LOOKS:
-            return
+def complain(line: list[str], environ: dict[str, str]) -> None:
+    """Say on stderr why a command is not served, if it is not: its warm runs are plain then."""
+    at = line.index("--")
+    asked = subprocess.run([*line[:at], "--require", *line[at:]], env=environ, check=False, capture_output=True)
+    if asked.returncode == NOT_WARM:
+        sys.stderr.write(f"{' '.join(line)} is not served:\n")
+        subprocess.run([line[0], "warm", "why", line[at + 1]], env=environ, check=False, stdout=sys.stderr)
+        subprocess.run([line[0], "warm", "logs"], env=environ, check=False, stdout=sys.stderr)
 
 
 def one(lines: dict[str, list[str]], environ: dict[str, str], rounds: int) -> dict[str, list[float]]:
@@ -162,6 +161,7 @@ def one(lines: dict[str, list[str]], environ: dict[str, str], rounds: int) -> di
     for _ in range(LEARNING_RUNS):
         spawn_s(lines["warm"], environ)
         settle(Path(environ["UNSNARL_WARM_DIR"]))
+    complain(lines["warm"], environ)
     times: dict[str, list[float]] = {variant: [] for variant in lines}
     for _ in range(rounds):
         for variant, argv in lines.items():

@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
-from bench.warm_commands import DROPPED, LEARNING_RUNS, settle, spawn_s
+from bench.warm_commands import DROPPED, LEARNING_RUNS, spawn_s
+from unsnarl.lab.commands import settle
 
 BALLAST_MB = 50
 NOTHING_GOAL, BURST_GOAL = 4.0, 0.10

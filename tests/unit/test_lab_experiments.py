@@ -184,14 +184,40 @@ def test_a_start_whose_server_is_just_being_replaced_does_not_count(
     )
     client.chmod(0o755)
     monkeypatch.setattr(presence, "command_of", lambda *_: str(client))
+    settled: list[Path] = []
+    monkeypatch.setattr(commands, "settle", settled.append)
     run = Run(startup.EXPERIMENT, Case("pip", ("pip --version", "2")), WARM, sys.executable)
     assert startup.measure(run)["elapsed_ms"] > 0
-    assert words.read_text().split() == ["start", "run", "start", "run", "run", "stop"]
+    learning = ["start", "run", "start", *["run"] * commands.LEARNING_RUNS]
+    assert words.read_text().split() == [*learning, "run", "run", "stop"]
+    assert len(settled) == commands.LEARNING_RUNS
     (tmp_path / "first").rmdir()
     words.write_text("")
     run = Run(storm.EXPERIMENT, Case("pip", ("pip --version", "1")), WARM, sys.executable)
     assert storm.measure(run)["elapsed_s"] > 0
-    assert words.read_text().split() == ["start", "run", "start", "run", "stop"]
+    assert words.read_text().split() == [*learning, "run", "stop"]
+
+
+def test_a_warm_command_is_measured_when_its_server_has_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marks = [tmp_path / name for name in ("command.news", "learn-1", "key.sock")]
+    looks: list[float] = []
+
+    def look(pause_s: float) -> None:
+        looks.append(pause_s)
+        if len(looks) == 2:
+            marks[1].touch()
+        elif len(looks) == 4:
+            marks[0].unlink()
+            marks[2].touch()
+        elif len(looks) == 6:
+            marks[1].unlink()
+
+    marks[0].touch()
+    monkeypatch.setattr(commands.time, "sleep", look)
+    commands.settle(tmp_path)
+    assert len(looks) == 5 + commands.QUIET_LOOKS
 
 
 def test_a_command_that_is_not_there() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
@@ -45,6 +46,13 @@ QUICK_STORM = ("pip --version",)
 PREPARING_S = 60.0
 """Seconds that learning or packing may take."""
 
+LEARNING_RUNS = 4
+"""Runs of a warm command before it is measured; each may load modules that are imported ahead afterwards."""
+LOOK_S, QUIET_LOOKS = 0.05, 4
+"""Seconds between looks at whether a server learns, and looks in a row that must find none."""
+SETTLING_S = 20.0
+"""Seconds after which that is given up."""
+
 
 class Prepared(NamedTuple):
     """A command line, and where it is started."""
@@ -68,8 +76,11 @@ def prepared(run: Run, words: tuple[str, ...]) -> Generator[Prepared]:
     path = located(run.python, words[0])
     with tempfile.TemporaryDirectory() as directory, own_house() as variables:
         place = Place(directory, variables)
-        with launched(run, path, place) as start:
-            yield Prepared(path, [*start, *words[1:]], place)
+        with launched(run, path, place) as first:
+            command = Prepared(path, [*first, *words[1:]], place)
+            if run.variant.launcher == "warm":
+                learn(run, command)
+            yield command
 
 
 @contextlib.contextmanager
@@ -98,6 +109,26 @@ def start(run: Run, command: Prepared) -> Done:
             raise
     await_server(run, command.path, command.place)
     return execute(command.words, confinement, limit_s, command.place)
+
+
+def learn(run: Run, command: Prepared) -> None:
+    """Run a warm command until its server has learned from that: what later runs find.
+
+    Raises:
+        RunFailed: it failed.
+    """
+    for _ in range(LEARNING_RUNS):
+        start(run, command)
+        settle(Path(command.place.variables["UNSNARL_WARM_DIR"]))
+
+
+def settle(runtime: Path) -> None:
+    """Wait until no server in a runtime directory learns or starts, and at least one is there; not for ever."""
+    quiet, ends_s = 0, time.monotonic() + SETTLING_S
+    while quiet < QUIET_LOOKS and time.monotonic() < ends_s:
+        time.sleep(LOOK_S)
+        is_busy = any(runtime.glob("*.news")) or any(runtime.glob("learn-*")) or not any(runtime.glob("*.sock"))
+        quiet = 0 if is_busy else quiet + 1
 
 
 def launched(run: Run, path: str, place: Place) -> contextlib.AbstractContextManager[list[str]]:

@@ -172,6 +172,7 @@ class Moment:
         self._marks = {time.strftime(form, zone(s)) for form in _DATES for zone in zones for s in (begun_s, ended_s)}
         self._marks |= {time.strftime(form, zone(s)) for form in _TIMES for zone in zones for s in seconds}
         self._marks |= set(map(str, seconds))
+        self._marks = {mark for mark in self._marks if mark not in "0123456789"}  # an alphabet, at 12:34:56
         # Of a time of day alone six digits remain, which are the process's number as well.
         self._dates = {int(mark) for mark in self._marks if mark.isdecimal() and len(mark) >= 8}
         self._written: set[object] | None = None
