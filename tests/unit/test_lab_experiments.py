@@ -215,7 +215,7 @@ def test_a_warm_command_is_measured_when_its_server_has_learned(
             marks[1].unlink()
 
     marks[0].touch()
-    monkeypatch.setattr(commands.time, "sleep", look)
+    monkeypatch.setattr("unsnarl.lab.commands.time.sleep", look)
     commands.settle(tmp_path)
     assert len(looks) == 5 + commands.QUIET_LOOKS
 

@@ -41,8 +41,8 @@ class Made:
         self.path = path
         # Which of the modules asked for was being imported, and whose body ran.
         self.owner, self.module = owner, module
-        # Of ``tempfile.mkdtemp``: suffix, prefix, directory.
-        self.arguments: tuple[Any, Any, Any] = (None, None, None)
+        # Of ``tempfile.mkdtemp``: suffix and prefix, each in the parts around the process's number, and directory.
+        self.arguments: tuple[list[str] | None, list[str] | None, Any] = (None, None, None)
         # Modules, and the names there, that hold the path.
         self.places: list[tuple[str, str]] = []
 
@@ -56,7 +56,7 @@ class Made:
         except OSError:
             return ""
         is_own = status.st_uid == os.geteuid()
-        return f"{directory}/{_with_number(name[:-_DRAWN], os.getpid(), 0)}" if is_own else ""
+        return f"{directory}/{'0'.join(_around(name[:-_DRAWN]))}" if is_own else ""
 
     def find_places(self) -> bool:
         """Find the globals that hold the path; says whether there are any, and nothing else has it."""
@@ -132,7 +132,8 @@ class Directories:
         def mkdtemp(suffix: Any = None, prefix: Any = None, dir: Any = None) -> Any:
             path = plain(suffix, prefix, dir)
             made = Made(path)
-            made.arguments = (suffix, prefix, os.path.dirname(path) if dir is None else dir)
+            suffix_parts, prefix_parts = (_around(text) if type(text) is str else None for text in (suffix, prefix))
+            made.arguments = (suffix_parts, prefix_parts, os.path.dirname(path) if dir is None else dir)
             self.made.append(made)
             return path
 
@@ -178,12 +179,10 @@ class Directories:
 
     def make_anew(self) -> None:
         """Make those of this process, and tell everybody who knows the server's. Raises OSError if one cannot be."""
+        number = str(os.getpid())
         for made in self.made:
             suffix, prefix, directory = made.arguments
-            number = os.getpid()
-            texts: list[Any] = [
-                _with_number(text, self._pid, number) if type(text) is str else text for text in (suffix, prefix)
-            ]
+            texts = [None if parts is None else number.join(parts) for parts in (suffix, prefix)]
             made.path = sys.modules["tempfile"].mkdtemp(*texts, directory)
             anew: dict[int, Any] = {}
             for module, name in made.places:
@@ -261,8 +260,8 @@ def _can_be_made(text: Any) -> bool:
     return type(made) is type(text) and str.__eq__(made, "/another")
 
 
-def _with_number(text: str, old: int, new: int) -> str:
-    """Put one process's number into a text for another's."""
+def _around(text: str) -> list[str]:
+    """Return what is before, between and after the places in a text where the process's number is."""
     import re
 
-    return re.sub(rf"(?<!\d){old}(?!\d)", str(new), text)
+    return re.split(rf"(?<!\d){os.getpid()}(?!\d)", text)
