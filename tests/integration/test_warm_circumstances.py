@@ -409,9 +409,10 @@ def test_start_looks_again_at_what_was_found_to_run_plainly(rig: "Rig") -> None:
     assert rig.served(script).stdout == b"1 warm\n"
 
 
-def test_a_learning_run_that_failed_is_tried_again_some_day(rig: "Rig") -> None:
+@pytest.mark.parametrize("what", ["os.kill(os.getpid(), 9)", "print('no')"])
+def test_a_plain_verdict_is_looked_into_again_some_day(rig: "Rig", what: str) -> None:
     switch = rig.directory / "switch"
-    text = f"import os, signal\nVALUE = 1\nif not os.path.exists({str(switch)!r}):\n    os.kill(os.getpid(), 9)\n"
+    text = f"import os, signal\nVALUE = 1\nif not os.path.exists({str(switch)!r}):\n    {what}\n"
     script = script_of(rig, text)
     assert rig.verb("start", "--", script).returncode == 1
     (record,) = rig.house.glob("*.rec")

@@ -143,10 +143,10 @@ def client_text(facts: Facts) -> str:
     return "unsnarl-record 2 warm\n" + names + "".join(f"{what}\n" for what, is_asked in asked if is_asked)
 
 
-def rule_out(stem: str, facts: Facts, why: str) -> None:
-    """Have one key's calls run plainly until something is changed; ``stem`` is the key's."""
+def rule_out(stem: str, facts: Facts, why: str, expires: int) -> None:
+    """Have one key's calls run plainly until that time, or until something is changed; ``stem`` is the key's."""
     refused = Facts()
-    refused.refusals = [why]
+    refused.refusals, refused.expires = [why], expires
     refused.files, refused.directories = facts.files, facts.directories
     write(f"{stem}.rec", client_text(refused))
 

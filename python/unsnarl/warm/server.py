@@ -145,10 +145,10 @@ class Server:
                 __import__(name)
             except BaseException as problem:
                 self._log(f"{name} is left out: {type(problem).__name__}")
-        lost = self.temporary.settle(self.facts.clocks)
-        if lost:
-            facts_of.rule_out(self.stem, self.facts, f"{lost} of its imports cannot be made anew")
-            self._give_up(f"{lost} of its imports cannot be made anew")
+        if lost := self.temporary.settle(self.facts.clocks):
+            why = f"{lost} of its imports cannot be made anew"
+            facts_of.rule_out(self.stem, self.facts, why, int(time.time() + IDLE_S))
+            self._give_up(why)
         os.chdir("/")
         os.umask(0o077)
 
