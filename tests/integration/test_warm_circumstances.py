@@ -201,6 +201,23 @@ def test_a_temporary_directory_is_made_anew_in_each_run(rig: "Rig") -> None:
     assert len(made_in(rig)) == 1, "what is registered for the end can be found there, and taken out"
 
 
+def test_what_is_registered_for_the_end_keeps_what_is_bound_in_it(rig: "Rig") -> None:
+    text = (
+        "import os, tempfile\nfrom atexit import register, unregister\nfrom functools import partial\n"
+        "class Text(str): pass\n"
+        f"VALUE = tempfile.mkdtemp(None, Text('made-'), {str(rig.directory)!r})\n"
+        "def say(*words): pass\n"
+        "def leave(word, path, *, sign): say(word, os.path.basename(path)[:5], sign)\n"
+        "LEAVE = partial(leave, 'bye', sign='!')\nregister(LEAVE, VALUE)\nregister(os.rmdir, VALUE)\n"
+    )
+    script_of(rig, text)
+    script = rig.script("who", "import sys, mod\nmod.say = print\nif sys.argv[1:]: mod.unregister(mod.LEAVE)\n")
+    rig.start(script)
+    assert rig.served(script).stdout == rig.plain(script).stdout == b"bye made- !\n"
+    assert rig.served(script, "silent").stdout == b""
+    assert made_in(rig) == []
+
+
 def test_a_run_whose_temporary_directory_cannot_be_made_is_plain(rig: "Rig") -> None:
     place = rig.directory / "place"
     text = MADE.format(directory=str(place)) + "KIND = os.path.isdir(VALUE)\n"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import signal
 import subprocess
@@ -61,8 +62,8 @@ class Start:
 def learn(start: Start, known: facts_of.Facts | None = None) -> facts_of.Facts:
     """Run the probe until nothing unwelcome is left, and return its facts.
 
-    The modules of ``known`` facts have been looked at in two runs before. They are not compared again, unless
-    something in them is set anew in each run: in other circumstances it need not be.
+    The values of ``known`` facts have been looked at in two runs before. They are not compared again if they are the
+    same here, unless something in them is set anew in each run: in other circumstances it need not be.
     """
     wanted = _wanted(start)
     notes: list[str] = []
@@ -121,32 +122,63 @@ def _wanted(start: Start) -> dict[str, str]:
 def _probe(start: Start, wanted: dict[str, str], known: facts_of.Facts | None) -> tuple[facts_of.Facts, dict[str, str]]:
     """Look at the imports, and a second time for what differs from run to run."""
     with tempfile.TemporaryDirectory(dir=start.house, prefix="learn-") as scratch:
-        wish, one, other = (os.path.join(scratch, name) for name in ("wish", "one", "other"))
+        wish, *outs = (os.path.join(scratch, name) for name in ("wish", "first", "second", "third"))
         with open(wish, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.writelines(f"{module}\t{path}\n" for module, path in wanted.items())
-        result, excluded = _look(start, wish, one)
-        is_comparable = os.path.exists(one + ".values")  # not with -E or -I, where the seed is not ours
-        if result.refusals or excluded or not is_comparable or _are_constant(result, known):
+        result, excluded = _look(start, wish, outs[0])
+        # There is none with -E or -I, where the seed is not ours.
+        result.fingerprint = values.fingerprint(outs[0] + ".values")
+        if result.refusals or excluded or not result.fingerprint or _are_constant(result, known):
             return result, excluded
-        again, excluded = _look(start, wish, other)
+        return _compare(start, wanted, wish, outs, result)
+
+
+def _compare(
+    start: Start, wanted: dict[str, str], wish: str, outs: list[str], first: facts_of.Facts
+) -> tuple[facts_of.Facts, dict[str, str]]:
+    """Look again, and a third time where chance or a clock that was set has misled one of two looks."""
+    looks = [first]
+    differing: dict[tuple[str, str], tuple[str, str]] = {}
+    for before, out in itertools.pairwise(outs):
+        again, excluded = _look(start, wish, out)
         if again.refusals or excluded:
             return again, excluded
-        for owner, module, name, form in values.differing(one + ".values", other + ".values"):
-            reason = f"{module}.{name} differs from run to run"
-            if form:
-                result.clocks.append((module, name, form))
-            elif owner in wanted:
-                excluded[owner] = reason
-            else:
-                result.refusals.append(reason)
-        return result, excluded
+        looks.append(again)
+        for owner, module, name, form in values.differing(before + ".values", out + ".values"):
+            differing[module, name] = (owner, form or differing.get((module, name), ("", ""))[1])
+        if set(again.clocks) == set(first.clocks) and all(form for _, form in differing.values()):
+            break
+    first.clocks = _of_most(looks)
+    return first, _judge_differing(first, differing, wanted)
+
+
+def _judge_differing(
+    result: facts_of.Facts, differing: dict[tuple[str, str], tuple[str, str]], wanted: dict[str, str]
+) -> dict[str, str]:
+    """Have what differs set anew, or else leave out or refuse who makes it; returns what is left out, and why."""
+    excluded: dict[str, str] = {}
+    for (module, name), (owner, form) in differing.items():
+        reason = f"{module}.{name} differs from run to run"
+        if form:
+            result.clocks.append((module, name, form))
+        elif owner in wanted:
+            excluded[owner] = reason
+        else:
+            result.refusals.append(reason)
+    return excluded
+
+
+def _of_most(looks: list[facts_of.Facts]) -> list[tuple[str, str, str]]:
+    """Return the clocks that most of the looks have found: a number that is always the same fits into one by chance."""
+    found = [clock for look in looks for clock in look.clocks]
+    return [clock for clock in dict.fromkeys(found) if 2 * found.count(clock) > len(looks)]
 
 
 def _are_constant(result: facts_of.Facts, known: facts_of.Facts | None) -> bool:
-    """Say whether nothing in these modules is known to differ from run to run, and all of them were compared."""
+    """Say whether nothing in these modules is known to differ from run to run, and they hold what was compared."""
     if known is None or any(values.is_by_comparison(form) for _, _, form in known.clocks):
         return False
-    return set(result.modules) <= set(known.modules)
+    return result.fingerprint == known.fingerprint and set(result.clocks) <= set(known.clocks)
 
 
 def _look(start: Start, wish: str, out: str) -> tuple[facts_of.Facts, dict[str, str]]:
@@ -213,8 +245,9 @@ def _read(start: Start, out: str, words: str) -> tuple[facts_of.Facts, dict[str,
     try:
         with open(out, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.readlines()
-        excluded = dict(line.rstrip("\n").split("\t", 2)[1:] for line in lines if line.startswith("exclude\t"))
-        result = facts_of.parse("".join(lines[len(excluded) :]))
+        excluding = [line for line in lines if line.startswith("exclude\t")]  # one for each reason
+        excluded = dict(line.rstrip("\n").split("\t", 2)[1:] for line in excluding)
+        result = facts_of.parse("".join(lines[len(excluding) :]))
     except (OSError, ValueError):
         last = words.strip().rpartition("\n")[2]
         return _refused(start, f"its imports could not be watched: {last or 'the interpreter ended early'}"), {}

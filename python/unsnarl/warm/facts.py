@@ -25,7 +25,8 @@ class Facts:
     globals that hold the time (or, as clock ``cwd``, the directory) of their
     import, to be set anew in each worker; ``notes`` say in words what was
     found; a verdict is plain if ``refusals`` is not empty. ``verified`` names circumstances in which the
-    same has been found; ``learner`` is the process that has learned, and is about to serve; ``expires`` is
+    same has been found; ``learner`` is the process that has learned, and is about to serve; ``fingerprint`` stands
+    for the values of all globals that were compared; ``expires`` is
     the time in whole seconds, if any, after which a refusal is to be looked into again.
     """
 
@@ -43,6 +44,7 @@ class Facts:
         self.refusals: list[str] = []
         self.verified: list[str] = []
         self.learner = ""
+        self.fingerprint = ""
         self.expires = 0
 
     def join(self, other: Facts) -> bool:
@@ -91,6 +93,7 @@ def dump(facts: Facts) -> str:
     rows += [("refusal", why) for why in facts.refusals]
     rows += [("verified", which) for which in facts.verified]
     rows += [("learner", facts.learner)] if facts.learner else []
+    rows += [("fingerprint", facts.fingerprint)] if facts.fingerprint else []
     rows += [("expires", facts.expires)] if facts.expires else []
     rows += [("file", *stamp, path) for path, stamp in facts.files.items()]
     return "".join("\t".join(map(str, row)) + "\n" for row in rows)
@@ -114,7 +117,7 @@ def parse(text: str) -> Facts:
         kind, _, rest = line.partition("\t")
         if kind in lists:
             lists[kind].append(rest)
-        elif kind in ("command", "learner", "expires"):
+        elif kind in ("command", "learner", "fingerprint", "expires"):
             setattr(facts, kind, type(getattr(facts, kind))(rest))
         elif kind in ("tty", "cwd", "umask"):
             setattr(facts, f"asks_{kind}", True)

@@ -56,7 +56,7 @@ class Made:
         except OSError:
             return ""
         is_own = status.st_uid == os.geteuid()
-        return f"{directory}/{'0'.join(_around(name[:-_DRAWN]))}" if is_own else ""
+        return f"{directory}/{'0'.join(_around(name[:-_DRAWN]) or ())}" if is_own else ""
 
     def find_places(self) -> bool:
         """Find the globals that hold the path; says whether there are any, and nothing else has it."""
@@ -72,20 +72,25 @@ class _AtEnd(partial):  # type: ignore[type-arg]
 
     def __eq__(self, other: object) -> bool:
         """Be found by ``atexit.unregister``, which compares."""
-        return bool(self.func == other)
+        return bool(self.function == other)
 
     def __hash__(self) -> int:
-        return hash(self.func)
+        return hash(self.function)
 
     def __repr__(self) -> str:
         """Return what a complaint about it shows."""
-        return repr(self.func)
+        return repr(self.function)
 
-    def update(self, args: list[Any], named: dict[str, Any]) -> None:
+    def keep(self, function: Callable[..., object], args: list[Any], named: dict[str, Any]) -> None:
+        """Take a function, whole: one that is a ``partial`` itself would be taken apart by a call of the class."""
+        self.function, self.given = function, (args, named)
+
+    def update(self) -> None:
         """Take the paths of now."""
+        args, named = self.given
         now = {name: _current(value) for name, value in named.items()}
         state: Any = self
-        state.__setstate__((self.func, tuple(map(_current, args)), now, None))
+        state.__setstate__((self.function, tuple(map(_current, args)), now, vars(self)))
 
 
 def _current(value: Any) -> Any:
@@ -99,7 +104,7 @@ class Directories:
         self.made: list[Made] = []
         self._pid = os.getpid()
         self._replaced: list[tuple[object, object]] = []
-        self._ends: list[tuple[_AtEnd, list[Any], dict[str, Any]]] = []
+        self._ends: list[_AtEnd] = []
         # What else was registered: `atexit` itself shows nobody what it holds (until Python 3.14).
         self._registered: list[tuple[object, ...]] = []
 
@@ -116,8 +121,9 @@ class Directories:
                 return plain(function, *args, **named)
             mine = [known.get(value, value) if type(value) is str else value for value in values]
             ours, others = mine[: len(args)], dict(zip(named, mine[len(args) :], strict=True))
-            at_end = _AtEnd(function, *ours, **others)
-            self._ends.append((at_end, ours, others))
+            at_end = _AtEnd(function)
+            at_end.keep(function, ours, others)
+            self._ends.append(at_end)
             plain(at_end)
             return function
 
@@ -132,8 +138,7 @@ class Directories:
         def mkdtemp(suffix: Any = None, prefix: Any = None, dir: Any = None) -> Any:
             path = plain(suffix, prefix, dir)
             made = Made(path)
-            suffix_parts, prefix_parts = (_around(text) if type(text) is str else None for text in (suffix, prefix))
-            made.arguments = (suffix_parts, prefix_parts, os.path.dirname(path) if dir is None else dir)
+            made.arguments = (_around(suffix), _around(prefix), os.path.dirname(path) if dir is None else dir)
             self.made.append(made)
             return path
 
@@ -195,8 +200,8 @@ class Directories:
 
     def tell_ends(self) -> None:
         """Put the paths of now into what is registered for the end, where the search must not find them."""
-        for at_end, args, named in self._ends:
-            at_end.update(args, named)
+        for at_end in self._ends:
+            at_end.update()
 
     def discard(self) -> None:
         """Remove those of a process that is not to run after all."""
@@ -260,8 +265,10 @@ def _can_be_made(text: Any) -> bool:
     return type(made) is type(text) and str.__eq__(made, "/another")
 
 
-def _around(text: str) -> list[str]:
+def _around(text: object) -> list[str] | None:
     """Return what is before, between and after the places in a text where the process's number is."""
     import re
 
-    return re.split(rf"(?<!\d){os.getpid()}(?!\d)", text)
+    if not isinstance(text, str):
+        return None
+    return re.split(rf"(?<!\d){os.getpid()}(?!\d)", str.__str__(text))

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 PID = "getpid"
 # The same for random digits, followed by their number; and what may be one of them, having no letter by chance.
 HEX, DIGITS = "hex", "dec"
+# Those of a random UUID (RFC 9562, 5.4), whose version and variant are no chance.
+UUID = "uuid4"
 _FEWEST_DIGITS = 8
 _SCALARS: tuple[type, ...] = (str, bytes, int, float)
 _SEQUENCES: tuple[type, ...] = (tuple, list, set, frozenset)
@@ -44,8 +46,9 @@ def of_module(name: str) -> Iterator[tuple[str, Any]]:
     for key, value in list(names.items()):
         if key.startswith("__") and key.endswith("__"):
             continue
-        if isinstance(value, type) and value.__module__ == name:
-            for member, held in list(vars(value).items()):
+        # By the type: `isinstance` asks a proxy for its class, and that may run the program's own code.
+        if issubclass(type(value), type) and type.__getattribute__(value, "__module__") == name:
+            for member, held in list(type.__getattribute__(value, "__dict__").items()):
                 if not member.startswith("__") and _is_plain(held):
                     yield f"{key}.{member}", held
         elif _is_plain(value):
@@ -90,6 +93,8 @@ def _form(key: str, value: object) -> str:
     if type(value) is int:
         return PID if value == os.getpid() else ""
     if type(value) is str and len(value) >= _FEWEST_DIGITS and not value.strip("0123456789abcdef"):
+        if len(value) == 32 and value[12] == "4" and value[16] in "89ab":
+            return UUID
         return f"{DIGITS if value.isdecimal() else HEX}{len(value)}"
     return ""
 
@@ -126,7 +131,7 @@ def is_today(value: object) -> bool:
 
 def is_by_comparison(form: str) -> bool:
     """Say whether it takes two runs to find what is set anew in this form."""
-    return form == PID or form.startswith(HEX)
+    return form in (PID, UUID) or form.startswith(HEX)
 
 
 def differing(one: str, other: str) -> list[tuple[str, str, str, str]]:
@@ -141,14 +146,31 @@ def differing(one: str, other: str) -> list[tuple[str, str, str, str]]:
     for (name, key), (owner, digest, form) in _read(other).items():
         _, old, was = before.get((name, key), (owner, digest, form))
         if old != digest:
-            # Digits without a letter in both runs may be those of a time.
-            is_random = {form, was} in ({HEX + form[3:]}, {HEX + form[3:], DIGITS + form[3:]})
-            if is_random:
+            agreed = _agreed(was, form)
+            if agreed not in ("", PID):
                 random.add((old, digest))
-            found.append((owner, name, key, HEX + form[3:] if is_random else PID if form == was == PID else ""))
+            found.append((owner, name, key, agreed))
     if len(random) > 1:
-        found = [(owner, name, key, "" if form.startswith(HEX) else form) for owner, name, key, form in found]
+        found = [(owner, name, key, form if form == PID else "") for owner, name, key, form in found]
     return found
+
+
+def _agreed(one: str, other: str) -> str:
+    """Return what two values are to be set anew as, nothing if that cannot be told."""
+    if one == other:
+        # Digits without a letter in both runs may be those of a time.
+        return "" if one.startswith(DIGITS) else one
+    if {one[:3], other[:3]} == {HEX, DIGITS} and one[3:] == other[3:]:
+        return HEX + one[3:]
+    return f"{HEX}32" if {one, other} == {UUID, f"{HEX}32"} else ""
+
+
+def fingerprint(path: str) -> str:
+    """Return what two such files have in common if no value differs, and no module; nothing if there is none."""
+    import hashlib  # not in a server, which needs other parts of this file
+
+    rows = sorted((name, key, row[1]) for (name, key), row in _read(path).items())
+    return hashlib.sha256(repr(rows).encode(errors="surrogatepass")).hexdigest() if rows else ""
 
 
 def _read(path: str) -> dict[tuple[str, str], tuple[str, str, str]]:

@@ -18,7 +18,7 @@ import sys
 import time
 from importlib.machinery import SourceFileLoader
 
-from . import leave, preload, streams, teardown, temporary, wire
+from . import leave, preload, streams, teardown, temporary, values, wire
 from .trampolines import KEPT
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
@@ -197,7 +197,7 @@ def _clocks(clocks: list[tuple[str, str, str]]) -> None:
     for module, name, clock in clocks:
         if clock != temporary.FORM and module in sys.modules:
             value = _now(clock) if clock not in drawn else drawn[clock]
-            if clock.startswith("hex"):
+            if clock == values.UUID or clock.startswith(values.HEX):
                 drawn[clock] = value
             setattr(sys.modules[module], name, value)
 
@@ -205,7 +205,11 @@ def _clocks(clocks: list[tuple[str, str, str]]) -> None:
 def _now(clock: str) -> object:
     if clock == "cwd":
         return os.getcwd()
-    if clock.startswith("hex"):
+    if clock == values.UUID:
+        number = bytearray(os.urandom(16))
+        number[6], number[8] = number[6] & 0x0F | 0x40, number[8] & 0x3F | 0x80
+        return number.hex()
+    if clock.startswith(values.HEX):
         return os.urandom(int(clock[3:])).hex()[: int(clock[3:])]
     return os.getpid() if clock == "getpid" else getattr(time, clock)()
 

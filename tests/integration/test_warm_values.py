@@ -1,0 +1,63 @@
+"""What imports make of chance and of the moment: each run has its own, and what only looks like it is left alone."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from tests.integration.waiting import until
+from unsnarl.warm import begin
+from unsnarl.warm import facts as facts_of
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Rig
+
+
+def script_of(rig: Rig, module: str) -> str:
+    """Write a command that prints what its module keeps as ``VALUE``, and whether it is warm."""
+    (rig.directory / "bin" / "mod.py").write_text(module)
+    return rig.script("who", "import sys, mod\nprint(mod.VALUE, '_unsnarl_warm' in sys.modules)\n")
+
+
+def test_chance_in_other_circumstances_only_is_noticed_there(rig: Rig) -> None:
+    script = script_of(rig, "import os, uuid\nVALUE = uuid.uuid4().hex if os.environ.get('TRACE') else None\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"None True\n"
+    env = rig.env | {"TRACE": "1"}
+    rig.start(script, env=env)
+    seen = [rig.served(script, env=env).stdout.split() for _ in range(3)]
+    assert [is_warm for _, is_warm in seen] == [b"True"] * 3
+    assert len({value for value, _ in seen}) == 3
+    for value, _ in seen:
+        identifier = uuid.UUID(value.decode())
+        assert (identifier.version, identifier.variant) == (4, uuid.RFC_4122)
+
+
+def test_a_proxy_is_not_asked_for_its_class(rig: Rig) -> None:
+    """Django's settings read the user's modules then, and fail where there are none."""
+    script = script_of(rig, "class Lazy:\n    __class__ = property(lambda self: 1 / 0)\nlazy = Lazy()\nVALUE = 1\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"1 True\n"
+
+
+def test_a_module_may_be_left_out_for_two_reasons(rig: Rig) -> None:
+    dated = "import time\nONE = time.strftime('%Y-%m-%d')\nTWO = time.strftime('%d.%m.%Y')\n"
+    (rig.directory / "bin" / "dated.py").write_text(dated)
+    (rig.directory / "bin" / "fine.py").write_text("")
+    (rig.directory / "bin" / "mod.py").write_text("VALUE = 1\n")
+    shown = "print([name in sys.modules for name in ('fine', 'dated')])\n"
+    script = rig.script("who", f"import sys, mod\n{shown}for name in sys.argv[1:]: __import__(name)\n")
+    rig.start(script)
+    assert rig.served(script, "fine", "dated").stdout == b"[False, False]\n"
+    until(lambda: rig.warm(script).stdout == b"[True, False]\n")
+    said = rig.verb("why", script).stdout
+    assert b"dated is not imported ahead: dated." in said
+    assert b"could not be watched" not in said
+
+
+def test_a_number_that_fits_into_one_clock_by_chance_is_none() -> None:
+    clock, constant = ("logging", "_startTime", "time_ns"), ("asyncio.constants", "TIMEOUT", "monotonic")
+    looks = [facts_of.Facts() for _ in range(3)]
+    looks[0].clocks, looks[1].clocks, looks[2].clocks = [constant, clock], [], [clock]
+    assert begin._of_most(looks[:1]) == [constant, clock]
+    assert begin._of_most(looks) == [clock]
