@@ -33,6 +33,18 @@ def test_chance_in_other_circumstances_only_is_noticed_there(rig: Rig) -> None:
         assert (identifier.version, identifier.variant) == (4, uuid.RFC_4122)
 
 
+def test_the_order_in_a_set_means_nothing(rig: Rig) -> None:
+    """It is that in which items came, where their places collide: here by the addresses of classes."""
+    count = str(rig.directory / "count")
+    text = f"import os\nwith open({count!r}, 'a') as file: file.write('.')\nitems = [str(n) for n in range(200)]\n"
+    text += (
+        f"if os.path.getsize({count!r}) % 2: items.reverse()\nfound = frozenset(items)\ndel items, file\nVALUE = 1\n"
+    )
+    script = script_of(rig, text)
+    rig.start(script)
+    assert rig.served(script).stdout == b"1 True\n"
+
+
 def test_a_proxy_is_not_asked_for_its_class(rig: Rig) -> None:
     """Django's settings read the user's modules then, and fail where there are none."""
     script = script_of(rig, "class Lazy:\n    __class__ = property(lambda self: 1 / 0)\nlazy = Lazy()\nVALUE = 1\n")

@@ -80,6 +80,8 @@ def _digest(value: object) -> int:
     kind: type = type(value)
     if kind is dict:
         value = [pair for pair in held.items() if all(type(part) in _SCALARS for part in pair)]
+    if kind in (set, frozenset):
+        value = sorted(map(repr, held))  # the order is that in which they came, in part, which may be by address
     if type(value) is int and value in _ADDRESSES:
         return 0
     text = repr(value)
