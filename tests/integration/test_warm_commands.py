@@ -58,7 +58,11 @@ def test_on_pipes(rig: "Rig", command: list[str]) -> None:
 
 def test_after_learning_from_a_run(rig: "Rig", command: list[str]) -> None:
     """What the first run has loaded is imported ahead from the second one on: the state in which users live."""
-    assert rig.verb("start", "--", *command).returncode == 0, rig.verb("why", command[0]).stdout.decode() + rig.log()
+    if rig.verb("start", "--", *command).returncode != 0:
+        # Some interpreters' own modules rule a command out: uuid reads the whole environment where it asks ifconfig.
+        reason = rig.verb("why", command[0]).stdout.decode().splitlines()[1]
+        assert "differs from run to run" not in reason, "what differs of these commands can be set anew"
+        pytest.skip(f"it must not be imported ahead: {reason.strip()}")
     plain = rig.plain(*command)
     for _ in range(3):
         rig.start(*command)  # what was learned may have changed the key
