@@ -36,7 +36,7 @@ def script_of(name: str) -> str:
     return COMMANDS[name][0].removesuffix("python")
 
 
-SCRIPTS = tuple(name for name, words in COMMANDS.items() if words[0] != "python")
+SCRIPTS = tuple(filter(script_of, COMMANDS))
 """Those that can be warm or packed."""
 
 QUICK = ("python -c pass", "pip --version")

@@ -33,8 +33,6 @@ LEARN_TIMEOUT_S = 120
 LOG_BYTES = 1 << 20
 # Seconds after which a learning run that failed is tried again.
 TRY_AGAIN_S = 600
-# Seconds after which any other refusal is looked into again: chance or the moment may have had a part in it.
-LOOK_AGAIN_S = 3600
 # Circumstances that are remembered; the others are looked at again.
 MOST_VERIFIED = 256
 
@@ -92,7 +90,7 @@ def learn(start: Start, known: facts_of.Facts | None = None) -> facts_of.Facts:
     result.notes = [*notes, *result.notes]
     _judge_files(result)
     if result.refusals and not result.expires:
-        result.expires = int(time.time()) + LOOK_AGAIN_S
+        result.expires = int(time.time()) + facts_of.LOOK_AGAIN_S
     return result
 
 

@@ -10,7 +10,10 @@ sees an old record or a new one. Nothing in them is a value of the environment.
 from __future__ import annotations
 
 import os
+import time
 
+# Seconds after which a plain verdict is looked into again: chance or the moment may have had a part in it.
+LOOK_AGAIN_S = 3600
 # Sources of its author's own whose change ends a plain verdict.
 MOST_EDITED = 64
 _HEAD = "unsnarl-facts 2"
@@ -146,10 +149,10 @@ def client_text(facts: Facts) -> str:
     return "unsnarl-record 2 warm\n" + names + "".join(f"{what}\n" for what, is_asked in asked if is_asked)
 
 
-def rule_out(stem: str, facts: Facts, why: str, expires: int) -> None:
-    """Have one key's calls run plainly until that time, or until something is changed; ``stem`` is the key's."""
+def rule_out(stem: str, facts: Facts, why: str) -> None:
+    """Have one key's calls run plainly for a time, or until something is changed; ``stem`` is the key's."""
     refused = Facts()
-    refused.refusals, refused.expires = [why], expires
+    refused.refusals, refused.expires = [why], int(time.time()) + LOOK_AGAIN_S
     refused.files, refused.directories = facts.files, facts.directories
     write(f"{stem}.rec", client_text(refused))
 

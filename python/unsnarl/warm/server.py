@@ -147,7 +147,7 @@ class Server:
                 self._log(f"{name} is left out: {type(problem).__name__}")
         if lost := self.temporary.settle(self.facts.clocks):
             why = f"{lost} of its imports cannot be made anew"
-            facts_of.rule_out(self.stem, self.facts, why, int(time.time() + IDLE_S))
+            facts_of.rule_out(self.stem, self.facts, why)
             self._give_up(why)
         os.chdir("/")
         os.umask(0o077)
