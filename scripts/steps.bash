@@ -84,6 +84,7 @@ note_step() {
   if [[ $outcome == FAILED* ]]; then steps_failed=$((steps_failed + 1)); fi
   steps_summary+=("$outcome")
   printf -- '--- %s\n' "$outcome"
+  while read -r outcome; do steps_summary+=("        $outcome"); done < <(sed -n 's/^ *flaky: /flaky: /p' "$log" | sort -u)
 }
 
 not_run() {
@@ -93,12 +94,16 @@ not_run() {
 
 # pytest closes with `=== 3 failed, 97 passed in 1s ===`, cargo test with
 # `test result: ok. 12 passed; 0 failed; ...`, other runners, and steps within a step, with
-# `12 passed, 0 failed`. Steps within a step have counted all that was printed before.
+# `12 passed, 0 failed`. Steps within a step have counted all that was printed before. Of tests that
+# were run again (scripts/again) the second outcome counts.
 count_tests() {
   local own='^(=+ .* in [0-9.]+s( \([0-9:]+\))? =+|test result: .*|[0-9]+ passed, [0-9]+ failed)$' lines
   lines=$(sed 's/\x1b\[[0-9;]*m//g' "$1" | grep -E "$own")
   if grep -qE '^=== summary' "$1"; then lines=$(tail -n 1 <<<"$lines"); fi
   steps_passed_tests=$((steps_passed_tests + $(sum_before passed "$lines")))
+  if grep -q '^=== again: ' "$1" && ! grep -q '^=== summary' "$1"; then
+    lines=$(sed -e '1,/^=== again: /d' -e 's/\x1b\[[0-9;]*m//g' "$1" | grep -E "$own")
+  fi
   steps_failed_tests=$((steps_failed_tests + $(sum_before '(failed|errors?)' "$lines")))
 }
 
