@@ -48,13 +48,17 @@ def test_an_enumerate_of_the_programs_own(programs: Programs) -> None:
     assert traced.processes[0]["is_complete"]
 
 
-ATTACHED = """\
+SETTINGS = """\
+import os
 from unsnarl import _native
 from unsnarl.run_settings import RunSettings
 from unsnarl.trace import recording
 def settings(name):
     os.mkdir(name)
     return RunSettings(trace=os.path.abspath(name), trace_chunks=64, children=False)
+"""
+
+ATTACHED = """\
 recording.attach(settings("first"))
 def fail(*_):
     raise ValueError("whatever it is")
@@ -72,7 +76,31 @@ print(_native.trace_is_on(), os.listdir("second").count("done"))
 
 
 def test_a_process_whose_recording_ended_badly_can_be_attached_to_again(programs: Programs) -> None:
-    programs.write("app.py", NAMES + ATTACHED)
+    programs.write("app.py", NAMES + SETTINGS + ATTACHED)
     outcome = programs.python("app.py")
     assert outcome.status == 0, outcome.complaint
     assert outcome.stdout.decode().splitlines() == ["failed 1 False", "True", "False 1"]
+
+
+NESTED = """\
+import _frozen_importlib
+find_and_load = _frozen_importlib._find_and_load
+naming = recording._name_threads
+def name_and_detach():
+    recording._name_threads = naming
+    recording.detach()
+recording._name_threads = name_and_detach
+recording.attach(settings("nested"))
+print(os.listdir("nested").count("done"), _native.trace_is_on(), _frozen_importlib._find_and_load is find_and_load)
+recording.attach(settings("next"))
+print(_native.trace_is_on())
+recording.detach()
+"""
+
+
+def test_a_tracer_that_gives_up_while_the_recording_begins(programs: Programs) -> None:
+    """A script that ends the recording can run in the midst of the one that begins it."""
+    programs.write("app.py", SETTINGS + NESTED)
+    outcome = programs.python("app.py")
+    assert outcome.status == 0, outcome.complaint
+    assert outcome.stdout.decode().splitlines() == ["1 False True", "True"]

@@ -41,8 +41,11 @@ try:
     from unsnarl.trace import recording
     recording.attach(RunSettings(trace={directory!r}, trace_chunks={chunks}, children=False))
 except BaseException as error:
-    with open({failure!r}, "w") as stream:
-        stream.write(f"{{type(error).__name__}}: {{error}}")
+    try:
+        with open({failure!r}, "w") as stream:
+            stream.write(f"{{type(error).__name__}}: {{error}}")
+    except OSError:
+        pass  # whoever wanted to know is gone, and its directory
 finally:
     sys.path.remove({package!r})
 """

@@ -155,23 +155,36 @@ def start(settings: RunSettings) -> None:
 
 
 _attached: Recording | None = None
+_is_attaching = False
+_is_unwanted = False
+"""Whether ``detach`` came while ``attach`` was at work: one remote script can run in the midst of another (3.14)."""
 
 
 def attach(settings: RunSettings) -> None:
     """Record this process, which runs already, until ``detach``; raises as ``start`` does.
 
-    An earlier recording of the kind, whose tracer was killed, ends now.
+    An earlier recording of the kind, whose tracer was killed, ends now. A ``detach`` in the midst takes
+    effect when the recording has begun whole.
     """
-    global _attached
+    global _attached, _is_attaching, _is_unwanted
     detach()
-    _attached = Recording(settings)
-    _attached.begin()
-    _attached.watch(is_running=True)
+    recording = Recording(settings)
+    _is_attaching, _is_unwanted = True, False
+    try:
+        recording.begin()
+        recording.watch(is_running=True)
+    finally:
+        _attached, _is_attaching = recording, False
+        if _is_unwanted:
+            detach()
 
 
 def detach() -> None:
     """End the recording that ``attach`` began, if it has not ended, and say so in its directory."""
-    global _attached
+    global _attached, _is_unwanted
+    if _is_attaching:
+        _is_unwanted = True
+        return
     if _attached is None:
         return
     # Whatever fails below, the process can be attached to again.
