@@ -27,7 +27,7 @@ for _number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # the
     if signal.getsignal(_number) == signal.SIG_IGN:
         signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
-WATCHDOG_S = 240.0
+WATCHDOG_S = 540.0
 """No program of a test runs that long by far, on whatever machine; one that does hangs, and is killed."""
 
 UNSNARL = os.path.join(sysconfig.get_path("scripts"), "unsnarl")

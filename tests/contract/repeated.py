@@ -10,7 +10,7 @@ import pytest
 
 RUN_LIMIT_S = 280
 ALL_RUNS_LIMIT_S = 570
-"""Of one test: the second watchdog of all tests ends the process after 600 s (pyproject.toml)."""
+"""Of one test: the second watchdog of all tests ends the process after 900 s (pyproject.toml)."""
 REPEATS = 2
 """More runs of a module in which something has failed, as far as there is time for them."""
 

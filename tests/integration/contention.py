@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-WATCHDOG_S = 200.0
+WATCHDOG_S = 500.0
 """Seconds; within the tests' own watchdog, so that the stacks are seen before the process is killed."""
 
 faulthandler.dump_traceback_later(WATCHDOG_S, exit=True)

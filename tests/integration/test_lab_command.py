@@ -1,5 +1,6 @@
 """``unsnarl lab``: it lists, measures, reports; what cannot be done is said in two lines."""
 
+import contextlib
 import json
 import os
 import re
@@ -150,9 +151,13 @@ def test_an_interrupt_keeps_what_was_measured(programs: "Programs", number: sign
 
 
 def servers(pid: int) -> list[int]:
-    """Return the web servers that a process has started."""
-    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in listed if b"web_server.py" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    """Return pidfds of the web servers that a process has started. Its children come and go meanwhile."""
+    found: list[int] = []
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if b"web_server.py" in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.append(os.pidfd_open(int(child)))
+    return found
 
 
 def test_a_request_to_end_leaves_no_server_behind(programs: "Programs") -> None:
@@ -161,7 +166,7 @@ def test_a_request_to_end_leaves_no_server_behind(programs: "Programs") -> None:
         await_line(process, "pair 1, stock")
         watched = None
         while watched is None:
-            watched = next(map(os.pidfd_open, servers(process.pid)), None)
+            watched = next(iter(servers(process.pid)), None)
         process.terminate()
         assert process.wait(60) == -signal.SIGTERM
     try:

@@ -142,8 +142,9 @@ def test_a_signal_handler_raises_in_the_main_thread(programs: "Programs") -> Non
 class Late(Exception): pass
 def late(number, frame): raise Late
 def attempt(wait):
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
-    try: wait()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        wait()
     except Late: print("late", threading.current_thread() is threading.main_thread())
 def burn():
     until = time.monotonic() + 0.3

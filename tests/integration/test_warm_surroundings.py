@@ -1,11 +1,10 @@
 """What a caller brings along: the limits it was started with, and the directories its environment names."""
 
-import contextlib
 import fcntl
 import os
 import resource
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,14 +54,9 @@ def test_a_start_that_cannot_be_noted_is_none(rig: "Rig", bytes_left: int) -> No
 
 
 @pytest.fixture
-def fallback() -> Iterator[Path]:
-    """The directory in place of one that is another user's; removed if it was not there and is empty."""
-    path = Path(f"/tmp/unsnarl-{os.geteuid()}")
-    was_there = path.exists()
-    yield path
-    if not was_there:
-        with contextlib.suppress(OSError):
-            path.rmdir()
+def fallback() -> Path:
+    """The directory in place of one that is another user's. It stays: other tests may run beside these."""
+    return Path(f"/tmp/unsnarl-{os.geteuid()}")
 
 
 def look(rig: "Rig", runtime: Path) -> None:
