@@ -16,9 +16,9 @@ use super::items::Items;
 use super::operation::Operation;
 use super::party::Party;
 use super::queue_access::{error, has_own_hooks, into_items, is_shut_down, release_all};
-use super::queue_batch::{GetManyWait, PutManyWait, do_patiently};
+use super::queue_batch::{PutManyWait, do_patiently};
 use super::queue_kinds::{LifoQueue, PriorityQueue};
-use super::queue_wait::JoinWait;
+use super::queue_wait::{GetWait, JoinWait};
 use super::ticket::{self, Errand};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -237,14 +237,14 @@ impl Queue {
         timeout: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         let patience = arguments::queue_patience(block, timeout.as_ref())?;
-        do_patiently(slf.py(), &mut GetManyWait::new(slf, count), patience)
+        do_patiently(slf.py(), &mut GetWait::many(slf.clone().unbind(), count), patience)
     }
 
     /// The same in a task; one that is cancelled has got nothing.
     #[pyo3(signature = (count, timeout=None))]
     fn async_get_many(slf: &Bound<'_, Self>, count: usize, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let timeout = arguments::task_timeout(timeout.as_ref())?;
-        Operation::of(slf.py(), GetManyWait::new(slf, count), timeout)
+        Operation::of(slf.py(), GetWait::many(slf.clone().unbind(), count), timeout)
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {

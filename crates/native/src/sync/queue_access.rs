@@ -69,7 +69,7 @@ impl Queue {
             };
         };
         let _held = hooks.hold(py)?;
-        this.recount_if_shared(slf, hooks)?;
+        this.recount_if_changeable(slf, hooks)?;
         match this.channel.give(Item::NOTHING, waiter) {
             Give::Given => {}
             Give::Full(_nothing) => return Ok(false),
@@ -103,7 +103,7 @@ impl Queue {
             };
         };
         let _held = hooks.hold(py)?;
-        this.recount_if_shared(slf, hooks)?;
+        this.recount_if_changeable(slf, hooks)?;
         match this.channel.take(waiter) {
             Take::Taken(_nothing) => {
                 let item = hooks.get(slf.as_any());
@@ -127,9 +127,15 @@ impl Queue {
         Ok(())
     }
 
-    /// Whoever has the container may have changed it since.
-    fn recount_if_shared(&self, slf: &Bound<'_, Self>, hooks: &Hooks) -> PyResult<()> {
-        if hooks.is_shared() {
+    /// Whether the hooks may be the program's own. Their `_qsize` is asked at every call: it may count what became
+    /// due, or what a method of the subclass added or removed.
+    pub(super) fn asks_own_hooks(&self) -> bool {
+        self.hooks().is_some_and(|hooks| !hooks.is_heap())
+    }
+
+    /// Whoever has the container may have changed it since, and own hooks may count by themselves.
+    fn recount_if_changeable(&self, slf: &Bound<'_, Self>, hooks: &Hooks) -> PyResult<()> {
+        if hooks.is_shared() || !hooks.is_heap() {
             self.recount(slf, hooks)
         } else {
             Ok(())
@@ -148,7 +154,7 @@ impl Queue {
             queue: slf.clone().unbind(),
             item: item.clone().unbind(),
         };
-        if block(py, &mut wait, patience.deadline())? {
+        if block(py, &mut wait, patience.deadline())? || wait.give_late(py)? {
             Ok(())
         } else {
             Err(error(py, "Full"))
@@ -164,10 +170,11 @@ impl Queue {
             return Err(error(py, "Empty"));
         }
         let mut wait = GetWait::new(slf.clone().unbind(), false);
-        match (block(py, &mut wait, patience.deadline())?, wait.item) {
-            (true, Some(item)) => Ok(item.into_bound(py)),
-            _ => Err(error(py, "Empty")),
+        if !block(py, &mut wait, patience.deadline())? {
+            wait.take_late(py)?;
         }
+        let item = wait.taken.map(|item| item.into_bound(py));
+        item.ok_or_else(|| error(py, "Empty"))
     }
 
     /// From now on the items are in a Python container that others may touch.

@@ -92,6 +92,9 @@ impl Wait for PutManyWait {
         Ok(py.None())
     }
     fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if self.queue.get().asks_own_hooks() && self.attempt(py)? {
+            return Ok(py.None());
+        }
         let error = error(py, "Full");
         self.note(py, &error);
         Err(error)
@@ -105,62 +108,6 @@ impl Wait for PutManyWait {
     }
 }
 
-/// Waiting for the first item of a batch; the others are those that are there then.
-pub(super) struct GetManyWait {
-    queue: Py<Queue>,
-    count: usize,
-    items: Option<Py<PyList>>,
-}
-
-impl GetManyWait {
-    pub(super) fn new(queue: &Bound<'_, Queue>, count: usize) -> Self {
-        Self {
-            queue: queue.clone().unbind(),
-            count,
-            items: None,
-        }
-    }
-
-    fn take(&mut self, py: Python<'_>, waiter: Option<&Arc<Waiter<Party>>>) -> PyResult<bool> {
-        let queue = self.queue.bind(py);
-        let items = Queue::take_up_to(queue, self.count, waiter)?;
-        self.items = items
-            .map(|items| PyList::new(py, items))
-            .transpose()?
-            .map(Bound::unbind);
-        Ok(self.items.is_some())
-    }
-}
-
-impl Wait for GetManyWait {
-    fn attempt(&mut self, py: Python<'_>) -> PyResult<bool> {
-        self.take(py, None)
-    }
-    fn begin(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        self.take(py, Some(waiter))
-    }
-    fn resume(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        self.take(py, Some(waiter))
-    }
-    fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        self.queue.get().channel.cancel(waiter);
-        Ok(false)
-    }
-    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(self.items.take().map_or_else(|| py.None(), Py::into_any))
-    }
-    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Err(error(py, "Empty"))
-    }
-    fn object(&self) -> usize {
-        self.queue.as_ptr() as usize
-    }
-    fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
-        visit.call(&self.queue)?;
-        visit.call(&self.items)
-    }
-}
-
 /// Do it, or wait until it is done or the patience ends: what a task gets for it.
 pub(super) fn do_patiently(py: Python<'_>, wait: &mut dyn Wait, patience: Patience) -> PyResult<Py<PyAny>> {
     let is_done = wait.attempt(py)? || (!matches!(patience, Patience::None) && block(py, wait, patience.deadline())?);
@@ -168,8 +115,18 @@ pub(super) fn do_patiently(py: Python<'_>, wait: &mut dyn Wait, patience: Patien
 }
 
 impl Queue {
-    /// Get as many items as are there, up to `count`; None if there is none, and the waiter has a place in line.
-    fn take_up_to<'py>(
+    /// Get a list of as many items as are there, up to `count`; None if there is none, and the waiter has a place in line.
+    pub(super) fn take_up_to<'py>(
+        slf: &Bound<'py, Self>,
+        count: usize,
+        waiter: Option<&Arc<Waiter<Party>>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let objects = Self::take_objects(slf, count, waiter)?;
+        let list = objects.map(|objects| PyList::new(slf.py(), objects)).transpose()?;
+        Ok(list.map(Bound::into_any))
+    }
+
+    fn take_objects<'py>(
         slf: &Bound<'py, Self>,
         count: usize,
         waiter: Option<&Arc<Waiter<Party>>>,

@@ -1,5 +1,8 @@
 //! Waiting to put, to get, and for all tasks to be done.
 //!
+//! When its time is up, a `_qsize` of the program's own is asked once more, as the standard library does: nobody
+//! tells a waiter when such a count changes by itself, as where items become due.
+//!
 //! Invariant: a party that is called and finds nothing keeps its place in line.
 
 use super::blocking::Wait;
@@ -13,6 +16,13 @@ use unsnarl_sync::{Arc, Waiter};
 pub(super) struct PutWait {
     pub(super) queue: Py<Queue>,
     pub(super) item: Py<PyAny>,
+}
+
+impl PutWait {
+    /// Put it now that the time is up, if a `_qsize` of the program's own says that there is room.
+    pub(super) fn give_late(&mut self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.queue.get().asks_own_hooks() && self.attempt(py)?)
+    }
 }
 
 impl Wait for PutWait {
@@ -33,6 +43,9 @@ impl Wait for PutWait {
         Ok(py.None())
     }
     fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if self.give_late(py)? {
+            return Ok(py.None());
+        }
         Err(error(py, "Full"))
     }
     fn object(&self) -> usize {
@@ -44,34 +57,63 @@ impl Wait for PutWait {
     }
 }
 
-/// Waiting for an item.
+/// Waiting for an item, or for the first of a batch: the others are those that are there then.
 pub(super) struct GetWait {
-    pub(super) queue: Py<Queue>,
-    pub(super) item: Option<Py<PyAny>>,
-    ends_iteration: bool,
+    queue: Py<Queue>,
+    what: What,
+    /// The item, or the list of them.
+    pub(super) taken: Option<Py<PyAny>>,
+}
+
+/// What a `GetWait` takes.
+#[derive(Clone, Copy)]
+enum What {
+    One,
+    /// The next of an asynchronous iteration, which a shutdown ends.
+    Next,
+    /// Up to so many.
+    Many(usize),
 }
 
 impl GetWait {
     pub(super) fn new(queue: Py<Queue>, ends_iteration: bool) -> Self {
+        let what = if ends_iteration { What::Next } else { What::One };
         Self {
             queue,
-            item: None,
-            ends_iteration,
+            what,
+            taken: None,
+        }
+    }
+
+    pub(super) fn many(queue: Py<Queue>, count: usize) -> Self {
+        Self {
+            queue,
+            what: What::Many(count),
+            taken: None,
         }
     }
 
     fn take(&mut self, py: Python<'_>, waiter: Option<&Arc<Waiter<Party>>>) -> PyResult<bool> {
-        let taken = Queue::take(self.queue.bind(py), waiter);
+        let queue = self.queue.bind(py);
+        let taken = match self.what {
+            What::Many(count) => Queue::take_up_to(queue, count, waiter),
+            What::One | What::Next => Queue::take(queue, waiter),
+        };
         match taken {
-            Ok(item) => {
-                self.item = item.map(Bound::unbind);
-                Ok(self.item.is_some())
+            Ok(taken) => {
+                self.taken = taken.map(Bound::unbind);
+                Ok(self.taken.is_some())
             }
-            Err(error) if self.ends_iteration && is_shut_down(py, &error)? => {
+            Err(error) if matches!(self.what, What::Next) && is_shut_down(py, &error)? => {
                 Err(pyo3::exceptions::PyStopAsyncIteration::new_err(()))
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Take it now that the time is up, if a `_qsize` of the program's own says so.
+    pub(super) fn take_late(&mut self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.queue.get().asks_own_hooks() && self.take(py, None)?)
     }
 }
 
@@ -90,9 +132,12 @@ impl Wait for GetWait {
         Ok(false)
     }
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(self.item.take().unwrap_or_else(|| py.None()))
+        Ok(self.taken.take().unwrap_or_else(|| py.None()))
     }
     fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if self.take_late(py)? {
+            return self.outcome(py);
+        }
         Err(error(py, "Empty"))
     }
     fn object(&self) -> usize {
@@ -100,7 +145,7 @@ impl Wait for GetWait {
     }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.queue)?;
-        visit.call(&self.item)
+        visit.call(&self.taken)
     }
 }
 
