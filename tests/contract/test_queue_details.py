@@ -222,3 +222,40 @@ def test_a_queue_that_is_shut_down_says_so_before_it_looks_at_the_timeout(make: 
         line.get(timeout=-1)
     with pytest.raises(unsnarl.ShutDown):
         line.put(1, timeout=-1)
+
+
+CLOSABLE = [unsnarl.Queue, *([queue.Queue] if hasattr(queue.Queue, "shutdown") else [])]
+
+
+@pytest.mark.parametrize("make", CLOSABLE)
+def test_a_shutdown_is_immediate_for_whatever_is_true(make: Any) -> None:
+    for immediate, left in [(1, 0), ([0], 0), (0, 1), (None, 1)]:
+        line = make()
+        line.put(1)
+        line.shutdown(immediate)
+        assert line.qsize() == left
+
+
+@pytest.mark.parametrize("make", CLOSABLE)
+def test_being_shut_down_is_an_attribute_that_can_be_set(make: Any) -> None:
+    line = make()
+    line.put(1)
+    line.is_shutdown = True
+    with pytest.raises(unsnarl.ShutDown):
+        line.put_nowait(2)
+    assert line.get_nowait() == 1
+    with pytest.raises(unsnarl.ShutDown):
+        line.get_nowait()
+    line.is_shutdown = False
+    line.put(3)
+    assert line.get_nowait() == 3
+
+
+def test_batches_block_for_whatever_is_true() -> None:
+    line: Any = unsnarl.Queue(2)
+    line.put_many([1], 1)
+    with pytest.raises(queue.Full):
+        line.put_many([2, 3], [])
+    assert line.get_many(2, "yes") == [1, 2]
+    with pytest.raises(queue.Empty):
+        line.get_many(1, None)

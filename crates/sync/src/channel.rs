@@ -456,6 +456,11 @@ impl<S: Store, P: Port> Channel<S, P> {
         }
         wakes.run();
     }
+
+    /// Open it again. Who was told to look because it was closed looks, and waits on if there is nothing.
+    pub fn reopen(&self) {
+        lock(&self.state).closed = false;
+    }
 }
 
 /// The waiter looks: if `ready` it leaves the line, else it has a place in it.

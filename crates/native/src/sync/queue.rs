@@ -168,7 +168,10 @@ impl Queue {
     /// Close the queue: `put` raises ShutDown, `get` too once the queue is empty.
     /// With immediate=True what is in it is dropped, and counts as done.
     #[pyo3(signature = (immediate=false))]
-    fn shutdown(slf: &Bound<'_, Self>, immediate: bool) -> PyResult<()> {
+    fn shutdown(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = PyAnyMethods::is_truthy)] immediate: bool,
+    ) -> PyResult<()> {
         Self::close(slf, immediate)
     }
 
@@ -207,7 +210,7 @@ impl Queue {
     fn put_many(
         slf: &Bound<'_, Self>,
         items: Bound<'_, PyAny>,
-        block: bool,
+        #[pyo3(from_py_with = PyAnyMethods::is_truthy)] block: bool,
         timeout: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let patience = arguments::queue_patience(block, timeout.as_ref())?;
@@ -233,7 +236,7 @@ impl Queue {
     fn get_many(
         slf: &Bound<'_, Self>,
         count: usize,
-        block: bool,
+        #[pyo3(from_py_with = PyAnyMethods::is_truthy)] block: bool,
         timeout: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         let patience = arguments::queue_patience(block, timeout.as_ref())?;
@@ -312,6 +315,18 @@ impl Queue {
     #[getter]
     fn is_shutdown(&self) -> bool {
         self.channel.is_closed()
+    }
+
+    #[setter]
+    fn set_is_shutdown(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = PyAnyMethods::is_truthy)] is_shutdown: bool,
+    ) -> PyResult<()> {
+        if is_shutdown {
+            return Self::close(slf, false);
+        }
+        slf.get().channel.reopen();
+        Ok(())
     }
 
     /// How many parties wait to get, to put, or for the items to be done.
