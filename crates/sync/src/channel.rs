@@ -64,7 +64,7 @@ impl<S: Store, P: Port> State<S, P> {
             && self
                 .lines
                 .as_deref()
-                .is_none_or(|lines| lines.takers.queue.is_empty() && lines.givers.queue.is_empty())
+                .is_none_or(|lines| lines.takers.is_empty() && lines.givers.is_empty())
     }
 
     /// Restore both lines' invariants.
@@ -139,7 +139,7 @@ impl<S: Store, P: Port> Channel<S, P> {
     /// Waiting takers, givers and joiners.
     pub fn waiting(&self) -> (usize, usize, usize) {
         lock(&self.state).lines.as_ref().map_or((0, 0, 0), |lines| {
-            (lines.takers.queue.len(), lines.givers.queue.len(), lines.joiners.len())
+            (lines.takers.len(), lines.givers.len(), lines.joiners.len())
         })
     }
 
@@ -465,14 +465,10 @@ impl<S: Store, P: Port> Channel<S, P> {
 
 /// The waiter looks: if `ready` it leaves the line, else it has a place in it.
 fn take_place<P: Port>(line: &mut Line<P>, waiter: &Arc<Waiter<P>>, ready: bool) {
-    line.arrive(waiter);
     if ready {
-        line.queue.remove(waiter);
-        return;
-    }
-    waiter.rearm(false);
-    if !line.queue.contains(waiter) {
-        line.queue.push(waiter);
+        line.leave(waiter);
+    } else {
+        line.stay(waiter, false);
     }
 }
 

@@ -53,7 +53,7 @@ impl<P: Port> Permits<P> {
 
     /// Parties in the queue.
     pub fn waiting(&self) -> usize {
-        self.slow.peek().map_or(0, |line| line.queue.len())
+        self.slow.peek().map_or(0, |line| line.len())
     }
 
     /// Of a single permit: the task that was granted it and has not come for it yet, if it `is_one`.
@@ -69,7 +69,7 @@ impl<P: Port> Permits<P> {
     /// The first task in the queue that `is_one`.
     pub fn find_waiting<T>(&self, is_one: impl Fn(usize) -> Option<T>) -> Option<T> {
         let line = self.slow.peek()?;
-        line.queue.iter().find_map(|waiter| is_one(waiter.port.task()))
+        line.iter().find_map(|waiter| is_one(waiter.port.task()))
     }
 
     /// Take one permit if there is one.
@@ -117,11 +117,9 @@ impl<P: Port> Permits<P> {
                 return Err(Overflow);
             }
             while count > 0 && line.heirs() == 0 {
-                match line.queue.first() {
+                match line.first_idle() {
                     Some(first) if first.must_grant() => {
-                        if let Some(first) = line.queue.pop() {
-                            line.grant(first, &mut wakes);
-                        }
+                        line.grant_first(&mut wakes);
                         count -= 1;
                     }
                     _ => break,
@@ -172,17 +170,16 @@ impl<P: Port> Permits<P> {
         let mut wakes = Wakes::none();
         let served = {
             let mut line = self.slow.lock();
-            line.arrive(waiter);
             let served = if waiter.state() == GRANTED {
                 line.grantee = 0;
                 true
             } else if self.try_acquire() {
-                line.queue.remove(waiter);
+                line.leave(waiter);
                 line.eagerness.served(waiter.was_held_up());
                 true
             } else {
                 line.eagerness.in_vain();
-                waiter.rearm(true);
+                line.stay(waiter, true);
                 false
             };
             self.settle(&mut line, &mut wakes);
@@ -212,14 +209,13 @@ impl<P: Port> Permits<P> {
     /// Restore the line's invariant: grant or call for as long as permits are free.
     fn settle(&self, line: &mut Line<P>, wakes: &mut Wakes<P>) {
         while self.free() > line.heirs() {
-            let Some(next) = line.queue.first_idle().cloned() else {
+            let Some(next) = line.first_idle() else {
                 break;
             };
             if !next.must_grant() {
-                line.call(next, wakes);
+                line.call_first(wakes);
             } else if self.try_acquire() {
-                line.queue.remove(&next);
-                line.grant(next, wakes);
+                line.grant_first(wakes);
             }
         }
         let (free, eagerness) = (self.free(), line.eagerness.heirs());
@@ -230,7 +226,7 @@ impl<P: Port> Permits<P> {
     }
 
     fn tidy(&self, line: &mut Line<P>) {
-        if line.queue.is_empty() {
+        if line.is_empty() {
             self.word.fetch_and(!CONTENDED, Ordering::Relaxed);
         }
     }

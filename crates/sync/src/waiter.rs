@@ -6,7 +6,7 @@
 //! |---|---|---|---|
 //! | PENDING | enqueued, not asleep | the waiter (begin, resume) | ASLEEP, WOKEN, GRANTED, REFUSED |
 //! | ASLEEP | enqueued, needs a wake-up | the waiter; from the start for parties woken by callback | PENDING (by itself), WOKEN, GRANTED, REFUSED |
-//! | WOKEN | go and look again; still in the queue | whoever made it worth looking | PENDING or ASLEEP, GRANTED (under the mutex) |
+//! | WOKEN | go and look again; keeps its place in line | whoever made it worth looking | PENDING or ASLEEP, GRANTED (under the mutex) |
 //! | GRANTED | has what it waited for; out of the queue | the granter | none |
 //! | REFUSED | will never get it (broken, shut down); out of the queue | the refuser | none |
 //!
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub const PENDING: u32 = 0;
 /// Enqueued and in need of a wake-up call.
 pub const ASLEEP: u32 = 1;
-/// Told to look again; keeps its place in the queue.
+/// Told to look again; keeps its place in line.
 pub const WOKEN: u32 = 2;
 /// Served, and out of the queue.
 pub const GRANTED: u32 = 3;
@@ -35,7 +35,8 @@ pub trait Port {
     /// Whether it sleeps on its word (a thread) rather than behind a callback.
     fn sleeps_on_word(&self) -> bool;
     /// Whether it looks soon once it was told to, whatever the caller does next: a thread, unless it is the
-    /// caller's own, as in a signal handler that interrupted the wait.
+    /// caller's own, as in a signal handler that interrupted the wait. Never true of a party that does not sleep
+    /// on its word.
     fn comes_soon(&self) -> bool {
         self.sleeps_on_word()
     }
@@ -45,6 +46,14 @@ pub trait Port {
     }
     /// False once the party cannot come back: it belonged to the parent of a fork.
     fn is_alive(&self) -> bool;
+    /// Another number whenever parties may have stopped being alive, which nobody says of each.
+    #[must_use]
+    fn generation() -> u32
+    where
+        Self: Sized,
+    {
+        0
+    }
     /// Wake the party. Called without any core's mutex held, from any thread.
     fn wake(&self, word: &AtomicU32);
 }
@@ -223,6 +232,11 @@ impl<P: Port> WaitQueue<P> {
         self.by_ticket.insert(self.last_ticket, Arc::clone(waiter));
     }
 
+    /// Put a waiter back where it was before it was taken out.
+    pub(crate) fn put_back(&mut self, waiter: &Arc<Waiter<P>>) {
+        self.by_ticket.insert(waiter.ticket(), Arc::clone(waiter));
+    }
+
     /// Take the waiter out; false if it was not in this queue.
     pub(crate) fn remove(&mut self, waiter: &Arc<Waiter<P>>) -> bool {
         let ticket = waiter.ticket();
@@ -250,19 +264,6 @@ impl<P: Port> WaitQueue<P> {
             entry.remove();
         }
         self.by_ticket.first_key_value().map(|(_, waiter)| waiter)
-    }
-
-    /// The first waiter that was not told to try yet, and can still come back.
-    pub(crate) fn first_idle(&mut self) -> Option<&Arc<Waiter<P>>> {
-        self.first()?;
-        self.idle().next()
-    }
-
-    /// Those that were not told to try yet, and can still come back, in order.
-    pub(crate) fn idle(&self) -> impl Iterator<Item = &Arc<Waiter<P>>> {
-        self.by_ticket
-            .values()
-            .filter(|waiter| waiter.state() != WOKEN && waiter.port.is_alive())
     }
 
     pub(crate) fn pop(&mut self) -> Option<Arc<Waiter<P>>> {

@@ -10,7 +10,9 @@ mod tally;
 use proptest::prelude::*;
 use std::sync::Arc;
 use tally::Tally;
-use unsnarl_sync::{AtomicU32, Borrow, Borrowers, Channel, GRANTED, Give, Permits, Port, Store, Take, WOKEN, Waiter};
+use unsnarl_sync::{
+    AtomicU32, Borrow, Borrowers, Channel, GRANTED, Give, Ordering, Permits, Port, Store, Take, WOKEN, Waiter,
+};
 
 /// A task; or a thread, which may be the caller's own.
 struct Silent {
@@ -269,4 +271,53 @@ fn a_task_that_does_not_come_keeps_no_thread_from_the_items() {
     assert_eq!(told(), [true, true, false], "one thread on its way is enough");
     assert!(matches!(channel.take(Some(&parties[1])), Take::Taken(1)));
     assert_eq!(told(), [true, true, true], "two are left, and one was told");
+}
+
+/// The generation of now, of which parties of another are dead.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// A task, or a thread, of one generation.
+struct Mortal {
+    is_task: bool,
+    generation: u32,
+}
+
+impl Port for Mortal {
+    fn wants_grant(&self) -> bool {
+        self.is_task
+    }
+    fn sleeps_on_word(&self) -> bool {
+        !self.is_task
+    }
+    fn is_alive(&self) -> bool {
+        self.generation == Self::generation()
+    }
+    fn generation() -> u32 {
+        GENERATION.load(Ordering::Relaxed)
+    }
+    fn wake(&self, _word: &AtomicU32) {}
+}
+
+#[test]
+fn heirs_that_died_keep_no_living_party_from_the_items() {
+    let party = |is_task| {
+        Waiter::new(Mortal {
+            is_task,
+            generation: Mortal::generation(),
+        })
+    };
+    for is_task in [true, false] {
+        let channel = Channel::<Fifo, Mortal>::new(Fifo::default(), 0);
+        let (heir, waiting) = (party(is_task), party(is_task));
+        assert!([&heir, &waiting].map(|dead| channel.take(Some(dead))) == [Take::Empty, Take::Empty]);
+        assert!(matches!(channel.give(1, None), Give::Given));
+        assert_eq!(heir.state(), WOKEN);
+        GENERATION.fetch_add(1, Ordering::Relaxed);
+        assert!(matches!(channel.take(None), Take::Taken(1)));
+        let living = party(is_task);
+        assert!(matches!(channel.take(Some(&living)), Take::Empty));
+        assert!(matches!(channel.give(2, None), Give::Given));
+        assert_eq!(living.state(), WOKEN);
+        assert_eq!(channel.waiting(), (1, 0, 0));
+    }
 }

@@ -144,6 +144,10 @@ impl Port for Party {
             || matches!(self.how, How::Greenlet { thread, .. } if thread == identity::survivor())
     }
 
+    fn generation() -> u32 {
+        identity::epoch()
+    }
+
     fn wake(&self, word: &AtomicU32) {
         match &self.how {
             How::Thread { lock, .. } => {
