@@ -52,6 +52,53 @@ def test_a_method_can_be_replaced_in_one_object(make: Callable[[], Any]) -> None
 
 
 @pytest.mark.parametrize("make", both("Queue") + both("LifoQueue") + both("PriorityQueue"))
+def test_a_hook_can_be_replaced_in_one_object(make: Any) -> None:
+    put: list[object] = []
+    line = make()
+    for item in (1, 2):
+        line.put(item)
+    with mock.patch.object(line, "_put", put.append):
+        line.put(3)
+    assert put == [3]
+    line.put(4)
+    left = [line.get(), line.get(), line.get()]
+    assert sorted(left) == [1, 2, 4]
+    line._qsize, line._get = lambda: 1, lambda: "item"
+    assert line.get_nowait() == "item"
+    assert line.qsize() == 1
+
+
+@pytest.mark.parametrize("make", both("Queue") + both("LifoQueue") + both("PriorityQueue"))
+def test_a_hook_can_be_set_before_the_queue_is_made(make: Any) -> None:
+    class Early(make):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self._get = lambda: "item"
+            super().__init__(2)
+
+    line = Early()
+    line.put(1)
+    assert line.get_nowait() == "item"
+
+
+@pytest.mark.parametrize("make", both("Queue") + both("PriorityQueue"))
+def test_a_hook_replaced_in_a_class_is_heeded_by_queues_that_are_made_then(make: Any) -> None:
+    put: list[object] = []
+    with mock.patch.object(make, "_put", lambda _, item: put.append(item)):
+        make().put(1)
+    assert put == [1]
+    line = make()
+    line.put(2)
+    assert (put, line.get_nowait()) == ([1], 2)
+
+
+@pytest.mark.parametrize("make", both("Queue"))
+def test_attributes_of_a_queue_can_be_set_as_an_object_sets_them(make: Any) -> None:
+    line = make()
+    object.__setattr__(line, "colour", "red")
+    assert line.colour == "red"
+
+
+@pytest.mark.parametrize("make", both("Queue") + both("LifoQueue") + both("PriorityQueue"))
 def test_a_queue_is_no_collection(make: Any) -> None:
     """What goes through collections would empty it, or wait."""
     line = make()

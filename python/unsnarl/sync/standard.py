@@ -1,9 +1,13 @@
 """The classes that `unsnarl.patch()` puts in the standard library's place.
 
 Ours, with what instances of a class written in Python have besides: attributes of any
-name, methods that can be replaced in one object, and their module's name.
+name, methods that can be replaced in one object, and their module's name. A queue that gets
+a hook (`_put`, say) as an attribute of its own looks its hooks up from then on. A hook that is replaced in one of
+these classes is heeded by the queues that are made afterwards: to notice it in the others would take a metaclass,
+which does not go together with a program's own, or a question at each call.
 
-Invariant: nothing is defined here but where the class seems to come from.
+Invariant: nothing is defined here but where the class seems to come from, and what an object of it is told by its
+attributes.
 """
 
 from unsnarl import sync
@@ -17,6 +21,9 @@ if TYPE_CHECKING:
     AnyPriorityQueue = sync.PriorityQueue[Any]
 else:
     AnyQueue, AnyLifoQueue, AnyPriorityQueue = sync.Queue, sync.LifoQueue, sync.PriorityQueue
+
+HOOKS = frozenset({"_init", "_qsize", "_put", "_get"})
+"""What `queue.Queue` calls for a subclass to change."""
 
 __all__ = ["Barrier", "BoundedSemaphore", "Condition", "Event", "LifoQueue", "PriorityQueue", "Queue", "Semaphore"]
 
@@ -58,6 +65,12 @@ class Queue(AnyQueue):
 
     if not TYPE_CHECKING:
         __iter__ = __aiter__ = __len__ = None
+
+        def __setattr__(self, name: str, value: object) -> None:
+            """Set it; a hook is one for this queue from now on."""
+            super().__setattr__(name, value)
+            if name in HOOKS:
+                self._look_hooks_up()
 
 
 class LifoQueue(AnyLifoQueue, Queue):

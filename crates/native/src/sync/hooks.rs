@@ -24,7 +24,7 @@ pub(super) struct Hooks {
     /// `not_empty`, `not_full` and `all_tasks_done`, once somebody has asked for one.
     conditions: PyOnceLock<[Py<Condition>; 3]>,
     /// The hooks are PriorityQueue's own: no need to look them up.
-    is_heap: bool,
+    is_heap: AtomicBool,
 }
 
 /// What a condition is about.
@@ -52,7 +52,7 @@ impl Hooks {
             container: Mutex::new(None),
             is_shared: AtomicBool::new(false),
             conditions: PyOnceLock::new(),
-            is_heap,
+            is_heap: AtomicBool::new(is_heap),
         })
     }
 
@@ -114,14 +114,19 @@ impl Hooks {
         }
     }
 
-    /// Whether the container is a heap.
+    /// Whether the container is a heap that no hook need be looked up for.
     #[inline]
     pub(super) fn is_heap(&self) -> bool {
-        self.is_heap
+        self.is_heap.load(Ordering::Relaxed)
+    }
+
+    /// Look up every hook from now on.
+    pub(super) fn look_up_all(&self) {
+        self.is_heap.store(false, Ordering::Relaxed);
     }
 
     fn heap(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        if self.is_heap { self.container(py) } else { None }
+        if self.is_heap() { self.container(py) } else { None }
     }
 
     /// `queue._put(item)`

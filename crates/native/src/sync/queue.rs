@@ -17,7 +17,7 @@ use super::operation::Operation;
 use super::party::Party;
 use super::queue_access::{error, has_own_hooks, into_items, is_shut_down, release_all};
 use super::queue_batch::{PutManyWait, do_patiently};
-use super::queue_kinds::{LifoQueue, PriorityQueue};
+use super::queue_kinds::{LifoQueue, PriorityQueue, SimpleQueue};
 use super::queue_wait::{GetWait, JoinWait};
 use super::ticket::{self, Errand};
 use pyo3::exceptions::PyValueError;
@@ -401,6 +401,15 @@ impl Queue {
     fn _recount(slf: &Bound<'_, Self>) -> PyResult<()> {
         let hooks = Self::open_up(slf)?;
         slf.get().recount(slf, hooks)
+    }
+
+    /// Look every hook up at each call from now on: one was set in this object.
+    fn _look_hooks_up(slf: &Bound<'_, Self>) -> PyResult<()> {
+        // The standard library's SimpleQueue has none.
+        if !slf.is_instance_of::<SimpleQueue>() {
+            Self::open_up(slf)?.look_up_all();
+        }
+        Ok(())
     }
 
     fn _init(slf: &Bound<'_, Self>, _maxsize: &Bound<'_, PyAny>) -> PyResult<()> {
