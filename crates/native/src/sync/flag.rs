@@ -3,8 +3,9 @@
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// A value that is set once: the first to set it wins, everybody gets the winner's.
 ///
@@ -17,11 +18,15 @@ pub(super) struct Flag {
 #[pymethods]
 impl Flag {
     #[new]
-    fn new() -> Self {
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "()")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
             value: PyOnceLock::new(),
         }
     }
+
+    #[pyo3(signature = ())]
+    fn __init__(&self) {}
 
     /// Set the flag; True for the one caller who did.
     #[pyo3(signature = (value=None))]
@@ -61,26 +66,31 @@ impl Flag {
 /// do. Nothing waits.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct ResourceGuard {
-    action: String,
+    action: Mutex<Box<str>>,
     is_used: AtomicBool,
 }
 
 #[pymethods]
 impl ResourceGuard {
     #[new]
-    #[pyo3(signature = (action="using"))]
-    fn new(action: &str) -> Self {
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(action='using')")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
-            action: action.to_owned(),
+            action: Mutex::new("using".into()),
             is_used: AtomicBool::new(false),
         }
+    }
+
+    #[pyo3(signature = (action="using"))]
+    fn __init__(&self, action: &str) {
+        *self.action.lock().unwrap_or_else(PoisonError::into_inner) = action.into();
     }
 
     fn __enter__(&self) -> PyResult<()> {
         if self.is_used.swap(true, Ordering::Acquire) {
             return Err(PyRuntimeError::new_err(format!(
                 "somebody else is already {} this resource",
-                self.action
+                self.action.lock().unwrap_or_else(PoisonError::into_inner)
             )));
         }
         Ok(())

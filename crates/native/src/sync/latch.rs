@@ -10,7 +10,7 @@ use super::identity;
 use super::party::Party;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use unsnarl_sync::Gate;
 
@@ -33,6 +33,28 @@ impl Gated for CountdownEvent {
 impl CountdownEvent {
     fn count(&self) -> MutexGuard<'_, usize> {
         self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn starting_at(value: usize) -> Self {
+        Self {
+            gate: Gate::new(value == 0),
+            count: Mutex::new(value),
+        }
+    }
+
+    /// Count from there.
+    fn start(&self, value: usize) {
+        let opening = {
+            let mut count = self.count();
+            *count = value;
+            if value > 0 {
+                self.gate.close();
+            }
+            (value == 0).then(|| self.gate.unlock(identity::fan_out()))
+        };
+        if let Some(opening) = opening {
+            opening.finish();
+        }
     }
 
     fn lower(&self, number: usize) -> PyResult<()> {
@@ -60,13 +82,16 @@ fn positive(number: i64) -> PyResult<usize> {
 #[pymethods]
 impl CountdownEvent {
     #[new]
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(value=0)")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self::starting_at(0)
+    }
+
     #[pyo3(signature = (value=0))]
-    fn new(value: i64) -> PyResult<Self> {
+    fn __init__(&self, value: i64) -> PyResult<()> {
         let value = usize::try_from(value).map_err(|_| PyValueError::new_err("initial value must be >= 0"))?;
-        Ok(Self {
-            gate: Gate::new(value == 0),
-            count: Mutex::new(value),
-        })
+        self.start(value);
+        Ok(())
     }
 
     /// Raise the count: who waits from now on waits for it to come down.
@@ -87,12 +112,7 @@ impl CountdownEvent {
 
     /// Set the count to zero.
     fn clear(&self) {
-        let opening = {
-            let mut count = self.count();
-            *count = 0;
-            self.gate.unlock(identity::fan_out())
-        };
-        opening.finish();
+        self.start(0);
     }
 
     /// The count.
@@ -151,10 +171,15 @@ pub(super) struct Latch;
 #[pymethods]
 impl Latch {
     #[new]
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(count=1)")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
+        PyClassInitializer::from(CountdownEvent::starting_at(1)).add_subclass(Self)
+    }
+
     #[pyo3(signature = (count=1))]
-    fn new(count: i64) -> PyResult<PyClassInitializer<Self>> {
-        positive(count)?;
-        Ok(PyClassInitializer::from(CountdownEvent::new(count)?).add_subclass(Self))
+    fn __init__(slf: &Bound<'_, Self>, count: i64) -> PyResult<()> {
+        slf.as_super().get().start(positive(count)?);
+        Ok(())
     }
 
     /// Lower the count without waiting; ValueError below zero.

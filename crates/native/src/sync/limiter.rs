@@ -85,12 +85,16 @@ impl CapacityLimiter {
 #[pymethods]
 impl CapacityLimiter {
     #[new]
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(total_tokens=1)")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self {
+            borrowers: Borrowers::new(1),
+        }
+    }
+
     #[pyo3(signature = (total_tokens=1))]
-    fn new(total_tokens: i64) -> PyResult<Self> {
-        let total = usize::try_from(total_tokens).map_err(|_| PyValueError::new_err("total_tokens must be >= 0"))?;
-        Ok(Self {
-            borrowers: Borrowers::new(total),
-        })
+    fn __init__(&self, total_tokens: i64) -> PyResult<()> {
+        self.set_total_tokens(total_tokens)
     }
 
     /// Borrow a token; False if blocking is False or the timeout (seconds) passed first.

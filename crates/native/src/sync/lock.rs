@@ -14,7 +14,7 @@ use super::permit_wait::Acquirable;
 use super::running;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use unsnarl_sync::Permits;
 
@@ -111,12 +111,16 @@ pub(super) fn refuse_deadlock(py: Python<'_>, holder: usize, permits: &Permits<P
 #[pymethods]
 impl Lock {
     #[new]
-    fn new() -> Self {
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "()")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
             permits: Permits::new(1),
             holder: AtomicUsize::new(0),
         }
     }
+
+    #[pyo3(signature = ())]
+    fn __init__(&self) {}
 
     /// Tell whether somebody holds the lock.
     pub(super) fn locked(&self) -> bool {

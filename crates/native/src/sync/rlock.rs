@@ -18,7 +18,7 @@ use super::permit_calls::{self, acquire_patiently};
 use super::permit_wait::Acquirable;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use unsnarl_sync::Permits;
 
@@ -124,13 +124,17 @@ impl RLock {
 #[pymethods]
 impl RLock {
     #[new]
-    fn new() -> Self {
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "()")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
             permits: Permits::new(1),
             owner: AtomicUsize::new(0),
             depth: AtomicUsize::new(0),
         }
     }
+
+    #[pyo3(signature = ())]
+    fn __init__(&self) {}
 
     /// Tell whether somebody holds the lock.
     fn locked(&self) -> bool {

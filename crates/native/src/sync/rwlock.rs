@@ -173,11 +173,15 @@ impl RWLockSide {
 #[pymethods]
 impl RWLock {
     #[new]
-    fn new() -> Self {
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "()")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
             core: ReadWrite::default(),
         }
     }
+
+    #[pyo3(signature = ())]
+    fn __init__(&self) {}
 
     /// The side that many may hold together.
     #[getter]
