@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import queue
+import sys
 import threading
 from collections import abc
 from collections.abc import Callable
@@ -197,3 +199,79 @@ def test_a_subclass_has_names_of_its_own(base: Any) -> None:
 
     assert not hasattr(base(3), "_initial_value")
     assert Named(3)._initial_value == 3
+
+
+NUMBERS = [sys.maxsize, 2**62, 2**64, 10**400, math.inf, 2.0, True]
+
+
+@pytest.mark.parametrize("value", NUMBERS)
+@pytest.mark.parametrize("make", both("Semaphore") + both("BoundedSemaphore"))
+def test_a_semaphore_takes_any_number_of_permits(make: Any, value: Any) -> None:
+    semaphore = make(value)
+    for _ in range(2):
+        assert semaphore.acquire(blocking=False)
+        semaphore.release()
+        with semaphore:
+            pass
+    assert make(0).acquire(blocking=False) is False
+
+
+@pytest.mark.parametrize("make", both("Semaphore"))
+def test_a_semaphore_is_released_any_number_of_times(make: Any) -> None:
+    semaphore = make(0)
+    for number in (sys.maxsize, 1, 2**70, math.inf):
+        semaphore.release(number)
+    with semaphore:
+        semaphore.release(1.0)
+    for number in (0, -1, -math.inf, 0.0, -(10**400)):
+        with pytest.raises(ValueError, match="one or more"):
+            semaphore.release(number)
+        if number:
+            with pytest.raises(ValueError, match=">= 0"):
+                make(number)
+    for wrong in (None, "1"):
+        with pytest.raises(TypeError):
+            make(wrong)
+
+
+@pytest.mark.parametrize("make", both("Barrier"))
+def test_a_barrier_takes_a_whole_float(make: Any) -> None:
+    assert make(1.0).wait() == 0
+    with pytest.raises(ValueError, match=">= 1|> 0"):
+        make(0.0)
+
+
+@pytest.mark.parametrize(("number", "woken"), [(2**70, 3), (math.inf, 3), (1.5, 2), (2.0, 2), (0, 0), (math.nan, 0)])
+@pytest.mark.parametrize("make", both("Condition"))
+def test_any_number_can_be_notified(make: Any, number: Any, woken: int) -> None:
+    condition = make()
+    arrived = threading.Semaphore(0)
+    notified: list[bool] = []
+
+    def wait() -> None:
+        with condition:
+            arrived.release()
+            notified.append(condition.wait(30))
+
+    threads = [threading.Thread(target=wait, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+        arrived.acquire()
+    with condition:
+        condition.notify(number)
+        left = len(condition._waiters) if hasattr(condition, "_waiters") else condition.waiting
+        condition.notify_all()
+    for thread in threads:
+        thread.join(30)
+    assert (left, notified) == (3 - woken, [True] * 3)
+
+
+@pytest.mark.parametrize("make", [standard.Semaphore, standard.BoundedSemaphore])
+def test_what_is_left_of_a_permit_counts_as_one(make: Any) -> None:
+    """In the standard library it bounds nothing: such a number never comes to zero."""
+    semaphore = make(1.5)
+    assert semaphore.acquire(blocking=False)
+    assert semaphore.acquire(blocking=False)
+    assert not semaphore.acquire(blocking=False)
+    with pytest.raises(ValueError, match=">= 0"):
+        make(math.nan)

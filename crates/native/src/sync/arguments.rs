@@ -166,6 +166,24 @@ pub(crate) fn capacity(maxsize: &Bound<'_, PyAny>) -> PyResult<usize> {
     })
 }
 
+/// A number of permits, parties or waiters: any number will do, as in the standard library, which only compares and
+/// adds it. What is left of a whole one counts as one (there a semaphore with a fraction never comes to zero, and so
+/// bounds nothing); more than can be counted is as much as can be; NaN is less than anything.
+pub(crate) fn count(number: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if let Ok(count) = number.extract::<i64>() {
+        return Ok(count);
+    }
+    match number.extract::<f64>() {
+        Ok(count) if count.is_nan() => Ok(i64::MIN),
+        // A float beyond i64 is cut to that.
+        Ok(count) => Ok((if count < 0.0 { count.floor() } else { count.ceil() }) as i64),
+        Err(error) if error.is_instance_of::<PyOverflowError>(number.py()) => {
+            Ok(if number.gt(0)? { i64::MAX } else { i64::MIN })
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// `timeout=None` of the asynchronous methods, in seconds; negative is an error.
 pub(crate) fn task_timeout(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Option<f64>> {
     match timeout {

@@ -168,7 +168,7 @@ impl Barrier {
     fn __init__(
         &self,
         py: Python<'_>,
-        parties: i64,
+        #[pyo3(from_py_with = arguments::count)] parties: i64,
         action: Option<Py<PyAny>>,
         timeout: Option<Py<PyAny>>,
     ) -> PyResult<()> {

@@ -166,7 +166,7 @@ unsafe extern "C" fn notify(
     fast::enter(|py| {
         // SAFETY: the arguments of this call.
         let [count] = unsafe { arguments::sort(py, "notify", ["n"], args, nargs, kwnames)? };
-        let count: i64 = count.map_or(Ok(1), |count| count.extract())?;
+        let count: i64 = count.map_or(Ok(1), |count| arguments::count(&count))?;
         this.notify_owned(py, usize::try_from(count).unwrap_or(0))?;
         Ok(fast::none())
     })

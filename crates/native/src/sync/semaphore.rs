@@ -14,8 +14,8 @@ use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use unsnarl_sync::Permits;
 
-/// More permits than any program has.
-const UNBOUNDED: usize = usize::MAX / 4;
+/// No bound: as many permits as can be counted.
+const UNBOUNDED: usize = i64::MAX as usize;
 
 /// A counter of permits for threads, tasks and greenlets.
 ///
@@ -47,7 +47,8 @@ impl Acquirable for Semaphore {
     }
     #[inline]
     fn try_release(&self, _py: Python<'_>) -> bool {
-        self.permits.release(1, self.bound.load(Ordering::Relaxed)).is_ok()
+        let bound = self.bound.load(Ordering::Relaxed);
+        self.permits.release(1, bound).is_ok() || bound == UNBOUNDED
     }
     #[inline]
     fn exits_by_name(py: Python<'_>, class: *mut ffi::PyTypeObject) -> bool {
@@ -72,9 +73,13 @@ impl Semaphore {
             .ok()
             .filter(|count| *count >= 1)
             .ok_or_else(|| PyValueError::new_err("n must be one or more"))?;
-        self.permits
-            .release(count, self.bound.load(Ordering::Relaxed))
-            .map_err(|_| Self::not_held())
+        let bound = self.bound.load(Ordering::Relaxed);
+        let mut released = self.permits.release(count, bound);
+        // Up to the last that can be counted; once more if others release meanwhile.
+        while released.is_err() && bound == UNBOUNDED {
+            released = self.permits.release(count.min(UNBOUNDED - self.value()), bound);
+        }
+        released.map_err(|_| Self::not_held())
     }
 
     fn start(&self, value: i64, is_bounded: bool) -> PyResult<()> {
@@ -102,7 +107,7 @@ unsafe extern "C" fn release(
     fast::enter(|py| {
         // SAFETY: the arguments of this call.
         let [count] = unsafe { arguments::sort(py, "release", ["n"], args, nargs, kwnames)? };
-        this.put_back_many(count.map_or(Ok(1), |count| count.extract())?)?;
+        this.put_back_many(count.map_or(Ok(1), |count| arguments::count(&count))?)?;
         Ok(fast::none())
     })
 }
@@ -119,7 +124,7 @@ impl Semaphore {
     }
 
     #[pyo3(signature = (value=1))]
-    fn __init__(&self, value: i64) -> PyResult<()> {
+    fn __init__(&self, #[pyo3(from_py_with = arguments::count)] value: i64) -> PyResult<()> {
         self.start(value, false)
     }
 
@@ -181,7 +186,7 @@ impl BoundedSemaphore {
     }
 
     #[pyo3(signature = (value=1))]
-    fn __init__(slf: &Bound<'_, Self>, value: i64) -> PyResult<()> {
+    fn __init__(slf: &Bound<'_, Self>, #[pyo3(from_py_with = arguments::count)] value: i64) -> PyResult<()> {
         slf.as_super().get().start(value, true)
     }
 
@@ -192,7 +197,8 @@ impl BoundedSemaphore {
     }
 
     #[setter(_initial_value)]
-    fn set_initial_value(slf: &Bound<'_, Self>, bound: usize) {
+    fn set_initial_value(slf: &Bound<'_, Self>, #[pyo3(from_py_with = arguments::count)] bound: i64) {
+        let bound = usize::try_from(bound).unwrap_or(0);
         slf.as_super().get().bound.store(bound, Ordering::Relaxed);
     }
 }
