@@ -237,7 +237,7 @@ def test_a_semaphore_is_released_any_number_of_times(make: Any) -> None:
 @pytest.mark.parametrize("make", both("Barrier"))
 def test_a_barrier_takes_a_whole_float(make: Any) -> None:
     assert make(1.0).wait() == 0
-    with pytest.raises(ValueError, match=">= 1|> 0"):
+    with pytest.raises(ValueError, match=r">= 1|> 0"):
         make(0.0)
 
 

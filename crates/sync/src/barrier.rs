@@ -42,12 +42,12 @@ impl<P: Port> Departing<P> {
 /// A barrier for a fixed number of parties.
 #[derive(Debug)]
 pub struct Rendezvous<P> {
-    parties: usize,
     state: Mutex<State<P>>,
 }
 
 #[derive(Debug)]
 struct State<P> {
+    parties: usize,
     arrived: usize,
     broken: bool,
     queue: WaitQueue<P>,
@@ -57,19 +57,19 @@ impl<P: Port> Rendezvous<P> {
     /// Make a barrier for `parties`.
     pub fn new(parties: usize) -> Self {
         let state = State {
+            parties,
             arrived: 0,
             broken: false,
             queue: WaitQueue::default(),
         };
         Self {
-            parties,
             state: Mutex::new(state),
         }
     }
 
     /// The number of parties.
     pub fn parties(&self) -> usize {
-        self.parties
+        lock(&self.state).parties
     }
 
     /// How many wait in the current cycle.
@@ -90,7 +90,7 @@ impl<P: Port> Rendezvous<P> {
         }
         let index = state.arrived;
         state.arrived += 1;
-        if state.arrived == self.parties {
+        if state.arrived == state.parties {
             state.arrived = 0;
             return Arrival::Last(index, Departing(std::mem::take(&mut state.queue)));
         }
@@ -114,6 +114,17 @@ impl<P: Port> Rendezvous<P> {
     /// Turn the waiters away, and start anew.
     pub fn reset(&self, fan_out: usize) {
         self.turn_away(false, fan_out);
+    }
+
+    /// Start anew with another number of parties; who waits is turned away.
+    pub fn restart(&self, parties: usize, fan_out: usize) {
+        let mut wakes = Wakes::none();
+        {
+            let mut state = lock(&self.state);
+            state.parties = parties;
+            state.turn_away(false, fan_out, &mut wakes);
+        }
+        wakes.run();
     }
 
     fn turn_away(&self, broken: bool, fan_out: usize) {

@@ -7,10 +7,11 @@ use super::futex;
 use super::identity;
 use super::operation::Operation;
 use super::party::Party;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use unsnarl_sync::{ASLEEP, Arc, Arrival, Departing, GRANTED, Ordering, PENDING, Port, Rendezvous, Waiter};
 
@@ -26,11 +27,16 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// `threading.BrokenBarrierError` until `reset`. One that is cancelled or interrupted just leaves.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct Barrier {
-    state: PyOnceLock<State>,
+    /// For no parties, until `__init__` says for how many.
+    rendezvous: Rendezvous<Party>,
+    options: Mutex<Options>,
+    /// Actions under way.
+    acting: AtomicUsize,
 }
 
-struct State {
-    rendezvous: Rendezvous<Party>,
+/// What `__init__` was given. No Python code runs while they are locked.
+#[derive(Default)]
+struct Options {
     action: Option<Py<PyAny>>,
     timeout: Option<Py<PyAny>>,
 }
@@ -55,8 +61,8 @@ struct MeetWait {
 
 impl MeetWait {
     fn arrive(&mut self, py: Python<'_>, waiter: impl FnOnce() -> Arc<Waiter<Party>>) -> PyResult<bool> {
-        let state = self.object.get().state(py)?;
-        match state.rendezvous.arrive(waiter) {
+        let barrier = self.object.get();
+        match barrier.rendezvous.arrive(waiter) {
             Arrival::Broken => Err(broken(py)),
             Arrival::Wait(index) => {
                 self.index = index;
@@ -64,7 +70,7 @@ impl MeetWait {
             }
             Arrival::Last(index, departing) => {
                 self.index = index;
-                state.complete(py, departing).map(|()| true)
+                barrier.complete(py, departing).map(|()| true)
             }
         }
     }
@@ -88,19 +94,6 @@ impl MeetWait {
     }
 }
 
-impl State {
-    fn complete(&self, py: Python<'_>, departing: Departing<Party>) -> PyResult<()> {
-        if let Some(action) = &self.action
-            && let Err(error) = action.call0(py)
-        {
-            self.rendezvous.fail(departing, identity::fan_out());
-            return Err(error);
-        }
-        departing.release(identity::fan_out());
-        Ok(())
-    }
-}
-
 impl Wait for MeetWait {
     fn attempt(&mut self, py: Python<'_>) -> PyResult<bool> {
         if !self.is_hasty {
@@ -120,16 +113,11 @@ impl Wait for MeetWait {
         }
     }
     fn cancel(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        let has_met = self
-            .object
-            .get()
-            .state(py)?
-            .rendezvous
-            .cancel(waiter, identity::fan_out());
+        let has_met = self.object.get().rendezvous.cancel(waiter, identity::fan_out());
         Ok(has_met && Self::decided(py, waiter)?)
     }
     fn withdraw(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        let has_met = self.object.get().state(py)?.rendezvous.leave(waiter);
+        let has_met = self.object.get().rendezvous.leave(waiter);
         Ok(has_met && Self::decided(py, waiter)?)
     }
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -147,10 +135,36 @@ impl Wait for MeetWait {
 }
 
 impl Barrier {
-    fn state(&self, py: Python<'_>) -> PyResult<&State> {
-        self.state
-            .get(py)
-            .ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("Barrier.__init__() was not called"))
+    fn complete(&self, py: Python<'_>, departing: Departing<Party>) -> PyResult<()> {
+        let action = self.options().action.as_ref().map(|action| action.clone_ref(py));
+        if let Some(action) = action {
+            self.acting.fetch_add(1, Ordering::Relaxed);
+            let outcome = action.call0(py);
+            self.acting.fetch_sub(1, Ordering::Relaxed);
+            if let Err(error) = outcome {
+                self.rendezvous.fail(departing, identity::fan_out());
+                return Err(error);
+            }
+        }
+        departing.release(identity::fan_out());
+        Ok(())
+    }
+
+    fn options(&self) -> MutexGuard<'_, Options> {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The core, once it is known for how many.
+    fn rendezvous(&self) -> PyResult<&Rendezvous<Party>> {
+        if self.rendezvous.parties() > 0 {
+            return Ok(&self.rendezvous);
+        }
+        Err(PyRuntimeError::new_err("Barrier.__init__() was not called"))
+    }
+
+    /// The timeout of a call: the barrier's own, if it was given none.
+    fn timeout<'py>(&self, py: Python<'py>, given: Option<Bound<'py, PyAny>>) -> Option<Bound<'py, PyAny>> {
+        given.or_else(|| self.options().timeout.as_ref().map(|timeout| timeout.bind(py).clone()))
     }
 }
 
@@ -160,14 +174,15 @@ impl Barrier {
     #[pyo3(signature = (*_args, **_kwargs), text_signature = "(parties, action=None, timeout=None)")]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
-            state: PyOnceLock::new(),
+            rendezvous: Rendezvous::new(0),
+            options: Mutex::default(),
+            acting: AtomicUsize::new(0),
         }
     }
 
     #[pyo3(signature = (parties, action=None, timeout=None))]
     fn __init__(
         &self,
-        py: Python<'_>,
         #[pyo3(from_py_with = arguments::count)] parties: i64,
         action: Option<Py<PyAny>>,
         timeout: Option<Py<PyAny>>,
@@ -176,14 +191,9 @@ impl Barrier {
             .ok()
             .filter(|parties| *parties > 0)
             .ok_or_else(|| PyValueError::new_err("parties must be >= 1"))?;
-        let _ = self.state.set(
-            py,
-            State {
-                rendezvous: Rendezvous::new(parties),
-                action,
-                timeout,
-            },
-        );
+        let old = std::mem::replace(&mut *self.options(), Options { action, timeout });
+        drop(old);
+        self.rendezvous.restart(parties, identity::fan_out());
         Ok(())
     }
 
@@ -192,14 +202,14 @@ impl Barrier {
     #[pyo3(signature = (timeout=None))]
     fn wait(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<usize> {
         let py = slf.py();
-        let state = slf.get().state(py)?;
-        let timeout = timeout.or_else(|| state.timeout.as_ref().map(|timeout| timeout.bind(py).clone()));
+        let rendezvous = slf.get().rendezvous()?;
+        let timeout = slf.get().timeout(py, timeout);
         let mut wait = MeetWait {
             object: slf.clone().unbind(),
             index: 0,
             is_hasty: false,
         };
-        if state.rendezvous.parties() == 1 {
+        if rendezvous.parties() == 1 {
             wait.arrive(py, || Waiter::new(Party::thread(slf.as_ptr() as usize)))?;
             return Ok(wait.index);
         }
@@ -218,10 +228,8 @@ impl Barrier {
     #[pyo3(signature = (timeout=None))]
     fn async_wait(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let timeout = match (&timeout, &slf.get().state(py)?.timeout) {
-            (None, Some(timeout)) => arguments::task_timeout(Some(timeout.bind(py)))?,
-            (timeout, _) => arguments::task_timeout(timeout.as_ref())?,
-        };
+        slf.get().rendezvous()?;
+        let timeout = arguments::task_timeout(slf.get().timeout(py, timeout).as_ref())?;
         let wait = MeetWait {
             object: slf.unbind(),
             index: 0,
@@ -235,68 +243,75 @@ impl Barrier {
     }
 
     /// Turn those who wait away with `BrokenBarrierError` and start anew.
-    fn reset(&self, py: Python<'_>) -> PyResult<()> {
-        self.state(py)?.rendezvous.reset(identity::fan_out());
+    fn reset(&self) -> PyResult<()> {
+        self.rendezvous()?.reset(identity::fan_out());
         Ok(())
     }
 
     /// Break the barrier for those who wait and those who come, until `reset`.
-    fn abort(&self, py: Python<'_>) -> PyResult<()> {
-        self.state(py)?.rendezvous.break_up(identity::fan_out());
+    fn abort(&self) -> PyResult<()> {
+        self.rendezvous()?.break_up(identity::fan_out());
         Ok(())
     }
 
     /// How many must meet.
     #[getter]
-    fn parties(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.state(py)?.rendezvous.parties())
+    fn parties(&self) -> PyResult<usize> {
+        Ok(self.rendezvous()?.parties())
     }
 
-    /// How many wait now.
+    /// How many wait now; while the action runs, all of them, as in the standard library.
     #[getter]
-    fn n_waiting(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.state(py)?.rendezvous.arrived())
+    fn n_waiting(&self) -> PyResult<usize> {
+        let rendezvous = self.rendezvous()?;
+        Ok(if self.acting.load(Ordering::Relaxed) > 0 {
+            rendezvous.parties()
+        } else {
+            rendezvous.arrived()
+        })
     }
 
-    /// How many wait now.
+    /// The same.
     #[getter]
-    fn waiting(&self, py: Python<'_>) -> PyResult<usize> {
-        self.n_waiting(py)
+    fn waiting(&self) -> PyResult<usize> {
+        self.n_waiting()
     }
 
     /// Whether the barrier is broken.
     #[getter]
-    fn broken(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.state(py)?.rendezvous.is_broken())
+    fn broken(&self) -> PyResult<bool> {
+        Ok(self.rendezvous()?.is_broken())
     }
 
     /// Describe the barrier's state.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let statistics = PyDict::new(py);
-        statistics.set_item("parties", self.parties(py)?)?;
-        statistics.set_item("waiting", self.n_waiting(py)?)?;
-        statistics.set_item("broken", self.broken(py)?)?;
+        statistics.set_item("parties", self.parties()?)?;
+        statistics.set_item("waiting", self.n_waiting()?)?;
+        statistics.set_item("broken", self.broken()?)?;
         Ok(statistics)
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let rendezvous = &slf.get().state(slf.py())?.rendezvous;
-        if rendezvous.is_broken() {
+        let this = slf.get();
+        if this.broken()? {
             return description::with_state(slf, "broken");
         }
-        let waiters = format_args!("waiters={}/{}", rendezvous.arrived(), rendezvous.parties());
-        description::with_state(slf, waiters)
+        let (waiting, parties) = (this.n_waiting()?, this.parties()?);
+        description::with_state(slf, format_args!("waiters={waiting}/{parties}"))
     }
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
-        // SAFETY: only reads the cell; no reference count is touched.
-        match self.state.get(unsafe { Python::assume_attached() }) {
-            Some(State { action, timeout, .. }) => {
-                visit.call(action)?;
-                visit.call(timeout)
-            }
-            None => Ok(()),
+        if let Ok(options) = self.options.try_lock() {
+            visit.call(&options.action)?;
+            visit.call(&options.timeout)?;
         }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let options = std::mem::take(&mut *self.options());
+        drop(options);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Flag, ResourceGuard: primitives that never wait.
 
+use super::slot::Slot;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 /// `set` returns True to the one who won; `get` of an unset flag raises `LookupError`. Nothing ever waits.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct Flag {
-    value: PyOnceLock<Py<PyAny>>,
+    value: Slot,
 }
 
 #[pymethods]
@@ -20,9 +20,7 @@ impl Flag {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs), text_signature = "()")]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
-        Self {
-            value: PyOnceLock::new(),
-        }
+        Self { value: Slot::default() }
     }
 
     #[pyo3(signature = ())]
@@ -31,32 +29,31 @@ impl Flag {
     /// Set the flag; True for the one caller who did.
     #[pyo3(signature = (value=None))]
     fn set(&self, py: Python<'_>, value: Option<Py<PyAny>>) -> bool {
-        self.value.set(py, value.unwrap_or_else(|| py.None())).is_ok()
+        self.value.set(py, value.unwrap_or_else(|| py.None()))
     }
 
     /// The value the flag was set to; LookupError if it was not.
-    fn get(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.value
             .get(py)
-            .map(|value| value.clone_ref(py))
             .ok_or_else(|| pyo3::exceptions::PyLookupError::new_err("the flag is not set"))
     }
 
     /// Tell whether the flag is set.
-    fn is_set(&self, py: Python<'_>) -> bool {
-        self.value.get(py).is_some()
+    fn is_set(&self) -> bool {
+        self.value.is_set()
     }
 
-    fn __bool__(&self, py: Python<'_>) -> bool {
-        self.is_set(py)
+    fn __bool__(&self) -> bool {
+        self.is_set()
     }
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
-        // SAFETY: only reads the cell; no reference count is touched.
-        match self.value.get(unsafe { Python::assume_attached() }) {
-            Some(value) => visit.call(value),
-            None => Ok(()),
-        }
+        self.value.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.value.clear();
     }
 }
 

@@ -43,6 +43,7 @@ mod rlock;
 mod running;
 mod rwlock;
 mod semaphore;
+mod slot;
 mod spin;
 mod stop;
 mod suspension;

@@ -123,6 +123,9 @@ impl Wait for NotifyWait {
         self.condition.as_ptr() as usize
     }
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        if let Some(Saved::Foreign(saved)) = &self.saved {
+            visit.call(saved)?;
+        }
         visit.call(&self.condition)
     }
 }

@@ -444,10 +444,15 @@ impl Queue {
         if let Some(hooks) = self.hooks() {
             hooks.traverse(&visit)?;
         }
+        if let Ok(given) = self.maxsize.try_lock() {
+            visit.call(&*given)?;
+        }
         self.channel.with_store(|items| items.traverse(&visit))
     }
 
     fn __clear__(&self) {
+        let given = self.maxsize.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(given);
         Python::attach(|py| {
             release_all(py, self.channel.drain(false, identity::fan_out()));
             if let Some(hooks) = self.hooks() {

@@ -149,6 +149,11 @@ impl RWLockSide {
         }
     }
 
+    // No `__clear__`: what refers to this side from its lock is the lock's own, and cleared with it.
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.lock)
+    }
+
     fn __enter__(&self, py: Python<'_>) -> PyResult<bool> {
         enter(py, &self.lock, self.side, Patience::Endless)
     }
