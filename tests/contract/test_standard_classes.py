@@ -275,3 +275,40 @@ def test_what_is_left_of_a_permit_counts_as_one(make: Any) -> None:
     assert not semaphore.acquire(blocking=False)
     with pytest.raises(ValueError, match=">= 0"):
         make(math.nan)
+
+
+@pytest.mark.parametrize("make", both("Barrier"))
+def test_all_parties_wait_while_the_action_runs(make: Any) -> None:
+    seen: list[int] = []
+    barrier: Any = make(2, lambda: seen.append(barrier.n_waiting))
+    other = threading.Thread(target=barrier.wait, args=(30,), daemon=True)
+    other.start()
+    barrier.wait(30)
+    other.join(30)
+    assert (seen, barrier.n_waiting) == ([2], 0)
+
+
+@pytest.mark.parametrize("make", both("Event"))
+def test_an_event_starts_anew(make: Any) -> None:
+    event = make()
+    event.set()
+    event.__init__()
+    assert not event.is_set()
+
+
+@pytest.mark.parametrize("make", both("Barrier"))
+def test_a_barrier_starts_anew(make: Any) -> None:
+    seen: list[int] = []
+    barrier = make(2)
+    barrier.abort()
+    barrier.__init__(1, lambda: seen.append(1))
+    assert (barrier.parties, barrier.broken, barrier.wait(), seen) == (1, False, 0, [1])
+
+
+@pytest.mark.skipif(not hasattr(queue.Queue, "shutdown"), reason="the standard library's queues cannot be shut down")
+@pytest.mark.parametrize("make", both("Queue"))
+def test_anything_is_true_or_false(make: Any) -> None:
+    line = make()
+    line.put(1, 0)
+    line.shutdown(1)
+    assert line.empty()

@@ -129,6 +129,20 @@ pub(crate) fn wait_patience(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Pati
     }
 }
 
+/// `acquire(blocking=True, timeout=None)` of CapacityLimiter: -1 is no timeout, as for a Lock.
+pub(crate) fn limiter_patience(blocking: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
+    if blocking {
+        lock_patience(None, timeout.filter(|timeout| !timeout.is_none()))
+    } else {
+        Ok(Patience::None)
+    }
+}
+
+/// A flag: anything is true or false.
+pub(crate) fn truth(flag: &Bound<'_, PyAny>) -> PyResult<bool> {
+    flag.is_truthy()
+}
+
 /// `put(block=True, timeout=None)` of queues.
 pub(crate) fn queue_patience(block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
     if !block {

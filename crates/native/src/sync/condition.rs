@@ -404,7 +404,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
             (c"__exit__", c"Release the lock.", Method::Fast(exit)),
             (
                 c"notify",
-                c"Notify up to n parties, the longest waiting first.",
+                c"($self, /, n=1)\n--\n\nNotify up to n parties, the longest waiting first.",
                 Method::FastKeywords(notify),
             ),
         ],

@@ -166,8 +166,11 @@ impl Event {
         }
     }
 
+    /// Called again it unsets the event; who waits waits on.
     #[pyo3(signature = ())]
-    fn __init__(&self) {}
+    fn __init__(&self) {
+        self.gate.close();
+    }
 
     fn __await__(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         pass_async(slf, None)
@@ -220,9 +223,10 @@ impl Event {
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<Event>();
-    const WAIT: &std::ffi::CStr = c"Wait until the event is set; False if the timeout (seconds) passed first.";
+    const WAIT: &std::ffi::CStr =
+        c"($self, /, timeout=None)\n--\n\nWait until the event is set; False if the timeout (seconds) passed first.";
     const ASYNC_WAIT: &std::ffi::CStr =
-        c"Wait in a task until the event is set; False if the timeout (seconds) passed first.";
+        c"($self, /, timeout=None)\n--\n\nWait in a task until the event is set; False if the timeout (seconds) passed first.";
     fast::install(
         &class,
         &[

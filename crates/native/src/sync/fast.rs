@@ -11,7 +11,7 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 pub(crate) type NoArgs = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
 pub(crate) type Fast =
@@ -36,6 +36,20 @@ pub(crate) enum Method {
     FastKeywords(FastKeywords),
 }
 
+/// The doc string as `inspect.signature` wants it. A documentation that begins with
+/// `($self` and ends that line as CPython does (`--`) has parameters that the calling convention does not tell.
+fn described(name: &CStr, doc: &CStr, method: Method) -> CString {
+    let parameters = match method {
+        _ if doc.to_bytes().starts_with(b"($self") => "",
+        Method::NoArgs(_) => "($self, /)\n--\n\n",
+        Method::Fast(_) => "($self, /, *args)\n--\n\n",
+        Method::One(_) | Method::FastKeywords(_) => return doc.to_owned(),
+    };
+    let bytes = [name.to_bytes(), parameters.as_bytes(), doc.to_bytes()].concat();
+    // No parts with a nul byte make a whole with one.
+    CString::new(bytes).unwrap_or_default()
+}
+
 /// Put the methods into the class's dictionary, in place of PyO3's.
 pub(crate) fn install(class: &Bound<'_, PyType>, methods: &[(&'static CStr, &'static CStr, Method)]) -> PyResult<()> {
     let py = class.py();
@@ -55,7 +69,7 @@ pub(crate) fn install(class: &Bound<'_, PyType>, methods: &[(&'static CStr, &'st
             ml_name: name.as_ptr(),
             ml_meth,
             ml_flags,
-            ml_doc: doc.as_ptr(),
+            ml_doc: described(name, doc, *method).into_raw(),
         }));
         // SAFETY: the class is alive, the definition is never freed.
         let descriptor =

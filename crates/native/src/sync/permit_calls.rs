@@ -198,24 +198,25 @@ unsafe extern "C" fn async_acquire<T: Acquirable>(
     })
 }
 
-const ACQUIRE: &std::ffi::CStr = c"Acquire; with blocking=False or a timeout (seconds), False if that failed.";
-const ASYNC_ACQUIRE: &std::ffi::CStr = c"Acquire in a task; False if the timeout (seconds) passed first.";
+const ENTER: &std::ffi::CStr = c"Acquire.";
+const ASYNC_ACQUIRE: &std::ffi::CStr =
+    c"($self, /, timeout=None)\n--\n\nAcquire in a task; False if the timeout (seconds) passed first.";
 const RELEASE: &std::ffi::CStr = c"Release once; an error if that is once too often.";
 
 /// The methods that all of them have. `release` is left to the class if it takes arguments.
 pub(super) fn methods<T: Acquirable>() -> [(&'static std::ffi::CStr, &'static std::ffi::CStr, Method); 8] {
     let acquire: FastKeywords = acquire::<T>;
     [
-        (c"__enter__", ACQUIRE, Method::NoArgs(enter::<T>)),
+        (c"__enter__", ENTER, Method::NoArgs(enter::<T>)),
         (c"__exit__", RELEASE, Method::Fast(exit::<T>)),
-        (c"acquire", ACQUIRE, Method::FastKeywords(acquire)),
-        (c"green_acquire", ACQUIRE, Method::FastKeywords(acquire)),
+        (c"acquire", T::ACQUIRE, Method::FastKeywords(acquire)),
+        (c"green_acquire", T::ACQUIRE, Method::FastKeywords(acquire)),
         (
             c"async_acquire",
             ASYNC_ACQUIRE,
             Method::FastKeywords(async_acquire::<T>),
         ),
-        (c"__aenter__", ACQUIRE, Method::NoArgs(aenter::<T>)),
+        (c"__aenter__", ENTER, Method::NoArgs(aenter::<T>)),
         (c"__aexit__", RELEASE, Method::Fast(aexit::<T>)),
         (c"async_release", RELEASE, Method::NoArgs(async_release::<T>)),
     ]

@@ -16,6 +16,8 @@ pub(super) trait Acquirable: pyo3::PyClass<Frozen = True> + Sync + Send {
     const TASKS_OWN: bool;
     /// Whether a timeout that is too long is an error only where it has to wait.
     const LOOKS_FIRST: bool = false;
+    /// The doc string of `acquire`.
+    const ACQUIRE: &'static std::ffi::CStr = c"($self, /, blocking=True, timeout=-1)\n--\n\nAcquire; with blocking=False or a timeout (seconds), False if that failed.";
 
     /// The core.
     fn permits(&self) -> &Permits<Party>;

@@ -99,15 +99,21 @@ unsafe extern "C" fn get(
     })
 }
 
-unsafe extern "C" fn put_nowait(slf: *mut ffi::PyObject, item: *mut ffi::PyObject) -> *mut ffi::PyObject {
+unsafe extern "C" fn put_nowait(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
     fast::enter(|py| {
-        // SAFETY: a method descriptor of Queue; the argument is alive.
-        let (slf, item) = unsafe {
+        // SAFETY: the arguments of this call; a method descriptor of Queue.
+        let ([item], slf) = unsafe {
             (
+                arguments::sort(py, "put_nowait", ["item"], args, nargs, kwnames)?,
                 Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Queue>(),
-                Bound::from_borrowed_ptr(py, item),
             )
         };
+        let item = item.ok_or_else(|| arguments::missing("put_nowait", "item"))?;
         if Queue::is_plain(&slf) {
             Queue::put_patiently(&slf, &item, Patience::None)?;
             return Ok(fast::none());
@@ -192,21 +198,25 @@ unsafe fn issue(queue: *mut ffi::PyObject, errand: Errand, timeout_s: Option<f64
     }
 }
 
-const PUT: &std::ffi::CStr =
-    c"Put an item; Full if there is no room in time (seconds), ShutDown if the queue is closed.";
-const GET: &std::ffi::CStr = c"Get an item; Empty if there is none in time (seconds), ShutDown if none will come.";
+const PUT: &std::ffi::CStr = c"($self, /, item, block=True, timeout=None)\n--\n\nPut an item; Full if there is no room in time (seconds), ShutDown if the queue is closed.";
+const PUT_NOWAIT: &std::ffi::CStr =
+    c"($self, /, item)\n--\n\nPut an item; Full if there is no room, ShutDown if the queue is closed.";
+const ASYNC_PUT: &std::ffi::CStr = c"($self, /, item, timeout=None)\n--\n\nPut an item in a task; Full if there is no room in time (seconds), ShutDown if the queue is closed.";
+const GET: &std::ffi::CStr = c"($self, /, block=True, timeout=None)\n--\n\nGet an item; Empty if there is none in time (seconds), ShutDown if none will come.";
+const GET_NOWAIT: &std::ffi::CStr = c"Get an item; Empty if there is none, ShutDown if none will come.";
+const ASYNC_GET: &std::ffi::CStr = c"($self, /, timeout=None)\n--\n\nGet an item in a task; Empty if there is none in time (seconds), ShutDown if none will come.";
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let methods = [
         (c"put", PUT, Method::FastKeywords(put)),
         (c"green_put", PUT, Method::FastKeywords(put)),
-        (c"async_put", PUT, Method::FastKeywords(async_put)),
-        (c"put_nowait", PUT, Method::One(put_nowait)),
+        (c"async_put", ASYNC_PUT, Method::FastKeywords(async_put)),
+        (c"put_nowait", PUT_NOWAIT, Method::FastKeywords(put_nowait)),
         (c"get", GET, Method::FastKeywords(get)),
         (c"green_get", GET, Method::FastKeywords(get)),
-        (c"async_get", GET, Method::FastKeywords(async_get)),
-        (c"get_nowait", GET, Method::NoArgs(get_nowait)),
+        (c"async_get", ASYNC_GET, Method::FastKeywords(async_get)),
+        (c"get_nowait", GET_NOWAIT, Method::NoArgs(get_nowait)),
     ];
     // CPython calls a method directly only on the very class it was made for.
     ticket::register(py)?;

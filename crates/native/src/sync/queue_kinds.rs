@@ -17,7 +17,7 @@ pub(super) struct LifoQueue;
 #[pymethods]
 impl LifoQueue {
     #[new]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = "(maxsize=0)")]
     fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
         PyClassInitializer::from(Queue::new(args, kwargs)).add_subclass(Self)
     }
@@ -44,7 +44,7 @@ pub(super) struct PriorityQueue;
 #[pymethods]
 impl PriorityQueue {
     #[new]
-    #[pyo3(signature = (*args, **kwargs))]
+    #[pyo3(signature = (*args, **kwargs), text_signature = "(maxsize=0)")]
     fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
         PyClassInitializer::from(Queue::new(args, kwargs)).add_subclass(Self)
     }

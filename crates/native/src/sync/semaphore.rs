@@ -33,6 +33,7 @@ impl Acquirable for Semaphore {
     const KNOWS_TASKS: bool = false;
     const TASKS_OWN: bool = false;
     const LOOKS_FIRST: bool = true;
+    const ACQUIRE: &'static std::ffi::CStr = c"($self, /, blocking=True, timeout=None)\n--\n\nAcquire; with blocking=False or a timeout (seconds), False if that failed.";
 
     fn permits(&self) -> &Permits<Party> {
         &self.permits
@@ -203,7 +204,7 @@ impl BoundedSemaphore {
     }
 }
 
-const RELEASE: &std::ffi::CStr = c"Give n permits back; ValueError beyond the bound.";
+const RELEASE: &std::ffi::CStr = c"($self, /, n=1)\n--\n\nGive n permits back; ValueError beyond the bound.";
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
