@@ -85,6 +85,15 @@ impl<P: Port> ReadWrite<P> {
         (state.readers, state.writing, state.queue.len())
     }
 
+    /// Parties that wait for one side.
+    pub fn waiting(&self, side: Side) -> usize {
+        let state = lock(&self.state);
+        match side {
+            Side::Write => state.writers.len(),
+            Side::Read => state.queue.len().saturating_sub(state.writers.len()),
+        }
+    }
+
     /// Enter if nobody stands in the way or in line.
     pub fn try_enter(&self, side: Side) -> bool {
         let mut state = lock(&self.state);

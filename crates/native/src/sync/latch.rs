@@ -4,15 +4,17 @@
 //! the count's mutex held. Whom an opening lets through is woken after that.
 
 use super::arguments;
+use super::blocking::Wait;
 use super::description;
-use super::event::{Gated, pass, pass_async};
+use super::event::{GateWait, Gated, pass, pass_async};
 use super::identity;
+use super::operation::Operation;
 use super::party::Party;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use unsnarl_sync::Gate;
+use unsnarl_sync::{Arc, Gate, Waiter};
 
 /// An event that is set while its count is zero; up() raises the count, down() lowers it.
 ///
@@ -69,6 +71,33 @@ impl CountdownEvent {
             opening.finish();
         }
         Ok(())
+    }
+}
+
+/// A task's arrival at a latch, and its waiting for the others.
+struct ArriveWait {
+    has_arrived: bool,
+    gate: GateWait<CountdownEvent>,
+}
+
+impl Wait for ArriveWait {
+    fn attempt(&mut self, py: Python<'_>) -> PyResult<bool> {
+        if !std::mem::replace(&mut self.has_arrived, true) {
+            self.gate.object.get().lower(1)?;
+        }
+        self.gate.attempt(py)
+    }
+    fn begin(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        self.gate.begin(py, waiter)
+    }
+    fn cancel(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        self.gate.cancel(py, waiter)
+    }
+    fn object(&self) -> usize {
+        self.gate.object()
+    }
+    fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        self.gate.traverse(visit)
     }
 }
 
@@ -193,6 +222,21 @@ impl Latch {
     fn arrive_and_wait(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         slf.as_super().get().lower(1)?;
         pass(slf.as_super(), arguments::wait_patience(timeout.as_ref())?)
+    }
+
+    /// Lower the count when this is awaited, and wait in a task for the others; False if the timeout (seconds)
+    /// passed first. One that is cancelled has arrived all the same.
+    #[pyo3(signature = (timeout=None))]
+    fn async_arrive_and_wait(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        let timeout = arguments::task_timeout(timeout.as_ref())?;
+        let py = slf.py();
+        let wait = ArriveWait {
+            has_arrived: false,
+            gate: GateWait {
+                object: slf.into_super().unbind(),
+            },
+        };
+        Operation::of(py, wait, timeout)
     }
 
     /// A latch does not go up again.

@@ -5,9 +5,9 @@ use super::blocking::{Wait, answer, block};
 use super::identity;
 use super::operation::Operation;
 use super::party::Party;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
 use unsnarl_sync::{Arc, Borrow, Borrowers, Waiter};
 
 /// A limit on how many threads, tasks and greenlets do something at once.
@@ -61,6 +61,26 @@ impl Wait for BorrowWait {
     }
 }
 
+/// `math.inf`, as a number of tokens.
+const UNLIMITED: usize = usize::MAX;
+
+fn tokens(total: &Bound<'_, PyAny>) -> PyResult<usize> {
+    if let Ok(total) = total.cast::<PyFloat>() {
+        return match total.value() {
+            f64::INFINITY => Ok(UNLIMITED),
+            _ => Err(PyTypeError::new_err("total_tokens must be an int or math.inf")),
+        };
+    }
+    usize::try_from(arguments::count(total)?).map_err(|_| PyValueError::new_err("total_tokens must be >= 0"))
+}
+
+fn shown<'py>(py: Python<'py>, tokens: usize) -> Bound<'py, PyAny> {
+    match tokens {
+        UNLIMITED => PyFloat::new(py, f64::INFINITY).into_any(),
+        tokens => PyInt::new(py, tokens).into_any(),
+    }
+}
+
 impl CapacityLimiter {
     fn give_back(&self, borrower: usize) -> PyResult<()> {
         if self.borrowers.give_back(borrower) {
@@ -93,16 +113,20 @@ impl CapacityLimiter {
     }
 
     #[pyo3(signature = (total_tokens=1))]
-    fn __init__(&self, total_tokens: i64) -> PyResult<()> {
-        self.set_total_tokens(total_tokens)
+    fn __init__(&self, #[pyo3(from_py_with = tokens)] total_tokens: usize) {
+        self.set_total_tokens(total_tokens);
     }
 
     /// Borrow a token; False if blocking is False or the timeout (seconds) passed first.
     /// RuntimeError if the caller has one already.
     #[pyo3(signature = (blocking=true, timeout=None))]
-    fn acquire(slf: &Bound<'_, Self>, blocking: bool, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
+    fn acquire(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = arguments::truth)] blocking: bool,
+        timeout: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
         let py = slf.py();
-        let patience = arguments::queue_patience(blocking, timeout.as_ref())?;
+        let patience = arguments::limiter_patience(blocking, timeout.as_ref())?;
         let mut wait = BorrowWait {
             limiter: slf.clone().unbind(),
             borrower: identity::caller(py),
@@ -153,17 +177,15 @@ impl CapacityLimiter {
         Ok(unsafe { Bound::from_owned_ptr(py, super::ready::done()) }.unbind())
     }
 
-    /// How many tokens there are; fewer than are borrowed is allowed.
+    /// How many tokens there are, `math.inf` for no limit; fewer than are borrowed is allowed.
     #[getter]
-    fn total_tokens(&self) -> usize {
-        self.borrowers.status().0
+    fn total_tokens<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        shown(py, self.borrowers.status().0)
     }
 
     #[setter]
-    fn set_total_tokens(&self, total: i64) -> PyResult<()> {
-        let total = usize::try_from(total).map_err(|_| PyValueError::new_err("total_tokens must be >= 0"))?;
+    fn set_total_tokens(&self, #[pyo3(from_py_with = tokens)] total: usize) {
         self.borrowers.resize(total);
-        Ok(())
     }
 
     /// How many tokens are borrowed.
@@ -174,9 +196,11 @@ impl CapacityLimiter {
 
     /// How many tokens can be borrowed now.
     #[getter]
-    fn available_tokens(&self) -> usize {
-        let (total, borrowed, _) = self.borrowers.status();
-        total.saturating_sub(borrowed)
+    fn available_tokens<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        match self.borrowers.status() {
+            (UNLIMITED, _, _) => shown(py, UNLIMITED),
+            (total, borrowed, _) => shown(py, total.saturating_sub(borrowed)),
+        }
     }
 
     /// How many parties wait.
@@ -189,7 +213,7 @@ impl CapacityLimiter {
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (total, borrowed, waiting) = self.borrowers.status();
         let statistics = PyDict::new(py);
-        statistics.set_item("total_tokens", total)?;
+        statistics.set_item("total_tokens", shown(py, total))?;
         statistics.set_item("borrowed_tokens", borrowed)?;
         statistics.set_item("waiting", waiting)?;
         statistics.set_item("borrowers", self.borrowers.holders())?;

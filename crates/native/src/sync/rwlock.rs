@@ -103,7 +103,7 @@ fn enter_async(
 #[pymethods]
 impl RWLockSide {
     /// Enter; False if blocking is False or the timeout (seconds) passed first.
-    #[pyo3(signature = (blocking=None, timeout=None))]
+    #[pyo3(signature = (blocking=None, timeout=None), text_signature = "($self, blocking=True, timeout=-1)")]
     fn acquire(
         &self,
         py: Python<'_>,
@@ -121,6 +121,22 @@ impl RWLockSide {
     /// Leave; RuntimeError if nobody is inside on this side.
     fn release(&self) -> PyResult<()> {
         leave(self.lock.get(), self.side)
+    }
+
+    /// As `acquire`.
+    #[pyo3(signature = (blocking=None, timeout=None), text_signature = "($self, blocking=True, timeout=-1)")]
+    fn green_acquire(
+        &self,
+        py: Python<'_>,
+        blocking: Option<Bound<'_, PyAny>>,
+        timeout: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        self.acquire(py, blocking, timeout)
+    }
+
+    /// As `release`.
+    fn green_release(&self) -> PyResult<()> {
+        self.release()
     }
 
     /// Leave.
@@ -147,6 +163,20 @@ impl RWLockSide {
             Side::Read => readers > 0,
             Side::Write => writing,
         }
+    }
+
+    /// How many parties wait for this side.
+    #[getter]
+    fn waiting(&self) -> usize {
+        self.lock.get().core.waiting(self.side)
+    }
+
+    /// Describe the side's state.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = PyDict::new(py);
+        statistics.set_item("locked", self.locked())?;
+        statistics.set_item("waiting", self.waiting())?;
+        Ok(statistics)
     }
 
     // No `__clear__`: what refers to this side from its lock is the lock's own, and cleared with it.
