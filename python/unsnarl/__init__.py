@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from unsnarl.patching import patch, unpatch
     from unsnarl.sync import (
         Barrier,
+        BinarySemaphore,
+        BoundedBinarySemaphore,
         BoundedSemaphore,
         CapacityLimiter,
         Condition,
@@ -34,11 +36,15 @@ if TYPE_CHECKING:
         Once,
         PriorityQueue,
         Queue,
+        RBarrier,
+        RCapacityLimiter,
         ResourceGuard,
+        REvent,
         RLock,
         RWLock,
         Semaphore,
         ShutDown,
+        SimpleLifoQueue,
         SimpleQueue,
     )
 
@@ -46,6 +52,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Barrier",
+    "BinarySemaphore",
+    "BoundedBinarySemaphore",
     "BoundedSemaphore",
     "CapacityLimiter",
     "Condition",
@@ -60,11 +68,15 @@ __all__ = [
     "Once",
     "PriorityQueue",
     "Queue",
+    "RBarrier",
+    "RCapacityLimiter",
+    "REvent",
     "RLock",
     "RWLock",
     "ResourceGuard",
     "Semaphore",
     "ShutDown",
+    "SimpleLifoQueue",
     "SimpleQueue",
     "UnsnarlError",
     "UnsupportedInterpreter",

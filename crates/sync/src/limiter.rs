@@ -100,6 +100,11 @@ impl<P: Port> Borrowers<P> {
         lock(&self.state).holders.iter().copied().collect()
     }
 
+    /// Whether the borrower holds a token.
+    pub fn has_lent_to(&self, borrower: usize) -> bool {
+        lock(&self.state).holders.contains(&borrower)
+    }
+
     /// Borrow without waiting.
     pub fn try_borrow(&self, borrower: usize) -> Borrow {
         lock(&self.state).borrow(borrower)

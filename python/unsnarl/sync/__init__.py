@@ -29,9 +29,19 @@ TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from unsnarl.sync.errors import Empty, Full, ShutDown
     from unsnarl.sync.once import Once
+    from unsnarl.sync.variants import (
+        BinarySemaphore,
+        BoundedBinarySemaphore,
+        RBarrier,
+        RCapacityLimiter,
+        REvent,
+        SimpleLifoQueue,
+    )
 
 __all__ = [
     "Barrier",
+    "BinarySemaphore",
+    "BoundedBinarySemaphore",
     "BoundedSemaphore",
     "CapacityLimiter",
     "Condition",
@@ -46,16 +56,31 @@ __all__ = [
     "Once",
     "PriorityQueue",
     "Queue",
+    "RBarrier",
+    "RCapacityLimiter",
+    "REvent",
     "RLock",
     "RWLock",
     "ResourceGuard",
     "Semaphore",
     "ShutDown",
+    "SimpleLifoQueue",
     "SimpleQueue",
 ]
 
-_LATE = {"Empty": "errors", "Full": "errors", "ShutDown": "errors", "Once": "once"}
-"""Where to find what is loaded on first use: `queue` may be a module of the program, and Once is
+_LATE = {
+    "Empty": "errors",
+    "Full": "errors",
+    "ShutDown": "errors",
+    "Once": "once",
+    "BinarySemaphore": "variants",
+    "BoundedBinarySemaphore": "variants",
+    "RBarrier": "variants",
+    "RCapacityLimiter": "variants",
+    "REvent": "variants",
+    "SimpleLifoQueue": "variants",
+}
+"""Where to find what is loaded on first use: `queue` may be a module of the program, and some are
 generic, and ``typing`` takes as long as all the rest."""
 
 if not TYPE_CHECKING:

@@ -212,6 +212,16 @@ pub(crate) fn task_timeout(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Optio
     }
 }
 
+/// The same with `blocking=True`, as aiologic has it: without, there is no time at all.
+pub(crate) fn task_patience(
+    blocking: Option<&Bound<'_, PyAny>>,
+    timeout: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<f64>> {
+    let timeout = task_timeout(timeout)?;
+    let is_blocking = blocking.map_or(Ok(true), Bound::is_truthy)?;
+    Ok(if is_blocking { timeout } else { Some(0.0) })
+}
+
 /// The error for an argument that was not given.
 pub(crate) fn missing(function: &str, name: &str) -> PyErr {
     PyTypeError::new_err(format!("{function}() missing required argument: '{name}'"))

@@ -15,6 +15,12 @@ pub(super) struct Flag {
     value: Slot,
 }
 
+/// An argument that may be None.
+#[allow(clippy::unnecessary_wraps)]
+fn given<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(Some(argument.clone()))
+}
+
 #[pymethods]
 impl Flag {
     #[new]
@@ -32,10 +38,16 @@ impl Flag {
         self.value.set(py, value.unwrap_or_else(|| py.None()))
     }
 
-    /// The value the flag was set to; LookupError if it was not.
-    fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// The value the flag was set to; `default` if it was not, or LookupError if there is none.
+    #[pyo3(signature = (default=None), text_signature = "($self, default=...)")]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = given)] default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         self.value
             .get(py)
+            .or(default)
             .ok_or_else(|| pyo3::exceptions::PyLookupError::new_err("the flag is not set"))
     }
 

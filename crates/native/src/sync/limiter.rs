@@ -147,9 +147,34 @@ impl CapacityLimiter {
     }
 
     /// Borrow a token for the running task; False if the timeout (seconds) passed first.
-    #[pyo3(signature = (timeout=None))]
-    fn async_acquire(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
-        Self::borrow_async(slf, arguments::task_timeout(timeout.as_ref())?, false)
+    #[pyo3(signature = (timeout=None, blocking=None), text_signature = "($self, timeout=None, blocking=True)")]
+    fn async_acquire(
+        slf: Bound<'_, Self>,
+        timeout: Option<Bound<'_, PyAny>>,
+        blocking: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let timeout = arguments::task_patience(blocking.as_ref(), timeout.as_ref())?;
+        Self::borrow_async(slf, timeout, false)
+    }
+
+    /// Tell whether the calling thread or greenlet holds a token.
+    fn green_borrowed(&self, py: Python<'_>) -> bool {
+        self.borrowers.has_lent_to(identity::caller(py))
+    }
+
+    /// Tell whether the running task holds a token.
+    fn async_borrowed(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.borrowers.has_lent_to(identity::task(py)?))
+    }
+
+    /// The number of the calling thread or greenlet, as in `statistics()["borrowers"]`.
+    fn _green_borrower(&self, py: Python<'_>) -> usize {
+        identity::caller(py)
+    }
+
+    /// The number of the running task.
+    fn _async_borrower(&self, py: Python<'_>) -> PyResult<usize> {
+        identity::task(py)
     }
 
     /// Give the running task's token back.

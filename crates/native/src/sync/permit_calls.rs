@@ -187,20 +187,25 @@ unsafe extern "C" fn async_acquire<T: Acquirable>(
 ) -> *mut ffi::PyObject {
     fast::enter(|py| {
         // SAFETY: the arguments of this call.
-        let [timeout] = unsafe { arguments::sort(py, "async_acquire", ["timeout"], args, nargs, kwnames)? };
+        let [timeout, blocking] =
+            unsafe { arguments::sort(py, "async_acquire", ["timeout", "blocking"], args, nargs, kwnames)? };
         let wait = PermitWait {
             who: T::task(py)?,
             // SAFETY: a method descriptor of T.
             object: unsafe { bound::<T>(py, slf) }.unbind(),
             silent: false,
         };
-        Operation::spawn(py, Box::new(wait), arguments::task_timeout(timeout.as_ref())?)
+        Operation::spawn(
+            py,
+            Box::new(wait),
+            arguments::task_patience(blocking.as_ref(), timeout.as_ref())?,
+        )
     })
 }
 
 const ENTER: &std::ffi::CStr = c"Acquire.";
 const ASYNC_ACQUIRE: &std::ffi::CStr =
-    c"($self, /, timeout=None)\n--\n\nAcquire in a task; False if the timeout (seconds) passed first.";
+    c"($self, /, timeout=None, blocking=True)\n--\n\nAcquire in a task; with blocking=False or a timeout (seconds), False if that failed.";
 const RELEASE: &std::ffi::CStr = c"Release once; an error if that is once too often.";
 
 /// The methods that all of them have. `release` is left to the class if it takes arguments.

@@ -14,7 +14,13 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-unsafe extern "C" fn put(
+/// What the argument is called that the standard library's queues call `block`: aiologic's methods call it otherwise.
+const fn blocking<const IS_GREEN: bool>() -> &'static str {
+    if IS_GREEN { "blocking" } else { "block" }
+}
+
+/// `put`, and `green_put`, whose second argument has another name.
+unsafe extern "C" fn put<const IS_GREEN: bool>(
     slf: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     nargs: ffi::Py_ssize_t,
@@ -39,7 +45,14 @@ unsafe extern "C" fn put(
         // SAFETY: the arguments of this call; `slf` as above.
         let ([item, block, timeout], slf) = unsafe {
             (
-                arguments::sort(py, "put", ["item", "block", "timeout"], args, nargs, kwnames)?,
+                arguments::sort(
+                    py,
+                    "put",
+                    ["item", blocking::<IS_GREEN>(), "timeout"],
+                    args,
+                    nargs,
+                    kwnames,
+                )?,
                 Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Queue>(),
             )
         };
@@ -60,7 +73,8 @@ unsafe extern "C" fn put(
     })
 }
 
-unsafe extern "C" fn get(
+/// `get`, and `green_get`.
+unsafe extern "C" fn get<const IS_GREEN: bool>(
     slf: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     nargs: ffi::Py_ssize_t,
@@ -81,7 +95,7 @@ unsafe extern "C" fn get(
         // SAFETY: the arguments of this call; `slf` as above.
         let ([block, timeout], slf) = unsafe {
             (
-                arguments::sort(py, "get", ["block", "timeout"], args, nargs, kwnames)?,
+                arguments::sort(py, "get", [blocking::<IS_GREEN>(), "timeout"], args, nargs, kwnames)?,
                 Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Queue>(),
             )
         };
@@ -155,9 +169,10 @@ unsafe extern "C" fn async_put(
     }
     fast::enter(|py| {
         // SAFETY: the arguments of this call.
-        let [item, timeout] = unsafe { arguments::sort(py, "async_put", ["item", "timeout"], args, nargs, kwnames)? };
+        let [item, timeout, blocking] =
+            unsafe { arguments::sort(py, "async_put", ["item", "timeout", "blocking"], args, nargs, kwnames)? };
         let item = item.ok_or_else(|| arguments::missing("async_put", "item"))?.unbind();
-        let timeout = arguments::task_timeout(timeout.as_ref())?;
+        let timeout = arguments::task_patience(blocking.as_ref(), timeout.as_ref())?;
         // SAFETY: a method descriptor of Queue.
         unsafe { ticket::issue(py, slf, Errand::Put(item), timeout) }
     })
@@ -176,8 +191,9 @@ unsafe extern "C" fn async_get(
     }
     fast::enter(|py| {
         // SAFETY: the arguments of this call.
-        let [timeout] = unsafe { arguments::sort(py, "async_get", ["timeout"], args, nargs, kwnames)? };
-        let timeout = arguments::task_timeout(timeout.as_ref())?;
+        let [timeout, blocking] =
+            unsafe { arguments::sort(py, "async_get", ["timeout", "blocking"], args, nargs, kwnames)? };
+        let timeout = arguments::task_patience(blocking.as_ref(), timeout.as_ref())?;
         // SAFETY: a method descriptor of Queue.
         unsafe { ticket::issue(py, slf, errand, timeout) }
     })
@@ -199,22 +215,24 @@ unsafe fn issue(queue: *mut ffi::PyObject, errand: Errand, timeout_s: Option<f64
 }
 
 const PUT: &std::ffi::CStr = c"($self, /, item, block=True, timeout=None)\n--\n\nPut an item; Full if there is no room in time (seconds), ShutDown if the queue is closed.";
+const GREEN_PUT: &std::ffi::CStr = c"($self, /, item, blocking=True, timeout=None)\n--\n\nPut an item; Full if there is no room in time (seconds), ShutDown if the queue is closed.";
 const PUT_NOWAIT: &std::ffi::CStr =
     c"($self, /, item)\n--\n\nPut an item; Full if there is no room, ShutDown if the queue is closed.";
-const ASYNC_PUT: &std::ffi::CStr = c"($self, /, item, timeout=None)\n--\n\nPut an item in a task; Full if there is no room in time (seconds), ShutDown if the queue is closed.";
+const ASYNC_PUT: &std::ffi::CStr = c"($self, /, item, timeout=None, blocking=True)\n--\n\nPut an item in a task; Full if there is no room in time (seconds), ShutDown if the queue is closed.";
 const GET: &std::ffi::CStr = c"($self, /, block=True, timeout=None)\n--\n\nGet an item; Empty if there is none in time (seconds), ShutDown if none will come.";
+const GREEN_GET: &std::ffi::CStr = c"($self, /, blocking=True, timeout=None)\n--\n\nGet an item; Empty if there is none in time (seconds), ShutDown if none will come.";
 const GET_NOWAIT: &std::ffi::CStr = c"Get an item; Empty if there is none, ShutDown if none will come.";
-const ASYNC_GET: &std::ffi::CStr = c"($self, /, timeout=None)\n--\n\nGet an item in a task; Empty if there is none in time (seconds), ShutDown if none will come.";
+const ASYNC_GET: &std::ffi::CStr = c"($self, /, timeout=None, blocking=True)\n--\n\nGet an item in a task; Empty if there is none in time (seconds), ShutDown if none will come.";
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let methods = [
-        (c"put", PUT, Method::FastKeywords(put)),
-        (c"green_put", PUT, Method::FastKeywords(put)),
+        (c"put", PUT, Method::FastKeywords(put::<false>)),
+        (c"green_put", GREEN_PUT, Method::FastKeywords(put::<true>)),
         (c"async_put", ASYNC_PUT, Method::FastKeywords(async_put)),
         (c"put_nowait", PUT_NOWAIT, Method::FastKeywords(put_nowait)),
-        (c"get", GET, Method::FastKeywords(get)),
-        (c"green_get", GET, Method::FastKeywords(get)),
+        (c"get", GET, Method::FastKeywords(get::<false>)),
+        (c"green_get", GREEN_GET, Method::FastKeywords(get::<true>)),
         (c"async_get", ASYNC_GET, Method::FastKeywords(async_get)),
         (c"get_nowait", GET_NOWAIT, Method::NoArgs(get_nowait)),
     ];

@@ -141,6 +141,12 @@ impl RLock {
         self.permits.free() == 0
     }
 
+    /// How often its owner, whoever that is, has it.
+    #[getter]
+    fn count(&self) -> usize {
+        self.depth.load(Relaxed)
+    }
+
     /// How many parties wait.
     #[getter]
     fn waiting(&self) -> usize {

@@ -145,15 +145,15 @@ impl RWLockSide {
     }
 
     /// Enter from a task; False if the timeout (seconds) passed first.
-    #[pyo3(signature = (timeout=None))]
-    fn async_acquire(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
-        enter_async(
-            py,
-            self.lock.clone_ref(py),
-            self.side,
-            arguments::task_timeout(timeout.as_ref())?,
-            false,
-        )
+    #[pyo3(signature = (timeout=None, blocking=None), text_signature = "($self, timeout=None, blocking=True)")]
+    fn async_acquire(
+        &self,
+        py: Python<'_>,
+        timeout: Option<Bound<'_, PyAny>>,
+        blocking: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let timeout = arguments::task_patience(blocking.as_ref(), timeout.as_ref())?;
+        enter_async(py, self.lock.clone_ref(py), self.side, timeout, false)
     }
 
     /// Tell whether somebody is inside on this side.

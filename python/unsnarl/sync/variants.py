@@ -1,0 +1,169 @@
+"""What aiologic has under a name of its own: primitives of ours, and small changes to them.
+
+Loaded on first use. Invariant: nothing here waits or wakes by itself; the class that is derived from does.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from unsnarl._native import Barrier, BoundedSemaphore, CapacityLimiter, Event, LifoQueue
+
+__all__ = [
+    "BinarySemaphore",
+    "BoundedBinarySemaphore",
+    "RBarrier",
+    "RCapacityLimiter",
+    "REvent",
+    "SimpleLifoQueue",
+]
+
+T = TypeVar("T")
+
+REvent = Event  # ours can be cleared
+RBarrier = Barrier  # ours meets again and again, and can be reset
+
+
+class BoundedBinarySemaphore(BoundedSemaphore):
+    """A semaphore with one permit, which is free at first or (`initial_value=0`) is not.
+
+    `ValueError` for another initial value, and for a release while the permit is free or of more than one.
+    Fairness and cancellation: as `Lock`.
+    """
+
+    __module__ = "unsnarl"
+
+    def __init__(self, initial_value: int = 1) -> None:
+        if initial_value not in (0, 1):
+            raise ValueError("initial_value must be 0 or 1")
+        super().__init__(initial_value)
+        self._initial_value = 1
+
+    def release(self, n: int = 1) -> None:
+        """Give the permit back; ValueError if it is free."""
+        if n != 1:
+            raise ValueError("n must be 1")
+        super().release()
+
+    def green_release(self, n: int = 1) -> None:
+        """Give the permit back; as `release`."""
+        self.release(n)
+
+    def async_release(self, n: int = 1) -> None:
+        """Give the permit back; as `release`."""
+        self.release(n)
+
+
+class BinarySemaphore(BoundedBinarySemaphore):
+    """The same, but that a release while the permit is free has no effect.
+
+    `ValueError` for an initial value other than 0 and 1, and for a release of more than one.
+    Fairness and cancellation: as `Lock`.
+    """
+
+    __module__ = "unsnarl"
+
+    def release(self, n: int = 1) -> None:
+        """Give the permit back, unless it is free."""
+        if n != 1:
+            raise ValueError("n must be 1")
+        try:
+            super().release()
+        except ValueError:
+            pass
+
+    async def __aexit__(self, *_args: object) -> None:
+        """Release: somebody else may have done so meanwhile."""
+        self.release()
+
+
+class SimpleLifoQueue(LifoQueue[T]):
+    """An unbounded queue that gives the newest item first; its `put` never waits.
+
+    All else, fairness and cancellation included: as `Queue`.
+    """
+
+    __module__ = "unsnarl"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class RCapacityLimiter(CapacityLimiter):
+    """A limiter whose borrower may borrow again: its one token is free when it was released as often.
+
+    `RuntimeError` for a release by one that holds no token. All else, fairness and cancellation included: as
+    `CapacityLimiter`; borrowing again does not wait.
+    """
+
+    __module__ = "unsnarl"
+
+    def __init__(self, total_tokens: float = 1) -> None:
+        super().__init__(total_tokens)
+        # How often more than once, by borrower; each changes its own entry only.
+        self._again: dict[int, int] = {}
+
+    def _deepen(self, borrower: int) -> bool:
+        self._again[borrower] = self._again.get(borrower, 0) + 1
+        return True
+
+    def _is_shallower(self, borrower: int) -> bool:
+        """Take one borrowing back, but for the last."""
+        depth = self._again.pop(borrower, 0)
+        if depth > 1:
+            self._again[borrower] = depth - 1
+        return depth > 0
+
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        """Borrow a token, or again; False if blocking is False or the timeout (seconds) passed first."""
+        if self.green_borrowed():
+            return self._deepen(self._green_borrower())
+        return super().acquire(blocking, timeout)
+
+    def green_acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        """Borrow a token, or again; as `acquire`."""
+        return self.acquire(blocking, timeout)
+
+    def release(self) -> None:
+        """Release once; RuntimeError if the caller holds no token."""
+        if not self._is_shallower(self._green_borrower()):
+            super().release()
+
+    def green_release(self) -> None:
+        """Release once; as `release`."""
+        self.release()
+
+    async def async_acquire(self, timeout: float | None = None, blocking: bool = True) -> bool:
+        """Borrow a token for the running task, or again; False if the timeout (seconds) passed first."""
+        if self.async_borrowed():
+            return self._deepen(self._async_borrower())
+        return await super().async_acquire(timeout, blocking)
+
+    def async_release(self) -> None:
+        """Release once for the running task; RuntimeError if it holds no token."""
+        if not self._is_shallower(self._async_borrower()):
+            super().async_release()
+
+    def green_count(self) -> int:
+        """How often the calling thread or greenlet has borrowed."""
+        return self._again.get(self._green_borrower(), 0) + self.green_borrowed()
+
+    def async_count(self) -> int:
+        """How often the running task has borrowed."""
+        return self._again.get(self._async_borrower(), 0) + self.async_borrowed()
+
+    def __enter__(self) -> bool:
+        """Borrow a token, or again."""
+        return self.acquire()
+
+    def __exit__(self, *_args: object) -> None:
+        """Release once."""
+        self.release()
+
+    async def __aenter__(self) -> None:
+        """Borrow a token for the running task, or again."""
+        await self.async_acquire()
+
+    async def __aexit__(self, *_args: object) -> None:
+        """Release once for the running task."""
+        self.async_release()
