@@ -422,13 +422,13 @@ class Queue(Generic[_T]):
 class LifoQueue(Queue[_T]):
     """A last-in-first-out queue."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
+    def __new__(cls, maxsize: int = 0) -> Self: ...
 
 @disjoint_base
 class PriorityQueue(Queue[_T]):
     """A queue that gives the least item first."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
+    def __new__(cls, maxsize: int = 0) -> Self: ...
 
 @disjoint_base
 class SimpleQueue(Queue[_T]):
