@@ -152,3 +152,17 @@ def test_a_flag_has_a_default_and_a_lock_a_count() -> None:
     with lock, lock:
         assert lock.count == 2
     assert lock.count == 0
+
+
+@pytest.mark.parametrize("make", [unsnarl.Semaphore, unsnarl.BoundedSemaphore])
+def test_a_semaphore_has_a_most(make: Any) -> None:
+    semaphore = make(2, 3)
+    semaphore.release()
+    with pytest.raises(ValueError, match="too many"):
+        semaphore.release()
+    assert semaphore.value == 3
+    assert "3/3" in repr(semaphore)
+    assert make(2, max_value=None).value == 2
+    for wrong in (1, -1):
+        with pytest.raises(ValueError, match="max_value"):
+            make(2, wrong)

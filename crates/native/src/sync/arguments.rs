@@ -198,6 +198,15 @@ pub(crate) fn count(number: &Bound<'_, PyAny>) -> PyResult<i64> {
     }
 }
 
+/// The same, or None.
+pub(crate) fn perhaps_count(number: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    if number.is_none() {
+        Ok(None)
+    } else {
+        count(number).map(Some)
+    }
+}
+
 /// `timeout=None` of the asynchronous methods, in seconds; negative is an error.
 pub(crate) fn task_timeout(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Option<f64>> {
     match timeout {

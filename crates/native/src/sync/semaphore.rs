@@ -19,8 +19,8 @@ const UNBOUNDED: usize = i64::MAX as usize;
 
 /// A counter of permits for threads, tasks and greenlets.
 ///
-/// `acquire` takes one, `release(n)` gives n back; `value` is the number of free ones. `ValueError` for a
-/// negative initial value and for n below one.
+/// `acquire` takes one, `release(n)` gives n back; `value` is the number of free ones, and `max_value` the most that
+/// there may be. `ValueError` for a negative initial value, for n below one and for a release beyond `max_value`.
 /// Fairness: as `Lock`.
 /// Cancellation: as `Lock`.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
@@ -83,12 +83,16 @@ impl Semaphore {
         released.map_err(|_| Self::not_held())
     }
 
-    fn start(&self, value: i64, is_bounded: bool) -> PyResult<()> {
+    fn start(&self, value: i64, bound: Option<i64>) -> PyResult<()> {
         let value =
             usize::try_from(value).map_err(|_| PyValueError::new_err("semaphore initial value must be >= 0"))?;
+        let bound = match bound.map(usize::try_from) {
+            None => UNBOUNDED,
+            Some(Ok(bound)) if bound >= value => bound,
+            Some(_) => return Err(PyValueError::new_err("max_value must be >= the initial value")),
+        };
         self.permits.reset(value);
-        self.bound
-            .store(if is_bounded { value } else { UNBOUNDED }, Ordering::Relaxed);
+        self.bound.store(bound, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -116,7 +120,7 @@ unsafe extern "C" fn release(
 #[pymethods]
 impl Semaphore {
     #[new]
-    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(value=1)")]
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(value=1, max_value=None)")]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
             permits: Permits::new(1),
@@ -124,9 +128,13 @@ impl Semaphore {
         }
     }
 
-    #[pyo3(signature = (value=1))]
-    fn __init__(&self, #[pyo3(from_py_with = arguments::count)] value: i64) -> PyResult<()> {
-        self.start(value, false)
+    #[pyo3(signature = (value=1, max_value=None))]
+    fn __init__(
+        &self,
+        #[pyo3(from_py_with = arguments::count)] value: i64,
+        #[pyo3(from_py_with = arguments::perhaps_count)] max_value: Option<i64>,
+    ) -> PyResult<()> {
+        self.start(value, max_value)
     }
 
     /// Tell whether no permit is free.
@@ -173,7 +181,7 @@ impl Semaphore {
 
 /// A semaphore that refuses to be released more often than it was acquired.
 ///
-/// The bound is the initial value: a release beyond it raises `ValueError`.
+/// The bound is `max_value` or else the initial value: a release beyond it raises `ValueError`.
 /// Fairness and cancellation: as `Lock`.
 #[pyclass(frozen, subclass, weakref, extends = Semaphore, module = "unsnarl")]
 pub(super) struct BoundedSemaphore;
@@ -181,14 +189,18 @@ pub(super) struct BoundedSemaphore;
 #[pymethods]
 impl BoundedSemaphore {
     #[new]
-    #[pyo3(signature = (*args, **kwargs), text_signature = "(value=1)")]
+    #[pyo3(signature = (*args, **kwargs), text_signature = "(value=1, max_value=None)")]
     fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
         PyClassInitializer::from(Semaphore::new(args, kwargs)).add_subclass(Self)
     }
 
-    #[pyo3(signature = (value=1))]
-    fn __init__(slf: &Bound<'_, Self>, #[pyo3(from_py_with = arguments::count)] value: i64) -> PyResult<()> {
-        slf.as_super().get().start(value, true)
+    #[pyo3(signature = (value=1, max_value=None))]
+    fn __init__(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = arguments::count)] value: i64,
+        #[pyo3(from_py_with = arguments::perhaps_count)] max_value: Option<i64>,
+    ) -> PyResult<()> {
+        slf.as_super().get().start(value, Some(max_value.unwrap_or(value)))
     }
 
     /// The bound, by the standard library's name; a larger one lets more releases through.
