@@ -138,11 +138,6 @@ pub(crate) fn limiter_patience(blocking: bool, timeout: Option<&Bound<'_, PyAny>
     }
 }
 
-/// A flag: anything is true or false.
-pub(crate) fn truth(flag: &Bound<'_, PyAny>) -> PyResult<bool> {
-    flag.is_truthy()
-}
-
 /// `put(block=True, timeout=None)` of queues.
 pub(crate) fn queue_patience(block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
     if !block {

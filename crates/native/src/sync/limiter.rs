@@ -122,7 +122,7 @@ impl CapacityLimiter {
     #[pyo3(signature = (blocking=true, timeout=None))]
     fn acquire(
         slf: &Bound<'_, Self>,
-        #[pyo3(from_py_with = arguments::truth)] blocking: bool,
+        #[pyo3(from_py_with = PyAnyMethods::is_truthy)] blocking: bool,
         timeout: Option<Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let py = slf.py();
