@@ -35,6 +35,10 @@ pub(super) trait Wait: Send + Sync {
     }
     /// Had it, but the caller will never know.
     fn give_back(&mut self, _py: Python<'_>) {}
+    /// Had it, and the party will never run again: its loop is closed.
+    fn leave_behind(&mut self, py: Python<'_>) {
+        self.give_back(py);
+    }
     /// Add to what interrupts it, or to what it raises, how far it came.
     fn note(&self, _py: Python<'_>, _error: &PyErr) {}
     /// What a task gets when it has it.

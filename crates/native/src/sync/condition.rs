@@ -28,7 +28,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyTuple};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use unsnarl_sync::{Arc, Notifier};
+use unsnarl_sync::Notifier;
 
 /// A condition variable for threads, tasks and greenlets.
 ///
@@ -282,7 +282,7 @@ impl Condition {
             return Err(PyRuntimeError::new_err("cannot wait on un-acquired lock"));
         }
         let wait = NotifyWait::new(slf.unbind(), who);
-        let holding = Holding(Arc::clone(&wait.has_lock));
+        let holding = wait.holding(py);
         let operation = Operation::of(py, wait, arguments::task_timeout(timeout.as_ref())?)?;
         Ok((operation, holding))
     }

@@ -5,6 +5,7 @@
 use super::identity;
 use super::lock::Lock;
 use super::permit_calls::acquire_again;
+use super::permit_wait::Acquirable;
 use super::rlock::RLock;
 use pyo3::prelude::*;
 
@@ -65,6 +66,19 @@ impl Guard {
                 Ok(true)
             }
         }
+    }
+
+    /// Take a lock of ours, or of a class derived from it, if it is free; None for any other.
+    pub(super) fn try_take_for(&self, py: Python<'_>, who: usize, depth: usize) -> Option<bool> {
+        let object = self.object(py);
+        if let Ok(lock) = object.cast::<RLock>() {
+            let taken = lock.get().try_take_for(who);
+            if taken {
+                lock.get().set_depth(depth);
+            }
+            return Some(taken);
+        }
+        object.cast::<Lock>().ok().map(|lock| lock.get().try_take_for(who))
     }
 
     pub(super) fn release_save(&self, py: Python<'_>) -> PyResult<Saved> {

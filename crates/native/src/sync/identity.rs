@@ -185,10 +185,23 @@ pub(super) fn is_task(identity: usize) -> bool {
     identity & 1 == 1
 }
 
+/// Whether this is the identity of a task that will not run again, other than to be closed. Asks Python, and at
+/// length: not where it may be asked often.
+pub(super) fn is_over(py: Python<'_>, identity: usize) -> PyResult<bool> {
+    if !is_task(identity) {
+        return Ok(false);
+    }
+    python(py, "is_over")?.call1((address_of(identity),))?.is_truthy()
+}
+
+fn address_of(task: usize) -> usize {
+    (task >> THREAD_BITS) << ALIGNMENT_BITS
+}
+
 /// The address of the task with this identity if it runs in the calling thread.
 pub(super) fn task_of_this_thread(identity: usize) -> Option<usize> {
     let is_here = identity & ((1 << THREAD_BITS) - 1) == thread_mark();
-    is_here.then_some((identity >> THREAD_BITS) << ALIGNMENT_BITS)
+    is_here.then_some(address_of(identity))
 }
 
 /// An odd number that two threads share only if half a million were started between them.

@@ -13,7 +13,8 @@ use unsnarl_sync::{Arc, Borrow, Borrowers, Waiter};
 /// A limit on how many threads, tasks and greenlets do something at once.
 ///
 /// A token belongs to who borrowed it; `total_tokens` can be set at any time. Borrowing twice, or returning
-/// what one has not, raises `RuntimeError`. Threads, greenlets and tasks are different borrowers.
+/// what one has not, raises `RuntimeError`. Threads, greenlets and tasks are different borrowers; what a task that is
+/// over has left, `__aexit__` and `async_release` return anywhere.
 /// Fairness: first come, first served; tokens are handed over, nobody overtakes.
 /// Cancellation: a token granted to a cancelled waiter goes to the next.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
@@ -179,7 +180,17 @@ impl CapacityLimiter {
 
     /// Give the running task's token back.
     fn async_release(&self, py: Python<'_>) -> PyResult<()> {
-        self.give_back(identity::task(py)?)
+        let task = identity::task(py);
+        if task.as_ref().is_ok_and(|task| self.borrowers.give_back(*task)) {
+            return Ok(());
+        }
+        // Closed outside of its task, a coroutine gives back what its task had: any token will do whose task is over.
+        for borrower in self.borrowers.holders() {
+            if identity::is_over(py, borrower)? && self.borrowers.give_back(borrower) {
+                return Ok(());
+            }
+        }
+        self.give_back(task?)
     }
 
     fn __enter__(slf: &Bound<'_, Self>) -> PyResult<bool> {

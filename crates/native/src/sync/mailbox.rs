@@ -12,6 +12,7 @@
 //! is about to empty it. A shut box stays empty.
 
 use super::interruption;
+use super::operation::Operation;
 use super::running;
 use pyo3::prelude::*;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -167,13 +168,13 @@ fn set(future: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Close the operation behind a weak reference.
+/// Close the operation behind a weak reference: its task will not run again.
 fn close(py: Python<'_>, owner: &Py<PyAny>) -> PyResult<()> {
     let operation = owner.bind(py).call0()?;
-    if !operation.is_none() {
-        operation.call_method0("close")?;
+    match operation.cast::<Operation>() {
+        Ok(operation) => Operation::leave_behind(operation),
+        Err(_) => Ok(()),
     }
-    Ok(())
 }
 
 #[pymethods]

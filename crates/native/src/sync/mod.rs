@@ -13,6 +13,7 @@ mod blocking;
 mod condition;
 mod description;
 mod event;
+mod excuse;
 pub(crate) mod fast;
 mod flag;
 mod futex;

@@ -4,6 +4,7 @@
 
 use super::blocking::Wait;
 use super::condition::Condition;
+use super::excuse;
 use super::guard::{Guard, Saved};
 use super::party::Party;
 use super::permit_wait::Acquirable;
@@ -13,12 +14,37 @@ use unsnarl_sync::{Arc, Waiter};
 
 /// True while the lock of an asynchronous wait is held.
 #[pyclass(frozen, module = "unsnarl._native")]
-pub(super) struct Holding(pub(super) Arc<AtomicBool>);
+pub(super) struct Holding {
+    condition: Py<Condition>,
+    who: usize,
+    has_lock: Arc<AtomicBool>,
+}
 
 #[pymethods]
 impl Holding {
     fn __bool__(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.has_lock.load(Ordering::Relaxed)
+    }
+
+    /// The coroutine is closed, so it cannot wait for the lock: take it if it is free, else excuse the release that
+    /// follows. False if the lock is not of ours.
+    fn _leave(&self, py: Python<'_>, depth: usize) -> bool {
+        if self.__bool__() {
+            return true;
+        }
+        let Some(guard) = self.condition.get().guard_set() else {
+            return false;
+        };
+        match guard.try_take_for(py, self.who, depth) {
+            Some(true) => self.has_lock.store(true, Ordering::Relaxed),
+            Some(false) => excuse::excuse(guard.object(py).as_ptr() as usize),
+            None => return false,
+        }
+        true
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.condition)
     }
 }
 
@@ -41,6 +67,15 @@ impl NotifyWait {
             saved: None,
             notified: false,
             has_lock,
+        }
+    }
+
+    /// What tells the coroutine whether it has the lock.
+    pub(super) fn holding(&self, py: Python<'_>) -> Holding {
+        Holding {
+            condition: self.condition.clone_ref(py),
+            who: self.who,
+            has_lock: Arc::clone(&self.has_lock),
         }
     }
 
@@ -115,6 +150,17 @@ impl Wait for NotifyWait {
     fn give_back(&mut self, _py: Python<'_>) {
         // Interrupted after it was notified: the notification is for somebody else.
         self.condition.get().pass_on(1);
+    }
+    fn leave_behind(&mut self, py: Python<'_>) {
+        self.give_back(py);
+        // Nobody will: the task's `async with` is not left before the task is collected.
+        if self.has_lock.swap(false, Ordering::Relaxed) {
+            match self.condition.get().guard_set() {
+                Some(Guard::Lock(lock)) => lock.get().put_back(),
+                Some(Guard::RLock(lock)) => lock.get().put_back(),
+                _ => {}
+            }
+        }
     }
     fn task(&self) -> usize {
         self.who

@@ -169,6 +169,27 @@ impl Operation {
         Ok(None)
     }
 
+    /// Close it because its task will not run again.
+    pub(super) fn leave_behind(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        Self::end(slf, |wait| wait.leave_behind(py))
+    }
+
+    fn end(slf: &Bound<'_, Self>, give_back: impl FnOnce(&mut dyn Wait)) -> PyResult<()> {
+        let py = slf.py();
+        let inner = {
+            let mut this = slf.try_borrow_mut()?;
+            let inner = this.waiting.as_ref().map(|waiting| waiting.inner.clone_ref(py));
+            this.withdraw(py, give_back);
+            this.wait = None;
+            inner
+        };
+        match inner {
+            Some(inner) if inner.bind(py).hasattr("close")? => inner.call_method0(py, "close").map(drop),
+            _ => Ok(()),
+        }
+    }
+
     fn finish(&mut self, py: Python<'_>, served: bool) -> PyResult<Step> {
         if let Some(waiting) = self.waiting.take() {
             waiting.stop_timer(py);
@@ -190,10 +211,15 @@ impl Operation {
 
     /// Withdraw; what was granted meanwhile goes to the next.
     fn abandon(&mut self, py: Python<'_>) {
+        self.withdraw(py, |wait| wait.give_back(py));
+    }
+
+    /// Withdraw; if it was had by then, have it given back like this.
+    fn withdraw(&mut self, py: Python<'_>, give_back: impl FnOnce(&mut dyn Wait)) {
         if let (Some(mut wait), Some(waiting)) = (self.wait.take(), self.waiting.take()) {
             waiting.stop_timer(py);
             match wait.withdraw(py, &waiting.waiter) {
-                Ok(true) => wait.give_back(py),
+                Ok(true) => give_back(wait.as_mut()),
                 Ok(false) => {}
                 Err(error) => error.write_unraisable(py, None),
             }
@@ -338,17 +364,7 @@ impl Operation {
 
     fn close(slf: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
-        let inner = {
-            let mut this = slf.try_borrow_mut()?;
-            let inner = this.waiting.as_ref().map(|waiting| waiting.inner.clone_ref(py));
-            this.abandon(py);
-            this.wait = None;
-            inner
-        };
-        match inner {
-            Some(inner) if inner.bind(py).hasattr("close")? => inner.call_method0(py, "close").map(drop),
-            _ => Ok(()),
-        }
+        Self::end(slf, |wait| wait.give_back(py))
     }
 
     /// The time is up, whatever our own clock says: the loop's timer calls this, and some

@@ -7,7 +7,9 @@
 
 use super::arguments::{self, Patience};
 use super::blocking::block;
+use super::excuse;
 use super::fast::{self, FastKeywords, Method};
+use super::identity;
 use super::operation::Operation;
 use super::permit_wait::{Acquirable, PermitWait};
 use super::ready::done;
@@ -160,23 +162,33 @@ unsafe extern "C" fn aexit<T: Acquirable>(
     if released.is_null() { released } else { done() }
 }
 
+/// Release for the running task, or, if that has nothing to release, for an owner that is over: then it is the
+/// owner's own coroutine that is closed, wherever that happens.
+fn release_in_task<T: Acquirable>(py: Python<'_>, lock: &T) -> PyResult<()> {
+    let task = T::task(py);
+    if task.as_ref().is_ok_and(|who| lock.try_release_for(*who)) {
+        return Ok(());
+    }
+    let owner = lock.owner();
+    if identity::is_over(py, owner)? && lock.try_release_for(owner) {
+        return Ok(());
+    }
+    task.and_then(|_| Err(T::not_held()))
+}
+
 unsafe extern "C" fn async_release<T: Acquirable>(
     slf: *mut ffi::PyObject,
     unused: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
+    if T::KNOWS_TASKS && excuse::is_excused(slf as usize) {
+        return fast::none();
+    }
     if !T::TASKS_OWN {
         // SAFETY: the same contract.
         return unsafe { release::<T>(slf, unused) };
     }
-    fast::enter(|py| {
-        let who = T::task(py)?;
-        // SAFETY: a method descriptor of T, hence attached.
-        if unsafe { fast::this::<T>(slf) }.try_release_for(who) {
-            Ok(fast::none())
-        } else {
-            Err(T::not_held())
-        }
-    })
+    // SAFETY: a method descriptor of T, hence attached.
+    fast::enter(|py| release_in_task(py, unsafe { fast::this::<T>(slf) }).map(|()| fast::none()))
 }
 
 unsafe extern "C" fn async_acquire<T: Acquirable>(

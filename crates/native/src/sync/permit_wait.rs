@@ -46,6 +46,10 @@ pub(super) trait Acquirable: pyo3::PyClass<Frozen = True> + Sync + Send {
     fn try_release_for(&self, _who: usize) -> bool {
         false
     }
+    /// Who may release it; 0 for nobody in particular.
+    fn owner(&self) -> usize {
+        0
+    }
     /// Whether the end of a `with` is a call of `release` by its name, as in a class that the standard library
     /// writes in Python: one derived from it may have a `release` of its own.
     fn exits_by_name(_py: Python<'_>, _class: *mut pyo3::ffi::PyTypeObject) -> bool {

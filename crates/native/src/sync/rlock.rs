@@ -26,7 +26,7 @@ use unsnarl_sync::Permits;
 ///
 /// Its owner (a thread, a greenlet or, by `async with`, a task) may take it again; it is free when it was
 /// released as often. A thread and a task that runs in it are two owners. `RuntimeError` for a release by
-/// anybody else.
+/// anybody else; but what a task that is over has left, `__aexit__` and `async_release` release anywhere.
 /// Fairness: as `Lock`.
 /// Cancellation: as `Lock`.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
@@ -91,6 +91,9 @@ impl Acquirable for RLock {
             depth => self.depth.store(depth - 1, Relaxed),
         }
         true
+    }
+    fn owner(&self) -> usize {
+        self.owner.load(Relaxed)
     }
     fn refuse_deadlock(&self, py: Python<'_>) -> PyResult<()> {
         refuse_deadlock(py, self.owner.load(Relaxed), &self.permits)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from unsnarl.sync.backends import running
 from unsnarl.sync.backends.condition import condition_wait, condition_wait_for
+from unsnarl.sync.backends.tasks import current_task, describe_task, is_over
 
 __all__ = [
     "Parker",
@@ -22,6 +23,7 @@ __all__ = [
     "current_task",
     "describe_task",
     "green_parker",
+    "is_over",
     "task_parker",
 ]
 
@@ -56,34 +58,3 @@ def green_parker() -> Parker | None:
 
         return eventlet_backend.parker()
     return None
-
-
-def current_task() -> Any:
-    """Return the running task of whatever library runs here, or None."""
-    backend = running.backend()
-    return running.asyncio_task() if backend is None else backend.current_task()
-
-
-def describe_task(identity: int) -> str | None:
-    """Name the task with this address if it belongs to this thread's event loop."""
-    current = current_task()
-    if current is None:
-        return None
-    if id(current) == identity:
-        return _name(current)
-    if "asyncio" in sys.modules:
-        import asyncio
-
-        try:
-            tasks = asyncio.all_tasks()
-        except RuntimeError:  # the loop is another library's
-            return "another task"
-        for task in tasks:
-            if id(task) == identity:
-                return _name(task)
-    return "another task"
-
-
-def _name(task: Any) -> str:
-    get_name = getattr(task, "get_name", None)
-    return f"task {get_name() if get_name else getattr(task, 'name', task)!r}"

@@ -2,7 +2,8 @@
 
 Invariant: the coroutines end with the lock held as before, also when they are
 cancelled; a notification that a cancelled task had already been given goes to
-the next waiter (the native operation sees to that).
+the next waiter (the native operation sees to that). Only one that is closed ends
+without it, if somebody else has it; the release that follows then does nothing.
 """
 
 from __future__ import annotations
@@ -21,11 +22,20 @@ async def condition_wait(condition: Any, timeout: float | None = None) -> bool:
     lock = condition.lock
     depth = lock._async_depth() if hasattr(lock, "_async_depth") else 1
     operation, holding = condition._notified(timeout)
+    is_closed = False
     try:
-        return bool(await operation)
-    finally:
-        if not holding:
+        try:
+            return bool(await operation)
+        except GeneratorExit:
+            is_closed = True
+            raise
+        finally:
+            if not (holding or is_closed):
+                await take_back(lock, depth)
+    except GeneratorExit:
+        if not holding._leave(depth):
             await take_back(lock, depth)
+        raise
 
 
 async def take_back(lock: Any, depth: int) -> None:

@@ -1,0 +1,73 @@
+"""What can be told of a task by its address, which is all that a lock remembers of its owner.
+
+Asked where something went wrong, never on the way: looking for a task may take as long as a collection.
+
+Invariant: in doubt a task is alive.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import Any
+
+from unsnarl.sync.backends import running
+
+
+def current_task() -> Any:
+    """Return the running task of whatever library runs here, or None."""
+    backend = running.backend()
+    return running.asyncio_task() if backend is None else backend.current_task()
+
+
+def is_over(address: int) -> bool:
+    """Tell whether no task at this address will run again: what is left of it can only be closed."""
+    task = _find(address)
+    if task is None:
+        return gc.get_freeze_count() == 0
+    if hasattr(task, "get_loop"):
+        return bool(task.done() or task.get_loop().is_closed() or _is_being_closed(task))
+    frame = getattr(task.coro, "cr_frame", getattr(task.coro, "gi_frame", task))
+    return frame is None
+
+
+def describe_task(address: int) -> str | None:
+    """Name the task with this address if it belongs to this thread's event loop."""
+    current = current_task()
+    if current is None:
+        return None
+    if id(current) == address:
+        return _name(current)
+    if "asyncio" in sys.modules:
+        import asyncio
+
+        try:
+            tasks = asyncio.all_tasks()
+        except RuntimeError:  # the loop is another library's
+            return "another task"
+        for task in tasks:
+            if id(task) == address:
+                return _name(task)
+    return "another task"
+
+
+def _find(address: int) -> Any:
+    """Return the task at this address; None also for one that is being collected."""
+    for candidate in gc.get_objects():
+        if id(candidate) == address:
+            return candidate if hasattr(candidate, "get_coro") or hasattr(candidate, "coro") else None
+    return None
+
+
+def _is_being_closed(task: Any) -> bool:
+    """Tell whether the coroutine of a task of asyncio runs although its loop does not run it."""
+    import asyncio
+
+    coroutine = task.get_coro()
+    runs = getattr(coroutine, "cr_running", False) or getattr(coroutine, "gi_running", False)
+    return bool(runs) and asyncio.current_task(task.get_loop()) is not task
+
+
+def _name(task: Any) -> str:
+    get_name = getattr(task, "get_name", None)
+    return f"task {get_name() if get_name else getattr(task, 'name', task)!r}"
