@@ -304,7 +304,9 @@ impl Condition {
     }
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::async_wait(slf, None)?.call_method0("__await__")
+        // By its name: a subclass may have an `async_wait` of its own.
+        slf.call_method0(pyo3::intern!(slf.py(), "async_wait"))?
+            .call_method0("__await__")
     }
 
     fn __aenter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -20,7 +20,7 @@ use super::party::Party;
 use super::running;
 use super::stop::{self, Step};
 use super::suspension::{Backend, Waiting};
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError, PyStopIteration};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
@@ -32,6 +32,10 @@ pub(super) struct Operation {
     wait: Option<Box<dyn Wait>>,
     timeout_s: Option<f64>,
     waiting: Option<Waiting>,
+    /// Whether it keeps its place and goes on waiting whatever is thrown into it.
+    is_stubborn: bool,
+    /// What was thrown into it last.
+    interruption: Option<Py<PyAny>>,
 }
 
 impl Operation {
@@ -43,6 +47,8 @@ impl Operation {
                 wait: Some(wait),
                 timeout_s,
                 waiting: None,
+                is_stubborn: false,
+                interruption: None,
             },
         )?
         .into_ptr())
@@ -136,6 +142,18 @@ impl Operation {
             }
         }
         self.finish(py, false)
+    }
+
+    /// The suspension was ended from outside: look, and suspend anew if need be.
+    fn look_and_go_on(&mut self, slf: &Bound<'_, Self>) -> PyResult<Step> {
+        if let Some(waiting) = &self.waiting {
+            // Before the look: who wakes after it finds no future that is over.
+            waiting.waiter.port.detach();
+        }
+        match self.look(slf)? {
+            Some(step) => Ok(step),
+            None => self.drive(slf, none()),
+        }
     }
 
     /// The task runs again: served, too late, or in vain (None).
@@ -347,10 +365,12 @@ impl Operation {
         };
         let step = match thrown {
             Ok(object) => return Ok(object),
-            Err(error) if error.is_instance_of::<PyStopIteration>(py) => match this.look(slf)? {
-                Some(step) => step,
-                None => this.drive(slf, none())?,
-            },
+            Err(error) if error.is_instance_of::<PyStopIteration>(py) => this.look_and_go_on(slf)?,
+            Err(error) if this.is_stubborn && !error.is_instance_of::<PyGeneratorExit>(py) => {
+                let earlier = this.interruption.replace(error.into_value(py).into_any());
+                drop(earlier);
+                this.look_and_go_on(slf)?
+            }
             Err(error) => {
                 this.give_up(py, &error);
                 return Err(error);
@@ -360,6 +380,16 @@ impl Operation {
             Step::Yield(object) => Ok(object),
             Step::Return(value) => Err(PyStopIteration::new_err((value,))),
         }
+    }
+
+    /// From now on keep the place in the queue whatever is thrown into it; `_interruption` tells of it.
+    fn _persist(&mut self) {
+        self.is_stubborn = true;
+    }
+
+    /// What was thrown into it last while it persisted, or None.
+    fn _interruption(&mut self) -> Option<Py<PyAny>> {
+        self.interruption.take()
     }
 
     fn close(slf: &Bound<'_, Self>) -> PyResult<()> {
@@ -392,6 +422,7 @@ impl Operation {
         if let Some(wait) = &self.wait {
             wait.traverse(&visit)?;
         }
+        visit.call(&self.interruption)?;
         let Some(waiting) = &self.waiting else {
             return Ok(());
         };
@@ -419,6 +450,7 @@ impl Operation {
     fn __clear__(&mut self) {
         Python::attach(|py| self.abandon(py));
         self.wait = None;
+        self.interruption = None;
     }
 }
 

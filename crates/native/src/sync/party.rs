@@ -101,6 +101,14 @@ impl Party {
         }
     }
 
+    /// Forget the future: it is over. Who wakes from now on wakes the next one.
+    pub(super) fn detach(&self) {
+        if let How::Asyncio(slot) = &self.how {
+            let old = slot.lock().unwrap_or_else(PoisonError::into_inner).future.take();
+            drop(old);
+        }
+    }
+
     pub(super) fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         match &self.how {
             How::Thread { .. } => Ok(()),

@@ -8,10 +8,13 @@ without it, if somebody else has it; the release that follows then does nothing.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
+from unsnarl._native import Operation
 from unsnarl.sync.backends import running
 
 T = TypeVar("T")
@@ -40,38 +43,57 @@ async def condition_wait(condition: Any, timeout: float | None = None) -> bool:
 
 async def take_back(lock: Any, depth: int) -> None:
     """Take the lock whatever happens; what was raised meanwhile is raised at the end."""
+    with _shield():
+        interruption = await _take(lock)
+        if depth > 1:
+            lock._deepen(depth)
+    if interruption is not None:
+        raise interruption
+
+
+def _shield() -> AbstractContextManager[Any]:
+    """Make a scope that cancellation does not enter, where there is one.
+
+    anyio repeats a cancellation at each turn of asyncio's loop until the task has left the scope. What asyncio
+    itself throws no scope keeps out.
+    """
     backend = running.backend()
     if hasattr(backend, "shield"):
-        with backend.shield():
-            await _take(lock, depth)
-        return
-    await _take_stubbornly(lock, depth)
+        scope: AbstractContextManager[Any] = backend.shield()
+        return scope
+    if "anyio._backends._asyncio" in sys.modules and backend is None and running.asyncio_task() is not None:
+        anyio_scope: AbstractContextManager[Any] = sys.modules["anyio"].CancelScope(shield=True)
+        return anyio_scope
+    return nullcontext()
 
 
-async def _take(lock: Any, depth: int) -> None:
-    await lock.async_acquire()
-    if depth > 1:
-        lock._deepen(depth)
+async def _take(lock: Any) -> BaseException | None:
+    """Take the lock; what was raised meanwhile."""
+    operation = lock.async_acquire()
+    if isinstance(operation, Operation):
+        operation._persist()
+        await operation
+        return operation._interruption()
+    return await _take_stubbornly(lock, operation)
 
 
-async def _take_stubbornly(lock: Any, depth: int) -> None:
-    interrupted: BaseException | None = None
+async def _take_stubbornly(lock: Any, operation: Any) -> BaseException | None:
+    """Take a lock that does not keep a place: go back to the end of its queue after each interruption."""
+    interruption: BaseException | None = None
     while True:
         # Outside of a task this raises, each time anew: not to be tried again.
-        attempt = _Attempt(lock.async_acquire())
+        attempt = _Attempt(operation)
         try:
             await attempt
-            break
         except GeneratorExit:
             raise
         except BaseException as error:
             if not attempt.has_suspended:
                 raise
-            interrupted = error
-    if depth > 1:
-        lock._deepen(depth)
-    if interrupted is not None:
-        raise interrupted
+            interruption = error
+            operation = lock.async_acquire()
+        else:
+            return interruption
 
 
 class _Attempt:
@@ -119,4 +141,5 @@ async def condition_wait_for(condition: Any, predicate: Callable[[], T], timeout
             left = deadline - time.monotonic()
             if left <= 0:
                 return result
-        await condition_wait(condition, left)
+        # By its name: a subclass may have an `async_wait` of its own.
+        await condition.async_wait(left)
