@@ -5,11 +5,15 @@ Each is a program of its own, under the watchdog.
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import threading
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 
+import unsnarl
 from tests.conftest import Programs
 
 TRIO_WITHIN_A_TASK = """
@@ -128,7 +132,7 @@ def in_a_callback():
 
     def call():
         try:
-            lock.async_acquire(timeout=0)
+            lock.async_acquire(timeout=0).send(None)
         except RuntimeError as error:
             called.append("no task" if "none here" in str(error) else error)
 
@@ -233,3 +237,41 @@ asyncio.run(main())
 def test_a_loop_in_the_child_of_a_task_is_not_taken_for_the_parents(programs: Programs) -> None:
     outcome = programs.python(programs.write("forked.py", FORKED_WITHIN_A_TASK))
     assert (outcome.status, outcome.stdout) == (0, b"0 True\n"), outcome.complaint
+
+
+@pytest.mark.parametrize("name", ["Lock", "RLock", "Semaphore", "CapacityLimiter"])
+def test_a_loop_may_run_what_was_called_outside_of_it(name: str) -> None:
+    lock = getattr(unsnarl, name)()
+    assert asyncio.run(lock.async_acquire())
+    assert not lock.acquire(False)  # a thread is another owner
+    if name in ("Lock", "Semaphore"):
+        lock.release()
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        assert asyncio.run_coroutine_threadsafe(lock.async_acquire(), loop).result(60)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(60)
+        loop.close()
+
+
+def test_the_owner_is_the_task_that_called_else_the_one_that_takes_the_first_step() -> None:
+    lock = unsnarl.RLock()
+
+    async def main(called_outside: Any) -> list[int]:
+        depths = [lock._async_depth()]
+        await called_outside
+        depths.append(lock._async_depth())
+        await asyncio.create_task(lock.async_acquire())  # as wait_for of CPython 3.11 does
+        depths.append(lock._async_depth())
+        lock.async_release()
+        lock.async_release()
+        return depths
+
+    assert asyncio.run(main(lock.async_acquire())) == [0, 1, 2]
+    assert not lock.locked()
+
+
+def test_what_no_task_ever_awaits_has_no_owner() -> None:
+    with pytest.raises(RuntimeError, match="none here"):
+        unsnarl.RLock().async_acquire().send(None)

@@ -296,7 +296,7 @@ def test_guard_latch_flag_once() -> None:
 
 def test_asynchronous_methods_need_a_task() -> None:
     with pytest.raises(RuntimeError, match="task"):
-        unsnarl.Lock().async_acquire().close()
+        unsnarl.Lock().async_acquire().send(None)
     with pytest.raises(RuntimeError, match="loop"):
         unsnarl.Event().async_wait().send(None)
 

@@ -171,14 +171,27 @@ const ALIGNMENT_BITS: u32 = 4;
 /// # Errors
 /// `RuntimeError` outside of a task.
 pub(crate) fn task(py: Python<'_>) -> PyResult<usize> {
+    match task_if_any(py)? {
+        NO_TASK => Err(pyo3::exceptions::PyRuntimeError::new_err(
+            "the asynchronous methods work in a task of asyncio, trio, anyio or curio; there is none here",
+        )),
+        task => Ok(task),
+    }
+}
+
+/// The same where no task need run, as in `asyncio.run(lock.async_acquire())`: then [`NO_TASK`], and whoever takes
+/// the first step is the owner.
+#[inline]
+pub(super) fn task_if_any(py: Python<'_>) -> PyResult<usize> {
     let task = running::task(py)?;
     if task.is_none() {
-        return Err(pyo3::exceptions::PyRuntimeError::new_err(
-            "the asynchronous methods work in a task of asyncio, trio, anyio or curio; there is none here",
-        ));
+        return Ok(NO_TASK);
     }
     Ok((task.as_ptr() as usize >> ALIGNMENT_BITS) << THREAD_BITS | thread_mark())
 }
+
+/// What no party's identity is.
+pub(super) const NO_TASK: usize = 0;
 
 /// Whether this is a task's identity.
 pub(super) fn is_task(identity: usize) -> bool {

@@ -2,7 +2,7 @@
 
 use super::arguments;
 use super::blocking::{Wait, answer, block};
-use super::identity;
+use super::identity::{self, NO_TASK};
 use super::operation::Operation;
 use super::party::Party;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
@@ -39,7 +39,10 @@ fn borrowed(outcome: Borrow) -> PyResult<bool> {
 }
 
 impl Wait for BorrowWait {
-    fn attempt(&mut self, _py: Python<'_>) -> PyResult<bool> {
+    fn attempt(&mut self, py: Python<'_>) -> PyResult<bool> {
+        if self.borrower == NO_TASK {
+            self.borrower = identity::task(py)?;
+        }
         borrowed(self.limiter.get().borrowers.try_borrow(self.borrower))
     }
     fn begin(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
@@ -95,7 +98,7 @@ impl CapacityLimiter {
     fn borrow_async(slf: Bound<'_, Self>, timeout: Option<f64>, silent: bool) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         let wait = BorrowWait {
-            borrower: identity::task(py)?,
+            borrower: identity::task_if_any(py)?,
             limiter: slf.unbind(),
             silent,
         };

@@ -9,7 +9,7 @@ use super::arguments::{self, Patience};
 use super::blocking::block;
 use super::excuse;
 use super::fast::{self, FastKeywords, Method};
-use super::identity;
+use super::identity::{self, NO_TASK};
 use super::operation::Operation;
 use super::permit_wait::{Acquirable, PermitWait};
 use super::ready::done;
@@ -140,7 +140,7 @@ unsafe extern "C" fn aenter<T: Acquirable>(slf: *mut ffi::PyObject, _: *mut ffi:
         let who = T::task(py)?;
         // SAFETY: as above.
         let object = unsafe { bound::<T>(py, slf) };
-        if object.get().try_take_for(who) {
+        if (who != NO_TASK || !T::KNOWS_TASKS) && object.get().try_take_for(who) {
             return Ok(done());
         }
         let wait = PermitWait {
@@ -165,7 +165,7 @@ unsafe extern "C" fn aexit<T: Acquirable>(
 /// Release for the running task, or, if that has nothing to release, for an owner that is over: then it is the
 /// owner's own coroutine that is closed, wherever that happens.
 fn release_in_task<T: Acquirable>(py: Python<'_>, lock: &T) -> PyResult<()> {
-    let task = T::task(py);
+    let task = identity::task(py);
     if task.as_ref().is_ok_and(|who| lock.try_release_for(*who)) {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use super::arguments::Patience;
 use super::blocking::{Wait, answer};
-use super::identity;
+use super::identity::{self, NO_TASK};
 use super::party::Party;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
@@ -63,9 +63,13 @@ pub(super) trait Acquirable: pyo3::PyClass<Frozen = True> + Sync + Send {
     fn caller(_py: Python<'_>) -> usize {
         0
     }
-    /// On whose behalf an asynchronous call does.
+    /// On whose behalf an asynchronous call does; [`NO_TASK`] also if that is not known before the first step.
     fn task(py: Python<'_>) -> PyResult<usize> {
-        if Self::KNOWS_TASKS { identity::task(py) } else { Ok(0) }
+        if Self::KNOWS_TASKS {
+            identity::task_if_any(py)
+        } else {
+            Ok(NO_TASK)
+        }
     }
 }
 
@@ -87,7 +91,10 @@ impl<T: Acquirable> PermitWait<T> {
 }
 
 impl<T: Acquirable> Wait for PermitWait<T> {
-    fn attempt(&mut self, _py: Python<'_>) -> PyResult<bool> {
+    fn attempt(&mut self, py: Python<'_>) -> PyResult<bool> {
+        if T::KNOWS_TASKS && self.who == NO_TASK {
+            self.who = identity::task(py)?;
+        }
         Ok(self.object.get().try_take_for(self.who))
     }
     fn begin(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
