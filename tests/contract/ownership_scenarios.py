@@ -89,6 +89,29 @@ async def async_sure_deadlock_behind_a_task_raises(world: Any) -> None:
         assert not lock.locked()
 
 
+def let_go_when_waited_for(lock: Any, let_go: Callable[[], object]) -> None:
+    while not lock.waiting:
+        pass
+    let_go()
+
+
+@scenario
+async def async_no_deadlock_over_a_task_that_is_over(world: Any) -> None:
+    """Anybody may release a Lock: whoever does it for a task that has ended is still to come."""
+    lock = unsnarl.Lock()
+
+    async def take() -> None:
+        await lock.async_acquire()
+
+    await world.together(take)
+    releaser = threading.Thread(target=let_go_when_waited_for, args=(lock, lock.release), daemon=True)
+    releaser.start()
+    lock.acquire()
+    releaser.join(60)
+    lock.release()
+    assert not lock.locked()
+
+
 @scenario
 async def async_sure_deadlock_after_a_condition_raises(world: Any) -> None:
     for lock in (unsnarl.Lock(), unsnarl.RLock()):

@@ -8,7 +8,6 @@ Invariant: in doubt a task is alive.
 from __future__ import annotations
 
 import gc
-import sys
 from typing import Any
 
 from unsnarl.sync.backends import running
@@ -25,30 +24,21 @@ def is_over(address: int) -> bool:
     task = _find(address)
     if task is None:
         return gc.get_freeze_count() == 0
-    if hasattr(task, "get_loop"):
-        return bool(task.done() or task.get_loop().is_closed() or _is_being_closed(task))
-    frame = getattr(task.coro, "cr_frame", getattr(task.coro, "gi_frame", task))
-    return frame is None
+    return _will_not_run(task)
 
 
 def describe_task(address: int) -> str | None:
-    """Name the task with this address if it belongs to this thread's event loop."""
+    """Name the task with this address; None if there is none that will run again, or no task runs here.
+
+    As long as an address is all that is known, a new task at the address of one that is over is taken for it.
+    """
     current = current_task()
     if current is None:
         return None
     if id(current) == address:
         return _name(current)
-    if "asyncio" in sys.modules:
-        import asyncio
-
-        try:
-            tasks = asyncio.all_tasks()
-        except RuntimeError:  # the loop is another library's
-            return "another task"
-        for task in tasks:
-            if id(task) == address:
-                return _name(task)
-    return "another task"
+    task = _find(address)
+    return None if task is None or _will_not_run(task) else _name(task)
 
 
 def _find(address: int) -> Any:
@@ -57,6 +47,13 @@ def _find(address: int) -> Any:
         if id(candidate) == address:
             return candidate if hasattr(candidate, "get_coro") or hasattr(candidate, "coro") else None
     return None
+
+
+def _will_not_run(task: Any) -> bool:
+    if hasattr(task, "get_loop"):
+        return bool(task.done() or task.get_loop().is_closed() or _is_being_closed(task))
+    frame = getattr(task.coro, "cr_frame", getattr(task.coro, "gi_frame", task))
+    return frame is None
 
 
 def _is_being_closed(task: Any) -> bool:
