@@ -89,6 +89,95 @@ async def async_sure_deadlock_behind_a_task_raises(world: Any) -> None:
         assert not lock.locked()
 
 
+@scenario
+async def async_sure_deadlock_over_a_side_raises(world: Any) -> None:
+    for hold, take in (("writer", "writer"), ("writer", "reader"), ("reader", "writer")):
+        lock = unsnarl.RWLock()
+        async with getattr(lock, hold):
+            complaint = complaint_of(getattr(lock, take).acquire)
+            assert "deadlock: the lock is held by" in complaint
+        with getattr(lock, take):
+            assert lock.locked()
+        assert not lock.locked()
+
+
+@scenario
+async def async_sure_deadlock_behind_a_task_at_a_side_raises(world: Any) -> None:
+    """A reader waits for a writer that came before it, not for readers that enter with it."""
+    lock = unsnarl.RWLock()
+    complaints: list[str] = []
+    lock.reader.acquire()
+
+    async def write() -> None:
+        async with lock.writer:
+            pass
+
+    async def try_it() -> None:
+        await world.settle()
+        assert lock.waiting == 1
+        complaints.append(complaint_of(lock.reader.acquire))
+        lock.reader.release()
+
+    await world.together(write, try_it)
+    assert len(complaints) == 1
+    assert "promised first to" in complaints[0]
+    assert not lock.locked()
+
+
+@scenario
+async def async_no_deadlock_over_a_side_that_was_changed_or_left(world: Any) -> None:
+    lock = unsnarl.RWLock()
+    await lock.writer.async_acquire()
+    lock.downgrade()
+    lock.reader.acquire()
+    assert "held by" in complaint_of(lock.writer.acquire)
+    lock.reader.release()
+    assert lock.try_upgrade()
+    lock.writer.release()
+    lock.writer.acquire()
+    lock.writer.release()
+    await lock.reader.async_acquire()
+    thread = threading.Thread(target=lock.reader.release)  # anybody may leave for a task
+    thread.start()
+    thread.join(60)
+    lock.writer.acquire()
+    lock.writer.release()
+    assert not lock.locked()
+
+
+@scenario
+async def async_sure_deadlock_over_tokens_raises(world: Any) -> None:
+    limiter = unsnarl.CapacityLimiter(1)
+    async with limiter:
+        complaint = complaint_of(limiter.acquire)
+        assert "deadlock: every token is held by" in complaint
+        limiter.total_tokens = 2
+        limiter.acquire()  # for the thread, which is another borrower
+        limiter.release()
+    assert limiter.borrowed_tokens == 0
+
+
+@scenario
+async def async_no_deadlock_over_tokens_that_a_thread_has_too(world: Any) -> None:
+    limiter = unsnarl.CapacityLimiter(2)
+    taken, awaited = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with limiter:
+            taken.set()
+            awaited.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert taken.wait(60)
+    async with limiter:
+        threading.Thread(target=let_go_when_waited_for, args=(limiter, awaited.set), daemon=True).start()
+        limiter.acquire()
+        limiter.release()
+    holder.join(60)
+    assert limiter.borrowed_tokens == 0
+
+
 def let_go_when_waited_for(lock: Any, let_go: Callable[[], object]) -> None:
     while not lock.waiting:
         pass

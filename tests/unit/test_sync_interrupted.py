@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from importlib.util import find_spec
 
 import pytest
@@ -71,6 +72,12 @@ def test_a_cancelled_waiter_within_anyio_waits_for_the_lock_in_its_place(program
     assert (outcome.status, outcome.stdout) == (0, expected), outcome.complaint
 
 
+async def until(is_so: Callable[[], object]) -> None:
+    """Let others run until something is so."""
+    while not is_so():
+        await asyncio.sleep(0)
+
+
 @pytest.mark.parametrize("make", [unsnarl.Lock, unsnarl.RLock])
 def test_who_is_cancelled_again_and_again_keeps_its_place(make: type[unsnarl.Lock | unsnarl.RLock]) -> None:
     async def main() -> list[str]:
@@ -88,12 +95,10 @@ def test_who_is_cancelled_again_and_again_keeps_its_place(make: type[unsnarl.Loc
                 order.append("follower")
 
         waiter = asyncio.ensure_future(wait())
-        while not condition.waiting:
-            await asyncio.sleep(0)
+        await until(lambda: condition.waiting)
         async with condition:
             waiter.cancel()
-            while not condition.lock.waiting:
-                await asyncio.sleep(0)
+            await until(lambda: condition.lock.waiting)
             follower = asyncio.ensure_future(follow())
             for _ in range(5):
                 waiter.cancel()
@@ -122,12 +127,10 @@ def test_who_is_cancelled_after_it_was_handed_the_lock_back_has_it() -> None:
 
         depths: list[int] = []
         waiter = asyncio.ensure_future(wait())
-        while not condition.waiting:
-            await asyncio.sleep(0)
+        await until(lambda: condition.waiting)
         async with condition:
             waiter.cancel()
-            while not condition.lock.waiting:
-                await asyncio.sleep(0)
+            await until(lambda: condition.lock.waiting)
         waiter.cancel()
         await asyncio.gather(waiter, return_exceptions=True)
         assert waiter.cancelled()
@@ -156,8 +159,7 @@ def test_a_subclass_waits_its_own_way_until_a_predicate_holds() -> None:
 
     async def notify(condition: unsnarl.Condition) -> None:
         for _ in range(3):
-            while not condition.waiting:
-                await asyncio.sleep(0)
+            await until(lambda: condition.waiting)
             async with condition:
                 condition.notify()
 

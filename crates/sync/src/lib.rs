@@ -32,7 +32,7 @@ pub use gate::{Gate, Opening};
 pub use limiter::{Borrow, Borrowers};
 pub use notifier::Notifier;
 pub use permits::{Overflow, Permits};
-pub use rwlock::{ReadWrite, Side};
+pub use rwlock::{Obstacle, ReadWrite, Side};
 #[cfg(not(any(loom, shuttle)))]
 pub use shim::elide_mutexes;
 pub use shim::{Arc, AtomicU32, Ordering};

@@ -105,6 +105,16 @@ impl<P: Port> Borrowers<P> {
         lock(&self.state).holders.contains(&borrower)
     }
 
+    /// Who must give a token back before one that comes now can have one, if each of them `is_one`; else none.
+    pub fn find_all<T>(&self, is_one: impl Fn(usize) -> Option<T>) -> Vec<T> {
+        let state = lock(&self.state);
+        if state.holders.len() < state.total {
+            return Vec::new();
+        }
+        let found: Option<Vec<T>> = state.holders.iter().map(|holder| is_one(*holder)).collect();
+        found.unwrap_or_default()
+    }
+
     /// Borrow without waiting.
     pub fn try_borrow(&self, borrower: usize) -> Borrow {
         lock(&self.state).borrow(borrower)

@@ -4,8 +4,13 @@
 //! enter together. A reader that arrives while anybody waits goes behind them,
 //! so writers do not starve; a party is always handed what it waits for.
 //!
+//! It remembers which tasks are inside, only to tell a thread that would wait for ever for one of its own. Anybody may
+//! leave for a reader: who leaves and is not known as one is taken for a reader that is no task, if there is any; if
+//! not, it left for a task, and none is known any more.
+//!
 //! Invariant: `readers > 0` and `writing` exclude each other; the queue's first
-//! waiter could not enter when the mutex was last released.
+//! waiter could not enter when the mutex was last released. `writer` and each of `reading` are inside; both are empty
+//! of whoever is not a task.
 
 use crate::shim::{Arc, Mutex, lock};
 use crate::waiter::{GRANTED, Port, WaitQueue, Waiter, Wakes};
@@ -33,6 +38,21 @@ struct State<P> {
     queue: WaitQueue<P>,
     /// Tickets of those in the queue that want to write.
     writers: BTreeSet<u64>,
+    /// The task that writes; 0 for none.
+    writer: usize,
+    /// Tasks that read.
+    reading: Vec<usize>,
+    /// Whether a task has ever waited.
+    has_seen_tasks: bool,
+}
+
+/// What a party would wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle<T> {
+    /// This task to leave.
+    Inside(T),
+    /// This task, which comes first, to enter and leave.
+    Before(T),
 }
 
 impl<P: Port> Default for ReadWrite<P> {
@@ -43,31 +63,53 @@ impl<P: Port> Default for ReadWrite<P> {
                 writing: false,
                 queue: WaitQueue::default(),
                 writers: BTreeSet::new(),
+                writer: 0,
+                reading: Vec::new(),
+                has_seen_tasks: false,
             }),
         }
     }
 }
 
 impl<P: Port> State<P> {
-    fn enter(&mut self, side: Side) -> bool {
+    fn enter(&mut self, side: Side, task: usize) -> bool {
         match side {
-            Side::Read if !self.writing => self.readers += 1,
-            Side::Write if !self.writing && self.readers == 0 => self.writing = true,
+            Side::Read if !self.writing => {
+                self.readers += 1;
+                if task != 0 {
+                    self.reading.push(task);
+                }
+            }
+            Side::Write if !self.writing && self.readers == 0 => {
+                self.writing = true;
+                self.writer = task;
+            }
             _ => return false,
         }
         true
     }
 
+    /// One reader less, on behalf of this task (0 for none).
+    fn stop_reading(&mut self, task: usize) {
+        if let Some(place) = self.reading.iter().position(|reading| *reading == task) {
+            self.reading.swap_remove(place);
+        } else if self.reading.len() == self.readers {
+            // For a task, and nobody knows for which.
+            self.reading.clear();
+        }
+        self.readers -= 1;
+    }
+
     /// Let in whoever can enter, in order.
     fn settle(&mut self, wakes: &mut Wakes<P>) {
         while let Some(first) = self.queue.first() {
-            let ticket = first.ticket();
+            let (ticket, task) = (first.ticket(), first.port.task());
             let side = if self.writers.contains(&ticket) {
                 Side::Write
             } else {
                 Side::Read
             };
-            if !self.enter(side) {
+            if !self.enter(side, task) {
                 break;
             }
             self.writers.remove(&ticket);
@@ -94,18 +136,51 @@ impl<P: Port> ReadWrite<P> {
         }
     }
 
-    /// Enter if nobody stands in the way or in line.
-    pub fn try_enter(&self, side: Side) -> bool {
+    /// Enter if nobody stands in the way or in line; for a task, if that is not 0.
+    pub fn try_enter(&self, side: Side, task: usize) -> bool {
         let mut state = lock(&self.state);
-        state.queue.first().is_none() && state.enter(side)
+        state.queue.first().is_none() && state.enter(side, task)
+    }
+
+    /// Whether it matters to `leave` which task leaves on the reading side.
+    pub fn is_any_of_many(&self) -> bool {
+        let state = lock(&self.state);
+        state.readers > 1 && !state.reading.is_empty()
+    }
+
+    /// The first task that `is_one` among those that must leave before who comes now can enter. A reader also waits
+    /// for readers before it that stand before a writer.
+    pub fn find_obstacle<T>(&self, side: Side, is_one: impl Fn(usize) -> Option<T>) -> Option<Obstacle<T>> {
+        let state = lock(&self.state);
+        if let Some(inside) = is_one(state.writer) {
+            return Some(Obstacle::Inside(inside));
+        }
+        if !state.has_seen_tasks && state.reading.is_empty() {
+            return None;
+        }
+        let last_writer = state.writers.last().copied().unwrap_or(0);
+        if (side == Side::Write || last_writer != 0)
+            && let Some(inside) = state.reading.iter().find_map(|task| is_one(*task))
+        {
+            return Some(Obstacle::Inside(inside));
+        }
+        let mut before = state
+            .queue
+            .iter()
+            .filter(|waiter| side == Side::Write || waiter.ticket() <= last_writer);
+        before
+            .find_map(|waiter| is_one(waiter.port.task()))
+            .map(Obstacle::Before)
     }
 
     /// Enter, or enqueue. True: it is inside.
     pub fn begin(&self, side: Side, waiter: &Arc<Waiter<P>>) -> bool {
         let mut state = lock(&self.state);
-        if state.queue.first().is_none() && state.enter(side) {
+        let task = waiter.port.task();
+        if state.queue.first().is_none() && state.enter(side, task) {
             return true;
         }
+        state.has_seen_tasks |= task != 0;
         state.queue.push(waiter);
         if side == Side::Write {
             state.writers.insert(waiter.ticket());
@@ -129,15 +204,16 @@ impl<P: Port> ReadWrite<P> {
         inside
     }
 
-    /// Leave. False, and nothing changes, if nobody is inside on that side.
-    pub fn leave(&self, side: Side) -> bool {
+    /// Leave, for a task, if that is not 0. False, and nothing changes, if nobody is inside on that side.
+    pub fn leave(&self, side: Side, task: usize) -> bool {
         self.change(|state| match side {
             Side::Read if state.readers > 0 => {
-                state.readers -= 1;
+                state.stop_reading(task);
                 true
             }
             Side::Write if state.writing => {
                 state.writing = false;
+                state.writer = 0;
                 true
             }
             _ => false,
@@ -150,7 +226,8 @@ impl<P: Port> ReadWrite<P> {
             let writing = state.writing;
             if writing {
                 state.writing = false;
-                state.readers += 1;
+                let writer = std::mem::take(&mut state.writer);
+                state.enter(Side::Read, writer);
             }
             writing
         })
@@ -163,6 +240,7 @@ impl<P: Port> ReadWrite<P> {
             if alone {
                 state.readers = 0;
                 state.writing = true;
+                state.writer = state.reading.pop().unwrap_or(0);
             }
             alone
         })

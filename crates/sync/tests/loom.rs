@@ -282,14 +282,14 @@ fn a_writer_is_alone() {
                 sleep_until_granted(&waiter);
             }
             assert_eq!(other.status().0, 0);
-            other.leave(Side::Write);
+            other.leave(Side::Write, 0);
         });
         let waiter = sleeper();
         if !lock.begin(Side::Read, &waiter) {
             sleep_until_granted(&waiter);
         }
         assert!(!lock.status().1);
-        lock.leave(Side::Read);
+        lock.leave(Side::Read, 0);
         thread.join().expect("no panic");
         assert_eq!(lock.status(), (0, false, 0));
     });

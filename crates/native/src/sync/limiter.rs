@@ -1,8 +1,9 @@
 //! CapacityLimiter: tokens that belong to who borrowed them.
 
-use super::arguments;
+use super::arguments::{self, Patience};
 use super::blocking::{Wait, answer, block};
 use super::identity::{self, NO_TASK};
+use super::lock::{deadlock, name_in_the_way};
 use super::operation::Operation;
 use super::party::Party;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
@@ -14,7 +15,8 @@ use unsnarl_sync::{Arc, Borrow, Borrowers, Waiter};
 ///
 /// A token belongs to who borrowed it; `total_tokens` can be set at any time. Borrowing twice, or returning
 /// what one has not, raises `RuntimeError`. Threads, greenlets and tasks are different borrowers; what a task that is
-/// over has left, `__aexit__` and `async_release` return anywhere.
+/// over has left, `__aexit__` and `async_release` return anywhere. `acquire` without a timeout (seconds) raises it too
+/// where each token is held by a task of the calling thread: it would wait for ever.
 /// Fairness: first come, first served; tokens are handed over, nobody overtakes.
 /// Cancellation: a token granted to a cancelled waiter goes to the next.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
@@ -95,6 +97,24 @@ impl CapacityLimiter {
         ))
     }
 
+    /// Raise if each token is a task's of the calling thread: none can come back.
+    fn refuse_deadlock(&self, py: Python<'_>) -> PyResult<()> {
+        let mut names = Vec::new();
+        for task in self.borrowers.find_all(identity::task_of_this_thread) {
+            match name_in_the_way(py, task)? {
+                Some(name) => names.push(name),
+                None => return Ok(()),
+            }
+        }
+        if names.is_empty() {
+            return Ok(());
+        }
+        Err(deadlock(&format!(
+            "every token is held by a task of this very thread ({}), which",
+            names.join(", ")
+        )))
+    }
+
     fn borrow_async(slf: Bound<'_, Self>, timeout: Option<f64>, silent: bool) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         let wait = BorrowWait {
@@ -139,8 +159,10 @@ impl CapacityLimiter {
         if wait.attempt(py)? {
             return Ok(true);
         }
-        if matches!(patience, arguments::Patience::None) {
-            return Ok(false);
+        match patience {
+            Patience::None => return Ok(false),
+            Patience::Endless => slf.get().refuse_deadlock(py)?,
+            Patience::Until(_) => {}
         }
         block(py, &mut wait, patience.deadline())
     }

@@ -82,7 +82,8 @@ impl Lock {
 
 /// Raise if a task of the calling thread holds the lock, or comes before the caller: it can never release.
 ///
-/// Nothing is sure where the caller is a greenlet that a hub switches away from: the loop may run in another one.
+/// Nothing is sure where the task is over, since then whoever is to release has yet to come, nor where the caller is
+/// a greenlet that a hub switches away from: the loop may run in another one.
 pub(super) fn refuse_deadlock(py: Python<'_>, holder: usize, permits: &Permits<Party>) -> PyResult<()> {
     let is_here = identity::task_of_this_thread;
     let holding = is_here(holder).or_else(|| permits.find_grantee(is_here));
@@ -95,17 +96,30 @@ pub(super) fn refuse_deadlock(py: Python<'_>, holder: usize, permits: &Permits<P
             _ => return Ok(()),
         },
     };
+    match name_in_the_way(py, task)? {
+        Some(name) => Err(deadlock(&format!(
+            "the lock is {relation} {name}, a task of this very thread, which"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The name of the task with this address, which cannot run while this thread waits; None if it is over, or nothing
+/// is sure.
+pub(super) fn name_in_the_way(py: Python<'_>, task: usize) -> PyResult<Option<String>> {
     if identity::has_hubs(py) && !identity::python(py, "green_parker")?.call0()?.is_none() {
-        return Ok(());
+        return Ok(None);
     }
     let named = identity::python(py, "describe_task")?.call1((task,))?;
-    if named.is_none() {
-        return Ok(());
-    }
-    Err(PyRuntimeError::new_err(format!(
-        "deadlock: the lock is {relation} {named}, a task of this very thread, which cannot run while the \
-         thread waits; acquire it with 'async with' or 'await async_acquire()' instead"
-    )))
+    named.extract()
+}
+
+/// The error for a wait that cannot end: `what` cannot run.
+pub(super) fn deadlock(what: &str) -> PyErr {
+    PyRuntimeError::new_err(format!(
+        "deadlock: {what} cannot run while the thread waits; acquire it with 'async with' or \
+         'await async_acquire()' instead"
+    ))
 }
 
 #[pymethods]

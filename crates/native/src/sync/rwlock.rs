@@ -5,18 +5,21 @@
 
 use super::arguments::{self, Patience};
 use super::blocking::{Wait, answer, block};
+use super::identity::{self, NO_TASK};
+use super::lock::{deadlock, name_in_the_way};
 use super::operation::Operation;
 use super::party::Party;
 use super::ready::done;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use unsnarl_sync::{Arc, ReadWrite, Side, Waiter};
+use unsnarl_sync::{Arc, Obstacle, ReadWrite, Side, Waiter};
 
 /// A read/write lock for threads, tasks and greenlets; writers do not starve.
 ///
-/// `reader` and `writer` are its sides. It is not re-entrant and does not record who is inside; leaving a
-/// side on which nobody is raises `RuntimeError`.
+/// `reader` and `writer` are its sides. It is not re-entrant, and anybody may leave for another; leaving a
+/// side on which nobody is raises `RuntimeError`. So does `acquire` without a timeout (seconds) in a thread whose own
+/// task is in the way: it would wait for ever.
 /// Fairness: first come, first served; readers next to each other enter together, and one that comes while
 /// anybody waits goes behind them.
 /// Cancellation: a side that was granted to a cancelled waiter is left at once, and the next enter.
@@ -38,12 +41,15 @@ pub(super) struct RWLockSide {
 struct SideWait {
     lock: Py<RWLock>,
     side: Side,
+    /// The task that waits; [`NO_TASK`] for a thread, and before the first step.
+    who: usize,
     silent: bool,
 }
 
 impl Wait for SideWait {
-    fn attempt(&mut self, _py: Python<'_>) -> PyResult<bool> {
-        Ok(self.lock.get().core.try_enter(self.side))
+    fn attempt(&mut self, py: Python<'_>) -> PyResult<bool> {
+        self.who = identity::task_if_any(py)?;
+        Ok(self.lock.get().core.try_enter(self.side, self.who))
     }
     fn begin(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         Ok(self.lock.get().core.begin(self.side, waiter))
@@ -52,10 +58,13 @@ impl Wait for SideWait {
         Ok(self.lock.get().core.cancel(waiter))
     }
     fn give_back(&mut self, _py: Python<'_>) {
-        self.lock.get().core.leave(self.side);
+        self.lock.get().core.leave(self.side, self.who);
     }
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(if self.silent { py.None() } else { answer(py, true) })
+    }
+    fn task(&self) -> usize {
+        self.who
     }
     fn object(&self) -> usize {
         self.lock.as_ptr() as usize
@@ -66,22 +75,44 @@ impl Wait for SideWait {
 }
 
 fn enter(py: Python<'_>, lock: &Py<RWLock>, side: Side, patience: Patience) -> PyResult<bool> {
-    if lock.get().core.try_enter(side) {
+    if lock.get().core.try_enter(side, NO_TASK) {
         return Ok(true);
     }
-    if matches!(patience, Patience::None) {
-        return Ok(false);
+    match patience {
+        Patience::None => return Ok(false),
+        Patience::Endless => refuse_deadlock(py, lock.get(), side)?,
+        Patience::Until(_) => {}
     }
     let mut wait = SideWait {
         lock: lock.clone_ref(py),
         side,
+        who: NO_TASK,
         silent: false,
     };
     block(py, &mut wait, patience.deadline())
 }
 
-fn leave(lock: &RWLock, side: Side) -> PyResult<()> {
-    if lock.core.leave(side) {
+/// Raise if a task of the calling thread is in the way: it can never leave.
+fn refuse_deadlock(py: Python<'_>, lock: &RWLock, side: Side) -> PyResult<()> {
+    let (task, relation) = match lock.core.find_obstacle(side, identity::task_of_this_thread) {
+        Some(Obstacle::Inside(task)) => (task, "held by"),
+        Some(Obstacle::Before(task)) => (task, "promised first to"),
+        None => return Ok(()),
+    };
+    match name_in_the_way(py, task)? {
+        Some(name) => Err(deadlock(&format!(
+            "the lock is {relation} {name}, a task of this very thread, which"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn leave(py: Python<'_>, lock: &RWLock, side: Side) -> PyResult<()> {
+    let who = match side {
+        Side::Read if lock.core.is_any_of_many() => identity::task_if_any(py)?,
+        _ => NO_TASK,
+    };
+    if lock.core.leave(side, who) {
         return Ok(());
     }
     Err(PyRuntimeError::new_err(match side {
@@ -97,7 +128,13 @@ fn enter_async(
     timeout: Option<f64>,
     silent: bool,
 ) -> PyResult<Py<PyAny>> {
-    Operation::of(py, SideWait { lock, side, silent }, timeout)
+    let wait = SideWait {
+        lock,
+        side,
+        who: NO_TASK,
+        silent,
+    };
+    Operation::of(py, wait, timeout)
 }
 
 #[pymethods]
@@ -119,8 +156,8 @@ impl RWLockSide {
     }
 
     /// Leave; RuntimeError if nobody is inside on this side.
-    fn release(&self) -> PyResult<()> {
-        leave(self.lock.get(), self.side)
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        leave(py, self.lock.get(), self.side)
     }
 
     /// As `acquire`.
@@ -135,13 +172,13 @@ impl RWLockSide {
     }
 
     /// As `release`.
-    fn green_release(&self) -> PyResult<()> {
-        self.release()
+    fn green_release(&self, py: Python<'_>) -> PyResult<()> {
+        self.release(py)
     }
 
     /// Leave.
-    fn async_release(&self) -> PyResult<()> {
-        self.release()
+    fn async_release(&self, py: Python<'_>) -> PyResult<()> {
+        self.release(py)
     }
 
     /// Enter from a task; False if the timeout (seconds) passed first.
@@ -189,8 +226,8 @@ impl RWLockSide {
     }
 
     #[pyo3(signature = (*_args))]
-    fn __exit__(&self, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.release()
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.release(py)
     }
 
     fn __aenter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -199,7 +236,7 @@ impl RWLockSide {
 
     #[pyo3(signature = (*_args))]
     fn __aexit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
-        self.release()?;
+        self.release(py)?;
         // SAFETY: a new reference.
         Ok(unsafe { Bound::from_owned_ptr(py, done()) }.unbind())
     }
