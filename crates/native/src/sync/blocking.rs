@@ -176,26 +176,30 @@ fn doze(waiter: &Waiter<Party>, departures: u32, until: Option<Instant>) -> fute
     woken
 }
 
-/// The same for a greenlet, which `parker` suspends.
+/// The same for a greenlet, which `parker` suspends; its hub's clock says when the time is up.
 fn park(parker: &Bound<'_, PyAny>, wait: &mut dyn Wait, deadline: Option<Instant>) -> PyResult<bool> {
     let py = parker.py();
     let waiter = Waiter::new(Party::greenlet(parker.getattr("unpark")?.unbind()));
     if wait.begin(py, &waiter)? {
         return Ok(true);
     }
+    let timeout_s = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()).as_secs_f64());
     loop {
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()).as_secs_f64());
-        if let Err(error) = parker.call_method1("park", (left,)) {
-            if withdraw(py, wait, &waiter)? {
-                wait.give_back(py);
+        let parked = parker.call_method1("park", (timeout_s,));
+        let is_over = match parked.and_then(|is_over| is_over.is_truthy()) {
+            Ok(is_over) => is_over,
+            Err(error) => {
+                if withdraw(py, wait, &waiter)? {
+                    wait.give_back(py);
+                }
+                return Err(error);
             }
-            return Err(error);
-        }
+        };
         if is_signalled(&waiter) {
             if resume(py, wait, &waiter)? {
                 return Ok(true);
             }
-        } else if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+        } else if is_over {
             return cancel(py, wait, &waiter);
         }
     }

@@ -10,6 +10,9 @@
 //! It has `send`, `throw` and `close`, so event loops take it for a coroutine
 //! (`asyncio.create_task(lock.async_acquire())` works).
 //!
+//! When the time is up is for the loop to say, by its own clock: it may be a virtual one (trio's `MockClock`),
+//! and some loops' timers (uvloop's) are a little early.
+//!
 //! Invariant: a waiter is in a queue only while the stage is waiting.
 
 use super::blocking::Wait;
@@ -23,7 +26,6 @@ use super::suspension::{Backend, Waiting};
 use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError, PyStopIteration};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use std::time::{Duration, Instant};
 use unsnarl_sync::{ASLEEP, Arc, PENDING, Waiter};
 
 /// An asynchronous call under way.
@@ -98,8 +100,6 @@ impl Operation {
         let py = slf.py();
         let running = running::running_loop(py)?;
         let parker = running::parker(py, running.as_ref())?;
-        let timeout = self.timeout_s;
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(Duration::from_secs_f64(timeout)));
         let Some(wait) = self.wait.as_mut() else {
             return Ok(false);
         };
@@ -109,11 +109,11 @@ impl Operation {
         }
         let mut waiting = Waiting {
             waiter,
-            deadline,
+            is_over: false,
             inner: py.None(),
             backend,
         };
-        let arranged = waiting.arrange(slf, timeout);
+        let arranged = waiting.arrange(slf, self.timeout_s);
         self.waiting = Some(waiting);
         if let Err(error) = arranged {
             self.abandon(py);
@@ -131,7 +131,7 @@ impl Operation {
             value = none();
             match sent {
                 Ok(Step::Yield(object)) => return Ok(Step::Yield(object)),
-                Ok(Step::Return(_)) => {}
+                Ok(Step::Return(is_over)) => waiting.is_over |= is_over.is_truthy(py)?,
                 Err(error) => {
                     self.give_up(py, &error);
                     return Err(error);
@@ -173,14 +173,11 @@ impl Operation {
                 }
             }
         }
-        if waiting.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+        if waiting.is_over {
             let served = wait.cancel(py, &waiting.waiter)?;
             return self.finish(py, served).map(Some);
         }
-        let left = waiting
-            .deadline
-            .map(|deadline| deadline.saturating_duration_since(Instant::now()).as_secs_f64());
-        if let Err(error) = waiting.arrange(slf, left) {
+        if let Err(error) = waiting.arrange(slf, self.timeout_s) {
             self.abandon(py);
             return Err(error);
         }
@@ -365,7 +362,13 @@ impl Operation {
         };
         let step = match thrown {
             Ok(object) => return Ok(object),
-            Err(error) if error.is_instance_of::<PyStopIteration>(py) => this.look_and_go_on(slf)?,
+            Err(error) if error.is_instance_of::<PyStopIteration>(py) => {
+                let is_over = error.value(py).getattr("value")?.is_truthy()?;
+                if let Some(waiting) = this.waiting.as_mut() {
+                    waiting.is_over |= is_over;
+                }
+                this.look_and_go_on(slf)?
+            }
             Err(error) if this.is_stubborn && !error.is_instance_of::<PyGeneratorExit>(py) => {
                 let earlier = this.interruption.replace(error.into_value(py).into_any());
                 drop(earlier);
@@ -397,17 +400,16 @@ impl Operation {
         Self::end(slf, |wait| wait.give_back(py))
     }
 
-    /// The time is up, whatever our own clock says: the loop's timer calls this, and some
-    /// loops' timers (uvloop's) are a little early.
+    /// The time is up: the loop's timer calls this.
     fn _expire(slf: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
         let future = match slf.try_borrow_mut()?.waiting.as_mut() {
             Some(Waiting {
-                deadline,
+                is_over,
                 backend: Backend::Asyncio { future, .. },
                 ..
             }) => {
-                *deadline = Some(Instant::now());
+                *is_over = true;
                 future.clone_ref(py)
             }
             _ => return Ok(()),

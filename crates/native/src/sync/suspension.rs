@@ -8,13 +8,13 @@ use super::operation::Operation;
 use super::party::Party;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use std::time::Instant;
 use unsnarl_sync::{Arc, Waiter};
 
 /// The stage between the enqueuing of an operation and its end.
 pub(super) struct Waiting {
     pub(super) waiter: Arc<Waiter<Party>>,
-    pub(super) deadline: Option<Instant>,
+    /// The time is up, by the clock of the loop.
+    pub(super) is_over: bool,
     pub(super) inner: Py<PyAny>,
     pub(super) backend: Backend,
 }
@@ -31,12 +31,12 @@ pub(super) enum Backend {
 }
 
 impl Waiting {
-    /// Make a fresh suspension for the waiter.
-    pub(super) fn arrange(&mut self, slf: &Bound<'_, Operation>, left_s: Option<f64>) -> PyResult<()> {
+    /// Make a fresh suspension for the waiter; the timeout counts from the first.
+    pub(super) fn arrange(&mut self, slf: &Bound<'_, Operation>, timeout_s: Option<f64>) -> PyResult<()> {
         let py = slf.py();
         match &mut self.backend {
             Backend::Parker(parker) => {
-                let parked = parker.bind(py).call_method1(pyo3::intern!(py, "park"), (left_s,))?;
+                let parked = parker.bind(py).call_method1(pyo3::intern!(py, "park"), (timeout_s,))?;
                 self.inner = parked.call_method0(pyo3::intern!(py, "__await__"))?.unbind();
             }
             Backend::Asyncio {
@@ -50,10 +50,10 @@ impl Waiting {
                 self.inner = fresh.call_method0(pyo3::intern!(py, "__await__"))?.unbind();
                 *future = fresh.clone().unbind();
                 if timer.is_none()
-                    && let Some(left_s) = left_s
+                    && let Some(timeout_s) = timeout_s
                 {
                     let expire = slf.getattr(pyo3::intern!(py, "_expire"))?;
-                    *timer = Some(event_loop.call_method1("call_later", (left_s, expire))?.unbind());
+                    *timer = Some(event_loop.call_method1("call_later", (timeout_s, expire))?.unbind());
                 }
                 // SAFETY: a live object of a class with weak references.
                 let weak = unsafe {

@@ -29,10 +29,13 @@ __all__ = [
 
 
 class Parker(Protocol):
-    """Suspend one party until `unpark()`."""
+    """Suspend one party until `unpark()`, or until it is out of time by its library's own clock."""
 
     def park(self, timeout: float | None) -> Any:
-        """Suspend until unparked or `timeout` (seconds); an awaitable for tasks."""
+        """Suspend until unparked or out of time, and tell whether it is out of time; an awaitable for tasks.
+
+        `timeout` is in seconds from the first call on: who is woken in vain calls again with the same.
+        """
 
     def unpark(self) -> None:
         """End the suspension, or the next one; from any thread, without blocking."""

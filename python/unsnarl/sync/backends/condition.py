@@ -9,7 +9,6 @@ without it, if somebody else has it; the release that follows then does nothing.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
@@ -131,14 +130,15 @@ class _Attempt:
 
 async def condition_wait_for(condition: Any, predicate: Callable[[], T], timeout: float | None = None) -> T:
     """Wait until `predicate()` is true; its last value, which is false if time ran out."""
-    deadline = None if timeout is None else time.monotonic() + timeout
+    clock = running.clock()
+    deadline = None if timeout is None else clock() + timeout
     while True:
         result = predicate()
         if result:
             return result
         left = None
         if deadline is not None:
-            left = deadline - time.monotonic()
+            left = deadline - clock()
             if left <= 0:
                 return result
         # By its name: a subclass may have an `async_wait` of its own.

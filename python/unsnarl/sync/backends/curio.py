@@ -7,6 +7,7 @@ any thread; curio's kernel watches it.
 from __future__ import annotations
 
 import inspect
+import time
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from importlib import import_module
@@ -35,6 +36,11 @@ def current_task() -> Any:
     return None
 
 
+def clock() -> float:
+    """Return the time (seconds) as the kernel reads it: `curio.clock()` is for tasks only to await."""
+    return time.monotonic()
+
+
 def parker() -> CurioParker:
     """Make a parker for the running task."""
     return CurioParker()
@@ -48,18 +54,23 @@ class CurioParker:
     ends a suspension or comes before that look.
     """
 
-    __slots__ = ("_future",)
+    __slots__ = ("_deadline", "_future")
 
     def __init__(self) -> None:
+        self._deadline: float | None = None
         self._future: Future[None] = Future()
 
-    async def park(self, timeout: float | None) -> None:
-        """Suspend until unparked or `timeout` (seconds)."""
+    async def park(self, timeout: float | None) -> bool:
+        """Suspend until unparked or out of time; tell whether that is so."""
         try:
             if timeout is None:
                 await _future_wait(self._future)
-            else:
-                await curio.ignore_after(timeout, _future_wait, self._future)
+                return False
+            if self._deadline is None:
+                self._deadline = clock() + timeout
+            async with curio.ignore_after(max(0.0, self._deadline - clock())) as scope:
+                await _future_wait(self._future)
+            return bool(scope.expired)
         finally:
             self._future = Future()
 

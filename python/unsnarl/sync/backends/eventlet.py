@@ -63,26 +63,35 @@ class _Pipe:
 class EventletParker:
     """Suspend one green thread of eventlet."""
 
-    __slots__ = ("_greenlet", "_hub", "_is_parked", "_is_unparked", "_pipe")
+    __slots__ = ("_deadline", "_greenlet", "_hub", "_is_over", "_is_parked", "_is_unparked", "_pipe")
 
     def __init__(self, hub: Any) -> None:
         self._hub = hub
         self._greenlet = getcurrent()
         self._is_parked = False
         self._is_unparked = False
+        self._deadline: float | None = None
+        self._is_over = False
         pipe = getattr(_thread_local, "pipe", None)
         if pipe is None:
             pipe = _thread_local.pipe = _Pipe()
         self._pipe: _Pipe = pipe
 
-    def park(self, timeout: float | None) -> None:
-        """Suspend until unparked or `timeout` (seconds)."""
+    def park(self, timeout: float | None) -> bool:
+        """Suspend until unparked or out of time; tell whether that is so."""
+        if timeout is not None and self._deadline is None:
+            self._deadline = self._hub.clock() + timeout
         if self._is_unparked:
             self._is_unparked = False
-            return
+        elif not self._is_over:
+            self._suspend()
+        return self._is_over
+
+    def _suspend(self) -> None:
         timer = None
-        if timeout is not None:
-            timer = self._hub.schedule_call_global(timeout, self._resume)
+        if self._deadline is not None:
+            left = max(0.0, self._deadline - self._hub.clock())
+            timer = self._hub.schedule_call_global(left, self._expire)
         self._is_parked = True
         try:
             self._hub.switch()
@@ -98,6 +107,10 @@ class EventletParker:
             self._hub.schedule_call_global(0, self._resume)
         else:
             self._pipe.post(self)
+
+    def _expire(self) -> None:
+        self._is_over = True
+        self._resume()
 
     def _resume(self) -> None:
         if self._is_parked:

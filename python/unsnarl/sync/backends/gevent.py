@@ -8,6 +8,8 @@ to the hub's async watcher, which is safe from anywhere.
 
 from __future__ import annotations
 
+import math
+import time
 from importlib import import_module
 from typing import Any
 
@@ -27,18 +29,26 @@ def parker() -> GeventParker | None:
 class GeventParker:
     """Suspend one greenlet of gevent."""
 
-    __slots__ = ("_callback", "_greenlet", "_hub", "_is_parked", "_is_unparked", "_watcher")
+    __slots__ = ("_callback", "_deadline", "_greenlet", "_hub", "_is_parked", "_is_unparked", "_watcher")
 
     def __init__(self, hub: Any) -> None:
         self._hub = hub
         self._greenlet = getcurrent()
         self._watcher: Any = None
         self._callback: Any = None
+        self._deadline = math.inf
         self._is_parked = False
         self._is_unparked = False
 
-    def park(self, timeout: float | None) -> None:
-        """Suspend until unparked or `timeout` (seconds)."""
+    def park(self, timeout: float | None) -> bool:
+        """Suspend until unparked or out of time; tell whether that is so."""
+        if timeout is not None and self._deadline == math.inf:
+            self._deadline = time.monotonic() + timeout
+        self._suspend()
+        # The loop's own time is that of its last turn: its timers may be early.
+        return timeout is not None and self._deadline <= time.monotonic()
+
+    def _suspend(self) -> None:
         watcher = self._hub.loop.async_()
         timer = None
         watcher.start(self._resume)
@@ -46,8 +56,8 @@ class GeventParker:
         try:
             if self._is_unparked:
                 return
-            if timeout is not None:
-                timer = self._hub.loop.timer(timeout)
+            if self._deadline != math.inf:
+                timer = self._hub.loop.timer(max(0.0, self._deadline - time.monotonic()))
                 timer.start(self._resume)
             self._is_parked = True
             self._hub.switch()

@@ -9,6 +9,8 @@ Invariant: no library is imported that the program has not imported itself.
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -38,6 +40,19 @@ def backend() -> Any:
         return next(iter(found.values()))
     frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     return found.get(_innermost(frame))
+
+
+def clock() -> Callable[[], float]:
+    """Return the clock (seconds) that the running task's timeouts go by."""
+    library = backend()
+    if library is not None:
+        told: Callable[[], float] = library.clock
+        return told
+    if _runs_asyncio():
+        import asyncio
+
+        return asyncio.get_running_loop().time
+    return time.monotonic
 
 
 def asyncio_task() -> Any:

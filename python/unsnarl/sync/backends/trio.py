@@ -44,26 +44,35 @@ def shield() -> AbstractContextManager[Any]:
     return scope
 
 
+def clock() -> float:
+    """Return the time (seconds) by the run's clock, which need not be the world's."""
+    return float(trio.current_time())
+
+
 class TrioParker:
     """Suspend one task of trio."""
 
-    __slots__ = ("_is_parked", "_is_unparked", "_task", "_token")
+    __slots__ = ("_deadline", "_is_parked", "_is_unparked", "_task", "_token")
 
     def __init__(self) -> None:
         self._task = trio.lowlevel.current_task()
         self._token = trio.lowlevel.current_trio_token()
+        self._deadline: float | None = None
         self._is_parked = False
         self._is_unparked = False
 
-    async def park(self, timeout: float | None) -> None:
-        """Suspend until unparked or `timeout` (seconds)."""
+    async def park(self, timeout: float | None) -> bool:
+        """Suspend until unparked or out of time; tell whether that is so."""
+        if self._deadline is None:
+            self._deadline = math.inf if timeout is None else clock() + timeout
+        if self._is_unparked:
+            self._is_unparked = False
+            return False
         with trio.CancelScope() as scope:
-            scope.deadline = math.inf if timeout is None else trio.current_time() + timeout
-            if self._is_unparked:
-                self._is_unparked = False
-                return
+            scope.deadline = self._deadline
             self._is_parked = True
             await trio.lowlevel.wait_task_rescheduled(self._abort)
+        return bool(scope.cancelled_caught)
 
     def _abort(self, _raise_cancel: Any) -> Any:
         self._is_parked = False
