@@ -1,9 +1,10 @@
 """Green threads of eventlet.
 
 Its hubs know no call from other threads, so each hub gets a pipe that a green
-thread of ours reads: whoever wakes writes a byte.
+thread of ours reads: whoever wakes writes a byte. A forked child needs another one:
+what is written into the parent's, the parent reads.
 
-Invariant: a green thread is switched to from its own hub only.
+Invariant: a green thread is switched to from its own hub only; a pipe is read by one hub of one process.
 """
 
 from __future__ import annotations
@@ -31,9 +32,14 @@ def parker() -> EventletParker | None:
 
 
 class _Pipe:
-    """Wake-ups for one hub from other threads."""
+    """Wake-ups for one hub from other threads.
 
-    def __init__(self) -> None:
+    It stays open when a fork or `use_hub()` has given the thread another: parkers of before may write to it.
+    """
+
+    def __init__(self, hub: Any) -> None:
+        self.hub = hub
+        self.process = os.getpid()
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
         os.set_blocking(self.writer, False)
@@ -50,7 +56,7 @@ class _Pipe:
                 continue
             while self.woken:
                 # Not from here: a switch would leave this green thread behind.
-                hubs.get_hub().schedule_call_global(0, self.woken.popleft()._resume)
+                self.hub.schedule_call_global(0, self.woken.popleft()._resume)
 
     def post(self, parker: EventletParker) -> None:
         self.woken.append(parker)
@@ -58,6 +64,14 @@ class _Pipe:
             os.write(self.writer, b"\0")
         except BlockingIOError:
             pass  # the pipe is full of wake-ups already
+
+
+def _pipe_of(hub: Any) -> _Pipe:
+    """Return this thread's pipe for its hub, in this process."""
+    pipe: _Pipe | None = getattr(_thread_local, "pipe", None)
+    if pipe is None or pipe.hub is not hub or pipe.process != os.getpid():
+        pipe = _thread_local.pipe = _Pipe(hub)
+    return pipe
 
 
 class EventletParker:
@@ -72,10 +86,7 @@ class EventletParker:
         self._is_unparked = False
         self._deadline: float | None = None
         self._is_over = False
-        pipe = getattr(_thread_local, "pipe", None)
-        if pipe is None:
-            pipe = _thread_local.pipe = _Pipe()
-        self._pipe: _Pipe = pipe
+        self._pipe = _pipe_of(hub)
 
     def park(self, timeout: float | None) -> bool:
         """Suspend until unparked or out of time; tell whether that is so."""

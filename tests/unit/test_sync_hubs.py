@@ -1,0 +1,81 @@
+"""Wake-ups of greenlets and tasks from other threads: in forked children, and when a hub, a run or a thread is over.
+
+Each is a program of its own, under the watchdog.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+from tests.conftest import Programs
+
+
+def library(name: str) -> pytest.MarkDecorator:
+    """Skip where a library is not there."""
+    return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed")
+
+
+# The parent's hub turns meanwhile: what is meant for the child must not end up there.
+FORKED = """
+import os, {library}, unsnarl
+{imports}
+
+def released_from_a_thread():
+    lock = unsnarl.Lock()
+    lock.acquire()
+
+    def release():
+        while not lock.waiting:
+            pass
+        lock.release()
+
+    answers = []
+    green = {library}.spawn(lambda: answers.append(lock.acquire(timeout=30)))
+    thread = threading.Thread(target=release)
+    thread.start()
+    while not answers:
+        {library}.sleep(0.001)
+    thread.join()
+    return answers[0]
+
+print(released_from_a_thread())
+child = {fork}
+if child == 0:
+    {before}
+    os._exit(0 if released_from_a_thread() and released_from_a_thread() else 1)
+while True:
+    {library}.sleep(0)
+    ended, status = os.waitpid(child, os.WNOHANG)
+    if ended:
+        break
+print(os.waitstatus_to_exitcode(status), released_from_a_thread())
+"""
+
+OF_EVENTLET = """
+from eventlet import hubs
+from eventlet.patcher import original
+threading = original("threading")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "imports", "fork", "before"),
+    [
+        pytest.param("eventlet", OF_EVENTLET, "os.fork()", "pass", id="eventlet", marks=library("eventlet")),
+        pytest.param(
+            "eventlet", OF_EVENTLET, "os.fork()", "hubs.use_hub()", id="eventlet-new-hub", marks=library("eventlet")
+        ),
+        pytest.param("gevent", "import threading", "gevent.fork()", "pass", id="gevent", marks=library("gevent")),
+        pytest.param(
+            "gevent", "import threading", "os.fork()", "gevent.reinit()", id="gevent-reinit", marks=library("gevent")
+        ),
+    ],
+)
+def test_a_thread_of_a_forked_child_wakes_its_greenlets(
+    programs: Programs, name: str, imports: str, fork: str, before: str
+) -> None:
+    text = FORKED.format(library=name, imports=imports, fork=fork, before=before)
+    outcome = programs.python("-W", "ignore", programs.write("fork.py", text))
+    assert (outcome.status, outcome.stdout) == (0, b"True\n0 True\n"), outcome.complaint
