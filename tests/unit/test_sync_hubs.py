@@ -79,3 +79,20 @@ def test_a_thread_of_a_forked_child_wakes_its_greenlets(
     text = FORKED.format(library=name, imports=imports, fork=fork, before=before)
     outcome = programs.python("-W", "ignore", programs.write("fork.py", text))
     assert (outcome.status, outcome.stdout) == (0, b"True\n0 True\n"), outcome.complaint
+
+
+WOKEN_AFTER_THE_RUN = """
+import trio
+from unsnarl.sync.backends.trio import parker
+
+async def main():
+    return parker()
+
+trio.run(main).unpark()
+"""
+
+
+@library("trio")
+def test_to_wake_a_task_whose_run_has_ended_does_nothing(programs: Programs) -> None:
+    outcome = programs.python(programs.write("ended.py", WOKEN_AFTER_THE_RUN))
+    assert (outcome.status, outcome.complaint) == (0, "")

@@ -26,6 +26,11 @@ def parker() -> GeventParker | None:
     return GeventParker(hub)
 
 
+def _is_destroyed(hub: Any) -> bool:
+    loop = hub.loop
+    return loop is None or not loop.ptr
+
+
 class GeventParker:
     """Suspend one greenlet of gevent."""
 
@@ -80,10 +85,19 @@ class GeventParker:
         if watcher is None:
             return
         if get_hub_if_exists() is not self._hub:
-            watcher.send()
+            if not _is_destroyed(self._hub):
+                self._send(watcher)
         elif self._callback is None:
             # From its own thread no system call is needed.
             self._callback = self._hub.loop.run_callback(self._resume)
+
+    def _send(self, watcher: Any) -> None:
+        try:
+            watcher.send()
+        except Exception:
+            # Closed meanwhile: the greenlet has come and looks by itself, or its hub runs nobody any more.
+            if self._watcher is watcher and not _is_destroyed(self._hub):
+                raise
 
     def _resume(self) -> None:
         if self._is_parked:

@@ -7,7 +7,7 @@ the run's token.
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from typing import Any
 
@@ -84,7 +84,9 @@ class TrioParker:
         if is_running() and trio.lowlevel.current_trio_token() is self._token:
             self._resume()
         else:
-            self._token.run_sync_soon(self._resume)
+            # Once a run has ended none of its tasks waits.
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._resume)
 
     def _resume(self) -> None:
         if self._is_parked:
