@@ -96,3 +96,50 @@ trio.run(main).unpark()
 def test_to_wake_a_task_whose_run_has_ended_does_nothing(programs: Programs) -> None:
     outcome = programs.python(programs.write("ended.py", WOKEN_AFTER_THE_RUN))
     assert (outcome.status, outcome.complaint) == (0, "")
+
+
+GREENLET_OF_A_THREAD_THAT_HAS_ENDED = """
+import threading, {library}, unsnarl
+{imports}
+
+semaphore = unsnarl.Semaphore(0)
+condition, event, queue = unsnarl.Condition(), unsnarl.Event(), unsnarl.Queue()
+
+def wait_for_a_notification():
+    with condition:
+        condition.wait()
+
+def leave():
+    for wait in (semaphore.acquire, event.wait, queue.get, wait_for_a_notification):
+        {library}.spawn(wait)
+    while not (semaphore.waiting and event.waiting and queue.waiting and condition.waiting):
+        {library}.sleep(0)
+    {end}
+
+thread = threading.Thread(target=leave)
+thread.start()
+thread.join()
+semaphore.release()
+print(semaphore.acquire(timeout=30))
+queue.put(1)
+print(queue.get(timeout=30))
+event.set()
+with condition:
+    condition.notify()
+print(condition.acquire(timeout=30))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "imports", "end"),
+    [
+        pytest.param("gevent", "", "pass", id="gevent", marks=library("gevent")),
+        pytest.param("gevent", "", "gevent.get_hub().destroy()", id="gevent-destroyed", marks=library("gevent")),
+        pytest.param("eventlet", OF_EVENTLET, "pass", id="eventlet", marks=library("eventlet")),
+    ],
+)
+def test_what_a_thread_left_waiting_is_given_nothing(programs: Programs, name: str, imports: str, end: str) -> None:
+    text = GREENLET_OF_A_THREAD_THAT_HAS_ENDED.format(library=name, imports=imports, end=end)
+    outcome = programs.python("-W", "ignore", programs.write("left.py", text))
+    assert (outcome.status, outcome.stdout) == (0, b"True\n1\nTrue\n"), outcome.complaint
+    assert outcome.complaint == ""

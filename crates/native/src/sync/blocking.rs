@@ -179,7 +179,7 @@ fn doze(waiter: &Waiter<Party>, departures: u32, until: Option<Instant>) -> fute
 /// The same for a greenlet, which `parker` suspends; its hub's clock says when the time is up.
 fn park(parker: &Bound<'_, PyAny>, wait: &mut dyn Wait, deadline: Option<Instant>) -> PyResult<bool> {
     let py = parker.py();
-    let waiter = Waiter::new(Party::greenlet(parker.getattr("unpark")?.unbind()));
+    let waiter = Waiter::new(Party::greenlet(py, parker.getattr("unpark")?.unbind())?);
     if wait.begin(py, &waiter)? {
         return Ok(true);
     }

@@ -31,6 +31,7 @@ mod operation;
 mod party;
 mod permit_calls;
 mod permit_wait;
+mod presence;
 mod priority;
 mod queue;
 mod queue_access;

@@ -4,7 +4,7 @@
 //! signal handlers; it does not block and raises nothing (`interruption` says what
 //! becomes of what a callback raises).
 
-use super::{futex, identity, interruption, mailbox::Mailbox};
+use super::{futex, identity, interruption, mailbox::Mailbox, presence::Presence};
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 use unsnarl_sync::{AtomicU32, Port};
@@ -29,6 +29,7 @@ enum How {
     Greenlet {
         unpark: Py<PyAny>,
         thread: usize,
+        presence: Presence,
     },
     /// A task of a loop that has a parker: what wakes it.
     Task(Py<PyAny>),
@@ -57,15 +58,16 @@ impl Party {
     }
 
     /// The calling thread's current greenlet, which `unpark()` wakes.
-    pub(super) fn greenlet(unpark: Py<PyAny>) -> Self {
-        Self {
+    pub(super) fn greenlet(py: Python<'_>, unpark: Py<PyAny>) -> PyResult<Self> {
+        Ok(Self {
             epoch: identity::epoch(),
             task: 0,
             how: How::Greenlet {
                 unpark,
                 thread: identity::number(),
+                presence: Presence::of_this_thread(py)?,
             },
-        }
+        })
     }
 
     /// A task that `unpark()` wakes.
@@ -148,8 +150,13 @@ impl Port for Party {
     fn is_alive(&self) -> bool {
         // Of a forked process one thread lives on, and with it that thread's greenlets. Loops do not:
         // their descriptors are the parent's.
-        self.epoch == identity::epoch()
-            || matches!(self.how, How::Greenlet { thread, .. } if thread == identity::survivor())
+        let is_ours = self.epoch == identity::epoch();
+        match &self.how {
+            How::Greenlet { thread, presence, .. } => {
+                (is_ours || *thread == identity::survivor()) && !presence.is_over()
+            }
+            _ => is_ours,
+        }
     }
 
     fn generation() -> u32 {
