@@ -373,13 +373,22 @@ impl<S: Store, P: Port> Channel<S, P> {
         wakes.run();
     }
 
-    /// Start anew with an empty store: for `__init__`.
-    pub fn restart(&self, store: S, capacity: usize) -> S {
-        let mut state = lock(&self.state);
-        state.capacity = capacity;
-        state.unfinished = 0;
-        state.closed = false;
-        std::mem::replace(&mut state.store, store)
+    /// Start anew with an empty store, for `__init__`: if it comes again, who waits goes on with this one, and
+    /// nothing is unfinished.
+    pub fn restart(&self, store: S, capacity: usize, fan_out: usize) -> S {
+        let mut wakes = Wakes::none();
+        let old = {
+            let mut state = lock(&self.state);
+            state.capacity = capacity;
+            state.unfinished = 0;
+            state.closed = false;
+            let old = std::mem::replace(&mut state.store, store);
+            release_joiners(&mut state, &mut wakes, fan_out);
+            state.settle(&mut wakes);
+            old
+        };
+        wakes.run();
+        old
     }
 
     /// Withdraw a giver or taker; what it was called for goes to the next in line.

@@ -231,6 +231,19 @@ impl<P: Port> Permits<P> {
         }
     }
 
+    /// Start anew with `free` permits, for an `__init__` that comes again: who waits goes on waiting, for these.
+    pub fn restart(&self, free: usize) {
+        let put = |word: usize| Some(word & CONTENDED | free.wrapping_mul(ONE));
+        // ORDERING: as `release`; who finds CONTENDED comes to the mutex.
+        let before = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, put);
+        if before.unwrap_or_default() & CONTENDED == 0 {
+            return;
+        }
+        let mut wakes = Wakes::none();
+        self.settle(&mut self.slow.lock(), &mut wakes);
+        wakes.run();
+    }
+
     /// Start anew: for the child of a fork, where the holder does not exist.
     pub fn reset(&self, free: usize) {
         if let Some(mut line) = self.slow.peek() {

@@ -102,6 +102,18 @@ fn a_waiter_that_gives_up_takes_no_permit_with_it() {
     });
 }
 
+#[test]
+fn who_comes_while_permits_start_anew_is_not_forgotten() {
+    loom::model(|| {
+        let permits = Arc::new(Permits::new(0));
+        let other = Arc::clone(&permits);
+        let thread = thread::spawn(move || acquire(&other));
+        permits.restart(1);
+        thread.join().expect("no panic");
+        assert_eq!((permits.free(), permits.waiting()), (0, 0));
+    });
+}
+
 /// Wait for the gate, in a thread.
 fn pass(gate: &Gate<Sleeper>) {
     let waiter = sleeper();

@@ -83,7 +83,7 @@ impl Queue {
             let hooks = Box::new(Hooks::new(py, is_heap && !own_hooks)?);
             this.hooks.get_or_init(py, || hooks);
         }
-        let old = this.channel.restart(items, capacity);
+        let old = this.channel.restart(items, capacity, identity::fan_out());
         into_items(old).for_each(|item| item.release(py));
         if let Some(hooks) = this.hooks() {
             slf.call_method1("_init", (this.maxsize(py)?,))?;

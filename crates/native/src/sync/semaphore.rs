@@ -91,8 +91,8 @@ impl Semaphore {
             Some(Ok(bound)) if bound >= value => bound,
             Some(_) => return Err(PyValueError::new_err("max_value must be >= the initial value")),
         };
-        self.permits.reset(value);
         self.bound.store(bound, Ordering::Relaxed);
+        self.permits.restart(value);
         Ok(())
     }
 }
