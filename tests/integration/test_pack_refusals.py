@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.conftest import UNSNARL
-from unsnarl.pack import recorder
+from unsnarl.pack import container, recorder
 
 if TYPE_CHECKING:
     import subprocess
@@ -159,6 +159,26 @@ def refused_last(rig: "Rig", *words: str) -> bytes:
 def test_a_module_that_is_not_there_makes_no_pack(rig: "Rig") -> None:
     assert b"no such module" in refused_last(rig, "-m", "unsnarl_has_no_such_module", "-o", "m.pack")
     assert list((rig.directory / "work").iterdir()) == []
+
+
+TAKEN = """
+import sys, colorsys
+def take(main=sys.modules["__main__"].__dict__):
+    main.clear()
+    main |= dict.fromkeys(["open", "str", "list", "sys", "_others", "_note", "_spy", "_Asked", "__spec__"])
+take()
+"""
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit\n"])
+def test_what_a_program_makes_of_its_names_is_no_matter_to_its_recording(rig: "Rig", end: str) -> None:
+    (rig.directory / "work" / "taker.py").write_text(TAKEN + end)
+    script = rig.script("app", TAKEN + end)
+    for name, words in (("m", ["-m", "taker"]), ("s", [script])):
+        made = packed(rig, *words, "-o", f"{name}.pack")
+        assert (made.returncode, made.stderr) == (0, b"")
+        entries, *_ = container.read(memoryview((rig.directory / "work" / f"{name}.pack").read_bytes()))
+        assert "colorsys" in entries
 
 
 def test_a_recording_run_that_returns_something_is_mentioned(rig: "Rig") -> None:

@@ -45,6 +45,7 @@ else:
 # of, if anything, and the -O level; then three words a module; each ends with a null, which no path can have. What was
 # asked for and is not among the modules in the end has put another in its place, or has failed. It is noted if it is
 # the path that has it: not if a finder in front of the path's answers, refuses, or cannot be asked.
+# It has a namespace of its own: programs bind any name in theirs, and debuggers empty it.
 _SPY = """
 import atexit, sys
 class _Asked:
@@ -55,11 +56,14 @@ class _Asked:
     failure = ""
     def __enter__(self):
         pass
-    def __exit__(self, kind, problem, trace, main=sys.modules["__main__"].__dict__, is_module=sys.argv[4] == "module"):
+    def __exit__(self, kind, problem, trace, is_module=sys.argv[4] == "module"):
         if kind is not None and not issubclass(kind, SystemExit):
             type(self).failure = kind.__name__
-        elif is_module and main["__spec__"] is None:
-            type(self).failure = "no such module"
+        elif is_module and trace is not None:
+            while trace.tb_next:
+                trace = trace.tb_next
+            if trace.tb_frame.f_code.co_name == "_run_module_as_main":  # it has not come to run it
+                type(self).failure = "no such module"
 sys.meta_path.insert(0, _Asked)
 def _on_path(name, path):
     from importlib.machinery import PathFinder
@@ -76,7 +80,7 @@ def _others(known):
         spec = None if name in known else _on_path(name, path)
         if spec is not None and spec.has_location and str(spec.origin).startswith("/"):
             yield name, spec.origin
-def _note(out=sys.argv[1], _Asked=_Asked, sys=sys):
+def _note(out=sys.argv[1]):
     known = set()
     def say(*words):
         file.write("".join(f"{word}\\0" for word in words))
@@ -107,8 +111,15 @@ if used:
     _unsnarl_pack.start.install(used)
     del pack, _unsnarl_pack
 del sys.argv[:5]
-with _Asked():
-""" + textwrap.indent(RUNNING, "    ")
+"""
+_WATCHED = f"""
+import sys
+_spy = {{}}
+exec({_SPY!r}, _spy)
+kind, name = _spy["kind"], _spy["name"]
+with _spy["_Asked"]():
+{textwrap.indent(RUNNING, "    ")}
+"""
 
 
 class RecordError(Exception):
@@ -188,7 +199,7 @@ def run(program: Program, arguments: list[str], out: int | BinaryIO, err: int | 
     with tempfile.TemporaryDirectory(prefix="unsnarl-pack-") as scratch:
         spy, notes = os.path.join(scratch, "spy.py"), os.path.join(scratch, "notes")
         with open(spy, "w", encoding="utf-8") as file:
-            file.write(_SPY)
+            file.write(_WATCHED)
         words = [spy, notes, pack, _HERE, program.kind, program.name, *arguments]
         argv = [program.python, *program.options, *words]
         status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, check=False).returncode
