@@ -54,6 +54,7 @@ LOUD = {
     "a call": "print()\n",
     "an unknown call": "import x\ny = x.make()\n",
     "a call of its own": "def f(): pass\nf()\n",
+    "a logger, which a configuration leaves alone if it comes later": "import logging\nlog = logging.getLogger('x')\n",
     "an exit function": "import atexit\natexit.register(print)\n",
     "a function that is called": "import x\ny = sorted([1], key=x.f)\n",
     "a function that is mapped": "import x\ny = list(map(x.f, [1]))\n",

@@ -95,7 +95,6 @@ _CALLED = frozenset(
         "itertools.chain",
         "itertools.count",
         "enum.unique",
-        "logging.getLogger",
         "operator.attrgetter",
         "operator.itemgetter",
         "operator.methodcaller",
