@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
@@ -74,6 +75,20 @@ def test_a_replaced_source_wins(module: str, by_directory: bool) -> None:
     replace(module)
     pack.invalidate_caches()
     assert pack.find_spec("mod", path) is None
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_body_that_is_run_once_more_by_its_loader_is_the_file_s(module: str, is_late: bool) -> None:
+    spec = found({"mod": module}, is_late=is_late).find_spec("mod", [os.path.dirname(module)])
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    assert is_late or loaded.A == 1
+    assert is_late or vars(spec.loader) == vars(SourceFileLoader("mod", module))
+    replace(module)
+    spec.loader.exec_module(loaded)
+    assert loaded.A == 333
 
 
 @pytest.mark.usefixtures("settled")

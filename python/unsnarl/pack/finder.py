@@ -55,7 +55,10 @@ def unseen(function: "Any") -> "Any":
 
 
 class PackLoader(SourceFileLoader):
-    """A source loader whose code comes from the map; data, resources and source as ever."""
+    """A source loader whose code comes from the map, once: what is asked for again may have been changed meanwhile.
+
+    Data, resources and source as ever.
+    """
 
     def __init__(self, name: str, entry: "tuple[Any, ...]", area: memoryview) -> None:
         super().__init__(name, entry[PATH])
@@ -65,9 +68,10 @@ class PackLoader(SourceFileLoader):
     @unseen
     def get_code(self, fullname: str) -> "CodeType | None":
         """Return the code object of the module, from its file if the pack is damaged there."""
-        if fullname == self.name:
+        entry = self.__dict__.pop("_entry", None) if fullname == self.name else None
+        if entry is not None:
             try:
-                code: CodeType = code_of(self._entry, self._area)
+                code: CodeType = code_of(entry, self.__dict__.pop("_area"))
                 return code
             except BadPack as problem:
                 warn(str(problem), once="damaged")

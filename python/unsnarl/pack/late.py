@@ -108,11 +108,13 @@ class LateLoader(PackLoader):
 
     @unseen
     def exec_module(self, module: ModuleType) -> None:
-        """Put the body off; run it if the module has been loaded before (``importlib.reload``)."""
+        """Put the body off; run it if the module has been loaded before (``importlib.reload``), or has to be by now."""
         if type(module) is ModuleType and module.__dict__.keys() <= _BEFORE:
             object.__setattr__(module, "__class__", LateModule)
-        else:
-            self.run(module)
+            return
+        if type(module) is LateModule:
+            load(module)
+        self.run(module)
 
     @unseen
     def run(self, module: ModuleType) -> None:
