@@ -40,6 +40,7 @@ def text(program: Program, pack: str) -> bytes:
     lines = [
         f"# Starts {name} with its pack; {MARK}.",
         "import sys",
+        "known = frozenset(sys.modules)",
         "from _frozen_importlib_external import spec_from_file_location",
         "class pack:  # finds the files of the package without listing its directory",
         f"    __path__ = [{_HERE!a}]",

@@ -6,6 +6,7 @@ plain run.
 """
 
 import _frozen_importlib
+import _imp
 import gc
 import sys
 from _frozen_importlib_external import PathFinder, SourceFileLoader
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _KIND, _REGULAR = 0o170000, 0o100000
 """S_IFMT and S_IFREG: for two numbers no module is loaded."""
 _WRITABLE_BY_OTHERS = 0o022
+_UNTRACKED: "dict[str, Any]" = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+"""A map keeps a descriptor of its file, which the program would find among its own; newer interpreters need none."""
 _IMPORT: "Any" = _frozen_importlib  # what loads a module is private there, and has no type
 
 
@@ -67,7 +70,7 @@ def _map(path: str) -> memoryview:
     file = open_file(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)  # for a pipe without a writer, nobody waits
     try:
         _refuse_foreign(fstat(file))
-        return memoryview(mmap.mmap(file, 0, prot=mmap.PROT_READ))
+        return memoryview(mmap.mmap(file, 0, prot=mmap.PROT_READ, **_UNTRACKED))
     finally:
         close(file)
 
@@ -118,9 +121,16 @@ def _hasten_end() -> None:
 
 
 def _forget_launcher(main: dict[str, object]) -> None:
-    """Take the launcher's names away, and its finder: its function knows ``__main__``, whose objects would stay."""
+    """Take away the launcher's names, the modules it has loaded, and its finder.
+
+    That one's function knows ``__main__``, whose objects would stay.
+    """
     for name in ("sys", "pack", "spec_from_file_location"):
         main.pop(name, None)
+    known: Any = main.pop("known", ())
+    for name in list(sys.modules):
+        if name not in known and (name.partition(".")[0] == "_unsnarl_pack" or name == "gc"):
+            del sys.modules[name]
     left: Any = sys.path_importer_cache.pop(__file__.rpartition("/")[0], None)
     if isinstance(left, type):
         type.__delattr__(left, "find_spec")  # now, not when the class is collected
@@ -146,8 +156,20 @@ class Unseen:
         problem.__traceback__ = trace
 
 
+def _hide_launcher() -> None:
+    """Have the launcher's own frame pass for one of the import system's, from now on.
+
+    A warning that is meant for whoever is further up than the program's first frame else comes to be the launcher's,
+    whose module, by its name, is the program's: it would be shown where the interpreter has nobody to show it for.
+    """
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    renamer: Any = _imp  # what import systems call to tell a module's code where it lies; it has no type
+    renamer._fix_co_filename(frame.f_code, SourceFileLoader.exec_module.__code__.co_filename)
+
+
 def run_module(path: str, main: dict[str, object]) -> "Any":
     """Prepare for a module from the pack; return what runs it, as ``python -m`` does."""
+    _hide_launcher()
     if not sys.flags.safe_path:
         try:
             sys.path[0] = getcwd()
@@ -174,6 +196,7 @@ def _folder(script: str, file: int) -> str:
 
 def run(path: str, script: str, main: dict[str, object]) -> object:
     """Prepare ``__main__`` for the script and return its code object."""
+    _hide_launcher()
     sys.argv[0] = script
     with open(script, "rb") as file:
         source = file.read()
