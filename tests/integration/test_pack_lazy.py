@@ -158,6 +158,30 @@ def test_what_leads_to_a_loud_module_is_not_late(rig: "Rig", app: tuple[str, str
     assert b"['family.late_two']" in rig.plain(app[1], LATE).stdout
 
 
+TAKING = {
+    "config": "limit = 1\ndef change():\n    global limit\n    limit = 9\n",
+    "box/__init__": "",
+    "box/inside": "VALUE = 5\n",
+    "takes_a_value": "from config import limit\ndef get(): return limit\n",
+    "takes_a_function": "from config import change\ndef get(): return change()\n",
+    "takes_a_module": "from box import inside\ndef get(): return inside.VALUE\n",
+}
+
+
+def test_a_module_that_takes_a_value_of_another_takes_that_of_its_import(rig: "Rig") -> None:
+    (rig.directory / "bin" / "box").mkdir()
+    for name, text in TAKING.items():
+        (rig.directory / "bin" / f"{name}.py").write_text(text)
+    text = "import sys, config, takes_a_value, takes_a_function, takes_a_module\nconfig.limit\nexec(sys.argv[1])\n"
+    script = rig.script("app", text)
+    pack(rig, script, "pass")
+    shown = rig.plain(str(rig.directory / "app"), LATE).stdout
+    assert shown == b"['takes_a_function', 'takes_a_module']\n"
+    for change in ("config.limit = 9", "config.change()"):
+        for program in (script, str(rig.directory / "app")):
+            assert rig.plain(program, f"{change}; print(takes_a_value.get())").stdout == b"1\n"
+
+
 def test_without_the_option_nothing_is_late(rig: "Rig", app: tuple[str, str]) -> None:
     made = rig.plain(UNSNARL, "pack", app[0], "-o", str(rig.directory / "app.pack"), "--with", "pass")
     assert made.returncode == 0, made.stderr

@@ -102,6 +102,22 @@ def test_what_a_body_imports() -> None:
     assert "p.q.r.c" in quiet.imported(tree, "p.q.r", is_package=True)
 
 
+def test_what_a_body_takes_from_others() -> None:
+    tree = ast.parse(
+        "import a\nfrom b import c as d\nfrom . import e\nfrom typing import Any\ndef f(): from g import h\n"
+    )
+    assert quiet.taken(tree, "p.q", is_package=False) == {("b", "c"), ("p", "e")}
+
+
+def test_a_name_that_is_bound_otherwise_than_by_definitions_may_change() -> None:
+    tree = ast.parse(
+        "import a.b\nfrom c import d as e\nfrom c import i\nif e:\n    def f(): pass\nelse:\n    f = None\n"
+        "def g():\n    global i, j\n    i = k = 1\nclass H:\n    l = 2\n    def m(self): pass\n"
+        "for n in o: pass\ntry:\n    p = 1\nexcept e as q: pass\n"
+    )
+    assert quiet.bound(tree) == ({"a", "e", "g", "H"}, {"f", "i", "j", "n", "p", "q"})
+
+
 def test_what_is_imported_in_preparation_for_a_failure() -> None:
     tree = ast.parse(
         "import a\ntry:\n    import b\nexcept ImportError:\n    import c\ndef f():\n    with x:\n        import d\n"

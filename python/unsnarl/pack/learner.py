@@ -7,9 +7,9 @@ of runs touches none of it, leaves out no module whose body does anything but bi
 
 Invariant: what is returned has been run in exactly this form, or it is empty.
 
-A candidate is a quiet module that is no package, is nowhere imported inside of ``try`` or
-``with``, where a failure would be expected on the spot, and is not of the interpreter's own
-machinery.
+A candidate is a quiet module that is no package, takes no name from another that may stand for
+something else later, is nowhere imported inside of ``try`` or ``with``, where a failure would be
+expected on the spot, and is not of the interpreter's own machinery.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ import os
 import tempfile
 
 from . import quiet, recorder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 ROUNDS = 6
 """Most repetitions of all runs; each takes away what the one before has touched."""
@@ -66,6 +70,8 @@ class _Source:
         self.is_package = os.path.basename(path) == "__init__.py"
         self.is_quiet = quiet.is_quiet(tree)
         self.imported = quiet.imported(tree, name, is_package=self.is_package)
+        self.taken = quiet.taken(tree, name, is_package=self.is_package)
+        self.fixed, self.changing = quiet.bound(tree)
         self.guarded = quiet.guarded(tree, name, is_package=self.is_package)
 
 
@@ -88,7 +94,7 @@ def learn(program: recorder.Program, runs: list[list[str]]) -> tuple[recorder.Re
         recording.add(program, arguments, one.run)
     modules = recording.paths
     sources = _sources(modules)
-    late = _candidates(sources, _guarded_by(program))
+    late = _candidates(sources, modules, _guarded_by(program))
     for _ in range(ROUNDS):
         if not late:
             return recording, Learned(late, "none of them can be loaded late and is not used")
@@ -127,16 +133,25 @@ def _guarded_by(program: recorder.Program) -> set[str]:
         return set()
 
 
-def _candidates(sources: dict[str, _Source], guarded: set[str]) -> set[str]:
+def _candidates(sources: dict[str, _Source], modules: Collection[str], guarded: set[str]) -> set[str]:
     guarded = guarded.union(*(source.guarded for source in sources.values()))
     return {
         name
         for name, source in sources.items()
         if source.is_quiet
         and not source.is_package
+        and all(_is_fixed(base, one, sources, modules) for base, one in source.taken)
         and name not in guarded
         and name.partition(".")[0] not in _MACHINERY
     }
+
+
+def _is_fixed(base: str, name: str, sources: dict[str, _Source], modules: Collection[str]) -> bool:
+    """Say whether a name of a module stands for the same whenever it is taken, as far as its source shows."""
+    source = sources.get(base)
+    if source is None or name in source.fixed:
+        return True  # of what is not written in Python there are functions, types and constants
+    return name not in source.changing and f"{base}.{name}" in modules
 
 
 def _attempt(program: recorder.Program, runs: list[list[str]], data: bytes) -> list[_Outcome]:

@@ -196,6 +196,42 @@ def guarded(tree: ast.Module, name: str, *, is_package: bool) -> set[str]:
     return {one for node in inside for one in _asked_for(node, name, is_package=is_package)}
 
 
+def taken(tree: ast.Module, name: str, *, is_package: bool) -> set[tuple[str, str]]:
+    """Return the modules and their names that a body takes by ``from … import …``, if those may change."""
+    nodes = [node for node in _executed(tree) if isinstance(node, ast.ImportFrom)]
+    pairs = {(_base(node, name, is_package=is_package), alias.name) for node in nodes for alias in node.names}
+    return {(base, one) for base, one in pairs if base.partition(".")[0] not in _LISTED}
+
+
+def bound(tree: ast.Module) -> tuple[set[str], set[str]]:
+    """Return a module's names: those bound by definitions and imports alone, and those also bound otherwise.
+
+    The latter may stand for something else later.
+    """
+    once: set[str] = set()
+    otherwise = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    for node in _outermost(tree):
+        if isinstance(node, _DEFINITIONS):
+            once.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            once |= _imports_of(node).keys()
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            otherwise.add(node.id)
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            otherwise.add(node.name)
+    return once - otherwise, otherwise
+
+
+def _outermost(tree: ast.AST) -> list[ast.AST]:
+    """Return the nodes below one, without the bodies of functions and classes."""
+    found: list[ast.AST] = []
+    for child in ast.iter_child_nodes(tree):
+        found.append(child)
+        if not isinstance(child, (*_SCOPES, ast.ClassDef)):
+            found += _outermost(child)
+    return found
+
+
 def _executed(tree: ast.AST) -> list[ast.AST]:
     """Return the nodes below one, without the bodies of functions."""
     found: list[ast.AST] = []
@@ -211,12 +247,18 @@ def _asked_for(node: ast.AST, name: str, *, is_package: bool) -> list[str]:
         return [part for alias in node.names for part in _prefixes(alias.name)]
     if not isinstance(node, ast.ImportFrom):
         return []
-    base = node.module or ""
-    if node.level:
-        parts = name.split(".") if is_package else name.split(".")[:-1]
-        parts = parts[: len(parts) - node.level + 1]
-        base = ".".join([*parts, base] if base else parts)
+    base = _base(node, name, is_package=is_package)
     return [*_prefixes(base), *(f"{base}.{alias.name}" for alias in node.names)]
+
+
+def _base(node: ast.ImportFrom, name: str, *, is_package: bool) -> str:
+    """Return the full name of the module that names are taken from."""
+    base = node.module or ""
+    if not node.level:
+        return base
+    parts = name.split(".") if is_package else name.split(".")[:-1]
+    parts = parts[: len(parts) - node.level + 1]
+    return ".".join([*parts, base] if base else parts)
 
 
 def _prefixes(dotted: str) -> list[str]:

@@ -17,7 +17,7 @@ from . import container, deferral, freshness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from typing import BinaryIO
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -229,8 +229,9 @@ def build(
     directories = freshness.stamps(modules.values()) if by_directory else {}
     places = freshness.places(_folders(modules, folder))
     packed: dict[str, tuple[tuple[object, ...], bytes]] = {}
+    fixed = deferral.fixed_names(modules, late)
     for name, path in modules.items():
-        one = _module(name, path, late, optimize)
+        one = _module(name, path, late, fixed, optimize)
         if one is not None:
             packed[name] = one
     return container.write(packed, directories, places, optimize=optimize)
@@ -246,7 +247,9 @@ def _folders(modules: dict[str, str], folder: str) -> set[str]:
     return found
 
 
-def _module(name: str, path: str, late: Collection[str], optimize: int) -> tuple[tuple[object, ...], bytes] | None:
+def _module(
+    name: str, path: str, late: Collection[str], fixed: Mapping[str, Collection[str]], optimize: int
+) -> tuple[tuple[object, ...], bytes] | None:
     try:
         found = os.stat(path)
     except OSError:
@@ -264,7 +267,7 @@ def _module(name: str, path: str, late: Collection[str], optimize: int) -> tuple
     with open(path, "rb") as file:
         source = file.read()
     try:
-        code = deferral.compiled(source, path, name if is_package else name.rpartition(".")[0], late, optimize)
+        code = deferral.compiled(source, path, name if is_package else name.rpartition(".")[0], fixed, optimize)
     except (SyntaxError, ValueError):
         return None
     kind = container.LATE if name in late else container.CODE
