@@ -30,6 +30,10 @@ TEXTS = {
     "an import in a body": "import wanting",
     "an exception": "def f():\n    1 / 0\nf()",
     "an exception by another": "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('x') from e",
+    "an exception that cannot be written to": (
+        "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass E(Exception):\n    x: int\nraise E(1)"
+    ),
+    "an exception that hides its traceback": ("class E(SystemExit):\n    __traceback__ = property()\nraise E(4)"),
     "a group": "raise ExceptionGroup('all', [ValueError(1)])",
     "Ctrl-C": "raise KeyboardInterrupt",
     "a message": "sys.exit('bad')",

@@ -153,7 +153,8 @@ class Unseen:
         here = __file__.rpartition("/")[0]
         while trace and (trace.tb_frame is own or trace.tb_frame.f_code.co_filename.rpartition("/")[0] == here):
             trace = trace.tb_next
-        problem.__traceback__ = trace
+        attribute: Any = BaseException.__traceback__
+        attribute.__set__(problem, trace)  # past what its class has against it, as the interpreter does
 
 
 def _hide_launcher() -> None:
