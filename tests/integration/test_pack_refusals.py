@@ -181,6 +181,24 @@ def test_what_a_program_makes_of_its_names_is_no_matter_to_its_recording(rig: "R
         assert "colorsys" in entries
 
 
+FORKS = """
+import os, sys, colorsys
+until, end = os.pipe()
+if os.fork() == 0:
+    os.close(end)
+    del sys.modules["colorsys"]
+    os.read(until, 1)  # until the other has ended
+sys.exit()
+"""
+
+
+def test_a_forked_child_that_lives_longer_is_not_recorded(rig: "Rig") -> None:
+    made = packed(rig, rig.script("app", FORKS), "-o", "app.pack")
+    assert (made.returncode, made.stderr) == (0, b"")
+    entries, *_ = container.read(memoryview((rig.directory / "work" / "app.pack").read_bytes()))
+    assert "colorsys" in entries
+
+
 def test_a_recording_run_that_returns_something_is_mentioned(rig: "Rig") -> None:
     script = rig.script("app", "import sys\nsys.exit(sys.argv[1:] == ['--odd'])\n")
     made = packed(rig, script, "-o", "app.pack", "--with", "--even", "--with", "--odd")

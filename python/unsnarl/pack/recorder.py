@@ -47,7 +47,7 @@ else:
 # the path that has it: not if a finder in front of the path's answers, refuses, or cannot be asked.
 # It has a namespace of its own: programs bind any name in theirs, and debuggers empty it.
 _SPY = """
-import atexit, sys
+import atexit, posix, sys
 class _Asked:
     wanted = {}
     @classmethod
@@ -80,7 +80,9 @@ def _others(known):
         spec = None if name in known else _on_path(name, path)
         if spec is not None and spec.has_location and str(spec.origin).startswith("/"):
             yield name, spec.origin
-def _note(out=sys.argv[1]):
+def _note(out=sys.argv[1], own=posix.getpid()):
+    if posix.getpid() != own:
+        return  # a forked child, which may end when the notes are read, or gone
     known = set()
     def say(*words):
         file.write("".join(f"{word}\\0" for word in words))
