@@ -4,8 +4,8 @@ Runs in a process of its own, which is thrown away. Imports what it is told to
 import, with recorders in place of ``os.environ``, ``os.getcwd`` and the like,
 an audit hook, and a comparison of the process before and after.
 
-Invariant: nothing the recorders do changes what the watched code computes; and
-nothing is called harmless that was not seen to be.
+Invariant: nothing the recorders do changes what the watched code computes, but for what must not
+happen twice, which ends the import (:mod:`effects`); and nothing is called harmless that was not seen to be.
 
 Things that do not work: looking at ``os.environ`` before and after (reads leave
 no trace); running the command itself (it must never run twice).
@@ -13,9 +13,9 @@ no trace); running the command itself (it must never run twice).
 
 from __future__ import annotations
 
-import _thread
 import ast
 import atexit
+import contextlib
 import gc
 import importlib.util
 import os
@@ -23,13 +23,11 @@ import sys
 import time
 
 from . import facts as facts_of
-from . import lookups, plugins, preload, temporary, trampolines, values
+from . import effects, lookups, plugins, preload, recorders, temporary, trampolines, values
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from types import FrameType
-    from typing import Any
 
 # Loaded here so that they do not count as the command's: preload needs them.
 _LOADED = (ast, importlib.util)
@@ -53,21 +51,8 @@ VOLATILE = frozenset(
         "JOURNAL_STREAM",
     ]
 )
-# Audit events that cannot be replayed in a worker, with words for them.
-FATAL = {
-    "_thread.start_new_thread": "starts a thread",
-    "_thread.start_joinable_thread": "starts a thread",
-    "socket.connect": "connects a socket",
-    "os.fork": "forks",
-    "os.forkpty": "forks",
-    "os.chdir": "changes the working directory",
-    "signal.pthread_kill": "sends a signal",
-}
 # Events worth a line in `unsnarl warm why`: replayed by their result alone.
 NOTED = {
-    "subprocess.Popen": "runs a program",
-    "os.posix_spawn": "runs a program",
-    "os.system": "runs a program",
     # Of the network namespace, which is part of the key; a socket left open is found later.
     "socket.bind": "binds a socket",
 }
@@ -100,12 +85,20 @@ class Watch:
         self.asks_umask = False
         self.clocks: list[tuple[str, str, str]] = []
         self.temporary = temporary.Directories()
+        # Directories that imports have made, to stay.
+        self.directories: list[str] = []
         self.is_on = False
 
     def fail(self, reason: str) -> None:
         """Note that what is being imported must not be imported ahead."""
         if self.is_on:
             self.fatal.append((self.current, f"{_importing()} {reason} while it is imported"))
+
+    def forbid(self, reason: str) -> None:
+        """Note the same of what has not happened yet, and must not. Raises :class:`effects.VetoedError`."""
+        if self.is_on:
+            self.fail(reason)
+            raise effects.VetoedError(reason)
 
     def note(self, text: str) -> None:
         """Note something worth a line."""
@@ -145,19 +138,25 @@ class Watch:
             return
         if event in lookups.EVENTS:
             self.look(args[0])
+        what = effects.forbidden(event, args, self.temporary.made)
+        if what is not None:
+            self.forbid(what)
         if event == "open":
             if isinstance(args[2], int) and not args[2] & (os.O_WRONLY | os.O_RDWR):
                 self.opened.add(lookups.text_of(args[0]))
         elif event == "socket.getaddrinfo" and not _is_local(args[0]):
             self.fail("asks the name service")
         else:
-            self._judge(event, args)
+            self._note_event(event, args)
 
-    def _judge(self, event: str, args: tuple[object, ...]) -> None:
-        if event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
+    def _note_event(self, event: str, args: tuple[object, ...]) -> None:
+        directory = effects.new_directory(event, args, self.temporary.made)
+        if directory is not None:
+            self.directories.append(directory)
+        elif event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
             self.temporary.made.append(temporary.Made(lookups.text_of(args[0]), self.current, _importing()))
-        elif event in FATAL:
-            self.fail(FATAL[event])
+        elif effects.is_listing_libraries(event, args):
+            self.opened.add(effects.LIBRARIES)
         elif event in NOTED:
             self.note(NOTED[event])
 
@@ -177,98 +176,12 @@ def _importing() -> str:
     return "it"
 
 
-def _variable_name(key: object) -> str:
-    return os.fsdecode(key) if isinstance(key, (str, bytes)) else repr(key)
-
-
-def _watch_environment(watch: Watch) -> None:
-    class Watched(os._Environ[str]):  # pyright: ignore[reportPrivateUsage]  (the type of os.environ)
-        def __getitem__(self, key: Any) -> str:
-            watch.read_variable(_variable_name(key))
-            return super().__getitem__(key)
-
-        # What an import sets is part of the key, too: by a comparison alone, a caller who has that
-        # value already would have a server that does not set it for the others.
-        def __setitem__(self, key: Any, value: Any) -> None:
-            watch.read_variable(_variable_name(key))
-            super().__setitem__(key, value)
-
-        def __delitem__(self, key: Any) -> None:
-            watch.read_variable(_variable_name(key))
-            super().__delitem__(key)
-
-        def __iter__(self) -> Iterator[str]:
-            watch.fail("reads the whole environment")
-            return super().__iter__()
-
-    for environ in (os.environ, os.environb):
-        watched: Any = environ
-        watched.__class__ = Watched
-
-
-def _watch_umask(watch: Watch) -> None:
-    original = os.umask
-
-    def umask(mask: int) -> int:
-        watch.asks_umask = watch.asks_umask or watch.is_on
-        return original(mask)
-
-    os.umask = umask
-
-
-def _watch_process(watch: Watch) -> None:
-    def failing(place: object, name: str, reason: str) -> None:
-        original = getattr(place, name)
-
-        def watched(*args: object, **named: object) -> object:
-            watch.fail(reason)
-            return original(*args, **named)
-
-        setattr(place, name, watched)
-
-    for name in ("getcwd", "getcwdb"):
-
-        def where(original: Callable[[], object] = getattr(os, name)) -> object:  # noqa: B008 (bound now, on purpose)
-            watch.read_directory()
-            return original()
-
-        setattr(os, name, where)
-    failing(os, "get_terminal_size", "asks for the size of the terminal")
-    if sys.version_info < (3, 12):
-        # No audit event tells of it; `threading` keeps a name of its own for it.
-        places: list[tuple[object, str]] = [(_thread, "start_new_thread"), (_thread, "start_new")]
-        if "threading" in sys.modules:
-            places.append((sys.modules["threading"], "_start_new_thread"))
-        for place, name in places:
-            failing(place, name, FATAL["_thread.start_new_thread"])
-
-
-def _watch_terminals(watch: Watch) -> None:
-    original = os.isatty
-
-    def isatty(fd: int) -> bool:
-        watch.asks_tty = watch.asks_tty or (watch.is_on and fd <= 2)
-        return original(fd)
-
-    os.isatty = isatty
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        layers: list[Any] = [stream, stream.buffer, getattr(stream.buffer, "raw", stream.buffer)]
-        for layer in layers:
-
-            def ask(plain: Callable[[], bool] = layer.isatty) -> bool:
-                watch.asks_tty = watch.asks_tty or watch.is_on
-                return plain()
-
-            try:
-                layer.isatty = ask
-            except AttributeError:
-                watch.notes.append(f"{type(layer).__name__}.isatty cannot be watched")
-
-
 def _try(watch: Watch, name: str) -> bool:
     """Import a module; says whether that went well."""
     try:
         __import__(name)
+    except effects.VetoedError:
+        return False  # noted
     except BaseException as problem:
         watch.notes.append(f"{name} is left out: importing it ends with {type(problem).__name__}")
         return False
@@ -405,10 +318,7 @@ def _wishes(path: str) -> tuple[dict[str, str], list[str]]:
 
 def _install(watch: Watch) -> None:
     sys.addaudithook(watch.audit)
-    _watch_environment(watch)
-    _watch_process(watch)
-    _watch_umask(watch)
-    _watch_terminals(watch)
+    recorders.install(watch)
     lookups.watch(watch.look)
     atexit.register(watch.temporary.remove)  # the last of all
     watch.temporary.watch_ends()
@@ -420,18 +330,21 @@ def _set_up_site(watch: Watch) -> None:
 
     del sys.orig_argv[sys.orig_argv.index(sys.argv[0]) - 1]
     watch.is_on = True
-    site.main()
+    with contextlib.suppress(effects.VetoedError):
+        site.main()
     watch.is_on = False
 
 
 def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], excluded: list[str]) -> list[str]:
     """Import everything under watch; returns the modules the command's own file names."""
     watch.is_on = True
-    is_usual = preload.package_loads(command)
-    roots = preload.roots(command)
-    if preload.has_loaded(command) and not is_usual:
-        watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
-    _import_all(watch, command, roots, expected, excluded)
+    roots: list[str] = []
+    with contextlib.suppress(effects.VetoedError):  # of the package that the command is in
+        is_usual = preload.package_loads(command)
+        roots = preload.roots(command)
+        if preload.has_loaded(command) and not is_usual:
+            watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
+        _import_all(watch, command, roots, expected, excluded)
     watch.is_on = False
     return roots
 
@@ -487,6 +400,8 @@ def main(args: list[str]) -> None:
 
 
 def _write(out: str, result: facts_of.Facts, watch: Watch, roots: list[str]) -> None:
+    if watch.fatal:
+        effects.take_back(watch.directories)
     excludes: list[str] = []
     for module, reason in dict.fromkeys(watch.fatal):
         if module in roots or not module:

@@ -1,0 +1,160 @@
+"""Tell what an import must not do while it is only looked at: what a run must do once.
+
+The learning run and the server import what a run has imported already. What such an import
+writes, removes, sends or starts would happen again, with nobody who has asked for it. So the
+learning run forbids it before it happens, by an exception from the audit hook, and the module
+is left to the runs.
+
+| what | why it may happen all the same |
+|---|---|
+| what is written in ``__pycache__`` | any import may write it, and it says what the source says |
+| ``/dev/null``, terminals, the standard streams | nothing stays; what is printed is noticed by itself |
+| temporary files | of this process alone; what is left of them is judged by :mod:`temporary` |
+| a directory that is there already | it stays as it is |
+| a new directory | a run makes it too, or finds it; taken back if the module is not imported ahead |
+| ``/sbin/ldconfig -p`` | prints a file: it is how ``ctypes.util.find_library`` finds a library |
+
+Invariant: what is not named here as harmless is forbidden before it has happened.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import lookups
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from .temporary import Made
+
+
+class VetoedError(BaseException):
+    """What an import was about to do has not been done. No handler of the import's own is meant to catch it."""
+
+
+# Audit events with a path and, at the place given, the descriptor of the directory it starts from.
+_CHANGING = {
+    "os.remove": ("removes a file", 1),
+    "os.rmdir": ("removes a directory", 1),
+    "os.truncate": ("cuts a file short", None),
+    "os.chmod": ("changes the mode of a file", 2),
+    "os.chown": ("changes the owner of a file", 3),
+    "os.utime": ("changes the times of a file", 3),
+    "os.setxattr": ("changes an attribute of a file", None),
+    "os.removexattr": ("changes an attribute of a file", None),
+}
+# The same with two paths, and two descriptors behind them.
+_CHANGING_TWO = {"os.rename": "renames a file", "os.link": "makes a link"}
+# Events that are forbidden whatever they are about.
+_ALWAYS = {
+    "_thread.start_new_thread": "starts a thread",
+    "_thread.start_joinable_thread": "starts a thread",
+    "socket.connect": "connects a socket",
+    "socket.sendto": "sends a message",
+    "socket.sendmsg": "sends a message",
+    "os.fork": "forks",
+    "os.forkpty": "forks",
+    "os.chdir": "changes the working directory",
+    "os.fchdir": "changes the working directory",
+    "os.killpg": "sends a signal",
+    "signal.pthread_kill": "sends a signal",
+    "subprocess.Popen": "runs a program",
+    "os.posix_spawn": "runs a program",
+    "os.spawn": "runs a program",
+    "os.exec": "runs a program",
+    "os.system": "runs a program",
+    "pty.spawn": "runs a program",
+    "syslog.syslog": "writes to the system log",
+}
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# An unnamed file: nobody can find it.
+_UNNAMED = os.O_TMPFILE & ~os.O_DIRECTORY
+_STREAMS = ("/dev/null", "/dev/tty", "/dev/ptmx", "/dev/stdin", "/dev/stdout", "/dev/stderr")
+_STREAMS_IN = ("/dev/pts/", "/dev/fd/", "/proc/self/fd/")
+_LISTING_LIBRARIES = ("/sbin/ldconfig", ["/sbin/ldconfig", "-p"])
+LIBRARIES = "/etc/ld.so.cache"
+
+
+def is_listing_libraries(event: str, args: tuple[object, ...]) -> bool:
+    """Say whether this is the one program that only reads."""
+    return event in ("subprocess.Popen", "os.posix_spawn") and args[:2] == _LISTING_LIBRARIES
+
+
+def forbidden(event: str, args: tuple[object, ...], made: list[Made]) -> str | None:
+    """Return in words what an audit event is about to do that it must not, or None. ``made`` is temporary."""
+    if event in _ALWAYS:
+        return None if is_listing_libraries(event, args) else _ALWAYS[event]
+    if event == "os.kill":
+        return "sends a signal" if args[1] else None
+    if event == "sqlite3.connect":
+        return None if args[0] in ("", b"", ":memory:", b":memory:") else "opens a database"
+    found = _change(event, args)
+    if found is None or _caller() == "tempfile":
+        return None
+    what, paths = found
+    return None if all(_is_temporary(path, made) for path in paths) else what
+
+
+def _change(event: str, args: tuple[object, ...]) -> tuple[str, list[str]] | None:
+    """Return what happens to which files; None if nothing does."""
+    if event == "open":
+        path, flags = lookups.text_of(args[0]), args[2]
+        is_harmless = not isinstance(flags, int) or not flags & _WRITING or flags & _UNNAMED or _is_stream(path)
+        return None if is_harmless or not path else ("writes a file", [path])
+    if event in _CHANGING:
+        what, at = _CHANGING[event]
+        return what, [_whole(args[0], None if at is None else args[at])]
+    if event in _CHANGING_TWO:
+        return _CHANGING_TWO[event], [_whole(args[0], args[2]), _whole(args[1], args[3])]
+    return ("makes a link", [_whole(args[1], args[2])]) if event == "os.symlink" else None
+
+
+def new_directory(event: str, args: tuple[object, ...], made: list[Made]) -> str | None:
+    """Return the path of a directory that is about to be made, and is to stay; None if there is none."""
+    if event != "os.mkdir" or _caller() == "tempfile":
+        return None
+    path = os.path.abspath(_whole(args[0], args[2]))
+    return None if _is_temporary(path, made) or os.path.lexists(path) else path
+
+
+def _whole(path: object, directory: object) -> str:
+    """Return a path from the root, or from the working directory; one that only a descriptor leads to as nothing."""
+    text = lookups.text_of(path)
+    if text.startswith("/") or directory in (-1, None):
+        return text
+    try:
+        return f"{os.readlink(f'/proc/self/fd/{directory}')}/{text}"
+    except OSError:
+        return ""
+
+
+def _is_stream(path: str) -> bool:
+    return path in _STREAMS or path.startswith(_STREAMS_IN) or "__pycache__" in path.split("/")
+
+
+def _is_temporary(path: str, made: list[Made]) -> bool:
+    whole = os.path.abspath(path) + "/" if path else ""
+    return "__pycache__" in path.split("/") or any(whole.startswith(one.path + "/") for one in made)
+
+
+def _caller() -> str:
+    """Return the module of the function that does it."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__"))
+        if not name.startswith("_unsnarl"):
+            return name
+        frame = frame.f_back
+    return ""
+
+
+def take_back(directories: list[str]) -> None:
+    """Remove what is empty of the directories that imports have made."""
+    for path in reversed(directories):
+        try:
+            os.rmdir(path)
+        except OSError:
+            pass  # it holds something, or is gone

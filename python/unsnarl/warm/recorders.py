@@ -1,0 +1,113 @@
+"""Stand in the way of what imports ask the process for, and note that they ask.
+
+Invariant: what is recorded answers as before.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from .probe import Watch
+
+
+def install(watch: Watch) -> None:
+    """Have everything recorded from now on."""
+    _watch_environment(watch)
+    _watch_process(watch)
+    _watch_umask(watch)
+    _watch_terminals(watch)
+
+
+def _variable_name(key: object) -> str:
+    return os.fsdecode(key) if isinstance(key, (str, bytes)) else repr(key)
+
+
+def _watch_environment(watch: Watch) -> None:
+    class Watched(os._Environ[str]):  # pyright: ignore[reportPrivateUsage]  (the type of os.environ)
+        def __getitem__(self, key: Any) -> str:
+            watch.read_variable(_variable_name(key))
+            return super().__getitem__(key)
+
+        # What an import sets is part of the key, too: by a comparison alone, a caller who has that
+        # value already would have a server that does not set it for the others.
+        def __setitem__(self, key: Any, value: Any) -> None:
+            watch.read_variable(_variable_name(key))
+            super().__setitem__(key, value)
+
+        def __delitem__(self, key: Any) -> None:
+            watch.read_variable(_variable_name(key))
+            super().__delitem__(key)
+
+        def __iter__(self) -> Iterator[str]:
+            watch.fail("reads the whole environment")
+            return super().__iter__()
+
+    for environ in (os.environ, os.environb):
+        watched: Any = environ
+        watched.__class__ = Watched
+
+
+def _watch_umask(watch: Watch) -> None:
+    original = os.umask
+
+    def umask(mask: int) -> int:
+        watch.asks_umask = watch.asks_umask or watch.is_on
+        return original(mask)
+
+    os.umask = umask
+
+
+def _watch_process(watch: Watch) -> None:
+    def judged(place: object, name: str, reason: str, judge: Callable[[str], None]) -> None:
+        original = getattr(place, name)
+
+        def watched(*args: object, **named: object) -> object:
+            judge(reason)
+            return original(*args, **named)
+
+        setattr(place, name, watched)
+
+    for name in ("getcwd", "getcwdb"):
+
+        def where(original: Callable[[], object] = getattr(os, name)) -> object:  # noqa: B008 (bound now, on purpose)
+            watch.read_directory()
+            return original()
+
+        setattr(os, name, where)
+    judged(os, "get_terminal_size", "asks for the size of the terminal", watch.fail)
+    if sys.version_info < (3, 12):
+        # No audit event tells of it; `threading` keeps a name of its own for it.
+        places: list[tuple[object, str]] = [(_thread, "start_new_thread"), (_thread, "start_new")]
+        if "threading" in sys.modules:
+            places.append((sys.modules["threading"], "_start_new_thread"))
+        for place, name in places:
+            judged(place, name, "starts a thread", watch.forbid)
+
+
+def _watch_terminals(watch: Watch) -> None:
+    original = os.isatty
+
+    def isatty(fd: int) -> bool:
+        watch.asks_tty = watch.asks_tty or (watch.is_on and fd <= 2)
+        return original(fd)
+
+    os.isatty = isatty
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        layers: list[Any] = [stream, stream.buffer, getattr(stream.buffer, "raw", stream.buffer)]
+        for layer in layers:
+
+            def ask(plain: Callable[[], bool] = layer.isatty) -> bool:
+                watch.asks_tty = watch.asks_tty or watch.is_on
+                return plain()
+
+            try:
+                layer.isatty = ask
+            except AttributeError:
+                watch.notes.append(f"{type(layer).__name__}.isatty cannot be watched")

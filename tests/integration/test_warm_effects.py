@@ -1,0 +1,104 @@
+"""What a run must do once is done once: learning and servers import it only if it does nothing that stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.waiting import until
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Rig
+
+WARM = "print('_unsnarl_warm' in sys.modules)\n"
+
+
+def script_of(rig: Rig, module: str) -> str:
+    """Write a command that imports a module of its own."""
+    (rig.directory / "bin" / "mod.py").write_text(module)
+    return rig.script("who", "import sys, mod\n" + WARM)
+
+
+EFFECTS = {
+    "appends": "open({place!r} + '/made', 'a').write('x')",
+    "creates": "import os; os.close(os.open({place!r} + '/made', os.O_CREAT | os.O_EXCL | os.O_WRONLY))",
+    "catches everything": "try:\n    open({place!r} + '/made', 'a').write('x')\nexcept:\n    pass",
+    "removes": "import os; os.remove({place!r} + '/there')",
+    "renames": "import os; os.replace({place!r} + '/there', {place!r} + '/made')",
+    "cuts": "import os; os.truncate({place!r} + '/there', 0)",
+    "changes a mode": "import os; os.chmod({place!r} + '/there', 0o600)",
+    "links": "import os; os.symlink('there', {place!r} + '/made')",
+    "removes all": "import shutil; shutil.rmtree({place!r} + '/full')",
+    "a database": "import sqlite3; sqlite3.connect({place!r} + '/made').close()",
+    "a program": "import subprocess; subprocess.call(['touch', {place!r} + '/made'])",
+    "a shell": "import os; os.system('touch ' + {place!r} + '/made')",
+    "a process": "import os\nif os.fork() == 0:\n    open({place!r} + '/made', 'w')\n    os._exit(0)",
+    "a directory, and what else": "import os; os.mkdir({place!r} + '/made'); os.rmdir({place!r} + '/made')",
+}
+
+
+@pytest.mark.parametrize("name", EFFECTS)
+def test_what_is_not_to_happen_twice_does_not_happen_while_learning(rig: Rig, name: str) -> None:
+    place = rig.directory / "place"
+    (place / "full" / "below").mkdir(parents=True)
+    (place / "there").write_text("text")
+    (place / "there").chmod(0o640)
+    before = {path.name: path.lstat().st_mtime_ns + path.lstat().st_mode for path in [place, *place.rglob("*")]}
+    script = script_of(rig, EFFECTS[name].format(place=str(place)) + "\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    assert b"while it is imported" in rig.verb("why", script).stdout
+    after = {path.name: path.lstat().st_mtime_ns + path.lstat().st_mode for path in [place, *place.rglob("*")]}
+    after["place"] = before["place"] if "directory" in name else after["place"]
+    assert after == before
+
+
+def test_work_that_a_run_does_by_an_import_is_done_once_a_run(rig: Rig) -> None:
+    done = rig.directory / "done"
+    jobs = rig.directory / "bin" / "jobs"
+    jobs.mkdir()
+    (jobs / "__init__.py").write_text("")
+    (jobs / "send.py").write_text(f"open({str(done)!r}, 'a').write('sent\\n')\n")
+    (rig.directory / "bin" / "look.py").write_text("")
+    text = "import importlib, sys\nprint('look' in sys.modules)\n"
+    script = rig.script("runner", text + "for name in sys.argv[1:]: importlib.import_module(name)\n")
+    rig.start(script)
+    rig.served(script, "jobs.send", "look")
+    # The next server has the one, and not the other.
+    until(lambda: rig.warm(script).stdout == b"True\n")
+    assert done.read_text() == "sent\n"
+    rig.served(script, "jobs.send")
+    assert done.read_text() == "sent\n" * 2
+    assert b"jobs.send is not imported ahead: jobs.send writes a file" in rig.verb("why", script).stdout
+
+
+HARMLESS = {
+    "nothing": "import os; open(os.devnull, 'w').close()",
+    "what is there": "import os; os.makedirs({place!r}, exist_ok=True)",
+    "a directory": "import os; os.makedirs({place!r} + '/new/below', exist_ok=True)",
+    "a temporary file": "import tempfile\nwith tempfile.TemporaryFile() as file: file.write(b'x')",
+    "a named one": "import tempfile\nwith tempfile.NamedTemporaryFile('w') as file: file.write('x')",
+    "a temporary directory": (
+        "import os, tempfile\nwith tempfile.TemporaryDirectory() as name:\n"
+        "    os.mkdir(name + '/sub')\n    open(name + '/sub/file', 'w').close()\n    os.rename(name + '/sub', name + '/b')"
+    ),
+    "a library": "import ctypes.util; ctypes.util.find_library('c')",
+    "a database in memory": "import sqlite3; sqlite3.connect(':memory:').close()",
+    "a look at a process": "import os; os.kill(os.getpid(), 0)",
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_leaves_nothing_behind_is_imported_ahead(rig: Rig, name: str) -> None:
+    place = rig.directory / "place"
+    place.mkdir()
+    script = script_of(rig, HARMLESS[name].format(place=str(place)) + "\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"True\n"
+
+
+def test_a_directory_is_taken_back_where_its_module_is_not_imported_ahead(rig: Rig) -> None:
+    made = rig.directory / "made"
+    script = script_of(rig, f"import os\nos.makedirs({str(made / 'below')!r})\nos.system('true')\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    assert not made.exists()
