@@ -80,7 +80,8 @@ HARMLESS = {
     "a named one": "import tempfile\nwith tempfile.NamedTemporaryFile('w') as file: file.write('x')",
     "a temporary directory": (
         "import os, tempfile\nwith tempfile.TemporaryDirectory() as name:\n"
-        "    os.mkdir(name + '/sub')\n    open(name + '/sub/file', 'w').close()\n    os.rename(name + '/sub', name + '/b')"
+        "    os.mkdir(name + '/sub')\n    open(name + '/sub/file', 'w').close()\n"
+        "    os.rename(name + '/sub', name + '/b')\ndel name"
     ),
     "a library": "import ctypes.util; ctypes.util.find_library('c')",
     "a database in memory": "import sqlite3; sqlite3.connect(':memory:').close()",
@@ -102,3 +103,33 @@ def test_a_directory_is_taken_back_where_its_module_is_not_imported_ahead(rig: R
     script = script_of(rig, f"import os\nos.makedirs({str(made / 'below')!r})\nos.system('true')\n")
     assert rig.verb("start", "--", script).returncode == 1
     assert not made.exists()
+
+
+DECISIONS = {
+    "asked for": "VALUE = 'test' in sys.argv",
+    "asked for in a copy": "VALUE = 'test' in sys.argv[1:]",
+    "counted": "VALUE = len(sys.argv) > 2",
+    "one of them": "VALUE = sys.argv[1] == 'test'",
+    "gone through": "VALUE = any(word.startswith('te') for word in sys.argv)",
+    "compared": "VALUE = sys.argv[1:] == ['test']",
+}
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_what_is_decided_by_the_arguments_is_decided_by_each_run(rig: Rig, name: str) -> None:
+    """As Django's settings do, which the command finds by a name of its own."""
+    (rig.directory / "bin" / "settings.py").write_text(f"import sys\n{DECISIONS[name]}\n")
+    (rig.directory / "bin" / "look.py").write_text("")
+    text = "import importlib, sys\nprint('look' in sys.modules, importlib.import_module('settings').VALUE)\n"
+    script = rig.script("manage", text + "import look\n")
+    rig.start(script)
+    assert rig.served(script, "other").stdout == b"True False\n"
+    until(lambda: b"settings is not imported ahead: settings decides something" in rig.verb("why", script).stdout)
+    assert rig.warm(script, "test").stdout == rig.plain(script, "test").stdout.replace(b"False", b"True", 1)
+
+
+def test_the_name_of_the_program_and_copies_of_the_arguments_decide_nothing(rig: Rig) -> None:
+    text = "import sys\nNAME = sys.argv[0].rpartition('/')[2]\nWORDS, REST = list(sys.argv), sys.argv[1:]\n"
+    script = script_of(rig, text)
+    rig.start(script)
+    assert rig.served(script, "test").stdout == b"True\n"

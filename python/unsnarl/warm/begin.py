@@ -29,6 +29,8 @@ from unsnarl.warm import hooked, house, preload, successor, values
 ROUNDS = 6
 # Seconds after which a learning run is given up: an import that waits for something.
 LEARN_TIMEOUT_S = 120
+# How many arguments a learning run has; the second one has none, to tell what is made of their number.
+ARGUMENTS = 3
 # Bytes after which the log begins anew: the runtime directory is in memory, as a rule.
 LOG_BYTES = 1 << 20
 # Seconds after which a learning run that failed is tried again.
@@ -138,7 +140,7 @@ def _compare(
     looks = [first]
     differing: dict[tuple[str, str], tuple[str, str]] = {}
     for before, out in itertools.pairwise(outs):
-        again, excluded = _look(start, wish, out)
+        again, excluded = _look(start, wish, out, 0 if len(looks) == 1 else ARGUMENTS)
         if again.refusals or excluded:
             return again, excluded
         looks.append(again)
@@ -179,7 +181,7 @@ def _are_constant(result: facts_of.Facts, known: facts_of.Facts | None) -> bool:
     return result.fingerprint == known.fingerprint and set(result.clocks) <= set(known.clocks)
 
 
-def _look(start: Start, wish: str, out: str) -> tuple[facts_of.Facts, dict[str, str]]:
+def _look(start: Start, wish: str, out: str, count: int = ARGUMENTS) -> tuple[facts_of.Facts, dict[str, str]]:
     is_seeded = not start.environment.get(b"PYTHONHASHSEED")  # set to nothing, it is as if it were not set
     environ = {**start.environment, **({b"PYTHONHASHSEED": b"1"} if is_seeded else {})}
     # A word with an S may be that option already, or end in its value.
@@ -192,6 +194,7 @@ def _look(start: Start, wish: str, out: str) -> tuple[facts_of.Facts, dict[str, 
         wish,
         "given" if is_seeded else "own",
         "later" if has_site else "done",
+        str(count),
     ]
     try:
         terminal = Terminal() if "1" in start.tty else None

@@ -95,7 +95,7 @@ def forbidden(event: str, args: tuple[object, ...], made: list[Made]) -> str | N
     if found is None or _caller() == "tempfile":
         return None
     what, paths = found
-    return None if all(_is_temporary(path, made) for path in paths) else what
+    return None if all(is_temporary(path, made) for path in paths) else what
 
 
 def _change(event: str, args: tuple[object, ...]) -> tuple[str, list[str]] | None:
@@ -117,7 +117,7 @@ def new_directory(event: str, args: tuple[object, ...], made: list[Made]) -> str
     if event != "os.mkdir" or _caller() == "tempfile":
         return None
     path = os.path.abspath(_whole(args[0], args[2]))
-    return None if _is_temporary(path, made) or os.path.lexists(path) else path
+    return None if is_temporary(path, made) or os.path.lexists(path) else path
 
 
 def _whole(path: object, directory: object) -> str:
@@ -135,7 +135,8 @@ def _is_stream(path: str) -> bool:
     return path in _STREAMS or path.startswith(_STREAMS_IN) or "__pycache__" in path.split("/")
 
 
-def _is_temporary(path: str, made: list[Made]) -> bool:
+def is_temporary(path: str, made: list[Made]) -> bool:
+    """Say whether a path leads to what an import has made for a time, or to what is cached."""
     whole = os.path.abspath(path) + "/" if path else ""
     return "__pycache__" in path.split("/") or any(whole.startswith(one.path + "/") for one in made)
 

@@ -17,6 +17,8 @@ from importlib.machinery import PathFinder
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterator
     from typing import Any
 
 # Stands for the arguments of the command while it is imported. A module that
@@ -46,20 +48,41 @@ def arrange(command: Command) -> None:
         sys.path.insert(0, os.path.dirname(os.path.realpath(command.name)))
 
 
-def roots(command: Command) -> list[str]:
-    """Return the modules which the command's own file names in imports."""
+class Import:
+    """Hold a module that the command's own file names in an import."""
+
+    def __init__(self, name: str, is_certain: bool, is_from: bool = False) -> None:
+        self.name = name
+        # Imported by each run, as far as the place of the statement tells.
+        self.is_certain = is_certain
+        # Named by `from package import name`: it need be no module.
+        self.is_from = is_from
+
+    def is_wanted(self) -> bool:
+        """Say whether to import it, now that those before it are imported."""
+        package, _, name = self.name.rpartition(".")
+        return not self.is_from or (package in sys.modules and name not in vars(sys.modules[package]))
+
+
+def imports(command: Command) -> list[Import]:
+    """Return what the command's own file names in imports, what each run imports first."""
     path = command.name
     if command.kind == "module":
         found = _module_file(command.name)
         if found is None:
-            return [command.name]
+            return [Import(command.name, True)]
         path = found
     with open(path, "rb") as file:
         source = file.read()
     package = command.name if command.kind == "module" and path.endswith("__main__.py") else ""
     if command.kind == "module" and not package:
         package = command.name.rpartition(".")[0]
-    return ([package] if package else []) + _imports(source, path, package)
+    first = [Import(package, True)] if package else []
+    named = [*first, *_imports(source, path, package)]
+    unique: dict[str, Import] = {}
+    for one in sorted(named, key=lambda one: not one.is_certain):
+        unique.setdefault(one.name, one)
+    return list(unique.values())
 
 
 def package_loads(command: Command) -> bool:
@@ -119,33 +142,47 @@ def _module_file(name: str) -> str | None:
     return spec.origin if spec.origin.endswith(".py") else None
 
 
-def _imports(source: bytes, path: str, package: str) -> list[str]:
+def _imports(source: bytes, path: str, package: str) -> Iterator[Import]:
     import ast
 
-    names: list[str] = []
-    for node in ast.walk(ast.parse(source, path)):
+    for node, is_certain in _statements(ast.parse(source, path).body, True):
         if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module != "__future__":
+            yield from (Import(alias.name, is_certain) for alias in node.names)
+        elif node.module != "__future__":
             base = node.module or ""
             if node.level:
                 parts = package.split(".")
                 parts = parts[: len(parts) - node.level + 1]
                 base = ".".join([*parts, base] if base else parts)
-            names.append(base)
-            # `from package import module`: harmless to try where it is a name.
-            names += [f"{base}.{alias.name}" for alias in node.names if _is_module(base, alias.name)]
-    return [name for name in dict.fromkeys(names) if name]
+            if base:
+                yield Import(base, is_certain)
+                yield from (Import(f"{base}.{alias.name}", is_certain, is_from=True) for alias in node.names)
 
 
-def _is_module(base: str, name: str) -> bool:
-    parent = sys.modules.get(base)
-    if parent is None:
-        try:
-            parent = __import__(base, fromlist=["*"])
-        except BaseException:
-            return False
-    return name not in vars(parent)
+def _statements(body: list[ast.stmt], is_certain: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """Yield all imports, and whether each run comes by: not what is in a function, or may be passed over."""
+    import ast
+
+    for node in body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node, is_certain
+            continue
+        passed: list[ast.stmt] = []
+        if isinstance(node, (ast.Try, ast.TryStar)):
+            passed = [*node.body, *node.orelse, *node.finalbody]
+        elif isinstance(node, (ast.With, ast.ClassDef)) or (isinstance(node, ast.If) and _is_of_main(node.test)):
+            passed = node.body
+        yield from _statements(passed, is_certain)
+        known = {id(inner) for one in passed for inner in ast.walk(one)}
+        for inner in ast.walk(node):
+            if isinstance(inner, (ast.Import, ast.ImportFrom)) and id(inner) not in known:
+                yield inner, False
+
+
+def _is_of_main(test: ast.expr) -> bool:
+    import ast
+
+    return ast.unparse(test) in ("__name__ == '__main__'", "'__main__' == __name__")
 
 
 def argument_copies() -> tuple[list[tuple[list[object], int, bool]], list[str]]:
@@ -172,16 +209,28 @@ def argument_copies() -> tuple[list[tuple[list[object], int, bool]], list[str]]:
     return lists, lost
 
 
+def holds_arguments(value: object) -> bool:
+    """Say whether a list has the arguments in it."""
+    items: Any = value
+    return type(value) is list and any(map(_is_sentinel, items))
+
+
 def _kind(thing: object) -> type[object]:
     return type(thing)
 
 
 def _is_sentinel(item: object) -> bool:
-    return type(item) in (str, bytes) and item in (SENTINEL, _SENTINEL_BYTES)
+    text: Any = item
+    if issubclass(type(item), str):  # of a class of its own while imports are watched (`arguments`)
+        return str.__eq__(text, SENTINEL)
+    return type(item) is bytes and item == _SENTINEL_BYTES
 
 
 def _holds_sentinel(value: object) -> bool:
-    return (type(value) is str and SENTINEL in value) or (type(value) is bytes and _SENTINEL_BYTES in value)
+    text: Any = value
+    if issubclass(type(value), str):
+        return str.__contains__(text, SENTINEL)
+    return type(value) is bytes and _SENTINEL_BYTES in value
 
 
 def environment_as_given() -> dict[bytes, bytes]:

@@ -16,17 +16,19 @@ from __future__ import annotations
 import ast
 import atexit
 import contextlib
+import functools
 import gc
 import importlib.util
 import os
 import sys
 import time
 
+from . import arguments, effects, lookups, plugins, preload, recorders, surroundings, temporary, trampolines, values
 from . import facts as facts_of
-from . import effects, lookups, plugins, preload, recorders, temporary, trampolines, values
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 # Loaded here so that they do not count as the command's: preload needs them.
@@ -142,8 +144,10 @@ class Watch:
         if what is not None:
             self.forbid(what)
         if event == "open":
-            if isinstance(args[2], int) and not args[2] & (os.O_WRONLY | os.O_RDWR):
-                self.opened.add(lookups.text_of(args[0]))
+            path = lookups.text_of(args[0])
+            is_read = isinstance(args[2], int) and not args[2] & (os.O_WRONLY | os.O_RDWR)
+            if is_read and not effects.is_temporary(path, self.temporary.made):
+                self.opened.add(path)
         elif event == "socket.getaddrinfo" and not _is_local(args[0]):
             self.fail("asks the name service")
         else:
@@ -189,31 +193,73 @@ def _try(watch: Watch, name: str) -> bool:
 
 
 def _import_all(
-    watch: Watch, command: preload.Command, roots: list[str], expected: dict[str, str], excluded: list[str]
+    watch: Watch, command: preload.Command, named: list[preload.Import], expected: dict[str, str], excluded: list[str]
 ) -> None:
-    hosts = plugins.hosts_of(roots)
+    hosts = plugins.hosts_of([one.name for one in named])
     # Where one of a package's modules is a plug-in, others import it.
     left_out = {plugins.top_of(module) for module in excluded if plugins.is_foreign(module, hosts)}
-    for name in dict.fromkeys([*roots, *expected]):
-        if name in excluded or (name not in roots and plugins.top_of(name) in left_out):
-            continue
-        watch.current = name
-        is_new = name not in roots and name not in sys.modules
-        host = plugins.Host(hosts) if is_new and plugins.is_foreign(name, hosts) else None
-        before, was_loaded = set(sys.modules), preload.has_loaded(command)
-        is_there = _try(watch, name)
-        if preload.has_loaded(command) and not was_loaded:
-            watch.fatal.append((name, f"{name} imports {command.name}, which Python warns of where it comes too early"))
-        if not is_there:
-            continue
+    unkept = surroundings.Unkept()
+    for one in named:
+        if one.is_certain and one.name not in excluded and one.is_wanted():
+            _import_one(watch, command, one.name)
+    process = _first_look(watch, unkept)
+    process.own = plugins.hosts_of([one.name for one in named if one.is_certain])
+    for one in named:
+        if not one.is_certain and one.name not in excluded and one.is_wanted():
+            _import_other(watch, command, one.name, hosts, process)
+    for name, origin in expected.items():
+        if name not in excluded and plugins.top_of(name) not in left_out:
+            _judge_origin(watch, name, origin, _import_other(watch, command, name, hosts, process))
+
+
+def _judge_origin(watch: Watch, name: str, origin: str, is_there: bool) -> None:
+    """Judge where a module has come from that a run has loaded."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if is_there and origin and file != origin:
+        watch.fatal.append((name, f"{name} was {origin} in the run, here it is {file}"))
+
+
+def _import_other(
+    watch: Watch, command: preload.Command, name: str, hosts: frozenset[str], process: surroundings.Process
+) -> bool:
+    """Import a module that only some runs ask for, perhaps, which must leave alone what others find."""
+    host = plugins.Host(hosts) if name not in sys.modules and plugins.is_foreign(name, hosts) else None
+    is_there = _import_one(watch, command, name)
+    change = _unwatched(watch, process.change)  # in any case: the next look compares with this one
+    where = (host.change() if host is not None else None) or (change if process.is_stranger(name) else None)
+    if where is not None:
+        watch.fatal.append((name, f"{name} changes {where} while it is imported"))
+    return is_there
+
+
+def _import_one(watch: Watch, command: preload.Command, name: str) -> bool:
+    watch.current = name
+    before, was_loaded = set(sys.modules), preload.has_loaded(command)
+    is_there = _try(watch, name)
+    if preload.has_loaded(command) and not was_loaded:
+        watch.fatal.append((name, f"{name} imports {command.name}, which Python warns of where it comes too early"))
+    if is_there:
         watch.owners.update(dict.fromkeys(sys.modules.keys() - before, name))
-        if host is not None:
-            where = host.change()
-            if where is not None:
-                watch.fatal.append((name, f"{name} changes {where} while it is imported"))
-        file = getattr(sys.modules.get(name), "__file__", None)
-        if expected.get(name) and file != expected[name]:
-            watch.fatal.append((name, f"{name} was {expected[name]} in the run, here it is {file}"))
+    return is_there
+
+
+def _first_look(watch: Watch, unkept: surroundings.Unkept) -> surroundings.Process:
+    """Judge what the modules that each run imports have changed, before others are imported."""
+    where = _unwatched(watch, unkept.change)
+    if where is not None:
+        watch.fatal.append(("", f"an import changes {where}"))
+    process: list[surroundings.Process] = []
+    _unwatched(watch, lambda: process.append(surroundings.Process()))
+    return process[0]
+
+
+def _unwatched(watch: Watch, look: Callable[[], str | None]) -> str | None:
+    """Look at something ourselves."""
+    watch.is_on = False
+    try:
+        return look()
+    finally:
+        watch.is_on = True
 
 
 def _kept_clocks(watch: Watch, start: dict[str, float], modules: list[str]) -> list[tuple[str, str, str]]:
@@ -319,6 +365,7 @@ def _wishes(path: str) -> tuple[dict[str, str], list[str]]:
 def _install(watch: Watch) -> None:
     sys.addaudithook(watch.audit)
     recorders.install(watch)
+    arguments.watch(functools.partial(watch.fail, "decides something by the arguments"))
     lookups.watch(watch.look)
     atexit.register(watch.temporary.remove)  # the last of all
     watch.temporary.watch_ends()
@@ -336,17 +383,17 @@ def _set_up_site(watch: Watch) -> None:
 
 
 def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], excluded: list[str]) -> list[str]:
-    """Import everything under watch; returns the modules the command's own file names."""
+    """Import everything under watch; returns the modules that each run imports."""
     watch.is_on = True
-    roots: list[str] = []
+    named: list[preload.Import] = []
     with contextlib.suppress(effects.VetoedError):  # of the package that the command is in
         is_usual = preload.package_loads(command)
-        roots = preload.roots(command)
+        named = preload.imports(command)
         if preload.has_loaded(command) and not is_usual:
             watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
-        _import_all(watch, command, roots, expected, excluded)
+        _import_all(watch, command, named, expected, excluded)
     watch.is_on = False
-    return roots
+    return [one.name for one in named if one.is_certain]
 
 
 def _result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of.Facts:
@@ -367,13 +414,14 @@ def _result(watch: Watch, command: preload.Command, found: list[str]) -> facts_o
 
 
 def main(args: list[str]) -> None:
-    """Learn a command: ``OUT KIND NAME WANTED SEED SITE``; writes facts and ``exclude`` lines to OUT.
+    """Learn a command: ``OUT KIND NAME WANTED SEED SITE WORDS``; writes facts and ``exclude`` lines to OUT.
 
     WANTED is a file of ``module<TAB>file`` lines: what earlier runs have loaded. SEED is ``given`` if
     the hash seed was set to make two learning runs comparable, and is not the caller's. SITE is ``later`` if this
-    was started with ``-S`` so that start-up files can be watched. What is to be compared goes to OUT.values.
+    was started with ``-S`` so that start-up files can be watched. WORDS is how many arguments it is to have.
+    What is to be compared goes to OUT.values.
     """
-    out, kind, name, wanted_file, seed, site = args
+    out, kind, name, wanted_file, seed, site, words = args
     sys.dont_write_bytecode, sys.argv[1:] = True, []
     if seed == "given":
         os.environ.pop("PYTHONHASHSEED")
@@ -382,6 +430,7 @@ def main(args: list[str]) -> None:
     if site == "later":
         _set_up_site(watch)
     preload.arrange(command)
+    arguments.stand_in(int(words))
     descriptors, baseline = _open_descriptors(), set(sys.modules)
     _umask(_MASK)
     start = {clock: getattr(time, clock)() for clock in preload.CLOCKS}

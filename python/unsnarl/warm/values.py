@@ -17,6 +17,8 @@ import os
 import sys
 import time
 
+from . import preload
+
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -115,7 +117,7 @@ def write(
     with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
         for name in modules:
             for key, value in of_module(name):
-                if (name, key) not in known and key.isprintable():
+                if (name, key) not in known and key.isprintable() and not preload.holds_arguments(value):
                     file.write(f"{owners.get(name, '')}\t{name}\t{key}\t{_digest(value)}\t{_form(key, value)}\n")
         for owner, name, key, value in others:
             file.write(f"{owner}\t{name}\t{key}\t{_digest(value)}\t\n")

@@ -1,0 +1,183 @@
+"""Compare what all of a process shares before and after an import.
+
+A module that only some runs ask for must leave the process as it was: what it replaces in the standard
+library, which hooks, handlers and settings it puts in place, the other runs would find. And what a fork or
+a worker's dress does not keep, no import may change: limits, the settings of the standard streams, memory
+that is shared with other processes.
+
+Not looked at: data in the standard library's modules, mostly caches and tables that fill up, and warnings
+filters for a package's own classes.
+
+Invariant: nothing of the watched modules is called.
+"""
+
+from __future__ import annotations
+
+import _locale
+import _warnings
+import gc
+import os
+import sys
+
+from .plugins import top_of
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    import signal as _signal
+    from typing import Any
+else:
+    import _signal
+
+# Modules that change how C code behaves, which nothing in the interpreter shows.
+_WITH_HOOKS_IN_C = ("readline", "gnureadline", "rlcompleter")
+
+
+class Process:
+    """Hold the process as it is."""
+
+    def __init__(self) -> None:
+        # The packages that each run imports: what their modules change each run finds changed, sooner or later.
+        self.own: frozenset[str] = frozenset()
+        self._functions: dict[str, dict[str, Any]] = {}
+        self._state: dict[str, Any] = {}
+        self.change()
+
+    def change(self) -> str | None:
+        """Return in words what is another by now, None if nothing is; what is there now is compared with next."""
+        state = _state() | _unkept()
+        old, self._state = self._state, state
+        found = next((what for what, value in state.items() if old and old[what] != value), None)
+        functions = {name: _functions(name, names) for name, names in _library()}
+        replaced = _replaced(self._functions, functions)
+        self._functions = functions
+        return found or replaced
+
+    def is_stranger(self, name: str) -> bool:
+        """Say whether a module is of a package that not each run imports."""
+        return top_of(name) not in self.own
+
+
+class Unkept:
+    """Hold what of the process a worker would not have as the imports have left it."""
+
+    def __init__(self) -> None:
+        self._state = _unkept()
+
+    def change(self) -> str | None:
+        """Return in words what is another by now, None if nothing is."""
+        return next((what for what, value in _unkept().items() if self._state[what] != value), None)
+
+
+def _library() -> list[tuple[str, dict[str, Any]]]:
+    """Return the names in each loaded module of the standard library."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    for name, module in list(sys.modules.items()):
+        if top_of(name) in sys.stdlib_module_names or name == "builtins":
+            # Past __getattr__: a module still waiting to be loaded on first touch must not be touched.
+            found.append((name, object.__getattribute__(module, "__dict__")))
+    return found
+
+
+def _functions(name: str, names: dict[str, Any]) -> dict[str, Any]:
+    """Return what may be called in a module, and in the classes it defines."""
+    found = {key: value for key, value in names.items() if key[:2] != "__" and callable(value)}
+    for key, value in list(found.items()):
+        if type(value) is type and value.__module__ == name:
+            members = type.__getattribute__(value, "__dict__")
+            found |= {f"{key}.{member}": held for member, held in members.items() if type(held) is _FUNCTION}
+    return found
+
+
+_FUNCTION = type(top_of)
+
+
+def _replaced(before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]) -> str | None:
+    for module, now in after.items():
+        old = before.get(module)
+        for key, value in (now if old is None else old).items():
+            if _is_strange(value) if old is None else now.get(key) is not value:
+                return f"{module}.{key}"
+    return None
+
+
+def _is_strange(value: Any) -> bool:
+    """Say whether a function is not the standard library's own."""
+    if type(value) is not _FUNCTION:
+        return False
+    # One that is made from a text has no module.
+    top = top_of(str(value.__globals__.get("__name__", "builtins")))
+    return top not in sys.stdlib_module_names and not top.startswith("_unsnarl")
+
+
+def _state() -> dict[str, Any]:
+    """Return, by name, what a fork keeps."""
+    data: Any = os.environ
+    return {
+        "the environment": dict(data._data),
+        "sys.path": list(sys.path),
+        # Behind the others one is asked for what nobody has found.
+        "the finders of modules": [id(finder) for finder in sys.meta_path[: _finders()]],
+        "the hooks of the path": list(map(id, sys.path_hooks)),
+        "the standard streams": [id(getattr(sys, name, None)) for name in ("stdin", "stdout", "stderr")],
+        "the locale": _locale.setlocale(_locale.LC_ALL),
+        "what is done on a signal": [id(_signal.getsignal(number)) for number in _SIGNALS],
+        "logging": _logging(),
+        "which warnings are shown": _filters(),
+        "the recursion limit": sys.getrecursionlimit(),
+        "garbage collection": (gc.isenabled(), gc.get_threshold()),
+        "tracing": (id(sys.gettrace()), id(sys.getprofile())),
+        "the time limit of sockets": _timeout(),
+        "how a terminal is read": [name for name in _WITH_HOOKS_IN_C if name in sys.modules],
+    }
+
+
+_SIGNALS = sorted(_signal.valid_signals())
+_AT_FIRST = len(sys.meta_path)
+
+
+def _finders() -> int:
+    return max(_AT_FIRST, 1)
+
+
+# As of `logging` when it is loaded: WARNING, no handlers, nothing disabled.
+_NEW_LOGGING: tuple[int, list[int], int] = (30, [], 0)
+
+
+def _logging() -> object:
+    root: Any = getattr(sys.modules.get("logging"), "root", None)
+    return _NEW_LOGGING if root is None else (root.level, list(map(id, root.handlers)), root.manager.disable)
+
+
+def _filters() -> list[int]:
+    filters: Any = _warnings  # what `warnings` has, loaded or not
+    return [id(one) for one in filters.filters if top_of(str(one[2].__module__)) in sys.stdlib_module_names]
+
+
+def _timeout() -> object:
+    socket: Any = sys.modules.get("_socket")
+    return socket and socket.getdefaulttimeout()
+
+
+def _unkept() -> dict[str, Any]:
+    """Return, by name, what a worker does not take over."""
+    with open("/proc/self/limits", encoding="ascii") as file:
+        limits = file.read()
+    return {
+        "its limits": limits,
+        "how a standard stream is buffered": [_buffering(s) for s in (sys.__stdin__, sys.__stdout__, sys.__stderr__)],
+        "what memory it shares": _shared_memory(),
+    }
+
+
+def _buffering(stream: Any) -> object:
+    """Return the one setting of a standard stream that a worker computes anew."""
+    try:
+        return getattr(stream, "line_buffering", None)
+    except ValueError:
+        return None  # detached, or closed
+
+
+def _shared_memory() -> list[str]:
+    """Return the mappings that a child would have in common with its parent, and could write to."""
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
+        return [line for line in file if line.split(None, 2)[1].endswith("s") and "w" in line.split(None, 2)[1]]
