@@ -102,7 +102,8 @@ def _judge_files(result: facts_of.Facts) -> None:
     if changed is not None and not result.refusals:
         result.refusals.append(f"{changed} changes whenever the command is imported")
         # It is to change again in the next plain run, and says nothing about the verdict.
-        del result.files[changed]
+        for known in (result.files, result.asked):
+            known.pop(changed, None)
         result.expires = int(time.time()) + TRY_AGAIN_S
 
 

@@ -10,13 +10,16 @@ sees an old record or a new one. Nothing in them is a value of the environment.
 from __future__ import annotations
 
 import os
+import stat
 import time
 
 # Seconds after which a plain verdict is looked into again: chance or the moment may have had a part in it.
 LOOK_AGAIN_S = 3600
 # Sources of its author's own whose change ends a plain verdict.
 MOST_EDITED = 64
-_HEAD = "unsnarl-facts 2"
+# Stands in a stamp in the place of a time: only of which kind the file is.
+KIND = -1
+_HEAD = "unsnarl-facts 3"
 
 
 class Facts:
@@ -24,7 +27,9 @@ class Facts:
 
     ``modules`` are imported in this order; ``files`` map a path to
     ``(mtime_ns, size, inode)``, the command and its interpreter first; ``directories`` hold what else may decide
-    what is loaded, a relative one as seen from the caller's; ``clocks`` are ``(module, name, clock)`` of
+    what is loaded, a relative one as seen from the caller's; ``asked`` are other paths that imports have looked at,
+    with a stamp or the kind of what is there, and ``listed`` directories of which they have read the names;
+    ``clocks`` are ``(module, name, clock)`` of
     globals that hold the time (or, as clock ``cwd``, the directory) of their
     import, to be set anew in each worker; ``notes`` say in words what was
     found; a verdict is plain if ``refusals`` is not empty. ``verified`` names circumstances in which the
@@ -42,6 +47,8 @@ class Facts:
         self.asks_umask = False
         self.files: dict[str, tuple[int, int, int]] = {}
         self.directories: list[str] = []
+        self.asked: dict[str, tuple[int, int, int]] = {}
+        self.listed: list[str] = []
         self.clocks: list[tuple[str, str, str]] = []
         self.notes: list[str] = []
         self.refusals: list[str] = []
@@ -61,7 +68,9 @@ class Facts:
 
     def imports_as(self, other: Facts) -> bool:
         """Say whether a server would import and watch the same."""
-        mine, others = ((f.modules, f.clocks, f.directories, sorted(f.files)) for f in (self, other))
+        mine, others = (
+            (f.modules, f.clocks, f.directories, sorted(f.files), sorted(f.asked), f.listed) for f in (self, other)
+        )
         return mine == others
 
     def changed_file(self) -> str | None:
@@ -69,7 +78,11 @@ class Facts:
         for path, stamp in self.files.items():
             if stamp_of(path) != stamp:
                 return path
-        return None
+        return self.changed_answer()
+
+    def changed_answer(self) -> str | None:
+        """Return a path that imports have looked at where something else would be found, or None."""
+        return next((path for path, stamp in self.asked.items() if not is_as(path, stamp)), None)
 
 
 def stamp_of(path: str) -> tuple[int, int, int]:
@@ -79,6 +92,19 @@ def stamp_of(path: str) -> tuple[int, int, int]:
     except (OSError, ValueError):
         return (0, 0, 0)
     return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def kind_of(path: str) -> tuple[int, int, int]:
+    """Return of which kind a file is, in the place of a stamp; with zeroes if there is none."""
+    try:
+        return (KIND, stat.S_IFMT(os.stat(path).st_mode), 0)
+    except (OSError, ValueError):
+        return (KIND, 0, 0)
+
+
+def is_as(path: str, stamp: tuple[int, int, int]) -> bool:
+    """Say whether a file, or there being none, is as a stamp or a kind says."""
+    return (kind_of(path) if stamp[0] == KIND else stamp_of(path)) == stamp
 
 
 def dump(facts: Facts) -> str:
@@ -91,6 +117,7 @@ def dump(facts: Facts) -> str:
     rows += [("cwd",)] if facts.asks_cwd else []
     rows += [("umask",)] if facts.asks_umask else []
     rows += [("directory", path) for path in facts.directories]
+    rows += [("listing", path) for path in facts.listed]
     rows += [("clock", *clock) for clock in facts.clocks]
     rows += [("note", note) for note in facts.notes]
     rows += [("refusal", why) for why in facts.refusals]
@@ -99,6 +126,7 @@ def dump(facts: Facts) -> str:
     rows += [("fingerprint", facts.fingerprint)] if facts.fingerprint else []
     rows += [("expires", facts.expires)] if facts.expires else []
     rows += [("file", *stamp, path) for path, stamp in facts.files.items()]
+    rows += [("asked", *stamp, path) for path, stamp in facts.asked.items()]
     return "".join("\t".join(map(str, row)) + "\n" for row in rows)
 
 
@@ -112,6 +140,7 @@ def parse(text: str) -> Facts:
         "module": facts.modules,
         "variable": facts.variables,
         "directory": facts.directories,
+        "listing": facts.listed,
         "note": facts.notes,
         "refusal": facts.refusals,
         "verified": facts.verified,
@@ -127,9 +156,9 @@ def parse(text: str) -> Facts:
         elif kind == "clock":
             module, name, clock = rest.split("\t")
             facts.clocks.append((module, name, clock))
-        elif kind == "file":
+        elif kind in ("file", "asked"):
             mtime, size, inode, path = rest.split("\t", 3)
-            facts.files[path] = (int(mtime), int(size), int(inode))
+            (facts.files if kind == "file" else facts.asked)[path] = (int(mtime), int(size), int(inode))
         else:
             raise ValueError(f"unknown line {kind!r}")
     return facts

@@ -82,6 +82,7 @@ class Watch:
         self.variables: set[str] = set()
         self.opened: set[str] = set()
         self.relative: set[str] = set()
+        self.seen = lookups.Seen()
         self.asks_tty = False
         self.asks_cwd = False
         self.asks_umask = False
@@ -125,10 +126,13 @@ class Watch:
             elif kept not in self.clocks:
                 self.clocks.append(kept)
 
-    def look(self, path: object) -> None:
+    def look(self, path: object, event: str = "") -> None:
         """Note that a path was looked at: a relative one leads elsewhere in each directory."""
         name = lookups.text_of(path)
-        if self.is_on and name and not name.startswith("/"):
+        if self.is_on and name.startswith("/"):
+            if event != "open" and not effects.is_temporary(name, self.temporary.made):
+                (self.seen.read_names if event else self.seen.ask)(name)
+        elif self.is_on and name:
             self.read_directory()
             self.relative.update(lookups.above(name))
             if len(self.relative) > MOST_RELATIVE:
@@ -139,7 +143,7 @@ class Watch:
         if not self.is_on:
             return
         if event in lookups.EVENTS:
-            self.look(args[0])
+            self.look(args[0], event)
         what = effects.forbidden(event, args, self.temporary.made)
         if what is not None:
             self.forbid(what)
@@ -348,6 +352,11 @@ def _directories() -> list[str]:
     return [entry for entry in dict.fromkeys(found) if entry != here]
 
 
+def _missing() -> list[str]:
+    """Return what is on the path and not there today."""
+    return [entry for entry in sys.path if entry.startswith("/") and not os.path.isdir(entry)]
+
+
 def _wishes(path: str) -> tuple[dict[str, str], list[str]]:
     """Return what earlier runs have loaded, by file, and what must be left out."""
     expected: dict[str, str] = {}
@@ -408,8 +417,14 @@ def _result(watch: Watch, command: preload.Command, found: list[str]) -> facts_o
     if not all(str(entry).startswith("/") for entry in sys.path):
         watch.asks_cwd = True  # an import has put it on the path
     result.asks_cwd = watch.asks_cwd
-    result.directories = _directories() + sorted(watch.relative)
+    directories = _directories()
+    result.directories = directories + sorted(watch.relative)
     result.files = {path: facts_of.stamp_of(path) for path in _files(watch, command)}
+    watch.seen.asked.update(dict.fromkeys(_missing(), False))
+    if watch.asks_cwd:  # then all that comes and goes there counts
+        watch.seen.leave_out(os.getcwd())
+    beside, result.asked, result.listed = watch.seen.facts(set(result.files), set(directories))
+    result.files |= beside
     return result
 
 

@@ -21,7 +21,7 @@ import os
 import time
 from select import POLLIN, poll
 
-from .facts import Facts, stamp_of
+from .facts import Facts, is_as, stamp_of
 
 # linux/inotify.h
 _ATTRIB, _CLOSE_WRITE, _MODIFY = 0x004, 0x008, 0x002
@@ -92,7 +92,13 @@ class Files:
         relative = {path for path in facts.directories if not path.startswith("/")}
         self._here = {os.path.abspath(path) for path in relative | {"."}} if facts.asks_cwd else set[str]()
         self._here_watches: set[int] = set()
+        # Of these any name counts that comes or goes, but only that.
+        self._listed_fully, self._listed_watches = set(facts.listed), set[int]()
+        # What is looked for where nothing can be watched is asked for each time, as what is not worth a watch.
+        lost = {path: stamp for path, stamp in facts.files.items() if not os.path.isdir(os.path.dirname(path))}
+        self._asked = {**facts.asked, **lost}
         directories = {os.path.dirname(path) for path in paths} | set(facts.directories).difference(relative)
+        directories |= self._listed_fully
         # What is watched is an inode: a link that leads elsewhere, or another directory of the name, makes no event.
         self._places = {path: _identity(path) for path in directories if os.path.dirname(path) not in directories}
         self._stamps: dict[str, tuple[int, int, int]] = {}
@@ -119,6 +125,8 @@ class Files:
                 return
             if directory in self._here:
                 self._here_watches.add(number)
+            if directory in self._listed_fully:
+                self._listed_watches.add(number)
         self.fd = fd
 
     def is_in_doubt(self) -> bool:
@@ -133,14 +141,16 @@ class Files:
         """Say whether something has changed of which no event tells."""
         if self.fd < 0:
             return self._facts.changed_file() is not None or any(map(self._differs, list(self._stamps)))
-        return any(_identity(path) != was for path, was in self._places.items())
+        if any(_identity(path) != was for path, was in self._places.items()):
+            return True
+        return not all(is_as(path, stamp) for path, stamp in self._asked.items())
 
     def _differs(self, path: str) -> bool:
         """Say whether a directory has other modules in it, or what was looked at in the caller's is another."""
         stamp = stamp_of(path)
         if stamp == self._stamps[path]:
             return False
-        if path in self._here or stamp[2] != self._stamps[path][2]:
+        if path in self._here or path in self._listed_fully or stamp[2] != self._stamps[path][2]:
             return True
         listing = self._listing(path)
         if listing is None or listing != self._listed[path]:
@@ -182,7 +192,8 @@ class Files:
             at += 16 + length
             if mask & (_OVERFLOW | _DELETE_SELF | _MOVE_SELF):
                 return "a watched directory is gone"
-            if number in self._here_watches or self._is_loaded(name, mask):
+            is_listed = number in self._listed_watches and _is_new_name(name, mask)
+            if number in self._here_watches or is_listed or self._is_loaded(name, mask):
                 return f"{name} has changed"
         return None
 
@@ -202,6 +213,11 @@ class Files:
         if is_directory:
             return name != "__pycache__" and (name.partition(".")[0].isidentifier() or name.endswith(_IMPORTABLE))
         return name in self._names or name.endswith(_IMPORTABLE)
+
+
+def _is_new_name(name: str, mask: int) -> bool:
+    """Say whether a name has come or gone that a listing would show."""
+    return bool(mask & (_CREATE | _MOVED | _DELETE)) and name != "__pycache__"
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:

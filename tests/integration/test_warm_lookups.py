@@ -1,0 +1,95 @@
+"""What imports have looked at by an absolute path is as it was then, or no request is served with the answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Rig
+
+WARM = "print(mod.VALUE, '_unsnarl_warm' in sys.modules)\n"
+
+
+def script_of(rig: Rig, module: str) -> str:
+    """Write a command whose module keeps something as ``VALUE``."""
+    (rig.directory / "bin" / "mod.py").write_text(module)
+    return rig.script("who", "import sys, mod\n" + WARM)
+
+
+def write(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("text")
+
+
+# What is asked of a directory, and the file that comes there.
+LOOKS = {
+    "a file": ("os.path.exists({place!r} + '/rc')", "rc"),
+    "a file beneath what is not there": ("os.path.isfile({place!r} + '/conf.d/rc')", "conf.d/rc"),
+    "names": ("sorted(os.listdir({place!r}))", "new.yaml"),
+    "names by pathlib": ("sorted(p.name for p in pathlib.Path({place!r}).iterdir())", "new.yaml"),
+    "names of what is not there": ("os.path.isdir({place!r} + '/data') and os.listdir({place!r} + '/data')", "data/x"),
+    "whether it may be read": ("os.access({place!r} + '/rc', os.R_OK)", "rc"),
+    "a file that is opened": ("os.path.getsize({place!r} + '/there')", "there"),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_file_that_comes_is_seen_by_the_next_request(rig: Rig, name: str) -> None:
+    place = rig.directory / "place"
+    place.mkdir()
+    (place / "there").write_text("")
+    look, new = LOOKS[name]
+    script = script_of(rig, f"import os, pathlib\nVALUE = {look.format(place=str(place))}\n")
+    rig.start(script)
+    before = rig.served(script).stdout
+    assert before.endswith(b" True\n")
+    assert rig.served(script).stdout == before
+    write(place / new)
+    plain = rig.plain(script).stdout
+    assert rig.warm(script).stdout == plain != before.replace(b" True\n", b" False\n")
+    rig.start(script)
+    assert rig.served(script).stdout == plain.replace(b" False\n", b" True\n")
+
+
+def test_what_else_comes_and_goes_beside_it_is_nothing(rig: Rig) -> None:
+    place = rig.directory / "place"
+    place.mkdir()
+    script = script_of(rig, f"import os\nVALUE = os.path.exists({str(place / 'rc')!r})\n")
+    rig.start(script)
+    for number in range(3):
+        write(place / f"other-{number}")
+        assert rig.served(script).stdout == b"False True\n"
+
+
+def test_a_directory_of_the_path_that_comes_is_looked_in(rig: Rig) -> None:
+    for name in ("new", "old"):
+        (rig.directory / name).mkdir()
+        (rig.directory / name / "mod.py").write_text(f"VALUE = {name!r}\n")
+    env = rig.env | {"PYTHONPATH": f"{rig.directory}/to-be:{rig.directory}/old"}
+    script = rig.script("who", "import sys, mod\n" + WARM)
+    rig.start(script, env=env)
+    assert rig.served(script, env=env).stdout == b"old True\n"
+    (rig.directory / "new").rename(rig.directory / "to-be")
+    assert rig.warm(script, env=env).stdout == b"new False\n"
+
+
+def test_a_users_own_packages_that_come_are_found(rig: Rig) -> None:
+    base = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}"
+    if not base.exists():
+        pytest.skip("there is no interpreter outside of a virtual environment")
+    env = rig.env | {"HOME": str(rig.directory / "home")}
+    shown = subprocess.run([base, "-m", "site", "--user-site"], env=env, capture_output=True, text=True, check=False)
+    text = "import sys\ntry:\n    from optionalmod import VALUE\nexcept ImportError:\n    VALUE = 0\n"
+    script = rig.script("who", text + "print(VALUE, '_unsnarl_warm' in sys.modules)\n")
+    Path(script).write_text(f"#!{base}\n" + Path(script).read_text().partition("\n")[2])
+    rig.start(script, env=env)
+    assert rig.served(script, env=env).stdout == b"0 True\n"
+    site = Path(shown.stdout.strip())
+    site.mkdir(parents=True)
+    (site / "optionalmod.py").write_text("VALUE = 1\n")
+    assert rig.warm(script, env=env).stdout == b"1 False\n"
