@@ -35,11 +35,8 @@ def test_chance_in_other_circumstances_only_is_noticed_there(rig: Rig) -> None:
 
 def test_the_order_in_a_set_means_nothing(rig: Rig) -> None:
     """It is that in which items came, where their places collide: here by the addresses of classes."""
-    count = str(rig.directory / "count")
-    text = f"import os\nwith open({count!r}, 'a') as file: file.write('.')\nitems = [str(n) for n in range(200)]\n"
-    text += (
-        f"if os.path.getsize({count!r}) % 2: items.reverse()\nfound = frozenset(items)\ndel items, file\nVALUE = 1\n"
-    )
+    text = "import random\nitems = [str(n) for n in range(200)]\nrandom.shuffle(items)\n"
+    text += "found = frozenset(items)\ndel items\nVALUE = 1\n"
     script = script_of(rig, text)
     rig.start(script)
     assert rig.served(script).stdout == b"1 True\n"

@@ -251,11 +251,18 @@ def _read(start: Start, out: str, words: str) -> tuple[facts_of.Facts, dict[str,
         excluded = dict(line.rstrip("\n").split("\t", 2)[1:] for line in excluding)
         result = facts_of.parse("".join(lines[len(excluding) :]))
     except (OSError, ValueError):
-        last = words.strip().rpartition("\n")[2]
-        return _refused(start, f"its imports could not be watched: {last or 'the interpreter ended early'}"), {}
+        return _refused(start, f"its imports could not be watched: {_kind_of_end(words)}"), {}
     if words and not excluded:
-        result.refusals.append(f"it prints while it is imported: {words.strip().partition(chr(10))[0]}")
+        # Not what: it may be the value of a variable, and this is kept in a file.
+        result.refusals.append("it prints while it is imported")
     return result, excluded
+
+
+def _kind_of_end(words: str) -> str:
+    """Return the kind of the exception that ended a learning run, without what it says."""
+    kind = words.strip().rpartition("\n")[2].partition(":")[0]
+    is_exception = kind.replace(".", "").isidentifier() and kind.endswith(("Error", "Exception", "Exit", "Interrupt"))
+    return kind if is_exception else "the interpreter ended early"
 
 
 def _refused(start: Start, why: str) -> facts_of.Facts:

@@ -68,11 +68,13 @@ _ALWAYS = {
     "os.system": "runs a program",
     "pty.spawn": "runs a program",
     "syslog.syslog": "writes to the system log",
+    "builtins.input": "reads the standard input",
 }
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # An unnamed file: nobody can find it.
 _UNNAMED = os.O_TMPFILE & ~os.O_DIRECTORY
-_STREAMS = ("/dev/null", "/dev/tty", "/dev/ptmx", "/dev/stdin", "/dev/stdout", "/dev/stderr")
+_STREAMS = ("/dev/null", "/dev/tty", "/dev/ptmx", "/dev/stdout", "/dev/stderr")
+_INPUTS = (0, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 _STREAMS_IN = ("/dev/pts/", "/dev/fd/", "/proc/self/fd/")
 _LISTING_LIBRARIES = ("/sbin/ldconfig", ["/sbin/ldconfig", "-p"])
 LIBRARIES = "/etc/ld.so.cache"
@@ -87,6 +89,8 @@ def forbidden(event: str, args: tuple[object, ...], made: list[Made]) -> str | N
     """Return in words what an audit event is about to do that it must not, or None. ``made`` is temporary."""
     if event in _ALWAYS:
         return None if is_listing_libraries(event, args) else _ALWAYS[event]
+    if event == "open" and args[0] in _INPUTS:
+        return "reads the standard input"
     if event == "os.kill":
         return "sends a signal" if args[1] else None
     if event == "sqlite3.connect":

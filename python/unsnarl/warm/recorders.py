@@ -23,6 +23,8 @@ def install(watch: Watch) -> None:
     _watch_process(watch)
     _watch_umask(watch)
     _watch_terminals(watch)
+    _watch_input(watch)
+    _watch_forks(watch)
 
 
 def _variable_name(key: object) -> str:
@@ -111,3 +113,62 @@ def _watch_terminals(watch: Watch) -> None:
                 layer.isatty = ask
             except AttributeError:
                 watch.notes.append(f"{type(layer).__name__}.isatty cannot be watched")
+
+
+def _watch_input(watch: Watch) -> None:
+    """Have nothing read what is the run's to read: by way of a standard stream, or by its number."""
+    stream: Any = sys.stdin
+    raw: Any = getattr(getattr(stream, "buffer", None), "raw", None)
+    for name in ("read", "readall", "readinto"):
+
+        def read(*args: object, plain: Callable[..., object] = getattr(raw, name, _nothing)) -> object:  # noqa: B008
+            watch.forbid(INPUT)
+            return plain(*args)
+
+        if raw is not None:
+            setattr(raw, name, read)
+    by_number = os.read
+
+    def read_by_number(fd: int, length: int, /) -> bytes:
+        if fd == 0:
+            watch.forbid(INPUT)
+        return by_number(fd, length)
+
+    os.read = read_by_number
+
+
+INPUT = "reads the standard input"
+
+
+def _nothing() -> None:
+    """Stand for a function that is not there."""
+
+
+def _watch_forks(watch: Watch) -> None:
+    """Notice who wants to know of a fork, which a plain run does not make: the standard library may."""
+    plain = os.register_at_fork
+
+    def register_at_fork(**functions: Any) -> None:
+        name = str(sys._getframe(1).f_globals.get("__name__"))  # pyright: ignore[reportPrivateUsage]
+        if name == "random":
+            _watch_seed(watch)  # it is complete but for this
+        elif name.partition(".")[0] not in sys.stdlib_module_names:
+            watch.fail("asks to be told of forks")
+        plain(**functions)
+
+    os.register_at_fork = register_at_fork
+    if "random" in sys.modules:
+        _watch_seed(watch)
+
+
+def _watch_seed(watch: Watch) -> None:
+    """Notice who seeds the common generator of random numbers: each worker's is seeded anew."""
+    module = sys.modules["random"]
+    for name in ("seed", "setstate"):
+
+        def seed(*args: Any, plain: Callable[..., object] = getattr(module, name), **named: Any) -> object:  # noqa: B008
+            if (args and args[0] is not None) or named.get("a") is not None:
+                watch.fail("seeds the generator of random numbers")
+            return plain(*args, **named)
+
+        setattr(module, name, seed)

@@ -1,0 +1,81 @@
+"""What imports do that a worker would not have from its server: the command runs plainly, and is told why."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.waiting import until
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Rig
+
+UNKEPT = {
+    "seeds": ("import random; random.seed(42)", b"seeds the generator"),
+    "takes a state": ("import random; random.setstate(random.Random(1).getstate())", b"seeds the generator"),
+    "buffers by line": (
+        "import sys; sys.stdout.reconfigure(line_buffering=True)",
+        b"how a standard stream is buffered",
+    ),
+    "is told of forks": ("import os; os.register_at_fork(after_in_child=print)", b"asks to be told of forks"),
+    "shares memory": ("import mmap; shared = mmap.mmap(-1, 8)", b"changes what memory it shares"),
+    "has a lock": ("import multiprocessing; lock = multiprocessing.Lock()", b"changes what memory it shares"),
+    "a line": ("import sys; VALUE = sys.stdin.readline()", b"reads the standard input"),
+    "lines": ("import sys; VALUE = list(sys.stdin)", b"reads the standard input"),
+    "bytes": ("import sys; VALUE = sys.stdin.buffer.read()", b"reads the standard input"),
+    "by number": ("import os; VALUE = os.read(0, 100)", b"reads the standard input"),
+    "by name": ("VALUE = open('/dev/stdin').read()", b"reads the standard input"),
+    "a question": ("VALUE = input()", b"reads the standard input"),
+}
+
+
+def is_known(rig: Rig, script: str) -> bool:
+    """Say whether a command has been learned."""
+    return b"runs" in rig.verb("why", script).stdout
+
+
+@pytest.mark.parametrize("name", UNKEPT)
+def test_what_a_worker_would_not_have_is_done_plainly(rig: Rig, name: str) -> None:
+    text, reason = UNKEPT[name]
+    (rig.directory / "bin" / "mod.py").write_text(text + "\n")
+    script = rig.script("who", "import sys, mod\nprint(getattr(mod, 'VALUE', 0))\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    assert reason in rig.verb("why", script).stdout
+    assert rig.warm(script, input=b"hello\n").stdout == rig.plain(script, input=b"hello\n").stdout
+
+
+def test_numbers_that_are_drawn_while_importing_are_no_seed(rig: Rig) -> None:
+    (rig.directory / "bin" / "mod.py").write_text("import random\nrandom.seed()\nrandom.random()\n")
+    script = rig.script("who", "import sys, mod\nprint('_unsnarl_warm' in sys.modules)\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"True\n"
+
+
+def test_what_is_printed_is_not_kept(rig: Rig) -> None:
+    """It may be a secret, and what is learned is kept in files."""
+    secret = "very-secret"
+    rig.env |= {"TOKEN": secret}
+    words = {"prints": "print(os.environ['TOKEN'])\n", "fails": "raise ValueError(os.environ['TOKEN'])\n"}
+    for name, text in words.items():
+        (rig.directory / "bin" / f"{name}.py").write_text(f"import os\n{text}")
+        script = rig.script(f"that-{name}", f"import {name}\n")
+        rig.warm(script)
+        until(partial(is_known, rig, script))
+        assert secret not in rig.verb("why", script).stdout.decode()
+    for path in rig.house.iterdir():
+        if path.suffix in (".facts", ".rec", ".log", ".own"):
+            assert secret not in path.read_text()
+
+
+def test_what_ends_a_learning_run_is_named_by_its_kind(rig: Rig) -> None:
+    secret = "very-secret"
+    rig.env |= {"TOKEN": secret}
+    text = "import builtins, os\ndef refuse(*words): raise ValueError(os.environ['TOKEN'])\nbuiltins.sorted = refuse\n"
+    (rig.directory / "bin" / "mod.py").write_text(text)
+    script = rig.script("who", "import mod\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    said = rig.verb("why", script).stdout.decode()
+    assert "its imports could not be watched: ValueError" in said
+    assert secret not in said
