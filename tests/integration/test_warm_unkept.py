@@ -19,7 +19,6 @@ UNKEPT = {
         "import sys; sys.stdout.reconfigure(line_buffering=True)",
         b"how a standard stream is buffered",
     ),
-    "is told of forks": ("import os; os.register_at_fork(after_in_child=print)", b"asks to be told of forks"),
     "shares memory": ("import mmap; shared = mmap.mmap(-1, 8)", b"changes what memory it shares"),
     "has a lock": ("import multiprocessing; lock = multiprocessing.Lock()", b"changes what memory it shares"),
     "a line": ("import sys; VALUE = sys.stdin.readline()", b"reads the standard input"),
@@ -44,6 +43,17 @@ def test_what_a_worker_would_not_have_is_done_plainly(rig: Rig, name: str) -> No
     assert rig.verb("start", "--", script).returncode == 1
     assert reason in rig.verb("why", script).stdout
     assert rig.warm(script, input=b"hello\n").stdout == rig.plain(script, input=b"hello\n").stdout
+
+
+def test_what_is_registered_for_forks_is_told_of_the_commands_own(rig: Rig) -> None:
+    text = "import os\nseen = []\nos.register_at_fork(before=lambda: seen.append('before'),\n"
+    text += "    after_in_parent=lambda: seen.append('parent'), after_in_child=lambda: seen.append('child'))\n"
+    (rig.directory / "bin" / "mod.py").write_text(text)
+    text = "import os, sys, mod\nprint(mod.seen, '_unsnarl_warm' in sys.modules, flush=True)\npid = os.fork()\n"
+    script = rig.script("who", text + "if pid: os.waitpid(pid, 0)\nprint(mod.seen, flush=True)\n")
+    rig.start(script)
+    assert rig.served(script).stdout == rig.plain(script).stdout.replace(b"False", b"True")
+    assert rig.served(script).stdout == b"[] True\n['before', 'child']\n['before', 'parent']\n"
 
 
 def test_numbers_that_are_drawn_while_importing_are_no_seed(rig: Rig) -> None:

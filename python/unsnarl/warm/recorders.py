@@ -24,7 +24,7 @@ def install(watch: Watch) -> None:
     _watch_umask(watch)
     _watch_terminals(watch)
     _watch_input(watch)
-    _watch_forks(watch)
+    _watch_random(watch)
 
 
 def _variable_name(key: object) -> str:
@@ -144,16 +144,13 @@ def _nothing() -> None:
     """Stand for a function that is not there."""
 
 
-def _watch_forks(watch: Watch) -> None:
-    """Notice who wants to know of a fork, which a plain run does not make: the standard library may."""
+def _watch_random(watch: Watch) -> None:
+    """Notice when `random` is loaded: it registers itself for forks when it is complete."""
     plain = os.register_at_fork
 
     def register_at_fork(**functions: Any) -> None:
-        name = str(sys._getframe(1).f_globals.get("__name__"))  # pyright: ignore[reportPrivateUsage]
-        if name == "random":
-            _watch_seed(watch)  # it is complete but for this
-        elif name.partition(".")[0] not in sys.stdlib_module_names:
-            watch.fail("asks to be told of forks")
+        if sys._getframe(1).f_globals.get("__name__") == "random":  # pyright: ignore[reportPrivateUsage]
+            _watch_seed(watch)
         plain(**functions)
 
     os.register_at_fork = register_at_fork

@@ -27,7 +27,7 @@ import time
 from select import POLLHUP, POLLIN, poll
 
 from . import facts as facts_of
-from . import hooked, leave, pages, preload, streams, successor, teardown, temporary, wire, worker
+from . import forks, hooked, leave, pages, preload, streams, successor, teardown, temporary, wire, worker
 from .spare import REFUSED_STATUS, UNWANTED_STATUS, Spare, Taken, is_committed
 from .trampolines import HIGH_FD
 from .watch import Files
@@ -126,8 +126,7 @@ class Server:
         self.code = self._compile()
         gc.collect()
         gc.freeze()
-        changed = self.facts.changed_file() or self.files.reason()
-        if changed is not None:
+        if (changed := self.facts.changed_file() or self.files.reason()) is not None:
             self._give_up(f"{changed} while it was imported")
         self._listen()
 
@@ -140,11 +139,12 @@ class Server:
         preload.terminals(self.tty)
         preload.arrange(self.command)
         self.temporary = temporary.expected(self.facts.clocks)
-        for name in [m for m in ("runpy", "pkgutil") if self.command.kind == "module"] + self.facts.modules:
-            try:
-                __import__(name)
-            except BaseException as problem:
-                self._log(f"{name} is left out: {type(problem).__name__}")
+        with forks.Imports():
+            for name in [m for m in ("runpy", "pkgutil") if self.command.kind == "module"] + self.facts.modules:
+                try:
+                    __import__(name)
+                except BaseException as problem:
+                    self._log(f"{name} is left out: {type(problem).__name__}")
         if lost := self.temporary.settle(self.facts.clocks):
             why = f"{lost} of its imports cannot be made anew"
             facts_of.rule_out(self.stem, self.facts, why)

@@ -18,7 +18,7 @@ import sys
 import time
 from importlib.machinery import SourceFileLoader
 
-from . import leave, preload, streams, teardown, temporary, values, wire
+from . import forks, leave, preload, streams, teardown, temporary, values, wire
 from .trampolines import KEPT
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
@@ -50,6 +50,7 @@ def run(taken: Taken) -> None:
     try:
         taken.await_go()
         ending.arm()
+        forks.begin()
         if taken.server.command.kind == "module":
             import runpy
 
