@@ -70,6 +70,8 @@ _ALWAYS = {
     "syslog.syslog": "writes to the system log",
     "builtins.input": "reads the standard input",
 }
+# Before they are watched: a look of ours is none of the import's.
+_lstat, _readlink = os.lstat, os.readlink
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # An unnamed file: nobody can find it.
 _UNNAMED = os.O_TMPFILE & ~os.O_DIRECTORY
@@ -121,7 +123,15 @@ def new_directory(event: str, args: tuple[object, ...], made: list[Made]) -> str
     if event != "os.mkdir" or _caller() == "tempfile":
         return None
     path = os.path.abspath(_whole(args[0], args[2]))
-    return None if is_temporary(path, made) or os.path.lexists(path) else path
+    return None if is_temporary(path, made) or _is_there(path) else path
+
+
+def _is_there(path: str) -> bool:
+    try:
+        _lstat(path)
+    except OSError:
+        return False
+    return True
 
 
 def _whole(path: object, directory: object) -> str:
@@ -130,7 +140,7 @@ def _whole(path: object, directory: object) -> str:
     if text.startswith("/") or directory in (-1, None):
         return text
     try:
-        return f"{os.readlink(f'/proc/self/fd/{directory}')}/{text}"
+        return f"{_readlink(f'/proc/self/fd/{directory}')}/{text}"
     except OSError:
         return ""
 
