@@ -241,13 +241,25 @@ def test_a_module_that_is_imported_as_well_is_warned_of_where_it_is_plainly(
     assert (b"RuntimeWarning" in plain.stderr) is is_warm
 
 
-def test_a_full_disk_is_reported_the_same(rig: "Rig") -> None:
-    script = rig.script("full", "print('x' * 100)\n")
+FULL = {
+    "falls off the end": "print('x')\n",
+    "status": "import sys\nprint('x')\nsys.exit(3)\n",
+    "exception": "print('x')\n1 / 0\n",
+    "interrupt": "print('x')\nraise KeyboardInterrupt\n",
+    "stderr": "import sys\nsys.stderr.write('x')\nsys.exit(3)\n",
+    "stdout in vain": "import sys\nsys.stdout.close()\nsys.exit(3)\n",
+}
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("name", FULL)
+def test_a_full_disk_is_reported_the_same(rig: "Rig", name: str, stream: str) -> None:
+    script = rig.script("full", FULL[name])
     rig.start(script)
     with open("/dev/full", "wb") as full:
-        plain = rig.plain(script, stdout=full, stderr=subprocess.PIPE)
-        warm = rig.served(script, stdout=full, stderr=subprocess.PIPE)
-    assert (warm.returncode, warm.stderr.splitlines()[-1:]) == (plain.returncode, plain.stderr.splitlines()[-1:])
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: full}
+        plain, warm = rig.plain(script, **streams), rig.served(script, **streams)
+    assert (warm.returncode, warm.stdout, warm.stderr) == (plain.returncode, plain.stdout, plain.stderr)
 
 
 def test_a_reader_that_leaves_ends_a_pipeline_the_same(rig: "Rig") -> None:

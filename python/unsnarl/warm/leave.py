@@ -30,6 +30,13 @@ else:
 
 _HERE = __file__.rpartition("/")[0] + "/"
 _SIGINT_STATUS = -2
+# Of a command whose last words could not be written.
+_LOST_STATUS = 120
+# What the interpreter says of what it ignores at its end; before 3.13 it names the object instead.
+_ON_FLUSHING = _ON_SHUTDOWN = ""
+if sys.version_info >= (3, 13):
+    _ON_FLUSHING = f"Exception ignored {'on' if sys.version_info < (3, 14) else 'while'} flushing sys.stdout"
+    _ON_SHUTDOWN = "Exception ignored on threading shutdown"
 # Bytes of what runs have noted beyond which nobody adds to it.
 _WANTED_BYTES = 1 << 20
 
@@ -57,8 +64,8 @@ class Ending:
         del problem
         _wait_for_threads()
         atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]  (as the interpreter ends)
-        if not _flush() and status == 0:
-            status = 120
+        if not _flush() and status != _SIGINT_STATUS:
+            status = _LOST_STATUS  # whatever the command's own is: Py_RunMain, Py_Exit
         if self._conn < 0 or os.getpid() != self._pid:
             _finalise(status)
         teardown.flush()
@@ -130,10 +137,7 @@ def _wait_for_threads() -> None:
     try:
         threading._shutdown()
     except BaseException as problem:
-        trace = problem.__traceback__ and problem.__traceback__.tb_next  # without our own line
-        # Since 3.13 the interpreter does not say of what.
-        of_what = threading if sys.version_info < (3, 13) else None
-        _tell_ignored(problem.with_traceback(trace), of_what, trace)
+        _tell_ignored(problem, threading, _ON_SHUTDOWN)
 
 
 def _status(problem: BaseException | None) -> int:
@@ -164,21 +168,35 @@ def _exit_status(code: object) -> int:
 
 
 def _flush() -> bool:
-    """Flush the standard streams as flush_std_files does; False if stdout failed."""
+    """Flush the standard streams as flush_std_files does: False if either failed, told of stdout only."""
     is_good = True
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name, None)
+        if stream is None or _is_closed(stream):
+            continue
         try:
-            if stream is not None and not stream.closed:
-                stream.flush()
+            stream.flush()
         except BaseException as problem:
-            if stream is sys.stdout:
-                is_good = False
-                _tell_ignored(problem, stream)
+            is_good = False
+            if name == "stdout":
+                _tell_ignored(problem, stream, _ON_FLUSHING)
     return is_good
 
 
-def _tell_ignored(problem: BaseException, thing: object, trace: TracebackType | None = None) -> None:
-    """Do as PyErr_WriteUnraisable: the hook takes nothing but what the interpreter gives it, so one is asked for."""
+def _is_closed(stream: object) -> bool:
+    try:
+        return bool(getattr(stream, "closed", False))
+    except BaseException:
+        return False
+
+
+def _tell_ignored(problem: BaseException, thing: object, words: str) -> None:
+    """Do as PyErr_WriteUnraisable, or PyErr_FormatUnraisable where there are words.
+
+    The hook takes nothing but what the interpreter gives it, so one is asked for.
+    """
+    trace: TracebackType | None = problem.__traceback__ and problem.__traceback__.tb_next  # without our own line
+    problem = problem.with_traceback(trace)
     kinds: list[Any] = []
 
     class Failing:
@@ -190,7 +208,7 @@ def _tell_ignored(problem: BaseException, thing: object, trace: TracebackType | 
     Failing()
     sys.unraisablehook = hook
     try:
-        hook(kinds[0]((type(problem), problem, trace, None, thing)))
+        hook(kinds[0]((type(problem), problem, trace, words or None, None if words else thing)))
     except BaseException:
         pass  # a hook of the program's that fails
 
