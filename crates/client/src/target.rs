@@ -30,6 +30,9 @@ pub(crate) struct Target {
 /// First line of a shim, after its `#!` line.
 pub(crate) const SHIM_MAGIC: &[u8] = b"unsnarl-shim 1";
 
+/// How a file begins that the kernel runs itself (elf(5)).
+const ELF: &[u8] = b"\x7fELF";
+
 /// Longest head of a script that is looked at.
 const HEAD: usize = 4096;
 
@@ -99,6 +102,12 @@ impl Target {
             kind: Kind::Script,
             name: file.to_vec(),
         })
+    }
+
+    /// Whether the interpreter is a program itself. A script in its place (pyenv, asdf) looks for one anew in
+    /// each call, by what it finds in the directory and the environment.
+    pub(crate) fn names_a_program(&self) -> bool {
+        read_file(&self.python, ELF.len()).is_some_and(|head| head == ELF)
     }
 
     fn of_interpreter(python: Bytes, words: &[Bytes]) -> Option<(Self, usize)> {

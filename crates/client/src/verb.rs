@@ -137,7 +137,9 @@ fn is_nobodys_job(session: Session) -> bool {
 
 /// The next step for who finds a command plain: `usual`, unless it is the name or the place that forbids a worker.
 fn hint(target: Option<&Target>, usual: &'static str) -> &'static str {
-    if target.is_some_and(key::is_relative_script) {
+    if target.is_some_and(|target| !target.names_a_program()) {
+        "the interpreter is a script that looks for one (pyenv, asdf): name the one it finds, or use an environment of its own"
+    } else if target.is_some_and(key::is_relative_script) {
         "a script is warm by its absolute path only: `unsnarl warm run -- \"$PWD/SCRIPT\"`"
     } else if place::session().is_some_and(is_nobodys_job) {
         "a worker could be stopped from this terminal and never continued; start it from a shell with job control, or without a terminal: `setsid --wait CMD`"
@@ -193,7 +195,8 @@ fn run(target: &Target, args: &[Bytes], environ: &[Bytes], otherwise: Otherwise)
             environ,
             shares_terminal,
         };
-        if handover::run(call) == Declined::NoServer && !plan.is_refused() {
+        // Looked at only here: there is no server that was not started.
+        if handover::run(call) == Declined::NoServer && target.names_a_program() && !plan.is_refused() {
             start::in_background(&plan.start(target, environ));
         }
     }
@@ -217,7 +220,8 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
     forget_verdicts(&target, environ);
     for _ in 0..STEPS {
         // Planned anew each time: learning changes the key.
-        let Some(plan) = plan(&target, environ).filter(|plan| !plan.is_refused()) else {
+        let plan = plan(&target, environ).filter(|plan| target.names_a_program() && !plan.is_refused());
+        let Some(plan) = plan else {
             complain(&format!(
                 "error: this command is run plainly here\nhint: {}\n",
                 hint(Some(&target), "`unsnarl warm why CMD` says why")
