@@ -199,14 +199,21 @@ def test_an_answer_out_of_turn(rig: "Rig", counter: str, played: Played, answer:
     conn.close()
 
 
+def last_word(rig: "Rig", process: "subprocess.Popen[bytes]") -> bytes:
+    """Wait for the end of a command whose standard error is a file, and return what it holds."""
+    process.communicate(timeout=WATCHDOG_S)
+    return (rig.directory / "said").read_bytes()
+
+
 def test_dead_after_go_is_reported_and_not_run_again(rig: "Rig", counter: str, played: Played) -> None:
-    process = started(rig, counter)
+    with (rig.directory / "said").open("wb") as file:
+        process = started(rig, counter, stderr=file)
     conn = played.take()
     ready(conn)
     assert conn.recv(1) == wire.GO
     played.leave()
     conn.close()
-    _, said = process.communicate(timeout=WATCHDOG_S)
+    said = last_word(rig, process)
     assert (process.returncode, said.startswith(UNKNOWN)) == (255, True)
     assert runs(rig) == []
 
@@ -253,14 +260,15 @@ def test_a_killed_server_does_not_take_the_status_of_a_full_end(rig: "Rig") -> N
 def test_a_worker_killed_after_its_server_is_reported(rig: "Rig") -> None:
     script = rig.script("known", "import os, sys\nprint(os.getpid(), flush=True)\nsys.stdin.read()\n")
     rig.start(script)
-    process = started(rig, script)
+    with (rig.directory / "said").open("wb") as file:
+        process = started(rig, script, stderr=file)
     assert process.stdout is not None
     worker = int(process.stdout.readline())
     (pid,) = listening(rig)
     os.kill(pid, signal.SIGKILL)
     until_gone(pid)
     os.kill(worker, signal.SIGKILL)
-    _, said = process.communicate(timeout=WATCHDOG_S)
+    said = last_word(rig, process)
     assert (process.returncode, said.startswith(UNKNOWN)) == (255, True)
 
 

@@ -175,9 +175,9 @@ fn offer(socket: c_int, call: &Call<'_>) -> Offer {
 }
 
 fn commit(socket: c_int, worker: c_int, shares_terminal: bool) -> Offer {
-    if relay::aim(worker, shares_terminal).is_none() {
+    let Some(handle) = relay::aim(worker, shares_terminal) else {
         return Offer::Declined;
-    }
+    };
     set_timeout(socket, 0);
     // No signal between the word and the handlers; where the word fails, the plain
     // command inherits the dispositions and the mask as they were.
@@ -187,6 +187,7 @@ fn commit(socket: c_int, worker: c_int, shares_terminal: bool) -> Offer {
         return Offer::Gone;
     }
     relay::install();
+    inherited::close_all_but([socket, handle]);
     Offer::Taken
 }
 

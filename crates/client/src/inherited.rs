@@ -97,8 +97,40 @@ pub(crate) fn umask() -> u32 {
 
 /// Close everything from `first` on.
 pub(crate) fn close_from(first: u32) {
+    close_range(first, u32::MAX);
+}
+
+/// Leave what was inherited to the worker: who waits for the end of a pipe, or for a lock, waits for the command
+/// and not for this process. Standard error stays, for a last word, where it is a file or a device: nobody
+/// waits for their end.
+pub(crate) fn close_all_but(kept: [c_int; 2]) {
+    let mut kept: Vec<u32> = kept.iter().map(|fd| fd.cast_unsigned()).collect();
+    if is_file_or_device(libc::STDERR_FILENO) {
+        kept.push(libc::STDERR_FILENO.cast_unsigned());
+    }
+    kept.sort_unstable();
+    let mut first = 0;
+    for fd in kept {
+        if fd > first {
+            close_range(first, fd - 1);
+        }
+        first = fd + 1;
+    }
+    close_from(first);
+}
+
+fn is_file_or_device(fd: c_int) -> bool {
+    let mut found = core::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: found is valid for writes, and read only where the call has filled it.
+    unsafe {
+        libc::fstat(fd, found.as_mut_ptr()) == 0
+            && [libc::S_IFREG, libc::S_IFCHR].contains(&(found.assume_init().st_mode & libc::S_IFMT))
+    }
+}
+
+fn close_range(first: u32, last: u32) {
     // SAFETY: numbers only; whoever calls this owns the whole table.
-    if unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) } != 0 {
-        (first..4096).for_each(|fd| close(fd.cast_signed()));
+    if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } != 0 {
+        (first..=last.min(4095)).for_each(|fd| close(fd.cast_signed()));
     }
 }

@@ -56,15 +56,16 @@ const TERMINAL: &[c_int] = &[
 /// the state of a child is nobody else's business.
 const OWN: &[c_int] = &[libc::SIGKILL, libc::SIGSTOP, libc::SIGCHLD];
 
-/// Open a handle on the worker; `None` on kernels without pidfd (before 5.3).
-pub(crate) fn aim(worker: c_int, shares_terminal: bool) -> Option<()> {
+/// Open a handle on the worker and return it; `None` on kernels without pidfd (before 5.3).
+pub(crate) fn aim(worker: c_int, shares_terminal: bool) -> Option<c_int> {
     // SAFETY: numbers only.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, worker, 0) };
+    let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0)?;
     // ORDERING: Relaxed, the handlers run in this one thread and are installed later.
-    WORKER.store(i32::try_from(fd).ok().filter(|fd| *fd >= 0)?, Ordering::Relaxed);
+    WORKER.store(fd, Ordering::Relaxed);
     WORKER_ID.store(worker, Ordering::Relaxed);
     SHARES_TERMINAL.store(shares_terminal, Ordering::Relaxed);
-    Some(())
+    Some(fd)
 }
 
 /// Keep all signals waiting; returns the mask as it was.
