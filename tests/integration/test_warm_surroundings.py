@@ -4,6 +4,7 @@ import fcntl
 import os
 import resource
 import stat
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.conftest import UNSNARL
-from tests.integration.waiting import until
+from tests.integration.test_warm_commands import on_a_terminal
+from tests.integration.waiting import WATCHDOG_S, until
 from unsnarl.warm import house
+from unsnarl.warm.trampolines import HIGH_FD
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Rig
@@ -123,3 +126,109 @@ def test_threads_have_stacks_as_large_as_plainly(rig: "Rig") -> None:
         rig.start(script, preexec_fn=limit)
         assert rig.served(script, preexec_fn=limit).stdout == rig.plain(script, preexec_fn=limit).stdout
         assert rig.served(script, preexec_fn=limit).stdout == b"%d\n" % size
+
+
+# -- what a server needs for itself ---------------------------------------------------
+
+HELD = "import os, sys\nprint('up', flush=True)\nsys.stdin.read()\nos._exit(7)\n"
+
+
+def server_of(rig: "Rig") -> int:
+    """Return the process that serves."""
+    (server,) = house.servers(str(rig.house))
+    return server.pid
+
+
+def held(rig: "Rig", script: str, **options: object) -> "subprocess.Popen[bytes]":
+    """Start a command that waits for the end of its input, in a worker."""
+    process: subprocess.Popen[bytes] = subprocess.Popen(
+        [UNSNARL, "warm", "run", "--require", "--", script],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=rig.env, cwd=rig.directory / "work",
+        **options,  # type: ignore[call-overload]
+    )  # fmt: skip
+    rig.processes.append(process)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n", rig.log()
+    return process
+
+
+def statuses(processes: "list[subprocess.Popen[bytes]]") -> set[int]:
+    """Let commands end, and return how they have."""
+    for process in processes:
+        process.communicate(timeout=WATCHDOG_S)
+    return {process.returncode for process in processes}
+
+
+def test_a_server_is_not_bound_by_the_limits_of_who_has_started_it(rig: "Rig") -> None:
+    script = rig.script("held", HELD)
+    narrow = {resource.RLIMIT_NOFILE: 256, resource.RLIMIT_CPU: 600, resource.RLIMIT_FSIZE: 1 << 30}
+
+    def arrange() -> None:
+        for which, soft in narrow.items():
+            limited(which, soft)()
+
+    rig.start(script, preexec_fn=arrange)
+    for which in narrow:
+        soft, hard = resource.prlimit(server_of(rig), which)
+        assert soft == hard
+    assert statuses([held(rig, script, preexec_fn=arrange)]) == {7}
+
+
+def test_a_server_without_a_descriptor_left_serves_on(rig: "Rig") -> None:
+    script = rig.script("held", HELD)
+    rig.start(script)
+    highest = max(int(fd) for fd in os.listdir(f"/proc/{server_of(rig)}/fd"))
+    resource.prlimit(server_of(rig), resource.RLIMIT_NOFILE, (highest + 2, highest + 2))
+    assert statuses([held(rig, script) for _ in range(4)]) == {7}
+    assert "Error" not in rig.log()
+
+
+def test_a_server_takes_no_more_than_it_has_descriptors_for(rig: "Rig") -> None:
+    def arrange() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (HIGH_FD + 66, HIGH_FD + 66))
+
+    script = rig.script("held", HELD)
+    rig.start(script, preexec_fn=arrange)
+    first = server_of(rig)
+    processes = [held(rig, script, preexec_fn=arrange) for _ in range(3)]
+    until(lambda: "ends, it has no descriptors for more" in rig.log())
+    rig.start(script, preexec_fn=arrange)
+    assert server_of(rig) != first
+    assert statuses([*processes, held(rig, script, preexec_fn=arrange)]) == {7}
+
+
+# -- what imports set in the process ---------------------------------------------------
+
+SETS = """
+import resource, signal, sys
+for signum in (signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1):
+    signal.signal(signum, lambda number, frame: print('handled', number))
+resource.setrlimit(resource.RLIMIT_NOFILE, (512, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+sys.stdout.reconfigure(line_buffering=True)
+"""
+SHOWS = """
+import os, resource, signal, sys
+import sets
+for signum in (signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1):
+    os.kill(os.getpid(), signum)
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0], sys.stdin.line_buffering, sys.stdout.line_buffering)
+"""
+
+
+def test_what_imports_set_in_the_process_stays(rig: "Rig") -> None:
+    (rig.directory / "bin" / "sets.py").write_text(SETS)
+    script = rig.script("shows", SHOWS)
+    rig.start(script)
+    plain, warm = rig.plain(script), rig.served(script)
+    assert (warm.returncode, warm.stdout) == (plain.returncode, plain.stdout), rig.log()
+    assert b"512 False True" in plain.stdout
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_streams_on_a_terminal_are_buffered_alike(rig: "Rig", unbuffered: str) -> None:
+    text = "import sys\nprint([(s.line_buffering, s.write_through) for s in (sys.stdin, sys.stdout, sys.stderr)])\n"
+    script = rig.script("shows", text)
+    rig.env |= {"PYTHONUNBUFFERED": unbuffered}
+    on_a_terminal(rig, UNSNARL, "warm", "start", "--", script)
+    served = on_a_terminal(rig, UNSNARL, "warm", "run", "--require", "--", script)
+    assert served == on_a_terminal(rig, script)

@@ -27,7 +27,21 @@ import time
 from select import POLLHUP, POLLIN, poll
 
 from . import facts as facts_of
-from . import forks, hooked, leave, pages, preload, streams, successor, teardown, temporary, wire, worker
+from . import (
+    forks,
+    hooked,
+    leave,
+    limits,
+    pages,
+    preload,
+    signals,
+    streams,
+    successor,
+    teardown,
+    temporary,
+    wire,
+    worker,
+)
 from .spare import REFUSED_STATUS, UNWANTED_STATUS, Spare, Taken, is_committed
 from .trampolines import HIGH_FD
 from .watch import Files
@@ -42,7 +56,7 @@ else:
     import _signal
 
 # Loaded before the first fork, and used after it.
-_FOR_WORKERS = (leave, pages, streams, teardown, worker)
+_FOR_WORKERS = (leave, pages, signals, streams, teardown, worker)
 
 # Seconds without a request after which a server ends.
 IDLE_S = 3600.0
@@ -113,7 +127,11 @@ class Server:
         self.files = Files(self.facts)
         self.files.fd = _high(self.files.fd) if self.files.fd >= 0 else -1
         self.launch_argv = list(sys.orig_argv)
+        self.limits, usual = limits.Limits(), streams.line_buffering()
         self._import()
+        self.limits.widen()
+        now = streams.line_buffering()
+        self.line_buffering = [new if new != old else None for new, old in zip(now, usual, strict=True)]
         self.environment_delta = preload.environment_delta(self.first_environment, worker.environment_data())
         self.kept_variables = preload.kept_variables(self.first_environment)
         self.argument_lists, _ = preload.argument_copies()
@@ -190,10 +208,7 @@ class Server:
 
     def serve(self) -> Taken:
         """Serve until there is a reason to end; returns only in a worker, with its request."""
-        # The pipe first: a signal that is caught before would wake nobody.
-        _signal.set_wakeup_fd(self.wake_out, warn_on_full_buffer=False)
-        _signal.signal(_signal.SIGCHLD, _nothing)
-        _signal.signal(_signal.SIGTERM, _nothing)
+        self.taken_over = signals.take_over(self.wake_out)
         leader = self._watch_session()
         self._tell()
         while True:
@@ -237,19 +252,19 @@ class Server:
         return min(SPARES + len(self.workers), max(SPARES, self.cpus))
 
     def _handle(self, events: dict[int, int], leader: int) -> None:
-        signals = b""
+        caught = b""
         if self.wake_in in events:
-            signals = os.read(self.wake_in, 4096)
+            caught = os.read(self.wake_in, 4096)
         # Who was taken must be known before who has died is asked for.
-        if self.taken_in in events or signals:
+        if self.taken_in in events or caught:
             self._note_taken()
-        if bytes([_signal.SIGCHLD]) in signals:
+        if bytes([_signal.SIGCHLD]) in caught:
             self._reap()
         for pid, conn in list(self.workers.items()):
             if events.get(conn, 0) & POLLHUP:
                 self._kill(pid)
         if self.is_open:
-            self._consider_ending(bytes([_signal.SIGTERM]) in signals, leader in events, self.files.fd in events)
+            self._consider_ending(bytes([_signal.SIGTERM]) in caught, leader in events, self.files.fd in events)
         self._keep_house()
 
     def _consider_ending(self, is_asked: bool, is_alone: bool, is_in_doubt: bool) -> None:
@@ -259,7 +274,7 @@ class Server:
             self.retire("asked to end")
         elif is_alone:
             self.retire("its session has ended")
-            self._release_stopped()
+            signals.release_stopped(self.workers)
         elif is_in_doubt:
             self._judge_files()
 
@@ -313,21 +328,6 @@ class Server:
             self.lost += 1
             if self.lost > MOST_LOST:
                 self.retire("its spares die")
-
-    def _release_stopped(self) -> None:
-        """Hang up those who are stopped, as the kernel does with a group that nobody is left to continue.
-
-        It does not with these: this process is in another group of their session.
-        """
-        for pid in self.workers:
-            try:
-                with open(f"/proc/{pid}/stat", "rb") as file:
-                    is_stopped = file.read().rpartition(b")")[2].split()[0] == b"T"
-                if is_stopped:
-                    os.killpg(os.getpgid(pid), _signal.SIGHUP)
-                    os.killpg(os.getpgid(pid), _signal.SIGCONT)
-            except OSError:
-                continue  # it is gone
 
     def _note_pages(self, pid: int) -> None:
         found = pages.take(f"{self.stem}.pages.{pid}")
@@ -409,6 +409,8 @@ class Server:
             self.retire("replaced")
         elif self.is_open and self._has_other_key():
             self.retire("learned again, with another key")
+        elif self.is_open and (why := self.limits.reason(len(self.workers))):
+            self.retire(why)
         # What is retired has a successor, perhaps, that tells who it is.
         if self.is_open and abs(now - self.told) > 1:
             self._tell()
@@ -484,13 +486,12 @@ def _high(fd: int) -> int:
     """Move a descriptor out of the range of a command's own."""
     if fd >= HIGH_FD:
         return fd
-    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+    try:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+    except OSError:
+        return fd  # there are none left: in nobody's way as long as this process runs no command
     os.close(fd)
     return high
-
-
-def _nothing(signum: int, frame: object) -> None:
-    """Let a signal wake the loop, and do nothing else."""
 
 
 def main(words: list[str]) -> Taken:

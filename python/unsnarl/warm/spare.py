@@ -15,7 +15,7 @@ from _struct import unpack
 from array import array
 from select import POLLIN, poll
 
-from . import pages, wire, worker
+from . import pages, signals, wire, worker
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -92,9 +92,7 @@ class Spare:
     def wait(self) -> Taken:
         """Wait for a client and return its request. Ends the process if it must be refused."""
         server = self._server
-        _signal.set_wakeup_fd(-1)
-        for signum in (_signal.SIGCHLD, _signal.SIGTERM):
-            _signal.signal(signum, _signal.SIG_DFL)
+        signals.give_up(server.taken_over)
         for others in server.workers.values():
             os.close(others)
         libc: Any = ctypes.CDLL(None)

@@ -19,14 +19,23 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def rebuild() -> None:
-    """Set up ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` for descriptors 0 to 2."""
-    for stream, mode in ((sys.__stdin__, "r"), (sys.__stdout__, "w"), (sys.__stderr__, "w")):
+def line_buffering() -> list[bool]:
+    """Say of each standard stream whether it is line buffered: if imports change that, it stays so."""
+    return [getattr(stream, "line_buffering", False) for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__)]
+
+
+def rebuild(of_imports: list[bool | None]) -> None:
+    """Set up ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` for descriptors 0 to 2.
+
+    ``of_imports`` says for each whether it is to be line buffered, None where that depends on the descriptor.
+    """
+    streams = ((sys.__stdin__, "r"), (sys.__stdout__, "w"), (sys.__stderr__, "w"))
+    for (stream, mode), is_line_buffered in zip(streams, of_imports, strict=True):
         if type(stream) is io.TextIOWrapper:
-            _rebuild(stream, mode)
+            _rebuild(stream, mode, is_line_buffered)
 
 
-def _rebuild(text: Any, mode: str) -> None:
+def _rebuild(text: Any, mode: str, is_line_buffered: bool | None) -> None:
     # Any: calling __init__ again is what type checkers rightly warn of.
     buffer: Any = text.buffer
     raw: Any = getattr(buffer, "raw", buffer)
@@ -36,8 +45,9 @@ def _rebuild(text: Any, mode: str) -> None:
     is_terminal = os.isatty(fd)
     encoding, errors = text.encoding, text.errors
     write_through = text.write_through
-    # create_stdio (Python/pylifecycle.c): line buffered on a terminal; stderr always.
-    is_line_buffered = is_terminal or fd == 2
+    # create_stdio (Python/pylifecycle.c): line buffered on a terminal, and stderr always; nothing is with -u.
+    if is_line_buffered is None:
+        is_line_buffered = not _is_unbuffered() and (is_terminal or fd == 2)
     is_buffered = buffer is not raw
     # A new file below: FileIO.__init__ does not forget what it knows about seeking (3.13).
     raw = io.FileIO(fd, mode, closefd=False)
@@ -51,3 +61,8 @@ def _rebuild(text: Any, mode: str) -> None:
         buffer = raw
     text.__init__(buffer, encoding, errors, newline="\n", line_buffering=is_line_buffered, write_through=write_through)
     text.mode = mode
+
+
+def _is_unbuffered() -> bool:
+    """Say whether the interpreter was told so (``-u``): then what is written has no layer of bytes between."""
+    return type(getattr(sys.__stdout__, "buffer", None)) is io.FileIO

@@ -13,26 +13,20 @@ from __future__ import annotations
 import _socket
 import fcntl
 import os
-import resource
 import sys
 import time
 from importlib.machinery import SourceFileLoader
 
-from . import forks, leave, preload, streams, teardown, temporary, values, wire
+from . import forks, leave, preload, signals, streams, teardown, temporary, values, wire
 from .trampolines import KEPT
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    import signal as _signal
     from types import ModuleType
     from typing import Any
 
     from .server import Server
     from .spare import Taken
-else:
-    import _signal
-
-_IGNORED_BY_PYTHON = (_signal.SIGPIPE, _signal.SIGXFSZ)
 
 
 class UnfitError(Exception):
@@ -74,10 +68,10 @@ def rehearse(server: Server) -> None:
     environ = [name + b"=" + value for name, value in server.first_environment.items()]
     _environment(environ, server.environment_delta)
     time.tzset()
-    streams.rebuild()
-    _limits([(which, resource.getrlimit(which)[0]) for which in range(16)])
+    streams.rebuild(server.line_buffering)
+    server.limits.rehearse()
     _clocks(server.facts.clocks)
-    _signals(wire.Request.empty())
+    signals.put_on(wire.Request.empty(), {})
     teardown.is_unobserved()
     compile("None", "rehearsal", "exec")
 
@@ -96,10 +90,10 @@ def _dress(taken: Taken) -> int:
     time.tzset()  # /etc/localtime may be another by now, and localtime_r does not look again
     _arguments(taken)
     _kept_variables(server.kept_variables)
-    _limits(request.limits)
-    _signals(request)
+    server.limits.put_on(request.limits)
+    signals.put_on(request, server.taken_over)
     _clocks(server.facts.clocks)
-    streams.rebuild()
+    streams.rebuild(server.line_buffering)
     server.temporary.make_anew()
     _name(server.command.name if server.command.kind == "script" else sys.executable)
     return conn
@@ -170,27 +164,6 @@ def _kept_variables(kept: list[tuple[object, str, bytes, bool]]) -> None:
     for module, key, name, is_bytes in kept:
         raw = os.environb.get(name)
         setattr(module, key, raw if is_bytes or raw is None else os.fsdecode(raw))
-
-
-def _limits(limits: list[tuple[int, int]]) -> None:
-    for which, soft in limits:
-        now, hard = resource.getrlimit(which)
-        wanted = resource.RLIM_INFINITY if soft == 0xFFFFFFFFFFFFFFFF else soft
-        if wanted != now:
-            resource.setrlimit(which, (wanted, hard))
-
-
-def _signals(request: wire.Request) -> None:
-    for signum in (n for n in range(1, 65) if request.ignored >> (n - 1) & 1):
-        if signum not in _IGNORED_BY_PYTHON and _is_untouched(signum):
-            _signal.signal(signum, _signal.SIG_IGN)
-    blocked = [n for n in range(1, 65) if request.blocked >> (n - 1) & 1]
-    if blocked:
-        _signal.pthread_sigmask(_signal.SIG_SETMASK, blocked)
-
-
-def _is_untouched(signum: int) -> bool:
-    return _signal.getsignal(signum) in (_signal.SIG_DFL, _signal.default_int_handler)
 
 
 def _clocks(clocks: list[tuple[str, str, str]]) -> None:

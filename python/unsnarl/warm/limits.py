@@ -1,0 +1,65 @@
+"""Resource limits: a server's own are as wide as they may be, a worker's are its caller's.
+
+Whoever starts a server may have set itself narrow ones; a server lives longer than that caller, and serves others.
+
+Invariant: the imports run under the caller's limits, and what they set is set in each worker.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+
+from .trampolines import HIGH_FD
+
+# Numbers as in asm-generic/resource.h.
+_COUNT = 16
+# The stack's counts at birth, and belongs to the key; where a server fails, nobody asked for a dump of it.
+_LEFT = (resource.RLIMIT_STACK, resource.RLIMIT_CORE)
+# Infinity, as the client writes it.
+_INFINITY = 0xFFFFFFFFFFFFFFFF
+# Descriptors that are left for anything but connections.
+_RESERVE = 64
+
+
+class Limits:
+    """The limits of one server and, after a fork, of its worker."""
+
+    def __init__(self) -> None:
+        """Note those of the caller, before anything is imported."""
+        self._given = self._now = [resource.getrlimit(which) for which in range(_COUNT)]
+        self._of_imports: dict[int, int] = {}
+
+    def widen(self) -> None:
+        """Note what the imports have set, and give the server all it may have."""
+        self._now = [resource.getrlimit(which) for which in range(_COUNT)]
+        for which, ((given, _), (soft, hard)) in enumerate(zip(self._given, self._now, strict=True)):
+            if soft != given:
+                self._of_imports[which] = soft
+            if soft != hard and which not in _LEFT:
+                resource.setrlimit(which, (hard, hard))
+                self._now[which] = (hard, hard)
+
+    def rehearse(self) -> None:
+        """Set those of the server's first caller, but for the descriptors': the next one may bring more along."""
+        usual = [(which, soft) for which, (soft, _) in enumerate(self._given) if which != resource.RLIMIT_NOFILE]
+        self.put_on(usual)
+
+    def put_on(self, limits: list[tuple[int, int]]) -> None:
+        """Set the soft limits of a caller, ``(which, soft)``; raises what setrlimit raises."""
+        for which, soft in limits:
+            wanted = self._of_imports.get(which, resource.RLIM_INFINITY if soft == _INFINITY else soft)
+            now, hard = self._now[which]
+            if wanted != now:
+                resource.setrlimit(which, (wanted, hard))
+                self._now[which] = (wanted, hard)
+
+    def reason(self, workers: int) -> str | None:
+        """Say why a server with so many workers must not take more requests, if so."""
+        descriptors, seconds = (self._now[which][1] for which in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU))
+        if descriptors != resource.RLIM_INFINITY and workers > max(0, descriptors - HIGH_FD - _RESERVE):
+            return "it has no descriptors for more"
+        # The kernel kills who has used up all.
+        if seconds != resource.RLIM_INFINITY and 2 * time.process_time() > seconds:
+            return "half of its processor time is used"
+        return None
