@@ -3,12 +3,15 @@
 Invariant: warm or plain, the command is run by the interpreter that it would find by itself.
 """
 
+import _imp
+import os
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.integration.conftest import NOT_WARM, UNSNARL
+from unsnarl.warm import preload
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,3 +45,50 @@ def test_an_interpreter_that_is_a_script_finds_its_own_anew(rig: "Rig", how: str
         assert rig.warm(*words).stdout == f"{chosen} False\n".encode()
     assert rig.served(*words).returncode == NOT_WARM
     assert rig.verb("status").stdout == b""
+
+
+# -- a command's own modules, named like those that a server needs -------------------------
+
+OWN = "import sys, resource, select\nprint(resource.MINE, select.__name__, '_unsnarl_warm' in sys.modules)\n"
+
+
+@pytest.mark.parametrize("where", ["bin", "elsewhere"])
+def test_a_module_of_the_commands_own_is_not_hidden_by_one_of_the_servers(rig: "Rig", where: str) -> None:
+    script = rig.script("own", OWN)
+    (rig.directory / where).mkdir(exist_ok=True)
+    rig.env |= {"PYTHONPATH": str(rig.directory / where)} if where != "bin" else {}
+    (rig.directory / where / "resource.py").write_text("MINE = 1\n")
+    assert rig.plain(UNSNARL, "warm", "start", "--", script).returncode == 1
+    assert rig.warm(script).stdout == b"1 select False\n", rig.log()
+    assert b"resource" in rig.verb("why", "own").stdout
+
+
+def test_all_modules_of_a_server_are_known(rig: "Rig") -> None:
+    text = "import sys\nprint(*{n.partition('.')[0] for n in sys.modules} - set(sys.builtin_module_names))\n"
+    script = rig.script("shows", text)
+    rig.start(script)
+    more = {*rig.served(script).stdout.decode().split()} - {*rig.plain(script).stdout.decode().split()}
+    assert more - {name for name in more if _imp.is_frozen(name)} - {"_unsnarl_warm"} <= preload.SERVERS
+
+
+def test_a_module_of_the_commands_own_may_come_later(rig: "Rig") -> None:
+    script = rig.script("own", "import sys\nprint('_unsnarl_warm' in sys.modules, 'mine' in dir(__import__('select')))\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"True False\n"
+    (rig.directory / "bin" / "select.py").write_text("mine = 1\n")
+    assert rig.warm(script).stdout == b"False True\n"
+    assert rig.plain(UNSNARL, "warm", "start", "--", script).returncode == 1
+    assert rig.warm(script).stdout == b"False True\n"
+
+
+OLD = os.path.expanduser("~/.pyenv/versions/3.10.13/bin/python3")
+
+
+@pytest.mark.skipif(not os.path.exists(OLD), reason="there is no older interpreter here")
+def test_an_interpreter_that_is_too_old_is_told_of(rig: "Rig") -> None:
+    path = rig.directory / "bin" / "old"
+    path.write_text(f"#!{OLD}\nprint('run')\n")
+    path.chmod(0o755)
+    assert rig.plain(UNSNARL, "warm", "start", "--", str(path)).returncode == 1
+    assert b"needs Python 3.11" in rig.verb("why", "old").stdout
+    assert rig.warm(str(path)).stdout == b"run\n"

@@ -9,6 +9,10 @@ ours beneath :func:`worker.run`'s, and ``__main__`` is no longer this module.
 
 import sys
 
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from types import ModuleType
+
 
 def _siblings() -> None:
     here = __file__.rpartition("/")[0]
@@ -21,11 +25,30 @@ def _siblings() -> None:
         del sys.path[0]
 
 
+def _import_ours(name: str) -> "ModuleType":
+    """Import a module of ours with the standard library alone on the path.
+
+    A command's own module may have the name of one that is needed here. Whether it has, ``preload`` looks.
+    """
+    import os  # frozen: nothing on the path hides it
+
+    path = sys.path[:]
+    library = os.path.dirname(os.__file__)
+    sys.path[:] = [entry for entry in path if (entry + "/").startswith(library + "/") and "-packages" not in entry]
+    try:
+        if name == "server":
+            _import_ours("trampolines").import_ctypes()  # before anybody else
+        return __import__("_unsnarl_warm." + name, fromlist=["main"])
+    finally:
+        sys.path[:] = path
+
+
 if __name__ == "__main__":
+    if sys.version_info < (3, 11):
+        sys.exit("unsnarl warm needs Python 3.11 or later, this is %d.%d" % sys.version_info[:2])
     _siblings()
     if sys.argv[1] == "probe":
-        __import__("_unsnarl_warm.probe", fromlist=["main"]).main(sys.argv[2:])
+        _import_ours("probe").main(sys.argv[2:])
     else:
-        __import__("_unsnarl_warm.trampolines", fromlist=["import_ctypes"]).import_ctypes()  # before anybody else
-        _job = __import__("_unsnarl_warm.server", fromlist=["main"]).main(sys.argv[2:])
-        __import__("_unsnarl_warm.worker", fromlist=["run"]).run(_job)
+        _job = _import_ours("server").main(sys.argv[2:])
+        sys.modules["_unsnarl_warm.worker"].run(_job)

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 SENTINEL = "--unsnarl-arguments-to-be"
 _SENTINEL_BYTES = SENTINEL.encode()
 
+# What a server loads, and a probe need not: neither built in nor frozen.
+SERVERS = frozenset(
+    ("__future__ _ctypes _socket _struct array collections ctypes fcntl importlib keyword operator reprlib"
+     " resource select struct types").split()
+)  # fmt: skip
+
 CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
 
 
@@ -105,17 +111,31 @@ def hideable() -> frozenset[str]:
     return frozenset(names - builtin - {"__main__", "_unsnarl_warm"})
 
 
-def hidden(names: frozenset[str]) -> str:
-    """Return which of the loaded modules one in the working directory hides, nothing if none is."""
+def covered() -> str:
+    """Say in words which module that is loaded here the command would find elsewhere; nothing if none is.
+
+    Asked before the command's imports: what is loaded then is unsnarl's doing, or that of start-up files.
+    """
+    library = os.path.dirname(os.__file__)
+    for entry in sys.path[: sys.path.index(library) if library in sys.path else 0]:
+        name = hidden(hideable() | SERVERS, entry)
+        if name:
+            return f"{name} in {entry} hides a module that a server needs itself"
+    return ""
+
+
+def hidden(names: frozenset[str], directory: str = "") -> str:
+    """Return which of the loaded modules one in a directory hides, the working one if none is named; or nothing."""
     try:
-        entries = os.listdir(".")
+        entries = os.listdir(directory or ".")
     except OSError:
         return ""  # nor will an import see what is in it
     for name in names.intersection(entry.partition(".")[0] for entry in entries):
-        spec = PathFinder.find_spec(name, [os.getcwd()])
+        spec = PathFinder.find_spec(name, [directory or os.getcwd()])
         loaded = getattr(sys.modules.get(name), "__file__", None)
         # A directory without __init__ hides no other module, but is a part of a package that has none either.
-        if spec is not None and not (_is_same(spec.origin, loaded) if spec.loader else loaded):
+        is_harmless = loaded or name not in sys.modules
+        if spec is not None and not (_is_same(spec.origin, loaded) if spec.loader else is_harmless):
             return name
     return ""
 

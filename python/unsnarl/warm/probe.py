@@ -445,6 +445,8 @@ def main(args: list[str]) -> None:
     if site == "later":
         _set_up_site(watch)
     preload.arrange(command)
+    if covered := preload.covered():
+        watch.fatal.append(("", covered))
     arguments.stand_in(int(words))
     descriptors, baseline = _open_descriptors(), set(sys.modules)
     _umask(_MASK)

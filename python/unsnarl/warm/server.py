@@ -156,6 +156,8 @@ class Server:
         os.umask(self.umask)
         preload.terminals(self.tty)
         preload.arrange(self.command)
+        if covered := preload.covered():
+            self._rule_out(covered)
         self.temporary = temporary.expected(self.facts.clocks)
         with forks.Imports():
             for name in [m for m in ("runpy", "pkgutil") if self.command.kind == "module"] + self.facts.modules:
@@ -164,9 +166,7 @@ class Server:
                 except BaseException as problem:
                     self._log(f"{name} is left out: {type(problem).__name__}")
         if lost := self.temporary.settle(self.facts.clocks):
-            why = f"{lost} of its imports cannot be made anew"
-            facts_of.rule_out(self.stem, self.facts, why)
-            self._give_up(why)
+            self._rule_out(f"{lost} of its imports cannot be made anew")
         os.chdir("/")
         os.umask(0o077)
 
@@ -421,6 +421,10 @@ class Server:
             return False
         text, self.record_stamp = self._record()
         return text not in ("", self.record)
+
+    def _rule_out(self, why: str) -> NoReturn:
+        facts_of.rule_out(self.stem, self.facts, why)
+        self._give_up(why)
 
     def _give_up(self, why: str) -> NoReturn:
         """End before anybody has come: the next call looks again."""
