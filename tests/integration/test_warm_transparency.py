@@ -176,6 +176,29 @@ ENDINGS = {
     "closed stdout": "import sys; sys.stdout.close()",
     "warning": "import warnings; warnings.warn('old', DeprecationWarning)",
     "syntax": "import sys\nexec('1 +')",
+    **{
+        name: f"import sys\nprint('x')\n{text}"
+        for name, text in {
+            "huge status": "sys.exit(2**64 + 3)",
+            "negative status": "sys.exit(-3)",
+            "status of a class": "class S(int):\n    def __and__(self, other): return 99\nsys.exit(S(4))",
+            "nameless message": "class X:\n    def __str__(self): 1 / 0\nsys.exit(X())",
+            "exit without a code": "class E(SystemExit):\n    code = property(lambda self: 1 / 0)\nraise E('bad')",
+            "hook raises": "def hook(*_): raise ValueError(1)\nsys.excepthook = hook\n1 / 0",
+            "hook is nothing": "sys.excepthook = None\n1 / 0",
+            "hook exits": "def hook(*_): sys.exit(4)\nsys.excepthook = hook\n1 / 0",
+            "hook is missing": "del sys.excepthook\n1 / 0",
+            "hook sees no other": "sys.excepthook = lambda *_: print(sys.exc_info())\n1 / 0",
+            "exit function sees no other": "import atexit\natexit.register(lambda: print(sys.exc_info()))\n1 / 0",
+            "no stdout": "del sys.stdout",
+            "no stderr": "del sys.stderr\nsys.exit('message')",
+            "nothing as stderr": "sys.stderr = None\nsys.exit('message')",
+            "closed stderr": "sys.stderr.close()\nsys.exit('message')",
+            "stdout that cannot be closed": "class S:\n    def write(self, text): pass\n    def flush(self): 1 / 0\n    def __repr__(self): return 'S'\n"
+            "sys.stdout = S()\nsys.exit(3)",
+            "shutdown of threads raises": "import threading\ndef shutdown(): 1 / 0\nthreading._shutdown = shutdown",
+        }.items()
+    },
 }
 
 
@@ -185,6 +208,10 @@ def test_a_command_ends_the_same(rig: "Rig", name: str) -> None:
     rig.start(script)
     plain, warm = rig.plain(script), rig.served(script)
     assert (warm.returncode, warm.stdout, warm.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+    # What is written to one place is there in the same order.
+    both: dict[str, object] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    plain, warm = rig.plain(script, **both), rig.served(script, **both)
+    assert (warm.returncode, warm.stdout) == (plain.returncode, plain.stdout)
     assert not list((rig.directory / "work").glob("here*"))
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 else:
     import _signal
 
+# What prints an exception where the program's hook does not, whatever it has put in its place.
+_DISPLAY = sys.__excepthook__
 _HERE = __file__.rpartition("/")[0] + "/"
 _SIGINT_STATUS = -2
 # Of a command whose last words could not be written.
@@ -48,6 +50,8 @@ class Ending:
         self._conn = conn
         self._server = server
         self._pid = os.getpid()
+        self.problem: BaseException | None = None
+        """What the program has raised, if anything."""
 
     def arm(self) -> None:
         """Make forked children of the command forget the connection."""
@@ -58,8 +62,11 @@ class Ending:
             os.close(self._conn)
             self._conn = -1
 
-    def after(self, problem: BaseException | None) -> None:
+    def after(self) -> None:
         """End after the program's last line, or after what it has raised."""
+        problem, self.problem = self.problem, None
+        if self._server.command.kind == "script":
+            _flush_quietly()  # before anything is told of it, as _PyRun_SimpleFile does
         status = _status(problem)
         del problem
         _wait_for_threads()
@@ -145,7 +152,7 @@ def _status(problem: BaseException | None) -> int:
     if problem is None:
         return 0
     if isinstance(problem, SystemExit):
-        return _exit_status(problem.code)
+        return _exit_status(problem)
     trace = problem.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_HERE):
         trace = trace.tb_next
@@ -153,18 +160,86 @@ def _status(problem: BaseException | None) -> int:
     sys.last_type, sys.last_value, sys.last_traceback = type(problem), problem, trace
     if sys.version_info >= (3, 12):
         sys.last_exc = problem
-    sys.excepthook(type(problem), problem, trace)
-    return _SIGINT_STATUS if type(problem) is KeyboardInterrupt else 1
+    status = _show(problem, trace)
+    if status is None:
+        return _SIGINT_STATUS if type(problem) is KeyboardInterrupt else 1
+    return status
 
 
-def _exit_status(code: object) -> int:
+def _show(problem: BaseException, trace: TracebackType | None) -> int | None:
+    """Print an exception as PyErr_PrintEx does; returns the status if the hook asks for one."""
+    hook = getattr(sys, "excepthook", None)
+    if hook is None and not hasattr(sys, "excepthook"):
+        _complain("sys.excepthook is missing\n")
+        _DISPLAY(type(problem), problem, trace)
+        return None
+    failure = _failure(hook, type(problem), problem, trace)
+    if isinstance(failure, SystemExit):
+        return _exit_status(failure)
+    if failure is not None:
+        _complain("Error in sys.excepthook:\n")
+        _DISPLAY(type(failure), failure, failure.__traceback__)
+        _complain("\nOriginal exception was:\n")
+        _DISPLAY(type(problem), problem, trace)
+    return None
+
+
+def _failure(what: Any, *words: object) -> BaseException | None:
+    """Call something of the program's; returns what it raises, without our own line in its traceback."""
+    try:
+        what(*words)
+    except BaseException as raised:
+        return raised.with_traceback(raised.__traceback__ and raised.__traceback__.tb_next)
+    return None
+
+
+def _exit_status(problem: SystemExit) -> int:
+    """Return the status that is asked for, as _Py_HandleSystemExit does; anything but a number is printed."""
+    try:
+        code: object = problem.code
+    except BaseException:
+        code = problem
     if code is None:
         return 0
     if isinstance(code, int):
-        return code & 0xFF
-    if sys.stderr is not None:
-        sys.stderr.write(f"{code}\n")
+        number = int.__index__(code)
+        if -1 << 63 <= number < 1 << 63:
+            return number & 0xFF
+        _tell_pending(OverflowError("Python int too large to convert to C long"))
+        return 0xFF  # -1
+    stream = getattr(sys, "stderr", None)
+    if stream is None:
+        failure = _failure(lambda: os.write(2, str(code).encode(errors="backslashreplace")))
+    else:
+        failure = _failure(lambda: stream.write(str(code)))
+    _complain("\n")
+    if failure is not None and stream is not None:
+        _tell_pending(failure)
     return 1
+
+
+def _tell_pending(problem: BaseException) -> None:
+    """Tell of what the interpreter has in hand when it comes to wait for threads; 3.11 loses it."""
+    if sys.version_info >= (3, 12):
+        _tell_ignored(problem, None, _ON_SHUTDOWN)
+
+
+def _complain(text: str) -> None:
+    """Write as PySys_WriteStderr does: where the stream does not take it, to the descriptor."""
+    try:
+        sys.stderr.write(text)
+    except BaseException:
+        try:
+            os.write(2, text.encode())
+        except OSError:
+            pass  # closed: nobody to tell
+
+
+def _flush_quietly() -> None:
+    for name in ("stderr", "stdout"):
+        stream = getattr(sys, name, None)
+        if stream is not None:
+            _failure(lambda stream=stream: stream.flush())
 
 
 def _flush() -> bool:

@@ -41,6 +41,7 @@ def run(taken: Taken) -> None:
         main = _fresh_main(taken)
     except BaseException as problem:
         taken.decline(problem)
+    problem: BaseException | None = None
     try:
         taken.await_go()
         ending.arm()
@@ -52,11 +53,13 @@ def run(taken: Taken) -> None:
             as_main._run_module_as_main(taken.server.command.name)
         else:
             exec(taken.server.code, main.__dict__)
-    except BaseException as problem:
+    except BaseException as raised:
         if not taken.is_committed:
-            taken.decline(problem)  # a Ctrl-C for the group, before the client's word
-        ending.after(problem)
-    ending.after(None)
+            taken.decline(raised)  # a Ctrl-C for the group, before the client's word
+        problem = raised
+    # Out here it is no context of what is raised at the end, and nobody keeps it.
+    ending.problem, problem = problem, None
+    ending.after()
 
 
 def rehearse(server: Server) -> None:
