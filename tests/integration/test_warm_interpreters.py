@@ -92,3 +92,31 @@ def test_an_interpreter_that_is_too_old_is_told_of(rig: "Rig") -> None:
     assert rig.plain(UNSNARL, "warm", "start", "--", str(path)).returncode == 1
     assert b"needs Python 3.11" in rig.verb("why", "old").stdout
     assert rig.warm(str(path)).stdout == b"run\n"
+
+
+# -- what a program is given, and what differs in each run ------------------------------------
+
+NAMES = (
+    "shown = [(name, value if value in (None, {}) else type(value).__name__) for name, value in globals().items()]\n"
+    "import sys\nprint(shown, '_unsnarl_warm' in sys.modules)\n"
+)
+
+
+@pytest.mark.parametrize("kind", ["script", "module"])
+def test_a_program_has_the_names_that_its_interpreter_gives_it(rig: "Rig", kind: str) -> None:
+    words = [rig.script("names.py", NAMES)]
+    if kind == "module":
+        rig.env |= {"PYTHONPATH": str(rig.directory / "bin"), "PYTHONDONTWRITEBYTECODE": "1"}
+        words = [sys.executable, "-m", "names"]
+    rig.start(*words)
+    assert rig.served(*words).stdout == rig.plain(*words).stdout.replace(b"False", b"True"), rig.log()
+
+
+@pytest.mark.parametrize(("key", "is_drawn"), [("", True), ("multiprocessing.current_process().authkey = b'k'", False)])
+def test_processes_know_each_other_by_a_key_of_their_own(rig: "Rig", key: str, is_drawn: bool) -> None:
+    (rig.directory / "bin" / "keys.py").write_text(f"import multiprocessing\n{key}\n")
+    script = rig.script("who", "import keys, multiprocessing\nprint(bytes(multiprocessing.current_process().authkey))\n")
+    rig.start(script)
+    keys = {rig.served(script).stdout for _ in range(3)}
+    assert len(keys) == (3 if is_drawn else 1)
+    assert is_drawn or keys == {b"b'k'\n"}

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from .spare import Taken
 
 
+# Of a key that `multiprocessing` draws (process._MainProcess).
+_KEY_BYTES = 32
+
+
 class UnfitError(Exception):
     """What was imported ahead is not what this caller would get."""
 
@@ -98,6 +102,7 @@ def _dress(taken: Taken) -> int:
     _clocks(server.facts.clocks)
     streams.rebuild(server.line_buffering)
     server.temporary.make_anew()
+    _authority()
     _name(server.command.name if server.command.kind == "script" else sys.executable)
     return conn
 
@@ -202,15 +207,31 @@ def _name(path: str) -> None:
 
 
 def _fresh_main(taken: Taken) -> ModuleType:
+    """Put a new ``__main__`` in the launcher's place, with the names that this interpreter gives one, in its order."""
+    launcher = sys.modules["__main__"]
     module = type(sys)("__main__")
-    module.__dict__.update(__builtins__=sys.modules["builtins"], __spec__=None, __package__=None, __annotations__={})
+    names = module.__dict__
+    names.clear()
+    names.update((name, value) for name, value in launcher.__dict__.items() if name.startswith("__"))
+    names["__doc__"] = None
+    if "__annotations__" in names:
+        names["__annotations__"] = {}
     if taken.server.command.kind == "script":
         name = taken.server.command.name
-        module.__dict__.update(__file__=name, __cached__=None, __loader__=SourceFileLoader("__main__", name))
-    if sys.version_info >= (3, 13):
-        del module.__dict__["__package__"]
-        module.__dict__["__package__"] = None
-        module.__dict__.pop("__annotations__")
-    taken.launcher = sys.modules["__main__"]  # kept: this frame belongs to it
+        names.update(__file__=name, __loader__=SourceFileLoader("__main__", name))
+    else:
+        for name in ("__file__", "__cached__"):  # runpy's to set
+            names.pop(name, None)
+    taken.launcher = launcher  # kept: this frame belongs to it
     sys.modules["__main__"] = module
     return module
+
+
+def _authority() -> None:
+    """Draw anew the key by which processes of `multiprocessing` know each other, unless an import has chosen it."""
+    process: Any = sys.modules.get("multiprocessing.process")
+    if process is not None:
+        current = process.current_process()
+        key = current.authkey
+        if len(key) == _KEY_BYTES and not bytes(key).isascii():  # drawn; one that is chosen is a text, as a rule
+            current.authkey = os.urandom(_KEY_BYTES)
