@@ -161,6 +161,11 @@ fn is_relevant(entry: &[u8], record: &Record) -> bool {
 /// Whether the interpreter was asked for something only a process of its own can give.
 pub(crate) fn forbids_server(target: &Target, environ: &[Bytes]) -> bool {
     const OWN_PROCESS: &[&str] = &[
+        // Who starts it knows the process by its number, which a worker's is not.
+        "LISTEN_PID",
+        "LISTEN_FDS",
+        "WATCHDOG_PID",
+        "NOTIFY_SOCKET",
         "UNSNARL_RUN",
         "PYTHONINSPECT",
         "PYTHONPROFILEIMPORTTIME",
@@ -231,6 +236,7 @@ mod tests {
     fn target(python: &[u8], options: &[&[u8]]) -> Target {
         Target {
             python: python.to_vec(),
+            called: python.to_vec(),
             options: options.iter().map(|option| option.to_vec()).collect(),
             kind: Kind::Script,
             name: b"/v/bin/hg".to_vec(),

@@ -45,6 +45,7 @@ pub(crate) fn describe() -> Option<String> {
         "/proc/self/cgroup",
         "/proc/self/attr/current",
         "/proc/self/oom_score_adj",
+        "/proc/self/coredump_filter",
     ] {
         let text = read_file(file.as_bytes(), 4096).unwrap_or_default();
         let _ = writeln!(out, "{file}={}", String::from_utf8_lossy(&text));
@@ -76,10 +77,11 @@ fn identity(out: &mut String) -> Option<()> {
 /// Capabilities. A filter or a sandbox cannot be compared: no server then.
 fn privileges(out: &mut String) -> Option<()> {
     // SAFETY: these options take and fill no memory.
-    let (seccomp, nnp) = unsafe {
+    let (seccomp, nnp, secure_bits) = unsafe {
         (
             libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0),
             libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0),
+            libc::prctl(libc::PR_GET_SECUREBITS, 0, 0, 0, 0),
         )
     };
     if seccomp > 0 || nnp != 0 {
@@ -96,7 +98,7 @@ fn privileges(out: &mut String) -> Option<()> {
     let _ = write!(out, "caps={sets:x?} {:x} {:x}", bounding_set(), ambient_set(&sets));
     // SAFETY: KEYCTL_GET_KEYRING_ID (0) of KEY_SPEC_SESSION_KEYRING (-3), without creating one.
     let keyring = unsafe { libc::syscall(libc::SYS_keyctl, 0, -3, 0) };
-    let _ = writeln!(out, " keyring={keyring}");
+    let _ = writeln!(out, " keyring={keyring} securebits={secure_bits}");
     Some(())
 }
 
@@ -140,11 +142,19 @@ fn namespaces(out: &mut String) -> Option<()> {
 
 fn scheduling(out: &mut String) {
     let mut cpus = [0u64; 128];
-    // SAFETY: the buffer is valid for its size; the other calls take numbers.
+    // struct sched_attr of sched_setattr(2): policy, priority, deadline, bounds of utilization.
+    let mut attributes = [0u64; 7];
+    // SAFETY: the buffers are valid for their sizes; the other calls take numbers.
     let (nice, policy, affinity, io, slack, personality) = unsafe {
         (
             libc::getpriority(libc::PRIO_PROCESS, 0),
-            libc::sched_getscheduler(0),
+            libc::syscall(
+                libc::SYS_sched_getattr,
+                0,
+                attributes.as_mut_ptr(),
+                size_of_val(&attributes),
+                0,
+            ),
             libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&cpus), cpus.as_mut_ptr()),
             libc::syscall(libc::SYS_ioprio_get, 1, 0),
             libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0),
@@ -154,7 +164,7 @@ fn scheduling(out: &mut String) {
     let words = usize::try_from(affinity).unwrap_or(0) / 8;
     let _ = writeln!(
         out,
-        "sched={nice} {policy} {io} {slack} {personality} {:x?}",
+        "sched={nice} {policy} {attributes:x?} {io} {slack} {personality} {:x?}",
         &cpus[..words.min(128)]
     );
 }
