@@ -5,6 +5,7 @@ Invariant: warm or plain, the command is run by the interpreter that it would fi
 
 import _imp
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -120,3 +121,71 @@ def test_processes_know_each_other_by_a_key_of_their_own(rig: "Rig", key: str, i
     keys = {rig.served(script).stdout for _ in range(3)}
     assert len(keys) == (3 if is_drawn else 1)
     assert is_drawn or keys == {b"b'k'\n"}
+
+
+# -- how an interpreter is named ---------------------------------------------------------------
+
+
+def test_a_shim_has_the_interpreter_looked_up_where_the_script_has(rig: "Rig") -> None:
+    script = rig.directory / "bin" / "tool"
+    script.write_text(f"#!/usr/bin/env python3\n{WHO}")
+    script.chmod(0o755)
+    assert rig.verb("enable", str(script)).returncode == 0
+    shim = str(rig.directory / "data" / "unsnarl" / "shims" / "tool")
+    for chosen in ("one", "other"):
+        python = wrapper(rig.directory / chosen / "python3", chosen)
+        env = rig.env | {"PATH": f"{os.path.dirname(python)}:{rig.env['PATH']}"}
+        assert rig.plain(shim, env=env).stdout == f"{chosen} False\n".encode()
+    env = rig.env | {"PATH": f"{os.path.dirname(sys.executable)}:{rig.env['PATH']}"}
+    rig.start(shim, env=env)
+    assert rig.served(shim, env=env).stdout == b"None True\n"
+    gone = rig.plain(shim, env=rig.env | {"PATH": "/nonexistent"})
+    assert (gone.returncode, b"python3" in gone.stderr) == (127, True)
+
+
+def test_a_plain_command_is_called_as_it_was(rig: "Rig") -> None:
+    script = rig.script("called", "import sys\nprint(sys.orig_argv[0], sys.executable)\n")
+    rig.env |= {"PATH": f"{os.path.dirname(sys.executable)}:{rig.env['PATH']}", "UNSNARL": "off"}
+    for words in (["python", script], [sys.executable, script], [script]):
+        assert rig.warm(*words).stdout == rig.plain(*words).stdout
+
+
+def test_a_file_without_a_first_line_is_the_shells(rig: "Rig") -> None:
+    path = rig.directory / "bin" / "script"
+    path.write_text('echo "$1"\n')
+    path.chmod(0o755)
+    assert rig.warm(str(path), "a b").stdout == b"a b\n"
+    env = {name: value for name, value in rig.env.items() if name != "PATH"}
+    assert rig.warm("echo", "found", env=env).stdout == b"found\n"
+
+
+@pytest.mark.parametrize("name", ["LISTEN_PID", "WATCHDOG_PID", "NOTIFY_SOCKET"])
+def test_a_command_that_is_known_by_its_number_runs_plainly(rig: "Rig", name: str) -> None:
+    script = rig.script("who", WHO)
+    rig.start(script)
+    assert rig.warm(script, env=rig.env | {name: "1"}).stdout == b"None False\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it takes the superuser to ask for a priority")
+@pytest.mark.parametrize("words", ["chrt -r {}", "setpriv --securebits={}no_setuid_fixup", "core {}"])
+def test_what_the_kernel_keeps_of_a_process_is_its_callers(rig: "Rig", words: str) -> None:
+    script = rig.script("kept", KEPT)
+    core = "sh -c 'echo 0x{}3 > /proc/self/coredump_filter; exec \"$@\"' sh"
+    shown = []
+    for value in ("+", "-") if "bits" in words else ("1", "2"):
+        place = shlex.split(words.replace("core {}", core).format(value))
+        if rig.plain(*place, "true").returncode != 0:
+            pytest.skip(f"not allowed here: {place[0]}")
+        plain = rig.plain(*place, script)
+        assert rig.plain(*place, UNSNARL, "warm", "start", "--", script).returncode == 0
+        warm = rig.plain(*place, UNSNARL, "warm", "run", "--require", "--", script)
+        assert warm.stdout == plain.stdout != b""
+        shown.append(warm.stdout)
+    assert shown[0] != shown[1]
+
+
+KEPT = """
+import ctypes, os
+print(os.sched_getparam(0).sched_priority, ctypes.CDLL(None).prctl(27))
+print(open("/proc/self/coredump_filter").read())
+"""

@@ -8,15 +8,25 @@ use crate::target::Target;
 
 /// Become the plain command.
 pub(crate) fn run(target: &Target, args: &[Bytes], environ: &[Bytes]) -> ! {
-    let argv = target.plain_argv(args);
-    exec(&argv[0], &argv, environ);
-    fail(&argv[0])
+    let mut argv = target.plain_argv(args);
+    argv[0].clone_from(&target.called);
+    exec(&target.python, &argv, environ);
+    fail(&target.python)
 }
 
 /// Become a program that is no Python command we understand.
 pub(crate) fn run_words(words: &[Bytes], environ: &[Bytes]) -> ! {
     if let Some(file) = crate::target::find(&words[0], environ) {
         exec(&file, words, environ);
+        if errno() == libc::ENOEXEC {
+            // As execvp(3) does, and a shell.
+            let shell = b"/bin/sh".to_vec();
+            let argv: Vec<Bytes> = [shell.clone(), file]
+                .into_iter()
+                .chain(words[1..].iter().cloned())
+                .collect();
+            exec(&shell, &argv, environ);
+        }
     }
     fail(&words[0])
 }

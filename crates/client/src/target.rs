@@ -19,6 +19,8 @@ pub(crate) enum Kind {
 pub(crate) struct Target {
     /// The interpreter, as the command names it (a venv's own path).
     pub(crate) python: Bytes,
+    /// What the plain command is called by, its first argument: `python3` where that was looked up.
+    pub(crate) called: Bytes,
     /// Interpreter options, e.g. `-sP`.
     pub(crate) options: Vec<Bytes>,
     /// Script or module.
@@ -50,7 +52,8 @@ impl Target {
     }
 
     /// Read a shim: `python=`, `option=` any number of times, `script=` or `module=`.
-    pub(crate) fn from_shim(text: &[u8]) -> Option<Self> {
+    /// Without an interpreter it is the script's own.
+    pub(crate) fn from_shim(text: &[u8], environ: &[Bytes]) -> Option<Self> {
         let mut lines = text
             .split(|b| *b == b'\n')
             .skip_while(|line| *line != SHIM_MAGIC)
@@ -69,9 +72,15 @@ impl Target {
                 _ => return None,
             }
         }
-        let (kind, name) = name?;
+        let name = name?;
+        let Some(python) = python else {
+            // The shim of a script that has its interpreter looked up: by each call anew.
+            return Self::of_script(&name.1, &read_file(&name.1, HEAD)?, environ);
+        };
+        let (kind, name) = name;
         Some(Self {
-            python: python?,
+            called: python.clone(),
+            python,
             options,
             kind,
             name,
@@ -93,11 +102,23 @@ impl Target {
     pub(crate) fn from_file(file: &[u8], environ: &[Bytes]) -> Option<Self> {
         let head = read_file(file, HEAD)?;
         if head.windows(SHIM_MAGIC.len()).any(|w| w == SHIM_MAGIC) {
-            return Self::from_shim(&head);
+            return Self::from_shim(&head, environ);
         }
-        let (python, options) = shebang(&head, environ)?;
+        Self::of_script(file, &head, environ)
+    }
+
+    /// The script that a shim names, if it can be told.
+    pub(crate) fn script_of_shim(file: &[u8]) -> Option<Bytes> {
+        let head = read_file(file, HEAD)?;
+        let mut lines = head.split(|b| *b == b'\n').skip_while(|line| *line != SHIM_MAGIC);
+        lines.find_map(|line| line.strip_prefix(b"script=")).map(<[u8]>::to_vec)
+    }
+
+    fn of_script(file: &[u8], head: &[u8], environ: &[Bytes]) -> Option<Self> {
+        let (called, python, options) = shebang(head, environ)?;
         Some(Self {
             python,
+            called,
             options,
             kind: Kind::Script,
             name: file.to_vec(),
@@ -122,6 +143,7 @@ impl Target {
         Some((
             Self {
                 python,
+                called: words[0].clone(),
                 options: Vec::new(),
                 kind,
                 name,
@@ -131,8 +153,8 @@ impl Target {
     }
 }
 
-/// Interpreter and options of a `#!` line, including pip's form for long paths.
-fn shebang(head: &[u8], environ: &[Bytes]) -> Option<(Bytes, Vec<Bytes>)> {
+/// What the interpreter of a `#!` line is called by, its path, and its options; pip's form for long paths included.
+fn shebang(head: &[u8], environ: &[Bytes]) -> Option<(Bytes, Bytes, Vec<Bytes>)> {
     let mut lines = head.strip_prefix(b"#!")?.split(|b| *b == b'\n');
     let line = lines.next()?.trim_ascii();
     if line == b"/bin/sh" {
@@ -144,15 +166,29 @@ fn shebang(head: &[u8], environ: &[Bytes]) -> Option<(Bytes, Vec<Bytes>)> {
             .strip_prefix(b"\"")
             .and_then(|p| p.strip_suffix(b"\""))
             .unwrap_or(python);
-        return is_python(python).then(|| (python.to_vec(), Vec::new()));
+        return is_python(python).then(|| (python.to_vec(), python.to_vec(), Vec::new()));
     }
     let mut words = line.splitn(2, |b| *b == b' ').map(<[u8]>::trim_ascii);
-    let mut python = words.next()?.to_vec();
-    let mut option = words.next().filter(|w| !w.is_empty());
-    if python.ends_with(b"/env") {
-        python = find(option.take()?, environ)?;
+    let first = words.next()?;
+    let rest = words.next().filter(|w| !w.is_empty());
+    if !first.ends_with(b"/env") {
+        return is_python(first).then(|| {
+            (
+                first.to_vec(),
+                first.to_vec(),
+                rest.map(<[u8]>::to_vec).into_iter().collect(),
+            )
+        });
     }
-    is_python(&python).then(|| (python, option.map(<[u8]>::to_vec).into_iter().collect()))
+    // The kernel gives it one word; with -S it makes several of it.
+    let split = rest?.strip_prefix(b"-S ").map(<[u8]>::trim_ascii);
+    let mut words = split
+        .unwrap_or(rest?)
+        .split(|b| split.is_some() && *b == b' ')
+        .filter(|w| !w.is_empty());
+    let called = words.next()?.to_vec();
+    let python = find(&called, environ)?;
+    is_python(&python).then(|| (called, python, words.map(<[u8]>::to_vec).collect()))
 }
 
 /// `python`, `python3`, `python3.13`, `python3.13t`, by the last part of the path.
@@ -164,16 +200,22 @@ fn is_python(path: &[u8]) -> bool {
     })
 }
 
+/// Where commands are looked for if nobody has said (glibc's `_CS_PATH`).
+const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
+
 /// The file a word means, as a shell finds it.
 pub(crate) fn find(word: &[u8], environ: &[Bytes]) -> Option<Bytes> {
     if word.contains(&b'/') {
         return Some(word.to_vec());
     }
-    variable(environ, b"PATH")?.split(|b| *b == b':').find_map(|dir| {
-        let path = [if dir.is_empty() { b"." } else { dir }, word].join(&b'/');
-        let found = stat(&path)?;
-        (found.st_mode & libc::S_IFMT == libc::S_IFREG && found.st_mode & 0o111 != 0).then_some(path)
-    })
+    variable(environ, b"PATH")
+        .unwrap_or(DEFAULT_PATH)
+        .split(|b| *b == b':')
+        .find_map(|dir| {
+            let path = [if dir.is_empty() { b"." } else { dir }, word].join(&b'/');
+            let found = stat(&path)?;
+            (found.st_mode & libc::S_IFMT == libc::S_IFREG && found.st_mode & 0o111 != 0).then_some(path)
+        })
 }
 
 #[cfg(test)]
@@ -184,7 +226,7 @@ mod tests {
     #[test]
     fn a_shim_names_interpreter_and_script() {
         let text = b"#!/v/bin/unsnarl --shim\nunsnarl-shim 1\npython=/v/bin/python\noption=-s\nscript=/v/bin/hg\n";
-        let target = Target::from_shim(text).unwrap();
+        let target = Target::from_shim(text, &[]).unwrap();
         let plain = target.plain_argv(&[b"status".to_vec()]);
         assert_eq!(plain, [&b"/v/bin/python"[..], b"-s", b"/v/bin/hg", b"status"]);
     }
@@ -192,12 +234,18 @@ mod tests {
     #[test]
     fn shebangs_of_pip_are_understood() {
         let short = shebang(b"#!/v/bin/python3.13 -sP\nimport x\n", &[]).unwrap();
-        assert_eq!(short, (b"/v/bin/python3.13".to_vec(), vec![b"-sP".to_vec()]));
+        assert_eq!(
+            (short.1, short.2),
+            (b"/v/bin/python3.13".to_vec(), vec![b"-sP".to_vec()])
+        );
         let free_threaded = shebang(b"#!/v/bin/python3.13t\n", &[]).unwrap();
-        assert_eq!(free_threaded.0, b"/v/bin/python3.13t");
+        assert_eq!(free_threaded.1, b"/v/bin/python3.13t");
         let long = shebang(b"#!/bin/sh\n'''exec' \"/a b/python\" \"$0\" \"$@\"\n' '''\n", &[]).unwrap();
-        assert_eq!(long.0, b"/a b/python");
+        assert_eq!(long.1, b"/a b/python");
         assert_eq!(shebang(b"#!/bin/sh\necho\n", &[]), None);
+        let split = shebang(b"#!/usr/bin/env -S /v/python3 -s  -P\n", &[]).unwrap();
+        assert_eq!((&split.0[..], split.2.len()), (&b"/v/python3"[..], 2));
+        assert_eq!(shebang(b"#!/usr/bin/env /v/python3 -s\n", &[]), None);
         assert_eq!(shebang(b"#!/usr/bin/perl\n", &[]), None);
     }
 
@@ -205,7 +253,7 @@ mod tests {
         #[test]
         fn arbitrary_heads_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = shebang(&bytes, &[]);
-            let _ = Target::from_shim(&bytes);
+            let _ = Target::from_shim(&bytes, &[]);
         }
     }
 }

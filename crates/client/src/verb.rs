@@ -39,7 +39,7 @@ pub(crate) fn dispatch(args: &[Bytes], environ: Vec<Bytes>) -> c_int {
     match words.as_slice() {
         [b"--shim", file, ..] => match Target::from_file(file, &environ) {
             Some(target) => run(&target, &args[3..], &environ, Otherwise::Plain),
-            None => plain::fail(file),
+            None => without_interpreter(file, &args[3..], &environ),
         },
         [b"warm", b"run", b"--require", b"--", ..] => run_words(&args[5..], &environ, Otherwise::Refuse),
         [b"warm", b"run", b"--require", ..] => run_words(&args[4..], &environ, Otherwise::Refuse),
@@ -50,6 +50,15 @@ pub(crate) fn dispatch(args: &[Bytes], environ: Vec<Bytes>) -> c_int {
         [b"--warm-serve", ..] => serve(&args[2..], &environ),
         _ => python(args, &environ),
     }
+}
+
+/// A shim whose script names an interpreter that is not there, or that is none by now: the script itself tells.
+fn without_interpreter(shim: &[u8], args: &[Bytes], environ: &[Bytes]) -> ! {
+    if let Some(script) = Target::script_of_shim(shim) {
+        let words: Vec<Bytes> = [script].into_iter().chain(args.iter().cloned()).collect();
+        plain::run_words(&words, environ);
+    }
+    plain::fail(shim)
 }
 
 fn python(args: &[Bytes], environ: &[Bytes]) -> ! {
@@ -261,6 +270,7 @@ fn serve(words: &[Bytes], environ: &[Bytes]) -> c_int {
     let kind = if kind == b"module" { Kind::Module } else { Kind::Script };
     let target = Target {
         python: python.clone(),
+        called: python.clone(),
         options: options.to_vec(),
         kind,
         name: name.clone(),

@@ -24,12 +24,13 @@ _RELOCATABLE_MARK = "$(dirname -- "
 class Interpreter:
     """The interpreter a script names: the path of the executable, and its option words."""
 
-    __slots__ = ("flags", "path")
+    __slots__ = ("flags", "is_looked_up", "path")
 
-    def __init__(self, path: str, flags: list[str]) -> None:
-        """Keep the path as the script spells it, or as PATH resolves it."""
+    def __init__(self, path: str, flags: list[str], *, is_looked_up: bool = False) -> None:
+        """Keep the path as the script spells it, or as PATH resolves it in this very moment."""
         self.path = path
         self.flags = flags
+        self.is_looked_up = is_looked_up
 
 
 def find(name: str) -> str | None:
@@ -91,7 +92,7 @@ def _by_env(option: list[str]) -> Interpreter | None:
     if not words:
         return None
     path = _find_in(os.get_exec_path(), words[0])
-    return Interpreter(path or words[0], words[1:])
+    return Interpreter(path or words[0], words[1:], is_looked_up="/" not in words[0])
 
 
 def _by_shell(rest: str, script: str) -> Interpreter | None:

@@ -69,8 +69,8 @@ def _enable(names: list[str]) -> int:
             raise CommandError(f"no command named {name!r} on PATH", "activate its environment first", NOT_FOUND)
         if interpreter is None:
             raise CommandError(f"{script} is not a Python script", "only Python commands can be warm", 1)
-        flags = interpreter.flags
-        path = shims.write(os.path.basename(name), shims.text(interpreter.path, flags, script))
+        python = None if interpreter.is_looked_up else interpreter.path
+        path = shims.write(os.path.basename(name), shims.text(python, interpreter.flags, script))
         show(f"{path} starts {script} warm\n")
     if shims.directory() not in os.get_exec_path():
         show('to have it first on PATH: eval "$(unsnarl warm shellenv)"\n')

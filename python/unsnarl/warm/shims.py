@@ -66,15 +66,19 @@ def find_plain(name: str) -> str | None:
     return None
 
 
-def text(python: str, options: list[str], script: str) -> str:
-    """Return the text of a shim. Raises ShimError if it could not be written down."""
+def text(python: str | None, options: list[str], script: str) -> str:
+    """Return the text of a shim, without an interpreter where the script has it looked up in each call.
+
+    Raises ShimError if it could not be written down.
+    """
     first = f"#!{executable()} --shim"
     if len(first) > _LONGEST_LINE or " " in executable():
         raise ShimError(
             f"the kernel cannot start a shim through {executable()!r}",
             "install unsnarl where the path is shorter and has no spaces, or use `unsnarl warm run -- CMD`",
         )
-    lines = [first, MARK, f"python={python}", *(f"option={option}" for option in options), f"script={script}"]
+    named = [] if python is None else [f"python={python}", *(f"option={option}" for option in options)]
+    lines = [first, MARK, *named, f"script={script}"]
     if any("\n" in line for line in lines):
         raise ShimError(f"the path {script!r} holds a line break", "rename it")
     return "\n".join(lines) + "\n"
