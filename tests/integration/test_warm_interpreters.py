@@ -189,3 +189,33 @@ import ctypes, os
 print(os.sched_getparam(0).sched_priority, ctypes.CDLL(None).prctl(27))
 print(open("/proc/self/coredump_filter").read())
 """
+
+
+# -- what a command is called in other verbs ---------------------------------------------------
+
+
+def test_a_module_is_asked_for_as_it_is_run(rig: "Rig") -> None:
+    words = [sys.executable, "-m", "json.tool"]
+    rig.start(*words)
+    asked = [words, ["--", *words], [" ".join(["python", *words[1:]])], ["json.tool"]]
+    assert {rig.verb("why", *way).returncode for way in asked} == {0}
+    assert b"json.tool" in rig.verb("logs", *words).stdout or rig.log() == ""
+    unknown = rig.verb("why", "--", "python", "-m", "nothing")
+    assert b"unsnarl warm run -- python -m nothing" in unknown.stderr
+    assert rig.verb("stop", *words).returncode == 0
+    assert rig.verb("status").stdout == b""
+
+
+def test_a_module_that_is_not_there_has_no_server(rig: "Rig") -> None:
+    words = [sys.executable, "-m", "nosuchmodule.tool"]
+    started = rig.plain(UNSNARL, "warm", "start", "--", *words)
+    assert (started.returncode, rig.verb("status").stdout) == (1, b"")
+    assert b"there is no module nosuchmodule.tool" in rig.verb("why", *words).stdout
+    assert rig.warm(*words).stderr == rig.plain(*words).stderr
+
+
+@pytest.mark.parametrize("module", ["readline", "curses"])
+def test_what_a_module_reads_in_c_tells_servers_apart(rig: "Rig", module: str) -> None:
+    script = rig.script("reads", f"import {module}\n")
+    rig.start(script)
+    assert b" TERM " in rig.verb("why", "reads").stdout

@@ -7,6 +7,7 @@ here instead was started without the native executable, and runs plainly.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 
@@ -121,7 +122,9 @@ def _describe(server: house.Server) -> str:
 
 
 def _stop(arguments: list[str]) -> int:
-    left = stop.Stop(_safe_house(), arguments).carry_out()
+    words = _words(arguments)
+    names = [_named(words)] if words and _named(words) != words[0] else words
+    left = stop.Stop(_safe_house(), names).carry_out()
     if left:
         raise CommandError(
             f"still there after {stop.GIVE_UP_AFTER_S:.0f} s: {', '.join(left)}",
@@ -132,13 +135,13 @@ def _stop(arguments: list[str]) -> int:
 
 
 def _why(arguments: list[str]) -> int:
-    _need(arguments, "why")
-    records = _records(arguments[0])
+    words = _words(arguments)
+    _need(words, "why")
+    records = _records(_named(words))
     if not records:
+        said = " ".join(words)
         raise CommandError(
-            f"nothing is known about {arguments[0]!r}",
-            f"it is learned when it runs: `unsnarl warm run -- {arguments[0]}`",
-            1,
+            f"nothing is known about {said!r}", f"it is learned when it runs: `unsnarl warm run -- {said}`", 1
         )
     for name, facts in records:
         show(_explain(name, facts))
@@ -175,20 +178,36 @@ def _records(command: str) -> list[tuple[str, facts_of.Facts]]:
     return found
 
 
+def _words(arguments: list[str]) -> list[str]:
+    """Return the words of a command, with `--` before it or not, given as one or as several."""
+    words = arguments[1:] if arguments[:1] == ["--"] else arguments
+    return words[0].split() if len(words) == 1 and words[0].startswith("python") else words
+
+
+def _named(words: list[str]) -> str:
+    """Return what a record calls a command: a script, or the module of ``python -m``."""
+    name, *rest = words
+    if not re.fullmatch(r"python[\d.]*t?", os.path.basename(name)) or not rest:
+        return name
+    return rest[1] if rest[0] == "-m" and len(rest) > 1 else rest[0]
+
+
 def _is_called(command: str, name: str) -> bool:
     return os.path.basename(command) == os.path.basename(name)
 
 
 def _logs(arguments: list[str]) -> int:
     directory = house.path()
+    words = _words(arguments)
+    name = _named(words) if words else ""
     for entry in sorted(os.listdir(directory)) if os.path.isdir(directory) else []:
         if entry.endswith(".log"):
             facts = facts_of.load(os.path.join(directory, entry.removesuffix(".log") + ".facts"))
             with open(os.path.join(directory, entry), encoding="utf-8", errors="replace") as file:
-                if not arguments or (facts is not None and _is_called(facts.command, arguments[0])):
+                if not name or (facts is not None and _is_called(facts.command, name)):
                     show(file.read())
                 else:  # it was never learned, or by another name
-                    show("".join(line for line in file if f" {arguments[0]}:" in line or f"/{arguments[0]}:" in line))
+                    show("".join(line for line in file if f" {name}:" in line or f"/{name}:" in line))
     return 0
 
 

@@ -252,6 +252,7 @@ def _read(start: Start, out: str, words: str) -> tuple[facts_of.Facts, dict[str,
         result = facts_of.parse("".join(lines[len(excluding) :]))
     except (OSError, ValueError):
         return _refused(start, f"its imports could not be watched: {_kind_of_end(words)}"), {}
+    result.note_reads_in_c()
     if words and not excluded:
         # Not what: it may be the value of a variable, and this is kept in a file.
         result.refusals.append("it prints while it is imported")

@@ -15,6 +15,9 @@ import time
 
 # Seconds after which a plain verdict is looked into again: chance or the moment may have had a part in it.
 LOOK_AGAIN_S = 3600
+# Variables that a module's C code reads, which nobody sees.
+_TERMINAL = ("TERM", "TERMINFO", "TERMINFO_DIRS", "COLUMNS", "LINES")
+_READ_IN_C = {"_curses": _TERMINAL, "readline": (*_TERMINAL, "INPUTRC")}
 # Sources of its author's own whose change ends a plain verdict.
 MOST_EDITED = 64
 # Stands in a stamp in the place of a time: only of which kind the file is.
@@ -65,6 +68,11 @@ class Facts:
         self.asks_cwd |= other.asks_cwd
         self.asks_umask |= other.asks_umask
         return client_text(self) != before
+
+    def note_reads_in_c(self) -> None:
+        """Add the variables that C code among the modules is known to read."""
+        known = {name for module in _READ_IN_C.keys() & {*self.modules} for name in _READ_IN_C[module]}
+        self.variables = sorted({*self.variables, *known})
 
     def imports_as(self, other: Facts) -> bool:
         """Say whether a server would import and watch the same."""

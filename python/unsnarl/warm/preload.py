@@ -91,6 +91,19 @@ def imports(command: Command) -> list[Import]:
     return list(unique.values())
 
 
+def missing(command: Command) -> str:
+    """Say in words that the module to run is nowhere on the path, if it is not. (Others look in the caller's directory.)"""
+    from importlib.util import find_spec
+
+    if command.kind == "script":
+        return ""
+    try:
+        is_there = find_spec(command.name) is not None
+    except (ImportError, AttributeError, ValueError):
+        is_there = False
+    return "" if is_there else f"there is no module {command.name} on the path"
+
+
 def package_loads(command: Command) -> bool:
     """Import the package of a module that is run, as happens first; says whether it loads that very module."""
     if command.kind == "module":

@@ -397,6 +397,8 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
     named: list[preload.Import] = []
     with contextlib.suppress(effects.VetoedError):  # of the package that the command is in
         is_usual = preload.package_loads(command)
+        if missing := preload.missing(command):
+            watch.fatal.append(("", missing))
         named = preload.imports(command)
         if preload.has_loaded(command) and not is_usual:
             watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
