@@ -57,7 +57,9 @@ def test_what_a_command_closes_is_closed(rig: "Rig") -> None:
     rig.processes.append(process)
     for fd in (wait, theirs, held):
         os.close(fd)
-    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     assert all(has_ended(fd) for fd in (process.stdout.fileno(), process.stderr.fileno(), ready))
     until(lambda: not is_locked(mine))
     # Without a reader left the pipe is in error, which nothing need be asked for.

@@ -232,3 +232,16 @@ def test_streams_on_a_terminal_are_buffered_alike(rig: "Rig", unbuffered: str) -
     on_a_terminal(rig, UNSNARL, "warm", "start", "--", script)
     served = on_a_terminal(rig, UNSNARL, "warm", "run", "--require", "--", script)
     assert served == on_a_terminal(rig, script)
+
+
+def test_a_start_sweeps_what_is_over(rig: "Rig") -> None:
+    script = rig.script("hello", "print('run')\n")
+    rig.start(script)
+    assert rig.verb("stop").returncode == 0
+    before = set(rig.house.iterdir())
+    for path in before:
+        os.utime(path, (0, 0))
+    (rig.directory / "bin" / "hello").rename(rig.directory / "bin" / "renamed")
+    rig.start(str(rig.directory / "bin" / "renamed"))
+    until(lambda: not any(path.exists() for path in before))
+    assert rig.served(str(rig.directory / "bin" / "renamed")).stdout == b"run\n"

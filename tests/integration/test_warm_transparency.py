@@ -194,7 +194,8 @@ ENDINGS = {
             "no stderr": "del sys.stderr\nsys.exit('message')",
             "nothing as stderr": "sys.stderr = None\nsys.exit('message')",
             "closed stderr": "sys.stderr.close()\nsys.exit('message')",
-            "stdout that cannot be closed": "class S:\n    def write(self, text): pass\n    def flush(self): 1 / 0\n    def __repr__(self): return 'S'\n"
+            "stdout that cannot be closed": "class S:\n    def write(self, text): pass\n    def flush(self): 1 / 0\n"
+            "    def __repr__(self): return 'S'\n"
             "sys.stdout = S()\nsys.exit(3)",
             "shutdown of threads raises": "import threading\ndef shutdown(): 1 / 0\nthreading._shutdown = shutdown",
         }.items()

@@ -83,7 +83,9 @@ fn lock(start: &Start<'_>, cools_down: bool) -> Option<c_int> {
         let age = now.tv_sec - found.st_mtime;
         let is_cooling = cools_down && found.st_size > 0 && (0..COOL_DOWN_S).contains(&age);
         // What cannot be signed, as on a full disk, would never cool down: each call would start anew.
-        if is_cooling || libc::flock(fd, libc::LOCK_EX | libc::LOCK_NB) != 0 || !sign(fd) {
+        // By now it may be the lock of nobody: what is over is swept away.
+        let is_taken = is_cooling || libc::flock(fd, libc::LOCK_EX | libc::LOCK_NB) != 0;
+        if is_taken || !is_open_at(fd, &path) || !sign(fd) {
             crate::syscall::close(fd);
             return None;
         }

@@ -23,7 +23,7 @@ import time
 from typing import NoReturn
 
 from unsnarl.warm import facts as facts_of
-from unsnarl.warm import hooked, house, preload, successor, values
+from unsnarl.warm import hooked, house, preload, successor, sweep, values
 
 # A module may drag another unwelcome one in; each round leaves out what failed.
 ROUNDS = 6
@@ -305,6 +305,8 @@ def main(words: list[str]) -> None:
     if not _is_the_same(start, facts):
         return
     house.make_room(start.house)
+    with contextlib.suppress(OSError):
+        sweep.sweep(start.house)
     for fd in (3, 4):
         os.set_inheritable(fd, True)
     role = ["serve", start.exe, start.house, start.command_id, start.key_id, start.session, start.tty]

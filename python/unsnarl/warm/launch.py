@@ -44,8 +44,8 @@ def _import_ours(name: str) -> "ModuleType":
 
 
 if __name__ == "__main__":
-    if sys.version_info < (3, 11):
-        sys.exit("unsnarl warm needs Python 3.11 or later, this is %d.%d" % sys.version_info[:2])
+    if sys.hexversion < 0x030B0000:
+        sys.exit("unsnarl warm needs Python 3.11 or later, this is " + sys.version.split(" ", maxsplit=1)[0])
     _siblings()
     if sys.argv[1] == "probe":
         _import_ours("probe").main(sys.argv[2:])

@@ -28,8 +28,10 @@ _SENTINEL_BYTES = SENTINEL.encode()
 
 # What a server loads, and a probe need not: neither built in nor frozen.
 SERVERS = frozenset(
-    ("__future__ _ctypes _socket _struct array collections ctypes fcntl importlib keyword operator reprlib"
-     " resource select struct types").split()
+    [
+        "__future__", "_ctypes", "_socket", "_struct", "array", "collections", "ctypes", "fcntl", "importlib",
+        "keyword", "operator", "reprlib", "resource", "select", "struct", "types",
+    ]
 )  # fmt: skip
 
 CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
@@ -92,7 +94,7 @@ def imports(command: Command) -> list[Import]:
 
 
 def missing(command: Command) -> str:
-    """Say in words that the module to run is nowhere on the path, if it is not. (Others look in the caller's directory.)"""
+    """Say in words that the module to run is nowhere on the path, if so; the caller's directory is not looked in."""
     from importlib.util import find_spec
 
     if command.kind == "script":

@@ -393,12 +393,11 @@ def _set_up_site(watch: Watch) -> None:
 
 def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], excluded: list[str]) -> list[str]:
     """Import everything under watch; returns the modules that each run imports."""
-    watch.is_on = True
+    covered, watch.is_on = preload.covered(), True
     named: list[preload.Import] = []
     with contextlib.suppress(effects.VetoedError):  # of the package that the command is in
         is_usual = preload.package_loads(command)
-        if missing := preload.missing(command):
-            watch.fatal.append(("", missing))
+        watch.fatal += [("", why) for why in (covered, preload.missing(command)) if why]
         named = preload.imports(command)
         if preload.has_loaded(command) and not is_usual:
             watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
@@ -447,8 +446,6 @@ def main(args: list[str]) -> None:
     if site == "later":
         _set_up_site(watch)
     preload.arrange(command)
-    if covered := preload.covered():
-        watch.fatal.append(("", covered))
     arguments.stand_in(int(words))
     descriptors, baseline = _open_descriptors(), set(sys.modules)
     _umask(_MASK)

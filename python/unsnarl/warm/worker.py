@@ -45,7 +45,6 @@ def run(taken: Taken) -> None:
         main = _fresh_main(taken)
     except BaseException as problem:
         taken.decline(problem)
-    problem: BaseException | None = None
     try:
         taken.await_go()
         ending.arm()
@@ -60,9 +59,8 @@ def run(taken: Taken) -> None:
     except BaseException as raised:
         if not taken.is_committed:
             taken.decline(raised)  # a Ctrl-C for the group, before the client's word
-        problem = raised
+        ending.problem = raised
     # Out here it is no context of what is raised at the end, and nobody keeps it.
-    ending.problem, problem = problem, None
     ending.after()
 
 
