@@ -27,21 +27,7 @@ import time
 from select import POLLHUP, POLLIN, poll
 
 from . import facts as facts_of
-from . import (
-    forks,
-    hooked,
-    leave,
-    limits,
-    pages,
-    preload,
-    signals,
-    streams,
-    successor,
-    teardown,
-    temporary,
-    wire,
-    worker,
-)
+from . import forks, hooked, leave, limits, pages, preload, signals, streams, successor, teardown, temporary, wire, worker
 from .spare import REFUSED_STATUS, UNWANTED_STATUS, Spare, Taken, is_committed
 from .trampolines import HIGH_FD
 from .watch import Files
