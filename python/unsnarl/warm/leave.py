@@ -219,8 +219,8 @@ def _exit_status(problem: SystemExit) -> int:
 
 
 def _tell_pending(problem: BaseException) -> None:
-    """Tell of what the interpreter has in hand when it comes to wait for threads; 3.11 loses it."""
-    if sys.version_info >= (3, 12):
+    """Tell of what the interpreter has in hand when it comes to wait for threads: 3.12 and 3.13 do, others lose it."""
+    if (3, 12) <= sys.version_info < (3, 14):
         _tell_ignored(problem, None, _ON_SHUTDOWN)
 
 
