@@ -27,7 +27,8 @@ import time
 from select import POLLHUP, POLLIN, poll
 
 from . import facts as facts_of
-from . import forks, hooked, leave, limits, pages, preload, signals, streams, successor, teardown, temporary, wire, worker
+from . import forks, leave, limits, pages, preload, signals, streams, successor, teardown, temporary, wire, worker
+from .hooked import Finders
 from .spare import REFUSED_STATUS, UNWANTED_STATUS, Spare, Taken, is_committed
 from .trampolines import HIGH_FD
 from .watch import Files
@@ -126,7 +127,7 @@ class Server:
         self.hideable: frozenset[str] = preload.hideable() if is_beside else frozenset()
         # What a run has loaded before and learning has left out is no news.
         self.baseline = frozenset(sys.modules) | self._considered()
-        self.finders = hooked.Finders()
+        self.finders = Finders()
         self.code = self._compile()
         gc.collect()
         gc.freeze()
