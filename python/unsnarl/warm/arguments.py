@@ -72,7 +72,9 @@ def watch(decide: Callable[[], None]) -> None:
     def item(self: Any, at: Any) -> Any:
         if type(at) is int and at not in (0, -len_of(self)) and _is_program():
             decide()
-        return list.__getitem__(self, at)
+        found = list.__getitem__(self, at)
+        # A part tells as the whole does: it is compared by its length first.
+        return _Arguments(found) if type(at) is slice and _is_program() else found
 
     len_of: Any = list.__len__
     _Arguments.__getitem__ = item  # type: ignore[method-assign]

@@ -32,7 +32,7 @@ HEX, DIGITS = "hex", "dec"
 # Those of a random UUID (RFC 9562, 5.4), whose version and variant are no chance.
 UUID = "uuid4"
 _FEWEST_DIGITS = 8
-_SCALARS: tuple[type, ...] = (str, bytes, int, float)
+_SCALARS: tuple[type, ...] = (str, bytes, int, float, bool)
 _SEQUENCES: tuple[type, ...] = (tuple, list, set, frozenset)
 # Items of a container, and characters of a text, that are looked at: what is made of a moment is short.
 _MOST_ITEMS, _LONGEST_DATED = 10_000, 200
