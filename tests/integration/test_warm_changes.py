@@ -82,9 +82,8 @@ def test_what_a_commands_own_package_changes_is_its_own_affair(rig: Rig) -> None
     until(lambda: rig.warm(script).stdout == b"True\n")
 
 
-@pytest.mark.parametrize("name", ["memory", "a limit"])
-def test_what_no_worker_keeps_has_the_command_run_plainly(rig: Rig, name: str) -> None:
-    (rig.directory / "bin" / "mod.py").write_text(CHANGES[name] + "\n")
+def test_what_no_run_may_share_has_the_command_run_plainly(rig: Rig) -> None:
+    (rig.directory / "bin" / "mod.py").write_text(CHANGES["memory"] + "\n")
     script = rig.script("who", "import mod\n")
     assert rig.verb("start", "--", script).returncode == 1
     assert b"an import changes" in rig.verb("why", script).stdout

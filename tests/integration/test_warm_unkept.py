@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 UNKEPT = {
     "seeds": ("import random; random.seed(42)", b"seeds the generator"),
     "takes a state": ("import random; random.setstate(random.Random(1).getstate())", b"seeds the generator"),
-    "buffers by line": (
-        "import sys; sys.stdout.reconfigure(line_buffering=True)",
-        b"how a standard stream is buffered",
-    ),
     "shares memory": ("import mmap; shared = mmap.mmap(-1, 8)", b"changes what memory it shares"),
     "has a lock": ("import multiprocessing; lock = multiprocessing.Lock()", b"changes what memory it shares"),
     "a line": ("import sys; VALUE = sys.stdin.readline()", b"reads the standard input"),

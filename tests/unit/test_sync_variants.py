@@ -100,16 +100,26 @@ def test_a_task_borrows_again() -> None:
         async with limiter:
             assert await limiter.async_acquire(timeout=1)
             assert (limiter.async_count(), limiter.borrowed_tokens, limiter.async_borrowed()) == (2, 1, True)
-            waiting = asyncio.create_task(limiter.async_acquire())
+            waiting = asyncio.create_task(borrow(limiter))
             while not limiter.waiting:
                 await asyncio.sleep(0)
             assert not limiter.acquire(blocking=False)  # its thread is another borrower
             limiter.async_release()
-            assert not waiting.done()
-        assert await waiting
+            assert limiter.borrowed_tokens == 1
+        await has_borrowed.wait()
         assert limiter.borrowed_tokens == 1
         with pytest.raises(RuntimeError, match="holds none"):
             limiter.async_release()
+        is_over.set()
+        await waiting
+        assert limiter.borrowed_tokens == 0
+
+    has_borrowed, is_over = asyncio.Event(), asyncio.Event()
+
+    async def borrow(limiter: unsnarl.RCapacityLimiter) -> None:
+        async with limiter:
+            has_borrowed.set()
+            await is_over.wait()
 
     run(main())
 

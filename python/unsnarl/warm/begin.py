@@ -259,9 +259,16 @@ def _read(start: Start, out: str, words: str) -> tuple[facts_of.Facts, dict[str,
     return result, excluded
 
 
+_TOO_OLD = "unsnarl warm needs Python "
+"""How launch.py begins to say that."""
+
+
 def _kind_of_end(words: str) -> str:
     """Return the kind of the exception that ended a learning run, without what it says."""
-    kind = words.strip().rpartition("\n")[2].partition(":")[0]
+    last = words.strip().rpartition("\n")[2]
+    if last.startswith(_TOO_OLD):
+        return last
+    kind = last.partition(":")[0]
     is_exception = kind.replace(".", "").isidentifier() and kind.endswith(("Error", "Exception", "Exit", "Interrupt"))
     return kind if is_exception else "the interpreter ended early"
 

@@ -367,6 +367,7 @@ class Server:
         if reason is None:
             os.read(self.doubt_in, 1)
         else:
+            os.write(self.doubt_out, b"!")  # who waits for the verdict has it
             self.retire(reason)
 
     def retire(self, reason: str) -> None:

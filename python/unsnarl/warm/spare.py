@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import _socket
 import ctypes
+import fcntl
 import os
+import time
 from _struct import unpack
 from array import array
 from select import POLLIN, poll
@@ -29,6 +31,9 @@ else:
 # Longest silence of a client in the middle of a request, as a struct timeval.
 _PATIENCE = (5).to_bytes(8, "little") + bytes(8)
 _PR_SET_PDEATHSIG = 1
+_FIONREAD = 0x541B  # of termios, which is not loaded for a number
+# Longest wait for what the server thinks of an event: many times what it takes, and well within a client's patience.
+_VERDICT_S = 1.0
 # Largest request to rehearse: what a socket surely holds while nobody reads.
 _REHEARSED = 1 << 16
 # Exit statuses of a spare that has refused: this, plus the reason of the wire format.
@@ -146,7 +151,7 @@ class Spare:
         peer, uid, _ = unpack("3i", conn.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))
         if uid != os.geteuid() or peer <= 0 or not self._is_in_session(peer):
             _refuse(conn, wire.PEER)
-        if self._is_in_doubt():
+        if self.is_stale():
             _refuse(conn, wire.STALE)
         try:
             request, fds = _read_request(conn)
@@ -165,11 +170,29 @@ class Spare:
         except OSError:
             return False
 
+    def is_stale(self) -> bool:
+        """Say whether what is loaded may be old: the server has found so, or does not say in time.
+
+        Most events are about something else (a package manager at work in a directory of libraries), and the
+        server, which alone reads them, says so in a moment.
+        """
+        ends_s = time.monotonic() + _VERDICT_S
+        while self._is_in_doubt():
+            if self._server.files.have_moved() or _bytes_in(self._server.doubt_in) > 1 or time.monotonic() > ends_s:
+                return True
+            poll().poll(1)
+        return False
+
     def _is_in_doubt(self) -> bool:
         # The files first: the server says that it doubts before it reads what they have told.
         question = poll()
         question.register(self._server.doubt_in, POLLIN)
         return self._server.files.is_in_doubt() or bool(question.poll(0))
+
+
+def _bytes_in(pipe: int) -> int:
+    """Return how many bytes are to be read: one while the server doubts, more when it has found a change."""
+    return int.from_bytes(fcntl.ioctl(pipe, _FIONREAD, bytes(4)), "little")
 
 
 def is_committed(fd: int) -> bool:

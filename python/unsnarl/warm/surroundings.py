@@ -1,9 +1,8 @@
 """Compare what all of a process shares before and after an import.
 
 A module that only some runs ask for must leave the process as it was: what it replaces in the standard
-library, which hooks, handlers and settings it puts in place, the other runs would find. And what a fork or
-a worker's dress does not keep, no import may change: limits, the settings of the standard streams, memory
-that is shared with other processes.
+library, which hooks, handlers and settings it puts in place, the other runs would find. And no import may
+make memory that is shared with other processes: it would be shared by all runs.
 
 Not looked at: data in the standard library's modules, mostly caches and tables that fill up, and warnings
 filters for a package's own classes.
@@ -110,7 +109,7 @@ def _is_strange(value: Any) -> bool:
 
 
 def _state() -> dict[str, Any]:
-    """Return, by name, what a fork keeps."""
+    """Return, by name, what a fork or a worker's dress keeps."""
     data: Any = os.environ
     return {
         "the environment": dict(data._data),
@@ -127,6 +126,8 @@ def _state() -> dict[str, Any]:
         "garbage collection": (gc.isenabled(), gc.get_threshold()),
         "tracing": (id(sys.gettrace()), id(sys.getprofile())),
         "the time limit of sockets": _timeout(),
+        "its limits": _limits(),
+        "how a standard stream is buffered": [_buffering(s) for s in (sys.__stdin__, sys.__stdout__, sys.__stderr__)],
         "how a terminal is read": [name for name in _WITH_HOOKS_IN_C if name in sys.modules],
     }
 
@@ -159,18 +160,17 @@ def _timeout() -> object:
 
 
 def _unkept() -> dict[str, Any]:
-    """Return, by name, what a worker does not take over."""
+    """Return, by name, what a worker must not take over."""
+    return {"what memory it shares": _shared_memory()}
+
+
+def _limits() -> str:
     with open("/proc/self/limits", encoding="ascii") as file:
-        limits = file.read()
-    return {
-        "its limits": limits,
-        "how a standard stream is buffered": [_buffering(s) for s in (sys.__stdin__, sys.__stdout__, sys.__stderr__)],
-        "what memory it shares": _shared_memory(),
-    }
+        return file.read()
 
 
 def _buffering(stream: Any) -> object:
-    """Return the one setting of a standard stream that a worker computes anew."""
+    """Return the one setting of a standard stream that a worker takes over."""
     try:
         return getattr(stream, "line_buffering", None)
     except ValueError:
