@@ -125,6 +125,22 @@ async def async_sure_deadlock_behind_a_task_at_a_side_raises(world: Any) -> None
 
 
 @scenario
+async def async_no_deadlock_behind_a_writer_that_may_give_up(world: Any) -> None:
+    lock = unsnarl.RWLock()
+    outcomes: list[bool] = []
+    async with lock.reader:
+        thread = threading.Thread(target=lambda: outcomes.append(lock.writer.acquire(timeout=0.05)))
+        thread.start()
+        while not lock.writer.waiting and not outcomes:
+            pass
+        assert lock.reader.acquire()
+        thread.join(60)
+        assert outcomes == [False]
+        lock.reader.release()
+    assert not lock.locked()
+
+
+@scenario
 async def async_no_deadlock_over_a_side_that_was_changed_or_left(world: Any) -> None:
     lock = unsnarl.RWLock()
     await lock.writer.async_acquire()
@@ -140,6 +156,18 @@ async def async_no_deadlock_over_a_side_that_was_changed_or_left(world: Any) -> 
     thread = threading.Thread(target=lock.reader.release)  # anybody may leave for a task
     thread.start()
     thread.join(60)
+    lock.writer.acquire()
+    lock.writer.release()
+    assert not lock.locked()
+    # The same while somebody else reads: nobody knows for whom it left.
+    lock.reader.acquire()
+    await lock.reader.async_acquire()
+    thread = threading.Thread(target=lock.reader.release)
+    thread.start()
+    thread.join(60)
+    assert not lock.writer.acquire(timeout=0)
+    releasing = threading.Timer(0.01, lock.reader.release)
+    releasing.start()
     lock.writer.acquire()
     lock.writer.release()
     assert not lock.locked()

@@ -216,7 +216,11 @@ def test_a_semaphore_takes_any_number_of_permits(make: Any, value: Any) -> None:
     assert make(0).acquire(blocking=False) is False
 
 
-@pytest.mark.parametrize("make", both("Semaphore"))
+# Before CPython 3.12 the standard library's own `release(n)` notifies n times, whoever waits.
+RELEASED_AT_ONCE = both("Semaphore")[0 if sys.version_info >= (3, 12) else 1 :]
+
+
+@pytest.mark.parametrize("make", RELEASED_AT_ONCE)
 def test_a_semaphore_is_released_any_number_of_times(make: Any) -> None:
     semaphore = make(0)
     for number in (sys.maxsize, 1, 2**70, math.inf):

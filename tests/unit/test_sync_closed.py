@@ -86,7 +86,7 @@ print(lock.borrowed_tokens if hasattr(lock, "borrowed_tokens") else int(lock.loc
 """
 
 
-@pytest.mark.parametrize("name", ["Lock", "RLock", "Condition", "CapacityLimiter"])
+@pytest.mark.parametrize("name", ["Lock", "RLock", "Condition", "CapacityLimiter", "RCapacityLimiter"])
 @pytest.mark.parametrize(
     "end",
     [
@@ -130,6 +130,53 @@ def test_a_closed_coroutine_does_not_release_a_lock_that_another_holds(programs:
     program = programs.write("another.py", BEGIN + CLOSED_WHILE_ANOTHER_HOLDS.format(lock=lock))
     outcome = programs.python(program)
     assert (outcome.status, outcome.stdout) == (0, b"True\nFalse\nFalse\nFalse\n"), outcome.complaint
+    assert outcome.complaint == ""
+
+
+RELEASED_BY_OTHERS = """
+lock = unsnarl.Lock()
+condition = unsnarl.Condition(lock)
+
+async def wait():
+    await lock.async_acquire()
+    await condition.async_wait()
+    lock.async_release()
+
+async def hold():
+    async with lock:
+        pass
+
+# Closed while somebody else holds the lock, it releases nothing: neither does the next who does so in this thread.
+loop, task = suspended(wait, lambda: condition.waiting)
+with lock:
+    task.get_coro().close()
+asyncio.run(hold())
+print(lock.locked())
+
+async def main():
+    coroutine = wait()
+    coroutine.send(None)
+    has_lock, is_over = asyncio.Event(), asyncio.Event()
+
+    async def hold_on():
+        async with lock:
+            has_lock.set()
+            await is_over.wait()
+
+    holder = asyncio.create_task(hold_on())
+    await has_lock.wait()
+    coroutine.close()
+    is_over.set()
+    await holder
+    print(lock.locked())
+
+asyncio.run(main())
+"""
+
+
+def test_a_closed_coroutine_that_releases_nothing_takes_no_others_release(programs: Programs) -> None:
+    outcome = programs.python(programs.write("others.py", BEGIN + RELEASED_BY_OTHERS))
+    assert (outcome.status, outcome.stdout) == (0, b"False\nFalse\n"), outcome.complaint
     assert outcome.complaint == ""
 
 

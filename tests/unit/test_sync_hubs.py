@@ -102,23 +102,37 @@ GREENLET_OF_A_THREAD_THAT_HAS_ENDED = """
 import threading, {library}, unsnarl
 {imports}
 
-semaphore = unsnarl.Semaphore(0)
+semaphore, turns = unsnarl.Semaphore(0), unsnarl.Queue()
 condition, event, queue = unsnarl.Condition(), unsnarl.Event(), unsnarl.Queue()
+told = unsnarl.Queue()
+lock = unsnarl.RWLock()
+lock.reader.acquire()
 
 def wait_for_a_notification():
     with condition:
         condition.wait()
 
 def leave():
-    for wait in (semaphore.acquire, event.wait, queue.get, wait_for_a_notification):
+    for wait in (semaphore.acquire, event.wait, queue.get, told.get, lock.writer.acquire, wait_for_a_notification):
         {library}.spawn(wait)
-    while not (semaphore.waiting and event.waiting and queue.waiting and condition.waiting):
+    waited_for = (semaphore, event, queue, told, lock, condition)
+    while not all(each.waiting for each in waited_for):
         {library}.sleep(0)
+    others = [threading.Thread(target=lambda: turns.put(told.get())) for _ in range(2)]
+    for number, other in enumerate(others):
+        other.start()
+        while told.waiting < 2 + number:
+            pass
+    told.put(1)  # the greenlet is told, and will never look
     {end}
 
 thread = threading.Thread(target=leave)
 thread.start()
 thread.join()
+told.put(2)
+print(turns.get(timeout=30) + turns.get(timeout=30))
+lock.reader.release()
+print(lock.writer.waiting, lock.reader.waiting)
 semaphore.release()
 print(semaphore.acquire(timeout=30))
 queue.put(1)
@@ -141,5 +155,5 @@ print(condition.acquire(timeout=30))
 def test_what_a_thread_left_waiting_is_given_nothing(programs: Programs, name: str, imports: str, end: str) -> None:
     text = GREENLET_OF_A_THREAD_THAT_HAS_ENDED.format(library=name, imports=imports, end=end)
     outcome = programs.python("-W", "ignore", programs.write("left.py", text))
-    assert (outcome.status, outcome.stdout) == (0, b"True\n1\nTrue\n"), outcome.complaint
+    assert (outcome.status, outcome.stdout) == (0, b"3\n0 0\nTrue\n1\nTrue\n"), outcome.complaint
     assert outcome.complaint == ""

@@ -5,8 +5,8 @@
 //! so writers do not starve; a party is always handed what it waits for.
 //!
 //! It remembers which tasks are inside, only to tell a thread that would wait for ever for one of its own. Anybody may
-//! leave for a reader: who leaves and is not known as one is taken for a reader that is no task, if there is any; if
-//! not, it left for a task, and none is known any more.
+//! leave for a reader: where who leaves is not known as one, it may have left for any of the tasks, and none is known
+//! any more. So what is remembered may be too little, never too much.
 //!
 //! Invariant: `readers > 0` and `writing` exclude each other; the queue's first
 //! waiter could not enter when the mutex was last released. `writer` and each of `reading` are inside; both are empty
@@ -93,8 +93,8 @@ impl<P: Port> State<P> {
     fn stop_reading(&mut self, task: usize) {
         if let Some(place) = self.reading.iter().position(|reading| *reading == task) {
             self.reading.swap_remove(place);
-        } else if self.reading.len() == self.readers {
-            // For a task, and nobody knows for which.
+        } else {
+            // Perhaps for a task, and nobody knows for which.
             self.reading.clear();
         }
         self.readers -= 1;
@@ -130,10 +130,9 @@ impl<P: Port> ReadWrite<P> {
     /// Parties that wait for one side.
     pub fn waiting(&self, side: Side) -> usize {
         let state = lock(&self.state);
-        match side {
-            Side::Write => state.writers.len(),
-            Side::Read => state.queue.len().saturating_sub(state.writers.len()),
-        }
+        // Not by `writers` alone, in which tickets of the dead may be left.
+        let wants = |waiter: &&Arc<Waiter<P>>| state.writers.contains(&waiter.ticket()) == (side == Side::Write);
+        state.queue.iter().filter(wants).count()
     }
 
     /// Enter if nobody stands in the way or in line; for a task, if that is not 0.
@@ -148,8 +147,8 @@ impl<P: Port> ReadWrite<P> {
         state.readers > 1 && !state.reading.is_empty()
     }
 
-    /// The first task that `is_one` among those that must leave before who comes now can enter. A reader also waits
-    /// for readers before it that stand before a writer.
+    /// The first task that `is_one` among those that must leave before who comes now can enter. For a reader that is a
+    /// writer: any other that stands between may give up.
     pub fn find_obstacle<T>(&self, side: Side, is_one: impl Fn(usize) -> Option<T>) -> Option<Obstacle<T>> {
         let state = lock(&self.state);
         if let Some(inside) = is_one(state.writer) {
@@ -158,8 +157,7 @@ impl<P: Port> ReadWrite<P> {
         if !state.has_seen_tasks && state.reading.is_empty() {
             return None;
         }
-        let last_writer = state.writers.last().copied().unwrap_or(0);
-        if (side == Side::Write || last_writer != 0)
+        if side == Side::Write
             && let Some(inside) = state.reading.iter().find_map(|task| is_one(*task))
         {
             return Some(Obstacle::Inside(inside));
@@ -167,7 +165,7 @@ impl<P: Port> ReadWrite<P> {
         let mut before = state
             .queue
             .iter()
-            .filter(|waiter| side == Side::Write || waiter.ticket() <= last_writer);
+            .filter(|waiter| side == Side::Write || state.writers.contains(&waiter.ticket()));
         before
             .find_map(|waiter| is_one(waiter.port.task()))
             .map(Obstacle::Before)

@@ -118,7 +118,10 @@ class RCapacityLimiter(CapacityLimiter):
         """Borrow a token, or again; False if blocking is False or the timeout (seconds) passed first."""
         if self.green_borrowed():
             return self._deepen(self._green_borrower())
-        return super().acquire(blocking, timeout)
+        taken = super().acquire(blocking, timeout)
+        if taken:
+            self._again.pop(self._green_borrower(), None)  # of one that had this number before, and is over
+        return taken
 
     def green_acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
         """Borrow a token, or again; as `acquire`."""
@@ -137,11 +140,14 @@ class RCapacityLimiter(CapacityLimiter):
         """Borrow a token for the running task, or again; False if the timeout (seconds) passed first."""
         if self.async_borrowed():
             return self._deepen(self._async_borrower())
-        return await super().async_acquire(timeout, blocking)
+        taken = await super().async_acquire(timeout, blocking)
+        if taken:
+            self._again.pop(self._async_borrower(), None)  # of one that had this number before, and is over
+        return taken
 
     def async_release(self) -> None:
         """Release once for the running task; RuntimeError if it holds no token."""
-        if not self._is_shallower(self._async_borrower()):
+        if not self._is_shallower(self._async_releaser()):
             super().async_release()
 
     def green_count(self) -> int:

@@ -12,6 +12,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicIsize, AtomicU32, AtomicUsize, Ordering};
 
 static EPOCH: AtomicU32 = AtomicU32::new(0);
+static GENERATION: AtomicU32 = AtomicU32::new(0);
 static SURVIVOR: AtomicUsize = AtomicUsize::new(NOBODY);
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// A number that no thread has.
@@ -20,6 +21,18 @@ const NOBODY: usize = usize::MAX;
 /// A number that differs between a process and its forked children.
 pub(crate) fn epoch() -> u32 {
     EPOCH.load(Ordering::Relaxed)
+}
+
+/// Another number whenever parties may have died: by a fork, or with their thread.
+pub(super) fn generation() -> u32 {
+    // ORDERING: pairs with the release in `count_deaths`: who sees the number sees who has died.
+    GENERATION.load(Ordering::Acquire)
+}
+
+/// Say that some have.
+pub(super) fn count_deaths() {
+    // ORDERING: pairs with the acquire in `generation`.
+    GENERATION.fetch_add(1, Ordering::Release);
 }
 
 /// This process's number.
@@ -37,6 +50,7 @@ pub(super) fn survivor() -> usize {
 #[pyo3::pyfunction]
 pub(crate) fn leave_greenlets_behind() {
     SURVIVOR.store(NOBODY, Ordering::Relaxed);
+    count_deaths();
 }
 
 /// Count forks, so that waiters of the parent's threads are known as dead in the child.
@@ -44,6 +58,7 @@ pub(crate) fn watch_forks() {
     extern "C" fn in_child() {
         SURVIVOR.store(number(), Ordering::Relaxed);
         EPOCH.fetch_add(1, Ordering::Relaxed);
+        count_deaths();
         note_process();
         super::spin::forget();
     }

@@ -203,19 +203,24 @@ impl CapacityLimiter {
         identity::task(py)
     }
 
-    /// Give the running task's token back.
-    fn async_release(&self, py: Python<'_>) -> PyResult<()> {
+    /// The number of the task whose token `async_release` gives back: the running one, or, if that has none, one that
+    /// is over. Closed outside of its task, a coroutine gives back what its task had, and any such token will do.
+    fn _async_releaser(&self, py: Python<'_>) -> PyResult<usize> {
         let task = identity::task(py);
-        if task.as_ref().is_ok_and(|task| self.borrowers.give_back(*task)) {
-            return Ok(());
+        if task.as_ref().is_ok_and(|task| self.borrowers.has_lent_to(*task)) {
+            return task;
         }
-        // Closed outside of its task, a coroutine gives back what its task had: any token will do whose task is over.
         for borrower in self.borrowers.holders() {
-            if identity::is_over(py, borrower)? && self.borrowers.give_back(borrower) {
-                return Ok(());
+            if identity::is_over(py, borrower)? {
+                return Ok(borrower);
             }
         }
-        self.give_back(task?)
+        task
+    }
+
+    /// Give the running task's token back.
+    fn async_release(&self, py: Python<'_>) -> PyResult<()> {
+        self.give_back(self._async_releaser(py)?)
     }
 
     fn __enter__(slf: &Bound<'_, Self>) -> PyResult<bool> {

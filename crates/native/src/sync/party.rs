@@ -160,7 +160,7 @@ impl Port for Party {
     }
 
     fn generation() -> u32 {
-        identity::epoch()
+        identity::generation()
     }
 
     fn wake(&self, word: &AtomicU32) {

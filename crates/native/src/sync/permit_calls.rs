@@ -132,6 +132,9 @@ unsafe extern "C" fn exit<T: Acquirable>(
 }
 
 unsafe extern "C" fn aenter<T: Acquirable>(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    if T::KNOWS_TASKS {
+        excuse::forget(slf as usize);
+    }
     // SAFETY: a method descriptor of T, hence attached.
     if !T::KNOWS_TASKS && unsafe { take::<T>(slf) } {
         return done();
@@ -197,6 +200,9 @@ unsafe extern "C" fn async_acquire<T: Acquirable>(
     nargs: ffi::Py_ssize_t,
     kwnames: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
+    if T::KNOWS_TASKS {
+        excuse::forget(slf as usize);
+    }
     fast::enter(|py| {
         // SAFETY: the arguments of this call.
         let [timeout, blocking] =
