@@ -2,49 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from types import GenericAlias
-from typing import Any, Generic, Literal, Protocol, Self, TypedDict, TypeVar, final, type_check_only
+from typing import Any, Generic, Protocol, Self, TypeVar, final, type_check_only
 
 from typing_extensions import disjoint_base
 
+from unsnarl._native_gil import *
 from unsnarl._native_ipc import *
 from unsnarl._native_trace import *
 
 _T = TypeVar("_T")
 
-@final
-@type_check_only
-class ClassCounters(TypedDict):
-    waits: int
-    served: int
-    wait_p50_ns: int
-    wait_p99_ns: int
-    wait_max_ns: int
-    wait_sum_ns: int
-    asks: int
-    forced_drops: int
-    barged: int
-
-@final
-@type_check_only
-class Counters(TypedDict):
-    classes: dict[str, ClassCounters]
-    hand_overs: int
-    aged_picks: int
-    share_picks: int
-    lingers: int
-    lingers_hit: int
-    longest_hold_ns: int
-    longest_hold_ident: int | None
-    waiting: int
-
-class Unsupported(Exception): ...  # noqa: N818 - a verdict; unsnarl.errors has the error
-
-def install(slice_ns: int, kernel_hints: bool, fork_exec: Callable[..., int] | None = None) -> None: ...
-def uninstall() -> bool: ...
-def is_installed() -> bool: ...
-def hint(kind: Literal["interactive", "batch"] | None, /) -> Literal["interactive", "batch"] | None: ...
-def stats() -> Counters | None: ...
-def reset_stats() -> None: ...
 def leave_greenlets_behind() -> None: ...
 
 # --- primitives: what each promises stands in docs/guide/primitives

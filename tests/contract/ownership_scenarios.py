@@ -159,7 +159,12 @@ async def async_no_deadlock_over_a_side_that_was_changed_or_left(world: Any) -> 
     lock.writer.acquire()
     lock.writer.release()
     assert not lock.locked()
-    # The same while somebody else reads: nobody knows for whom it left.
+
+
+@scenario
+async def async_no_deadlock_over_a_side_that_was_left_beside_others(world: Any) -> None:
+    """Where others read, nobody knows for whom a thread has left."""
+    lock = unsnarl.RWLock()
     lock.reader.acquire()
     await lock.reader.async_acquire()
     thread = threading.Thread(target=lock.reader.release)

@@ -241,8 +241,9 @@ def test_a_semaphore_is_released_any_number_of_times(make: Any) -> None:
 @pytest.mark.parametrize("make", both("Barrier"))
 def test_a_barrier_takes_a_whole_float(make: Any) -> None:
     assert make(1.0).wait() == 0
-    with pytest.raises(ValueError, match=r">= 1|> 0"):
-        make(0.0)
+    if make is standard.Barrier or sys.version_info >= (3, 13):  # before, the standard library takes any number
+        with pytest.raises(ValueError, match=r">= 1|> 0"):
+            make(0.0)
 
 
 @pytest.mark.parametrize(("number", "woken"), [(2**70, 3), (math.inf, 3), (1.5, 2), (2.0, 2), (0, 0), (math.nan, 0)])

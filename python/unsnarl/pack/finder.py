@@ -68,10 +68,11 @@ class PackLoader(SourceFileLoader):
     @unseen
     def get_code(self, fullname: str) -> "CodeType | None":
         """Return the code object of the module, from its file if the pack is damaged there."""
-        entry = self.__dict__.pop("_entry", None) if fullname == self.name else None
+        own: Any = self.__dict__
+        entry = own.pop("_entry", None) if fullname == self.name else None
         if entry is not None:
             try:
-                code: CodeType = code_of(entry, self.__dict__.pop("_area"))
+                code: CodeType = code_of(entry, own.pop("_area"))
                 return code
             except BadPack as problem:
                 warn(str(problem), once="damaged")

@@ -24,6 +24,7 @@ from unsnarl._native import (
     Semaphore,
     SimpleQueue,
 )
+from unsnarl.sync import frozen as frozen
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:

@@ -85,7 +85,7 @@ class SimpleLifoQueue(LifoQueue[T]):
 
     __module__ = "unsnarl"
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # pyright: ignore[reportInconsistentConstructor] -- as aiologic's, without a size
         super().__init__()
 
 

@@ -72,18 +72,21 @@ def watch(decide: Callable[[], None]) -> None:
     def item(self: Any, at: Any) -> Any:
         if type(at) is int and at not in (0, -len_of(self)) and _is_program():
             decide()
-        found = list.__getitem__(self, at)
+        found = item_of(self, at)
         # A part tells as the whole does: it is compared by its length first.
         return _Arguments(found) if type(at) is slice and _is_program() else found
 
-    len_of: Any = list.__len__
-    _Arguments.__getitem__ = item  # type: ignore[method-assign]
-    _Argument.__hash__ = str.__hash__  # type: ignore[method-assign]
+    plain: Any = list
+    len_of, item_of = plain.__len__, plain.__getitem__
+    setattr(_Arguments, "__getitem__", item)  # noqa: B010 -- a method that no checker takes for the list's
+    setattr(_Argument, "__hash__", str.__hash__)  # noqa: B010
     sys.argv, sys.orig_argv = _Arguments(sys.argv), _Arguments(sys.orig_argv)
 
 
 def stand_in(count: int) -> None:
     """Put so many arguments that tell in the place of the plain one."""
+    plain: Any = list
+    plain_index = plain.index
     for words in (sys.argv, sys.orig_argv):
-        at = list.index(words, preload.SENTINEL)
+        at = plain_index(words, preload.SENTINEL)
         words[at : at + 1] = [_Argument(preload.SENTINEL) for _ in range(count)]

@@ -13,6 +13,7 @@ import sys
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 _is_command = [False]
 
@@ -42,11 +43,11 @@ class Imports:
         def register_at_fork(**functions: Callable[[], object]) -> None:
             name = str(sys._getframe(1).f_globals.get("__name__"))  # pyright: ignore[reportPrivateUsage]
             if name.partition(".")[0] not in sys.stdlib_module_names:
-                functions = {when: _Later(function) if callable(function) else function  # type: ignore[redundant-expr]
-                             for when, function in functions.items()}  # fmt: skip
+                given: dict[str, Any] = dict(functions)  # what is no function, the plain one complains of
+                functions = {when: _Later(one) if callable(one) else one for when, one in given.items()}
             plain(**functions)
 
-        os.register_at_fork = register_at_fork  # type: ignore[assignment]
+        setattr(os, "register_at_fork", register_at_fork)  # noqa: B010 -- of no checker's kind
 
     def __exit__(self, *problem: object) -> None:
         """Put the plain one back."""

@@ -30,7 +30,7 @@ _SENTINEL_BYTES = SENTINEL.encode()
 SERVERS = frozenset(
     [
         "__future__", "_ctypes", "_socket", "_struct", "array", "collections", "ctypes", "fcntl", "importlib",
-        "keyword", "operator", "reprlib", "resource", "select", "struct", "types",
+        "keyword", "operator", "reprlib", "resource", "select", "struct", "types", "warnings",
     ]
 )  # fmt: skip
 

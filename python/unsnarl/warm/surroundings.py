@@ -81,8 +81,9 @@ def _functions(name: str, names: dict[str, Any]) -> dict[str, Any]:
     """Return what may be called in a module, and in the classes it defines."""
     found = {key: value for key, value in names.items() if key[:2] != "__" and callable(value)}
     for key, value in list(found.items()):
-        if type(value) is type and value.__module__ == name:
-            members = type.__getattribute__(value, "__dict__")
+        kind: Any = value
+        if type(kind) is type and kind.__module__ == name:
+            members: dict[str, Any] = type.__getattribute__(kind, "__dict__")
             found |= {f"{key}.{member}": held for member, held in members.items() if type(held) is _FUNCTION}
     return found
 

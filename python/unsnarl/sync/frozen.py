@@ -1,0 +1,9 @@
+"""How much was out of the collector's sight before any lock of ours was there: CPython 3.12 freezes what it has itself.
+
+Invariant: loaded with the classes, so a task that was frozen later counts.
+"""
+
+import gc
+
+AT_FIRST = gc.get_freeze_count()
+"""Objects. One that is frozen is not found by its address (:mod:`unsnarl.sync.backends.tasks`)."""
