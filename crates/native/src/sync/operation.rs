@@ -43,7 +43,7 @@ pub(super) struct Operation {
 impl Operation {
     /// An operation that has not started.
     pub(super) fn spawn(py: Python<'_>, wait: Box<dyn Wait>, timeout_s: Option<f64>) -> PyResult<*mut ffi::PyObject> {
-        Ok(Py::new(
+        let operation = Py::new(
             py,
             Self {
                 wait: Some(wait),
@@ -53,7 +53,16 @@ impl Operation {
                 interruption: None,
             },
         )?
-        .into_ptr())
+        .into_ptr();
+        // One from the free list is as it was put there (PyObject_Init, which PyO3 calls, tracks nothing): the
+        // collector would not see it, nor any cycle it is in.
+        // SAFETY: a live object of a type with a traverse function, whole by now, that is not tracked yet.
+        unsafe {
+            if ffi::PyObject_GC_IsTracked(operation) == 0 {
+                ffi::PyObject_GC_Track(operation.cast());
+            }
+        }
+        Ok(operation)
     }
 
     /// The same as a Python object.
