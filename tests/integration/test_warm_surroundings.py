@@ -224,6 +224,26 @@ def test_what_imports_set_in_the_process_stays(rig: "Rig") -> None:
     assert b"512 False True" in plain.stdout
 
 
+def test_a_successor_imports_under_the_limits_of_the_first_caller(rig: "Rig") -> None:
+    text = "import resource\nSOFT, HARD = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+    (rig.directory / "bin" / "sets.py").write_text(text + "resource.setrlimit(resource.RLIMIT_NOFILE, (HARD, HARD))\n")
+    (rig.directory / "bin" / "look.py").write_text("")
+    text = "import importlib, resource, sys, sets\nprint(sets.SOFT, resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"
+    script = rig.script(
+        "shows", text + "print('look' in sys.modules)\n[importlib.import_module(m) for m in sys.argv[1:]]\n"
+    )
+
+    def arrange() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 4096))
+
+    rig.start(script, preexec_fn=arrange)
+    plain = rig.plain(script, preexec_fn=arrange).stdout
+    assert plain == b"1024 4096\nFalse\n"
+    assert rig.served(script, "look", preexec_fn=arrange).stdout == plain
+    until(lambda: (found := rig.warm(script, preexec_fn=arrange).stdout).endswith(b"True\n") or found != plain)
+    assert rig.served(script, preexec_fn=arrange).stdout == plain.replace(b"False", b"True")
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_streams_on_a_terminal_are_buffered_alike(rig: "Rig", unbuffered: str) -> None:
     text = "import sys\nprint([(s.line_buffering, s.write_through) for s in (sys.stdin, sys.stdout, sys.stderr)])\n"

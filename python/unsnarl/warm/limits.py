@@ -2,11 +2,12 @@
 
 Whoever starts a server may have set itself narrow ones; a server lives longer than that caller, and serves others.
 
-Invariant: the imports run under the caller's limits, and what they set is set in each worker.
+Invariant: the imports run under the caller's limits, a successor's too, and what they set is set in each worker.
 """
 
 from __future__ import annotations
 
+import contextlib
 import resource
 import time
 
@@ -39,6 +40,14 @@ class Limits:
             if soft != hard and which not in _LEFT:
                 resource.setrlimit(which, (hard, hard))
                 self._now[which] = (hard, hard)
+
+    def hand_on(self, pid: int) -> None:
+        """Give a process that is to take the server's place the limits that the server was started with."""
+        for which, ((soft, _), (now, hard)) in enumerate(zip(self._given, self._now, strict=True)):
+            if soft != now:
+                # What the imports have made of the hard one may leave no room for it.
+                with contextlib.suppress(OSError, ValueError):
+                    resource.prlimit(pid, which, (soft, hard))
 
     def rehearse(self) -> None:
         """Set those of the server's first caller, but for the descriptors': the next one may bring more along."""

@@ -72,7 +72,7 @@ def _go(directory: str) -> None:
 def _start(server: Server) -> int:
     launch = next(i for i, word in enumerate(server.launch_argv) if word.endswith("/launch.py"))
     python = os.path.dirname(server.exe) + "/python"
-    return os.posix_spawn(
+    pid = os.posix_spawn(
         python,
         [
             python, "-P", "-B", "-m", "unsnarl.warm.begin",
@@ -82,3 +82,7 @@ def _start(server: Server) -> int:
         server.first_environment,
         file_actions=[(os.POSIX_SPAWN_DUP2, server.lock, 3)],
     )  # fmt: skip
+    # Its interpreter is not up yet, and what asks for limits is imported two processes later. Set here around the
+    # spawn they would bind the server: with its processor time used up, the kernel would end it.
+    server.limits.hand_on(pid)
+    return pid
