@@ -56,6 +56,26 @@ def test_a_file_that_comes_is_seen_by_the_next_request(rig: Rig, name: str) -> N
     assert rig.served(script).stdout == plain.replace(b" False\n", b" True\n")
 
 
+@pytest.mark.parametrize(("below", "look"), [
+    ("", "os.path.realpath({link!r})"),
+    ("", "os.readlink({link!r})"),
+    ("", "os.path.realpath({link!r} + '/rc')"),
+    ("/rc", "str(pathlib.Path({link!r}).resolve())"),
+])  # fmt: skip
+def test_a_link_that_leads_elsewhere_is_seen_by_the_next_request(rig: Rig, below: str, look: str) -> None:
+    link, new = rig.directory / "place" / "current", rig.directory / "place" / "new"
+    for number in (1, 2):
+        write(rig.directory / "place" / f"release-{number}" / "rc")
+    link.symlink_to(f"release-1{below}")
+    script = script_of(rig, f"import os, pathlib\nVALUE = {look.format(link=str(link))}\n")
+    rig.start(script)
+    assert b"release-1" in rig.served(script).stdout
+    new.symlink_to(f"release-2{below}")
+    new.rename(link)
+    assert b"release-2" in rig.plain(script).stdout
+    assert rig.warm(script).stdout == rig.plain(script).stdout
+
+
 def test_what_else_comes_and_goes_beside_it_is_nothing(rig: Rig) -> None:
     place = rig.directory / "place"
     place.mkdir()

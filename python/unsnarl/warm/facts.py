@@ -20,7 +20,7 @@ _TERMINAL = ("TERM", "TERMINFO", "TERMINFO_DIRS", "COLUMNS", "LINES")
 _READ_IN_C = {"_curses": _TERMINAL, "readline": (*_TERMINAL, "INPUTRC")}
 # Sources of its author's own whose change ends a plain verdict.
 MOST_EDITED = 64
-# Stands in a stamp in the place of a time: only of which kind the file is.
+# Stands in a stamp in the place of a time: only of which kind the file is, and which directory.
 KIND = -1
 _HEAD = "unsnarl-facts 3"
 
@@ -103,11 +103,13 @@ def stamp_of(path: str) -> tuple[int, int, int]:
 
 
 def kind_of(path: str) -> tuple[int, int, int]:
-    """Return of which kind a file is, in the place of a stamp; with zeroes if there is none."""
+    """Return of which kind a file is, in the place of a stamp, and which directory; with zeroes if there is none."""
     try:
-        return (KIND, stat.S_IFMT(os.stat(path).st_mode), 0)
+        found = os.stat(path)
     except (OSError, ValueError):
         return (KIND, 0, 0)
+    # A link may lead to another one of them by now.
+    return (KIND, stat.S_IFMT(found.st_mode), found.st_ino if stat.S_ISDIR(found.st_mode) else 0)
 
 
 def is_as(path: str, stamp: tuple[int, int, int]) -> bool:

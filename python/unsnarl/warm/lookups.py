@@ -81,14 +81,14 @@ class Seen:
         """Return what to watch as if it were loaded, what to ask for anew, and what to list.
 
         ``known`` is watched in any case, and so is what comes and goes in ``directories``. A directory above
-        anything that is watched cannot go without it.
+        anything that is watched cannot go without it; a link can lead elsewhere.
         """
         listed = sorted(path for path in self.listed if os.path.isdir(path))
         missing = dict.fromkeys(self.listed.difference(listed), False)
-        asked = {path: stamp_of(path) if is_more and os.path.isfile(path) else kind_of(path)
+        asked = {path: stamp_of(path) if _is_stamped(path, is_more) else kind_of(path)
                  for path, is_more in (self.asked | missing).items() if path not in known}  # fmt: skip
-        above = _above_all(known | directories | set(asked) | set(listed))
-        asked = {path: stamp for path, stamp in asked.items() if path not in above and path not in directories}
+        covered = _above_all(known | directories | set(asked) | set(listed)) | directories
+        asked = {path: stamp for path, stamp in asked.items() if path not in covered or os.path.islink(path)}
         beside = {path: stamp_of(path) for path in asked if os.path.dirname(path) in directories}
         beside = {path: stamp for path, stamp in beside.items() if not os.path.isdir(path)}
         rest = [path for path in asked if path not in beside]
@@ -106,6 +106,11 @@ _OF_PATHS = ("genericpath", "posixpath", "pathlib")
 _OF_KIND = frozenset(
     ("exists", "lexists", "isfile", "isdir", "islink", "ismount", "is_file", "is_dir", "is_symlink", "is_mount")
 ) | {"realpath", "_joinrealpath", "resolve"}
+
+
+def _is_stamped(path: str, is_more: bool) -> bool:
+    """Say whether it counts which file is there: of a link, to which of them it leads."""
+    return (is_more or os.path.islink(path)) and os.path.isfile(path)
 
 
 def _callers(count: int) -> list[tuple[str, str]]:
