@@ -105,6 +105,19 @@ def test_a_directory_is_taken_back_where_its_module_is_not_imported_ahead(rig: R
     assert not made.exists()
 
 
+@pytest.mark.parametrize(
+    "call", ["os.makedirs({made!r}, exist_ok=True)", "pathlib.Path({made!r}).mkdir(exist_ok=True)"]
+)
+def test_a_directory_that_is_removed_is_made_anew(rig: Rig, call: str) -> None:
+    made = rig.directory / "made"
+    script = script_of(rig, f"import os, pathlib\n{call.format(made=str(made))}\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"True\n"
+    made.rmdir()
+    assert rig.warm(script).stdout == b"False\n"
+    assert made.is_dir()
+
+
 DECISIONS = {
     "asked for": "VALUE = 'test' in sys.argv",
     "asked for in a copy": "VALUE = 'test' in sys.argv[1:]",

@@ -126,6 +126,11 @@ def new_directory(event: str, args: tuple[object, ...], made: list[Made]) -> str
     return None if is_temporary(path, made) or _is_there(path) else path
 
 
+def is_by_path(event: str, args: tuple[object, ...]) -> bool:
+    """Say whether a directory is made at a path that is the import's own choice."""
+    return event == "os.mkdir" and args[2] in (-1, None) and _caller() != "tempfile"
+
+
 def _is_there(path: str) -> bool:
     try:
         _lstat(path)

@@ -144,6 +144,8 @@ class Watch:
             return
         if event in lookups.EVENTS:
             self.look(args[0], event)
+        elif effects.is_by_path(event, args):
+            self.look(args[0])  # what it makes is there for its runs, or is made anew
         what = effects.forbidden(event, args, self.temporary.made)
         if what is not None:
             self.forbid(what)
