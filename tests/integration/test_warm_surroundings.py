@@ -3,6 +3,7 @@
 import fcntl
 import os
 import resource
+import signal
 import stat
 import subprocess
 from collections.abc import Callable
@@ -222,6 +223,35 @@ def test_what_imports_set_in_the_process_stays(rig: "Rig") -> None:
     plain, warm = rig.plain(script), rig.served(script)
     assert (warm.returncode, warm.stdout) == (plain.returncode, plain.stdout), rig.log()
     assert b"512 False True" in plain.stdout
+
+
+def test_what_imports_set_to_what_it_was_in_the_server_stays(rig: "Rig") -> None:
+    text = "import resource, signal\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+    hard = "resource.getrlimit(resource.RLIMIT_NOFILE)[1]"
+    (rig.directory / "bin" / "sets.py").write_text(
+        f"{text}resource.setrlimit(resource.RLIMIT_NOFILE, (4096, {hard}))\n"
+    )
+    text = "import resource, signal, sets\nprint(resource.getrlimit(resource.RLIMIT_NOFILE)[0], signal.getsignal(2))\n"
+    script = rig.script("shows", text + "print(resource.setrlimit, signal.signal.__wrapped__)\n")
+    rig.start(script, preexec_fn=limited(resource.RLIMIT_NOFILE, 4096))
+
+    def arrange() -> None:
+        limited(resource.RLIMIT_NOFILE, 1024)()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    plain = rig.plain(script, preexec_fn=arrange).stdout
+    assert plain.startswith(b"4096 0\n")
+    assert rig.served(script, preexec_fn=arrange).stdout == plain
+
+
+def test_a_stream_is_not_line_buffered_on_a_terminal_if_an_import_has_said_so(rig: "Rig") -> None:
+    (rig.directory / "bin" / "sets.py").write_text("import sys\nsys.stdout.reconfigure(line_buffering=False)\n")
+    shown = "print(sys.stdout.line_buffering, sys.stderr.line_buffering, sys.stdout.reconfigure.__class__.__name__)\n"
+    script = rig.script("shows", "import sys, sets\n" + shown)
+    on_a_terminal(rig, UNSNARL, "warm", "start", "--", script)
+    served = on_a_terminal(rig, UNSNARL, "warm", "run", "--require", "--", script)
+    assert served == on_a_terminal(rig, script)
+    assert b"False True builtin" in served[1]
 
 
 def test_a_successor_imports_under_the_limits_of_the_first_caller(rig: "Rig") -> None:

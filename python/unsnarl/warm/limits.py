@@ -8,10 +8,15 @@ Invariant: the imports run under the caller's limits, a successor's too, and wha
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
 import time
 
 from .trampolines import HIGH_FD
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from typing import Any
 
 # Numbers as in asm-generic/resource.h.
 _COUNT = 16
@@ -30,12 +35,35 @@ class Limits:
         """Note those of the caller, before anything is imported."""
         self._given = self._now = [resource.getrlimit(which) for which in range(_COUNT)]
         self._of_imports: dict[int, int] = {}
+        self._set = set[int]()
+
+    def __enter__(self) -> None:
+        """Have it noted what is set while this is entered, also to what it was: a caller's may be another."""
+        module: Any = resource
+        self._plain = setting, asking = module.setrlimit, module.prlimit
+
+        def setrlimit(which: int, limits: tuple[int, int], /) -> None:
+            setting(which, limits)
+            self._set.add(int(which))
+
+        def prlimit(pid: int, which: int, *limits: tuple[int, int] | None) -> object:
+            found = asking(pid, which, *limits)
+            if any(limits) and pid in (0, os.getpid()):
+                self._set.add(int(which))
+            return found
+
+        module.setrlimit, module.prlimit = setrlimit, prlimit
+
+    def __exit__(self, *problem: object) -> None:
+        """Put the plain functions back."""
+        module: Any = resource
+        module.setrlimit, module.prlimit = self._plain
 
     def widen(self) -> None:
         """Note what the imports have set, and give the server all it may have."""
         self._now = [resource.getrlimit(which) for which in range(_COUNT)]
         for which, ((given, _), (soft, hard)) in enumerate(zip(self._given, self._now, strict=True)):
-            if soft != given:
+            if soft != given or which in self._set:
                 self._of_imports[which] = soft
             if soft != hard and which not in _LEFT:
                 resource.setrlimit(which, (hard, hard))

@@ -114,11 +114,11 @@ class Server:
         self.files = Files(self.facts)
         self.files.fd = _high(self.files.fd) if self.files.fd >= 0 else -1
         self.launch_argv = list(sys.orig_argv)
-        self.limits, usual = limits.Limits(), streams.line_buffering()
-        self._import()
+        self.limits, buffering = limits.Limits(), streams.Imports()
+        with self.limits, buffering, signals.Imports():
+            self._import()
         self.limits.widen()
-        now = streams.line_buffering()
-        self.line_buffering = [new if new != old else None for new, old in zip(now, usual, strict=True)]
+        self.line_buffering = buffering.line_buffering()
         self.environment_delta = preload.environment_delta(self.first_environment, worker.environment_data())
         self.kept_variables = preload.kept_variables(self.first_environment)
         self.argument_lists, _ = preload.argument_copies()

@@ -7,6 +7,7 @@ the caller has.
 from __future__ import annotations
 
 import os
+import sys
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -19,6 +20,34 @@ else:
     import _signal
 
 _IGNORED_BY_PYTHON = (_signal.SIGPIPE, _signal.SIGXFSZ)
+
+# Those for which imports have said what is to be done, were it what was done before.
+_of_imports: set[int] = set()
+
+
+class Imports:
+    """While this is entered, it is noted for which signals a handler is set."""
+
+    def __enter__(self) -> None:
+        """Put a function that notes it in the place of the plain one, which that of `signal` calls."""
+        module: Any = _signal
+        self._plain = plain = module.signal
+
+        def signal(signalnum: int, handler: object, /) -> object:
+            before = plain(signalnum, handler)
+            _of_imports.add(int(signalnum))
+            return before
+
+        signal.__module__, signal.__qualname__, signal.__doc__ = plain.__module__, plain.__qualname__, plain.__doc__
+        self._noting = module.signal = signal
+
+    def __exit__(self, *problem: object) -> None:
+        """Put the plain one back, also where `signal` tells what its own stands for."""
+        module: Any = _signal
+        module.signal = self._plain
+        above: Any = getattr(sys.modules.get("signal"), "signal", None)
+        if above and getattr(above, "__wrapped__", None) is self._noting:
+            above.__wrapped__ = self._plain
 
 
 def take_over(wake_fd: int) -> dict[int, Any]:
@@ -65,7 +94,7 @@ def release_stopped(pids: Iterable[int]) -> None:
 
 
 def _is_untouched(signum: int) -> bool:
-    return _signal.getsignal(signum) in (_signal.SIG_DFL, _signal.default_int_handler)
+    return signum not in _of_imports and _signal.getsignal(signum) in (_signal.SIG_DFL, _signal.default_int_handler)
 
 
 def _nothing(signum: int, frame: object) -> None:

@@ -16,12 +16,40 @@ import sys
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
-def line_buffering() -> list[bool]:
-    """Say of each standard stream whether it is line buffered: if imports change that, it stays so."""
-    return [getattr(stream, "line_buffering", False) for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__)]
+class Imports:
+    """While this is entered, it is noted which standard streams are told whether to be line buffered."""
+
+    def __init__(self) -> None:
+        self._streams: tuple[Any, ...] = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
+        self._told = [False] * len(self._streams)
+
+    def __enter__(self) -> None:
+        """Give the streams a method of their own, which hides their class's."""
+        for number, stream in enumerate(self._streams):
+            if _is_usual(stream):
+                stream.reconfigure = self._noting(number, stream.reconfigure)
+
+    def __exit__(self, *problem: object) -> None:
+        """Take it away."""
+        for stream in self._streams:
+            if _is_usual(stream):
+                stream.__dict__.pop("reconfigure", None)
+
+    def line_buffering(self) -> list[bool | None]:
+        """Say of each whether it is to be line buffered, None where nobody has said so."""
+        return [stream.line_buffering if is_told else None
+                for stream, is_told in zip(self._streams, self._told, strict=True)]  # fmt: skip
+
+    def _noting(self, number: int, plain: Callable[..., None]) -> Callable[..., None]:
+        def reconfigure(**settings: Any) -> None:
+            plain(**settings)
+            self._told[number] |= settings.get("line_buffering") is not None
+
+        return reconfigure
 
 
 def rebuild(of_imports: list[bool | None]) -> None:
@@ -31,8 +59,12 @@ def rebuild(of_imports: list[bool | None]) -> None:
     """
     streams = ((sys.__stdin__, "r"), (sys.__stdout__, "w"), (sys.__stderr__, "w"))
     for (stream, mode), is_line_buffered in zip(streams, of_imports, strict=True):
-        if type(stream) is io.TextIOWrapper:
+        if _is_usual(stream):
             _rebuild(stream, mode, is_line_buffered)
+
+
+def _is_usual(stream: Any) -> bool:
+    return type(stream) is io.TextIOWrapper
 
 
 def _rebuild(text: Any, mode: str, is_line_buffered: bool | None) -> None:
