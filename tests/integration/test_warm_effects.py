@@ -98,11 +98,20 @@ def test_what_leaves_nothing_behind_is_imported_ahead(rig: Rig, name: str) -> No
     assert rig.served(script).stdout == b"True\n"
 
 
-def test_a_directory_is_taken_back_where_its_module_is_not_imported_ahead(rig: Rig) -> None:
+def test_a_directory_of_some_runs_is_taken_back_where_its_module_is_left_to_them(rig: Rig) -> None:
     made = rig.directory / "made"
-    script = script_of(rig, f"import os\nos.makedirs({str(made / 'below')!r})\nos.system('true')\n")
-    assert rig.verb("start", "--", script).returncode == 1
+    script_of(rig, f"import os\nos.makedirs({str(made / 'below')!r})\nos.system('true')\n")
+    script = rig.script("who", "import sys\nif sys.argv[1:]:\n    import mod\n" + WARM)
+    rig.start(script)
+    assert b"mod is not imported ahead: mod runs a program" in rig.verb("why", script).stdout
     assert not made.exists()
+
+
+def test_a_directory_that_each_run_makes_is_left_to_those_beside(rig: Rig) -> None:
+    made = rig.directory / "made"
+    script = script_of(rig, f"import os\nos.makedirs({str(made / 'below')!r}, exist_ok=True)\nos.system('true')\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    assert (made / "below").is_dir()
 
 
 @pytest.mark.parametrize(

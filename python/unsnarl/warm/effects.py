@@ -11,7 +11,7 @@ is left to the runs.
 | ``/dev/null``, terminals, the standard streams | nothing stays; what is printed is noticed by itself |
 | temporary files | of this process alone; what is left of them is judged by :mod:`temporary` |
 | a directory that is there already | it stays as it is |
-| a new directory | a run makes it too, or finds it; taken back if the module is not imported ahead |
+| a new directory | a run makes it too, or finds it; where the module is not imported ahead it is taken back, or left |
 | ``/sbin/ldconfig -p`` | prints a file: it is how ``ctypes.util.find_library`` finds a library |
 
 Invariant: what is not named here as harmless is forbidden before it has happened.
@@ -160,15 +160,23 @@ def is_temporary(path: str, made: list[Made]) -> bool:
     return "__pycache__" in path.split("/") or any(whole.startswith(one.path + "/") for one in made)
 
 
+def may_be_there() -> bool:
+    """Say whether who makes a directory goes on with one that is there: `os.makedirs` and `pathlib` are told."""
+    frame = _acting()
+    return frame is not None and bool(frame.f_locals.get("exist_ok"))
+
+
 def _caller() -> str:
     """Return the module of the function that does it."""
+    frame = _acting()
+    return "" if frame is None else str(frame.f_globals.get("__name__"))
+
+
+def _acting() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None:
-        name = str(frame.f_globals.get("__name__"))
-        if not name.startswith("_unsnarl"):
-            return name
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("_unsnarl"):
         frame = frame.f_back
-    return ""
+    return frame
 
 
 def take_back(directories: list[str]) -> None:

@@ -88,8 +88,8 @@ class Watch:
         self.asks_umask = False
         self.clocks: list[tuple[str, str, str]] = []
         self.temporary = temporary.Directories()
-        # Directories that imports have made, to stay.
-        self.directories: list[str] = []
+        # Directories that imports have made, to stay: by whom, and whether it may find them there.
+        self.directories: list[tuple[str, str, bool]] = []
         self.is_on = False
 
     def fail(self, reason: str) -> None:
@@ -162,7 +162,7 @@ class Watch:
     def _note_event(self, event: str, args: tuple[object, ...]) -> None:
         directory = effects.new_directory(event, args, self.temporary.made)
         if directory is not None:
-            self.directories.append(directory)
+            self.directories.append((self.current, directory, effects.may_be_there()))
         elif event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
             self.temporary.made.append(temporary.Made(lookups.text_of(args[0]), self.current, _importing()))
         elif effects.is_listing_libraries(event, args):
@@ -468,7 +468,9 @@ def main(args: list[str]) -> None:
 
 def _write(out: str, result: facts_of.Facts, watch: Watch, roots: list[str]) -> None:
     if watch.fatal:
-        effects.take_back(watch.directories)
+        # Not what each run makes, or finds: one beside this has found it, perhaps, and goes on with it.
+        each = {"", *roots}
+        effects.take_back([path for by, path, is_found in watch.directories if by not in each or not is_found])
     excludes: list[str] = []
     for module, reason in dict.fromkeys(watch.fatal):
         if module in roots or not module:
