@@ -295,3 +295,28 @@ def test_a_start_sweeps_what_is_over(rig: "Rig") -> None:
     rig.start(str(rig.directory / "bin" / "renamed"))
     until(lambda: not any(path.exists() for path in before))
     assert rig.served(str(rig.directory / "bin" / "renamed")).stdout == b"run\n"
+
+
+def learner(facts: Path) -> list[str]:
+    """Return the lines of what was learned that tell which process it was."""
+    return [line for line in facts.read_text().splitlines() if line.startswith("learner")]
+
+
+def test_what_was_learned_of_a_command_that_is_called_again_is_kept(rig: "Rig") -> None:
+    script = rig.script("hello", "print('run')\n")
+    rig.start(script)
+    (facts,) = rig.house.glob("*.facts")
+    record = facts.with_suffix(".rec")
+
+    def age() -> None:
+        for path in (facts, record):
+            os.utime(path, (0, 0))
+
+    learned = learner(facts)
+    assert rig.verb("stop").returncode == 0
+    age()
+    rig.start(script)
+    assert learner(facts) == learned
+    # As long as it is served, too.
+    age()
+    until(lambda: rig.served(script).stdout == b"run\n" and facts.stat().st_mtime > 0)

@@ -311,6 +311,7 @@ def main(words: list[str]) -> None:
         return
     if not _is_the_same(start, facts):
         return
+    facts_of.mark(start.stem)
     house.make_room(start.house)
     with contextlib.suppress(OSError):
         sweep.sweep(start.house)

@@ -210,6 +210,14 @@ def load(path: str) -> Facts | None:
         return None
 
 
+def mark(stem: str) -> None:
+    """Note that a record is in use: one that nobody uses is swept (sweep.py); ``stem`` is its path without suffix."""
+    try:
+        os.utime(stem + ".facts")
+    except OSError:
+        pass  # it is gone already
+
+
 def store(facts: Facts, stem: str) -> None:
     """Write both files of a record; ``stem`` is their path without suffix."""
     write(stem + ".facts", dump(facts))

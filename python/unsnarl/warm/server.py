@@ -430,6 +430,7 @@ class Server:
     def _tell(self) -> None:
         """Write who this is, for `unsnarl warm status`."""
         self.told = time.monotonic()
+        facts_of.mark(f"{self.house}/{self.command_id}")
         running = sum(map(is_committed, self.workers.values()))
         if running:
             self.used = self.told
