@@ -73,10 +73,10 @@ def test_all_modules_of_a_server_are_known(rig: "Rig") -> None:
 
 
 def test_a_module_of_the_commands_own_may_come_later(rig: "Rig") -> None:
-    script = rig.script("own", "import select, sys\nprint('_unsnarl_warm' in sys.modules, 'mine' in dir(select))\n")
+    script = rig.script("own", "import struct, sys\nprint('_unsnarl_warm' in sys.modules, 'mine' in dir(struct))\n")
     rig.start(script)
     assert rig.served(script).stdout == b"True False\n"
-    (rig.directory / "bin" / "select.py").write_text("mine = 1\n")
+    (rig.directory / "bin" / "struct.py").write_text("mine = 1\n")
     assert rig.warm(script).stdout == b"False True\n"
     assert rig.plain(UNSNARL, "warm", "start", "--", script).returncode == 1
     assert rig.warm(script).stdout == b"False True\n"

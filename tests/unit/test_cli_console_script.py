@@ -47,6 +47,7 @@ def test_heads_of_python_scripts(tmp_path: Path, head: str, path: str, flags: li
         "#!/bin/sh\n'''exec' '\n",
         "#!/usr/bin/env\n",
         "#!/usr/bin/env -S\n",
+        "#!/usr/bin/env -S python3 -W 'ignore'\n",
         "#!/usr/bin/env ruby\n",
     ],
 )

@@ -182,6 +182,9 @@ fn shebang(head: &[u8], environ: &[Bytes]) -> Option<(Bytes, Bytes, Vec<Bytes>)>
     }
     // The kernel gives it one word; with -S it makes several of it.
     let split = rest?.strip_prefix(b"-S ").map(<[u8]>::trim_ascii);
+    if split.is_some_and(|line| line.iter().any(|b| b"\"'\\$#\t".contains(b))) {
+        return None; // a language of env's own
+    }
     let mut words = split
         .unwrap_or(rest?)
         .split(|b| split.is_some() && *b == b' ')
@@ -245,6 +248,10 @@ mod tests {
         assert_eq!(shebang(b"#!/bin/sh\necho\n", &[]), None);
         let split = shebang(b"#!/usr/bin/env -S /v/python3 -s  -P\n", &[]).unwrap();
         assert_eq!((&split.0[..], split.2.len()), (&b"/v/python3"[..], 2));
+        assert_eq!(
+            shebang(b"#!/usr/bin/env -S /v/python3 -W \"ignore::UserWarning\"\n", &[]),
+            None
+        );
         assert_eq!(shebang(b"#!/usr/bin/env /v/python3 -s\n", &[]), None);
         assert_eq!(shebang(b"#!/usr/bin/perl\n", &[]), None);
     }

@@ -88,6 +88,8 @@ def _by_env(option: list[str]) -> Interpreter | None:
     """Follow ``env python3`` or ``env -S python3 -u`` through PATH, as env does."""
     words = option[0].split() if option else []
     if words and words[0] in ("-S", "--split-string"):
+        if any(sign in option[0] for sign in "\"'\\$#\t"):
+            return None  # a language of env's own
         words = words[1:]
     if not words:
         return None

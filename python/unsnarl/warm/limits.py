@@ -7,7 +7,6 @@ Invariant: the imports run under the caller's limits, a successor's too, and wha
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 import time
@@ -73,9 +72,10 @@ class Limits:
         """Give a process that is to take the server's place the limits that the server was started with."""
         for which, ((soft, _), (now, hard)) in enumerate(zip(self._given, self._now, strict=True)):
             if soft != now:
-                # What the imports have made of the hard one may leave no room for it.
-                with contextlib.suppress(OSError, ValueError):
+                try:
                     resource.prlimit(pid, which, (soft, hard))
+                except (OSError, ValueError):
+                    pass  # what the imports have made of the hard one leaves no room for it
 
     def rehearse(self) -> None:
         """Set those of the server's first caller, but for the descriptors': the next one may bring more along."""

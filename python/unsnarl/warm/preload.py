@@ -29,8 +29,9 @@ _SENTINEL_BYTES = SENTINEL.encode()
 # What a server loads, and a probe need not: neither built in nor frozen.
 SERVERS = frozenset(
     [
-        "__future__", "_ctypes", "_socket", "_struct", "array", "collections", "ctypes", "fcntl", "importlib",
-        "keyword", "operator", "reprlib", "resource", "select", "struct", "types", "warnings",
+        "__future__", "_ctypes", "_py_warnings", "_socket", "_struct", "_weakrefset", "array", "collections",
+        "ctypes", "fcntl", "importlib", "keyword", "operator", "reprlib", "resource", "select", "struct",
+        "sysconfig", "threading", "types", "warnings",
     ]
 )  # fmt: skip
 

@@ -8,8 +8,8 @@ Invariant: in doubt somebody could. Imports nothing but what every interpreter h
 built in, and nothing of unsnarl: a pack uses it too.
 """
 
+import _io
 import gc
-import io
 import sys
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
@@ -76,7 +76,7 @@ def _flush(stream: "Any") -> None:
 
 def _is_over(thing: "Any") -> bool:
     """Say of something with a finaliser whether that would do nothing."""
-    if isinstance(thing, io.IOBase):
+    if isinstance(thing, _io._IOBase):  # pyright: ignore[reportPrivateUsage] -- what all of io is made of
         try:
             return thing.closed
         except ValueError:
