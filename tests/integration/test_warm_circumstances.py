@@ -220,14 +220,16 @@ def test_what_is_registered_for_the_end_keeps_what_is_bound_in_it(rig: "Rig") ->
 
 def test_a_run_whose_temporary_directory_cannot_be_made_is_plain(rig: "Rig") -> None:
     place = rig.directory / "place"
-    text = MADE.format(directory=str(place)) + "KIND = os.path.isdir(VALUE)\n"
-    # Without a look at it, which would end the server with the directory.
-    script = script_of(rig, f"import os\ntry: os.mkdir({str(place)!r})\nexcept FileExistsError: pass\n" + text)
+    place.mkdir()
+    script = script_of(rig, MADE.format(directory=str(place)) + "KIND = os.path.isdir(VALUE)\n")
     rig.script("who", "import sys, mod\nprint(mod.KIND, '_unsnarl_warm' in sys.modules)\n")
     rig.start(script)
     assert rig.served(script).stdout == b"True True\n"
     place.rmdir()
-    assert rig.warm(script).stdout == b"True False\n", "the plain run makes what was missing"
+    outcome = rig.warm(script)
+    assert (outcome.returncode, outcome.stdout) == (1, b""), "the plain run fails for want of it"
+    assert b"FileNotFoundError" in outcome.stderr
+    place.mkdir()
     assert rig.served(script).stdout == b"True True\n"
     assert "FileNotFoundError" in rig.log()
 
