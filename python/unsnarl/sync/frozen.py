@@ -5,10 +5,14 @@ Invariant: loaded with the classes, so a task that was frozen later counts.
 
 import sys
 
-AT_FIRST = 0
-"""Objects. One that is frozen is not found by its address (:mod:`unsnarl.sync.backends.tasks`)."""
 
-if sys.version_info[:2] == (3, 12):
+def _at_first() -> int:
+    if sys.version_info[:2] != (3, 12):
+        return 0
     import gc  # built in: no file is looked for
 
-    AT_FIRST = gc.get_freeze_count()
+    return gc.get_freeze_count()
+
+
+AT_FIRST = _at_first()
+"""Objects. One that is frozen is not found by its address (:mod:`unsnarl.sync.backends.tasks`)."""
