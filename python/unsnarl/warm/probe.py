@@ -230,9 +230,14 @@ def _import_other(
 ) -> bool:
     """Import a module that only some runs ask for, perhaps, which must leave alone what others find."""
     host = plugins.Host(hosts) if name not in sys.modules and plugins.is_foreign(name, hosts) else None
+    is_judged, is_new = process.judges(name), name not in sys.modules
+    if is_judged:
+        _unwatched(watch, process.look)
     is_there = _import_one(watch, command, name)
-    change = _unwatched(watch, process.change)  # in any case: the next look compares with this one
-    where = (host.change() if host is not None else None) or (change if process.is_stranger(name) else None)
+    change = _unwatched(watch, process.change) if is_judged else None
+    if is_new and not is_judged:
+        process.forget()
+    where = (host.change() if host is not None else None) or change
     if where is not None:
         watch.fatal.append((name, f"{name} changes {where} while it is imported"))
     return is_there
@@ -254,9 +259,7 @@ def _first_look(watch: Watch, unkept: surroundings.Unkept) -> surroundings.Proce
     where = _unwatched(watch, unkept.change)
     if where is not None:
         watch.fatal.append(("", f"an import changes {where}"))
-    process: list[surroundings.Process] = []
-    _unwatched(watch, lambda: process.append(surroundings.Process()))
-    return process[0]
+    return surroundings.Process()
 
 
 def _unwatched(watch: Watch, look: Callable[[], str | None]) -> str | None:

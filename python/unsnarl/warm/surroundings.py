@@ -32,17 +32,31 @@ _WITH_HOOKS_IN_C = ("readline", "gnureadline", "rlcompleter")
 
 
 class Process:
-    """Hold the process as it is."""
+    """Hold the process as it was before a module that is judged.
+
+    A look takes some ten milliseconds where much of the standard library is loaded, and there are hundreds of
+    modules: so what was is looked at only before the next that is judged, and only if others came between.
+    """
 
     def __init__(self) -> None:
         # The packages that each run imports: what their modules change each run finds changed, sooner or later.
         self.own: frozenset[str] = frozenset()
         self._functions: dict[str, dict[str, Any]] = {}
         self._state: dict[str, Any] = {}
-        self.change()
+        self._is_known = False
+
+    def look(self) -> None:
+        """Take what is there for what was, unless it is known."""
+        if not self._is_known:
+            self.change()
+
+    def forget(self) -> None:
+        """Let whatever has changed be as it is: another look is due."""
+        self._is_known = False
 
     def change(self) -> str | None:
         """Return in words what is another by now, None if nothing is; what is there now is compared with next."""
+        self._is_known = True
         state = _state() | _unkept()
         old, self._state = self._state, state
         found = next((what for what, value in state.items() if old and old[what] != value), None)
@@ -51,9 +65,9 @@ class Process:
         self._functions = functions
         return found or replaced
 
-    def is_stranger(self, name: str) -> bool:
-        """Say whether a module is of a package that not each run imports."""
-        return top_of(name) not in self.own
+    def judges(self, name: str) -> bool:
+        """Say whether a module that is not loaded yet is of a package that not each run imports."""
+        return name not in sys.modules and top_of(name) not in self.own
 
 
 class Unkept:
