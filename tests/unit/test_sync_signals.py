@@ -237,3 +237,49 @@ def test_a_handler_that_puts_and_waits_for_another_is_served() -> None:
     with handling(signal.SIGUSR1, put_two), doing(work), doing(send):
         queue.get(timeout=LONG_S)
     assert answers == [True]
+
+
+@contextmanager
+def handling_while_it_waits(queue: Any, act: Callable[[], object]) -> Iterator[None]:
+    """While the main thread waits alone at a queue, run a handler there which lasts until act has ended."""
+    acted, began = threading.Event(), threading.Event()
+
+    def handle() -> None:
+        began.set()
+        assert acted.wait(LONG_S), "what others do waits for the handler"
+
+    def send_and_act() -> None:
+        until(lambda: queue.waiting == 1)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert began.wait(LONG_S)
+        act()
+        acted.set()
+
+    with handling(signal.SIGUSR1, handle), doing(send_and_act):
+        yield
+
+
+def test_items_are_for_others_while_the_first_in_line_runs_a_handler() -> None:
+    queue = unsnarl.Queue[int]()
+
+    def act() -> None:
+        with doing(lambda: queue.get(timeout=LONG_S)):
+            until(lambda: queue.waiting == 2)
+            queue.put(1)
+            queue.put(2)
+
+    with handling_while_it_waits(queue, act):
+        assert queue.get(timeout=LONG_S) in (1, 2)
+
+
+def test_who_waits_for_room_does_not_wait_for_a_handler_of_who_waits_for_items() -> None:
+    queue = unsnarl.Queue[int](1)
+
+    def act() -> None:
+        queue.put(1)
+        with doing(lambda: queue.put(2, timeout=LONG_S)):
+            until(lambda: queue.waiting == 2)
+            assert queue.get(timeout=LONG_S) == 1
+
+    with handling_while_it_waits(queue, act):
+        assert queue.get(timeout=LONG_S) == 2

@@ -2,7 +2,7 @@
 //!
 //! Items are never handed to a particular waiter: they go into the store, and
 //! the first waiter is told to look. Whoever runs takes. So a running taker
-//! empties the store without one wake-up per item (see [`crate::line`]).
+//! empties the store without one wake-up per item (see [`crate::line`] and [`crate::sides`]).
 //!
 //! Is it fair? Items leave in the store's order. Waiters are told in order of
 //! arrival, and keep their place when they come in vain; a party that does not
@@ -12,10 +12,11 @@
 
 use crate::line::Line;
 use crate::shim::{Arc, Mutex, lock};
+use crate::sides::{Done, Sides};
 use crate::store::{Closed, Give, Store, Take};
-use crate::waiter::{GRANTED, Port, WaitQueue, Waiter, Wakes};
+use crate::waiter::{GRANTED, Port, Waiter, Wakes};
 
-/// A store with room for `capacity` items, and two lines.
+/// A store with room for `capacity` items, and those who wait at it.
 #[derive(Debug)]
 pub struct Channel<S, P> {
     state: Mutex<State<S, P>>,
@@ -27,29 +28,14 @@ struct State<S, P> {
     capacity: usize,
     unfinished: usize,
     closed: bool,
-    lines: Option<Box<Lines<P>>>,
-}
-
-#[derive(Debug)]
-struct Lines<P> {
-    takers: Line<P>,
-    givers: Line<P>,
-    joiners: WaitQueue<P>,
-}
-
-impl<P> Default for Lines<P> {
-    fn default() -> Self {
-        Self {
-            takers: Line::default(),
-            givers: Line::default(),
-            joiners: WaitQueue::default(),
-        }
-    }
+    /// Whether parties look one at a time anyway.
+    in_turn: bool,
+    sides: Option<Box<Sides<P>>>,
 }
 
 impl<S: Store, P: Port> State<S, P> {
-    fn lines(&mut self) -> &mut Lines<P> {
-        self.lines.get_or_insert_default()
+    fn sides(&mut self) -> &mut Sides<P> {
+        self.sides.get_or_insert_default()
     }
 
     #[inline]
@@ -60,41 +46,38 @@ impl<S: Store, P: Port> State<S, P> {
     /// Whether it is open and nobody stands in a line that an item or room could be for.
     #[inline]
     fn is_quiet(&self) -> bool {
-        !self.closed
-            && self
-                .lines
-                .as_deref()
-                .is_none_or(|lines| lines.takers.is_empty() && lines.givers.is_empty())
+        !self.closed && self.sides.as_deref().is_none_or(Sides::are_empty)
     }
 
-    /// Restore both lines' invariants.
-    fn settle(&mut self, wakes: &mut Wakes<P>) {
-        let (items, closed) = (self.store.len(), self.closed);
+    /// Tell whom it concerns what there is now.
+    fn settle(&mut self, done: Done, wakes: &mut Wakes<P>) {
+        let items = self.store.len();
         let room = match self.capacity {
             0 => usize::MAX,
             capacity => capacity.saturating_sub(items),
         };
-        let Some(lines) = self.lines.as_deref_mut() else {
+        let Some(sides) = self.sides.as_deref_mut() else {
             return;
         };
-        if closed || items > 0 {
-            lines.takers.call_next(items, wakes);
-        }
-        if closed || room > 0 {
-            lines.givers.call_next(room, wakes);
+        if self.closed {
+            sides.settle_closed(items, room, wakes);
+        } else {
+            sides.settle(items, room, done, self.in_turn, wakes);
         }
     }
 }
 
 impl<S: Store, P: Port> Channel<S, P> {
-    /// Make a channel; `capacity` 0 is unbounded.
-    pub fn new(store: S, capacity: usize) -> Self {
+    /// Make a channel; `capacity` 0 is unbounded. `in_turn`: its parties look one at a time anyway, since each needs
+    /// one lock for it (the GIL).
+    pub fn new(store: S, capacity: usize, in_turn: bool) -> Self {
         let state = State {
             store,
             capacity,
             unfinished: 0,
             closed: false,
-            lines: None,
+            in_turn,
+            sides: None,
         };
         Self {
             state: Mutex::new(state),
@@ -138,8 +121,8 @@ impl<S: Store, P: Port> Channel<S, P> {
 
     /// Waiting takers, givers and joiners.
     pub fn waiting(&self) -> (usize, usize, usize) {
-        lock(&self.state).lines.as_ref().map_or((0, 0, 0), |lines| {
-            (lines.takers.len(), lines.givers.len(), lines.joiners.len())
+        lock(&self.state).sides.as_ref().map_or((0, 0, 0), |sides| {
+            (sides.takers.len(), sides.givers.len(), sides.joiners.len())
         })
     }
 
@@ -215,19 +198,19 @@ impl<S: Store, P: Port> Channel<S, P> {
             }
             let ready = state.closed || state.has_room();
             if let Some(waiter) = waiter {
-                take_place(&mut state.lines().givers, waiter, ready);
+                take_place(&mut state.sides().givers, waiter, ready);
             }
-            if state.closed {
-                state.settle(&mut wakes);
+            let outcome = if state.closed {
                 Give::Closed(item)
             } else if ready {
                 state.store.push(item);
                 state.unfinished += 1;
-                state.settle(&mut wakes);
                 Give::Given
             } else {
                 Give::Full(item)
-            }
+            };
+            state.settle(Done::Give, &mut wakes);
+            outcome
         };
         wakes.run();
         outcome
@@ -247,7 +230,7 @@ impl<S: Store, P: Port> Channel<S, P> {
             let mut state = lock(&self.state);
             let ready = state.closed || state.has_room();
             if let Some(waiter) = waiter {
-                take_place(&mut state.lines().givers, waiter, ready);
+                take_place(&mut state.sides().givers, waiter, ready);
             }
             let mut given = 0;
             while !state.closed && state.has_room() && state.store.is_here() {
@@ -256,7 +239,7 @@ impl<S: Store, P: Port> Channel<S, P> {
                 given += 1;
             }
             state.unfinished += given;
-            state.settle(&mut wakes);
+            state.settle(Done::Give, &mut wakes);
             if state.closed { Err(Closed) } else { Ok(given) }
         };
         wakes.run();
@@ -283,14 +266,14 @@ impl<S: Store, P: Port> Channel<S, P> {
             }
             let ready = state.closed || !state.store.is_empty();
             if let Some(waiter) = waiter {
-                take_place(&mut state.lines().takers, waiter, ready);
+                take_place(&mut state.sides().takers, waiter, ready);
             }
             let outcome = match state.store.pop() {
                 Some(item) => Take::Taken(item),
                 None if state.closed => Take::Closed,
                 None => Take::Empty,
             };
-            state.settle(&mut wakes);
+            state.settle(Done::Take, &mut wakes);
             outcome
         };
         wakes.run();
@@ -307,14 +290,14 @@ impl<S: Store, P: Port> Channel<S, P> {
             }
             let ready = state.closed || !state.store.is_empty();
             if let Some(waiter) = waiter {
-                take_place(&mut state.lines().takers, waiter, ready);
+                take_place(&mut state.sides().takers, waiter, ready);
             }
             let before = taken.len();
             while taken.len() - before < count {
                 let Some(item) = state.store.pop() else { break };
                 taken.push(item);
             }
-            state.settle(&mut wakes);
+            state.settle(Done::Take, &mut wakes);
             match taken.len() - before {
                 0 if state.closed => Take::Closed,
                 0 => Take::Empty,
@@ -333,7 +316,7 @@ impl<S: Store, P: Port> Channel<S, P> {
             let item = state.store.pop();
             state.unfinished = state.unfinished.saturating_sub(1);
             release_joiners(&mut state, &mut wakes, fan_out);
-            state.settle(&mut wakes);
+            state.settle(Done::Other, &mut wakes);
             item
         };
         wakes.run();
@@ -357,7 +340,7 @@ impl<S: Store, P: Port> Channel<S, P> {
         {
             let mut state = lock(&self.state);
             change(&mut state.store);
-            state.settle(&mut wakes);
+            state.settle(Done::Other, &mut wakes);
         }
         wakes.run();
     }
@@ -368,7 +351,7 @@ impl<S: Store, P: Port> Channel<S, P> {
         {
             let mut state = lock(&self.state);
             state.capacity = capacity;
-            state.settle(&mut wakes);
+            state.settle(Done::Other, &mut wakes);
         }
         wakes.run();
     }
@@ -384,7 +367,7 @@ impl<S: Store, P: Port> Channel<S, P> {
             state.closed = false;
             let old = std::mem::replace(&mut state.store, store);
             release_joiners(&mut state, &mut wakes, fan_out);
-            state.settle(&mut wakes);
+            state.settle(Done::Other, &mut wakes);
             old
         };
         wakes.run();
@@ -396,11 +379,11 @@ impl<S: Store, P: Port> Channel<S, P> {
         let mut wakes = Wakes::none();
         {
             let mut state = lock(&self.state);
-            let lines = state.lines();
-            if !lines.takers.leave(waiter) {
-                lines.givers.leave(waiter);
+            let sides = state.sides();
+            if !sides.takers.leave(waiter) {
+                sides.givers.leave(waiter);
             }
-            state.settle(&mut wakes);
+            state.settle(Done::Other, &mut wakes);
         }
         wakes.run();
     }
@@ -426,13 +409,13 @@ impl<S: Store, P: Port> Channel<S, P> {
         if state.unfinished == 0 {
             return true;
         }
-        state.lines().joiners.push(waiter);
+        state.sides().joiners.push(waiter);
         false
     }
 
     /// Withdraw a joiner. True: everything had been done.
     pub fn cancel_join(&self, waiter: &Arc<Waiter<P>>) -> bool {
-        !lock(&self.state).lines().joiners.remove(waiter) && waiter.state() == GRANTED
+        !lock(&self.state).sides().joiners.remove(waiter) && waiter.state() == GRANTED
     }
 
     /// Take everything out, reporting it done if `done`; the items are the
@@ -446,7 +429,7 @@ impl<S: Store, P: Port> Channel<S, P> {
                 state.unfinished = state.unfinished.saturating_sub(items.len());
                 release_joiners(&mut state, &mut wakes, fan_out);
             }
-            state.settle(&mut wakes);
+            state.settle(Done::Other, &mut wakes);
             items
         };
         wakes.run();
@@ -459,9 +442,9 @@ impl<S: Store, P: Port> Channel<S, P> {
         {
             let mut state = lock(&self.state);
             state.closed = true;
-            let lines = state.lines();
-            lines.takers.call_all(&mut wakes);
-            lines.givers.call_all(&mut wakes);
+            let sides = state.sides();
+            sides.takers.call_all(&mut wakes);
+            sides.givers.call_all(&mut wakes);
         }
         wakes.run();
     }
@@ -483,9 +466,9 @@ fn take_place<P: Port>(line: &mut Line<P>, waiter: &Arc<Waiter<P>>, ready: bool)
 
 fn release_joiners<S: Store, P: Port>(state: &mut State<S, P>, wakes: &mut Wakes<P>, fan_out: usize) {
     if state.unfinished == 0
-        && let Some(lines) = state.lines.as_deref_mut()
-        && !lines.joiners.is_empty()
+        && let Some(sides) = state.sides.as_deref_mut()
+        && !sides.joiners.is_empty()
     {
-        wakes.signal_all(lines.joiners.drain(), GRANTED, fan_out);
+        wakes.signal_all(sides.joiners.drain(), GRANTED, fan_out);
     }
 }

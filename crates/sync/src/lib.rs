@@ -23,6 +23,7 @@ mod notifier;
 mod permits;
 mod rwlock;
 mod shim;
+mod sides;
 mod store;
 mod waiter;
 

@@ -52,6 +52,11 @@ impl<P: Port> Line<P> {
         self.heirs.count()
     }
 
+    /// Whether somebody that was told to try is on its way and comes soon.
+    pub(crate) fn has_one_soon(&mut self) -> bool {
+        self.heirs() > 0 && self.heirs.has_one_soon()
+    }
+
     /// How many wait, on their way or not.
     pub(crate) fn len(&self) -> usize {
         self.idle.len() + self.heirs.len()
@@ -83,7 +88,7 @@ impl<P: Port> Line<P> {
     pub(crate) fn call_next(&mut self, available: usize, wakes: &mut Wakes<P>) {
         // Of a closed channel somebody is told although nothing is available.
         let wanted = available.max(1);
-        while self.heirs() < wanted && !self.heirs.has_one_soon() && self.call_first(wakes) {}
+        while self.heirs() < wanted && !self.has_one_soon() && self.call_first(wakes) {}
     }
 
     /// Tell the first that was not told yet to try. False: there is none.

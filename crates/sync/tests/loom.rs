@@ -210,7 +210,7 @@ impl Store for Slot {
 #[test]
 fn a_channel_delivers_in_order() {
     loom::model(|| {
-        let channel = Arc::new(Channel::<Slot, Sleeper>::new(Slot(None), 1));
+        let channel = Arc::new(Channel::<Slot, Sleeper>::new(Slot(None), 1, true));
         let other = Arc::clone(&channel);
         let thread = thread::spawn(move || {
             for item in [1, 2] {
@@ -237,7 +237,7 @@ fn a_channel_delivers_in_order() {
 #[test]
 fn a_quiet_count_passes_nobody_by() {
     loom::model(|| {
-        let channel = Arc::new(Channel::<Tally, Sleeper>::new(Tally(0), 1));
+        let channel = Arc::new(Channel::<Tally, Sleeper>::new(Tally(0), 1, true));
         let other = Arc::clone(&channel);
         let thread = thread::spawn(move || {
             for _ in 0..2 {
@@ -267,7 +267,7 @@ fn a_quiet_count_passes_nobody_by() {
 #[test]
 fn a_taker_that_gives_up_passes_its_call_on() {
     loom::model(|| {
-        let channel = Arc::new(Channel::<Slot, Sleeper>::new(Slot(None), 1));
+        let channel = Arc::new(Channel::<Slot, Sleeper>::new(Slot(None), 1, true));
         let leaver = sleeper();
         assert!(matches!(channel.take(Some(&leaver)), Take::Empty));
         let other = Arc::clone(&channel);

@@ -74,10 +74,15 @@ fn pick(parties: &mut Vec<Party>, index: usize) -> Option<Party> {
     (!parties.is_empty()).then(|| parties.remove(index % parties.len()))
 }
 
+/// Whether one of them was told and comes soon.
+fn is_one_soon(parties: &[Party]) -> bool {
+    parties.iter().any(|party| party.state() == WOKEN && party.port.comes_soon())
+}
+
 /// A thread that was told and comes soon, or as many others as there is something for: each of them may be slow.
 fn are_enough_told(parties: &[Party], available: usize) -> bool {
-    let told: Vec<_> = parties.iter().filter(|party| party.state() == WOKEN).collect();
-    told.iter().any(|party| party.port.comes_soon()) || told.len() >= available.min(parties.len())
+    let told = parties.iter().filter(|party| party.state() == WOKEN).count();
+    is_one_soon(parties) || told >= available.min(parties.len())
 }
 
 proptest! {
@@ -131,9 +136,10 @@ proptest! {
     #[test]
     fn channels_keep_order_and_tell_somebody(
         capacity in 1usize..4,
+        in_turn: bool,
         calls in prop::collection::vec((0u8..5, any::<usize>()), 0..100),
     ) {
-        let channel: Channel<Fifo, Silent> = Channel::new(Fifo::default(), capacity);
+        let channel: Channel<Fifo, Silent> = Channel::new(Fifo::default(), capacity, in_turn);
         let (mut takers, mut givers): (Vec<Party>, Vec<Party>) = (Vec::new(), Vec::new());
         let (mut next_in, mut next_out) = (0u32, 0u32);
         for (kind, index) in calls {
@@ -173,10 +179,11 @@ proptest! {
             }
             prop_assert_eq!(channel.len(), (next_in - next_out) as usize);
             prop_assert_eq!(channel.waiting(), (takers.len(), givers.len(), 0));
-            if !channel.is_empty() && !takers.is_empty() {
+            let (for_takers, for_givers) = (is_one_soon(&givers) && in_turn, is_one_soon(&takers) && in_turn);
+            if !channel.is_empty() && !takers.is_empty() && !for_takers {
                 prop_assert!(are_enough_told(&takers, channel.len()), "too few takers were told");
             }
-            if !channel.is_full() && !givers.is_empty() {
+            if !channel.is_full() && !givers.is_empty() && !for_givers {
                 prop_assert!(are_enough_told(&givers, capacity - channel.len()), "too few givers were told");
             }
         }
@@ -238,7 +245,7 @@ impl Store for Fifo {
 
 #[test]
 fn what_is_kept_elsewhere_is_counted_within_the_capacity() {
-    let channel = Channel::<Tally, Silent>::new(Tally(0), 1);
+    let channel = Channel::<Tally, Silent>::new(Tally(0), 1, false);
     assert_eq!(channel.uncount_quietly(), None);
     assert_eq!(channel.count_quietly(()), Ok(()));
     assert_eq!(channel.count_quietly(()), Err(()));
@@ -250,14 +257,14 @@ fn what_is_kept_elsewhere_is_counted_within_the_capacity() {
 
 #[test]
 fn what_is_kept_here_is_not_merely_counted() {
-    let channel = Channel::<Fifo, Silent>::new(Fifo(std::iter::once(1).collect()), 0);
+    let channel = Channel::<Fifo, Silent>::new(Fifo(std::iter::once(1).collect()), 0, false);
     assert_eq!(channel.count_quietly(2), Err(2));
     assert_eq!(channel.uncount_quietly(), None);
 }
 
 #[test]
 fn a_task_that_does_not_come_keeps_no_thread_from_the_items() {
-    let channel = Channel::<Fifo, Silent>::new(Fifo::default(), 0);
+    let channel = Channel::<Fifo, Silent>::new(Fifo::default(), 0, false);
     let parties = [true, false, false].map(|wants_grant| Waiter::new(Silent::of(wants_grant)));
     for party in &parties {
         assert!(matches!(channel.take(Some(party)), Take::Empty));
@@ -271,6 +278,30 @@ fn a_task_that_does_not_come_keeps_no_thread_from_the_items() {
     assert_eq!(told(), [true, true, false], "one thread on its way is enough");
     assert!(matches!(channel.take(Some(&parties[1])), Take::Taken(1)));
     assert_eq!(told(), [true, true, true], "two are left, and one was told");
+}
+
+/// Both a giver and a taker wait, after somebody outside of the lines took and gave: who of them was told?
+fn told_on_both_sides(in_turn: bool, is_own: bool) -> [bool; 4] {
+    let channel = Channel::<Fifo, Silent>::new(Fifo::default(), 1, in_turn);
+    let [taker, next_taker, giver, next_giver] = [false; 4].map(|wants_grant| Waiter::new(Silent { wants_grant, is_own }));
+    for party in [&taker, &next_taker] {
+        assert!(matches!(channel.take(Some(party)), Take::Empty));
+    }
+    assert!(matches!(channel.give(1, None), Give::Given));
+    for party in [&giver, &next_giver] {
+        assert!(matches!(channel.give(2, Some(party)), Give::Full(2)));
+    }
+    assert!(matches!(channel.take(Some(&taker)), Take::Taken(1)));
+    channel.resize(2);
+    assert!(matches!(channel.give(2, Some(&giver)), Give::Given));
+    [taker, next_taker, giver, next_giver].map(|party| party.state() == WOKEN)
+}
+
+#[test]
+fn where_all_look_in_turn_only_the_other_side_is_told() {
+    assert_eq!(told_on_both_sides(true, false), [true, true, true, false]);
+    assert_eq!(told_on_both_sides(false, false), [true, true, true, true]);
+    assert_eq!(told_on_both_sides(true, true), [true, true, true, true], "a slow one is not relied on");
 }
 
 /// The generation of now, of which parties of another are dead.
@@ -307,7 +338,7 @@ fn heirs_that_died_keep_no_living_party_from_the_items() {
         })
     };
     for is_task in [true, false] {
-        let channel = Channel::<Fifo, Mortal>::new(Fifo::default(), 0);
+        let channel = Channel::<Fifo, Mortal>::new(Fifo::default(), 0, false);
         let (heir, waiting) = (party(is_task), party(is_task));
         assert!([&heir, &waiting].map(|dead| channel.take(Some(dead))) == [Take::Empty, Take::Empty]);
         assert!(matches!(channel.give(1, None), Give::Given));

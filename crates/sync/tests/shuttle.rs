@@ -135,7 +135,7 @@ fn take(pipe: &Pipe, may_time_out: bool) -> Option<u32> {
 fn a_queue_loses_and_doubles_nothing_when_parties_give_up() {
     shuttle::check_random(
         || {
-            let pipe = Arc::new(Pipe::new(Fifo::default(), 2));
+            let pipe = Arc::new(Pipe::new(Fifo::default(), 2, thread_rng().gen_bool(0.5)));
             let (given, taken) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
             let (mut givers, mut takers) = (Vec::new(), Vec::new());
             for _ in 0..2 {
@@ -177,7 +177,7 @@ fn a_queue_loses_and_doubles_nothing_when_parties_give_up() {
 fn closing_a_queue_lets_everybody_go() {
     shuttle::check_random(
         || {
-            let pipe = Arc::new(Pipe::new(Fifo::default(), 1));
+            let pipe = Arc::new(Pipe::new(Fifo::default(), 1, thread_rng().gen_bool(0.5)));
             let threads: Vec<_> = (0..4)
                 .map(|number| {
                     let pipe = Arc::clone(&pipe);

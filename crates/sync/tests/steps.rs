@@ -81,7 +81,7 @@ fn assert_few(steps: &AtomicUsize) {
 
 /// A channel in whose line all of these takers stand.
 fn line_up(takers: &[Party]) -> Pipe {
-    let pipe = Pipe::new(Count(0), 0);
+    let pipe = Pipe::new(Count(0), 0, false);
     for taker in takers {
         assert!(matches!(pipe.take(Some(taker)), Take::Empty));
     }
@@ -119,7 +119,7 @@ fn a_batch_for_all_tasks_is_given_in_few_steps() {
 #[test]
 fn room_for_all_tasks_is_made_in_few_steps() {
     let (givers, steps) = crowd(true);
-    let pipe = Pipe::new(Count(1), 1);
+    let pipe = Pipe::new(Count(1), 1, false);
     for giver in &givers {
         assert!(matches!(pipe.give((), Some(giver)), Give::Full(())));
     }

@@ -152,7 +152,7 @@ fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Opt
             waiter.note_way(awake_since.elapsed() >= HELD_UP_FROM);
             return Sleep::Signalled;
         }
-        if let Err(error) = py.check_signals() {
+        if let Err(error) = waiter.port.run_handlers(py) {
             return Sleep::Failed(error);
         }
         if woken == futex::Woken::TimedOut {

@@ -6,6 +6,7 @@
 
 use super::{futex, identity, interruption, mailbox::Mailbox, presence::Presence};
 use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use unsnarl_sync::{AtomicU32, Port};
 
@@ -24,6 +25,8 @@ enum How {
     Thread {
         lock: usize,
         number: usize,
+        /// It runs signal handlers, for as long as they like.
+        is_busy: AtomicBool,
     },
     /// A greenlet of this thread: what wakes it.
     Greenlet {
@@ -53,8 +56,20 @@ impl Party {
             how: How::Thread {
                 lock,
                 number: identity::number(),
+                is_busy: AtomicBool::new(false),
             },
         }
+    }
+
+    /// Run the signal handlers that are due, in the waiting thread. Who calls it meanwhile does not rely on it.
+    pub(super) fn run_handlers(&self, py: Python<'_>) -> PyResult<()> {
+        let How::Thread { is_busy, .. } = &self.how else {
+            return py.check_signals();
+        };
+        is_busy.store(true, Ordering::Relaxed);
+        let outcome = py.check_signals();
+        is_busy.store(false, Ordering::Relaxed);
+        outcome
     }
 
     /// The calling thread's current greenlet, which `unpark()` wakes.
@@ -140,7 +155,10 @@ impl Port for Party {
     }
 
     fn comes_soon(&self) -> bool {
-        matches!(self.how, How::Thread { number, .. } if number != identity::number())
+        match &self.how {
+            How::Thread { number, is_busy, .. } => *number != identity::number() && !is_busy.load(Ordering::Relaxed),
+            _ => false,
+        }
     }
 
     fn task(&self) -> usize {

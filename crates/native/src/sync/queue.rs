@@ -51,7 +51,7 @@ impl Queue {
     #[pyo3(signature = (*_args, **_kwargs), text_signature = "(maxsize=0)")]
     pub(super) fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
-            channel: Channel::new(Items::Fifo(VecDeque::new()), 0),
+            channel: Channel::new(Items::Fifo(VecDeque::new()), 0, identity::has_gil()),
             hooks: PyOnceLock::new(),
             maxsize: Mutex::default(),
         }
