@@ -76,7 +76,9 @@ fn pick(parties: &mut Vec<Party>, index: usize) -> Option<Party> {
 
 /// Whether one of them was told and comes soon.
 fn is_one_soon(parties: &[Party]) -> bool {
-    parties.iter().any(|party| party.state() == WOKEN && party.port.comes_soon())
+    parties
+        .iter()
+        .any(|party| party.state() == WOKEN && party.port.comes_soon())
 }
 
 /// A thread that was told and comes soon, or as many others as there is something for: each of them may be slow.
@@ -283,7 +285,8 @@ fn a_task_that_does_not_come_keeps_no_thread_from_the_items() {
 /// Both a giver and a taker wait, after somebody outside of the lines took and gave: who of them was told?
 fn told_on_both_sides(in_turn: bool, is_own: bool) -> [bool; 4] {
     let channel = Channel::<Fifo, Silent>::new(Fifo::default(), 1, in_turn);
-    let [taker, next_taker, giver, next_giver] = [false; 4].map(|wants_grant| Waiter::new(Silent { wants_grant, is_own }));
+    let [taker, next_taker, giver, next_giver] =
+        [false; 4].map(|wants_grant| Waiter::new(Silent { wants_grant, is_own }));
     for party in [&taker, &next_taker] {
         assert!(matches!(channel.take(Some(party)), Take::Empty));
     }
@@ -301,7 +304,11 @@ fn told_on_both_sides(in_turn: bool, is_own: bool) -> [bool; 4] {
 fn where_all_look_in_turn_only_the_other_side_is_told() {
     assert_eq!(told_on_both_sides(true, false), [true, true, true, false]);
     assert_eq!(told_on_both_sides(false, false), [true, true, true, true]);
-    assert_eq!(told_on_both_sides(true, true), [true, true, true, true], "a slow one is not relied on");
+    assert_eq!(
+        told_on_both_sides(true, true),
+        [true, true, true, true],
+        "a slow one is not relied on"
+    );
 }
 
 /// The generation of now, of which parties of another are dead.
