@@ -16,6 +16,10 @@ test *arguments:
 model cases="4096":
     scripts/model {{cases}}
 
+# the pure crates under miri, which finds undefined behaviour
+miri cases="4":
+    scripts/miri {{cases}}
+
 # the time-boxed stress tests
 stress *arguments:
     scripts/stress {{arguments}}
