@@ -14,16 +14,16 @@
 //! Invariant: a waiter is in the queue only while the gate is closed; with CONTENDED set
 //! the gate is opened under the mutex alone.
 
-use crate::shim::{Arc, AtomicU32, Ordering, Slow};
+use crate::shim::{Arc, Ordering, Slow, Word};
 use crate::waiter::{GRANTED, Port, WaitQueue, Waiter, Wakes};
 
-const OPEN: u32 = 1;
-const CONTENDED: u32 = 2;
+const OPEN: usize = 1;
+const CONTENDED: usize = 2;
 
 /// Open or closed, and those who wait for it to open.
 #[derive(Debug)]
 pub struct Gate<P> {
-    word: AtomicU32,
+    word: Word,
     slow: Slow<WaitQueue<P>>,
 }
 
@@ -44,7 +44,7 @@ impl<P: Port> Gate<P> {
     /// Make a gate.
     pub fn new(open: bool) -> Self {
         Self {
-            word: AtomicU32::new(if open { OPEN } else { 0 }),
+            word: Word::new(if open { OPEN } else { 0 }),
             slow: Slow::new(),
         }
     }
@@ -83,11 +83,8 @@ impl<P: Port> Gate<P> {
     fn open_for_nobody(&self) -> bool {
         // ORDERING: releases to `is_open`, `begin` and `close`. Open already, it is stored all the
         // same: whoever closes it after this call must see what came before.
-        let stored = |old| {
-            self.word
-                .compare_exchange(old, OPEN, Ordering::AcqRel, Ordering::Relaxed)
-        };
-        stored(0).is_ok() || stored(OPEN).is_ok()
+        let stored = |old| self.word.replace(old, OPEN, Ordering::AcqRel);
+        stored(0) || stored(OPEN)
     }
 
     #[cold]
@@ -96,11 +93,11 @@ impl<P: Port> Gate<P> {
         let mut queue = self.slow.lock();
         // Whoever passes now, closes it and comes back stands before the mutex until the
         // queue is empty.
-        self.word.fetch_or(OPEN, Ordering::AcqRel);
+        self.word.set(OPEN, Ordering::AcqRel);
         if !queue.is_empty() {
             wakes.signal_all(queue.drain(), GRANTED, fan_out);
         }
-        self.word.fetch_and(!CONTENDED, Ordering::Relaxed);
+        self.word.clear(CONTENDED, Ordering::Relaxed);
         Opening(wakes)
     }
 
@@ -109,14 +106,14 @@ impl<P: Port> Gate<P> {
     pub fn close(&self) {
         // ORDERING: acquires what came before `open`: a party that closes it, looks at what it
         // waits for and then waits has seen all that an opening before was for.
-        self.word.fetch_and(!OPEN, Ordering::AcqRel);
+        self.word.clear(OPEN, Ordering::AcqRel);
     }
 
     /// Enqueue the waiter unless the gate is open. True: it may pass.
     pub fn begin(&self, waiter: &Arc<Waiter<P>>) -> bool {
         let mut queue = self.slow.lock();
         // ORDERING: whoever opens it after this sees CONTENDED and comes to the mutex.
-        if self.word.fetch_or(CONTENDED, Ordering::AcqRel) & OPEN != 0 {
+        if self.word.set(CONTENDED, Ordering::AcqRel) & OPEN != 0 {
             return true;
         }
         queue.push(waiter);

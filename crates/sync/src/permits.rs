@@ -20,7 +20,7 @@
 //! never wins against a thread).
 
 use crate::line::Line;
-use crate::shim::{Arc, AtomicUsize, Ordering, Slow, is_serialised};
+use crate::shim::{Arc, Ordering, Slow, Word, is_serialised};
 use crate::waiter::{GRANTED, Port, Waiter, Wakes};
 
 const CONTENDED: usize = 1;
@@ -33,7 +33,7 @@ pub struct Overflow;
 /// A number of permits and a line of those who want one.
 #[derive(Debug)]
 pub struct Permits<P> {
-    word: AtomicUsize,
+    word: Word,
     slow: Slow<Line<P>>,
 }
 
@@ -41,7 +41,7 @@ impl<P: Port> Permits<P> {
     /// Start with `free` permits.
     pub fn new(free: usize) -> Self {
         Self {
-            word: AtomicUsize::new(free.saturating_mul(ONE)),
+            word: Word::new(free.saturating_mul(ONE)),
             slow: Slow::new(),
         }
     }
@@ -75,18 +75,9 @@ impl<P: Port> Permits<P> {
     /// Take one permit if there is one.
     #[inline]
     pub fn try_acquire(&self) -> bool {
-        let mut word = self.word.load(Ordering::Relaxed);
-        while word >= ONE {
-            // ORDERING: acquires what the last holder released in `put_back`.
-            match self
-                .word
-                .compare_exchange_weak(word, word - ONE, Ordering::Acquire, Ordering::Relaxed)
-            {
-                Ok(_) => return true,
-                Err(now) => word = now,
-            }
-        }
-        false
+        // ORDERING: acquires what the last holder released in `put_back`.
+        let take = |word: usize| word.checked_sub(ONE);
+        self.word.update(Ordering::Acquire, take).is_some()
     }
 
     /// Give `count` permits back; at most `bound` may be free afterwards.
@@ -98,10 +89,7 @@ impl<P: Port> Permits<P> {
         let word = self.word.load(Ordering::Relaxed);
         if word & CONTENDED == 0 && word / ONE + count <= bound {
             // ORDERING: releases to the next `try_acquire`.
-            let swapped = self
-                .word
-                .compare_exchange(word, word + count * ONE, Ordering::Release, Ordering::Relaxed);
-            if swapped.is_ok() {
+            if self.word.replace(word, word + count * ONE, Ordering::Release) {
                 return Ok(());
             }
         }
@@ -136,18 +124,15 @@ impl<P: Port> Permits<P> {
     /// without the mutex, since it was last looked. With a waiter in it nobody does, so
     /// what has been granted is never followed by an error.
     fn add(&self, count: usize, bound: usize) -> Result<(), Overflow> {
-        self.word
-            .fetch_update(Ordering::Release, Ordering::Relaxed, |word| {
-                (word / ONE + count <= bound).then_some(word + count * ONE)
-            })
-            .map_or(Err(Overflow), |_| Ok(()))
+        let add = |word: usize| (word / ONE + count <= bound).then_some(word + count * ONE);
+        self.word.update(Ordering::Release, add).map(drop).ok_or(Overflow)
     }
 
     /// Enqueue the waiter unless a permit is free. True: it has one.
     pub fn begin(&self, waiter: &Arc<Waiter<P>>) -> bool {
         let mut line = self.slow.lock();
         // ORDERING: whoever releases after this sees CONTENDED and comes to the mutex.
-        self.word.fetch_or(CONTENDED, Ordering::AcqRel);
+        self.word.set(CONTENDED, Ordering::AcqRel);
         if self.try_acquire() {
             self.tidy(&mut line);
             return true;
@@ -160,7 +145,7 @@ impl<P: Port> Permits<P> {
     /// must be woken: a notified party moves on to the lock without running.
     pub(crate) fn adopt(&self, waiter: &Arc<Waiter<P>>, wakes: &mut Wakes<P>) {
         let mut line = self.slow.lock();
-        self.word.fetch_or(CONTENDED, Ordering::AcqRel);
+        self.word.set(CONTENDED, Ordering::AcqRel);
         line.append(waiter);
         self.settle(&mut line, wakes);
     }
@@ -227,7 +212,7 @@ impl<P: Port> Permits<P> {
 
     fn tidy(&self, line: &mut Line<P>) {
         if line.is_empty() {
-            self.word.fetch_and(!CONTENDED, Ordering::Relaxed);
+            self.word.clear(CONTENDED, Ordering::Relaxed);
         }
     }
 
@@ -235,7 +220,7 @@ impl<P: Port> Permits<P> {
     pub fn restart(&self, free: usize) {
         let put = |word: usize| Some(word & CONTENDED | free.wrapping_mul(ONE));
         // ORDERING: as `release`; who finds CONTENDED comes to the mutex.
-        let before = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, put);
+        let before = self.word.update(Ordering::AcqRel, put);
         if before.unwrap_or_default() & CONTENDED == 0 {
             return;
         }

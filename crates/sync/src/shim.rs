@@ -20,7 +20,7 @@ mod imp {
     static IS_ELIDED: AtomicBool = AtomicBool::new(false);
 
     /// Stop locking: from now on somebody else sees to it that one thread at a
-    /// time calls into this crate. Saves two atomic read-modify-writes a call.
+    /// time calls into this crate. Saves the mutexes and the locked instructions.
     ///
     /// # Safety
     /// No call into this crate is under way, and each later one is made with the
@@ -215,4 +215,70 @@ mod imp {
 #[cfg(not(any(loom, shuttle)))]
 pub use imp::elide_mutexes;
 pub use imp::{Arc, AtomicU32, Ordering};
-pub(crate) use imp::{AtomicBool, AtomicU64, AtomicUsize, Mutex, SharedMutex, Slow, is_serialised, lock, lock_shared};
+pub(crate) use imp::{AtomicBool, AtomicU64, Mutex, SharedMutex, Slow, is_serialised, lock, lock_shared};
+
+/// A word of a core's that is read and changed in one step: where one thread at a time calls anyway, without a
+/// locked instruction, which costs as much as a whole call of a Python method does besides.
+#[derive(Debug)]
+pub(crate) struct Word(imp::AtomicUsize);
+
+impl Word {
+    pub(crate) fn new(value: usize) -> Self {
+        Self(imp::AtomicUsize::new(value))
+    }
+
+    #[inline]
+    pub(crate) fn load(&self, ordering: Ordering) -> usize {
+        self.0.load(ordering)
+    }
+
+    #[inline]
+    pub(crate) fn store(&self, value: usize, ordering: Ordering) {
+        self.0.store(value, ordering);
+    }
+
+    /// Replace `old`, with `ordering`. False: it is something else.
+    #[inline]
+    pub(crate) fn replace(&self, old: usize, new: usize, ordering: Ordering) -> bool {
+        if !is_serialised() {
+            return self.0.compare_exchange(old, new, ordering, Ordering::Relaxed).is_ok();
+        }
+        let is_old = self.0.load(Ordering::Relaxed) == old;
+        if is_old {
+            self.0.store(new, Ordering::Relaxed);
+        }
+        is_old
+    }
+
+    /// Replace it by what `change` makes of it, with `ordering`; what it was, or None if `change` makes nothing.
+    #[inline]
+    pub(crate) fn update(&self, ordering: Ordering, change: impl Fn(usize) -> Option<usize>) -> Option<usize> {
+        let mut old = self.0.load(Ordering::Relaxed);
+        while !self.replace(old, change(old)?, ordering) {
+            old = self.0.load(Ordering::Relaxed);
+        }
+        Some(old)
+    }
+
+    /// Set these bits, with `ordering`; what it was.
+    #[inline]
+    pub(crate) fn set(&self, bits: usize, ordering: Ordering) -> usize {
+        if !is_serialised() {
+            return self.0.fetch_or(bits, ordering);
+        }
+        let old = self.0.load(Ordering::Relaxed);
+        self.0.store(old | bits, Ordering::Relaxed);
+        old
+    }
+
+    /// Clear these bits, with `ordering`; what it was.
+    #[inline]
+    pub(crate) fn clear(&self, bits: usize, ordering: Ordering) -> usize {
+        if !is_serialised() {
+            return self.0.fetch_and(!bits, ordering);
+        }
+        let old = self.0.load(Ordering::Relaxed);
+        self.0.store(old & !bits, Ordering::Relaxed);
+        old
+    }
+}
