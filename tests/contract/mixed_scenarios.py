@@ -5,6 +5,7 @@ Invariant: whoever raises, raises in the task that waits for all.
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +34,8 @@ class Company:
                 absent.down()
 
         def in_a_loop() -> None:
-            type(self.world)().run(task)
+            # A thread may inherit the context of whoever started it, in which anyio sees the loop that runs there.
+            contextvars.Context().run(type(self.world)().run, task)
 
         threads = [threading.Thread(target=guarded, args=(part,)) for part in (thread, thread, in_a_loop, in_a_loop)]
         for each in threads:
