@@ -13,7 +13,7 @@
 //! first served.
 //!
 //! Where calls are serialised by the GIL more than one waiter may be told to try for
-//! the same permit (see [`crate::eagerness`]): they come one after the other anyhow.
+//! the same permit (see [`crate::eagerness`]): they come one after the other anyway.
 //!
 //! Things that don't work: granting always (convoys: 20 times slower with two
 //! threads); never granting (a task that needs a loop iteration to come back
@@ -203,9 +203,9 @@ impl<P: Port> Permits<P> {
                 line.grant_first(wakes);
             }
         }
-        let (free, eagerness) = (self.free(), line.eagerness.heirs());
-        if free > 0 && eagerness > 1 && is_serialised() {
-            line.call_up_to(free.saturating_mul(eagerness), wakes);
+        let free = self.free();
+        if free > 0 && is_serialised() {
+            line.call_up_to(line.eagerness.heirs(free), wakes);
         }
         self.tidy(line);
     }
