@@ -18,7 +18,9 @@
 //! It is a bet, so it is bounded threefold: a spin lasts [`BUDGET`] at most; a thread that
 //! lost bets again only after 1, 3, 7 … 1023 waits; and no more threads than half the
 //! processors spin at once (none where there is only one), since whoever is to serve
-//! needs a processor too.
+//! needs a processor too. Threads that have never won share their luck: when one of them has lost, the next of
+//! them bets only after so many waits of all of them. A hundred threads that wait for one event do not have to
+//! find out one by one that they had better sleep.
 //!
 //! Invariant: a spinning thread does not hold the GIL.
 
@@ -36,6 +38,8 @@ const BUDGET: Duration = Duration::from_micros(50);
 const LOOKS: u32 = 16;
 /// Waits that a thread sleeps through after many lost bets.
 const LONGEST_PAUSE: u32 = 1023;
+/// The same for all threads together that have never won: two of them that would win find out soon.
+const LONGEST_PAUSE_OF_NEWCOMERS: u32 = 127;
 /// Waits that a new thread sleeps through before its first bet: many wait but once.
 const FIRST_PAUSE: u32 = 2;
 
@@ -44,32 +48,69 @@ static LEFT: AtomicU32 = AtomicU32::new(0);
 static SPINNING: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    static LUCK: Cell<Luck> = const { Cell::new(Luck { pause: FIRST_PAUSE, next_pause: 0 }) };
+    static LUCK: Cell<Luck> = const { Cell::new(Luck { pause: FIRST_PAUSE, lost_pause: 0, has_won: false }) };
 }
+
+/// The luck of all threads that have never won. A change that another thread's overtakes is lost, and does no harm.
+static NEWCOMERS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
 /// How a thread's bets went.
 #[derive(Clone, Copy)]
 struct Luck {
     /// Waits to sleep through before the next bet.
     pause: u32,
-    /// What `pause` becomes if that one is lost.
-    next_pause: u32,
+    /// What `pause` was after the last one, which was lost; 0 if it was won.
+    lost_pause: u32,
+    has_won: bool,
 }
 
 impl Luck {
+    /// The luck of a thread that has never won, but for the waits that a new one sleeps through.
+    fn of_newcomers() -> Self {
+        let [pause, lost_pause] = NEWCOMERS.each_ref().map(|number| number.load(Ordering::Relaxed));
+        Self {
+            pause,
+            lost_pause,
+            has_won: false,
+        }
+    }
+
+    fn share(self) {
+        NEWCOMERS[0].store(self.pause, Ordering::Relaxed);
+        NEWCOMERS[1].store(self.lost_pause, Ordering::Relaxed);
+    }
+
+    /// Whether this wait is one to bet on. It counts as slept through if not.
     fn bets(&mut self) -> bool {
-        let bets = self.pause == 0;
-        self.pause = self.pause.saturating_sub(1);
+        if self.pause > 0 {
+            self.pause -= 1;
+            return false;
+        }
+        if self.has_won {
+            return true;
+        }
+        let mut common = Self::of_newcomers();
+        let bets = common.pause == 0;
+        common.pause = common.pause.saturating_sub(1);
+        common.share();
         bets
     }
 
     fn learn(&mut self, won: bool) {
-        self.next_pause = if won {
-            0
+        let mut luck = if self.has_won { *self } else { Self::of_newcomers() };
+        let longest = if self.has_won {
+            LONGEST_PAUSE
         } else {
-            (2 * self.next_pause + 1).min(LONGEST_PAUSE)
+            LONGEST_PAUSE_OF_NEWCOMERS
         };
-        self.pause = self.next_pause;
+        luck.lost_pause = if won { 0 } else { (2 * luck.lost_pause + 1).min(longest) };
+        luck.pause = luck.lost_pause;
+        if !self.has_won {
+            luck.share();
+        }
+        if self.has_won || won {
+            *self = Self { has_won: true, ..luck };
+        }
     }
 }
 
