@@ -36,8 +36,9 @@ _SCALARS: tuple[type, ...] = (str, bytes, int, float, bool)
 _SEQUENCES: tuple[type, ...] = (tuple, list, set, frozenset)
 # Items of a container, and characters of a text, that are looked at: what is made of a moment is short.
 _MOST_ITEMS, _LONGEST_DATED = 10_000, 200
-# Addresses of libraries and heaps lie between, on 64 bits: they differ, and mean the same object.
-_ADDRESSES = range(1 << 44, 1 << 48)
+# Addresses of libraries and heaps lie between, on 64 bits: they differ, and mean the same object. Without a GIL
+# objects are mimalloc's, which asks for memory from two terabytes on.
+_ADDRESSES = range(1 << (41 if "t" in sys.abiflags else 44), 1 << 48)
 _DATES = ("%Y%m%d", "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%a %b %e")
 _TIMES = ("%H%M%S", "%H:%M:%S", "%H-%M-%S")
 
