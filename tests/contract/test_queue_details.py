@@ -9,6 +9,7 @@ import asyncio
 import math
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -259,3 +260,41 @@ def test_batches_block_for_whatever_is_true() -> None:
     assert line.get_many(2, "yes") == [1, 2]
     with pytest.raises(queue.Empty):
         line.get_many(1, None)
+
+
+def pass_time() -> None:
+    """Let some ten milliseconds pass in C, without giving others a turn; their places in the GIL's line change."""
+    sum(range(3_000_000))
+
+
+def count_givers(line: Any) -> int:
+    """Return how many wait to put; nobody waits to get."""
+    return int(line.waiting) if hasattr(line, "waiting") else len(line.not_full._waiters)
+
+
+@pytest.mark.needs_gil
+@pytest.mark.parametrize("make", QUEUES)
+@pytest.mark.parametrize("again", range(10))
+def test_who_comes_late_finds_what_was_there_in_time(make: Any, again: int) -> None:
+    """Whoever was told first need not be the first to get the GIL."""
+    line, late = make(2), list[bool]()
+
+    def put_late() -> None:
+        try:
+            line.put(2, timeout=0.02)
+        except queue.Full:
+            late.append(False)
+
+    line.put(0)
+    line.put(0)
+    threads = [threading.Thread(target=act) for act in (lambda: line.put(1), put_late)]
+    for count, thread in enumerate(threads, start=1):
+        thread.start()
+        while count_givers(line) < count:
+            time.sleep(0)
+    line.get_nowait()
+    line.get_nowait()
+    pass_time()
+    for thread in threads:
+        thread.join()
+    assert (late, line.qsize()) == ([], 2)

@@ -283,3 +283,64 @@ def test_who_waits_for_room_does_not_wait_for_a_handler_of_who_waits_for_items()
 
     with handling_while_it_waits(queue, act):
         assert queue.get(timeout=LONG_S) == 2
+
+
+def test_who_waits_for_the_mutex_of_a_queue_and_runs_a_handler_there_is_not_relied_on() -> None:
+    inside, may_end, served = threading.Event(), threading.Event(), threading.Event()
+
+    class Slow(unsnarl.Queue[int]):
+        def _put(self, item: int) -> None:
+            super()._put(item)
+            if item == 2:
+                inside.set()
+                assert may_end.wait(LONG_S)
+
+    queue, answers, main = Slow(), list[bool](), threading.get_ident()
+
+    def get() -> None:
+        until(lambda: queue.waiting == 1)
+        queue.get(timeout=LONG_S)
+        served.set()
+
+    def put() -> None:
+        until(lambda: queue.waiting == 2)
+        queue.put(1)
+        queue.put(2)
+
+    def send() -> None:
+        assert inside.wait(LONG_S)
+        until(lambda: queue.mutex.waiting)
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    def handle() -> None:
+        may_end.set()
+        answers.append(served.wait(LONG_S))
+
+    with handling(signal.SIGUSR1, handle), doing(get), doing(put), doing(send):
+        queue.get(timeout=LONG_S)
+    assert answers == [True]
+
+
+def test_to_tell_a_task_of_another_thread_runs_none_of_its_loops_code() -> None:
+    """A signal handler could run there, and last, and whoever is told after that task would wait for it."""
+    semaphore, served, calls = unsnarl.Semaphore(0), threading.Event(), list[int]()
+
+    class Loop(asyncio.SelectorEventLoop):
+        def is_closed(self) -> bool:
+            calls.append(threading.get_ident())
+            return super().is_closed()
+
+    async def take() -> None:
+        await semaphore.async_acquire()
+        served.set()
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=Loop) as runner:
+            runner.run(take())
+
+    with doing(run):
+        until(lambda: semaphore.waiting)
+        semaphore.release()
+        assert served.wait(LONG_S)
+    assert calls
+    assert threading.get_ident() not in calls

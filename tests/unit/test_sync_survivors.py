@@ -173,6 +173,61 @@ waiter.join()
 """
 
 
+FORK_IN_A_HANDLER = """
+import os, signal, threading, unsnarl
+
+{made}
+
+def serve():
+    {serve}
+
+def handle(*_):
+    global child
+    child = os.fork()
+    threading.Thread(target=serve).start()
+
+def send():
+    while not {waiting}:
+        pass
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+signal.signal(signal.SIGUSR1, handle)
+threading.Thread(target=send).start()
+got = {wait}
+if child == 0:
+    os._exit(0 if got else 1)
+print(got, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+FORKED_WAITS = {
+    "Lock": {
+        "made": "lock = unsnarl.Lock(); lock.acquire()",
+        "serve": "lock.release()",
+        "waiting": "lock.waiting",
+        "wait": "lock.acquire(timeout=30)",
+    },
+    "Event": {
+        "made": "event = unsnarl.Event()",
+        "serve": "event.set()",
+        "waiting": "event.waiting",
+        "wait": "event.wait(30)",
+    },
+    "Queue": {
+        "made": "queue = unsnarl.Queue()",
+        "serve": "queue.put(True)",
+        "waiting": "queue.waiting",
+        "wait": "queue.get(timeout=30)",
+    },
+}
+
+
+@pytest.mark.parametrize("name", FORKED_WAITS)
+def test_a_wait_goes_on_in_the_child_that_its_signal_handler_forks(programs: Programs, name: str) -> None:
+    program = programs.write("fork.py", FORK_IN_A_HANDLER.format(**FORKED_WAITS[name]))
+    outcome = programs.python("-W", "ignore", program)
+    assert (outcome.status, outcome.stdout) == (0, b"True 0\n"), outcome.complaint
+
+
 def library(name: str) -> pytest.MarkDecorator:
     """Skip where a library is not there."""
     return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed")
@@ -196,7 +251,7 @@ def test_a_forked_child_wakes_those_who_live_in_it(programs: Programs, program: 
 
 # A handler runs as soon as the wake-up runs Python code, and raises there.
 INTERRUPTED_WAKE_UP = """
-import {library}, asyncio, signal, sys, threading, unsnarl
+import gevent, signal, sys, threading, unsnarl
 
 semaphore = unsnarl.Semaphore(0)
 served = threading.Event()
@@ -227,23 +282,6 @@ print(served.wait(30))
 thread.join()
 """
 
-ASYNCIO_WORLD = """
-class Loop(asyncio.SelectorEventLoop):
-    def is_closed(self):
-        if threading.current_thread() is threading.main_thread():
-            interrupt()
-        return super().is_closed()
-
-async def take():
-    asyncio.get_running_loop().call_soon(parked.set)
-    await semaphore.async_acquire()
-    served.set()
-
-def wait():
-    with asyncio.Runner(loop_factory=Loop) as runner:
-        runner.run(take())
-"""
-
 GEVENT_WORLD = """
 from unsnarl.sync.backends.gevent import GeventParker
 
@@ -265,18 +303,10 @@ def wait():
 """
 
 
-@pytest.mark.parametrize(
-    ("library", "world"),
-    [
-        pytest.param("asyncio", ASYNCIO_WORLD, id="asyncio"),
-        pytest.param("gevent", GEVENT_WORLD, id="gevent", marks=library("gevent")),
-    ],
-)
+@library("gevent")
 @pytest.mark.parametrize("error", ["SystemExit", "TimeoutError"])
-def test_what_a_signal_handler_raises_in_a_wake_up_is_raised_after_it(
-    programs: Programs, library: str, world: str, error: str
-) -> None:
-    program = programs.write("wake.py", INTERRUPTED_WAKE_UP.format(library=library, world=world, error=error))
+def test_what_a_signal_handler_raises_in_a_wake_up_is_raised_after_it(programs: Programs, error: str) -> None:
+    program = programs.write("wake.py", INTERRUPTED_WAKE_UP.format(world=GEVENT_WORLD, error=error))
     outcome = programs.python(program)
     assert (outcome.status, outcome.stdout) == (0, b"left with \nTrue\n"), outcome.complaint
     assert outcome.complaint == ""

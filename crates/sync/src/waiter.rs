@@ -201,10 +201,15 @@ impl<P: Port> Wakes<P> {
         *linked = later;
     }
 
-    /// Call the ports. Not under a mutex.
+    /// Call the ports. Not under a mutex. Those who sleep on their words come first: what wakes a task may run
+    /// foreign code, for as long as that likes.
     pub(crate) fn run(self) {
-        for waiter in self.first.iter().chain(&self.rest) {
-            waiter.port.wake(&waiter.word);
+        for sleeps_on_word in [true, false] {
+            for waiter in self.first.iter().chain(&self.rest) {
+                if waiter.port.sleeps_on_word() == sleeps_on_word {
+                    waiter.port.wake(&waiter.word);
+                }
+            }
         }
     }
 }

@@ -142,17 +142,19 @@ fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Opt
             (deadline, look) => deadline.or(look),
         };
         let departures = spin::departures();
+        waiter.port.set_idle(true);
         let (woken, awake_since) = py.detach(|| {
             let wait = LockWait::begin(lock);
             let woken = doze(waiter, departures, until);
             wait.end(is_signalled(waiter));
             (woken, Instant::now())
         });
+        waiter.port.set_idle(false);
         if is_signalled(waiter) {
             waiter.note_way(awake_since.elapsed() >= HELD_UP_FROM);
             return Sleep::Signalled;
         }
-        if let Err(error) = waiter.port.run_handlers(py) {
+        if let Err(error) = py.check_signals() {
             return Sleep::Failed(error);
         }
         if woken == futex::Woken::TimedOut {

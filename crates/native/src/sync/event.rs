@@ -74,7 +74,7 @@ pub(super) fn pass_async<T: Gated>(slf: Bound<'_, T>, timeout: Option<&Bound<'_,
 /// A flag that threads, tasks and greenlets can wait for.
 ///
 /// Fairness: `set` lets everybody go who waits at that moment, even if `clear` follows at once. Threads are
-/// woken in a cascade, eight at once; all at once where there is no GIL.
+/// woken in a cascade, four at once; all at once where there is no GIL.
 /// Cancellation: nothing is taken, so nothing can be lost. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(super) struct Event {

@@ -10,6 +10,7 @@
 use super::arguments::Patience;
 use super::condition::Condition;
 use super::lock::Lock;
+use super::permit_wait::Acquirable;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,6 +68,11 @@ impl Hooks {
     /// The mutex that the caller holds since [`Hooks::held`].
     pub(super) fn holding(&self) -> Held<'_> {
         Held(self)
+    }
+
+    /// The mutex, if nobody has it.
+    pub(super) fn try_hold(&self, py: Python<'_>) -> Option<Held<'_>> {
+        self.mutex.get().try_take(py).then(|| Held(self))
     }
 
     pub(super) fn hold(&self, py: Python<'_>) -> PyResult<Held<'_>> {

@@ -83,13 +83,15 @@ impl Mailbox {
     }
 
     /// Set the future, now if this is its loop's thread, else by post. The operation of a loop
-    /// that is closed is closed too.
+    /// that is closed is closed too. For another thread's loop no Python code runs before the letter is posted: a signal
+    /// handler could run there, and whoever is told after this one would wait for it. So the loop is not asked whether it
+    /// is closed: the mailbox is shut then.
     ///
     /// # Errors
     /// What was raised meanwhile, perhaps by a signal handler: to be tried again.
     pub(super) fn deliver(&self, py: Python<'_>, future: &Py<PyAny>, owner: &Py<PyAny>) -> PyResult<()> {
         let event_loop = self.event_loop.bind(py).call0()?;
-        if event_loop.is_none() || event_loop.call_method0(pyo3::intern!(py, "is_closed"))?.is_truthy()? {
+        if event_loop.is_none() {
             return close(py, owner);
         }
         let running = running::running_loop(py)?;

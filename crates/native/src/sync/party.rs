@@ -6,7 +6,7 @@
 
 use super::{futex, identity, interruption, mailbox::Mailbox, presence::Presence};
 use pyo3::prelude::*;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 use unsnarl_sync::{AtomicU32, Port};
 
@@ -25,8 +25,8 @@ enum How {
     Thread {
         lock: usize,
         number: usize,
-        /// It runs signal handlers, for as long as they like.
-        is_busy: AtomicBool,
+        /// It does nothing but wait. Else it may run Python code before it looks: signal handlers, hooks.
+        is_idle: AtomicBool,
     },
     /// A greenlet of this thread: what wakes it.
     Greenlet {
@@ -56,20 +56,17 @@ impl Party {
             how: How::Thread {
                 lock,
                 number: identity::number(),
-                is_busy: AtomicBool::new(false),
+                is_idle: AtomicBool::new(false),
             },
         }
     }
 
-    /// Run the signal handlers that are due, in the waiting thread. Who calls it meanwhile does not rely on it.
-    pub(super) fn run_handlers(&self, py: Python<'_>) -> PyResult<()> {
-        let How::Thread { is_busy, .. } = &self.how else {
-            return py.check_signals();
-        };
-        is_busy.store(true, Ordering::Relaxed);
-        let outcome = py.check_signals();
-        is_busy.store(false, Ordering::Relaxed);
-        outcome
+    /// Say whether the thread does nothing but wait from now on. Whoever calls it while it does more does not rely on it.
+    pub(super) fn set_idle(&self, idle: bool) {
+        if let How::Thread { is_idle, .. } = &self.how {
+            is_idle.store(idle, Ordering::SeqCst);
+            fence_without_gil();
+        }
     }
 
     /// The calling thread's current greenlet, which `unpark()` wakes.
@@ -145,6 +142,15 @@ impl Party {
     }
 }
 
+/// Whoever tells a party to look asks then whether it is idle; it says so, and then looks whether it was told. Without
+/// a GIL one of the two must see the other.
+#[inline]
+fn fence_without_gil() {
+    if !identity::has_gil() {
+        fence(Ordering::SeqCst);
+    }
+}
+
 impl Port for Party {
     fn wants_grant(&self) -> bool {
         !matches!(self.how, How::Thread { .. })
@@ -156,7 +162,10 @@ impl Port for Party {
 
     fn comes_soon(&self) -> bool {
         match &self.how {
-            How::Thread { number, is_busy, .. } => *number != identity::number() && !is_busy.load(Ordering::Relaxed),
+            How::Thread { number, is_idle, .. } => {
+                fence_without_gil();
+                *number != identity::number() && is_idle.load(Ordering::SeqCst)
+            }
             _ => false,
         }
     }
@@ -166,10 +175,11 @@ impl Port for Party {
     }
 
     fn is_alive(&self) -> bool {
-        // Of a forked process one thread lives on, and with it that thread's greenlets. Loops do not:
-        // their descriptors are the parent's.
+        // Of a forked process one thread lives on (a signal handler may fork while it waits), and with it its
+        // greenlets. Loops do not: their descriptors are the parent's.
         let is_ours = self.epoch == identity::epoch();
         match &self.how {
+            How::Thread { number, .. } => is_ours || *number == identity::survivor(),
             How::Greenlet { thread, presence, .. } => {
                 (is_ours || *thread == identity::survivor()) && !presence.is_over()
             }

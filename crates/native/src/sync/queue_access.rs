@@ -4,8 +4,8 @@
 //! never nowhere, never twice.
 
 use super::arguments::Patience;
-use super::blocking::block;
-use super::hooks::{Change, Hooks};
+use super::blocking::{Wait, block};
+use super::hooks::{Change, Held, Hooks};
 use super::identity;
 use super::items::{Item, Items};
 use super::party::Party;
@@ -68,7 +68,7 @@ impl Queue {
                 }
             };
         };
-        let _held = hooks.hold(py)?;
+        let _held = this.hold_to_look(py, hooks, waiter)?;
         this.recount_if_changeable(slf, hooks)?;
         match this.channel.give(Item::NOTHING, waiter) {
             Give::Given => {}
@@ -102,7 +102,7 @@ impl Queue {
                 Take::Elsewhere => Self::take(slf, waiter),
             };
         };
-        let _held = hooks.hold(py)?;
+        let _held = this.hold_to_look(py, hooks, waiter)?;
         this.recount_if_changeable(slf, hooks)?;
         match this.channel.take(waiter) {
             Take::Taken(_nothing) => {
@@ -116,6 +116,23 @@ impl Queue {
         }
     }
 
+    /// The mutex, for one look. A party in line that has to wait for it may run signal handlers meanwhile: then it is
+    /// not the one to rely on, and others are told.
+    fn hold_to_look<'a>(
+        &self,
+        py: Python<'_>,
+        hooks: &'a Hooks,
+        waiter: Option<&Arc<Waiter<Party>>>,
+    ) -> PyResult<Held<'a>> {
+        if let Some(held) = hooks.try_hold(py) {
+            return Ok(held);
+        }
+        if waiter.is_some() {
+            self.channel.change_store(|_| {});
+        }
+        hooks.hold(py)
+    }
+
     /// Hooks may keep more or fewer items than were put: count again.
     pub(super) fn recount(&self, slf: &Bound<'_, Self>, hooks: &Hooks) -> PyResult<()> {
         let size = hooks.size(slf.as_any())?;
@@ -127,13 +144,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether the hooks may be the program's own. Their `_qsize` is asked at every call: it may count what became
+    /// Whoever has the container may have changed it since; and a `_qsize` of the program's own may count what became
     /// due, or what a method of the subclass added or removed.
-    pub(super) fn asks_own_hooks(&self) -> bool {
-        self.hooks().is_some_and(|hooks| !hooks.is_heap())
-    }
-
-    /// Whoever has the container may have changed it since, and own hooks may count by themselves.
     fn recount_if_changeable(&self, slf: &Bound<'_, Self>, hooks: &Hooks) -> PyResult<()> {
         if hooks.is_shared() || !hooks.is_heap() {
             self.recount(slf, hooks)
@@ -154,7 +166,7 @@ impl Queue {
             queue: slf.clone().unbind(),
             item: item.clone().unbind(),
         };
-        if block(py, &mut wait, patience.deadline())? || wait.give_late(py)? {
+        if block(py, &mut wait, patience.deadline())? || wait.attempt(py)? {
             Ok(())
         } else {
             Err(error(py, "Full"))
@@ -171,7 +183,7 @@ impl Queue {
         }
         let mut wait = GetWait::new(slf.clone().unbind(), false);
         if !block(py, &mut wait, patience.deadline())? {
-            wait.take_late(py)?;
+            wait.attempt(py)?;
         }
         let item = wait.taken.map(|item| item.into_bound(py));
         item.ok_or_else(|| error(py, "Empty"))

@@ -76,7 +76,11 @@ impl Wait for PutManyWait {
     }
     fn begin(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         let put = self.put(py, Some(waiter));
-        put.inspect_err(|error| self.note(py, error))
+        put.inspect_err(|error| {
+            // It has a place if the queue was opened up while it looked, and the hooks raised then.
+            self.queue.get().channel.cancel(waiter);
+            self.note(py, error);
+        })
     }
     fn resume(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         self.begin(py, waiter)
@@ -92,7 +96,7 @@ impl Wait for PutManyWait {
         Ok(py.None())
     }
     fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        if self.queue.get().asks_own_hooks() && self.attempt(py)? {
+        if self.attempt(py)? {
             return Ok(py.None());
         }
         let error = error(py, "Full");

@@ -1,7 +1,8 @@
 //! Waiting to put, to get, and for all tasks to be done.
 //!
-//! When its time is up, a `_qsize` of the program's own is asked once more, as the standard library does: nobody
-//! tells a waiter when such a count changes by itself, as where items become due.
+//! When its time is up, a party looks once more, as the standard library does: there may be something, and whoever
+//! was told of it in its place still on the way; and nobody tells a waiter when a `_qsize` of the program's own changes by
+//! itself, as where items become due.
 //!
 //! Invariant: a party that is called and finds nothing keeps its place in line.
 
@@ -16,13 +17,6 @@ use unsnarl_sync::{Arc, Waiter};
 pub(super) struct PutWait {
     pub(super) queue: Py<Queue>,
     pub(super) item: Py<PyAny>,
-}
-
-impl PutWait {
-    /// Put it now that the time is up, if a `_qsize` of the program's own says that there is room.
-    pub(super) fn give_late(&mut self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.queue.get().asks_own_hooks() && self.attempt(py)?)
-    }
 }
 
 impl Wait for PutWait {
@@ -43,7 +37,7 @@ impl Wait for PutWait {
         Ok(py.None())
     }
     fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        if self.give_late(py)? {
+        if self.attempt(py)? {
             return Ok(py.None());
         }
         Err(error(py, "Full"))
@@ -110,11 +104,6 @@ impl GetWait {
             Err(error) => Err(error),
         }
     }
-
-    /// Take it now that the time is up, if a `_qsize` of the program's own says so.
-    pub(super) fn take_late(&mut self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.queue.get().asks_own_hooks() && self.take(py, None)?)
-    }
 }
 
 impl Wait for GetWait {
@@ -135,7 +124,7 @@ impl Wait for GetWait {
         Ok(self.taken.take().unwrap_or_else(|| py.None()))
     }
     fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        if self.take_late(py)? {
+        if self.attempt(py)? {
             return self.outcome(py);
         }
         Err(error(py, "Empty"))
