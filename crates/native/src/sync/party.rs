@@ -64,7 +64,7 @@ impl Party {
     /// Say whether the thread does nothing but wait from now on. Whoever calls it while it does more does not rely on it.
     pub(super) fn set_idle(&self, idle: bool) {
         if let How::Thread { is_idle, .. } = &self.how {
-            is_idle.store(idle, Ordering::SeqCst);
+            is_idle.store(idle, Ordering::Relaxed);
             fence_without_gil();
         }
     }
@@ -142,8 +142,8 @@ impl Party {
     }
 }
 
-/// Whoever tells a party to look asks then whether it is idle; it says so, and then looks whether it was told. Without
-/// a GIL one of the two must see the other.
+/// ORDERING: whoever tells a party to look asks then whether it is idle; it says so, and then looks whether it was told.
+/// Without a GIL one of the two must see the other; with one, both have it.
 #[inline]
 fn fence_without_gil() {
     if !identity::has_gil() {
@@ -164,7 +164,7 @@ impl Port for Party {
         match &self.how {
             How::Thread { number, is_idle, .. } => {
                 fence_without_gil();
-                *number != identity::number() && is_idle.load(Ordering::SeqCst)
+                *number != identity::number() && is_idle.load(Ordering::Relaxed)
             }
             _ => false,
         }

@@ -166,10 +166,10 @@ impl Queue {
             queue: slf.clone().unbind(),
             item: item.clone().unbind(),
         };
-        if block(py, &mut wait, patience.deadline())? || wait.attempt(py)? {
+        if block(py, &mut wait, patience.deadline())? {
             Ok(())
         } else {
-            Err(error(py, "Full"))
+            wait.expired(py).map(drop)
         }
     }
 
@@ -182,11 +182,12 @@ impl Queue {
             return Err(error(py, "Empty"));
         }
         let mut wait = GetWait::new(slf.clone().unbind(), false);
-        if !block(py, &mut wait, patience.deadline())? {
-            wait.attempt(py)?;
-        }
-        let item = wait.taken.map(|item| item.into_bound(py));
-        item.ok_or_else(|| error(py, "Empty"))
+        let item = if block(py, &mut wait, patience.deadline())? {
+            wait.outcome(py)?
+        } else {
+            wait.expired(py)?
+        };
+        Ok(item.into_bound(py))
     }
 
     /// From now on the items are in a Python container that others may touch.

@@ -56,7 +56,7 @@ pub(super) struct GetWait {
     queue: Py<Queue>,
     what: What,
     /// The item, or the list of them.
-    pub(super) taken: Option<Py<PyAny>>,
+    taken: Option<Py<PyAny>>,
 }
 
 /// What a `GetWait` takes.
