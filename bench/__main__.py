@@ -40,7 +40,7 @@ def window_seconds(case: Case, arguments: argparse.Namespace) -> float | None:
 
 def command_of(case: Case, variant: str, arguments: argparse.Namespace) -> list[str]:
     """Return the command of one run."""
-    command = [arguments.python, "-m", f"bench.{case.program}", *case.arguments]
+    command = [arguments.python, "-m", f"bench.gil.{case.program}", *case.arguments]
     seconds = window_seconds(case, arguments)
     if seconds is not None:
         command += ["--seconds", f"{seconds:g}"]

@@ -25,7 +25,7 @@ class Case(NamedTuple):
 
     name: str
     program: str
-    """Module in this package."""
+    """Module in ``bench.gil``."""
     arguments: tuple[str, ...]
     seconds: float | None = None
     """Length of the window, for programs that have one."""

@@ -13,7 +13,7 @@ recording's, does not add to the noise.
 - ``paced``: the same, with so much work between them that without recording there are
   50,000 a second, for which the goal of 5 % is given; on a slower machine, as many as it makes.
 - ``program``: one thread with files, JSON, regular expressions, a lock and a queue, as in
-  ``bench.overhead``. The goal is 1 %.
+  ``bench.gil.overhead``. The goal is 1 %.
 - ``cpu``: four threads that compute; they hand over by the switch interval.
 - ``release``: ``os.lseek`` in a loop, the cheapest call that gives the GIL up: the worst case
   there is, and no program's.
@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import machine
-from bench.overhead import one_round
+from bench.gil.overhead import one_round
 from unsnarl import _native
 
 CHUNKS = 8192

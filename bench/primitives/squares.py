@@ -1,6 +1,6 @@
 """The square programs on our primitives and the standard library's, without the scheduler.
 
-Each program is the one of `bench/squares.py`, on the library's own classes.
+Each program is the one of `bench/gil/squares.py`, on the library's own classes.
 
     python -m bench.primitives.squares PROGRAM LIBRARY THREADS [SWITCH_INTERVAL]
 

@@ -14,7 +14,7 @@ from unsnarl.demo.variant import VARIANTS
 
 def run(program: str, *arguments: str) -> dict[str, Any]:
     """Run a program from the root of the sources and return what it printed."""
-    command = [sys.executable, "-m", f"bench.{program}", *arguments]
+    command = [sys.executable, "-m", f"bench.gil.{program}", *arguments]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("UNSNARL")}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr

@@ -54,7 +54,7 @@ def test_every_case_has_a_name_of_its_own_and_a_program() -> None:
     names = [case.name for case in plan.cases()]
     assert len(names) == len(set(names))
     for case in plan.cases():
-        assert (machine.ROOT / "bench" / f"{case.program}.py").is_file()
+        assert (machine.ROOT / "bench" / "gil" / f"{case.program}.py").is_file()
 
 
 def test_no_variant_is_always_first() -> None:

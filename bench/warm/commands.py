@@ -1,7 +1,7 @@
 """Start-up of real commands: plain, warm, packed, and chg, in alternation.
 
-    python -m bench.warm_commands --bin VENV/bin [--chg CHG] [--only hg] --out bench/results/warm-3.13.json
-    python -m bench.warm_commands --render bench/results/warm-3.13.json > docs/results/warm.md
+    python -m bench.warm.commands --bin VENV/bin [--chg CHG] [--only hg] --out bench/results/warm-3.13.json
+    python -m bench.warm.commands --render bench/results/warm-3.13.json > docs/results/warm.md
 
 ``VENV`` has unsnarl, mercurial, black, httpie, awscli and ansible-core; what is
 missing is left out. Wall time of ``posix_spawn`` to ``waitpid``, output to
@@ -178,7 +178,7 @@ def render(data: Any) -> str:
         "# Start-up of real commands",
         "",
         f"CPython {pythons} on {'; '.join(sorted(places))}; sources {', '.join(sources)}.",
-        "How it is measured: the head of `bench/warm_commands.py`, which has written this page.",
+        "How it is measured: the head of `bench/warm/commands.py`, which has written this page.",
         "The variants of a command alternate in one run.",
         "",
         "| command | variant | runs | min ms | median ms | quartiles ms | of plain | goal |",

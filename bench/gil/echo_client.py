@@ -1,4 +1,4 @@
-"""The client of ``bench.echo``: a process of its own, plain sockets, the standard library only.
+"""The client of ``bench.gil.echo``: a process of its own, plain sockets, the standard library only.
 
 Closed loop: one request is under way at a time, and the next is sent when its
 answer is here. Paced (``--rate``): requests leave on a fixed schedule whatever

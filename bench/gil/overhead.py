@@ -91,7 +91,7 @@ def count_instructions(arguments: argparse.Namespace, rounds: int) -> int:
         out = Path(folder) / "callgrind.out"
         command = [
             *("valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--quiet"),
-            *(sys.executable, "-m", "bench.overhead", "--measure", "program"),
+            *(sys.executable, "-m", "bench.gil.overhead", "--measure", "program"),
             *("--rounds", str(rounds), "--variant", arguments.variant),
             *("--options", json.dumps(arguments.options)),
         ]

@@ -1,11 +1,11 @@
 """Time primitives between processes: ours, multiprocessing's and its peers', in one run.
 
-    python -m bench.ipc_speed [-o RESULTS.json] [--quick]
-    python -m bench.ipc_speed --render RESULTS.json
+    python -m bench.ipc.speed [-o RESULTS.json] [--quick]
+    python -m bench.ipc.speed --render RESULTS.json
 
 Uncontended operations are timed in one process, the rest with children by fork. The variants
 take turns, each going first in its turn; of each round a ratio to multiprocessing is formed, and the
-table shows the medians. A peer (`ipc_peers`) is there in the rows of what it has of its own.
+table shows the medians. A peer (`peers`) is there in the rows of what it has of its own.
 Invariant: all variants run the same function, and only the context differs.
 """
 
@@ -22,7 +22,7 @@ import timeit
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bench import ipc_peers, ipc_wakes
+from bench.ipc import peers, wakes
 from bench.machine import describe
 from unsnarl import ipc
 
@@ -184,7 +184,7 @@ MOST_WAKES = 1
 
 def measure(rounds: int, quick: bool, only: str) -> dict[str, Any]:
     """Return all variants' figures of every round, by row."""
-    contexts = {STANDARD: multiprocessing.get_context("fork"), OURS: ipc.get_context("fork"), **ipc_peers.available()}
+    contexts = {STANDARD: multiprocessing.get_context("fork"), OURS: ipc.get_context("fork"), **peers.available()}
     results: dict[str, Any] = {}
     for row in ROWS:
         if only not in row.name:
@@ -199,12 +199,12 @@ def measure(rounds: int, quick: bool, only: str) -> dict[str, Any]:
     return results
 
 
-def wakes(rounds: int, only: str) -> dict[str, Any]:
+def count_wakes(rounds: int, only: str) -> dict[str, Any]:
     """Return the futex wake-ups per hand-off of every round, by scene; nothing where strace may not trace."""
     try:
         return {
-            scene: {name: [ipc_wakes.count(scene, name) for _ in range(rounds)] for name in ipc_wakes.LIBRARIES}
-            for scene in ipc_wakes.SCENES
+            scene: {name: [wakes.count(scene, name) for _ in range(rounds)] for name in wakes.LIBRARIES}
+            for scene in wakes.SCENES
             if only in scene
         }
     except (OSError, subprocess.SubprocessError) as error:
@@ -249,7 +249,7 @@ def page(document: dict[str, Any]) -> str:
     about = document["machine"]
     return f"""# Primitives between processes
 
-Written by `python -m bench.ipc_speed`, whose head says what each row does: multiprocessing's primitives,
+Written by `python -m bench.ipc.speed`, whose head says what each row does: multiprocessing's primitives,
 `unsnarl.ipc`'s and, where one has the same, a peer's in turn in one run; medians, and the ratios of ours to
 multiprocessing's with the least and the most of all rounds.
 
@@ -258,7 +258,7 @@ Sources {about["commit"]}.
 
 {render(document["results"])}
 
-Futex wake-ups of one hand-off, as strace counts them, on one processor (`bench.ipc_wakes` says what that means):
+Futex wake-ups of one hand-off, as strace counts them, on one processor (`bench.ipc.wakes` says what that means):
 
 {render_wakes(document["wakes"])}"""
 
@@ -278,7 +278,7 @@ def main() -> None:
     document = {
         "machine": describe(sys.executable),
         "results": measure(1 if arguments.quick else 7, arguments.quick, arguments.only),
-        "wakes": wakes(1 if arguments.quick else 5, arguments.only),
+        "wakes": count_wakes(1 if arguments.quick else 5, arguments.only),
     }
     print(page(document))
     if arguments.output:

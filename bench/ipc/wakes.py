@@ -1,6 +1,6 @@
 """Count the futex wake-ups of one hand-off between two processes.
 
-    python -m bench.ipc_wakes SCENE LIBRARY ROUNDS
+    python -m bench.ipc.wakes SCENE LIBRARY ROUNDS
 
 plays one scene; `count` has it traced. A hand-off is one process letting the other go on, so a round
 trip has two. Both run on one processor, where no wait ends by spinning. Tracing stops a process at each
@@ -82,7 +82,7 @@ def _wakes(scene: str, library: str, rounds: int) -> int:
     with tempfile.TemporaryDirectory() as directory:
         calls = Path(directory, "calls")
         traced = ["strace", "-f", "-qq", "-e", "trace=futex", "-o", str(calls)]
-        command = [*traced, sys.executable, "-m", "bench.ipc_wakes", scene, library, str(rounds)]
+        command = [*traced, sys.executable, "-m", "bench.ipc.wakes", scene, library, str(rounds)]
         subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
         return len(WAKE.findall(calls.read_text()))
 

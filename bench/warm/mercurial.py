@@ -1,7 +1,7 @@
 """Mercurial's own tests, with hg plain and through a warm shim: who passes, wall time, processor time.
 
-    python -m bench.warm_mercurial --source mercurial-7.2.4 --bin VENV/bin --piece 1/12 --house DIR --out FILE
-    python -m bench.warm_mercurial --render FILE > docs/results/warm-mercurial.md
+    python -m bench.warm.mercurial --source mercurial-7.2.4 --bin VENV/bin --piece 1/12 --house DIR --out FILE
+    python -m bench.warm.mercurial --render FILE > docs/results/warm-mercurial.md
 
 ``source`` is an unpacked release; ``VENV`` has mercurial of that version and
 unsnarl. The tests are run in pieces, all variants of a piece one after the other,
@@ -106,7 +106,7 @@ def render(pieces: dict[str, Outcome]) -> str:
         "# Mercurial's own tests",
         "",
         f"{where['source']} on CPython {where['python']}, {machine}, `run-tests.py -j{where['jobs']}`.",
-        "How it is measured: the head of `bench/warm_mercurial.py`, which has written this page.",
+        "How it is measured: the head of `bench/warm/mercurial.py`, which has written this page.",
         f"Pieces: {len(pieces)}; times are sums over {len(timed)} of them, with {len(merged('plain', timed))} tests.",
         "",
         "| hg | tests passed | failed | skipped | wall s | of plain | processors s | of plain |",

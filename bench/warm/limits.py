@@ -1,7 +1,7 @@
 """What warm costs at its limits: a command that does nothing, and 1,000 calls from 8 shells at once.
 
-    python -m bench.warm_limits --bin VENV/bin --out bench/results/warm-limits-3.13.json
-    python -m bench.warm_limits --render bench/results/warm-limits-3.13.json > docs/results/warm-limits.md
+    python -m bench.warm.limits --bin VENV/bin --out bench/results/warm-limits-3.13.json
+    python -m bench.warm.limits --render bench/results/warm-limits-3.13.json > docs/results/warm-limits.md
 
 ``nothing``: a script that imports one module with 50 MB of data and ends, from spawn to
 wait, beside the least that a program can be: an executable without libraries whose
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
-from bench.warm_commands import DROPPED, LEARNING_RUNS, spawn_s
+from bench.warm.commands import DROPPED, LEARNING_RUNS, spawn_s
 from unsnarl.lab.commands import settle
 
 BALLAST_MB = 50
@@ -155,7 +155,7 @@ def render(data: dict[str, Any]) -> str:
     return f"""# Warm at its limits
 
 CPython {taken["python"]["version"]}, {taken["cpu"]}, {taken["cores"]} processors, Linux {taken["kernel"]}; sources {taken["commit"]}.
-How it is measured: the head of `bench/warm_limits.py`, which has written this page.
+How it is measured: the head of `bench/warm/limits.py`, which has written this page.
 
 ## A command that does nothing, with {BALLAST_MB} MB in its server
 
