@@ -68,6 +68,19 @@ def spawn_s(argv: list[str], environ: dict[str, str]) -> float:
     return elapsed_s
 
 
+def environment(runtime_directory: Path) -> dict[str, str]:
+    """Return an environment in which warm servers use a runtime directory made for the measurement."""
+    own = {name: value for name, value in os.environ.items() if name not in DROPPED}
+    return own | {"UNSNARL_WARM_DIR": str(runtime_directory)}
+
+
+def learn(argv: list[str], environ: dict[str, str]) -> None:
+    """Run a warm command until its server has learned what later runs use; raises if a run fails."""
+    for _ in range(LEARNING_RUNS):
+        spawn_s(argv, environ)
+        settle(Path(environ["UNSNARL_WARM_DIR"]))
+
+
 def variants(words: tuple[str, ...], bin_dir: Path, scratch: Path, chg: str | None) -> dict[str, list[str]]:
     """Return the command lines to compare; the first is the base."""
     plain = [str(bin_dir / words[0]), *words[1:]]
@@ -98,8 +111,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, object]:
     found: dict[str, object] = {}
     with tempfile.TemporaryDirectory(prefix="unsnarl-bench-", ignore_cleanup_errors=True) as name:
         scratch = Path(name)
-        environ = {key: value for key, value in os.environ.items() if key not in DROPPED}
-        environ |= {"UNSNARL_WARM_DIR": str(scratch / "house"), "CHGHG": str(bin_dir / "hg")}
+        environ = environment(scratch / "runtime") | {"CHGHG": str(bin_dir / "hg")}
         (scratch / "repository").mkdir()
         repository(scratch / "repository", bin_dir)
         os.chdir(scratch / "repository")
@@ -158,9 +170,7 @@ def one(lines: dict[str, list[str]], environ: dict[str, str], rounds: int) -> di
     """Return the times of every variant of one command, round by round in alternation."""
     for argv in lines.values():
         spawn_s(argv, environ)
-    for _ in range(LEARNING_RUNS):
-        spawn_s(lines["warm"], environ)
-        settle(Path(environ["UNSNARL_WARM_DIR"]))
+    learn(lines["warm"], environ)
     complain(lines["warm"], environ)
     times: dict[str, list[float]] = {variant: [] for variant in lines}
     for _ in range(rounds):

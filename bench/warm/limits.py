@@ -28,19 +28,13 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
-from bench.warm.commands import DROPPED, LEARNING_RUNS, spawn_s
-from unsnarl.lab.commands import settle
+from bench.warm.commands import environment, learn, spawn_s
 
 BALLAST_MB = 50
 NOTHING_GOAL, BURST_GOAL = 4.0, 0.10
 """Largest ratio to the static executable, and to the plain calls, that was aimed at."""
 SHELLS = 8
 PAUSES_S = {"without a pause": 0.0, "20 ms apart": 0.02}
-
-
-def environment(house: Path) -> dict[str, str]:
-    """Return an environment with a house for servers of its own."""
-    return {key: value for key, value in os.environ.items() if key not in DROPPED} | {"UNSNARL_WARM_DIR": str(house)}
 
 
 def nothing(bin_dir: Path, scratch: Path, rounds: int) -> dict[str, dict[str, list[float]]]:
@@ -52,13 +46,10 @@ def nothing(bin_dir: Path, scratch: Path, rounds: int) -> dict[str, dict[str, li
     command = scratch / "nothing"
     command.write_text(f"#!{bin_dir / 'python'}\nimport ballast\n")
     command.chmod(0o755)
-    house = scratch / "nothing-house"
-    environ = environment(house)
+    environ = environment(scratch / "nothing-runtime")
     warm = [str(bin_dir / "unsnarl"), "warm", "run", "--require", "--", str(command)]
     subprocess.run([warm[0], "warm", "start", "--", str(command)], env=environ, check=True)
-    for _ in range(LEARNING_RUNS):
-        spawn_s(warm, environ)
-        settle(house)
+    learn(warm, environ)
     found: dict[str, dict[str, list[float]]] = {}
     for name, pause_s in PAUSES_S.items():
         times: dict[str, list[float]] = {"static": [], "warm": []}
@@ -85,7 +76,7 @@ def burst_s(words: str, calls: int, environ: dict[str, str]) -> tuple[float, int
 
 def burst(bin_dir: Path, scratch: Path, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return what each pair of bursts came to."""
-    environ = environment(scratch / "burst-house")
+    environ = environment(scratch / "burst-runtime")
     client, plain = str(bin_dir / "unsnarl"), f"{bin_dir / options.command}"
     if options.calls % SHELLS or options.plain_calls % SHELLS:
         raise SystemExit(f"the numbers of calls are to be multiples of {SHELLS}, the number of shells")
