@@ -1,4 +1,4 @@
-"""The pack format: a checksummed index, then marshalled code, read through one map.
+"""The pack format: a checksummed index, then marshalled code objects, read through one memory map.
 
 | bytes | what |
 |---|---|
@@ -13,18 +13,17 @@ An entry is ``name: (is_package, path, mtime_ns, size, offset, length, hash, kin
 ``kind`` is ``c`` for code, ``l`` for code that is run late (``late.py``), and ``x`` for an
 extension module, which is loaded from its own file.
 
-A directory is ``path: (mtime_ns, ctime_ns, inode)``: while it has this stamp, its files
-are not looked at one by one. There are none unless it was asked for.
+A directory is ``path: (mtime_ns, ctime_ns, inode)``. While the directory has this stamp, its files are not checked
+one by one. A pack has directories only if its maker requested them.
 
-A place is a directory of ``sys.path``, ``path: (mtime_ns, ctime_ns, inode, names)``: while it has this
-stamp, ``names`` are the modules, packages and directories in it, and what can become one.
+A place is a directory of ``sys.path``, ``path: (mtime_ns, ctime_ns, inode, names)``. While the directory has this
+stamp, ``names`` are the modules, packages and directories in it, and the links that may come to lead to one.
 
-Invariant: :func:`read` returns a pack only for the very interpreter version that
-made it; offsets are checked before, and the hash of a module's bytes when, it is
-unmarshalled. The hashes guard against damage, not against malice: whoever can
-write a pack can write the modules beside it.
+Invariants: :func:`read` returns a pack only for the interpreter version that made it. All offsets are checked before
+anything is unmarshalled, and the hash of a module's bytes immediately before that module is. The hashes detect
+damage, not malice: a user who can write a pack can also write the modules next to it.
 
-Imports nothing that a fresh interpreter has not loaded: no hashlib, no typing.
+It imports only what a fresh interpreter has loaded: no hashlib, no typing.
 """
 
 import marshal
@@ -33,7 +32,7 @@ from _frozen_importlib_external import MAGIC_NUMBER
 from _imp import source_hash
 from posix import stat
 
-TYPE_CHECKING = False  # type checkers take any variable of this name for true
+TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
@@ -49,22 +48,22 @@ CODE, LATE, EXTENSION = "c", "l", "x"
 _TYPES = (bool, str, int, int, int, int, bytes, str)
 
 
-class BadPack(ValueError):  # noqa: N818 (it is said of a file, not of a call)
-    """Say why a file is no pack for this interpreter."""
+class BadPack(ValueError):  # noqa: N818 (it describes a file, not a call)
+    """The file is not a pack for this interpreter; the message says why."""
 
 
 def identity(optimize: int = sys.flags.optimize) -> tuple[object, ...]:
-    """Return what must be equal for code to be usable: bytecode, implementation, -O."""
+    """Return the values that must match for code to be usable: bytecode, implementation, -O."""
     return (MAGIC_NUMBER, sys.implementation.cache_tag, optimize)
 
 
 def digest(data: bytes | memoryview) -> bytes:
-    """Return the 8 bytes CPython checks hash-based .pyc files with (SipHash)."""
+    """Return the 8-byte SipHash with which CPython checks hash-based .pyc files."""
     return source_hash(_KEY, data)
 
 
 def stamp(path: str) -> tuple[int, int, int]:
-    """Return what changes with every entry a directory gets, loses or has replaced. Raises OSError."""
+    """Return a stamp that changes whenever an entry of the directory is added, removed or replaced. Raises OSError."""
     found = stat(path)
     return (found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 

@@ -1,14 +1,14 @@
-"""Compile a packed module; where the interpreter has lazy imports (PEP 810, 3.15), with those of late modules.
+"""Compilation of packed modules; on CPython 3.15 imports of late modules become lazy imports (PEP 810).
 
-A statement of the module's own body that imports nothing but a late module, or names from
-one that stand for the same at any time, is compiled as if it began with ``lazy``. So ``from late import name`` does
-not load it either.
+A top-level statement that imports only late modules, or only fixed names from a late module, is compiled as if it
+began with ``lazy``. A fixed name has the same value at any time. So ``from late import name`` does not load the
+module either.
 
-Invariant: other statements are compiled as they stand; those inside of ``try``, ``with``, functions
-and classes too, where the language knows no lazy import.
+Invariant: all other statements are compiled as written. So are imports inside ``try``, ``with``, functions and
+classes, where the language has no lazy import.
 
-Things that do not work: ``sys.set_lazy_imports("all")`` with a filter for the late modules (the filter is asked
-for the program's own ``lazy import`` too, cannot tell it from others, and would switch it off).
+Things that do not work: ``sys.set_lazy_imports("all")`` with a filter for the late modules. The interpreter also calls
+the filter for the program's own ``lazy import``, which the filter cannot distinguish and would switch off.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ HAS_LAZY_IMPORTS = hasattr(sys, "set_lazy_imports")
 
 
 def fixed_names(paths: Mapping[str, str], late: Collection[str]) -> dict[str, set[str]]:
-    """Return of each late module the names that stand for the same at any time; nothing without lazy imports.
+    """Return the fixed names of each late module; nothing where the interpreter has no lazy imports.
 
-    Raises OSError, SyntaxError and ValueError for what has become no module since.
+    Raises OSError, SyntaxError and ValueError if a module's file can no longer be read or parsed.
     """
     found: dict[str, set[str]] = {}
     for name in late if HAS_LAZY_IMPORTS else ():
@@ -39,11 +39,11 @@ def fixed_names(paths: Mapping[str, str], late: Collection[str]) -> dict[str, se
 
 
 def compiled(source: bytes, path: str, package: str, late: Mapping[str, Collection[str]], optimize: int) -> CodeType:
-    """Return the code of a module; ``package`` is what its relative imports count from, ``optimize`` the -O level.
+    """Return the code of a module; ``package`` is the base of its relative imports, ``optimize`` the -O level.
 
-    ``late`` are the late modules, with the names that may be taken from them at any time.
+    ``late`` maps the late modules to their fixed names.
 
-    Raises SyntaxError or ValueError for what is no source of this interpreter's.
+    Raises SyntaxError or ValueError if this interpreter cannot compile the source.
     """
     if not (HAS_LAZY_IMPORTS and late):
         return compile(source, path, "exec", dont_inherit=True, optimize=optimize)
@@ -56,7 +56,7 @@ def compiled(source: bytes, path: str, package: str, late: Mapping[str, Collecti
 
 def _is_of_late(statement: ast.stmt, package: str, late: Mapping[str, Collection[str]]) -> bool:
     if isinstance(statement, ast.Import):
-        # `import a.b` binds a, which is a package and not late.
+        # `import a.b` binds a, which is a package and therefore not late.
         return all(alias.name in late and (alias.asname or "." not in alias.name) for alias in statement.names)
     if not isinstance(statement, ast.ImportFrom):
         return False

@@ -1,19 +1,23 @@
-"""The import hook of a pack: the path's finder asks it first, and goes on where it knows nothing.
+"""The import hook of a pack: ``PathFinder`` calls it first, and continues as usual if it returns nothing.
 
-Invariant: it answers only for names in the pack whose file is as it was packed,
-and which nothing earlier on the path hides, and only where the path's finder would have been
-asked and would have left the directory to the interpreter's own finder of files. So whoever
-stands before the path's finder, in its place or around it, and whatever hook takes over
-directories, comes first, however late it came. A module from a pack has the ``__file__``, ``__cached__``,
-``__spec__`` and loader interface of one from its file, so resources, metadata and
-tracebacks work as before.
+Invariant: it returns a spec only for a module
 
-A directory of ``sys.path`` that is as it was when packed is not listed again: its stamp is compared once.
+- that is in the pack, and whose file has not changed since it was packed;
+- that no earlier entry of the path hides;
+- for which the interpreter would have called ``PathFinder``, which would have used ``FileFinder`` for the directory.
 
-Things that do not work: trusting the modification time of a directory for its files (one that is
-edited in place does not change it); so that is done only where the pack says so. A place of its own on
-``sys.meta_path`` (finders that come later are put between it and the path's; some wrap that one, and nothing would be
-left for the pack).
+So every finder before, around or in place of ``PathFinder``, and every hook that takes over directories, keeps its
+precedence, even if it is installed later. A module from a pack has the ``__file__``, ``__cached__``, ``__spec__`` and
+loader interface of a module from its file, so resources, metadata and tracebacks work as before.
+
+A directory of ``sys.path`` that has not changed since packing is not listed again: its stamp is compared once.
+
+Things that do not work:
+
+- Trusting a directory's modification time for its files: editing a file in place does not change it. The finder does
+  so only where the pack says so.
+- A finder of its own on ``sys.meta_path``: finders that are installed later come between it and ``PathFinder``. Some
+  wrap ``PathFinder``, and the pack would not be used.
 """
 
 import gc
@@ -26,7 +30,7 @@ from zipimport import zipimporter
 
 from .container import EXTENSION, IS_PACKAGE, KIND, LATE, MTIME_NS, NAMES, PATH, SIZE, BadPack, code_of, stamp
 
-TYPE_CHECKING = False  # type checkers take any variable of this name for true
+TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, ModuleType
@@ -35,9 +39,10 @@ if TYPE_CHECKING:
 _SUFFIXES = (".py", ".pyc", *extension_suffixes())
 _OPT = f".opt-{sys.flags.optimize}" if sys.flags.optimize else ""
 _RESTING = 500_009
-"""How many young objects wake the collector while a body runs: more than nearly all make, and no number of others.
+"""The collector's threshold while a module's body runs: more objects than nearly all bodies make.
 
-Not 0, which a body may set itself to switch the collector off, or take for the usual value and set again later.
+It is a number that no other code is likely to set, so that it can be recognised. 0 would not do: a body may set 0 to
+switch the collector off, or read 0 as the usual value and restore it later.
 """
 _FROZEN = gc.get_freeze_count()
 """What the interpreter itself has frozen (CPython 3.12 does)."""
@@ -46,7 +51,7 @@ _CAN_AGE = "t" not in sys.abiflags
 
 
 def unseen(function: "Any") -> "Any":
-    """Have tracebacks and warnings pass over a function, as they do over the import system's, which they know by file.
+    """Give a function the file name of the import system, whose frames tracebacks and warnings pass over.
 
     (``remove_importlib_frames`` in Python/import.c, ``is_internal_filename`` in Python/_warnings.c.)
     """
@@ -55,9 +60,9 @@ def unseen(function: "Any") -> "Any":
 
 
 class PackLoader(SourceFileLoader):
-    """A source loader whose code comes from the map, once: what is asked for again may have been changed meanwhile.
+    """A source loader that takes the code from the map, once: on a second request the file may have changed.
 
-    Data, resources and source as ever.
+    Data, resources and source come from the files, as usual.
     """
 
     def __init__(self, name: str, entry: "tuple[Any, ...]", area: memoryview) -> None:
@@ -67,7 +72,7 @@ class PackLoader(SourceFileLoader):
 
     @unseen
     def get_code(self, fullname: str) -> "CodeType | None":
-        """Return the code object of the module, from its file if the pack is damaged there."""
+        """Return the module's code object; from its file if its bytes in the pack are damaged."""
         own: Any = self.__dict__
         entry = own.pop("_entry", None) if fullname == self.name else None
         if entry is not None:
@@ -80,7 +85,7 @@ class PackLoader(SourceFileLoader):
 
     @unseen
     def exec_module(self, module: "ModuleType") -> None:
-        """Run the module's body, without looking for garbage: imports make next to none."""
+        """Run the module's body without garbage collection: imports create next to no garbage."""
         usual = _rest()
         try:
             super().exec_module(module)
@@ -89,7 +94,7 @@ class PackLoader(SourceFileLoader):
                 _wake(usual)
 
     def __reduce__(self) -> "tuple[Any, ...]":
-        """Copy as what it stands for: the pack is this process's."""
+        """Copy as an ordinary source loader: the pack's map belongs to this process."""
         return SourceFileLoader, (self.name, self.path)
 
 
@@ -117,7 +122,7 @@ class PackFinder:
         self._hooks = _usual_hooks()
 
     def find_spec(self, name: str, path: "Any" = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
-        """Return the spec of a packed module, or None; ``path`` is where it is sought, if not in ``sys.path``."""
+        """Return the spec of a packed module, or None; ``path`` is searched, or ``sys.path`` without it."""
         entry = self._entries.get(name)
         if entry is None or not self._hooks or sys.path_hooks[: len(self._hooks)] != self._hooks:
             return None
@@ -143,12 +148,12 @@ class PackFinder:
         return (self._late if entry[KIND] == LATE else PackLoader)(name, entry, self._area)
 
     def _is_unchanged(self, directory: str) -> bool:
-        """Say whether a directory, by its stamp, has the entries it had."""
+        """Return whether a directory, judged by its stamp, has the same entries as when it was packed."""
         return directory in self._directories and self._directories[directory] == self._stamp(directory)
 
     def _stamp(self, directory: str) -> "tuple[int, int, int] | None":
-        """Return the stamp of a directory, or None if it is not there; asked once in a process."""
-        stamps = self._stamps  # another thread may put a new one in its place
+        """Return the stamp of a directory, or None if the directory does not exist; read once per process."""
+        stamps = self._stamps  # another thread may replace the dictionary
         if directory in stamps:
             return stamps[directory]
         try:
@@ -159,10 +164,10 @@ class PackFinder:
         return found
 
     def _is_hidden(self, name: str, base: str, path: "Any") -> bool:
-        """Say whether ``base`` is not in the path, or an entry before it has a file that may be this module."""
+        """Return whether an entry of the path before ``base`` may have this module, or ``base`` is not in the path."""
         for directory in path:
             if not isinstance(directory, str):
-                continue  # the import system passes it over too
+                continue  # the import system ignores it too
             if directory == base:
                 return False
             if self._has(directory, name):
@@ -170,15 +175,15 @@ class PackFinder:
         return True
 
     def _has(self, directory: str, name: str) -> bool:
-        """Say whether an entry of the path may have a module; if in doubt, the path's finder looks, and knows."""
-        listings = self._listings  # another thread may put a new one in its place
+        """Return whether an entry of the path may have a module; if in doubt True, and ``PathFinder`` searches."""
+        listings = self._listings  # another thread may replace the dictionary
         names = listings.get(directory)
         if names is None:
             if not directory.startswith("/"):
-                return True  # where that is depends on the current directory
+                return True  # a relative entry depends on the current directory
             if not _is_directory(directory):
                 importer: Any = sys.path_importer_cache.get(directory)
-                # None where the import system has found nothing there to import from, and looks no more.
+                # None where the import system found no importer for the entry, and no longer tries.
                 return importer is not None and importer.find_spec(name, None) is not None
             names = self._listing(directory)
             if names is None:
@@ -194,12 +199,12 @@ class PackFinder:
         return top_level(directory)
 
     def invalidate_caches(self) -> None:
-        """Look at the directories again."""
+        """Discard what is known of the directories."""
         self._stamps = {}
         self._listings = {}
 
     def stand_in(self) -> None:
-        """Have the path's finder ask this one first from now on, and no subclass of it."""
+        """Make ``PathFinder`` itself, but no subclass of it, call this finder first from now on."""
         paths: Any = PathFinder
         plainly, forget = paths.find_spec.__func__, paths.invalidate_caches
 
@@ -210,9 +215,9 @@ class PackFinder:
             if cls is PathFinder:
                 try:
                     if path is not None and iter(path) is path:
-                        path = list(path)  # both are to see all of it
+                        path = list(path)  # an iterator can be used up only once, and two finders search it
                     spec = self.find_spec(fullname, path)
-                except Exception:  # noqa: BLE001 (what others' importers raise, they raise again below)
+                except Exception:  # noqa: BLE001 (importers of others raise it again below)
                     spec = None
             return plainly(cls, fullname, path, target) if spec is None else spec
 
@@ -226,10 +231,10 @@ class PackFinder:
 
 
 def _rest() -> int:
-    """Have the collector rest; return the threshold to go back to, or 0 if it rests already, or is off.
+    """Pause the garbage collector; return the threshold to restore, or 0 if it is paused already, or off.
 
-    By its threshold, not by ``gc.disable()``: so a body that switches the collector off, or sets the threshold, is
-    obeyed. Of several threads that import, the first to end wakes it for all.
+    The threshold is raised, ``gc.disable()`` is not called: a body that switches the collector off, or sets the
+    threshold, takes effect. If several threads import, the first to finish ends the pause for all.
     """
     usual = gc.get_threshold()[0]
     if not (gc.isenabled() and 0 < usual < _RESTING):
@@ -239,7 +244,7 @@ def _rest() -> int:
 
 
 def _wake(usual: int) -> None:
-    """End the rest, if nobody else has."""
+    """End the pause, unless other code has ended it."""
     if gc.get_threshold()[0] == _RESTING:
         if gc.isenabled():
             _age()
@@ -247,10 +252,11 @@ def _wake(usual: int) -> None:
 
 
 def _age() -> None:
-    """Have the collector take all there is for old, without a look at it: what imports make mostly stays.
+    """Move all objects to the oldest generation without a collection: most objects made by imports live on.
 
-    Else the first allocation after them would have it walk through everything they have made, and later ones
-    again. The oldest generation is collected as ever. What the program has frozen itself stays frozen.
+    Otherwise the first allocation after the imports would make the collector traverse all of these objects, and
+    later allocations again. The oldest generation is collected as usual. Objects that the program has frozen stay
+    frozen.
     """
     if _CAN_AGE and gc.get_freeze_count() <= _FROZEN:
         gc.freeze()
@@ -258,7 +264,7 @@ def _age() -> None:
 
 
 def _cached(path: str, folder: str) -> str:
-    """Return where the interpreter keeps the code of a source."""
+    """Return the path of a source file's .pyc file."""
     if sys.pycache_prefix is not None:
         return cache_from_source(path)
     stem = path.rpartition("/")[2].removesuffix(".py")
@@ -274,7 +280,7 @@ def _is_fresh(entry: "tuple[Any, ...]") -> bool:
 
 
 def _usual_hooks() -> "list[Any]":
-    """Return the interpreter's own hooks for entries of the path, as they begin; nothing if another comes first."""
+    """Return the path hooks up to the interpreter's own for directories; empty if a foreign hook comes before it."""
     for place, hook in enumerate(sys.path_hooks):
         if _is_for_directories(hook):
             return sys.path_hooks[: place + 1]
@@ -284,7 +290,7 @@ def _usual_hooks() -> "list[Any]":
 
 
 def _is_for_directories(hook: "Any") -> bool:
-    """Say whether a hook is the interpreter's own for directories: with the ordinary loader of sources."""
+    """Return whether a hook is the interpreter's own for directories, with the ordinary source loader."""
     code = FileFinder.path_hook().__code__
     if getattr(hook, "__code__", None) is not code:
         return False
@@ -293,18 +299,18 @@ def _is_for_directories(hook: "Any") -> bool:
 
 
 def _is_directory(entry: str) -> bool:
-    """Say whether an entry of the path is one for the import system, or not looked at yet."""
+    """Return whether the import system treats a path entry as a directory, or has not examined it yet."""
     importer: Any = sys.path_importer_cache.get(entry, FileFinder)
     return importer is FileFinder or (type(importer) is FileFinder and _loads_sources(importer))
 
 
 def _loads_sources(importer: "Any") -> bool:
-    """Say whether a finder of files has the ordinary loader of sources."""
+    """Return whether a ``FileFinder`` has the ordinary source loader."""
     return any(loader is SourceFileLoader for _, loader in importer._loaders)
 
 
 def top_level(directory: str) -> frozenset[str] | None:
-    """Return the names of the modules, packages and other directories in a directory; None if it is none."""
+    """Return the names of the modules, packages and other directories in a directory; None if it cannot be listed."""
     try:
         with scandir(directory or ".") as entries:
             return frozenset(
@@ -315,11 +321,11 @@ def top_level(directory: str) -> frozenset[str] | None:
 
 
 _said: set[str] = set()
-"""What has been said ``once``."""
+"""Topics of the warnings that were already written ``once``."""
 
 
 def warn(why: str, *, once: str = "") -> None:
-    """Say in one line why a pack, or a part of it, is not used; if there is someone to hear it."""
+    """Write one line to stderr, if there is one, about why a pack or a part of it is not used; ``once`` per topic."""
     if once in _said:
         return
     if once:
@@ -330,13 +336,14 @@ def warn(why: str, *, once: str = "") -> None:
     try:
         if is_own and stream is not None:
             stream.flush()
-            write(stream.fileno(), line.encode(stream.encoding, "backslashreplace"))  # nothing stays in a buffer
+            # Past the buffer, in which the line could remain.
+            write(stream.fileno(), line.encode(stream.encoding, "backslashreplace"))
         elif stream is not None:
             stream.write(line)
     except (OSError, ValueError):
-        pass  # a full disk, a closed stream: the program goes on, and ends, as it would
+        pass  # a full disk, a closed stream: the program continues and ends as without the warning
 
 
 def be_silent() -> None:
-    """Say nothing of single modules: another process does."""
+    """Suppress warnings about single modules: another process writes them."""
     _said.update(("damaged", "stale"))

@@ -1,13 +1,16 @@
-"""What of the file system a pack may take as known: directories of modules, by their stamps.
+"""Stamps of directories: a pack relies on them in place of single checks of files.
 
-A directory's stamp tells of every entry that is added, removed, renamed or replaced. It
-does not tell of a file written in place, so to look at it in the place of the files is for those who ask for
-it (:func:`stamps`). What names a directory of ``sys.path`` has, it tells in any case (:func:`places`).
+A directory's stamp changes when an entry is added, removed, renamed or replaced. It does not change when a file is
+written in place, so checking the stamp in place of the files (:func:`stamps`) is optional. The names in a directory
+of ``sys.path`` (:func:`places`) always rely on the stamp.
 
-Invariant: a directory is left out, and its files stay looked at, where the stamp would
-tell less: one that was changed just now (the clock of the file system is coarse, and the next
-change may bear the same time), one whose file system keeps no time of change, and, for its files, one with a symbolic
-link among those packed. Among the names of a directory every link counts: its target may be a directory one day.
+Invariant: a directory whose stamp could miss a change is left out, and its files are checked one by one. Left out are:
+
+- a directory changed just now: the file system's clock is coarse, and the next change may get the same time;
+- a directory on a file system without a time of change;
+- for :func:`stamps`, a directory with a symbolic link among the packed files.
+
+Every link counts as a name of a directory: its target may become a directory.
 """
 
 from __future__ import annotations
@@ -22,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SETTLED_NS = 2_000_000_000
-"""Age from which on a directory's stamp cannot be shared by two changes: FAT counts in steps of two seconds."""
+"""Age after which two changes of a directory cannot share a stamp: FAT counts in steps of two seconds."""
 
 
 def stamps(paths: Iterable[str]) -> dict[str, tuple[int, int, int]]:
-    """Return the stamps of the directories of these files; to be taken before the files are read."""
+    """Return the stamps of these files' directories; call it before the files are read."""
     now_ns = time.time_ns()
     found: dict[str, tuple[int, int, int]] = {}
     linked: set[str] = set()

@@ -1,17 +1,18 @@
-"""Modules that are loaded when first touched, not when imported.
+"""Late modules: their body runs on first use, not on import.
 
-A late module stands in ``sys.modules`` from its import on, with the ``__spec__``,
-``__file__`` and the like of any other. Its body runs when anything else is asked of it
-or set in it, ``__dict__`` included; ``from it import name`` asks. From then on it is an
-ordinary module: the same object, of the ordinary class.
+A late module is in ``sys.modules`` from its import on, with ``__spec__``, ``__file__`` and the other import
+attributes. Its body runs when any other attribute is read or set, ``__dict__`` included; ``from module import name``
+reads one. Afterwards it is an ordinary module: the same object, of the ordinary class.
 
-Invariant: the body runs once, under the import lock of the module's name, so other
-threads that touch it wait as they would for an import. If it raises, the exception goes
-to whoever touched the module, which is as it was before: the next touch tries again.
+Invariant: the body runs once, under the import lock of the module's name, so other threads that use the module wait as
+for an import. If the body raises, the code that used the module gets the exception and the module is restored to its
+state before; the next use runs the body again.
 
-Things that do not work: ``importlib.util.LazyLoader`` (a second ``import`` of a module asks
-for its ``__spec__``, which loads it; its lock of its own can meet an import lock crosswise);
-packages (the import of a submodule must find the package's body run, and may have been done by it).
+Things that do not work:
+
+- ``importlib.util.LazyLoader``: a second ``import`` of the module reads ``__spec__``, which loads it. Its own lock can
+  deadlock with an import lock.
+- Late packages: the import of a submodule needs the package's body to have run, and the body may import the submodule.
 """
 
 import _frozen_importlib
@@ -19,15 +20,15 @@ import sys
 
 from .finder import PackLoader, unseen
 
-TYPE_CHECKING = False  # type checkers take any variable of this name for true
+TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 else:
-    ModuleType = type(sys)  # `types` may be unknown to the program
+    ModuleType = type(sys)  # the program may not have imported `types`
 
-_IMPORT: "Any" = _frozen_importlib  # whose locks are private, and have no types
-# What the import system, and those who look through sys.modules, ask a module for.
+_IMPORT: "Any" = _frozen_importlib  # its locks are private and have no types
+# Attributes that the import system, and code that scans sys.modules, read from a module.
 _KNOWN = frozenset(["__name__", "__spec__", "__loader__", "__package__", "__file__", "__cached__", "__path__"])
 _BEFORE = _KNOWN | {"__doc__", "__builtins__"}
 _LOADING = "loading"
@@ -38,7 +39,7 @@ class LateModule(ModuleType):
 
     @unseen
     def __getattribute__(self, name: str) -> "Any":
-        """Return what is known without the body; else run it first."""
+        """Return import attributes immediately; run the body before any other."""
         if name not in _KNOWN:
             load(self)
         return ModuleType.__getattribute__(self, name)
@@ -61,16 +62,16 @@ class LateModule(ModuleType):
         return sorted(self.__dict__)
 
     def __repr__(self) -> str:
-        """Return what an ordinary module says of itself."""
+        """Return the text of an ordinary module."""
         return ModuleType.__repr__(self)
 
 
 @unseen
 def load(module: ModuleType) -> None:
-    """Run the body of a module if that has not been done.
+    """Run the body of a module unless it has run.
 
-    A thread that waits for another to do it, while that one waits for it, goes on with what there is,
-    as it would in a circular import.
+    If two threads wait for each other's modules, one of them continues with a partly initialised module, as in a
+    circular import.
     """
     spec: Any = ModuleType.__getattribute__(module, "__spec__")
     lock: Any = _IMPORT._get_module_lock(spec.name)
@@ -104,11 +105,11 @@ def _run(module: ModuleType, spec: "Any") -> None:
 
 
 class LateLoader(PackLoader):
-    """The loader of modules that a pack was told to load late."""
+    """The loader of late modules."""
 
     @unseen
     def exec_module(self, module: ModuleType) -> None:
-        """Put the body off; run it if the module has been loaded before (``importlib.reload``), or has to be by now."""
+        """Defer the body of a new module; run it if the module was loaded before (``importlib.reload``)."""
         if type(module) is ModuleType and module.__dict__.keys() <= _BEFORE:
             object.__setattr__(module, "__class__", LateModule)
             return

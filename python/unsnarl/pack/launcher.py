@@ -1,6 +1,6 @@
-"""The program that is written beside a pack: it starts the command with it.
+"""The launcher of a pack: a generated program next to the pack, which starts the command with it.
 
-Invariant: its first lines carry the mark below, and only files that do are ever written over.
+Invariant: a launcher's first lines carry ``MARK``, and only files that carry it are ever overwritten.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONGEST_LINE = 127
 
 
 class LauncherError(Exception):
-    """A launcher cannot be written: ``what`` is in the way, and the ``hint``."""
+    """A launcher cannot be written: ``what`` prevents it, and a ``hint``."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what, hint)
@@ -66,9 +66,9 @@ def text(program: Program, pack: str) -> bytes:
 
 
 def _head(python: str, options: list[str]) -> bytes:
-    """Return the first line, or lines for the shell where the kernel could not take that one apart."""
+    """Return the #! line, or lines for the shell where the kernel could not parse that line."""
     line = " ".join([python, *options])
-    if not line.isprintable() or "\\" in line:  # Python could not read the launcher, or would read something else
+    if not line.isprintable() or "\\" in line:  # Python could not parse the launcher, or would parse it differently
         raise LauncherError(f"no launcher can name the interpreter {python!r}", "install it where its path is plain")
     is_plain = not any(" " in word for word in [python, *options]) and len(options) <= 1
     if is_plain and len(os.fsencode(f"#!{line}")) <= _LONGEST_LINE:

@@ -1,15 +1,19 @@
-"""Find out which modules a command imports and never touches, so that they may be loaded late.
+"""Selection of the modules that a command imports and never uses: these may be loaded late.
 
-The runs that a pack is made from are repeated, with a pack in which all candidates are
-late. What is touched is a candidate no longer; what remains is tried again, until a round
-of runs touches none of it, leaves out no module whose body does anything but bind names
-(``quiet.py``), and ends, prints and returns as without.
+The runs that a pack is made from are repeated with a pack in which all candidates are late. A module that a run uses
+is dropped from the candidates, and the rest is tried again. The selection is complete when a round of runs
 
-Invariant: what is returned has been run in exactly this form, or it is empty.
+- uses none of the candidates;
+- omits no module whose body does anything but bind names (``quiet.py``);
+- ends, prints and returns as without the pack.
 
-A candidate is a quiet module that is no package, takes no name from another that may stand for
-something else later, is nowhere imported inside of ``try`` or ``with``, where a failure would be
-expected on the spot, and is not of the interpreter's own machinery.
+Invariant: the returned selection has been run in exactly this form, or it is empty.
+
+A candidate is a quiet module that
+
+- is not a package, and not part of the interpreter's own machinery;
+- takes no name from another module that may have a different value later;
+- is nowhere imported inside ``try`` or ``with``, where the program expects a failure immediately.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 ROUNDS = 6
-"""Most repetitions of all runs; each takes away what the one before has touched."""
+"""Most repetitions of all runs; each drops the modules that the runs before it used."""
 _MACHINERY = frozenset(
     [
         "__main__",
@@ -62,7 +66,7 @@ class Learned:
 
 
 class _Source:
-    """What is known of a module by its source."""
+    """Facts about a module, from its source."""
 
     def __init__(self, name: str, path: str) -> None:
         with open(path, "rb") as file:
@@ -76,7 +80,7 @@ class _Source:
 
 
 class _Outcome:
-    """One run, and what it has printed."""
+    """One run, and its output."""
 
     def __init__(self, program: recorder.Program, arguments: list[str], pack: str = "") -> None:
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -119,14 +123,14 @@ def _sources(modules: dict[str, str]) -> dict[str, _Source]:
         try:
             found[name] = _Source(name, path)
         except (OSError, SyntaxError, ValueError):
-            continue  # an extension module, or nothing that can be packed
+            continue  # an extension module, or a file that cannot be packed
     return found
 
 
 def _guarded_by(program: recorder.Program) -> set[str]:
-    """Return what the script itself imports in preparation for a failure."""
+    """Return the modules that the script itself imports inside ``try`` or ``with``."""
     if program.kind == "module":
-        return set()  # it is among the modules
+        return set()  # the program is one of the modules
     try:
         return _Source("__main__", program.name).guarded
     except (OSError, SyntaxError, ValueError):
@@ -147,10 +151,10 @@ def _candidates(sources: dict[str, _Source], modules: Collection[str], guarded: 
 
 
 def _is_fixed(base: str, name: str, sources: dict[str, _Source], modules: Collection[str]) -> bool:
-    """Say whether a name of a module stands for the same whenever it is taken, as far as its source shows."""
+    """Return whether a name of a module has the same value at any time, as far as the source shows."""
     source = sources.get(base)
     if source is None or name in source.fixed:
-        return True  # of what is not written in Python there are functions, types and constants
+        return True  # modules not written in Python have functions, types and constants
     return name not in source.changing and f"{base}.{name}" in modules
 
 
@@ -162,7 +166,7 @@ def _attempt(program: recorder.Program, runs: list[list[str]], data: bytes) -> l
 
 
 def _kept(late: set[str], plain: list[_Outcome], tried: list[_Outcome], sources: dict[str, _Source]) -> set[str]:
-    """Return what stayed untouched in all runs, without that for which something not quiet was left out."""
+    """Return the modules unused in all runs, without those whose deferral omitted a module that is not quiet."""
     kept = set(late)
     missing: set[str] = set()
     for before, now in zip(plain, tried, strict=True):

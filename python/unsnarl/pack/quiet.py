@@ -1,17 +1,17 @@
-"""Which modules' bodies do nothing but bind names of their own, judged from their source.
+"""Static check for quiet modules: modules whose body only binds names of its own.
 
-Only such a module may be loaded later than it is imported: nobody can tell, until
-a name of it is asked for. A body is quiet if it imports, defines and assigns,
-and calls and decorates with nothing that is not in the lists below. What it takes from modules that are not
-listed either it may bind to another name, put into a list, or name to ``typing``: an attribute, an item, an operator,
-an iteration is code of theirs, or a value that changes. Annotations are not looked at: they say something and do
-nothing.
+Only a quiet module may be loaded later than it is imported: the program cannot observe the difference until it uses a
+name of the module. A body is quiet if it imports, defines and assigns, and calls and decorates only with what the
+lists below contain.
 
-Invariant: what is not known to be harmless is not quiet. Nothing is imported or run.
+A name from a module outside these lists may be bound to another name, put into a list, or passed to ``typing``. An
+attribute, item, operator or iteration on such a name runs code of that module, or reads a value that may change.
+Annotations are ignored: they have no effect.
 
-Things that do not work: comparing the process before and after an import (a class that
-registers itself with its base, a handler in a list of another module, leaves no trace
-that could be told from an ordinary one).
+Invariant: a statement that is not known to be harmless makes the module not quiet. Nothing is imported or run.
+
+Things that do not work: comparing the process before and after an import. A class that registers itself with its base,
+or a handler added to another module's list, cannot be distinguished from ordinary objects.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ _CALLED = frozenset(
 _CALLED_OF = ("typing.", "typing_extensions.")
 _BASES = frozenset(["abc.ABC", "enum.Enum", "enum.IntEnum", "enum.Flag", "enum.IntFlag", "enum.StrEnum"])
 _BASES_OF = ("typing.", "typing_extensions.", "collections.abc.")
-# What a body may read of two modules whose other attributes change while a program runs.
+# Attributes that a body may read of two modules whose other attributes change while a program runs.
 _READ_OF = {
     "sys": frozenset(
         [
@@ -142,21 +142,21 @@ _LISTED = (
     | _READ_OF.keys()
     | frozenset(["__future__", "errno", "keyword", "math", "signal", "stat", "string", "typing", "typing_extensions"])
 )
-"""Modules whose attributes may be read: the same at any time, and without code of their own in a read."""
+"""Modules whose attributes may be read: they have the same value at any time, and reading runs no code."""
 _KEEPERS = frozenset(["dataclasses.field", "functools.partial", "functools.partialmethod"]) | {
     f"{module}.{name}"
     for module in ("typing", "typing_extensions")
     for name in ("NamedTuple", "NewType", "ParamSpec", "TypeVar", "cast")
 }
-"""What only keeps its arguments."""
+"""Callables that only store their arguments."""
 _GENERIC = frozenset(["dict", "frozenset", "list", "set", "tuple", "type"])
-# What the making of a class, or of one derived from it, or an index calls.
+# Methods that creating a class, deriving from it or indexing it calls.
 _HOOKS = frozenset(["__class_getitem__", "__init_subclass__", "__mro_entries__", "__prepare__", "__set_name__"])
 _MAKERS = frozenset(["__init__", "__new__", "_generate_next_value_", "_missing_"])
-"""What the making of an enumeration calls, for each of its members."""
+"""Methods that creating an enumeration calls, for each of its members."""
 _METHODS = frozenset(["add", "append", "extend", "insert", "remove", "reverse", "setdefault", "sort", "update"])
 _ACCESSORS = ("setter", "getter", "deleter")
-# What the import system binds, or asks a module for.
+# Names that the import system binds, or reads from a module.
 _RESERVED = frozenset(
     [
         "__path__",
@@ -173,40 +173,40 @@ _RESERVED = frozenset(
     ]
 )
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-# What makes a new object, known to nobody else.
+# Expressions that create a new object, to which no other code has a reference.
 _NEW = (ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _CONTAINERS = frozenset(["bytearray", "dict", "frozenset", "list", "set", "tuple"])
 _SCOPES = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def is_quiet(tree: ast.Module) -> bool:
-    """Say whether running this module's body only binds names of its own."""
+    """Return whether running this module's body only binds names of its own."""
     return _Body(tree).is_quiet()
 
 
 def imported(tree: ast.Module, name: str, *, is_package: bool) -> set[str]:
-    """Return what a module's body may import, with the packages it is in; not what its functions import."""
+    """Return the modules that a body may import, with their packages; imports inside functions are not included."""
     return {one for node in _executed(tree) for one in _asked_for(node, name, is_package=is_package)}
 
 
 def guarded(tree: ast.Module, name: str, *, is_package: bool) -> set[str]:
-    """Return what a module imports where it is prepared for a failure: inside of ``try`` or ``with``."""
+    """Return the modules that are imported inside ``try`` or ``with``, where a failure may be handled."""
     tries = (node for node in ast.walk(tree) if isinstance(node, ast.Try | ast.TryStar | ast.With))
     inside = (node for one in tries for statement in one.body for node in ast.walk(statement))
     return {one for node in inside for one in _asked_for(node, name, is_package=is_package)}
 
 
 def taken(tree: ast.Module, name: str, *, is_package: bool) -> set[tuple[str, str]]:
-    """Return the modules and their names that a body takes by ``from … import …``, if those may change."""
+    """Return the (module, name) pairs that a body takes by ``from … import …``, where the name's value may change."""
     nodes = [node for node in _executed(tree) if isinstance(node, ast.ImportFrom)]
     pairs = {(_base(node, name, is_package=is_package), alias.name) for node in nodes for alias in node.names}
     return {(base, one) for base, one in pairs if base.partition(".")[0] not in _LISTED}
 
 
 def bound(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Return a module's names: those bound by definitions and imports alone, and those also bound otherwise.
+    """Return a module's names: those bound only by definitions and imports, and those also bound otherwise.
 
-    The latter may stand for something else later.
+    The latter may have a different value later.
     """
     once: set[str] = set()
     otherwise = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
@@ -267,7 +267,7 @@ def _prefixes(dotted: str) -> list[str]:
 
 
 def _imports_of(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
-    """Return the names an import binds, with what they stand for."""
+    """Return the names an import binds, each with the dotted name it refers to."""
     if isinstance(node, ast.ImportFrom):
         base = f"{'.' * node.level}{node.module or ''}"
         return {alias.asname or alias.name: f"{base}.{alias.name}" for alias in node.names}
@@ -290,13 +290,13 @@ def _names(targets: Sequence[ast.expr]) -> set[str]:
 
 
 class _Body:
-    """One module's body, with what its names stand for."""
+    """One module's body, with the origins of its names."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._tree = tree
         self._origins: dict[str, str] = {}
         self._own: set[str] = set()
-        self._foreign: set[str] = set()  # may stand for something that others know too
+        self._foreign: set[str] = set()  # may refer to objects that other code refers to
         for node in _executed(tree):
             self._bind(node)
         self._own -= self._origins.keys()
@@ -306,7 +306,7 @@ class _Body:
         self._depth = 0  # in class bodies
 
     def _names_for_others(self) -> set[str]:
-        """Return the names that may stand for something of a module that is not listed."""
+        """Return the names that may refer to an object of a module that is not listed."""
         found = {name for name, origin in self._origins.items() if origin.partition(".")[0] not in _LISTED}
         before = -1
         while before != len(found):
@@ -334,7 +334,7 @@ class _Body:
             self._own.add(node.id)
 
     def is_quiet(self) -> bool:
-        """Say whether all statements are harmless, and no reserved name is bound."""
+        """Return whether all statements are harmless, and no reserved name is bound."""
         return not (self._own | self._origins.keys()) & _RESERVED and self._are_quiet(self._tree.body)
 
     def _are_quiet(self, statements: list[ast.stmt]) -> bool:
@@ -382,7 +382,7 @@ class _Body:
         return is_quiet
 
     def _makes_with_own_code(self, node: ast.ClassDef) -> bool:
-        """Say whether the making of this class, or of one derived from it, runs what a body of the module defines."""
+        """Return whether creating this class, or a class derived from it, runs code that the module defines."""
         inside = [one for statement in node.body for one in (statement, *_executed(statement))]
         bound = {one.name for one in inside if isinstance(one, _DEFINITIONS)}
         bound |= {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
@@ -394,7 +394,7 @@ class _Body:
         if isinstance(node, ast.Subscript):
             return self._is_base(node.value) and self._is_kept(node.slice)
         if isinstance(node, ast.Name) and node.id in self._own:
-            return node.id not in self._others  # of this module: its own bases have been looked at, or are still to be
+            return node.id not in self._others  # a class of this module: its bases are checked where it is defined
         name = self._origin(node)
         is_builtin = isinstance(node, ast.Name) and name == node.id and isinstance(getattr(builtins, name, None), type)
         return is_builtin or name in _BASES or name.startswith(_BASES_OF)
@@ -402,16 +402,17 @@ class _Body:
     def _is_own_assignment(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Delete) -> bool:
         targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else [node.target]
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id not in self._made:
-            return False  # it may change a list of another's
+            return False  # it may change a list of another module
         values = [] if isinstance(node, ast.Delete) or node.value is None else [node.value]
         is_taken_apart = isinstance(node, ast.AugAssign) or any(
             isinstance(one, ast.Tuple | ast.List) for one in targets
         )
-        is_kept = self._is_plain if self._depth or is_taken_apart else self._is_kept  # a class tells it its name
+        # Creating a class calls __set_name__ of the values in its body.
+        is_kept = self._is_plain if self._depth or is_taken_apart else self._is_kept
         return all(map(self._is_own, targets)) and all(map(is_kept, values))
 
     def _is_own(self, target: ast.expr) -> bool:
-        """Say whether assigning to this changes nothing but what the module itself has made."""
+        """Return whether assigning to this changes only objects that the module itself has created."""
         if isinstance(target, ast.Name):
             return True
         if isinstance(target, ast.Tuple | ast.List):
@@ -423,7 +424,7 @@ class _Body:
         return is_own and (not isinstance(target, ast.Subscript) or self._is_plain(target.slice))
 
     def _is_kept(self, node: ast.expr) -> bool:
-        """Say whether this is plain, but for names of other modules that are bound, listed or named to ``typing``."""
+        """Return whether this is plain, apart from foreign names that it binds, lists or passes to ``typing``."""
         if isinstance(node, ast.Name):
             return self._may_be_read(node)
         if isinstance(node, ast.List | ast.Tuple):
@@ -444,7 +445,7 @@ class _Body:
         return self._origin(node) in _KEEPERS
 
     def _is_plain(self, tree: ast.AST) -> bool:
-        """Say whether evaluating this calls nothing but what may be called, and reads nothing that changes."""
+        """Return whether evaluating this only makes permitted calls, and reads nothing that changes."""
         if isinstance(tree, _SCOPES):
             return True
         if isinstance(tree, ast.Name) and tree.id in self._others:
@@ -464,7 +465,7 @@ class _Body:
                 return True
             if isinstance(method.value, ast.Name) and method.value.id in self._made and method.attr in _METHODS:
                 return True
-        # A sort's key is a function that is called; the other forms of `type` make a class.
+        # The key of a sort is called; `type` with more arguments creates a class.
         if any(keyword.arg == "key" for keyword in node.keywords) or (self._origin(method) == "type" and node.args[1:]):
             return False
         return self._may_be_called(method)
@@ -480,7 +481,7 @@ class _Body:
         return module not in _READ_OF or not name or name.partition(".")[0] in _READ_OF[module]
 
     def _origin(self, node: ast.AST) -> str:
-        """Return the dotted name something was imported by, or its own."""
+        """Return the dotted name that a node refers to: the one it was imported by, or its own."""
         if isinstance(node, ast.Name):
             return self._origins.get(node.id, node.id)
         if isinstance(node, ast.Attribute):

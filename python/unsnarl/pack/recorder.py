@@ -1,6 +1,6 @@
-"""Make a pack: run a command, note the modules it loads, put their code into one file.
+"""The recorder: runs a command, lists the modules it loads, and writes their code into a pack.
 
-Invariant: a pack is written whole, to a temporary name, and renamed.
+Invariant: a pack is written completely under a temporary name, then renamed.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ else:
         code = compile(file.read(), name, "exec", dont_inherit=True)
     exec(code, __main__.__dict__)
 """
-"""Runs the `name` of a `kind`, script or module, as the interpreter would; the end of a program that watches it."""
+"""Runs the script or module ``name``, according to ``kind``, as the interpreter would; the end of ``_WATCHED``."""
 
-# What runs first in the recorded command; the list is written when it ends. Its arguments: the list, a pack to
-# start with or an empty text, where this package is, and what to run. The list begins with what the program has failed
-# of, if anything, and the -O level; then three words a module; each ends with a null, which no path can have. What was
-# asked for and is not among the modules in the end has put another in its place, or has failed. It is noted if it is
-# the path that has it: not if a finder in front of the path's answers, refuses, or cannot be asked.
-# It has a namespace of its own: programs bind any name in theirs, and debuggers empty it.
+# The spy runs first in the recorded command and writes the notes when the command ends.
+# Arguments: the file for the notes, a pack to start with or an empty text, the directory of this package, and the
+# program. The notes begin with the name of an uncaught exception (or an empty word) and the -O level. Three words per
+# module follow. Each word ends with a null byte, which no path can contain.
+# A module that was requested and is not in sys.modules at the end has replaced itself there, or has failed. It is
+# noted if the path has it, but not if a finder in front of PathFinder finds it, refuses it, or raises.
+# The spy has a namespace of its own: programs bind any name in __main__, and debuggers clear it.
 _SPY = """
 import atexit, posix, sys
 class _Asked:
@@ -62,7 +63,7 @@ class _Asked:
         elif is_module and trace is not None:
             while trace.tb_next:
                 trace = trace.tb_next
-            if trace.tb_frame.f_code.co_name == "_run_module_as_main":  # it has not come to run it
+            if trace.tb_frame.f_code.co_name == "_run_module_as_main":  # it ended before it ran the module
                 type(self).failure = "no such module"
 sys.meta_path.insert(0, _Asked)
 def _on_path(name, path):
@@ -82,17 +83,17 @@ def _others(known):
             yield name, spec.origin
 def _note(out=sys.argv[1], own=posix.getpid()):
     if posix.getpid() != own:
-        return  # a forked child, which may end when the notes are read, or gone
+        return  # a forked child, which may end after the notes were read or deleted
     known = set()
     def say(*words):
         file.write("".join(f"{word}\\0" for word in words))
     with open(out, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
         say(_Asked.failure, sys.flags.optimize)
         for name, module in list(sys.modules.items()):
-            # Past __getattr__: a module still waiting to be loaded on first touch must not be touched.
+            # Bypasses __getattr__: reading an attribute would load a late module.
             try:
                 names = object.__getattribute__(module, "__dict__")
-            except AttributeError:  # None, where an import is forbidden; or what is there is no module
+            except AttributeError:  # the entry is None (a forbidden import), or not a module
                 continue
             spec = names.get("__spec__")
             path = names.get("__file__") or getattr(spec, "origin", None)
@@ -125,7 +126,7 @@ with _spy["_Asked"]():
 
 
 class RecordError(Exception):
-    """The command could not be recorded: ``what`` happened, and the ``hint``."""
+    """The command could not be recorded: ``what`` happened, and a ``hint``."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what, hint)
@@ -134,7 +135,7 @@ class RecordError(Exception):
 
 
 class Program:
-    """What is packed: ``kind`` is ``script`` or ``module``, ``name`` its path or dotted name."""
+    """The program to pack: ``kind`` is ``script`` or ``module``, ``name`` its path or dotted name."""
 
     def __init__(self, python: str, options: list[str], kind: str, name: str) -> None:
         self.python = python
@@ -144,9 +145,9 @@ class Program:
 
 
 class Run:
-    """What a recorded run has loaded: ``paths`` of the modules by name, and the names of those still ``late``.
+    """The modules that a recorded run has loaded: ``paths`` by module name, and the names of those still ``late``.
 
-    ``failure`` is what an exception that nobody caught was called, or empty.
+    ``failure`` is the name of an uncaught exception, or empty.
     """
 
     def __init__(self, notes: str, status: int) -> None:
@@ -164,9 +165,9 @@ class Run:
 
 
 class Recording:
-    """All recorded runs of a command: the ``paths`` of what they have loaded, and under which ``optimize`` level (-O).
+    """All recorded runs of a command: the ``paths`` of the loaded modules, and the ``optimize`` level (-O).
 
-    ``doubts`` are sentences about runs that may not have been as they were meant.
+    ``doubts`` are sentences about runs that may have gone differently than intended.
     """
 
     def __init__(self) -> None:
@@ -175,7 +176,7 @@ class Recording:
         self.doubts: list[str] = []
 
     def add(self, program: Program, arguments: list[str], run: Run) -> None:
-        """Add a run. Raises RecordError if it has failed."""
+        """Add a run. Raises RecordError if the run failed."""
         said = " ".join([program.name, *arguments])
         if run.failure:
             raise RecordError(
@@ -189,7 +190,7 @@ class Recording:
 
 
 def record(program: Program, runs: list[list[str]]) -> Recording:
-    """Run the command once per list of arguments and return what it loads. Raises RecordError."""
+    """Run the command once per list of arguments and return the modules it loads. Raises RecordError."""
     found = Recording()
     for arguments in runs:
         found.add(program, arguments, run(program, arguments, subprocess.DEVNULL, None))
@@ -197,7 +198,7 @@ def record(program: Program, runs: list[list[str]]) -> Recording:
 
 
 def run(program: Program, arguments: list[str], out: int | BinaryIO, err: int | BinaryIO | None, pack: str = "") -> Run:
-    """Run the command, with a pack or without, and note what it loads. Raises RecordError."""
+    """Run the command, with or without a pack, and return the modules it loads. Raises RecordError."""
     with tempfile.TemporaryDirectory(prefix="unsnarl-pack-") as scratch:
         spy, notes = os.path.join(scratch, "spy.py"), os.path.join(scratch, "notes")
         with open(spy, "w", encoding="utf-8") as file:
@@ -223,10 +224,10 @@ def build(
     folder: str = "",
     optimize: int = sys.flags.optimize,
 ) -> bytes:
-    """Return a pack of these modules, compiled by this interpreter; some loaded late.
+    """Return a pack of these modules, compiled by this interpreter; those in ``late`` are loaded late.
 
-    ``by_directory`` has directories looked at in the place of their files; ``folder`` is the script's, if it is one;
-    ``optimize`` is the -O level of the interpreter that is to run it.
+    ``by_directory``: directories are checked in place of their files. ``folder``: the directory of the script, if the
+    program is a script. ``optimize``: the -O level of the interpreter that will run the program.
     """
     directories = freshness.stamps(modules.values()) if by_directory else {}
     places = freshness.places(_folders(modules, folder))
@@ -240,7 +241,7 @@ def build(
 
 
 def _folders(modules: dict[str, str], folder: str) -> set[str]:
-    """Return the directories of ``sys.path`` that modules were found in, and the script's."""
+    """Return the directories of ``sys.path`` in which modules were found, and the script's directory."""
     found = {folder} if folder else set[str]()
     for name, path in modules.items():
         if "." not in name:
@@ -259,7 +260,7 @@ def _module(
     stem = os.path.basename(path).partition(".")[0]
     is_package = stem == "__init__"
     called = os.path.basename(os.path.dirname(path)) if is_package else stem
-    # A module known by another name than its file's was not found by the path: leave it alone.
+    # A module whose name differs from its file's was not found by PathFinder: it is not packed.
     if called != name.rpartition(".")[2] or name == "__main__":
         return None
     if path.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
@@ -277,7 +278,10 @@ def _module(
 
 
 def store(data: bytes, path: str, *, mode: int = 0o444) -> None:
-    """Write a file whole, as one that nobody writes in place: whoever has it mapped would be killed. Raises OSError."""
+    """Write a file under a temporary name, then rename it. Raises OSError.
+
+    Writing in place would kill the processes that have the file mapped.
+    """
     folder, name = os.path.split(os.path.abspath(path))
     file, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:
@@ -291,7 +295,7 @@ def store(data: bytes, path: str, *, mode: int = 0o444) -> None:
 
 
 def _mask() -> int:
-    """Return the mask of new files' modes, without what others than the owner may write."""
+    """Return the umask, extended so that only the owner may write new files."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask | 0o022

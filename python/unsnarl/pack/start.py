@@ -1,8 +1,8 @@
-"""Start a script with a pack: what a generated launcher calls.
+"""Start of a packed program: the entry points that a generated launcher calls.
 
-Invariant: whatever is wrong with the pack, the script runs, with one line of
-warning. ``__main__`` is the script, ``sys.argv`` and ``sys.path`` are as in a
-plain run.
+Runs before the program's first line, so it imports only what a bare interpreter has loaded.
+Invariant: a pack that cannot be used costs one line of warning, and the script runs without it. ``__main__`` is the
+script; ``sys.argv`` and ``sys.path`` are as in a plain run.
 """
 
 import _frozen_importlib
@@ -15,30 +15,30 @@ from posix import open as open_file
 
 from . import container, finder
 
-TYPE_CHECKING = False  # type checkers take any variable of this name for true
+TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
 _KIND, _REGULAR = 0o170000, 0o100000
-"""S_IFMT and S_IFREG: for two numbers no module is loaded."""
+"""S_IFMT and S_IFREG, written out: loading ``stat`` for two numbers costs too much."""
 _WRITABLE_BY_OTHERS = 0o022
 _UNTRACKED: "dict[str, Any]" = {"trackfd": False} if sys.version_info >= (3, 13) else {}
-"""A map keeps a descriptor of its file, which the program would find among its own; newer interpreters need none."""
-_IMPORT: "Any" = _frozen_importlib  # what loads a module is private there, and has no type
+"""Up to CPython 3.12 a map keeps a descriptor of its file open, next to the program's own; 3.13 can do without."""
+_IMPORT: "Any" = _frozen_importlib  # ``_load`` is private there and has no type
 
 
 def install(path: str, *, warns: bool = True) -> bool:
-    """Have the path's finder look into the pack first; False, with a warning, if it cannot be used.
+    """Make the path's finder search the pack first; returns False, after a warning, if the pack cannot be used.
 
-    Likewise with ``UNSNARL=off`` in the environment, without one.
+    With ``UNSNARL=off`` in the environment it returns False without a warning.
     """
     if environ.get(b"UNSNARL") == b"off":
         return False
     try:
         entries, area, directories, places = container.read(_map(path))
         finder.PackFinder(entries, area, directories, places, _late_loader(entries)).stand_in()
-    except Exception as problem:  # noqa: BLE001 (whatever it is, the script has to run)
+    except Exception as problem:  # noqa: BLE001 (the script has to run after any failure)
         if warns:
             finder.warn(f"{path}: {problem}")
         return False
@@ -47,27 +47,27 @@ def install(path: str, *, warns: bool = True) -> bool:
     try:
         _hasten_end()
     except Exception:  # noqa: BLE001
-        pass  # an installation in which something is missing: it ends as without a pack
+        pass  # the installation is incomplete: the program ends as without a pack
     return True
 
 
 def _late_loader(entries: "dict[str, tuple[Any, ...]]") -> "Any":
-    """Return the loader of the modules that are loaded late, or the ordinary one if there are none."""
+    """Return the loader of late modules, or the ordinary loader if the pack has no late modules."""
     if not any(entry[container.KIND] == container.LATE for entry in entries.values()):
         return finder.PackLoader
     try:
         from . import late
     except (ImportError, OSError):
-        return finder.PackLoader  # an installation in which something is missing: nothing is late
+        return finder.PackLoader  # the installation is incomplete: no module is late
     return late.LateLoader
 
 
 def _map(path: str) -> memoryview:
-    """Return the bytes of a pack. Raises OSError, or BadPack if nobody may have meant it for this process."""
+    """Return the bytes of a pack. Raises OSError, or BadPack if another user may have planted the file."""
     searched: list[Any] = sys.path
     built = [one for one in searched if isinstance(one, str) and one.endswith("/lib-dynload")]
     mmap = _borrowed("mmap", built)
-    file = open_file(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)  # for a pipe without a writer, nobody waits
+    file = open_file(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)  # opening a pipe without a writer must not block
     try:
         _refuse_foreign(fstat(file))
         return memoryview(mmap.mmap(file, 0, prot=mmap.PROT_READ, **_UNTRACKED))
@@ -76,7 +76,7 @@ def _map(path: str) -> memoryview:
 
 
 def _refuse_foreign(found: "Any") -> None:
-    """Take a pack only from who decides anyway what runs here: this user, root, and whoever owns this very code."""
+    """Refuse a pack unless its owner already controls what runs here: this user, root, or the owner of this file."""
     if found.st_mode & _KIND != _REGULAR:
         raise container.BadPack("it is no regular file")
     if found.st_mode & _WRITABLE_BY_OTHERS:
@@ -86,9 +86,9 @@ def _refuse_foreign(found: "Any") -> None:
 
 
 def _borrowed(name: str, directories: "list[str] | None" = None) -> "Any":
-    """Import a module that is as unknown to the program afterwards as it was before.
+    """Import a module and remove it from ``sys.modules`` again, unless the program had imported it.
 
-    If one of these directories has it, no other is looked into.
+    If one of ``directories`` has the module, the rest of the path is not searched.
     """
     is_known = name in sys.modules
     spec = PathFinder.find_spec(name, directories) if directories and not is_known else None
@@ -99,10 +99,10 @@ def _borrowed(name: str, directories: "list[str] | None" = None) -> "Any":
 
 
 def _hasten_end() -> None:
-    """Spare the interpreter to collect and free, at its end, what the end of the process frees anyway.
+    """Skip the final garbage collection where the program cannot observe it: the process frees its memory anyway.
 
-    The first exit function is called last. If nobody can notice, it puts all objects out of the collector's
-    sight; what then is only in a cycle of references, as nearly everything of a module is, stays as it is.
+    Exit functions run in reverse order, so the first one registered runs last. It freezes all objects: those in
+    reference cycles, which nearly all objects of a module are, are then not collected.
     Streams are flushed and the status is passed on as ever.
     """
     # By its path: nothing is listed to find it, and nobody else imports it.
@@ -121,9 +121,9 @@ def _hasten_end() -> None:
 
 
 def _forget_launcher(main: dict[str, object]) -> None:
-    """Take away the launcher's names, the modules it has loaded, and its finder.
+    """Remove the launcher's names, the modules it has loaded, and its finder.
 
-    That one's function knows ``__main__``, whose objects would stay.
+    The finder's function refers to ``__main__`` and would keep the objects of ``__main__`` alive.
     """
     for name in ("sys", "pack", "spec_from_file_location"):
         main.pop(name, None)
@@ -133,20 +133,20 @@ def _forget_launcher(main: dict[str, object]) -> None:
             del sys.modules[name]
     left: Any = sys.path_importer_cache.pop(__file__.rpartition("/")[0], None)
     if isinstance(left, type):
-        type.__delattr__(left, "find_spec")  # now, not when the class is collected
+        type.__delattr__(left, "find_spec")  # immediately, not when the class is collected
 
 
 class Unseen:
-    """Take the launcher's own lines out of what the program raises; the interpreter prints it as ever.
+    """Removes the launcher's lines from the program's tracebacks; the interpreter prints the exception as usual.
 
-    No line is added on the way out: the launcher does not raise again, it lets pass.
+    The launcher adds no line: it does not raise the exception again, it lets it pass.
     """
 
     def __enter__(self) -> None:
-        """Be told of what is raised from here on."""
+        """Begin to watch for exceptions."""
 
     def __exit__(self, _kind: object, problem: BaseException | None, trace: "TracebackType | None") -> None:
-        """Leave out the lines above the program's first."""
+        """Remove the traceback entries above the program's first."""
         if problem is None:
             return
         own = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
@@ -154,39 +154,40 @@ class Unseen:
         while trace and (trace.tb_frame is own or trace.tb_frame.f_code.co_filename.rpartition("/")[0] == here):
             trace = trace.tb_next
         attribute: Any = BaseException.__traceback__
-        attribute.__set__(problem, trace)  # past what its class has against it, as the interpreter does
+        attribute.__set__(problem, trace)  # even if its class overrides the attribute, as the interpreter does
 
 
 def _hide_launcher() -> None:
-    """Have the launcher's own frame pass for one of the import system's, from now on.
+    """Give the launcher's frame the file name of the import system, so that warnings pass over it.
 
-    A warning that is meant for whoever is further up than the program's first frame else comes to be the launcher's,
-    whose module, by its name, is the program's: it would be shown where the interpreter has nobody to show it for.
+    A warning with a stack level above the program's first frame would otherwise be attributed to the launcher. The
+    launcher runs under the module name of the program, so the warning would be shown. In a plain run there is no
+    such frame, and it is not shown.
     """
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    renamer: Any = _imp  # what import systems call to tell a module's code where it lies; it has no type
+    renamer: Any = _imp  # import systems use it to set the file name of a code object; it has no type
     renamer._fix_co_filename(frame.f_code, SourceFileLoader.exec_module.__code__.co_filename)
 
 
 def run_module(path: str, main: dict[str, object]) -> "Any":
-    """Prepare for a module from the pack; return what runs it, as ``python -m`` does."""
+    """Prepare to run a module from the pack; return the function that runs it as ``python -m`` does."""
     _hide_launcher()
     if not sys.flags.safe_path:
         try:
             sys.path[0] = getcwd()
         except OSError:
-            del sys.path[0]  # as the interpreter, which finds no directory to put there
+            del sys.path[0]  # the interpreter adds no entry either if there is no current directory
     sys.argv[0] = "-m"
     install(path)
     _forget_launcher(main)
     import runpy
 
-    as_main: Any = runpy  # what `python -m` calls is private, and has no type
+    as_main: Any = runpy  # the function that `python -m` calls is private and has no type
     return as_main._run_module_as_main
 
 
 def _folder(script: str, file: int) -> str:
-    """Return the directory a script is in, past links, as the interpreter follows them: by one call if possible."""
+    """Return a script's directory with links resolved, as the interpreter does; by one system call if possible."""
     try:
         return readlink(f"/proc/self/fd/{file}").rpartition("/")[0]
     except OSError:
