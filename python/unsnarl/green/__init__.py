@@ -1,24 +1,27 @@
-"""Green threads: what ``unsnarl run --green`` sets up before the program's first line.
+"""Green threads: the set-up of ``unsnarl run --green``, before the program's first line.
 
-gevent makes every thread of the program a greenlet of one native thread, so that
-a lock, a queue or an event changes hands without a system call. This package adds
-what a program that knows nothing of greenlets takes for granted: handlers of
-signals that raise in the main thread, waits for signals that stop no other thread (``signal_waits``),
-a forked child without its parent's threads, a wait for children that finds them (``children``),
-``os.system`` that blocks its caller alone (``shell``), no library that gevent needs for one module
-only (``late``), and a clear word about programs that cannot run this way (``refusals``), libraries that
-wait in C (``notices``) and names that gevent takes away (``missing``).
+gevent makes every thread of the program a greenlet of one native thread, so that a lock, a queue or an event changes
+hands without a system call. This package adds what a program expects that was not written for greenlets:
 
-Invariant: nothing here is imported, and gevent is not, unless green threads were
-asked for. Why gevent, and what was left out: docs/design/green.md.
+- ``signals``: exceptions of signal handlers are raised in the main thread;
+- ``signal_waits``: a wait for a signal stops no other thread;
+- ``fork``: a forked child has none of its parent's other threads;
+- ``children``: ``os.wait`` finds forked children;
+- ``shell``: ``os.system`` blocks only its caller;
+- ``late``: a module is patched only when the program imports it;
+- ``refusals``, ``notices``, ``missing``: messages about libraries that cannot run this way, libraries that wait in C,
+  and names that gevent removes.
+
+Invariant: neither this package nor gevent is imported unless green threads were requested. Why gevent, and what was
+left out: docs/design/green.md.
 """
 
 EXTRA = "unsnarl[green]"
-"""What to install for it."""
+"""The distribution to install for green threads."""
 
 
 def is_available() -> bool:
-    """Tell whether gevent can be imported here; it is not imported for that."""
+    """Return whether gevent can be imported here, without importing it."""
     from importlib.util import find_spec
 
     return find_spec("gevent") is not None
@@ -28,7 +31,7 @@ def enter() -> None:
     """Turn the threads of this process, which has one so far, into greenlets.
 
     Raises:
-        ImportError: gevent is not there, or does not load in this interpreter.
+        ImportError: gevent is not installed, or does not load in this interpreter.
     """
     from unsnarl.green import children, fork, late, missing, notices, refusals, shell, signal_waits, signals
 

@@ -1,12 +1,11 @@
-"""``os.wait`` that finds forked children, whoever has waited for them already.
+"""``os.wait`` that finds a forked child even if gevent's loop has already reaped it.
 
-Once a subprocess has been started, gevent's loop waits for every child that ends and
-keeps its status for ``os.waitpid``, which gevent replaces. It leaves ``os.wait`` as it is,
-which then finds nothing (gevent/os.py, ``_watched_children``). The status of a subprocess stays
-in that table after ``Popen.wait`` has told it, and is taken out here. ``os.wait3``, ``os.wait4``
-and ``os.waitid`` tell more than gevent keeps, and stay the system's.
+Once a subprocess has been started, gevent's loop reaps every child that ends and keeps the status for ``os.waitpid``,
+which gevent replaces. gevent does not replace ``os.wait``, which then finds no child (gevent/os.py,
+``_watched_children``). The status of a subprocess stays in that table after ``Popen.wait`` has returned it, and is
+removed here. ``os.wait3``, ``os.wait4`` and ``os.waitid`` return more than gevent keeps, and are not replaced.
 
-Invariant: a status is handed out once.
+Invariant: each status is returned once.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _get_hub: Any = import_module("gevent").get_hub
 _sleep: Any = import_module("gevent").sleep
 
 Ended = tuple[int, int, float]
-"""What is known of a child that has ended: its number, its status, and when."""
+"""A child that has ended: its process id, its status, and the time."""
 
 _wait: Any = None
 
@@ -38,13 +37,13 @@ def install() -> None:
 
 
 def _telling_once(method: Any) -> Any:
-    """Return a method of ``Popen`` that takes the status which it tells out of the table."""
+    """Return a method of ``Popen`` that also removes the returned status from gevent's table."""
 
     @functools.wraps(method)
     def tell(process: Any, *arguments: Any, **named: Any) -> Any:
         status = method(process, *arguments, **named)
         if status is not None and "_is_told" not in vars(process):
-            process._is_told = True  # the number may be another child's by the next call
+            process._is_told = True  # by the next call the process id may belong to another child
             _gevent_os._watched_children.pop(process.pid, None)
         return status
 
@@ -53,7 +52,7 @@ def _telling_once(method: Any) -> Any:
 
 def wait() -> tuple[int, int]:
     """Do what ``os.wait`` does, letting the other threads run meanwhile."""
-    children: dict[int, Any] = _gevent_os._watched_children  # a watcher, or what is known of a child that has ended
+    children: dict[int, Any] = _gevent_os._watched_children  # a watcher, or an ``Ended``
     while children:
         ended = [cast("Ended", known) for known in children.values() if isinstance(known, tuple)]
         if ended:
@@ -63,9 +62,9 @@ def wait() -> tuple[int, int]:
         with _get_hub().loop.child(0, False) as any_child:
             _get_hub().wait(any_child)
             pid, status = any_child.rpid, any_child.rstatus
-        if pid not in children:  # somebody else's, a subprocess for instance
+        if pid not in children:  # no forked child of the program; a subprocess, for instance
             return pid, status
-        while not isinstance(children.get(pid, ()), tuple):  # its watcher is still to be called
+        while not isinstance(children.get(pid, ()), tuple):  # the loop has not called its watcher yet
             _sleep(0)
     found: tuple[int, int] = _wait()
     return found

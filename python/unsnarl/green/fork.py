@@ -1,18 +1,16 @@
-"""A forked child has one thread, the one that forked.
+"""Forked children with one thread: the one that forked.
 
-gevent copies every greenlet into the child, where they would all go on: two
-processes would answer the same connection and write the same line. The event loop
-has to stay, since sockets that the child inherits belong to it. So whatever could
-switch to another greenlet is taken out of it: what waits for a descriptor or a
-time, what is about to run, and who waits for a lock or a queue.
+A fork copies every greenlet, and all of them would continue in the child: two processes would answer the same
+connection and write the same line. The event loop has to stay, because sockets that the child inherits belong to it.
+So everything that could switch to another greenlet is removed from the loop: watchers of descriptors and timers,
+pending callbacks, and waiters of locks and queues.
 
-A child that ``subprocess`` makes executes a program or ends, and no greenlet is switched to in it: it is
-spared the walk over the heap, which would touch every object of a large program, unless ``preexec_fn``
-lets the program run in it.
+A child of ``subprocess`` executes a program or ends, and never switches to a greenlet. It skips the walk over the
+heap, which would touch every object of a large program, unless a ``preexec_fn`` runs the program's code in the child.
 
-Invariant: those greenlets are kept, not collected: collecting a greenlet raises in
-it, and its ``finally`` would run in a process that it does not belong to. What else is on the heap
-is asked for nothing: even ``isinstance`` runs code of a lazy object, and raises for a dead weak proxy.
+Invariants: the parent's greenlets are kept, not collected. Collecting a greenlet raises in it, and its ``finally``
+would run in the wrong process. No other object on the heap is asked for an attribute: even ``isinstance`` runs code of
+a lazy object, and raises for a dead weak proxy.
 """
 
 from __future__ import annotations
@@ -36,15 +34,14 @@ _left_behind: list[Any] = []
 """The greenlets of the parent."""
 
 _WAITS = ("io", "timer", "idle", "callback")
-"""Kinds of watchers that stand for a thread; the others are the event loop's own."""
-
+"""Kinds of watchers on which a thread waits; the others belong to the event loop itself."""
 
 _is_for_subprocess = False
-"""Whether the fork that happens just now is one of ``subprocess``."""
+"""Whether ``subprocess`` makes the fork in progress."""
 
 
 def install() -> None:
-    """Have forked children start with the forking thread alone."""
+    """Make forked children start with the forking thread alone."""
     os.register_at_fork(after_in_child=_begin)
     subprocess: Any = import_module("gevent.subprocess")
     subprocess.fork = _forking_for_subprocess(subprocess.fork)
@@ -52,7 +49,7 @@ def install() -> None:
 
 
 def _forking_for_subprocess(fork: Callable[[], int]) -> Callable[[], int]:
-    """Return a fork whose child is known for one that executes a program."""
+    """Return a fork that marks its child as one that executes a program."""
 
     def fork_for_subprocess() -> int:
         global _is_for_subprocess
@@ -66,7 +63,7 @@ def _forking_for_subprocess(fork: Callable[[], int]) -> Callable[[], int]:
 
 
 def _leaving_before_the_program(execute_child: Any) -> Any:
-    """Return a method of ``Popen`` that leaves the threads behind if the program has something to run in the child."""
+    """Return a method of ``Popen`` that stops the parent's threads in the child if there is a ``preexec_fn``."""
 
     @functools.wraps(execute_child)
     def execute(process: Any, args: Any, executable: Any, preexec_fn: Any, *rest: Any) -> None:
@@ -96,7 +93,7 @@ def _begin() -> None:
 
 
 def leave_behind() -> None:
-    """Forget the parent's threads."""
+    """Stop the parent's other threads in this child."""
     # The interpreter has reduced them to the current thread, under its native and its green number.
     active: dict[int, threading.Thread] = vars(threading)["_active"]
     active.clear()
@@ -110,7 +107,7 @@ def leave_behind() -> None:
 
 
 def _stop_all(hub: Any) -> None:
-    """Stop what waits, and empty the queues of locks."""
+    """Stop the watchers of the parent's threads, and empty the wait queues of locks."""
     module: Any = import_module(type(hub.loop).__module__)
     waits = tuple(getattr(module, name) for name in _WAITS if hasattr(module, name))
     for found in gc.get_objects():
@@ -122,7 +119,7 @@ def _stop_all(hub: Any) -> None:
         elif issubclass(kind, _waiter):
             found.clear()
         elif issubclass(kind, _linkable) and found.linkcount():
-            # Its list of waiters has no name in Python, but its collector knows it.
+            # Its list of waiters cannot be reached by a name in Python, only through the garbage collector.
             for part in gc.get_referents(found):
                 if type(part) is list:
                     part.clear()

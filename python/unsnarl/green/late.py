@@ -1,11 +1,11 @@
 """Modules that are patched when the program imports them, and not before.
 
-``ssl``: gevent replaces classes of it and has to load it for that, OpenSSL with its
-tables, some ten milliseconds and futex calls, for a program that may never ask.
-``multiprocessing.connection``: gevent leaves it alone, and makes the sockets that
-its pipes are made of non-blocking, so that reading would fail.
+- ``ssl``: gevent has to load it to replace classes in it. Loading OpenSSL with its tables costs about ten milliseconds
+  and futex calls, and many programs never use it.
+- ``multiprocessing.connection``: gevent does not patch it, but makes the sockets of its pipes non-blocking, so that
+  reading would fail.
 
-Invariant: whoever imports one of them gets the patched module, the first one included.
+Invariant: every import of such a module, including the first, yields the patched module.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Any
 from unsnarl.others import ChangingFinder
 
 PIPE_BUF = 4096
-"""Bytes that a pipe which is ready takes without blocking (limits.h, pipe(7))."""
+"""Bytes that can be written to a pipe that is ready without blocking (limits.h, pipe(7))."""
 
 
 def patch_ssl() -> None:
-    """Let TLS sockets wait in the hub."""
+    """Make TLS sockets wait in the hub."""
     monkey: Any = import_module("gevent.monkey")
     monkey.patch_ssl()
 
 
 def patch_connection() -> None:
-    """Let the pipes between processes wait in the hub: both of their calls have the system's as a default."""
+    """Make pipes between processes wait in the hub: both of their calls take the system call as a default argument."""
     connection: Any = import_module("multiprocessing.connection")
     connection.Connection._recv.__defaults__ = (_read,)
     connection.Connection._send.__defaults__ = (_write,)
@@ -40,7 +40,7 @@ def _read(descriptor: int, size: int) -> bytes:
         socket.wait_read(descriptor)
         try:
             data: bytes = os.read(descriptor, size)
-        except BlockingIOError:  # another process was faster
+        except BlockingIOError:  # another process has read first
             continue
         return data
 
@@ -51,7 +51,7 @@ def _write(descriptor: int, data: memoryview) -> int:
         socket.wait_write(descriptor)
         try:
             written: int = os.write(descriptor, data[:PIPE_BUF])
-        except BlockingIOError:  # another process was faster
+        except BlockingIOError:  # another process has written first
             continue
         return written
 
@@ -60,7 +60,7 @@ PATCHES: dict[str, Callable[[], None]] = {"ssl": patch_ssl, "multiprocessing.con
 
 
 def install() -> None:
-    """Wait for the imports; what is loaded already is patched at once."""
+    """Patch modules on import; those that are loaded already are patched immediately."""
     for name, patch in PATCHES.items():
         if name in sys.modules:
             patch()

@@ -1,9 +1,9 @@
-"""A reason and a way on for the names that gevent takes out of the standard library.
+"""Error messages for the names that gevent removes from the standard library: the reason, and the alternative.
 
-gevent takes them out so that programs which prefer them fall back to what works. A program
-that has no fallback would get an ``AttributeError`` like that of a slip of the pen.
+gevent removes these names so that programs which prefer them fall back to what works. A program without a fallback
+would get the ``AttributeError`` of a misspelt name.
 
-Invariant: the names stay missing: ``hasattr`` is false, and ``getattr`` with a default gives it.
+Invariant: the names stay missing: ``hasattr`` is false, and ``getattr`` returns its default.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ INSTEAD = {
     "select": {"epoll": "select.poll or selectors.DefaultSelector"},
     "selectors": {"EpollSelector": "selectors.DefaultSelector"},
 }
-"""Names that are missing in each module, and what serves instead."""
+"""The missing names of each module, and their alternatives."""
 
 
 def install() -> None:
-    """Explain what is missing, where it is asked for."""
+    """Add the explanation to the error of each missing name."""
     for name, instead in INSTEAD.items():
         module: Any = import_module(name)
         if "__getattr__" not in vars(module):
@@ -27,14 +27,14 @@ def install() -> None:
 
 
 class _Explaining:
-    """A module's ``__getattr__``."""
+    """A module's ``__getattr__`` that explains missing names."""
 
     def __init__(self, module: str, instead: dict[str, str]) -> None:
         self._module = module
         self._instead = instead
 
     def __call__(self, name: str) -> NoReturn:
-        """Raise the module's usual error, with the reason where there is one."""
+        """Raise the module's usual error, with the reason if the name is one that gevent removes."""
         usual = f"module {self._module!r} has no attribute {name!r}"
         instead = self._instead.get(name)
         why = f" in green threads, all of which it would stop (hint: use {instead})" if instead else ""

@@ -1,15 +1,17 @@
-"""Which programs cannot run in green threads, as far as their imports tell.
+"""Refusal of programs that cannot run in green threads, as far as their imports show it.
 
-Two kinds cannot: those whose libraries bring native threads that call into Python,
-or an event loop in C that never lets a greenlet run, and those whose calls block
-the one native thread for long. A library of the first kinds is known by its name, and
-by where it is: what the program calls the same is its own affair. It is refused twice:
-before the program starts, where its own text imports it outright (``in_source``), and
-at the import itself, wherever that is. To look for it (``find_spec``) is no import.
+Refused are libraries
 
-Not to be seen from here: a call into C that computes for long, a loop in Python
-that waits for a variable, blocking reads of files and terminals.
-docs/guide/green.md tells users.
+- whose native threads call into Python;
+- whose event loop in C never lets a greenlet run;
+- whose calls block the one native thread for long.
+
+A library is recognised by its name and its location: a module of the program by the same name is not refused. The
+refusal happens before the program starts, if the program's own source imports the library at its top level
+(``in_source``), and otherwise at the import itself. Finding the library (``find_spec``) is not an import.
+
+Not detected: a call into C that computes for long, a loop in Python that waits for a variable, blocking reads of files
+and terminals. docs/guide/green.md describes these for users.
 """
 
 from __future__ import annotations
@@ -50,29 +52,29 @@ REASONS = {
     "multiprocessing.queues": _BETWEEN_PROCESSES,
     "unsnarl.ipc": _BETWEEN_PROCESSES,
 }
-"""Modules that do not work beside green threads, and why."""
+"""Modules that do not work with green threads, and why."""
 
 HINT = "run the program without --green"
 
 
 class GreenRefusal(ImportError):  # noqa: N818 -- a fact about the module, not a mistake
-    """Say that a module cannot be used in green threads; the program's import fails with it."""
+    """A module cannot be used in green threads; the program's import raises this."""
 
 
 class _Refusing(Loader):
-    """Refuse to load a module."""
+    """A loader that refuses its module."""
 
     def create_module(self, spec: ModuleSpec) -> NoReturn:
-        """Say why it cannot be used."""
+        """Raise, with the reason."""
         reason = REASONS[spec.name]
         raise GreenRefusal(f"{spec.name} cannot be used in green threads: {reason} (hint: {HINT})", name=spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Not come here."""
+        """Never called: ``create_module`` raises."""
 
 
 class _Finder:
-    """Find the modules of REASONS where the other finders do, with a loader that refuses them; know no other."""
+    """Finds only the modules of REASONS, through the other finders, and gives each a loader that refuses it."""
 
     def __init__(self) -> None:
         self._others = Others(self)
@@ -80,12 +82,12 @@ class _Finder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return a spec for a module that is there and refused."""
+        """Return a spec for a module that is found and refused."""
         if fullname not in REASONS:
             return None
         found: ModuleSpec | None = self._others.find_spec(fullname, path, target)
         if found is None or not is_library(found):
-            return None  # as if this finder were not there
+            return None  # the other finders handle it
         found.loader = _Refusing()
         return found
 
@@ -96,7 +98,7 @@ _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}"
 
 
 def is_library(spec: ModuleSpec) -> bool:
-    """Tell whether a module is installed, or the standard library's, and not the program's own."""
+    """Return whether a module is installed or belongs to the standard library, and is not the program's own."""
     if spec.origin is None:  # a directory without __init__.py
         return False
     if not os.path.isabs(spec.origin):  # built in, or frozen
@@ -106,7 +108,7 @@ def is_library(spec: ModuleSpec) -> bool:
 
 
 def _is_recorded(name: str, origin: str) -> bool:
-    """Tell whether pip has put a file where it is, as it does with ``--target`` in any directory."""
+    """Return whether pip has installed a file, which ``--target`` does in any directory."""
     import glob
 
     depth = name.count(".") + 1 + os.path.basename(origin).startswith("__init__.")
@@ -128,11 +130,10 @@ def install() -> None:
 
 
 def in_source(text: str | bytes, path: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield line and name of each refused module that a program's text imports outright.
+    """Yield line and name of each refused module that a program's source imports at its top level.
 
-    Outright is: as a statement of the module itself, in no ``try``, ``if`` or function.
-    A text that is no Python yields nothing, nor does a module that is not there: python
-    itself will say so.
+    An import inside ``try``, ``if`` or a function is not at the top level. Source that is not Python yields nothing,
+    and neither does a module that is not installed: the interpreter reports both.
 
     Args:
         text: the program's.
@@ -142,7 +143,7 @@ def in_source(text: str | bytes, path: Sequence[str]) -> Iterator[tuple[int, str
     import warnings
 
     try:
-        with warnings.catch_warnings():  # the interpreter says them itself, with the file's name
+        with warnings.catch_warnings():  # the interpreter shows them itself, with the file's name
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -155,7 +156,7 @@ def in_source(text: str | bytes, path: Sequence[str]) -> Iterator[tuple[int, str
 
 
 def _is_library_on(path: Sequence[str], name: str) -> bool:
-    """Tell whether a name leads to a library that is there, without importing the packages around it."""
+    """Return whether a name leads to an installed library, without importing its parent packages."""
     places: Sequence[str] | None = path
     spec: ModuleSpec | None = None
     package = ""
@@ -180,7 +181,7 @@ def _imported(statement: object) -> list[str]:
 
 
 def _refused(name: str) -> str | None:
-    """Return the refused module that a name leads to: itself, or a package around it."""
+    """Return the refused module that a name leads to: itself, or a parent package."""
     parts = name.split(".")
     packages = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
     return next((package for package in packages if package in REASONS), None)

@@ -1,10 +1,10 @@
 """``os.system`` that blocks its caller and no other thread.
 
-C's waits in the kernel. This one waits in gevent's ``Popen``, and keeps what else system(3) promises: meanwhile
-SIGINT and SIGQUIT do nothing to the program, and have their default in the command.
+The C library's system(3) waits in the kernel. This one waits in gevent's ``Popen``, and keeps the other promises of
+system(3): during the call SIGINT and SIGQUIT have no effect on the program, and their default effect on the command.
 
-Invariant: the handlers that the program had are back when the last of several calls at once is done, and
-``signal.getsignal`` never answers with ours.
+Invariant: the program's handlers are restored when the last of several concurrent calls has ended, and
+``signal.getsignal`` never returns a handler of unsnarl.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def install() -> None:
 
 
 def _forget_calls() -> None:
-    """Give a forked child its handlers: the calls are its parent's."""
+    """Restore the handlers in a forked child: the calls in progress belong to its parent."""
     from unsnarl.green import signals
 
     global _calls
@@ -35,7 +35,7 @@ def _forget_calls() -> None:
 
 
 def system(command: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> int:
-    """Do what ``os.system`` does, letting the other threads run meanwhile; the result is a wait status."""
+    """Do what ``os.system`` does while the other threads run; returns a wait status."""
     from unsnarl.green import signals
 
     global _calls
@@ -58,6 +58,6 @@ def _run(command: bytes) -> int:
         process = popen(["/bin/sh", "-c", command], close_fds=False, restore_signals=False)
     except OSError:
         return -1
-    _, status = os.waitpid(process.pid, 0)  # Popen knows nothing of a core dump
+    _, status = os.waitpid(process.pid, 0)  # the status includes the core dump flag, which Popen loses
     process.wait()
     return status

@@ -1,12 +1,12 @@
 """``sigwait``, ``sigwaitinfo`` and ``sigtimedwait`` that let the other threads run.
 
-The system's own would stop the one native thread, and all green threads with it. A loop in C has
-no event for a signal that is blocked, so it is looked for, often at first and then less. Linux lets these calls take
-signals that are not blocked, too: they are blocked for the time of the wait, so that none ends the program between two
-looks; not so in forked children. A child that C code starts meanwhile (``os.posix_spawn``, multiprocessing's
-spawn) keeps them blocked.
+The system calls would stop the one native thread, and with it all green threads. gevent's loop has no event for a
+blocked signal, so the signal is polled for, often at first and then less often. On Linux these calls also accept
+signals that are not blocked. Such signals are blocked during the wait, so that none ends the program between two
+polls, and unblocked in forked children. A child that C code starts during the wait (``os.posix_spawn``,
+multiprocessing's spawn) keeps them blocked.
 
-Invariant: a signal is taken once, by one wait, and none is lost.
+Invariant: a signal is accepted once, by one wait, and none is lost.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _sleep: Any = import_module("gevent").sleep
 _take: Any = signal.sigtimedwait
 
 FIRST_S = 0.0005
-"""Seconds between the first looks."""
+"""Seconds between the first polls."""
 
 LONGEST_S = 0.02
-"""Seconds between looks at most: below what a person notices, and 50 cheap calls per second."""
+"""Most seconds between polls: too short for a person to notice, and 50 cheap calls per second."""
 
 _blocked_here: Counter[int] = Counter()
-"""How many waits there are for each signal that the program has not blocked."""
+"""The number of waits for each signal that the program itself has not blocked."""
 
 
 def install() -> None:
@@ -37,7 +37,7 @@ def install() -> None:
 
 
 def forget_waits() -> None:
-    """Unblock in a forked child what waits of its parent block."""
+    """Unblock in a forked child the signals that its parent's waits block."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, tuple(_blocked_here))
     _blocked_here.clear()
 
@@ -64,18 +64,18 @@ def sigtimedwait(sigset: Iterable[int], timeout: float) -> Any:
 
 
 def _wait(sigset: frozenset[int], until: float | None) -> Any:
-    """Look for a signal until there is one, or until a time of ``time.monotonic``."""
+    """Poll until a signal arrives, or until a time of ``time.monotonic``."""
     found = _take(sigset, 0)
     if found is not None:
         return found
     ours = _block(sigset)
     try:
-        return _look(sigset, until)
+        return _poll(sigset, until)
     finally:
         _unblock(ours)
 
 
-def _look(sigset: frozenset[int], until: float | None) -> Any:
+def _poll(sigset: frozenset[int], until: float | None) -> Any:
     pause_s = FIRST_S
     while (found := _take(sigset, 0)) is None:
         left_s = LONGEST_S if until is None else until - time.monotonic()
@@ -87,7 +87,7 @@ def _look(sigset: frozenset[int], until: float | None) -> Any:
 
 
 def _block(sigset: frozenset[int]) -> set[int]:
-    """Block signals, and return those that the program has not blocked itself."""
+    """Block signals; return those that the program itself has not blocked."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, sigset)
     ours = {int(number) for number in sigset if number not in before or number in _blocked_here}
     _blocked_here.update(ours)
@@ -95,7 +95,7 @@ def _block(sigset: frozenset[int]) -> set[int]:
 
 
 def _unblock(ours: set[int]) -> None:
-    """Unblock the signals that nobody waits for any more."""
+    """Unblock the signals for which no wait remains."""
     _blocked_here.subtract(ours)
     free = [number for number in ours if _blocked_here[number] <= 0]
     for number in free:

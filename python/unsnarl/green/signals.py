@@ -1,15 +1,15 @@
-"""Signal handlers whose exceptions reach the main thread, as they do without greenlets.
+"""Signal handlers whose exceptions are raised in the main thread, as without greenlets.
 
-A handler runs wherever the interpreter happens to be: in any greenlet, or in
-gevent's hub while all of them wait: gevent itself would take a wait for a signal
-alone for one that never ends, and raise ``LoopExit``. What a handler raises would end a thread that has
-nothing to do with it, or be printed by the hub and lost. Here it is raised in the
-main greenlet, wherever that waits; in the hub the handler runs in a greenlet of
-its own, so that it may wait, too. ``signal.pause`` waits in the hub until a handler has run, and
-``signal.pthread_kill`` knows the numbers that green threads have.
+The interpreter runs a handler in whichever greenlet is current, or in gevent's hub while all greenlets wait. An
+exception of the handler would end an unrelated thread, or be printed by the hub and lost. Here it is raised in the
+main greenlet, even while that waits. In the hub the handler runs in a new greenlet, so that it may wait as well.
 
-Invariant: ``signal.getsignal`` and ``signal.signal`` answer with the handlers that
-the program set, never with ours, and only the main thread and handlers set them.
+gevent would consider a program that only waits for a signal deadlocked, and raise ``LoopExit``; a watcher that is
+always active prevents this. ``signal.pause`` waits in the hub until a handler has run, and ``signal.pthread_kill``
+accepts the idents of green threads.
+
+Invariant: ``signal.getsignal`` and ``signal.signal`` return the handlers that the program set, never those of
+unsnarl; only the main thread and handlers can set one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, cast
 
-# Not installed where the types are checked: what comes out of it is Any.
+# gevent is not installed where types are checked: its values are Any.
 _get_hub: Any = import_module("gevent").get_hub
 _spawn_raw: Any = import_module("gevent").spawn_raw
 _getcurrent: Any = import_module("greenlet").getcurrent
@@ -36,19 +36,19 @@ Handler = Callable[[int, FrameType | None], Any]
 _main: Any = None
 _watch: Any = None
 _handling: set[Any] = set()
-"""The greenlets that are running a handler, which is the main thread's business wherever it runs."""
+"""The greenlets that run a handler; a handler counts as part of the main thread."""
 _set: Any = None
 _get: Any = None
 _kill: Any = None
 _pausing: set[Any] = set()
-"""An event for each thread in ``signal.pause``."""
+"""One event for each thread in ``signal.pause``."""
 
 is_executing = False
-"""Whether this is a child of ``subprocess`` that is about to execute its program: no handler runs in it."""
+"""Whether this process is a child of ``subprocess`` before it executes its program: no handler runs in it."""
 
 
 class _Delivery:
-    """A handler of the program, called where its exception does what it should."""
+    """Calls a handler of the program so that its exception is raised in the main thread."""
 
     __slots__ = ("handler",)
 
@@ -58,7 +58,7 @@ class _Delivery:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         current = _getcurrent()
         if is_executing:
-            # As where it is made by vfork (CPython 3.13, _posixsubprocess.c, reset_signal_handlers).
+            # As in a child made by vfork (CPython 3.13, _posixsubprocess.c, reset_signal_handlers).
             _set(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         elif current is _main:
@@ -72,10 +72,10 @@ class _Delivery:
             self._call_here(number, frame)
 
     def _call_here(self, number: int, frame: FrameType | None) -> None:
-        """Call the handler in the thread that happens to run, which goes on later whatever it raises."""
+        """Call the handler in the current thread; if the handler raises, that thread continues later."""
         try:
             self._call(number, frame)
-        except BaseException:  # noqa: BLE001 -- it goes to the main thread, whatever it is
+        except BaseException:  # noqa: BLE001 -- any exception is raised in the main thread
             _end_pauses()
             _get_hub().loop.run_callback(_getcurrent().switch)
             _main.throw(*sys.exc_info())
@@ -83,15 +83,15 @@ class _Delivery:
             _end_pauses()
 
     def _call_and_report(self, number: int, frame: FrameType | None) -> None:
-        """Call the handler in a greenlet of its own, which has nothing to go on with."""
+        """Call the handler in a new greenlet, which ends afterwards."""
         try:
             self._call(number, frame)
-        except BaseException:  # noqa: BLE001 -- it goes to the main thread, whatever it is
+        except BaseException:  # noqa: BLE001 -- any exception is raised in the main thread
             _get_hub().loop.run_callback(_main.throw, *sys.exc_info())
-        _end_pauses()  # after that: what is raised in a pause of the main thread is raised there
+        _end_pauses()  # last, so that the exception is raised in a pause of the main thread
 
     def _call(self, number: int, frame: FrameType | None) -> None:
-        """Call the handler as what it is, a part of the main thread."""
+        """Call the handler as a part of the main thread."""
         current = _getcurrent()
         is_outermost = current not in _handling
         _handling.add(current)
@@ -103,18 +103,18 @@ class _Delivery:
 
 
 class _Nothing(_Delivery):
-    """What stands in for a handler while a command of ``os.system`` runs; executing a program resets it."""
+    """Replaces a handler while a command of ``os.system`` runs; executing a program resets it to the default."""
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Do nothing."""
 
 
 _aside: dict[int, Any] = {}
-"""The handlers for which there is a _Nothing, as the system knows them."""
+"""The handlers that a ``_Nothing`` replaces, as ``signal`` has them."""
 
 
 def set_aside(numbers: Iterable[int]) -> None:
-    """Have signals that are not ignored do nothing, until ``put_back``."""
+    """Give signals that are not ignored a handler without effect, until ``put_back``."""
     for number in numbers:
         handler = _get(number)
         if handler is not None and handler != signal.SIG_IGN:
@@ -122,17 +122,17 @@ def set_aside(numbers: Iterable[int]) -> None:
 
 
 def put_back() -> None:
-    """Let signals do again what they did."""
+    """Restore the replaced handlers."""
     while _aside:
         _set(*_aside.popitem())
 
 
 def install() -> None:
-    """Deliver the signals that have handlers, and those that will get one."""
+    """Deliver signals that have a handler now, or get one later."""
     global _set, _get, _kill, _watch
     _set, _get, _kill = signal.signal, signal.getsignal, signal.pthread_kill
     note_main()
-    # Nobody calls it: it is there so that the loop always has something to wait for, a signal for instance.
+    # Never triggered: with an active watcher the loop may wait for signals alone.
     _watch = _get_hub().loop.async_()
     _watch.start(note_nothing)
     signal.signal, signal.getsignal = set_handler, get_handler
@@ -148,7 +148,7 @@ def note_nothing() -> None:
 
 
 def note_main() -> None:
-    """Take the current greenlet for the main thread: at the start, and in a forked child."""
+    """Record the current greenlet as the main thread: at the start, and in a forked child."""
     global _main
     _main = _getcurrent()
 
@@ -157,14 +157,14 @@ def set_handler(signalnum: int, handler: Any) -> Any:
     """Do what ``signal.signal`` does.
 
     Raises:
-        ValueError: in another thread than the main one, as ever.
+        ValueError: the caller is not the main thread.
     """
     current = _getcurrent()
     if current is not _main and current not in _handling:
         raise ValueError("signal only works in main thread of the main interpreter")
     is_ours = callable(handler) and not isinstance(handler, (signal.Handlers, int))
     wanted = _Delivery(cast("Handler", handler)) if is_ours else handler
-    if signalnum in _aside:  # it is in force when the command has ended
+    if signalnum in _aside:  # takes effect when the command has ended
         _aside[signalnum], before = wanted, _aside[signalnum]
         return _as_given(before)
     return _as_given(_set(signalnum, wanted))
@@ -180,7 +180,7 @@ def _as_given(handler: Any) -> Any:
 
 
 def pause() -> None:
-    """Do what ``signal.pause`` does, letting the other threads run meanwhile."""
+    """Do what ``signal.pause`` does while the other threads run."""
     woken = _event()
     _pausing.add(woken)
     try:
@@ -195,12 +195,12 @@ def _end_pauses() -> None:
 
 
 def pthread_kill(thread_id: int, signalnum: int) -> None:
-    """Do what ``signal.pthread_kill`` does: whatever green thread is meant, it is this native one.
+    """Do what ``signal.pthread_kill`` does; every green thread belongs to this native thread.
 
     Raises:
-        ProcessLookupError: there is no such thread.
+        ProcessLookupError: no thread has this ident.
     """
-    if thread_id not in vars(sys)["_current_frames"]():  # by native numbers
+    if thread_id not in vars(sys)["_current_frames"]():  # keyed by native idents
         if thread_id not in vars(threading)["_active"] and thread_id != threading.get_ident():
             raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
         thread_id = _native_ident()
