@@ -5,16 +5,15 @@
 
 or, without touching the program, ``unsnarl run app.py``.
 
-Importing this package must stay nearly free, and must load no module of the
-standard library that a bare interpreter has not loaded yet: ``unsnarl run``
-imports it before the program's first line, and a program may bring a module of
-its own by such a name. That is why ``gil`` and ``__version__`` are looked up on
-first use, and why ``typing`` is not imported for the name below.
+Invariant: importing this package costs next to nothing and loads no module of the standard library that a bare
+interpreter has not loaded. ``unsnarl run`` imports it before the program's first line, and the program may have a
+module of the same name as one in the standard library. So ``gil``, ``__version__`` and the primitives are loaded on
+first use, and ``typing`` is not imported for ``TYPE_CHECKING``.
 """
 
 from unsnarl.errors import UnsnarlError, UnsupportedInterpreter
 
-TYPE_CHECKING = False  # type checkers take any variable of this name for true
+TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
     from unsnarl import gil, ipc, sync
     from unsnarl.patching import patch, unpatch
@@ -90,7 +89,7 @@ __all__ = [
 
 
 def _version() -> str:
-    """Return the version of the installed distribution, or one that says there is none."""
+    """Return the version of the installed distribution, or ``0+source`` if there is none."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -102,11 +101,11 @@ def _version() -> str:
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """Load ``gil`` and ``__version__`` on first use."""
+        """Load a public name on first use."""
         if name == "gil":
-            # import_module would load importlib; the statement form would
-            # look the attribute up again before it imports. A name that is there
-            # already: others would be looked for as submodules.
+            # import_module would load importlib; the import statement would look up
+            # this attribute first. ``fromlist`` has a name that exists already: any
+            # other would be searched for as a submodule.
             return __import__("unsnarl.gil", fromlist=["__name__"])
         if name == "ipc":
             return __import__("unsnarl.ipc", fromlist=["__name__"])

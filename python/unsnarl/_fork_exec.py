@@ -1,14 +1,14 @@
-"""Finds the function through which ``subprocess`` starts programs, for the native part.
+"""Lookup of the function with which ``subprocess`` starts programs, for the native part.
 
-It may be in an object of its own, whose calls are to be replaced as well. Looked for in
-Python: an import may give the GIL up, and a thread that the interpreter ends there is unwound.
+The function may be in a shared object of its own, whose calls have to be replaced too. The lookup is in Python because
+an import may release the GIL, and the interpreter may end the thread there, which unwinds its stack.
 
-Invariant: a program that has not imported ``_posixsubprocess`` does not find it imported.
+Invariant: if the program has not imported ``_posixsubprocess``, it is not in ``sys.modules`` afterwards.
 """
 
 import sys
 
-TYPE_CHECKING = False  # type checkers take any variable of this name for true
+TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -17,10 +17,9 @@ _found: "list[Callable[..., int] | None]" = []
 
 
 def find() -> "Callable[..., int] | None":
-    """Return the function, or None in a build without it; look for it once.
+    """Return the function, or None in a build without it; looks it up once.
 
-    In the child of a fork that came in the midst of an import, another import of the same
-    module would wait for ever.
+    If a fork happens during an import, a second import of the same module in the child would wait for ever.
     """
     if not _found:
         _found.append(_import())

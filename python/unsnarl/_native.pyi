@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 def leave_greenlets_behind() -> None: ...
 
-# --- primitives: what each promises stands in docs/guide/primitives
+# --- primitives: docs/guide/primitives has the guarantees of each
 @final
 class Operation:
     def __await__(self) -> Generator[Any, Any, Any]: ...
@@ -122,7 +122,7 @@ class RWLock:
     def waiting(self) -> int: ...
     def statistics(self) -> dict[str, int]: ...
 
-# What a condition may be built on: any lock, of ours or of another.
+# The lock of a condition: one of unsnarl's or any other.
 @type_check_only
 class _Guard(Protocol):
     def acquire(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -198,7 +198,7 @@ class BoundedSemaphore(Semaphore):
 
 @disjoint_base
 class CapacityLimiter:
-    """A limit on how many threads, tasks and greenlets do something at once."""
+    """A limit on the number of threads, tasks and greenlets that do something concurrently."""
 
     def __init__(self, total_tokens: float = 1) -> None: ...
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool: ...
@@ -271,7 +271,7 @@ class CountdownEvent:
 
 @disjoint_base
 class Latch(CountdownEvent):
-    """A gate that opens for good when count_down() was called often enough."""
+    """A gate that opens permanently after enough calls of count_down()."""
 
     def __init__(self, count: int = 1) -> None: ...
     def count_down(self, count: int = 1) -> None: ...
@@ -304,7 +304,7 @@ class Barrier:
 
 @disjoint_base
 class Flag:
-    """A value that is set once: the first to set it wins, everybody gets the winner's."""
+    """A value that is set once: the first call of set() wins, and every reader gets its value."""
 
     def __init__(self) -> None: ...
     def set(self, value: object = None) -> bool: ...
@@ -314,7 +314,7 @@ class Flag:
 
 @disjoint_base
 class ResourceGuard:
-    """A guard that raises instead of waiting when a resource is used twice at once."""
+    """A guard that raises, instead of waiting, if a resource is used concurrently."""
 
     def __init__(self, action: str = "using") -> None: ...
     def locked(self) -> bool: ...
@@ -398,7 +398,7 @@ class LifoQueue(Queue[_T]):
 
 @disjoint_base
 class PriorityQueue(Queue[_T]):
-    """A queue that gives the least item first."""
+    """A queue that returns the least item first."""
 
     def __new__(cls, maxsize: int = 0) -> Self: ...
 

@@ -1,4 +1,4 @@
-"""The part of `unsnarl._native` that is `unsnarl.ipc`; there is no module of this name at run time."""
+"""Types of the part of `unsnarl._native` behind `unsnarl.ipc`; no module of this name exists at run time."""
 
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Self, TypeAlias, TypedDict, TypeVar, final, type_check_only

@@ -1,10 +1,9 @@
-"""Change a module of the standard library as soon as the program imports it.
+"""A finder that changes a module of the standard library when the program imports it, and not earlier.
 
-Not before: what is imported before the program's first line takes the place of a module
-of the program by the same name.
+A module that is imported before the program's first line would take the place of a module of the program by the same
+name.
 
-Invariant: a module that is not the standard library's is left as it is; and no module is
-imported for any of this.
+Invariant: only modules of the standard library are changed, and no module is imported for this purpose.
 """
 
 import os
@@ -12,20 +11,20 @@ import sys
 
 from unsnarl.others import ChangingLoader, Others
 
-TYPE_CHECKING = False  # type checkers take any variable of this name for true
+TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
 STANDARD_LIBRARY = {os.path.realpath(os.path.dirname(os.__file__)), getattr(sys, "_stdlib_dir", None)}
-"""Where it is; two places are the same one by two ways."""
+"""Its directory, by both of its possible names."""
 
 
 class AfterImport:
-    """A finder that has others find one module, and sees to it that it is changed once it is loaded.
+    """Finds one module through the other finders, and changes it after it is loaded.
 
-    Others may have put a finder of theirs around this one (Mercurial's lazy imports do), so
-    that it cannot be taken out of ``sys.meta_path`` again: whether it is at work is a flag.
+    A program may wrap this finder in one of its own (Mercurial's lazy imports do), and this one can then not be
+    removed from ``sys.meta_path``. So a flag decides whether it is active.
     """
 
     def __init__(self, name: str, change: "Callable[[Any], None]") -> None:
@@ -45,13 +44,13 @@ class AfterImport:
             sys.meta_path.insert(0, self)
 
     def disarm(self) -> None:
-        """Leave the module alone if it has not been imported yet."""
+        """Do not change the module if it has not been imported yet."""
         self.is_on = False
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
     def find_spec(self, fullname: str, path: "Any", target: "Any" = None) -> "Any":
-        """Find the module as the others do, and have it changed once it is loaded."""
+        """Return the spec from the other finders, with a loader that changes the module after loading it."""
         if fullname != self.name or not self.is_on:
             return None
         spec = self._others.find_spec(fullname, path, target)
@@ -60,14 +59,14 @@ class AfterImport:
         return spec
 
     def _loaded(self, module: "Any") -> None:
-        # A copy that somebody makes for himself is not what others import.
+        # Code may load a private copy of the module, which other imports do not get.
         if self.is_on and sys.modules.get(self.name) is module:
             self.disarm()
             self.change(module)
 
 
 def _innermost(loader: "Any") -> "Any":
-    """Return the loader within LazyLoaders: two around one module make it load for ever."""
+    """Return the loader inside LazyLoaders: two of them around one module would load it in an endless recursion."""
     lazy: Any = getattr(sys.modules.get("importlib.util"), "LazyLoader", None)
     inner = loader
     while lazy is not None and type(inner) is lazy:
@@ -76,7 +75,7 @@ def _innermost(loader: "Any") -> "Any":
 
 
 def _is_standard(file: str | None, name: str) -> bool:
-    """Tell whether a module's file is the standard library's, which is a file or a package."""
+    """Return whether a module's file, or its package, belongs to the standard library."""
     if file is None:
         return False
     folder = os.path.dirname(file)

@@ -1,27 +1,27 @@
-"""For finders that know where a module is as the others do, and change how it is loaded.
+"""Import finders that find a module through all other finders, and change how the module is loaded.
 
-Invariant: nothing is imported for it. Others may have put a finder of theirs around the one
-that asks (Mercurial's lazy imports do); asked again while it asks, it knows nothing.
+Invariants: nothing is imported to find a module. A program may wrap the calling finder in a finder of its own
+(Mercurial's lazy imports do): a call that arrives while the same module is being searched for returns nothing.
 """
 
 import sys
 
-TYPE_CHECKING = False  # type checkers take any variable of this name for true
+TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
 
 class Others:
-    """All finders but one."""
+    """All finders on ``sys.meta_path`` but one."""
 
     def __init__(self, asking: object) -> None:
-        """Begin for the finder that asks."""
+        """Exclude the calling finder."""
         self._asking = asking
         self._asked: set[str] = set()
 
     def find_spec(self, fullname: str, path: "Any", target: "Any") -> "Any":
-        """Return the spec of the first that knows a module."""
+        """Return the spec of the first finder that finds the module."""
         if fullname in self._asked:
             return None
         self._asked.add(fullname)
@@ -35,24 +35,24 @@ class Others:
 
 
 class ChangingLoader:
-    """Load a module as its own loader does, then change it; until then, be that loader in all but this."""
+    """Loads a module through its original loader, then changes it; delegates all else to the original loader."""
 
     def __init__(self, loader: "Any", change: "Callable[[Any], None]") -> None:
         self._loader = loader
         self._change = change
 
     def __getattr__(self, name: str) -> "Any":
-        """Answer what tools ask a loader for, ``get_source`` for instance."""
+        """Delegate attributes that tools use, ``get_source`` for instance."""
         if name.startswith("__") or name == "_loader":
             raise AttributeError(name)
         return getattr(self._loader, name)
 
     def create_module(self, spec: "Any") -> "Any":
-        """Leave that to the loader."""
+        """Delegate to the original loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: "Any") -> None:
-        """Run the module with a spec that knows nothing of us, and change it."""
+        """Restore the original loader in the module's attributes, run the module, and change it."""
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
@@ -61,19 +61,19 @@ class ChangingLoader:
 
 
 class ChangingFinder:
-    """Find some modules where the other finders do, and have each of them changed when it is loaded; once is enough."""
+    """Finds some modules through the other finders, and changes each of them once, when it is loaded."""
 
     def __init__(
         self, names: "Iterable[str]", change: "Callable[[Any], None]", is_meant: "Callable[[Any], bool] | None" = None
     ) -> None:
-        """Begin for these modules; ``is_meant`` says by its spec whether one is what is looked for."""
+        """Take the modules' names; ``is_meant`` decides by the spec whether a module found is the one to change."""
         self._waiting = set(names)
         self._change = change
         self._is_meant = is_meant
         self._others = Others(self)
 
     def find_spec(self, fullname: str, path: "Any" = None, target: "Any" = None) -> "Any":
-        """Return the spec of a module that is still to be changed; nothing is imported for it."""
+        """Return the spec of a module that has not been changed yet; nothing is imported."""
         if fullname not in self._waiting:
             return None
         spec = self._others.find_spec(fullname, path, target)

@@ -1,16 +1,16 @@
 """Give a program native primitives without touching it.
 
-`patch()` replaces classes of `threading` and `queue` by ours, and what the contexts of
-`multiprocessing` make: at once, or when the program imports these modules. What was made, or
-imported by name (`from queue import Queue`), before the call stays as it is, so
-call it first thing, or use ``unsnarl run --patch``.
+`patch()` replaces classes of `threading` and `queue`, and the classes of the contexts of `multiprocessing`, by those
+of unsnarl. Modules that are loaded are changed immediately, the others when the program imports them. Objects that
+were made, and classes that were imported by name (`from queue import Queue`), before the call are not replaced: call
+`patch()` first, or use ``unsnarl run --patch``.
 
-Invariant: `unpatch()` puts back exactly what `patch()` replaced.
+Invariant: `unpatch()` restores exactly what `patch()` replaced.
 """
 
 from unsnarl.after_import import AfterImport
 
-TYPE_CHECKING = False  # type checkers take any variable of this name for true
+TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
     from typing import Any
 
@@ -18,12 +18,12 @@ NAMES: dict[str, tuple[str, ...]] = {
     "threading": ("Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier"),
     "queue": ("Queue", "LifoQueue", "PriorityQueue"),
 }
-"""What is replaced: classes that the standard library writes in Python. `Lock`,
-`RLock` and `SimpleQueue` are native there already."""
+"""The replaced classes: those that the standard library implements in Python. Its `Lock`,
+`RLock` and `SimpleQueue` are native."""
 
 _hooks: list[AfterImport] = []
 _replaced: "list[tuple[Any, str, Any]]" = []
-"""Modules, names and what had them: these very modules, which others may have taken out of ``sys.modules``."""
+"""Modules, names and the original classes; the module objects, since a program may remove one from ``sys.modules``."""
 
 
 def patch() -> None:
@@ -53,7 +53,7 @@ def unpatch() -> None:
 
 
 def is_patched() -> bool:
-    """Tell whether `patch()` is in force."""
+    """Return whether `patch()` is in force."""
     return bool(_hooks)
 
 
@@ -61,7 +61,7 @@ def _replace(module: "Any") -> None:
     from unsnarl.sync import standard
 
     if module.__name__ == "queue":
-        # Now: ours raise the errors of the very module that is changed.
+        # Import it now: the queues raise the exceptions of the module that is being changed.
         __import__("unsnarl.sync.errors")
     for name in NAMES[module.__name__]:
         _replaced.append((module, name, getattr(module, name)))

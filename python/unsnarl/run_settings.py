@@ -1,21 +1,20 @@
-"""What ``unsnarl run`` tells the interpreter it starts, and that one's children.
+"""The settings that ``unsnarl run`` passes to the interpreter it starts, and to the children of that interpreter.
 
-The settings travel in one environment variable, as ``name=value`` words:
+The settings are passed in one environment variable, as ``name=value`` words:
 
     slice_ms=2.5 kernel_hints=yes children=yes stats=main patch=no green=no pack= main_pid=4711 abi=cpython-313
     prefix=/venv
 
-``unsnarl trace`` adds where to record to, in hexadecimal digits, how many 4 KiB chunks a
-file has, when the program was started, and whether there is a scheduler at all:
+``unsnarl trace`` adds the directory to record to in hexadecimal digits, the number of 4 KiB chunks of a file, the time
+at which the program was started, and whether the scheduler is installed:
 
     scheduler=no trace=2f746d702f74 trace_chunks=8192 executed_ns=123456789
 
-``prefix`` comes last and takes the rest, blanks included. Words with an unknown
-name are skipped, so that a process that outlives an upgrade still understands
-its children.
+``prefix`` comes last and takes the rest, blanks included. Words with an unknown name are skipped, so that processes
+before and after an upgrade of unsnarl understand each other.
 
-This module is loaded before the program's first line: it may import only what
-every interpreter has loaded by then.
+Invariant: this module is loaded before the program's first line, so it imports only what every interpreter has loaded
+by then.
 """
 
 import os
@@ -28,23 +27,23 @@ SWITCH = "UNSNARL"
 """The kill switch: with the value ``off`` nothing of unsnarl is installed."""
 
 STATS_CHOICES = ("no", "main", "all")
-"""Who prints statistics at its end: nobody, the main process, or every process."""
+"""Which processes print statistics at their end: none, the main process, or all."""
 
 _YES_NO = {"yes": True, "no": False}
 
 
 def is_switched_off() -> bool:
-    """Tell whether ``UNSNARL=off`` asks unsnarl to step aside."""
+    """Return whether ``UNSNARL=off`` switches unsnarl off."""
     return os.environ.get(SWITCH) == "off"
 
 
 class RunSettings:
-    """The options of one ``unsnarl run``, and which processes they are meant for.
+    """The options of one ``unsnarl run``, and the processes they are for.
 
     Attributes:
         slice_ms: the slice of CPU-bound threads in milliseconds, or None for
             the interpreter's switch interval.
-        kernel_hints: whether the kernel's scheduler may be told what a thread is.
+        kernel_hints: whether the kernel's scheduler receives hints about threads.
         children: whether processes started with the same interpreter take part.
         stats: one of STATS_CHOICES.
         patch: whether the standard library's primitives are replaced by native ones.
@@ -54,9 +53,9 @@ class RunSettings:
         trace_chunks: 4 KiB chunks of a recording of the main process.
         executed_ns: CLOCK_MONOTONIC when the main process was started, or 0.
         pack: the pack that modules are imported from, an absolute path, or an empty text.
-        main_pid: the process that ``unsnarl run`` became; 0 for the first that reads them.
-        abi: the interpreter they are for, as ``sys.implementation.cache_tag``.
-        prefix: the environment they are for, as ``sys.prefix``.
+        main_pid: the process that ``unsnarl run`` became; 0 for the first process that reads the settings.
+        abi: the interpreter that the settings are for, as ``sys.implementation.cache_tag``.
+        prefix: the environment that the settings are for, as ``sys.prefix``.
     """
 
     __slots__ = (
@@ -111,19 +110,19 @@ class RunSettings:
         self.prefix = sys.prefix if prefix is None else prefix
 
     def is_main(self) -> bool:
-        """Tell whether this is the process that ``unsnarl run`` became."""
+        """Return whether this is the process that ``unsnarl run`` became."""
         return os.getpid() == self.main_pid
 
     def is_for_this_interpreter(self) -> bool:
-        """Tell whether this interpreter and environment are the ones meant."""
+        """Return whether the settings are for this interpreter and environment."""
         return self.abi == _this_abi() and _is_same_directory(self.prefix, sys.prefix)
 
     def prints_stats_here(self) -> bool:
-        """Tell whether this process prints statistics at its end."""
+        """Return whether this process prints statistics at its end."""
         return self.stats == "all" or (self.stats == "main" and self.is_main())
 
     def encode(self) -> str:
-        """Return the text for the environment variable; ``decode`` undoes it."""
+        """Return the text for the environment variable; ``decode`` is the inverse."""
         words = [] if self.slice_ms is None else [f"slice_ms={self.slice_ms!r}"]
         words += [
             f"kernel_hints={_yes_no(self.kernel_hints)}",
@@ -132,7 +131,7 @@ class RunSettings:
             f"patch={_yes_no(self.patch)}",
             f"green={_yes_no(self.green)}",
             *self._trace_words(),
-            # In hexadecimal digits: a path may hold blanks, and anything else.
+            # In hexadecimal digits: a path may contain blanks and any other byte.
             f"pack={os.fsencode(self.pack).hex()}",
             f"main_pid={self.main_pid}",
             f"abi={self.abi}",
@@ -149,10 +148,10 @@ class RunSettings:
 
 
 def decode(text: str) -> RunSettings:
-    """Read back what ``RunSettings.encode`` wrote.
+    """Return the settings that ``RunSettings.encode`` wrote.
 
     Raises:
-        ValueError: a word is missing, or has a value it cannot have.
+        ValueError: a word is missing, or has an invalid value.
     """
     head, mark, prefix = text.partition("prefix=")
     if not mark or not prefix:
@@ -194,7 +193,7 @@ def _this_abi() -> str:
 
 
 def _is_same_directory(one: str, other: str) -> bool:
-    """Compare directories by name first: a symbolic link may lead to the environment."""
+    """Compare directories by name, then by identity: a symbolic link may lead to the environment."""
     if one == other:
         return True
     try:

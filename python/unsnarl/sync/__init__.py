@@ -1,8 +1,8 @@
 """Locks, semaphores, events, barriers and queues for threads, tasks and greenlets.
 
 The classes are native (`unsnarl._native`); this module gives them their names.
-Nothing here may import an event loop or a greenlet library: the back ends are
-imported by the first call that has to wait for one of them.
+Invariant: no event loop and no greenlet library is imported here. The first call that has to wait in one of them
+imports its back end.
 """
 
 from unsnarl._native import (
@@ -26,7 +26,7 @@ from unsnarl._native import (
 )
 from unsnarl.sync import frozen as frozen
 
-TYPE_CHECKING = False  # type checkers take any variable of this name for true
+TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
     from unsnarl.sync.errors import Empty, Full, ShutDown
     from unsnarl.sync.once import Once
@@ -81,13 +81,13 @@ _LATE = {
     "REvent": "variants",
     "SimpleLifoQueue": "variants",
 }
-"""Where to find what is loaded on first use: `queue` may be a module of the program, and some are
-generic, and ``typing`` takes as long as all the rest."""
+"""Modules of the names that are loaded on first use. `queue` may be a module of the program, and generic classes need
+``typing``, which takes as long to import as everything else here."""
 
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """Load on first use what `_LATE` names."""
+        """Load a name of `_LATE` on first use."""
         if name in _LATE:
             from importlib import import_module
 

@@ -1,15 +1,15 @@
-"""The exceptions of the queues: the standard library's, also where it lacks one.
+"""The exceptions of the queues: those of the standard library, and replacements where it lacks one.
 
-Invariant: `except queue.Empty` and `except queue.Full` catch ours; so does
-`except queue.ShutDown` where it exists (CPython 3.13+). In a program with a `queue.py` of
-its own, which hides the standard library's, they are classes that only `unsnarl` names.
+Invariant: `except queue.Empty` and `except queue.Full` catch them, and so does `except queue.ShutDown` where it exists
+(CPython 3.13+). If a `queue.py` of the program hides the standard library's, `Full` and `ShutDown` are classes of
+`unsnarl` alone.
 """
 
 import sys
 
 __all__ = ["Empty", "Full", "ShutDown"]
 
-TYPE_CHECKING = False  # type checkers take any variable of this name for true
+TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
     from queue import Empty, Full
 

@@ -1,18 +1,18 @@
-"""How much was out of the collector's sight before any lock of ours was there: CPython 3.12 freezes what it has itself.
+"""The number of frozen objects before the first lock of unsnarl existed: CPython 3.12 freezes objects of its own.
 
-Invariant: loaded with the classes, so a task that was frozen later counts.
+Invariant: this module is loaded with the classes, so a task that is frozen later raises the count.
 """
 
 import sys
 
 
 def _at_first() -> int:
-    if sys.hexversion >> 16 != 0x030C:  # of 3.12, in a form that is the same to checkers of every version
+    if sys.hexversion >> 16 != 0x030C:  # 3.12 only; type checkers would evaluate sys.version_info
         return 0
-    import gc  # built in: no file is looked for
+    import gc  # built in: no file is searched for
 
     return gc.get_freeze_count()
 
 
 AT_FIRST = _at_first()
-"""Objects. One that is frozen is not found by its address (:mod:`unsnarl.sync.backends.tasks`)."""
+"""Number of objects. A frozen object cannot be found by its address (:mod:`unsnarl.sync.backends.tasks`)."""

@@ -1,7 +1,7 @@
-"""Once: run something exactly once, whoever comes first, and let the others wait.
+"""Once: the first caller computes a value, concurrent callers wait for it, and later callers get it immediately.
 
-Invariant: the function has run to its end, without an exception, before any
-caller gets its value; after an exception the next caller tries again.
+Invariant: a caller gets the value only after the function has returned without an exception; after an exception the
+next caller computes.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 
 class Once(Generic[T]):
-    """Compute a value on the first call; every caller gets that one.
+    """Compute a value on the first call; every caller gets this value.
 
-    A call that would wait for itself raises RuntimeError: one from within the function, and one that stops the
-    thread of a task which computes the value.
+    A call that would deadlock raises RuntimeError: a call from within the function, or one that blocks the thread of
+    the task which computes the value.
     Fairness: the first caller computes, the others wait in order of arrival.
     Cancellation: a cancelled waiter leaves; a cancelled computation counts as an
     exception, and the next caller computes.
@@ -30,10 +30,10 @@ class Once(Generic[T]):
         self._flag = Flag()
         self._lock = Lock()
         self._badge: Any = None
-        """Tells who computes, by its owner. Never released: a coroutine may be closed outside of its task."""
+        """Its owner is the computing party. Never released: a coroutine may be closed outside of its task."""
 
     def call(self, function: Callable[[], T]) -> T:
-        """Return the value, calling `function()` if nobody has done so yet."""
+        """Return the value; calls `function()` if there is no value yet."""
         if not self._flag.is_set():
             self._refuse_deadlock("call")
             with self._lock:
@@ -48,7 +48,7 @@ class Once(Generic[T]):
         return cast("T", self._flag.get())
 
     async def async_call(self, function: Callable[[], Awaitable[T]]) -> T:
-        """Return the value, awaiting `function()` if nobody has done so yet."""
+        """Return the value; awaits `function()` if there is no value yet."""
         if not self._flag.is_set():
             self._refuse_deadlock("async_call")
             async with self._lock:
@@ -63,11 +63,11 @@ class Once(Generic[T]):
         return cast("T", self._flag.get())
 
     def is_done(self) -> bool:
-        """Tell whether the value is there."""
+        """Return whether the value has been computed."""
         return self._flag.is_set()
 
     def _refuse_deadlock(self, method: str) -> None:
         badge = self._badge
-        # A task also waits for itself in a loop that the function of its own thread or greenlet runs.
+        # A task would also deadlock if the computing function runs the task's loop in its own thread or greenlet.
         if badge is not None and (badge._is_owned() or (method == "async_call" and badge._async_depth())):
             raise RuntimeError(f"deadlock: Once.{method}() from within the function that is to compute its value")

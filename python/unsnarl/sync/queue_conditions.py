@@ -1,10 +1,9 @@
 """The three conditions of a `queue.Queue`, for programs that wait on them or notify them.
 
-Our own `put` and `get` do not wait on these; a queue has them from the first time that
-somebody asks. Whoever changes `queue` with `mutex` held and then notifies, as such
-programs do, lets our waiters look again too.
+The `put` and `get` of unsnarl do not wait on them; a queue creates them on first access. If a program changes `queue`
+with `mutex` held and then notifies, the waiters in `put` and `get` re-check the queue too.
 
-Invariant: all three are over the queue's one `mutex`.
+Invariant: all three use the queue's one `mutex`.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from unsnarl._native import Condition, Queue
 
 
 class QueueCondition(Condition):
-    """A condition whose notifications also reach those who wait in the queue itself.
+    """A condition whose notifications also reach the parties that wait in the queue itself.
 
-    Fairness and cancellation: as `Condition`, for who waits on it; as `Queue`, for the others.
+    Fairness and cancellation: as `Condition` for waiters of the condition; as `Queue` for waiters of the queue.
     """
 
     def __init__(self, queue: Queue[Any]) -> None:
@@ -25,12 +24,12 @@ class QueueCondition(Condition):
         self._queue = queue
 
     def notify(self, n: int = 1) -> None:
-        """Notify up to `n` parties, the longest waiting first."""
+        """Notify up to `n` waiters, the longest waiting first."""
         super().notify(n)
         self._queue._recount()
 
     def notify_all(self) -> None:
-        """Notify everybody who waits."""
+        """Notify all waiters."""
         super().notify_all()
         self._queue._recount()
 

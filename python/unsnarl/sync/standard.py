@@ -1,18 +1,18 @@
-"""The classes that `unsnarl.patch()` puts in the standard library's place.
+"""The classes that `unsnarl.patch()` puts in the place of those of the standard library.
 
-Ours, with what instances of a class written in Python have besides: attributes of any
-name, methods that can be replaced in one object, and their module's name. A queue that gets
-a hook (`_put`, say) as an attribute of its own looks its hooks up from then on. A hook that is replaced in one of
-these classes is heeded by the queues that are made afterwards: to notice it in the others would take a metaclass,
-which does not go together with a program's own, or a question at each call.
+They extend the native classes with the properties of classes written in Python: instances have arbitrary attributes,
+a method can be replaced in one object, and the module's name is that of the standard library.
 
-Invariant: nothing is defined here but where the class seems to come from, and what an object of it is told by its
-attributes.
+A queue that gets a hook (such as `_put`) as an instance attribute calls it from then on. A hook that is replaced in
+one of these classes takes effect in queues that are made later. To notice it in existing queues would take a
+metaclass, which conflicts with a program's own metaclass, or a check in each call.
+
+Invariant: these classes define only their module's name, and the effect of setting an attribute.
 """
 
 from unsnarl import sync
 
-TYPE_CHECKING = False  # type checkers take any variable of this name for true
+TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
     from typing import Any
 
@@ -23,7 +23,7 @@ else:
     AnyQueue, AnyLifoQueue, AnyPriorityQueue = sync.Queue, sync.LifoQueue, sync.PriorityQueue
 
 HOOKS = frozenset({"_init", "_qsize", "_put", "_get"})
-"""What `queue.Queue` calls for a subclass to change."""
+"""Methods of `queue.Queue` that a subclass may override."""
 
 __all__ = ["Barrier", "BoundedSemaphore", "Condition", "Event", "LifoQueue", "PriorityQueue", "Queue", "Semaphore"]
 
@@ -59,7 +59,7 @@ class Barrier(sync.Barrier):
 
 
 class Queue(AnyQueue):
-    """`queue.Queue`, native; no collection, as that is none: whoever looks for one would empty it, or wait."""
+    """`queue.Queue`, native; not iterable, as the standard one: iteration would empty the queue, or wait."""
 
     __module__ = "queue"
 
@@ -67,7 +67,7 @@ class Queue(AnyQueue):
         __iter__ = __aiter__ = __len__ = None
 
         def __setattr__(self, name: str, value: object) -> None:
-            """Set it; a hook is one for this queue from now on."""
+            """Set the attribute; if it is a hook, the queue calls it from now on."""
             super().__setattr__(name, value)
             if name in HOOKS:
                 self._look_hooks_up()

@@ -1,6 +1,6 @@
-"""What aiologic has under a name of its own: primitives of ours, and small changes to them.
+"""Primitives under names that aiologic has: aliases of unsnarl's classes, and small variations of them.
 
-Loaded on first use. Invariant: nothing here waits or wakes by itself; the class that is derived from does.
+Loaded on first use. Invariant: waiting and waking are left to the base classes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ __all__ = [
 
 T = TypeVar("T")
 
-REvent = Event  # ours can be cleared
-RBarrier = Barrier  # ours meets again and again, and can be reset
+REvent = Event  # can be cleared
+RBarrier = Barrier  # can be used repeatedly, and reset
 
 
 class BoundedBinarySemaphore(BoundedSemaphore):
-    """A semaphore with one permit, which is free at first or (`initial_value=0`) is not.
+    """A semaphore with one permit, free at first unless `initial_value` is 0.
 
     `ValueError` for another initial value, and for a release while the permit is free or of more than one.
     Fairness and cancellation: as `Lock`.
@@ -40,22 +40,22 @@ class BoundedBinarySemaphore(BoundedSemaphore):
         self._initial_value = 1
 
     def release(self, n: int = 1) -> None:
-        """Give the permit back; ValueError if it is free."""
+        """Release the permit; ValueError if it is free."""
         if n != 1:
             raise ValueError("n must be 1")
         super().release()
 
     def green_release(self, n: int = 1) -> None:
-        """Give the permit back; as `release`."""
+        """Release the permit; as `release`."""
         self.release(n)
 
     def async_release(self, n: int = 1) -> None:
-        """Give the permit back; as `release`."""
+        """Release the permit; as `release`."""
         self.release(n)
 
 
 class BinarySemaphore(BoundedBinarySemaphore):
-    """The same, but that a release while the permit is free has no effect.
+    """A `BoundedBinarySemaphore` for which a release while the permit is free has no effect.
 
     `ValueError` for an initial value other than 0 and 1, and for a release of more than one.
     Fairness and cancellation: as `Lock`.
@@ -64,7 +64,7 @@ class BinarySemaphore(BoundedBinarySemaphore):
     __module__ = "unsnarl"
 
     def release(self, n: int = 1) -> None:
-        """Give the permit back, unless it is free."""
+        """Release the permit, unless it is free."""
         if n != 1:
             raise ValueError("n must be 1")
         try:
@@ -73,14 +73,14 @@ class BinarySemaphore(BoundedBinarySemaphore):
             pass
 
     async def __aexit__(self, *_args: object) -> None:
-        """Release: somebody else may have done so meanwhile."""
+        """Release the permit; another party may have released it already."""
         self.release()
 
 
 class SimpleLifoQueue(LifoQueue[T]):
-    """An unbounded queue that gives the newest item first; its `put` never waits.
+    """An unbounded queue that returns the newest item first; its `put` never waits.
 
-    All else, fairness and cancellation included: as `Queue`.
+    Everything else, including fairness and cancellation: as `Queue`.
     """
 
     __module__ = "unsnarl"
@@ -90,17 +90,17 @@ class SimpleLifoQueue(LifoQueue[T]):
 
 
 class RCapacityLimiter(CapacityLimiter):
-    """A limiter whose borrower may borrow again: its one token is free when it was released as often.
+    """A re-entrant limiter: a borrower's one token is free after as many releases as acquisitions.
 
-    `RuntimeError` for a release by one that holds no token. All else, fairness and cancellation included: as
-    `CapacityLimiter`; borrowing again does not wait.
+    `RuntimeError` for a release by a party that holds no token. Acquiring again does not wait. Everything else,
+    including fairness and cancellation: as `CapacityLimiter`.
     """
 
     __module__ = "unsnarl"
 
     def __init__(self, total_tokens: float = 1) -> None:
         super().__init__(total_tokens)
-        # How often more than once, by borrower; each changes its own entry only.
+        # Acquisitions after the first, by borrower; each borrower changes only its own entry.
         self._again: dict[int, int] = {}
 
     def _deepen(self, borrower: int) -> bool:
@@ -108,23 +108,23 @@ class RCapacityLimiter(CapacityLimiter):
         return True
 
     def _is_shallower(self, borrower: int) -> bool:
-        """Take one borrowing back, but for the last."""
+        """Undo one acquisition, except the last."""
         depth = self._again.pop(borrower, 0)
         if depth > 1:
             self._again[borrower] = depth - 1
         return depth > 0
 
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
-        """Borrow a token, or again; False if blocking is False or the timeout (seconds) passed first."""
+        """Borrow a token, or acquire it again; False if none is free and not blocking, or after timeout (seconds)."""
         if self.green_borrowed():
             return self._deepen(self._green_borrower())
         taken = super().acquire(blocking, timeout)
         if taken:
-            self._again.pop(self._green_borrower(), None)  # of one that had this number before, and is over
+            self._again.pop(self._green_borrower(), None)  # left by an earlier borrower with this number, now dead
         return taken
 
     def green_acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
-        """Borrow a token, or again; as `acquire`."""
+        """Borrow a token, or acquire it again; as `acquire`."""
         return self.acquire(blocking, timeout)
 
     def release(self) -> None:
@@ -137,12 +137,12 @@ class RCapacityLimiter(CapacityLimiter):
         self.release()
 
     async def async_acquire(self, timeout: float | None = None, blocking: bool = True) -> bool:
-        """Borrow a token for the running task, or again; False if the timeout (seconds) passed first."""
+        """Borrow a token for the running task, or acquire it again; False after the timeout (seconds)."""
         if self.async_borrowed():
             return self._deepen(self._async_borrower())
         taken = await super().async_acquire(timeout, blocking)
         if taken:
-            self._again.pop(self._async_borrower(), None)  # of one that had this number before, and is over
+            self._again.pop(self._async_borrower(), None)  # left by an earlier borrower with this number, now dead
         return taken
 
     def async_release(self) -> None:
@@ -151,15 +151,15 @@ class RCapacityLimiter(CapacityLimiter):
             super().async_release()
 
     def green_count(self) -> int:
-        """How often the calling thread or greenlet has borrowed."""
+        """Return how often the calling thread or greenlet has acquired its token."""
         return self._again.get(self._green_borrower(), 0) + self.green_borrowed()
 
     def async_count(self) -> int:
-        """How often the running task has borrowed."""
+        """Return how often the running task has acquired its token."""
         return self._again.get(self._async_borrower(), 0) + self.async_borrowed()
 
     def __enter__(self) -> bool:
-        """Borrow a token, or again."""
+        """Borrow a token, or acquire it again."""
         return self.acquire()
 
     def __exit__(self, *_args: object) -> None:
@@ -167,7 +167,7 @@ class RCapacityLimiter(CapacityLimiter):
         self.release()
 
     async def __aenter__(self) -> None:
-        """Borrow a token for the running task, or again."""
+        """Borrow a token for the running task, or acquire it again."""
         await self.async_acquire()
 
     async def __aexit__(self, *_args: object) -> None:

@@ -1,8 +1,7 @@
-"""How the native classes reach event loops and greenlet hubs, other than asyncio.
+"""The interface of the native classes to event loops and greenlet hubs other than asyncio.
 
-The native side asks here only when it must: when a call has to wait, and a
-library that could suspend it has been imported. A *parker* suspends one party
-again and again; its `unpark()` may be called from any thread.
+The native side calls it only when a call has to wait, and a library that could suspend the caller has been imported.
+A *parker* suspends one party, repeatedly; its `unpark()` may be called from any thread.
 
 Invariant: no library is imported that the program has not imported itself.
 """
@@ -29,27 +28,27 @@ __all__ = [
 
 
 class Parker(Protocol):
-    """Suspend one party until `unpark()`, or until it is out of time by its library's own clock."""
+    """Suspends one party until `unpark()`, or until a timeout by the clock of its library."""
 
     def park(self, timeout: float | None) -> Any:
-        """Suspend until unparked or out of time, and tell whether it is out of time; an awaitable for tasks.
+        """Suspend until unparked or timed out; return whether it timed out. Returns an awaitable for tasks.
 
-        `timeout` is in seconds from the first call on: who is woken in vain calls again with the same.
+        `timeout` is in seconds from the first call: after a spurious wake-up the party calls again with the same.
         """
 
     def unpark(self) -> None:
-        """End the suspension, or the next one; from any thread, without blocking."""
+        """End the current suspension, or else the next; from any thread, without blocking."""
 
 
 def task_parker() -> Parker | None:
-    """Make a parker for the running task; None if asyncio's own way is to be used."""
+    """Return a parker for the running task; None if the task is asyncio's, which needs none."""
     backend = running.backend()
     parker: Parker | None = None if backend is None else backend.parker()
     return parker
 
 
 def green_parker() -> Parker | None:
-    """Make a parker for the current greenlet; None if this thread has no hub."""
+    """Return a parker for the current greenlet; None if this thread has no hub."""
     if "gevent" in sys.modules:
         from unsnarl.sync.backends import gevent as gevent_backend
 

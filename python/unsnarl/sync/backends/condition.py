@@ -1,9 +1,8 @@
-"""Waiting for a condition in a task: await the notification, then take the lock back.
+"""Wait of a task on a condition: awaits the notification, then acquires the lock again.
 
-Invariant: the coroutines end with the lock held as before, also when they are
-cancelled; a notification that a cancelled task had already been given goes to
-the next waiter (the native operation sees to that). Only one that is closed ends
-without it, if somebody else has it; the release that follows then does nothing.
+Invariant: the coroutines end with the lock held as before, also if they are cancelled. A notification that a cancelled
+task had received goes to the next waiter; the native operation does that. Only a coroutine that is closed may end
+without the lock, if another party holds it; the release that follows then has no effect.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ async def condition_wait(condition: Any, timeout: float | None = None) -> bool:
 
 
 async def take_back(lock: Any, depth: int) -> None:
-    """Take the lock whatever happens; what was raised meanwhile is raised at the end."""
+    """Acquire the lock without fail; an exception raised during the wait is raised afterwards."""
     with _shield():
         interruption = await _take(lock)
         if depth > 1:
@@ -51,10 +50,10 @@ async def take_back(lock: Any, depth: int) -> None:
 
 
 def _shield() -> AbstractContextManager[Any]:
-    """Make a scope that cancellation does not enter, where there is one.
+    """Return a scope that shields from cancellation, where the library has one.
 
-    anyio repeats a cancellation at each turn of asyncio's loop until the task has left the scope. What asyncio
-    itself throws no scope keeps out.
+    anyio repeats a cancellation in each iteration of asyncio's loop until the task has left the scope. No scope
+    shields from what asyncio itself throws.
     """
     backend = running.backend()
     if hasattr(backend, "shield"):
@@ -67,7 +66,7 @@ def _shield() -> AbstractContextManager[Any]:
 
 
 async def _take(lock: Any) -> BaseException | None:
-    """Take the lock; what was raised meanwhile."""
+    """Acquire the lock; return the exception that was raised during the wait."""
     operation = lock.async_acquire()
     if isinstance(operation, Operation):
         operation._persist()
@@ -77,10 +76,10 @@ async def _take(lock: Any) -> BaseException | None:
 
 
 async def _take_stubbornly(lock: Any, operation: Any) -> BaseException | None:
-    """Take a lock that does not keep a place: go back to the end of its queue after each interruption."""
+    """Acquire a lock whose wait cannot persist: after each interruption wait again, at the end of its queue."""
     interruption: BaseException | None = None
     while True:
-        # Outside of a task this raises, each time anew: not to be tried again.
+        # Outside of a task this raises every time, so that trying again would not end.
         attempt = _Attempt(operation)
         try:
             await attempt
@@ -96,7 +95,7 @@ async def _take_stubbornly(lock: Any, operation: Any) -> BaseException | None:
 
 
 class _Attempt:
-    """Await something, and know whether that suspended the task: what is raised before is no interruption."""
+    """Awaits an object and records whether the task was suspended: an earlier exception is no interruption."""
 
     __slots__ = ("_inner", "has_suspended")
 
@@ -114,22 +113,22 @@ class _Attempt:
         return self.send(None)
 
     def send(self, value: Any) -> Any:
-        """Go on; what is yielded suspends the task."""
+        """Continue; a yielded value suspends the task."""
         request = self._inner.send(value)
         self.has_suspended = True
         return request
 
     def throw(self, *error: Any) -> Any:
-        """Raise in it."""
+        """Raise in the awaited object."""
         return self._inner.throw(*error)
 
     def close(self) -> None:
-        """End it."""
+        """Close the awaited object."""
         self._inner.close()
 
 
 async def condition_wait_for(condition: Any, predicate: Callable[[], T], timeout: float | None = None) -> T:
-    """Wait until `predicate()` is true; its last value, which is false if time ran out."""
+    """Wait until `predicate()` is true; return its last value, which is false after the timeout."""
     clock = running.clock()
     deadline = None if timeout is None else clock() + timeout
     while True:
@@ -141,5 +140,5 @@ async def condition_wait_for(condition: Any, predicate: Callable[[], T], timeout
             left = deadline - clock()
             if left <= 0:
                 return result
-        # By its name: a subclass may have an `async_wait` of its own.
+        # Called by name: a subclass may override `async_wait`.
         await condition.async_wait(left)

@@ -1,7 +1,6 @@
-"""Tasks of curio.
+"""Parker for tasks of curio.
 
-Invariant: a suspension is a `concurrent.futures.Future`, which may be set from
-any thread; curio's kernel watches it.
+Invariant: a suspension is a `concurrent.futures.Future`, which any thread may resolve; curio's kernel watches it.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
-# Without types: what comes out of it is Any.
+# Without types: its values are Any.
 curio: Any = import_module("curio")
 _is_running: Any = import_module("curio.meta").curio_running
 _future_wait: Any = import_module("curio.traps")._future_wait
 
 
 def is_running() -> bool:
-    """Tell whether the caller runs in curio's kernel."""
+    """Return whether the caller runs in curio's kernel."""
     return bool(_is_running())
 
 
@@ -37,21 +36,21 @@ def current_task() -> Any:
 
 
 def clock() -> float:
-    """Return the time (seconds) as the kernel reads it: `curio.clock()` is for tasks only to await."""
+    """Return the time (seconds) of the kernel's clock: `curio.clock()` can only be awaited by tasks."""
     return time.monotonic()
 
 
 def parker() -> CurioParker:
-    """Make a parker for the running task."""
+    """Return a parker for the running task."""
     return CurioParker()
 
 
 class CurioParker:
-    """Suspend one task of curio.
+    """Suspends one task of curio.
 
-    The future of a suspension is there before the suspension, and is replaced as soon as it is over,
-    before the task looks at what it waits for. So whoever wakes it, from any thread and at any moment,
-    ends a suspension or comes before that look.
+    The future of a suspension exists before the suspension, and is replaced as soon as the suspension has ended,
+    before the task re-checks its condition. So a call of `unpark`, from any thread at any time, either ends a
+    suspension or precedes that check.
     """
 
     __slots__ = ("_deadline", "_future")
@@ -61,7 +60,7 @@ class CurioParker:
         self._future: Future[None] = Future()
 
     async def park(self, timeout: float | None) -> bool:
-        """Suspend until unparked or out of time; tell whether that is so."""
+        """Suspend until unparked or timed out; return whether it timed out."""
         try:
             if timeout is None:
                 await _future_wait(self._future)
@@ -75,6 +74,6 @@ class CurioParker:
             self._future = Future()
 
     def unpark(self) -> None:
-        """End the suspension, or the next one; from any thread."""
+        """End the current suspension, or else the next; from any thread."""
         with suppress(InvalidStateError):  # woken already, or cancelled
             self._future.set_result(None)

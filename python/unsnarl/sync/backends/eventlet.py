@@ -1,10 +1,9 @@
-"""Green threads of eventlet.
+"""Parker for green threads of eventlet.
 
-Its hubs know no call from other threads, so each hub gets a pipe that a green
-thread of ours reads: whoever wakes writes a byte. A forked child needs another one:
-what is written into the parent's, the parent reads.
+An eventlet hub accepts no calls from other threads. So each hub gets a pipe that a green thread of unsnarl reads; a
+waking thread writes a byte. A forked child needs a new pipe: bytes in the parent's pipe are read by the parent.
 
-Invariant: a green thread is switched to from its own hub only; a pipe is read by one hub of one process.
+Invariant: a green thread is switched to only from its own hub; a pipe is read by one hub of one process.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections import deque
 from importlib import import_module
 from typing import Any
 
-# Without types: what comes out of it is Any.
+# Without types: its values are Any.
 eventlet: Any = import_module("eventlet")
 hubs: Any = import_module("eventlet.hubs")
 getcurrent: Any = import_module("greenlet").getcurrent
@@ -24,7 +23,7 @@ _thread_local = threading.local()
 
 
 def parker() -> EventletParker | None:
-    """Make a parker for the current green thread; None in a thread without a hub."""
+    """Return a parker for the current green thread; None in a thread without a hub."""
     hub = getattr(hubs._threadlocal, "hub", None)
     if hub is None or getcurrent() is hub.greenlet:
         return None
@@ -34,7 +33,7 @@ def parker() -> EventletParker | None:
 class _Pipe:
     """Wake-ups for one hub from other threads.
 
-    It stays open when a fork or `use_hub()` has given the thread another: parkers of before may write to it.
+    It stays open after a fork or `use_hub()` has given the thread another pipe: earlier parkers may still write to it.
     """
 
     def __init__(self, hub: Any) -> None:
@@ -55,7 +54,7 @@ class _Pipe:
             except BlockingIOError:
                 continue
             while self.woken:
-                # Not from here: a switch would leave this green thread behind.
+                # Scheduled: a switch from here would suspend this green thread for good.
                 self.hub.schedule_call_global(0, self.woken.popleft()._resume)
 
     def post(self, parker: EventletParker) -> None:
@@ -75,7 +74,7 @@ def _pipe_of(hub: Any) -> _Pipe:
 
 
 class EventletParker:
-    """Suspend one green thread of eventlet."""
+    """Suspends one green thread of eventlet."""
 
     __slots__ = ("_deadline", "_greenlet", "_hub", "_is_over", "_is_parked", "_is_unparked", "_pipe")
 
@@ -89,7 +88,7 @@ class EventletParker:
         self._pipe = _pipe_of(hub)
 
     def park(self, timeout: float | None) -> bool:
-        """Suspend until unparked or out of time; tell whether that is so."""
+        """Suspend until unparked or timed out; return whether it timed out."""
         if timeout is not None and self._deadline is None:
             self._deadline = self._hub.clock() + timeout
         if self._is_unparked:
@@ -112,8 +111,8 @@ class EventletParker:
                 timer.cancel()
 
     def unpark(self) -> None:
-        """End the suspension, or the next one; from any thread."""
-        # In the hub itself a signal handler may have interrupted its sleep, which goes on afterwards.
+        """End the current suspension, or else the next; from any thread."""
+        # A call in the hub's own greenlet comes from a signal handler: the hub's sleep continues afterwards.
         if threading.get_ident() == self._pipe.thread and getcurrent() is not self._hub.greenlet:
             self._hub.schedule_call_global(0, self._resume)
         else:

@@ -1,9 +1,9 @@
-"""Greenlets of gevent.
+"""Parker for greenlets of gevent.
 
 A thread that has a hub never blocks: its current greenlet is parked in the hub.
 
-Invariant: a greenlet is switched to from its own hub only; other threads send
-to the hub's async watcher, which is safe from anywhere.
+Invariant: a greenlet is switched to only from its own hub; other threads trigger an async watcher of the hub, which is
+safe from any thread.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import time
 from importlib import import_module
 from typing import Any
 
-# Not installed where the types are checked: what comes out of it is Any.
+# gevent is not installed where types are checked: its values are Any.
 get_hub_if_exists: Any = import_module("gevent._hub_local").get_hub_if_exists
 getcurrent: Any = import_module("greenlet").getcurrent
 
 
 def parker() -> GeventParker | None:
-    """Make a parker for the current greenlet; None in a thread without a hub."""
+    """Return a parker for the current greenlet; None in a thread without a hub."""
     hub = get_hub_if_exists()
     if hub is None or getcurrent() is hub:
         return None
@@ -32,7 +32,7 @@ def _is_destroyed(hub: Any) -> bool:
 
 
 class GeventParker:
-    """Suspend one greenlet of gevent."""
+    """Suspends one greenlet of gevent."""
 
     __slots__ = ("_callback", "_deadline", "_greenlet", "_hub", "_is_parked", "_is_unparked", "_watcher")
 
@@ -46,11 +46,11 @@ class GeventParker:
         self._is_unparked = False
 
     def park(self, timeout: float | None) -> bool:
-        """Suspend until unparked or out of time; tell whether that is so."""
+        """Suspend until unparked or timed out; return whether it timed out."""
         if timeout is not None and self._deadline == math.inf:
             self._deadline = time.monotonic() + timeout
         self._suspend()
-        # The loop's own time is that of its last turn: its timers may be early.
+        # The loop's time is that of its last iteration, so its timers may fire early.
         return timeout is not None and self._deadline <= time.monotonic()
 
     def _suspend(self) -> None:
@@ -79,7 +79,7 @@ class GeventParker:
                 self._callback = None
 
     def unpark(self) -> None:
-        """End the suspension, or the next one; from any thread."""
+        """End the current suspension, or else the next; from any thread."""
         self._is_unparked = True
         watcher = self._watcher
         if watcher is None:
@@ -88,14 +88,14 @@ class GeventParker:
             if not _is_destroyed(self._hub):
                 self._send(watcher)
         elif self._callback is None:
-            # From its own thread no system call is needed.
+            # In the hub's own thread no system call is needed.
             self._callback = self._hub.loop.run_callback(self._resume)
 
     def _send(self, watcher: Any) -> None:
         try:
             watcher.send()
         except Exception:
-            # Closed meanwhile: the greenlet has come and looks by itself, or its hub runs nobody any more.
+            # Closed concurrently: the greenlet is awake and re-checks by itself, or its hub has ended.
             if self._watcher is watcher and not _is_destroyed(self._hub):
                 raise
 

@@ -1,7 +1,7 @@
-"""Which library runs the running task, where several may: loops nest.
+"""Detection of the library that runs the current task; event loops may be nested.
 
-Synchronous code in a task of trio may run asyncio, or the other way round; each of them then says that a task of
-its own runs. The stack tells which is the innermost: whose frame comes first from inside.
+Synchronous code in a task of trio may run asyncio, or the other way round; each library then reports a running task of
+its own. The innermost loop is the one whose frame is nearest on the stack.
 
 Invariant: no library is imported that the program has not imported itself.
 """
@@ -15,14 +15,14 @@ from types import FrameType
 from typing import Any
 
 _LOOPS_OF_ASYNCIO = ("asyncio.events", "asyncio.base_events", "asyncio.runners", "uvloop")
-"""Modules whose functions run tasks and callbacks; a loop in C has no frame, but the task has one."""
+"""Modules whose functions run tasks and callbacks; a loop in C has no frame, but its task has one."""
 
 _LOOPS_OF_OTHERS = {"unrolled_run": "trio", "kernel_run": "curio"}
-"""The function that takes a task's next step, all versions."""
+"""The functions that run the next step of a task, in all versions."""
 
 
 def backend() -> Any:
-    """Return our module for the library whose task runs here; None for asyncio, and where no task runs."""
+    """Return unsnarl's back end for the library whose task runs here; None for asyncio, and if no task runs."""
     found: dict[str, Any] = {}
     if "trio" in sys.modules:
         from unsnarl.sync.backends import trio as trio_backend
@@ -43,11 +43,11 @@ def backend() -> Any:
 
 
 def clock() -> Callable[[], float]:
-    """Return the clock (seconds) that the running task's timeouts go by."""
+    """Return the clock (seconds) of the running task's timeouts."""
     library = backend()
     if library is not None:
-        told: Callable[[], float] = library.clock
-        return told
+        of_library: Callable[[], float] = library.clock
+        return of_library
     if _runs_asyncio():
         import asyncio
 
@@ -85,7 +85,7 @@ def _innermost(frame: FrameType | None) -> str:
         coroutine = task.get_coro()
         first = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
         if first is None:
-            # Written in C, as our own awaitables are: no place to run another loop in.
+            # Written in C, as the awaitables of unsnarl are: it cannot run another loop.
             return "asyncio"
     while frame is not None:
         if frame is first or frame.f_globals.get("__name__") in _LOOPS_OF_ASYNCIO:

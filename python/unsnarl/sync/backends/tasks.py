@@ -1,8 +1,8 @@
-"""What can be told of a task by its address, which is all that a lock remembers of its owner.
+"""Lookup of a task by its address, which is all that a lock remembers of its owner.
 
-Asked where something went wrong, never on the way: looking for a task may take as long as a collection.
+Only error paths call it: searching for a task may take as long as a garbage collection.
 
-Invariant: in doubt a task is alive.
+Invariant: if in doubt, a task counts as alive.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from unsnarl.sync.backends import running
 
 
 def current_task() -> Any:
-    """Return the running task of whatever library runs here, or None."""
+    """Return the running task, of any library, or None."""
     backend = running.backend()
     return running.asyncio_task() if backend is None else backend.current_task()
 
 
 def is_over(address: int) -> bool:
-    """Tell whether no task at this address will run again: what is left of it can only be closed."""
+    """Return whether no task at this address will run again; at most its coroutine can still be closed."""
     task = _find(address)
     if task is None:
         return gc.get_freeze_count() <= frozen.AT_FIRST
@@ -29,9 +29,9 @@ def is_over(address: int) -> bool:
 
 
 def describe_task(address: int) -> str | None:
-    """Name the task with this address; None if there is none that will run again, or no task runs here.
+    """Return the name of the task at this address; None if none will run again, or no task runs here.
 
-    As long as an address is all that is known, a new task at the address of one that is over is taken for it.
+    Only the address is known: a new task at the address of one that has ended is mistaken for it.
     """
     current = current_task()
     if current is None:
@@ -43,7 +43,7 @@ def describe_task(address: int) -> str | None:
 
 
 def _find(address: int) -> Any:
-    """Return the task at this address; None also for one that is being collected."""
+    """Return the task at this address; None also for a task that is being collected."""
     for candidate in gc.get_objects():
         if id(candidate) == address:
             return candidate if hasattr(candidate, "get_coro") or hasattr(candidate, "coro") else None
@@ -58,7 +58,7 @@ def _will_not_run(task: Any) -> bool:
 
 
 def _is_being_closed(task: Any) -> bool:
-    """Tell whether the coroutine of a task of asyncio runs although its loop does not run it."""
+    """Return whether the coroutine of an asyncio task runs although its loop does not run it."""
     import asyncio
 
     coroutine = task.get_coro()

@@ -1,7 +1,6 @@
-"""Tasks of trio (and of anyio on trio).
+"""Parker for tasks of trio (and of anyio on trio).
 
-Invariant: a task is rescheduled in its own run only; from other threads through
-the run's token.
+Invariant: a task is rescheduled only in its own run; other threads go through the run's token.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from typing import Any
 
-# Not installed where the types are checked: what comes out of it is Any.
+# trio is not installed where types are checked: its values are Any.
 trio: Any = import_module("trio")
 
 
@@ -19,7 +18,7 @@ _in_trio_task: Any = getattr(trio.lowlevel, "in_trio_task", None)
 
 
 def is_running() -> bool:
-    """Tell whether the caller runs in a task of trio."""
+    """Return whether the caller runs in a task of trio."""
     if _in_trio_task is not None:
         return bool(_in_trio_task())
     try:
@@ -34,23 +33,23 @@ def current_task() -> Any:
 
 
 def parker() -> TrioParker:
-    """Make a parker for the running task."""
+    """Return a parker for the running task."""
     return TrioParker()
 
 
 def shield() -> AbstractContextManager[Any]:
-    """Make a scope that cancellation does not enter."""
+    """Return a scope that shields from cancellation."""
     scope: AbstractContextManager[Any] = trio.CancelScope(shield=True)
     return scope
 
 
 def clock() -> float:
-    """Return the time (seconds) by the run's clock, which need not be the world's."""
+    """Return the time (seconds) of the run's clock, which a program may replace."""
     return float(trio.current_time())
 
 
 class TrioParker:
-    """Suspend one task of trio."""
+    """Suspends one task of trio."""
 
     __slots__ = ("_deadline", "_is_parked", "_is_unparked", "_task", "_token")
 
@@ -62,7 +61,7 @@ class TrioParker:
         self._is_unparked = False
 
     async def park(self, timeout: float | None) -> bool:
-        """Suspend until unparked or out of time; tell whether that is so."""
+        """Suspend until unparked or timed out; return whether it timed out."""
         if self._deadline is None:
             self._deadline = math.inf if timeout is None else clock() + timeout
         if self._is_unparked:
@@ -79,12 +78,12 @@ class TrioParker:
         return trio.lowlevel.Abort.SUCCEEDED
 
     def unpark(self) -> None:
-        """End the suspension, or the next one; from any thread."""
-        # Outside of its tasks a run may be at any point: a signal handler may have interrupted it there.
+        """End the current suspension, or else the next; from any thread."""
+        # Outside of tasks, a signal handler may have interrupted the run at any point.
         if is_running() and trio.lowlevel.current_trio_token() is self._token:
             self._resume()
         else:
-            # Once a run has ended none of its tasks waits.
+            # After the end of a run none of its tasks waits.
             with suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(self._resume)
 
