@@ -1,12 +1,11 @@
-"""Carry out cases of the plan, variants in alternation, and keep the results as data.
+"""The runner: measures cases of the plan, variants in alternation, and keeps the results as data.
 
     python -m bench --list
     python -m bench --only 'echo-*' --out results
     python -m bench --quick
 
-From the root of the sources, in an environment where unsnarl is installed. Each
-case becomes one JSON file; measuring it again adds pairs to it, unless case,
-interpreter or scheduler have changed since, when it starts anew.
+Run it from the root of the sources, in an environment where unsnarl is installed. Each case becomes one JSON file.
+Measuring a case again adds pairs to its file; if case, interpreter or scheduler have changed, the file starts again.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ HEADLINES = (
     *("requests_per_s", "work_per_s", "elapsed_s", "releasing_ns", "instructions"),
     *("hog_worst_ms",),
 )
-"""The figure of a run that the progress line shows: the first of these that it has."""
+"""The figure of a run that the progress line shows: the first of these that the run has."""
 
 
 def window_seconds(case: Case, arguments: argparse.Namespace) -> float | None:
@@ -48,7 +47,7 @@ def command_of(case: Case, variant: str, arguments: argparse.Namespace) -> list[
 
 
 def run_once(case: Case, variant: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Run a case once; return what it printed, or why there is nothing."""
+    """Run a case once; return the figures it printed, or the reason why there are none."""
     command = command_of(case, variant, arguments)
     try:
         done = subprocess.run(
@@ -57,14 +56,14 @@ def run_once(case: Case, variant: str, arguments: argparse.Namespace) -> dict[st
     except subprocess.TimeoutExpired:
         return {"variant": variant, "failed": f"no result within {case.limit_s:g} s"}
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or ["no word on stderr"]
+        lines = done.stderr.strip().splitlines() or ["nothing on stderr"]
         return {"variant": variant, "failed": f"exit status {done.returncode}: {lines[-1]}"}
     run: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return {"variant": variant, "figures": run["figures"], "gil": run["gil"]}
 
 
 def headline(run: dict[str, Any]) -> str:
-    """Return the one figure of a run that a progress line has room for."""
+    """Return the figure of a run that the progress line shows."""
     if "failed" in run:
         return str(run["failed"])
     name = next(name for name in HEADLINES if name in run["figures"])
@@ -72,13 +71,13 @@ def headline(run: dict[str, Any]) -> str:
 
 
 def rotated(variants: tuple[str, ...], by: int) -> tuple[str, ...]:
-    """Return ``variants`` beginning at another one each time, so that none is always first."""
+    """Return ``variants`` rotated, so that no variant is always first."""
     by %= len(variants)
     return variants[by:] + variants[:by]
 
 
 def previous_runs(path: Path, case: dict[str, Any], description: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the runs already kept for a case, if they are of the same case, interpreter and scheduler."""
+    """Return the runs kept for a case, if case, interpreter and scheduler are the same."""
     if not path.exists():
         return []
     kept = json.loads(path.read_text(encoding="utf-8"))
@@ -128,7 +127,7 @@ def chosen(arguments: argparse.Namespace) -> list[Case]:
 
 
 def parse() -> argparse.Namespace:
-    """Return the command line, taken apart."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(
         prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -147,7 +146,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Carry out what the command line asks for."""
+    """Measure or list the chosen cases."""
     arguments = parse()
     some = chosen(arguments)
     if arguments.list:

@@ -1,8 +1,7 @@
-"""What the scheduler must reach, each goal next to what was measured, with a verdict.
+"""Goals of the scheduler, each with the measured value and a verdict.
 
-A goal about a ratio counts as met or missed when the whole confidence interval of
-the ratio says so (see ``unsnarl.demo.comparison``); where the goal lies inside of
-it, the verdict is that the difference is within the noise.
+A goal about a ratio is met or missed if the whole confidence interval of the ratio lies on one side of it (see
+``unsnarl.demo.comparison``). If the goal lies inside the interval, the verdict is that the difference is noise.
 """
 
 from __future__ import annotations
@@ -35,21 +34,21 @@ class Goal(NamedTuple):
 
 
 def at_least(work: str, bound: float, value: float | None, unit: str = "") -> Goal:
-    """Return the goal that ``value`` is at least ``bound``."""
+    """Return the goal that ``value`` reaches ``bound``."""
     text = NONE if value is None else f"{digits(value)}{unit}"
     verdict = UNMEASURED if value is None else MET if value >= bound else MISSED
     return Goal(work, f"≥ {digits(bound)}{unit}", text, verdict)
 
 
 def at_most(work: str, bound: float, value: float | None, unit: str = "") -> Goal:
-    """Return the goal that ``value`` is at most ``bound``."""
+    """Return the goal that ``value`` does not exceed ``bound``."""
     text = NONE if value is None else f"{digits(value)}{unit}"
     verdict = UNMEASURED if value is None else MET if value <= bound else MISSED
     return Goal(work, f"≤ {digits(bound)}{unit}", text, verdict)
 
 
 def ratio_at_least(work: str, bound: float, ratio: Ratio | None) -> Goal:
-    """Return the goal that a ratio to stock is at least ``bound``."""
+    """Return the goal that a ratio to stock reaches ``bound``."""
     if ratio is None:
         return Goal(work, f"≥ {digits(bound)}×", NONE, UNMEASURED)
     verdict = MET if ratio.low >= bound else MISSED if ratio.high < bound else NOISE
@@ -57,7 +56,7 @@ def ratio_at_least(work: str, bound: float, ratio: Ratio | None) -> Goal:
 
 
 def ratio_at_most(work: str, bound: float, ratio: Ratio | None) -> Goal:
-    """Return the goal that a ratio to stock is at most ``bound``."""
+    """Return the goal that a ratio to stock does not exceed ``bound``."""
     if ratio is None:
         return Goal(work, f"≤ {bound:g}×", NONE, UNMEASURED)
     verdict = MET if ratio.high <= bound else MISSED if ratio.low > bound else NOISE
@@ -137,7 +136,7 @@ def web_goals(results: Results) -> Iterator[Goal]:
 
 
 def overhead_goals(results: Results) -> Iterator[Goal]:
-    """Yield the goals of what must cost nothing."""
+    """Yield the goals of the costs without contention."""
     if instructions := results.get("overhead-instructions"):
         work = "a program without contention: instructions"
         yield ratio_at_most(work, INSTRUCTIONS, instructions.ratio("instructions"))
@@ -160,7 +159,7 @@ def starvation_goals(results: Results) -> Iterator[Goal]:
 
 
 def goals(results: Results) -> list[Goal]:
-    """Return every goal about which something was measured."""
+    """Return every goal for which there are results."""
     return [
         *echo_goals(results),
         *work_goals(results),

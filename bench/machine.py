@@ -1,4 +1,4 @@
-"""What a result was measured on: recorded with it, since figures mean nothing without."""
+"""Description of the machine and the sources of a measurement, kept with every result."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def first_line(*command: str) -> str:
 
 
 def sources() -> str:
-    """Return the commit of these sources, marked where what is measured was changed since."""
+    """Return the commit of these sources, marked if measured files have changed since."""
     commit = first_line("git", "rev-parse", "--short", "HEAD") or "of an unknown commit"
     is_changed = first_line("git", "status", "--porcelain", "--", "crates", "python", "bench")
     return f"{commit} with changes" if is_changed else commit
 
 
 def describe(python: str) -> dict[str, Any]:
-    """Return what `unsnarl.lab.machine` says, and the commit of these sources."""
+    """Return the description of `unsnarl.lab.machine`, with the commit of these sources."""
     return machine.describe(python) | {"commit": sources()}

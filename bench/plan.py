@@ -1,7 +1,6 @@
-"""Every case that is measured: its name, its program, its arguments. Data, no behaviour.
+"""The plan: every measured case with its name, program and arguments. Data, no behaviour.
 
-A case is small enough that five pairs of it take about a minute, so that a plan
-can be carried out in pieces and any piece repeated.
+Five pairs of a case take about a minute, so the plan can be measured in pieces, and any piece repeated.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ SQUARE_LIMIT = 800
 """Threads beyond which a stock interpreter needs minutes for a square program."""
 
 SHORT_WARMUP = ("--warmup", "0.2")
-"""For small differences: many short pairs say more than a few long ones."""
+"""For small differences, where many short pairs show more than a few long ones."""
 
 
 class Case(NamedTuple):
@@ -33,11 +32,11 @@ class Case(NamedTuple):
     limit_s: float = 60.0
     """Seconds after which one run counts as hung."""
     repeat: int = 1
-    """How many times the usual number of pairs it needs."""
+    """Multiple of the usual number of pairs that the case needs."""
 
 
 def echo_cases() -> list[Case]:
-    """Return the echo thread beside 0, 1, 2, 4, 8 hogs, closed loop, and paced beside hogs."""
+    """Return the echo thread next to 0, 1, 2, 4, 8 hogs in a closed loop, and paced next to hogs."""
     closed = [
         Case(f"echo-{protocol}-k{k}", "echo", ("--protocol", protocol, "-k", str(k)), 1.5)
         for protocol in ("udp", "tcp")
@@ -62,7 +61,7 @@ def square_cases() -> list[Case]:
             "squares",
             ("--program", program, "-n", str(n)),
             variants=VARIANTS if n <= SQUARE_LIMIT else (UNSNARL,),
-            # Stock takes its square by chance in this one: a few pairs may not show it.
+            # Whether stock needs quadratic time here depends on chance: a few pairs may not show it.
             repeat=3 if program == "wakeup" and n <= SQUARE_LIMIT else 1,
         )
         for program in ("start", "mutex", "wakeup")
@@ -86,7 +85,7 @@ def web_cases() -> list[Case]:
 
 
 def overhead_cases() -> list[Case]:
-    """Return what is paid where nothing contends; instruction counts need no third variant."""
+    """Return the costs without contention; instruction counts need no third variant."""
     return [
         Case("overhead-release", "overhead", ("--measure", "release")),
         Case("overhead-release-threaded", "overhead", ("--measure", "release", "--threaded")),

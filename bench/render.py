@@ -1,7 +1,7 @@
-"""Turn kept results into a page of Markdown tables: ``python -m bench.render DIR --out FILE``.
+"""Renderer of the results page, in Markdown: ``python -m bench.render DIR --out FILE``.
 
-Every figure on the page comes from the results; nothing is typed by hand, and a
-difference whose direction the pairs leave open is marked as noise.
+Invariant: every figure on the page comes from the results. A difference is marked as noise if the pairs do not agree on
+its direction.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def web_section(results: Results) -> str:
 
 
 def overhead_section(results: Results) -> str:
-    """Return the table of what is paid without contention."""
+    """Return the table of costs without contention."""
     named = (
         ("overhead-release", "releasing_ns", "a call that releases the GIL, before any second thread, ns"),
         ("overhead-release-threaded", "releasing_ns", "the same after a second thread, ns"),
@@ -176,7 +176,7 @@ def starvation_section(results: Results) -> str:
 
 
 def failures_section(results: Results) -> str:
-    """Return the runs that have no figures; empty when all have."""
+    """Return the list of runs without figures; empty if there are none."""
     lines = [
         f"- {result.name}, {variant}: {failure}"
         for result in results.values()
@@ -187,7 +187,7 @@ def failures_section(results: Results) -> str:
 
 
 def heading(results: Results) -> str:
-    """Return title, machine and how to read the page."""
+    """Return the title, the machine, and an explanation of the page."""
     some = next(iter(results.values()))
     machine, python = some.machine, some.machine["python"]
     pairs = sorted({result.pairs() for result in results.values()})

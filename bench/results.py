@@ -1,4 +1,4 @@
-"""Kept results, read back: figures of a case by variant, and ratios within its pairs."""
+"""Reader of kept results: figures of a case by variant, and ratios within its pairs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Result:
         self._runs: list[dict[str, Any]] = data["runs"]
 
     def pairs(self) -> int:
-        """Return how many pairs were measured."""
+        """Return the number of measured pairs."""
         return len({run["pair"] for run in self._runs})
 
     def values(self, variant: str, figure: str) -> dict[int, float]:
-        """Return a figure of a variant by pair; a run that failed, or has no such figure, is left out."""
+        """Return a figure of a variant by pair, without runs that failed or lack the figure."""
         mine = (run for run in self._runs if run["variant"] == variant and "figures" in run)
         return {run["pair"]: run["figures"][figure] for run in mine if run["figures"].get(figure) is not None}
 
@@ -35,7 +35,7 @@ class Result:
         return statistics.median(values.values()) if values else None
 
     def ratio(self, figure: str, variant: str = UNSNARL, base: str = STOCK) -> Ratio | None:
-        """Return ``variant`` over ``base`` within each pair, summed up."""
+        """Return the ratio of ``variant`` to ``base``, formed within each pair, summarised over the pairs."""
         over, under = self.values(variant, figure), self.values(base, figure)
         return ratio_of([(under[pair], over[pair]) for pair in sorted(over.keys() & under.keys())])
 
@@ -44,7 +44,7 @@ class Result:
         return max(self.values(variant, figure).values(), default=None)
 
     def gil(self, *path: str) -> float | None:
-        """Return the median over the pairs of one entry of the scheduler's own account."""
+        """Return the median over the pairs of one entry of the scheduler's statistics."""
         found: list[float] = []
         for run in self._runs:
             entry: Any = run.get("gil")
@@ -55,7 +55,7 @@ class Result:
         return statistics.median(found) if found else None
 
     def failures(self, variant: str) -> list[str]:
-        """Return why runs of a variant have no figures."""
+        """Return the reasons why runs of a variant have no figures."""
         return [run["failed"] for run in self._runs if run["variant"] == variant and "failed" in run]
 
 

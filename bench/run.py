@@ -1,4 +1,4 @@
-"""One run of a measuring program: the arguments all of them take, and the line they print."""
+"""Interface of the measuring programs: their common arguments, and the line of JSON that each prints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unsnarl.demo.variant import STOCK, UNSNARL, VARIANTS, enter
 
 
 def parser(description: str) -> argparse.ArgumentParser:
-    """Return a parser that knows the arguments common to every program."""
+    """Return a parser with the arguments common to every program."""
     common = argparse.ArgumentParser(description=description)
     common.add_argument("--variant", choices=VARIANTS, default=STOCK)
     common.add_argument(
@@ -26,12 +26,12 @@ def parser(description: str) -> argparse.ArgumentParser:
 
 
 def begin(arguments: argparse.Namespace) -> None:
-    """Set this process up as its variant says; the first act of a program."""
+    """Set this process up for its variant; a program calls it first."""
     enter(arguments.variant, arguments.options)
 
 
 def reset_stats(arguments: argparse.Namespace) -> None:
-    """Begin the scheduler's own account anew, where there is a scheduler."""
+    """Reset the scheduler's statistics, if the scheduler is installed."""
     if arguments.variant == UNSNARL:
         from unsnarl import gil
 
@@ -39,7 +39,7 @@ def reset_stats(arguments: argparse.Namespace) -> None:
 
 
 def stats(arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """Return the scheduler's own account as plain data, classes by name; None without a scheduler."""
+    """Return the scheduler's statistics as plain data, classes by name; None without a scheduler."""
     if arguments.variant != UNSNARL:
         return None
     from unsnarl import gil

@@ -1,22 +1,20 @@
-"""What recording costs: the same work with and without it, in turn, in the same process.
+"""The cost of recording a trace: the same work with and without a recording, alternating, in the same process.
 
-``python -m bench.trace_overhead --out FILE`` measures the cases below in short windows
-that alternate, and writes medians, quartiles and the ratio as JSON;
-``--render FILE...`` makes the tables of docs/results/trace-overhead.md from such files. On
-a machine that does other things as well, the processor time says more than the clock, and
-a case with a narrow goal needs many pairs: how far the median can be trusted is given.
-With ``TMPDIR`` in memory the kernel's writing of files to the disk, the program's and the
-recording's, does not add to the noise.
+``python -m bench.trace_overhead --out FILE`` measures the cases below in short alternating windows, and writes medians,
+quartiles and the ratio as JSON. ``--render FILE...`` makes the tables of docs/results/trace-overhead.md from them.
+On a machine with other load, processor time is more reliable than the clock, and a case with a narrow goal needs many
+pairs; the page gives the confidence interval of the median. With ``TMPDIR`` in memory, the kernel's writing of files to
+the disk, for the program and for the recording, does not add to the noise.
 
-- ``hand-overs``: two threads pass single items through two queues of one place, so that
-  each item is a hand-over of the GIL after a wait for a lock; as many as the machine makes.
-- ``paced``: the same, with so much work between them that without recording there are
-  50,000 a second, for which the goal of 5 % is given; on a slower machine, as many as it makes.
-- ``program``: one thread with files, JSON, regular expressions, a lock and a queue, as in
-  ``bench.gil.overhead``. The goal is 1 %.
-- ``cpu``: four threads that compute; they hand over by the switch interval.
-- ``release``: ``os.lseek`` in a loop, the cheapest call that gives the GIL up: the worst case
-  there is, and no program's.
+- ``hand-overs``: two threads pass single items through two queues of size 1, so that each item is a hand-over of the
+  GIL after a wait for a lock, at the highest rate of the machine.
+- ``paced``: the same, with work between the items so that there are 50,000 per second without a recording, the rate
+  for which the goal of 5 % is set; on a slower machine, at its highest rate.
+- ``program``: one thread with files, JSON, regular expressions, a lock and a queue, as in ``bench.gil.overhead``. The
+  goal is 1 %.
+- ``cpu``: four threads that compute; they hand over at the switch interval.
+- ``release``: ``os.lseek`` in a loop, the cheapest call that releases the GIL: the worst case possible, which no real
+  program reaches.
 """
 
 from __future__ import annotations
@@ -47,11 +45,11 @@ PAIRS_A_PROCESS = 25
 ROUNDS, CALIBRATIONS = 1_000_000, 5
 
 Work = Callable[[float], float]
-"""Works for some seconds; returns units of work a second."""
+"""Works for some seconds; returns units of work per second."""
 
 
 class Window(NamedTuple):
-    """One window: units of work a second, and nanoseconds of processor time a unit."""
+    """One window: units of work per second, and nanoseconds of processor time per unit."""
 
     rate: float
     cpu_ns: float
@@ -66,9 +64,9 @@ def timed(work: Work) -> Window:
 
 
 class HandOvers:
-    """Passes items between two threads; returns items a second.
+    """Passes items between two threads; returns items per second.
 
-    ``pace`` is how many there shall be a second, at the most.
+    ``pace`` is the largest number of items per second.
     """
 
     def __init__(self, pace: float | None = None) -> None:
@@ -76,7 +74,7 @@ class HandOvers:
         self.rounds = 0
 
     def calibrate(self) -> None:
-        """Find the rounds of work between two items that bring their number down to the pace."""
+        """Find the rounds of work between two items that reduce the rate to the pace."""
         if self.pace is None:
             return
         began = time.perf_counter()
@@ -114,7 +112,7 @@ class HandOvers:
 
 
 def program(seconds: float) -> float:
-    """Do what single-threaded programs do; return rounds a second."""
+    """Do what single-threaded programs do; return rounds per second."""
     lock, items = threading.Lock(), queue.Queue[int]()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.json"
@@ -126,7 +124,7 @@ def program(seconds: float) -> float:
 
 
 def cpu(seconds: float) -> float:
-    """Compute in four threads; return rounds a second."""
+    """Compute in four threads; return rounds per second."""
     counts = [0] * 4
     ends = time.perf_counter() + seconds
 
@@ -145,7 +143,7 @@ def cpu(seconds: float) -> float:
 
 
 def release(seconds: float) -> float:
-    """Give the GIL up and take it back; return times a second."""
+    """Release the GIL and acquire it again; return the number per second."""
     with tempfile.TemporaryFile() as file:
         descriptor, lseek = file.fileno(), os.lseek
         count, began = 0, time.perf_counter()
@@ -159,13 +157,13 @@ def release(seconds: float) -> float:
 INTRODUCTION = """\
 # What recording costs
 
-Rendered from `bench/results/trace_overhead-*.json`, which `python -m bench.trace_overhead` writes; it says
-what the cases are. A cost is the median over pairs of windows; (in parentheses) where the median of all pairs there
-could be lies, 95 times of 100; [in brackets] the middle half of the pairs. The work is the same with files on a
-disk and in memory: on a disk, what the kernel writes meanwhile adds to the noise.
+Rendered from `bench/results/trace_overhead-*.json`, written by `python -m bench.trace_overhead`, which describes the
+cases. A cost is the median over pairs of windows, followed by its 95 % confidence interval (in parentheses) and the
+quartiles of the pairs [in brackets]. The work is the same with files on a disk and in memory: on a disk, concurrent
+writes of the kernel add to the noise.
 
-`release`, the worst case by construction, gives the GIL up and takes it back at once, millions of times a second;
-`program`, which is to represent single-threaded programs, does so as often as the column "GIL taken" says.
+`release`, the worst case by construction, releases the GIL and acquires it immediately, millions of times per second.
+`program` stands for single-threaded programs; it acquires the GIL as often as the column "GIL taken" shows.
 """
 
 HAND_OVERS_PER_S = 50_000.0
@@ -181,7 +179,7 @@ GOALS = {"paced": 5.0, "program": 1.0}
 
 
 def recorded(work: Work, folder: str, number: int) -> tuple[Window, dict[str, Any]]:
-    """Work with a recording; return the window, and what the recording says."""
+    """Work with a recording; return the window, and the content of the recording."""
     path = os.path.join(folder, f"{number}.trace")
     _native.trace_start(path, CHUNKS, "", 0, round(sys.getswitchinterval() * 1e9))
     try:
@@ -194,7 +192,7 @@ def recorded(work: Work, folder: str, number: int) -> tuple[Window, dict[str, An
 
 
 class Windows(NamedTuple):
-    """Windows in pairs, and how often a second the GIL was taken in the recorded ones."""
+    """Windows in pairs, and how often per second the GIL was acquired in the recorded ones."""
 
     plain: list[Window]
     recorded: list[Window]
@@ -202,7 +200,7 @@ class Windows(NamedTuple):
 
 
 def alternate(name: str, pairs: int) -> Windows:
-    """Measure a case in pairs of windows, the first of a pair in turn."""
+    """Measure a case in pairs of windows; the first of a pair alternates."""
     work = CASES[name]
     windows = Windows([], [], [])
     frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
@@ -224,9 +222,9 @@ def alternate(name: str, pairs: int) -> Windows:
 
 
 def in_processes(name: str, pairs: int) -> Windows:
-    """Measure a case in one process after the other.
+    """Measure a case in several processes, one after the other.
 
-    A process keeps the memory of every recording it has made, and a program makes one.
+    A process keeps the memory of every recording it has made, while a real program makes only one.
     """
     windows = Windows([], [], [])
     for done in range(0, pairs, PAIRS_A_PROCESS):
@@ -240,7 +238,7 @@ def in_processes(name: str, pairs: int) -> Windows:
 
 
 def measure(name: str, pairs: int) -> dict[str, Any]:
-    """Measure a case, and sum it up."""
+    """Measure a case, and summarise it."""
     plain, traced, takes = in_processes(name, pairs)
     return {
         "case": name,
@@ -255,19 +253,16 @@ def measure(name: str, pairs: int) -> dict[str, Any]:
 
 
 def costs(more: list[float], less: list[float]) -> list[float]:
-    """Return how much more it is, pair by pair, in percent.
-
-    A window in which the process had no processor at all says nothing.
-    """
+    """Return the increase, pair by pair, in percent; without windows in which the process never ran."""
     pairs = [(one, other) for one, other in zip(more, less, strict=True) if one and other]
     return [100 * (one / other - 1) for one, other in pairs]
 
 
 def summed_up(values: list[float]) -> dict[str, float | list[float]]:
-    """Return median and quartiles, and between what the median of all pairs there could be lies, 95 times of 100.
+    """Return median and quartiles, and the 95 % confidence interval of the median.
 
-    The latter are two of the sorted values: how many of n lie below the median is binomially distributed
-    with n / 2 and sqrt(n) / 2, whatever the values' own distribution (H. A. David, Order Statistics, 7.1).
+    The interval is between two of the sorted values: the number of n values below the median is binomially distributed
+    with mean n / 2 and deviation sqrt(n) / 2, for any distribution of the values (H. A. David, Order Statistics, 7.1).
     """
     ordered = sorted(values)
     reach = 0.98 * len(ordered) ** 0.5
@@ -298,13 +293,13 @@ def table(document: dict[str, Any]) -> str:
 
 
 def spread(cost: dict[str, Any]) -> str:
-    """Write a median, how far it can be trusted, and the middle half of the pairs around it."""
+    """Return a median with its confidence interval and the quartiles of the pairs."""
     (low, high), (first, third) = cost["median_within"], cost["quartiles"]
     return f"{cost['median']:+.1f} % ({low:+.1f} … {high:+.1f}) [{first:+.1f} … {third:+.1f}]"
 
 
 def main() -> int:
-    """Measure, or render what was measured."""
+    """Measure, or render the results of files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=41)
     parser.add_argument("--only", choices=CASES, action="append")

@@ -1,6 +1,6 @@
-"""k CPU-bound threads alone: the work they do together, and how evenly it is shared.
+"""k CPU-bound threads alone: their total work, and how evenly it is shared.
 
-The main thread sleeps during the window, so the GIL is asked for by hogs only.
+The main thread sleeps during the window, so only hogs request the GIL.
 """
 
 from __future__ import annotations

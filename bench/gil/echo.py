@@ -1,8 +1,7 @@
-"""An echo thread beside k CPU-bound threads: what the one gets, and what it costs the others.
+"""An echo thread next to k CPU-bound threads: its rate and latency, and its cost for the others.
 
-The measured process runs the echo thread and the hogs; the client is another
-process (``echo_client``) that imports nothing of unsnarl. The window is the
-client's: the hogs' counts are read when it says ``begin`` and ``end``.
+The measured process runs the echo thread and the hogs. The client is another process (``echo_client``) that imports
+nothing of unsnarl. The client determines the window: the hogs' counts are read when it prints ``begin`` and ``end``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from unsnarl.demo.hogs import Hogs, jain, rates
 CLIENT = Path(__file__).with_name("echo_client.py")
 BUFFER_BYTES = 2048
 PATIENCE_S = 30.0
-"""Seconds the client may be silent beyond its window before it counts as hung."""
+"""Seconds after its window before a silent client counts as hung."""
 
 
 def serve_udp(sock: socket.socket) -> None:
@@ -64,7 +63,7 @@ def client_command(arguments: argparse.Namespace, port: int) -> list[str]:
 
 
 def measure(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Run one window; return its figures and the scheduler's account of it."""
+    """Run one window; return its figures and the scheduler's statistics."""
     port = start_server(arguments.protocol)
     hogs = Hogs(arguments.hogs)
     with Child("echo client", client_command(arguments, port), os.environ) as client:

@@ -1,8 +1,7 @@
 """The client of ``bench.gil.echo``: a process of its own, plain sockets, the standard library only.
 
-Closed loop: one request is under way at a time, and the next is sent when its
-answer is here. Paced (``--rate``): requests leave on a fixed schedule whatever
-the server does, so that it is woken that often and no slower.
+Closed loop: one request is outstanding at a time, and the next is sent when its answer has arrived. Paced
+(``--rate``): requests are sent on a fixed schedule, independent of the server, so that it is woken that often.
 Protocol with the parent: the lines ``begin`` and ``end`` mark the measured
 window, a third line is the result as JSON.
 """
@@ -50,7 +49,7 @@ def run_closed(sock: socket.socket, seconds: float) -> tuple[list[int], int]:
 
 
 def run_paced(sock: socket.socket, seconds: float, rate: float) -> tuple[list[int], int]:
-    """Send ``rate`` requests a second whatever comes back; latency counts from the sending."""
+    """Send ``rate`` requests per second, independent of the answers; latency counts from the sending."""
     latencies_ns: list[int] = []
     clock = time.perf_counter_ns
     period_ns = int(1e9 / rate)

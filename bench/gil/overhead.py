@@ -1,19 +1,16 @@
-"""What the scheduler costs where it has nothing to do: one thread, no contention.
+"""The cost of the scheduler without contention, in one thread.
 
-``release``: time of a call that gives up the GIL and takes it back around a
-short system call. ``os.lseek`` does (``os_lseek_impl`` in CPython's
-Modules/posixmodule.c wraps it in Py_BEGIN_ALLOW_THREADS in every version);
-``os.getppid`` makes a system call of the same kind and keeps the GIL, so the
-difference of the two is about the price of one release and acquire. With
-``--threaded`` the process has had a second thread before. From its first thread on,
-a process of glibc takes its locks by atomic instructions, some 20 ns for each release
-and acquire; an installation starts a thread, which a program without any would not.
+``release``: time of a call that releases the GIL and acquires it again around a short system call. ``os.lseek`` does
+so: ``os_lseek_impl`` in CPython's Modules/posixmodule.c wraps it in Py_BEGIN_ALLOW_THREADS in every version.
+``os.getppid`` makes a system call of the same kind and keeps the GIL, so the difference of the two is about the cost of
+one release and acquire. With ``--threaded`` the process has had a second thread before. After its first thread, a
+process with glibc uses atomic instructions for its locks, some 20 ns for each release and acquire; installing the
+scheduler starts a thread, which a single-threaded program would not.
 
-``program``: a single-threaded program (files, JSON, regular expressions, locks,
-a queue) for its elapsed time, or with ``--instructions`` for the instructions it
-executes, counted by valgrind's callgrind and free of noise. A count is the
-difference between many rounds and none, so that start-up is not in it; start-up
-with the installation is given separately.
+``program``: a single-threaded program (files, JSON, regular expressions, locks, a queue). It is measured by its elapsed
+time or, with ``--instructions``, by the instructions it executes, which valgrind's callgrind counts without noise. A
+count is the difference between many rounds and none, so that it excludes start-up; start-up with the installation is
+given separately.
 """
 
 from __future__ import annotations
@@ -63,7 +60,7 @@ def release_figures(*, threaded: bool) -> dict[str, float]:
 
 
 def one_round(path: Path, lock: threading.Lock, items: queue.Queue[int]) -> int:
-    """Do a little of what single-threaded programs do; return something that depends on it."""
+    """Do a little of what single-threaded programs do; return a number that depends on the work."""
     rows = [{"name": f"row {i}", "value": i * i} for i in range(60)]
     path.write_text(json.dumps(rows), encoding="utf-8")
     again: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))

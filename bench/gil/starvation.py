@@ -1,9 +1,8 @@
-"""Threads that abuse wake-ups against CPU-bound ones: how long anyone waits for the GIL.
+"""Threads that abuse wake-ups against CPU-bound threads: the longest wait of each for the GIL.
 
-An abuser blocks for an instant, over and over, and so looks like a thread that
-waits for I/O. Each thread measures its own worst stall: the longest time between
-two of its steps. For an abuser that is its wake-up plus its wait for the GIL;
-for a hog it is the wait for the GIL plus the slices the kernel gave to others.
+An abuser blocks repeatedly for an instant, and so resembles a thread that waits for I/O. Each thread measures its worst
+stall: the longest time between two of its steps. For an abuser this is its wake-up plus its wait for the GIL; for a hog
+it is the wait for the GIL plus the slices that the kernel gave to other threads.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ BOUND_S_PER_THREAD = 0.050 / 2
 
 
 class Pedestrian(threading.Thread):
-    """A thread that steps until told to stop, and notes how many steps and its worst stall."""
+    """A thread that steps until it is stopped, and records the number of steps and its worst stall."""
 
     def __init__(self, name: str, step: Any, stop: threading.Event) -> None:
-        """``step`` is called over and over; ``stop`` ends it."""
+        """``step`` is called repeatedly; ``stop`` ends the thread."""
         super().__init__(name=name, daemon=True)
         self._step = step
         self._stop_event = stop
@@ -43,17 +42,17 @@ class Pedestrian(threading.Thread):
             self.worst_ns = max(self.worst_ns, now_ns - before_ns)
             before_ns = now_ns
             self.steps += 1
-        # A thread that never got its turn stalls until now.
+        # A thread that never acquired the GIL has stalled until now.
         self.worst_ns = max(self.worst_ns, clock() - before_ns)
 
 
 def sleep_step() -> None:
-    """Really sleep, for the shortest time there is."""
+    """Sleep in the kernel, for the shortest possible time."""
     time.sleep(0)
 
 
 def lock_step() -> None:
-    """Block on a lock for the shortest time there is."""
+    """Block on a lock for the shortest possible time."""
     lock = threading.Lock()
     lock.acquire()
     lock.acquire(timeout=1e-6)
@@ -86,7 +85,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, float]:
     began_s = time.perf_counter()
     threading.Event().wait(arguments.seconds)
     elapsed_s = time.perf_counter() - began_s
-    # What the threads did by now is read at once: stopping them would let late ones catch up.
+    # The counts are read before the threads are stopped: stopping would let late threads catch up.
     result = figures_of("hog", hogs, elapsed_s) | figures_of("abuser", abusers, elapsed_s)
     result["overslept_ms"] = (elapsed_s - arguments.seconds) * 1e3
     result["bound_ms"] = (len(hogs) + len(abusers)) * BOUND_S_PER_THREAD * 1e3

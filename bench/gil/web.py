@@ -1,8 +1,7 @@
-"""A threaded web server beside k CPU-bound threads: the demonstration's servers, one window.
+"""A threaded web server next to k CPU-bound threads: the demonstration's servers, one window.
 
-The load is wrk where it is installed (it is compiled, and so takes less of a
-small machine), else the demonstration's own. This process only starts the two;
-the variant is applied in the server's.
+The load generator is wrk if it is installed (it is compiled, and needs less of a small machine), else the
+demonstration's own. This process only starts both; the variant is applied in the server process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What else there is between processes, under the names of a multiprocessing context.
+"""Other libraries for synchronisation between processes, behind the interface of a multiprocessing context.
 
-`posix_ipc` has semaphores of the kernel by name, and a lock is one of value 1; `faster-fifo` has a
-queue in shared memory. Events, conditions and barriers neither has. Invariant: what a peer does not
-have of its own comes from multiprocessing, so that every variant starts its processes alike.
+`posix_ipc` has named kernel semaphores, and a lock is one of value 1; `faster-fifo` has a queue in shared memory.
+Neither has events, conditions or barriers. Invariant: everything that a peer lacks comes from multiprocessing, so that
+all variants start their processes in the same way.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 FORK: Any = multiprocessing.get_context("fork")
 
 RING_BYTES = 1_000_000
-"""What faster-fifo's own documentation gives a queue."""
+"""The size of a queue in faster-fifo's documentation."""
 
 
 class Peer:
-    """A context of multiprocessing, with what one library does in its own way."""
+    """A context of multiprocessing with the classes of one library in place of its own."""
 
     Process = FORK.Process
     Event = FORK.Event
@@ -29,13 +29,13 @@ class Peer:
 
 
 class PosixIpc(Peer):
-    """Semaphores of posix_ipc; their names are gone as soon as they are made."""
+    """Semaphores of posix_ipc; each name is unlinked immediately after it is created."""
 
     def __init__(self) -> None:
         super().__init__("posix_ipc")
 
     def Semaphore(self, value: int = 1) -> Any:  # noqa: N802 - the standard library's name
-        """Make one that children inherit by fork."""
+        """Make a semaphore that children inherit by fork."""
         made = self._library.Semaphore(None, self._library.O_CREX, initial_value=value)
         made.unlink()
         return made
@@ -52,7 +52,7 @@ class FasterFifo(Peer):
         super().__init__("faster_fifo")
 
     def Queue(self) -> Any:  # noqa: N802
-        """Make one as large as its documentation does."""
+        """Make a queue as large as in the documentation."""
         return self._library.Queue(RING_BYTES)
 
 
@@ -60,7 +60,7 @@ KINDS = {"posix_ipc": PosixIpc, "faster-fifo": FasterFifo}
 
 
 def available() -> dict[str, Any]:
-    """Return the peers that are installed, and say which are not."""
+    """Return the peers that are installed; print which are not."""
     found: dict[str, Any] = {}
     for name, kind in KINDS.items():
         try:

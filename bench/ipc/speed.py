@@ -1,11 +1,11 @@
-"""Time primitives between processes: ours, multiprocessing's and its peers', in one run.
+"""Speed of primitives between processes: unsnarl's, multiprocessing's and those of peers, in one run.
 
     python -m bench.ipc.speed [-o RESULTS.json] [--quick]
     python -m bench.ipc.speed --render RESULTS.json
 
-Uncontended operations are timed in one process, the rest with children by fork. The variants
-take turns, each going first in its turn; of each round a ratio to multiprocessing is formed, and the
-table shows the medians. A peer (`peers`) is there in the rows of what it has of its own.
+Uncontended operations are timed in one process, all others with children by fork. The variants alternate, and another
+one goes first in each round. A ratio to multiprocessing is formed within each round, and the table shows the medians. A
+peer (`peers`) appears in the rows of the primitives that it implements itself.
 Invariant: all variants run the same function, and only the context differs.
 """
 
@@ -34,7 +34,7 @@ def _uncontended(context: Any, factory: str) -> float:
 
 
 def lock(context: Any, _quick: bool) -> float:
-    """Nanoseconds to acquire and release a Lock that nobody else wants."""
+    """Nanoseconds to acquire and release an uncontended Lock."""
     return _uncontended(context, "Lock")
 
 
@@ -49,7 +49,7 @@ def rlock(context: Any, _quick: bool) -> float:
 
 
 def _together(context: Any, functions: list[tuple[Any, ...]]) -> float:
-    """Run the functions in a process each; seconds from the moment all are there."""
+    """Run each function in a process of its own; seconds from the moment at which all have started."""
     ready, gate = context.Semaphore(0), context.Event()
 
     def run(function: Any, *arguments: Any) -> None:
@@ -116,7 +116,7 @@ def queue_items(context: Any, quick: bool) -> float:
 
 
 def simple_queue_items(context: Any, quick: bool) -> float:
-    """The same; ours is the Queue, multiprocessing's the SimpleQueue."""
+    """Like `queue_items`, with unsnarl's Queue and multiprocessing's SimpleQueue."""
     ours = isinstance(context, type(ipc.get_context("fork")))
     return _items(context, context.Queue() if ours else context.SimpleQueue(), quick)
 
@@ -155,15 +155,15 @@ def event_broadcast(context: Any, quick: bool) -> float:
 
 
 class Row(NamedTuple):
-    """One line of what has to be reached."""
+    """One row of the table, with its goal."""
 
     name: str
     measure: Callable[[Any, bool], float]
     goal: float
-    """Ours over multiprocessing's: at most that where less is better, else at least."""
+    """unsnarl over multiprocessing: an upper bound where less is better, else a lower bound."""
     is_time: bool
     peer: str = ""
-    """Who else has this."""
+    """The peer that has this primitive."""
 
 
 ROWS = [
@@ -179,7 +179,7 @@ ROWS = [
 ]
 STANDARD, OURS = "multiprocessing", "unsnarl"
 MOST_WAKES = 1
-"""The goal, for each hand-off."""
+"""The goal: futex wake-ups per hand-off."""
 
 
 def measure(rounds: int, quick: bool, only: str) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def measure(rounds: int, quick: bool, only: str) -> dict[str, Any]:
 
 
 def count_wakes(rounds: int, only: str) -> dict[str, Any]:
-    """Return the futex wake-ups per hand-off of every round, by scene; nothing where strace may not trace."""
+    """Return the futex wake-ups per hand-off of every round, by scene; empty where strace is not permitted."""
     try:
         return {
             scene: {name: [wakes.count(scene, name) for _ in range(rounds)] for name in wakes.LIBRARIES}
@@ -213,7 +213,7 @@ def count_wakes(rounds: int, only: str) -> dict[str, Any]:
 
 
 def render(results: dict[str, Any]) -> str:
-    """Return the results as a Markdown table, each goal beside what was measured."""
+    """Return the results as a Markdown table, each with its goal."""
     lines = ["| work | multiprocessing | unsnarl | ratio (spread) | goal | | peer |", "|---" * 7 + "|"]
     for row in ROWS:
         if row.name not in results:
@@ -233,7 +233,7 @@ def render(results: dict[str, Any]) -> str:
 
 
 def render_wakes(counts: dict[str, Any]) -> str:
-    """Return the wake-ups as a Markdown table: the median, and the most of all rounds."""
+    """Return the wake-ups as a Markdown table: the median, and the maximum of all rounds."""
     lines = ["| hand-off by | multiprocessing | unsnarl | unsnarl, most | goal | |", "|---" * 6 + "|"]
     for scene, figures in counts.items():
         ours = figures[OURS]
@@ -249,22 +249,22 @@ def page(document: dict[str, Any]) -> str:
     about = document["machine"]
     return f"""# Primitives between processes
 
-Written by `python -m bench.ipc.speed`, whose head says what each row does: multiprocessing's primitives,
-`unsnarl.ipc`'s and, where one has the same, a peer's in turn in one run; medians, and the ratios of ours to
-multiprocessing's with the least and the most of all rounds.
+Written by `python -m bench.ipc.speed`; its functions describe the rows. The primitives of multiprocessing, of
+`unsnarl.ipc` and, where a peer has the same, of the peer alternate in one run. The table shows medians, and the ratios
+of `unsnarl.ipc` to multiprocessing with the minimum and the maximum of all rounds.
 
 CPython {about["python"]["version"]}, {about["cores"]} × {about["cpu"]}, Linux {about["kernel"]}.
 Sources {about["commit"]}.
 
 {render(document["results"])}
 
-Futex wake-ups of one hand-off, as strace counts them, on one processor (`bench.ipc.wakes` says what that means):
+Futex wake-ups per hand-off, counted by strace, on one processor (explained in `bench.ipc.wakes`):
 
 {render_wakes(document["wakes"])}"""
 
 
 def main() -> None:
-    """Measure, or print the page of what was measured."""
+    """Measure, or print the page of a file of results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", help="write the results as JSON")
     parser.add_argument("--render", metavar="RESULTS", help="print the page of a file, and measure nothing")

@@ -1,12 +1,12 @@
-"""Count the futex wake-ups of one hand-off between two processes.
+"""Number of futex wake-ups per hand-off between two processes.
 
     python -m bench.ipc.wakes SCENE LIBRARY ROUNDS
 
-plays one scene; `count` has it traced. A hand-off is one process letting the other go on, so a round
-trip has two. Both run on one processor, where no wait ends by spinning. Tracing stops a process at each
-call, which lets the other run: fewer have to sleep than without, so a figure below one says that not every
-hand-off needed a wake-up. Those between threads of one process, as multiprocessing's queue has, count too.
-Invariant: what the start and the end of the processes take is taken off, as the count of a run without rounds.
+plays one scene; `count` traces it. In a hand-off one process lets the other continue, so a round trip has two. Both run
+on one processor, where no wait ends by spinning. Tracing stops a process at each call, which lets the other run. So
+fewer waits sleep than without tracing, and a figure below 1 means that not every hand-off needed a wake-up. Wake-ups
+between threads of one process, as in multiprocessing's queue, count too.
+Invariant: the wake-ups of the processes' start and end are subtracted, as the count of a run without rounds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from unsnarl import ipc
 
 ROUNDS = 1000
 HAND_OFFS = 2
-"""Of one round trip."""
+"""Per round trip."""
 WAKE = re.compile(r"\bfutex\([^,]+, FUTEX_WAKE")
 
 

@@ -1,7 +1,7 @@
-"""What the primitives cost, beside the standard library's and the peers', in one run.
+"""Cost of the primitives, compared with the standard library and peers in one run.
 
     python -m bench.primitives --out bench/results/primitives.json
     python -m bench.primitives.page bench/results/primitives.json --out FILE.md
 
-The pages under ``docs/results`` that are called ``primitives-…`` are made this way.
+The pages ``docs/results/primitives-*.md`` are made this way.
 """

@@ -1,9 +1,9 @@
-"""Measure every scene, the libraries in turns, and keep the results as data.
+"""Measure every scene, the libraries in alternation, and keep the results as data.
 
     python -m bench.primitives --out FILE.json [--only PATTERN]... [--pairs N] [--list]
 
-Measuring a scene again replaces what the file has of it, and leaves the others. From the
-root of the sources, in an environment with unsnarl and its extra `bench`.
+Measuring a scene again replaces its results in the file and keeps those of the others. Run it from the root of the
+sources, in an environment with unsnarl and its extra `bench`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PAIRS = 5
 
 
 def measure(scene: Scene, pairs: int) -> list[dict[str, float]]:
-    """Return the figures of each pair; who is first changes from pair to pair."""
+    """Return the figures of each pair; another library goes first in each pair."""
     names = list(scene.runs)
     taken: list[dict[str, float]] = []
     for turn in range(pairs):
@@ -36,7 +36,7 @@ def measure(scene: Scene, pairs: int) -> list[dict[str, float]]:
 
 
 def entry(scene: Scene, pairs: list[dict[str, float]]) -> dict[str, Any]:
-    """Return what is kept of a scene."""
+    """Return the data kept for a scene."""
     return {
         "unit": scene.unit.name,
         "more_is_better": scene.unit.more_is_better,
@@ -59,7 +59,7 @@ def peers() -> dict[str, str]:
 
 
 def parse() -> argparse.Namespace:
-    """Return the command line, taken apart."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.primitives", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -71,7 +71,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Carry out what the command line asks for."""
+    """Measure or list the chosen scenes."""
     arguments = parse()
     patterns: list[str] = arguments.only or ["*"]
     path: Path | None = arguments.out

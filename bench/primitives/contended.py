@@ -1,7 +1,6 @@
 """Primitives between threads, and between a thread and an event loop, in operations per second.
 
-Invariant: all libraries run the same function, for a fixed number of operations, in one
-process, in turns.
+Invariant: all libraries run the same function, for a fixed number of operations, in one process, in alternation.
 """
 
 from __future__ import annotations
@@ -212,7 +211,7 @@ def _mixed_queue(library: Any) -> tuple[Any, Any]:
 
 
 def asyncio_lock_from_threads(library: Any, count: int = 300) -> float:
-    """Turns per second of four tasks of two loops at one lock; only for what both sides can use."""
+    """Acquisitions per second of one lock by four tasks of two loops; for libraries whose lock both loops can use."""
     lock = library.Lock()
 
     async def party() -> None:
@@ -238,7 +237,7 @@ PROGRAMS: dict[str, tuple[Program, float]] = {
     "notify_all of 16": (notify_all_16, 1.5),
 }
 SLOW_PEER = {"aiologic": 1500, "janus": 1500}
-"""Items through a queue, each: these wake a thread per item."""
+"""Number of items for libraries that wake a thread per item."""
 
 
 def scenes() -> list[Scene]:

@@ -1,8 +1,7 @@
-"""Memory per object, and what `import unsnarl` adds to the start of an interpreter.
+"""Memory per object, and the time that `import unsnarl` adds to the start of an interpreter.
 
-Memory is what the process grows by for many objects, over their number: it counts what a
-class keeps in dictionaries, locks and lists of its own, and what lies outside of
-Python's own accounts. Invariant: each figure comes from a process of its own.
+Memory is the growth of the process by many objects, divided by their number. It includes the dictionaries, locks and
+lists of an object, and memory that Python does not account for. Invariant: each figure comes from a process of its own.
 """
 
 from __future__ import annotations

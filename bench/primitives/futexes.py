@@ -1,11 +1,11 @@
 """Futex calls per round trip of two threads in ping-pong.
 
-Counted by the kernel's own tracepoint (`perf stat`), which slows nothing down; without
-leave for that by `strace -c -f`, which makes every call slow, and so changes who waits.
+The kernel's tracepoint (`perf stat`) counts them, without slowing anything down. Where that is not permitted,
+`strace -c -f` does, which makes every call slow and thereby changes which thread waits.
 
     python -m bench.primitives.futexes SCENE LIBRARY ROUNDS
 
-plays one. Invariant: the rounds of a process are many more than the calls of its start.
+plays one scene. Invariant: a process makes far more rounds than its start makes calls.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turn kept results into a page: ``python -m bench.primitives.page FILE.json --out PAGE.md``.
+"""Renderer of the page about the primitives: ``python -m bench.primitives.page FILE.json --out PAGE.md``.
 
 Invariant: every figure and every verdict on the page comes from the results.
 """
@@ -19,7 +19,7 @@ COMMAND = "python -m bench.primitives --out {results}"
 
 
 def digits(figure: float) -> str:
-    """Return a figure with as many digits as mean something."""
+    """Return a figure with its significant digits."""
     return f"{figure:,.0f}" if figure >= 100 else f"{figure:,.3g}"
 
 
@@ -30,7 +30,7 @@ def medians(scene: dict[str, Any]) -> dict[str, float]:
 
 
 def advantages(scene: dict[str, Any], other: str) -> list[float]:
-    """Return, pair by pair, how many times better ours is than another's."""
+    """Return, pair by pair, how many times better unsnarl is than another library."""
     found: list[float] = []
     for pair in scene["pairs"]:
         better, worse = (OURS, other) if scene["more_is_better"] else (other, OURS)
@@ -39,7 +39,7 @@ def advantages(scene: dict[str, Any], other: str) -> list[float]:
 
 
 def rival(scene: dict[str, Any]) -> str | None:
-    """Return the best of those the goal compares with."""
+    """Return the best library among those that the goal compares with."""
     every = medians(scene)
     candidates: list[str] = [name for name in scene["against"] if name in every]
     candidates.sort(key=lambda name: every[name], reverse=scene["more_is_better"])

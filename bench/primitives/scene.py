@@ -1,7 +1,7 @@
-"""One thing to measure: its name, its unit, its goal, and how each library does it.
+"""A scene: one measurement with its name, unit and goal, and a function for each library.
 
-Invariant: all libraries of a scene do the same work; a library that has no such thing
-is left out of the scene, and never counted as slow.
+Invariant: all libraries of a scene do the same work; a library without this feature is left out of the scene, and never
+counted as slow.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ OURS, STANDARD = "unsnarl", "standard library"
 PEERS = ("aiologic", "culsans", "janus")
 
 Run = Callable[[], float]
-"""Measure once; the figure in the scene's unit."""
+"""Measures once; returns the figure in the scene's unit."""
 
 
 class Unit(NamedTuple):
-    """What a figure counts."""
+    """The unit of a figure."""
 
     name: str
     more_is_better: bool = False
@@ -39,16 +39,16 @@ EXPONENT = Unit("growth exponent")
 
 
 class Scene(NamedTuple):
-    """What is measured, for whom, and what it should come to."""
+    """One measurement, the libraries it covers, and its goal."""
 
     name: str
     unit: Unit
     runs: dict[str, Run]
     goal: float | None = None
-    """How many times better than the best of `against`; None where only the figure counts."""
+    """Factor by which to beat the best of `against`; None where only the figure counts."""
     against: tuple[str, ...] = (STANDARD,)
     ceiling: float | None = None
-    """What our figure may be at the most."""
+    """Upper bound of unsnarl's figure."""
 
 
 def libraries() -> dict[str, Any]:

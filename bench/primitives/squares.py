@@ -1,12 +1,12 @@
-"""The square programs on our primitives and the standard library's, without the scheduler.
+"""The square programs with the primitives of unsnarl and of the standard library, without the scheduler.
 
-Each program is the one of `bench/gil/squares.py`, on the library's own classes.
+Each program is that of `bench/gil/squares.py`, with the classes of the library.
 
     python -m bench.primitives.squares PROGRAM LIBRARY THREADS [SWITCH_INTERVAL]
 
-prints seconds. PROGRAM may be `herd` too, whose LIBRARY is of no account: what the same
-costs where no primitive has a part in it. A switch interval (seconds) tells what the
-timeouts of those who wait for the GIL cost: with a long one there are none.
+prints seconds. PROGRAM may also be `herd`, which ignores LIBRARY: it shows the cost of the same without any primitive.
+A switch interval (seconds) shows the cost of the timeouts of threads that wait for the GIL: with a long interval there
+are none.
 
 Invariant: each run is a process of its own.
 """
@@ -32,7 +32,7 @@ PAUSE_S = 0
 
 
 def mutex(library: Any, n: int) -> float:
-    """Pass one lock through n waiting threads, each running on afterwards; seconds."""
+    """Pass one lock through n waiting threads, each of which runs on afterwards; return seconds."""
     waiting: list[None] = []
     lock = library.Lock()
     began: list[float] = []
@@ -53,7 +53,7 @@ def mutex(library: Any, n: int) -> float:
 
 
 def wakeup(library: Any, n: int) -> float:
-    """Wake n - 1 threads through a semaphore, each running on until all are up; seconds."""
+    """Wake n - 1 threads through a semaphore; each runs on until all are awake; return seconds."""
     absent: list[None] = [None] * (n - 1)
     awake: list[None] = []
     began: list[float] = []
@@ -76,19 +76,19 @@ def wakeup(library: Any, n: int) -> float:
 
 
 def broadcast(library: Any, n: int) -> float:
-    """Set an event that n threads wait for, each running on until all are up; seconds."""
+    """Set an event that n threads wait for; each runs on until all are awake; return seconds."""
     event = library.Event()
     return _freed(n, event.wait, event.set)
 
 
 def herd(_library: Any, n: int) -> float:
-    """Write a byte for each of n threads that read a pipe, each running on until all are up; seconds."""
+    """Write a byte for each of n threads that read a pipe; each runs on until all are awake; return seconds."""
     source, sink = os.pipe()
     return _freed(n, lambda: os.read(source, 1), lambda: os.write(sink, bytes(n)))
 
 
 def _freed(n: int, wait: Callable[[], object], free: Callable[[], object]) -> float:
-    """Free n threads that wait, each running on until all are up; seconds."""
+    """Release n waiting threads; each runs on until all are awake; return seconds."""
     ready: list[None] = []
     awake: list[None] = []
 

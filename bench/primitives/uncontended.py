@@ -1,4 +1,4 @@
-"""Primitives that nobody contends for, in nanoseconds per operation.
+"""Uncontended primitives, in nanoseconds per operation.
 
 Invariant: a figure is the best of a few short rounds of one statement in a loop of
 `timeit`, or of one coroutine; all libraries run in the same process.
@@ -20,7 +20,7 @@ ROUNDS = 3
 AWAITS = 3000
 
 NATIVE_ALREADY = 1.0 if sys.version_info < (3, 14) else 1 / 1.1
-"""What the standard library writes in C: faster up to 3.13, as fast (give or take a tenth) since."""
+"""Goal for classes that the standard library has in C: faster up to 3.13, as fast within a tenth since."""
 
 STATEMENTS: dict[str, tuple[str, str, float]] = {
     "Lock with": ("Lock()", "with x: pass", NATIVE_ALREADY),
@@ -75,7 +75,7 @@ def _asynchronous() -> list[Scene]:
 
 
 def _usable(runs: dict[str, Run]) -> dict[str, Run]:
-    """Leave out what a library does not have, or means something else by."""
+    """Leave out libraries that lack the class, or have a different one by its name."""
     usable: dict[str, Run] = {}
     for name, run in runs.items():
         try:

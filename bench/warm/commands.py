@@ -3,11 +3,10 @@
     python -m bench.warm.commands --bin VENV/bin [--chg CHG] [--only hg] --out bench/results/warm-3.13.json
     python -m bench.warm.commands --render bench/results/warm-3.13.json > docs/results/warm.md
 
-``VENV`` has unsnarl, mercurial, black, httpie, awscli and ansible-core; what is
-missing is left out. Wall time of ``posix_spawn`` to ``waitpid``, output to
-/dev/null, in a repository of 200 files; servers are started and have learned
-before. Packs are made on the spot. Results of other commands in ``--out`` are
-kept, so that each command may be measured in a run of its own.
+``VENV`` has unsnarl, mercurial, black, httpie, awscli and ansible-core; a command that is not installed is left out.
+Measured is the wall time from ``posix_spawn`` to ``waitpid``, with output to /dev/null, in a repository of 200 files.
+Servers are started, and have learned, before the first measured run; packs are made then too. Results of other
+commands in ``--out`` are kept, so that each command may be measured in a run of its own.
 """
 
 from __future__ import annotations
@@ -44,15 +43,15 @@ GOALS: dict[str, dict[str, float]] = {
     "aws --version": {"warm": 0.08, "packed": 0.80},
     "ansible --version": {"warm": 0.021},
 }
-"""Largest ratio to the plain run that was aimed at; beside these, no more than chg in the same run."""
+"""Largest ratios to the plain run that are the goals; a further goal is to be no slower than chg in the same run."""
 PACKED: dict[str, tuple[str, ...]] = {
     "packed": (),
     "packed, directories": ("--check", "directories"),
     "packed, lazy": ("--check", "directories", "--lazy"),
 }
-"""Ways to make a pack, with the options of ``unsnarl pack``; the goals are for the first, which is the default."""
+"""Kinds of packs, with the options of ``unsnarl pack``; the goals are for the first, the default."""
 LEARNING_RUNS = 10
-"""Runs before the first measured one: servers learn in the background what more to import, and which pages to copy."""
+"""Runs before the first measured one, during which servers learn modules to import and pages to copy."""
 DROPPED = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS", "UNSNARL")
 
 
@@ -96,7 +95,7 @@ def variants(words: tuple[str, ...], bin_dir: Path, scratch: Path, chg: str | No
 
 
 def repository(directory: Path, bin_dir: Path) -> None:
-    """Make a repository of 200 files in the current directory's stead."""
+    """Make a Mercurial repository of 200 files in a directory; only the files where hg is not installed."""
     for number in range(200):
         (directory / f"file{number}").write_text(f"{number}\n")
     hg = str(bin_dir / "hg")
@@ -106,7 +105,7 @@ def repository(directory: Path, bin_dir: Path) -> None:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, object]:
-    """Measure all commands that are there."""
+    """Measure all installed commands."""
     bin_dir = Path(arguments.bin).absolute()
     found: dict[str, object] = {}
     with tempfile.TemporaryDirectory(prefix="unsnarl-bench-", ignore_cleanup_errors=True) as name:
@@ -140,12 +139,12 @@ def where(bin_dir: Path, command: str) -> dict[str, object]:
 
 
 LOOKUPS_GOAL = 0.20
-"""Largest ratio of a pack's look-ups to the plain run's that was aimed at."""
+"""Goal: the largest ratio of a pack's look-ups to those of the plain run."""
 LOOKUPS = "stat,lstat,newfstatat,fstat,statx,openat,open,getdents64"
 
 
 def calls(lines: dict[str, list[str]], environ: dict[str, str]) -> dict[str, int]:
-    """Count the calls by which a file is looked for, plain and packed; empty without strace."""
+    """Count the system calls that look up files, plain and packed; empty without strace."""
     if shutil.which("strace") is None:
         return {}
     counts: dict[str, int] = {}
@@ -157,7 +156,7 @@ def calls(lines: dict[str, list[str]], environ: dict[str, str]) -> dict[str, int
 
 
 def complain(line: list[str], environ: dict[str, str]) -> None:
-    """Say on stderr why a command is not served, if it is not: its warm runs are plain then."""
+    """Write to stderr why a command is not served, if so: its warm runs are then plain runs."""
     at = line.index("--")
     asked = subprocess.run([*line[:at], "--require", *line[at:]], env=environ, check=False, capture_output=True)
     if asked.returncode == NOT_WARM:
@@ -203,7 +202,7 @@ def render(data: Any) -> str:
 
 
 def row(label: str, variant: str, seconds: dict[str, list[float]]) -> str:
-    """Return the line of one variant of one command."""
+    """Return the table row of one variant of one command."""
     values = seconds[variant]
     low, median, high = statistics.quantiles(values, n=4)
     ratio = median / statistics.median(seconds["plain"])
@@ -214,14 +213,14 @@ def row(label: str, variant: str, seconds: dict[str, list[float]]) -> str:
 
 
 def lookups(label: str, variant: str, one: Any) -> str:
-    """Return the line of how often one variant of a command looks for files."""
+    """Return the table row with the file look-ups of one variant of a command."""
     ratio = one["calls"][variant] / one["calls"]["plain"]
     verdict = f"≤ {LOOKUPS_GOAL:.2f}: {'met' if ratio <= LOOKUPS_GOAL else 'missed'}" if variant != "plain" else ""
     return f"| `{label}` | {one['where']['version']} | {variant} | {one['calls'][variant]} | {ratio:.2f} | {verdict} |"
 
 
 def main() -> None:
-    """Measure, or render what was measured."""
+    """Measure, or render the results of a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", help="directory of the commands and of unsnarl")
     parser.add_argument("--chg", help="path of Mercurial's own client, to compare with")

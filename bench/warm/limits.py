@@ -1,17 +1,15 @@
-"""What warm costs at its limits: a command that does nothing, and 1,000 calls from 8 shells at once.
+"""The cost of warm commands at two limits: a command that does nothing, and 1,000 calls from 8 concurrent shells.
 
     python -m bench.warm.limits --bin VENV/bin --out bench/results/warm-limits-3.13.json
     python -m bench.warm.limits --render bench/results/warm-limits-3.13.json > docs/results/warm-limits.md
 
-``nothing``: a script that imports one module with 50 MB of data and ends, from spawn to
-wait, beside the least that a program can be: an executable without libraries whose
-``main`` returns. Both take turns, once without a pause, so that the server's own work for
-the next call falls into the one that is measured, and once with a pause before each, as
-when commands are typed or do something. (Needs a C compiler that links statically.)
+``nothing``: a script that imports one module with 50 MB of data and ends, from spawn to wait. It is compared with the
+smallest possible program: a static executable whose ``main`` returns. Both alternate, once without a pause, so that the
+server prepares the next call during the measured one, and once with a pause before each, as when commands are typed.
+(Needs a C compiler that links statically.)
 
-``burst``: eight shells that call a command one after the other, plain and warm in turn.
-Plain runs are made in smaller number and scaled, since their time is linear in it; the
-page says so.
+``burst``: eight shells, each of which calls a command repeatedly; bursts of plain and warm calls alternate. There are
+fewer plain calls, and their time, which is linear in the number, is scaled; the page states this.
 """
 
 from __future__ import annotations
@@ -32,13 +30,13 @@ from bench.warm.commands import environment, learn, spawn_s
 
 BALLAST_MB = 50
 NOTHING_GOAL, BURST_GOAL = 4.0, 0.10
-"""Largest ratio to the static executable, and to the plain calls, that was aimed at."""
+"""Goals: the largest ratio to the static executable, and to the plain calls."""
 SHELLS = 8
 PAUSES_S = {"without a pause": 0.0, "20 ms apart": 0.02}
 
 
 def nothing(bin_dir: Path, scratch: Path, rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Return the seconds of the static executable and of the command that does nothing, in turn, for each pause."""
+    """Return the seconds of the static executable and of the command that does nothing, alternating, for each pause."""
     (scratch / "least.c").write_text("int main(void) { return 0; }\n")
     least = str(scratch / "least")
     subprocess.run(["cc", "-static", "-O2", "-o", least, f"{least}.c"], check=True)
@@ -75,11 +73,11 @@ def burst_s(words: str, calls: int, environ: dict[str, str]) -> tuple[float, int
 
 
 def burst(bin_dir: Path, scratch: Path, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return what each pair of bursts came to."""
+    """Return the times and failures of each pair of bursts."""
     environ = environment(scratch / "burst-runtime")
     client, plain = str(bin_dir / "unsnarl"), f"{bin_dir / options.command}"
     if options.calls % SHELLS or options.plain_calls % SHELLS:
-        raise SystemExit(f"the numbers of calls are to be multiples of {SHELLS}, the number of shells")
+        raise SystemExit(f"error: --calls and --plain-calls must be multiples of {SHELLS}, the number of shells")
     subprocess.run([client, "warm", "start", "--", plain.split(maxsplit=1)[0]], env=environ, check=True)
     pairs: list[dict[str, Any]] = []
     for _ in range(options.pairs):
@@ -101,7 +99,7 @@ def burst(bin_dir: Path, scratch: Path, options: argparse.Namespace) -> list[dic
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Measure both."""
+    """Measure both limits."""
     bin_dir = Path(options.bin).absolute()
     with tempfile.TemporaryDirectory(prefix="unsnarl-bench-", ignore_cleanup_errors=True) as name:
         return {
@@ -113,7 +111,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def ratio_of(pair: dict[str, Any]) -> float:
-    """Return the time of a warm call over that of a plain one."""
+    """Return the ratio of the times of a warm call and a plain call."""
     return float(pair["warm_s"] / pair["warm_calls"] / (pair["plain_s"] / pair["plain_calls"]))
 
 
@@ -131,7 +129,7 @@ def verdict(value: float, goal: float) -> str:
 
 
 def nothing_row(name: str, times: dict[str, list[float]]) -> str:
-    """Return the row of the calls with one pause."""
+    """Return the table row of the calls with one pause."""
     ratios = [warm / static for static, warm in zip(times["static"], times["warm"], strict=True)]
     static, warm = (spread([value * 1e3 for value in times[variant]], 2) for variant in ("static", "warm"))
     return f"| {name} | {static} | {warm} | {spread(ratios, 2)} | {verdict(statistics.median(ratios), NOTHING_GOAL)} |"
@@ -168,7 +166,7 @@ Medians of {len(pairs)} pairs, with their range; plain is scaled from {plain_cal
 
 
 def main() -> None:
-    """Measure, or render what was measured."""
+    """Measure, or render the results of a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", help="directory of the commands and of unsnarl")
     parser.add_argument("--command", default="hg --version -q", help="what the shells call")

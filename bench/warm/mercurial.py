@@ -1,17 +1,14 @@
-"""Mercurial's own tests, with hg plain and through a warm shim: who passes, wall time, processor time.
+"""Mercurial's own tests, with hg plain and through a warm shim: passed tests, wall time, processor time.
 
     python -m bench.warm.mercurial --source mercurial-7.2.4 --bin VENV/bin --piece 1/12 --house DIR --out FILE
     python -m bench.warm.mercurial --render FILE > docs/results/warm-mercurial.md
 
-``source`` is an unpacked release; ``VENV`` has mercurial of that version and
-unsnarl. The tests are run in pieces, all variants of a piece one after the other,
-one test run each; results of other pieces in ``--out`` are kept. ``--house`` is the
-runtime directory of the servers; they learn within the runs, and live on for the
-next piece if it is given (end them with ``unsnarl warm stop``). Processor time is the
-whole machine's, so nothing else may run; with ``--outcomes`` something may, and no times
-are noted. ``HGTEST_UUIDFILE`` differs from test to
-test and is only copied by hg at import: it is vouched for
-(``UNSNARL_WARM_IGNORE``), or each test would need a server of its own.
+``source`` is an unpacked release; ``VENV`` has mercurial of that version and unsnarl. The tests are run in pieces, with
+one test run per variant of a piece; results of other pieces in ``--out`` are kept. ``--house`` is the runtime directory
+of the servers. The servers learn during the runs; with ``--house`` they stay for the next piece (end them with
+``unsnarl warm stop``). Processor time is that of the whole machine, so no other load may run; with ``--outcomes`` it
+may, and no times are recorded. ``HGTEST_UUIDFILE`` differs from test to test and is only copied by hg at import. It is
+listed in ``UNSNARL_WARM_IGNORE``, without which each test would need a server of its own.
 """
 
 from __future__ import annotations
@@ -34,13 +31,13 @@ merge10 merge2 merge5 mv-cp-st-diff newbranch parents push-warn rename revert-fl
 status-color tag up-local-change update-names"""
 
 GOALS = {"wall_s": 0.33, "busy_s": 0.36}
-"""Largest ratios to plain that were aimed at."""
+"""Goals: the largest ratios to plain."""
 
 Outcome = dict[str, Any]
 
 
 def busy_s() -> float:
-    """Return the seconds all processors together have worked since the start of the machine."""
+    """Return the busy time of all processors since boot, in seconds."""
     words = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     user, nice, system, _, _, irq, softirq = map(int, words[:7])
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
@@ -136,7 +133,7 @@ def total(variant: str, what: str, pieces: dict[str, Outcome]) -> float:
 
 
 def row(variant: str, pieces: dict[str, Outcome], timed: dict[str, Outcome]) -> str:
-    """Return the line of one variant."""
+    """Return the table row of one variant."""
     results = list(merged(variant, pieces).values())
     cells = [variant, *(str(results.count(result)) for result in ("success", "failure", "skip"))]
     for what in GOALS if timed else ():
@@ -146,7 +143,7 @@ def row(variant: str, pieces: dict[str, Outcome], timed: dict[str, Outcome]) -> 
 
 
 def goal(what: str, pieces: dict[str, Outcome]) -> str:
-    """Return what was aimed at, and whether it was reached."""
+    """Return a goal, and whether it was met."""
     ratio = total("warm", what, pieces) / total("plain", what, pieces)
     name = {"wall_s": "wall", "busy_s": "processors"}[what]
     return f"{name} ≤ {GOALS[what]:.2f}, {'met' if ratio <= GOALS[what] else 'missed'}"
