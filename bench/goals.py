@@ -1,7 +1,8 @@
 """Goals of the scheduler, each with the measured value and a verdict.
 
-A goal about a ratio is met or missed if the whole confidence interval of the ratio lies on one side of it (see
-``unsnarl.demo.comparison``). If the goal lies inside the interval, the verdict is that the difference is noise.
+A goal about a ratio counts as met or missed when the whole confidence interval of
+the ratio says so (see ``unsnarl.demo.comparison``); where the goal lies inside of
+it, the verdict is that the difference is within the noise.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.goals import MET, MISSED, NOISE, SQUARE_AT, goals, square_times
+from bench.markdown import table, write
 from bench.plan import CONNECTIONS, HOGS, THREADS
 from bench.results import Result, Results, load
 from unsnarl.demo.comparison import FEWEST_PAIRS
@@ -18,14 +19,6 @@ from unsnarl.demo.figures import NONE, TOO_FEW, count, digits, duration, times
 from unsnarl.demo.variant import STOCK, SWITCHINTERVAL, UNSNARL, VARIANTS
 from unsnarl.lab.fit import exponent
 from unsnarl.lab.machine import build_of
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table; columns after the first are aligned right."""
-    if not rows:
-        return "Not measured.\n"
-    rule = ["---", *("---:" for _ in head[1:])]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)) + "\n"
 
 
 def by_variant(result: Result, figure: str) -> list[str]:
@@ -234,11 +227,7 @@ def main() -> None:
     results = load(arguments.folder)
     if not results:
         raise SystemExit(f"error: no results in {arguments.folder}\nhint: python -m bench --out {arguments.folder}")
-    text = page(results)
-    if arguments.out is None:
-        print(text, end="")
-    else:
-        arguments.out.write_text(text, encoding="utf-8")
+    write(page(results), arguments.out)
 
 
 if __name__ == "__main__":

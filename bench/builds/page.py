@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.builds.judgement import CONFIDENCE, Interval, Judgement, Spread, judge
+from bench.markdown import table, write
 from bench.primitives.page import digits
-from bench.render import table
 from unsnarl.lab.machine import build_of, differences
 
 HEAD = ("", "before", "after", "after / before", "before / before", "after / after", "pairs", "verdict")
@@ -83,10 +83,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, metavar="PAGE", help="the page (default: stdout)")
     arguments = parser.parse_args()
     text = page(json.loads(arguments.results.read_text(encoding="utf-8")))
-    if arguments.out is None:
-        print(text, end="")
-    else:
-        arguments.out.write_text(text, encoding="utf-8")
+    write(text, arguments.out)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from bench.markdown import table, write
 from bench.primitives.scene import OURS, STANDARD
-from bench.render import table
 
 NONE = "–"
 COMMAND = "python -m bench.primitives --out {results}"
@@ -101,10 +101,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, metavar="PAGE", help="the page (default: stdout)")
     arguments = parser.parse_args()
     text = page(json.loads(arguments.results.read_text(encoding="utf-8")), str(arguments.results))
-    if arguments.out is None:
-        print(text, end="")
-    else:
-        arguments.out.write_text(text, encoding="utf-8")
+    write(text, arguments.out)
 
 
 if __name__ == "__main__":

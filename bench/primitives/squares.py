@@ -1,6 +1,6 @@
 """The square programs with the primitives of unsnarl and of the standard library, without the scheduler.
 
-Each program is that of `bench/gil/squares.py`, with the classes of the library.
+Each program is the one of `bench/squares.py`, on the library's own classes.
 
     python -m bench.primitives.squares PROGRAM LIBRARY THREADS [SWITCH_INTERVAL]
 
@@ -32,7 +32,7 @@ PAUSE_S = 0
 
 
 def mutex(library: Any, n: int) -> float:
-    """Pass one lock through n waiting threads, each of which runs on afterwards; return seconds."""
+    """Pass one lock through n waiting threads, each running on afterwards; seconds."""
     waiting: list[None] = []
     lock = library.Lock()
     began: list[float] = []

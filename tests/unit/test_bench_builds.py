@@ -6,26 +6,9 @@ import pytest
 
 from bench.builds import judgement, page, warm_command
 from bench.builds.judgement import FASTER, RUNS, SAME, SLOWER, TOO_FEW, Interval, judge
+from tests.unit.bench_machine import MACHINE
 
-BUILD: dict[str, Any] = {
-    "python": {
-        "version": "3.13.0",
-        "implementation": "CPython",
-        "compiler": "GCC",
-        "pgo": False,
-        "lto": True,
-        "shared": True,
-    },
-    "scheduler": "0123456789abcdef",
-    "package": "fedcba9876543210",
-    "versions": {"unsnarl": "1.0"},
-    "cpu": "A processor",
-    "cores": 2,
-    "kernel": "6.1",
-    "libc": "glibc 2.36",
-    "commit": "abc1234",
-    "taken": "2026-01-01T00:00:00+00:00",
-}
+BUILD: dict[str, Any] = MACHINE | {"package": "fedcba9876543210", "versions": {"unsnarl": "1.0"}}
 JITTER = (0.98, 1.0, 1.03, 0.99, 1.01, 1.02, 0.97, 1.0)
 
 

@@ -9,26 +9,9 @@ import pytest
 from bench import __main__ as runner
 from bench import goals, machine, plan, render
 from bench.results import Result, load
+from tests.unit.bench_machine import MACHINE
 from unsnarl.demo.variant import STOCK, UNSNARL, VARIANTS
 from unsnarl.lab.fit import exponent
-
-MACHINE: dict[str, Any] = {
-    "python": {
-        "version": "3.13.0",
-        "implementation": "CPython",
-        "compiler": "GCC",
-        "pgo": False,
-        "lto": True,
-        "shared": True,
-    },
-    "scheduler": "0123456789abcdef",
-    "cpu": "A processor",
-    "cores": 2,
-    "kernel": "6.1",
-    "libc": "glibc 2.36",
-    "commit": "abc1234",
-    "taken": "2026-01-01T00:00:00+00:00",
-}
 
 
 def result_of(case: plan.Case, figures: dict[str, tuple[dict[str, float], ...]], gil: Any = None) -> dict[str, Any]:
