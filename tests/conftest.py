@@ -1,7 +1,7 @@
-"""Fixtures that every kind of test may use: programs in a directory of their own.
+"""Fixtures for all tests: programs in a directory of their own.
 
-A program is run in a process of its own, by the interpreter the tests run with,
-under a watchdog, and without any setting of unsnarl inherited from outside.
+Invariant: a program runs in a process of its own, with the interpreter of the tests, under a watchdog, and without any
+setting of unsnarl inherited from outside.
 """
 
 import os
@@ -17,28 +17,28 @@ from typing import NamedTuple
 import pytest
 from hypothesis import HealthCheck, settings
 
-# How long an example takes depends on what else runs on the machine: it is no property of ours.
+# The duration of an example depends on the load of the machine, so it is not tested.
 settings.register_profile("unsnarl", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unsnarl")
 
-# Whoever started the tests may ignore signals, as nohup does, and a shell for what it runs in the
-# background: every program of the tests would inherit that.
-for _number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # these two by Python itself
+# The process that starts the tests may ignore signals, as nohup does, and as a shell does for background
+# jobs: every program of the tests would inherit that.
+for _number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # Python itself ignores these two
     if signal.getsignal(_number) == signal.SIG_IGN:
         signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 WATCHDOG_S = 540.0
-"""No program of a test runs that long by far, on whatever machine; one that does hangs, and is killed."""
+"""Far longer than any program of a test runs on any machine; a program that exceeds it hangs, and is killed."""
 
 UNSNARL = os.path.join(sysconfig.get_path("scripts"), "unsnarl")
-"""The command as installed: with ``python -m`` the tests' own files would be on its path."""
+"""The installed command: ``python -m`` would put the tests' own files on the path."""
 _PYTHON = os.path.join(sysconfig.get_path("scripts"), "python")
 PYTHON = _PYTHON if os.path.exists(_PYTHON) else sys.executable
-"""What a user types; pytest may have been started as ``python3.15`` of the same environment."""
+"""The interpreter as a user types it; pytest may have been started as ``python3.15`` of the same environment."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what is about the GIL where there is none."""
+    """Skip tests of the GIL where there is no GIL."""
     if not sysconfig.get_config_var("Py_GIL_DISABLED"):
         return
     for item in items:
@@ -47,16 +47,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 NOTICE = re.compile(rb"unsnarl: the program runs without the GIL scheduler: this is a free-threaded build: [^\n]*\n")
-"""What ``unsnarl run`` says on stderr where there is no GIL: left out of every outcome there."""
+"""The notice of ``unsnarl run`` on stderr where there is no GIL: removed from every outcome there."""
 
 
 def without_notice(stderr: bytes) -> bytes:
-    """Return what a program has said on stderr, without that notice where the build gives rise to it."""
+    """Return a program's stderr, without the notice on a build that causes it."""
     return NOTICE.sub(b"", stderr) if sysconfig.get_config_var("Py_GIL_DISABLED") else stderr
 
 
 class Outcome(NamedTuple):
-    """All that the caller of a program can see of it."""
+    """Everything that the caller of a program observes."""
 
     status: int
     """The exit status, or minus the signal that ended it."""
@@ -65,7 +65,7 @@ class Outcome(NamedTuple):
 
     @property
     def complaint(self) -> str:
-        """What it said on stderr, as text."""
+        """Its stderr, as text."""
         return self.stderr.decode(errors="backslashreplace")
 
 
@@ -105,7 +105,7 @@ class Programs:
             try:
                 stdout, stderr = process.communicate(stdin, timeout=WATCHDOG_S)
             except BaseException:
-                # The children as well, which would keep the pipes open.
+                # Including the children, which would keep the pipes open.
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
         return Outcome(process.returncode, stdout, without_notice(stderr))
@@ -124,7 +124,7 @@ class Programs:
 
 
 def clean_environment() -> dict[str, str]:
-    """Return this process's environment without what steers unsnarl or python."""
+    """Return this process's environment without the variables of unsnarl and python."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("UNSNARL", "PYTHON"))}
 
 

@@ -1,6 +1,6 @@
-"""Builds the small C libraries of the tests, with the running interpreter's compiler.
+"""Builds the small C libraries of the tests with the compiler of the running interpreter.
 
-Invariant: where there is no compiler the test is skipped, and says so.
+Invariant: without a compiler the test is skipped, with that reason.
 """
 
 import shlex
@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 
 
 def shared_library(name: str, directory: Path) -> Path:
-    """Build `name`.c into a directory, and return the library's path."""
+    """Build `name`.c into a directory; return the path of the library."""
     compiler = shlex.split(str(sysconfig.get_config_var("CC") or "cc"))
     if shutil.which(compiler[0]) is None:
         pytest.skip(f"the interpreter's compiler, {compiler[0]}, is not installed")

@@ -19,25 +19,25 @@ DROPPED = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS", "UNS
 NOT_WARM = 69
 """The client's status where no worker took the command (``NOT_WARM`` in crates/client/src/verb.rs)."""
 SILENCE_S = 5.0
-"""How long it waits for a word (``READY_TIMEOUT_S`` in crates/client/src/handover.rs), and a worker for it."""
+"""How long it waits for a reply (``READY_TIMEOUT_S`` in crates/client/src/handover.rs), and a worker for it."""
 
 
 class Rig:
-    """Runs scripts plainly and warm, from a directory that is removed afterwards."""
+    """Runs scripts plain and warm, in a directory that is removed afterwards."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.house = directory / "house"
         self.env = {name: value for name, value in os.environ.items() if name not in DROPPED}
         self.env |= {"UNSNARL_WARM_DIR": str(self.house), "XDG_DATA_HOME": str(directory / "data")}
-        # Where the tests themselves are killed, nobody sweeps: then no server stays for an hour.
+        # If the tests themselves are killed, nothing stops the servers: the default would keep them for an hour.
         self.env["UNSNARL_WARM_IDLE"] = "120"
         self.processes: list[subprocess.Popen[bytes]] = []
         (directory / "bin").mkdir()
         (directory / "work").mkdir()
 
     def script(self, name: str, text: str) -> str:
-        """Write an executable script for the tests' interpreter; it stands alone in its directory."""
+        """Write an executable script for the tests' interpreter, into a directory of scripts only."""
         path = self.directory / "bin" / name
         path.write_text(f"#!{sys.executable}\n{text}")
         path.chmod(0o755)
@@ -50,8 +50,8 @@ class Rig:
     def served(self, *words: str, **options: object) -> "subprocess.CompletedProcess[bytes]":
         """Run a command through the client, which fails if no worker takes it.
 
-        Client and worker bear each other's silence for some seconds, and a busy machine can be silent for
-        longer: then nothing has run, and the command is offered again. A refusal comes at once, and stands.
+        Client and worker wait for each other for some seconds, and a busy machine may take longer. Then nothing has
+        run, and the command is started again. A refusal arrives immediately, and is final.
         """
         ends_s = time.monotonic() + WATCHDOG_S
         while True:
@@ -62,7 +62,7 @@ class Rig:
                 return outcome
 
     def plain(self, *words: str, **options: object) -> "subprocess.CompletedProcess[bytes]":
-        """Run the same command without it."""
+        """Run the same command without the client."""
         return self._run(list(words), options)
 
     def start(self, *words: str, **options: object) -> None:
@@ -75,11 +75,11 @@ class Rig:
         return self._run([UNSNARL, "warm", *words], {})
 
     def log(self) -> str:
-        """Return all that servers have said."""
+        """Return the logs of all servers."""
         return "".join(path.read_text() for path in self.house.glob("*.log")) if self.house.exists() else ""
 
     def sweep(self) -> None:
-        """End what was still starting in the background, and wait until nothing of it is left."""
+        """End processes that were still starting in the background, and wait until none is left."""
         mark = os.fsencode(self.directory) + b"/"
 
         def is_swept() -> bool:

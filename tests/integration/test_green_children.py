@@ -1,4 +1,4 @@
-"""Green threads: forked children whatever is on the heap, children of subprocess, and ``os.system``."""
+"""Green threads: forked children with any objects on the heap, children of subprocess, and ``os.system``."""
 
 import signal
 from typing import TYPE_CHECKING
@@ -19,12 +19,12 @@ thread = threading.Thread(target=other)
 thread.start()
 settle()
 """
-"""A thread that must go on in no other process."""
+"""A thread that must not continue in any other process."""
 
 
 @green
 def test_a_fork_asks_nothing_of_the_objects_on_the_heap(programs: "Programs") -> None:
-    """Not of a weak proxy whose object is gone, nor of one that makes its object when it is asked for the class."""
+    """Neither a weak proxy whose object is dead, nor one that creates its object when its class is read."""
     text = """
 import weakref
 class Kept: pass
@@ -46,7 +46,7 @@ go_on.set()
 
 @green
 def test_a_child_that_executes_a_program_is_spared_the_walk_over_the_heap(programs: "Programs") -> None:
-    """What it would find it would ask for its type, so counting the walks is enough."""
+    """A walk reads the type of every object it finds, so counting the walks is enough."""
     text = """
 import gc
 walk = gc.get_objects
@@ -70,7 +70,7 @@ go_on.set()
 
 @green
 def test_no_handler_runs_in_a_child_that_is_about_to_execute_a_program(programs: "Programs") -> None:
-    """The signal does what it would have done to that program."""
+    """The signal has the effect that it would have on the executed program."""
     text = """
 def handle(number, frame): os.write(1, b"handled\\n")
 signal.signal(signal.SIGUSR1, handle)
@@ -99,7 +99,7 @@ except TypeError as error:
 
 @green
 def test_a_command_of_the_shell_has_the_interrupt_to_itself(programs: "Programs") -> None:
-    """What stock Python prints: the program goes on, the command does not; and so it is with handlers and without."""
+    """The output of stock Python: the program continues and the command ends, with handlers and without."""
     text = (
         SETTLED
         + """
@@ -167,7 +167,7 @@ settle()
 
 @green
 def test_a_manager_serves_threads_and_processes(programs: "Programs") -> None:
-    """Its primitives are threads' ones in a process of its own."""
+    """The manager's primitives are those of threading, in a process of its own."""
     text = """
 import multiprocessing
 def put(queue, numbers): numbers["child"] = 2; queue.put("child")

@@ -1,4 +1,4 @@
-"""What ``unsnarl run --green`` refuses, before the program starts and at the import; and what it does not."""
+"""Refusals of ``unsnarl run --green``, before the program starts and at the import, and imports it accepts."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -68,7 +68,7 @@ for name in ("grpc", "grpc", "unsnarl.ipc"):
 
 @green
 def test_patching_leaves_multiprocessing_alone(programs: "Programs") -> None:
-    """Its own primitives are refused where they are used, and unsnarl's would be."""
+    """Its own primitives are refused on use, and unsnarl's would be too."""
     text = """
 import multiprocessing
 try:
@@ -120,7 +120,7 @@ def test_what_a_text_imports_outright(programs: "Programs", text: str, found: li
 
 @green
 def test_a_pool_is_refused_where_it_is_made(programs: "Programs") -> None:
-    """Importing the module is what clients do that may never make one."""
+    """Programs import the module that may never make a pool."""
     text = """
 from multiprocessing import Pool, pool
 for make in (Pool, pool.Pool, pool.ThreadPool):
@@ -162,7 +162,7 @@ def test_a_library_in_any_directory_where_pip_has_put_it(programs: "Programs") -
 
 @green
 def test_a_warning_of_the_compiler_is_said_once(programs: "Programs") -> None:
-    """By the interpreter, and not by the look at the program's text."""
+    """The interpreter shows them, not the check of the program's source."""
     script = programs.write("app.py", 'print("\\d")')
     assert programs.run("--green", script) == programs.python(script)
 

@@ -1,4 +1,4 @@
-"""Green threads: waits for signals, which stop the thread that waits and no other."""
+"""Green threads: a wait for a signal blocks only the waiting thread."""
 
 import signal
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ paused.join()
     "sender", ["os.kill(os.getpid(), signal.SIGUSR1)", "subprocess.run(kill)"], ids=["own", "other"]
 )
 def test_what_a_handler_raises_ends_the_pause(programs: "Programs", sender: str) -> None:
-    """Whichever thread runs when the signal arrives, or none."""
+    """In every thread that may be running when the signal arrives, and in none."""
     text = f"""
 import subprocess
 kill = ["sh", "-c", f"kill -USR1 {{os.getpid()}}"]
@@ -58,7 +58,7 @@ settle()
 @green
 @pytest.mark.parametrize("is_blocked", [True, False])
 def test_waits_for_signals_let_the_others_run(programs: "Programs", is_blocked: bool) -> None:
-    """The program need not have blocked the signal, though POSIX asks for it; and it is as before afterwards."""
+    """The program need not block the signal, though POSIX requires it; the mask is restored afterwards."""
     text = f"""
 waited = {{signal.SIGUSR1, signal.SIGUSR2}}
 if {is_blocked}: signal.pthread_sigmask(signal.SIG_BLOCK, waited)
@@ -107,7 +107,7 @@ print(signal.sigwait({signal.SIGTERM}) == signal.SIGTERM)
 
 @green
 def test_a_signal_for_a_thread(programs: "Programs") -> None:
-    """By its own number, by the main thread's, and by one that nobody has."""
+    """By its own ident, by the main thread's, and by one that no thread has."""
     text = """
 done = []
 def handle(number, frame): done.append(threading.current_thread() is threading.main_thread())

@@ -1,4 +1,4 @@
-"""A command started with its pack does what it does without."""
+"""A command behaves the same with its pack and without."""
 
 import json
 import os
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.integration.conftest import Rig
 
 SHARE = 0.4
-"""Of the file system's answers that a program asks for plainly, the most it asks for from a pack: it imports little."""
+"""Largest share of a plain run's file system calls that a packed run may make; this program imports little."""
 
 SCRIPT = """
 import sys, inspect, json, importlib.resources, importlib.metadata, mod, sub.part
@@ -85,7 +85,7 @@ def test_it_asks_the_file_system_less(rig: "Rig", packed: "tuple[str, str, Path]
         calls = "trace=openat,getdents64,?stat,?lstat,?newfstatat,?statx"
         rig.plain("strace", "-f", "-e", calls, "-o", str(out), program)
         counts.append(out.read_text().count("("))
-    # An interpreter that runs nothing asks too; what is above that is the program's, and ours.
+    # Calls of an interpreter that runs nothing are subtracted; the rest are the program's and unsnarl's.
     of_bare, of_plain, of_packed = counts
     assert (of_packed - of_bare) / (of_plain - of_bare) < SHARE, counts
 
@@ -110,7 +110,7 @@ def test_modules_that_put_another_in_their_place_or_fail_are_packed(rig: "Rig") 
     )
 
 
-# Puts a finder before the path's, as tracers and import hooks do.
+# Puts a finder before PathFinder, as tracers and import hooks do.
 HOOK = """
 import sys
 class Finder:
@@ -126,7 +126,7 @@ sys.meta_path.insert(0, Finder)
 
 
 def customized(rig: "Rig", text: str) -> dict[str, str]:
-    """Return an environment in which the interpreter runs this at its start."""
+    """Return an environment in which the interpreter runs this code at its start."""
     site = rig.directory / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text(text)
@@ -150,7 +150,7 @@ def test_what_a_finder_before_the_path_answers_or_refuses_is_not_packed(rig: "Ri
         assert rig.plain(program, env=env).stdout == b"the hook\nnot this one\n"
 
 
-# Comes to `sys.meta_path` only after the pack was made, and has one of its modules.
+# Added to `sys.meta_path` only after the pack was made; has one of its modules.
 LATER = """
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, PathFinder, SourceFileLoader
@@ -251,7 +251,7 @@ def test_a_run_with_a_pack_is_the_same(rig: "Rig", packed: "tuple[str, str, Path
     run = rig.plain(unsnarl(), "run", "--pack", str(pack), script, "x")
     assert (run.returncode, run.stdout, without_notice(run.stderr)) == (plain.returncode, plain.stdout, plain.stderr)
     code = "import mod, sys; print(type(mod.__loader__).__name__, 'mmap' in sys.modules)"
-    # Found by the path it was packed under; with the empty entry of -c, the file itself would be nearer.
+    # Found through the path under which it was packed; the empty entry of -c would find the file itself first.
     env = rig.env | {"PYTHONPATH": str(rig.directory / "bin")}
     shown = rig.plain(unsnarl(), "run", "--pack", str(pack), "-P", "-c", code, env=env)
     assert shown.stdout == b"PackLoader False\n"
@@ -265,7 +265,7 @@ def test_a_packed_module_is_the_same(rig: "Rig") -> None:
     words = ["pack", "-m", "json.tool", "-o", f"{launcher}.pack", "--with", "--help"]
     made = rig.plain(unsnarl(), *words)
     assert made.returncode == 0, made.stderr
-    # By the very name that the launcher calls it: since 3.14 argparse shows that.
+    # By the name that the launcher uses: since 3.14 argparse shows it.
     interpreter = launcher.read_text().partition("\n")[0].removeprefix("#!")
     for arguments in ([], ["--no-such-option"], ["no-such-file"]):
         plain = rig.plain(interpreter, "-m", "json.tool", *arguments, input=b'{"b": 1}')
@@ -273,7 +273,7 @@ def test_a_packed_module_is_the_same(rig: "Rig") -> None:
         assert (packed.returncode, packed.stdout, packed.stderr) == (plain.returncode, plain.stdout, plain.stderr)
 
 
-# Runs what it is given; something is in a cycle of references at the end, as modules are.
+# Runs its argument; an object is in a reference cycle at the end, as the objects of modules are.
 ENDS = """
 import sys
 circle = []
@@ -291,14 +291,14 @@ def test_a_packed_command_ends_the_same(rig: "Rig") -> None:
 
 def test_nothing_is_collected_at_the_end_if_nobody_can_notice(rig: "Rig") -> None:
     launcher = ended(rig)
-    # Registered before the pack's own exit function, so called after it.
+    # Registered before the exit function of the pack, so called after it.
     env = customized(rig, "import atexit, gc\natexit.register(lambda: print(gc.get_freeze_count() > 1000))\n")
     assert rig.plain(launcher, "", env=env).stdout == b"True\n"
     assert rig.plain(launcher, ENDINGS["finaliser"], env=env).stdout == b"False\ngone\n"
 
 
 def ended(rig: "Rig") -> str:
-    """Pack a program that can end in all ways; returns its launcher."""
+    """Pack a program that can end in every way; returns its launcher."""
     script = rig.script("ends", ENDS)
     made = rig.plain(unsnarl(), "pack", script, "-o", str(rig.directory / "ends.pack"), "--with", "''")
     assert made.returncode == 0, made.stderr

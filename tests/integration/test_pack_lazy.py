@@ -1,4 +1,4 @@
-"""Modules that are loaded when first touched: which, and that nothing else is different."""
+"""Late modules: the right ones are loaded on first use, and everything else is unchanged."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,7 +40,7 @@ LATE = "print(sorted(n for n, m in sys.modules.items() if type(m).__name__ == 'L
 
 @pytest.fixture
 def app(rig: "Rig") -> tuple[str, str]:
-    """A script that imports all sorts of modules, and its launcher."""
+    """A script that imports all kinds of modules, and its launcher."""
     (rig.directory / "bin" / "family").mkdir()
     for name, text in MODULES.items():
         (rig.directory / "bin" / f"{name}.py").write_text(text)
@@ -61,7 +61,7 @@ def pack(rig: "Rig", script: str, *runs: str) -> "subprocess.CompletedProcess[by
 def test_only_quiet_modules_that_no_run_touches_are_late(rig: "Rig", app: tuple[str, str]) -> None:
     shown = rig.plain(app[1], LATE)
     assert b"['family.late_two', 'late_one']" in shown.stdout
-    # What only a late module imports is not loaded either.
+    # Modules that only a late module imports are not loaded either.
     assert rig.plain(app[1], "print('helper' in sys.modules)").stdout.endswith(b"False\nend\n")
 
 

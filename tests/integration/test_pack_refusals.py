@@ -1,4 +1,4 @@
-"""What `unsnarl pack` refuses: one line, a hint, a status, and nothing of the user's lost."""
+"""Refusals of `unsnarl pack`: one line, a hint, a status, and no file of the user lost."""
 
 import os
 import resource
@@ -24,7 +24,7 @@ def packed(rig: "Rig", *words: str, **options: object) -> "subprocess.CompletedP
 
 
 def refused(rig: "Rig", *words: str, **options: object) -> bytes:
-    """Run `unsnarl pack`, which has to fail as a command does; returns what it has said."""
+    """Run `unsnarl pack`, which has to fail with the status of a failed command; returns its message."""
     made = packed(rig, *words, **options)
     assert made.returncode in (1, 2), made
     assert made.stderr.count(b"error: ") == 1, made.stderr
@@ -76,7 +76,7 @@ def app(rig: "Rig") -> tuple[str, Path]:
 
 
 def loads_plainly(rig: "Rig", launcher: str, why: bytes) -> None:
-    """Have the program start without its pack, and with one line of warning."""
+    """Check that the program starts without its pack, and with one line of warning."""
     run = rig.plain(launcher)
     assert (run.returncode, run.stdout) == (0, b"SourceFileLoader\n")
     assert run.stderr.startswith(b"warning: the pack is not used")
@@ -150,7 +150,7 @@ def test_a_recording_run_that_fails_makes_no_pack(rig: "Rig", how: str, lazily: 
 
 
 def refused_last(rig: "Rig", *words: str) -> bytes:
-    """Run `unsnarl pack`, which has to fail; returns its own words, after those of the program."""
+    """Run `unsnarl pack`, which has to fail; returns its message, after the output of the program."""
     made = packed(rig, *words)
     assert made.returncode == 1
     return made.stderr[made.stderr.rindex(b"error: ") :]

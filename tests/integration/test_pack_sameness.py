@@ -1,4 +1,4 @@
-"""What a packed program shows of itself is what it shows without: warnings, tracebacks, its own names, its end."""
+"""A packed program shows the same as without its pack: warnings, tracebacks, its own names, its end."""
 
 import os
 import shutil
@@ -63,7 +63,7 @@ def app(rig: "Rig") -> tuple[str, str]:
 
 
 def both(rig: "Rig", app: tuple[str, str], *words: str, **options: object) -> "subprocess.CompletedProcess[bytes]":
-    """Have both end, print and complain the same."""
+    """Check that both have the same status, stdout and stderr."""
     plain, packed = (rig.plain(program, *words, **options) for program in app)
     assert (packed.returncode, packed.stdout) == (plain.returncode, plain.stdout)
     assert packed.stderr.decode() == plain.stderr.decode()
@@ -157,7 +157,7 @@ def test_a_launcher_outlives_unsnarl(rig: "Rig", is_module: bool) -> None:
     made = rig.plain(UNSNARL, "pack", *target, "-o", str(rig.directory / "made.pack"))
     assert made.returncode == 0, made.stderr
     launcher = rig.directory / "made"
-    # As if it had been removed: the launcher looks for it in a directory that is not there, or lacks a file.
+    # As if unsnarl had been removed: the launcher's directory does not exist, or lacks a file.
     text = launcher.read_text()
     here = next(line for line in text.splitlines() if "__path__ = [" in line).partition("'")[2].partition("'")[0]
     half = rig.directory / "half"

@@ -1,4 +1,4 @@
-"""``unsnarl run --patch`` in programs that import in a way of their own."""
+"""``unsnarl run --patch`` in programs with import mechanisms of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import sys, types
 from importlib.util import LazyLoader
 
 class Finder:
-    # As Mercurial's lazy imports do: each finder that there is gets one around it.
+    # As Mercurial's lazy imports do: each existing finder is wrapped.
     def __init__(self, inner):
         self.inner = inner
 

@@ -1,4 +1,4 @@
-"""The measurements of the primitives: every scene has a figure for us, and the page shows all of them."""
+"""The measurements of the primitives: every scene has a figure for unsnarl, and the page shows all scenes."""
 
 from __future__ import annotations
 

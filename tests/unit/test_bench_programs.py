@@ -39,7 +39,7 @@ def test_echo(protocol: str, variant: str) -> None:
 
 def test_echo_at_a_given_rate() -> None:
     figures = run("echo", "-k", "0", "--rate", "500", "--seconds", "2", "--warmup", "0.5")["figures"]
-    # Some answers may be to what was sent to warm up.
+    # Some answers may be to requests of the warm-up.
     assert 0 < figures["requests_per_s"] <= figures["sent_per_s"] * (1 + 0.5 / 2)
     assert figures["sent_per_s"] < 700
 

@@ -1,4 +1,4 @@
-"""The pack format: read back, and refused when damaged, foreign or cut."""
+"""The pack format: packs are read back, and damaged, foreign or truncated packs refused."""
 
 import marshal
 
@@ -26,7 +26,7 @@ def test_a_pack_is_read_back() -> None:
 
 
 def touch(data: bytes) -> None:
-    """Read everything a pack offers."""
+    """Read everything in a pack."""
     entries, area, *_ = container.read(memoryview(data))
     for entry in entries.values():
         if entry[container.KIND] == "c":

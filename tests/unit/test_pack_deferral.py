@@ -1,4 +1,4 @@
-"""Which imports are compiled as lazy ones where there are such: those that bind the same at any time."""
+"""Imports that bind the same value at any time are compiled as lazy imports, where the interpreter has these."""
 
 import ast
 from pathlib import Path

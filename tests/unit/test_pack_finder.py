@@ -1,4 +1,4 @@
-"""When a packed module is believed, and when its body runs."""
+"""Conditions under which the finder uses a packed module, and the time at which its body runs."""
 
 import builtins
 import gc
@@ -38,18 +38,18 @@ def module(tmp_path: Path) -> str:
 
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take directories that were changed just now for settled."""
+    """Treat directories that were changed just now as settled."""
     monkeypatch.setattr(freshness, "SETTLED_NS", -(10**15))
 
 
 @pytest.fixture
 def changing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take all directories for changed just now."""
+    """Treat all directories as changed just now."""
     monkeypatch.setattr(freshness, "SETTLED_NS", 10**18)
 
 
 def replace(path: str) -> None:
-    """Put another file in a file's place, as editors and installers do; the directory's clock has to move on."""
+    """Replace a file by another, as editors and installers do; the directory's time has to advance."""
     folder = os.path.dirname(path)
     before = container.stamp(folder)
     while container.stamp(folder) == before:
@@ -58,7 +58,7 @@ def replace(path: str) -> None:
 
 
 def add(path: Path) -> None:
-    """Make a file; the clock of its directory has to move on."""
+    """Make a file; the time of its directory has to advance."""
     before = container.stamp(str(path.parent))
     path.write_text("A = 333\n")
     while container.stamp(str(path.parent)) == before:
@@ -236,7 +236,7 @@ def test_a_collector_that_is_switched_off_stays_so(module: str) -> None:
 
 @pytest.fixture
 def collector() -> Iterator[tuple[int, int, int]]:
-    """The collector's thresholds; it is put back as it was."""
+    """The collector's thresholds; the collector's state is restored afterwards."""
     thresholds = gc.get_threshold()
     yield thresholds
     gc.set_threshold(*thresholds)
@@ -295,7 +295,7 @@ RUNS = "unsnarl_runs_of_the_body"
 
 @pytest.fixture
 def late_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """A module that was imported and is to be loaded late; its body counts its runs."""
+    """An imported module whose body has not run yet; the body counts its runs."""
     path = tmp_path / "late_one.py"
     path.write_text(f"import builtins\nbuiltins.{RUNS} += 1\n1 / (builtins.{RUNS} != 13)\nA = 1\n")
     monkeypatch.setattr(builtins, RUNS, 0, raising=False)
@@ -306,7 +306,7 @@ def late_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mod
 
 
 def runs() -> int:
-    """Return how often the body was run."""
+    """Return how often the body has run."""
     count: int = getattr(builtins, RUNS)
     return count
 

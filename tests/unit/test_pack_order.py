@@ -1,4 +1,4 @@
-"""Whom a pack lets answer before it: all who do plainly, before the path's finder, in its place or around it."""
+"""Precedence of a pack: finders before, in place of or around PathFinder come first, as without a pack."""
 
 import importlib
 import importlib.abc
@@ -45,12 +45,12 @@ def other(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A pack that has the module ``ordered``; all that imports go by is put back afterwards."""
+    """A pack that has the module ``ordered``; the state of the import system is restored afterwards."""
     lib = tmp_path / "lib"
     lib.mkdir()
     (lib / "ordered.py").write_text("BY = 'the path'\n")
     (tmp_path / "the.pack").write_bytes(recorder.build({"ordered": str(lib / "ordered.py")}))
-    # As in a fresh interpreter: what the tests are run with has finders of its own.
+    # As in a fresh interpreter: pytest has finders of its own.
     own = [each for each in sys.meta_path if getattr(each, "__module__", "").startswith("_frozen_importlib")]
     monkeypatch.setattr(sys, "meta_path", own)
     monkeypatch.setattr(sys, "path_hooks", list(sys.path_hooks))
@@ -70,7 +70,7 @@ def pack(made: str) -> None:
 
 
 def served() -> tuple[str, bool]:
-    """Import the module; return which it is, and whether it comes from the pack."""
+    """Import the module; return its value, and whether it comes from the pack."""
     module = importlib.import_module("ordered")
     return module.BY, isinstance(module.__loader__, finder.PackLoader)
 
@@ -150,7 +150,7 @@ def test_a_finder_that_asks_all_the_others_gets_an_answer(put: Callable[[Any], N
 
 @pytest.mark.usefixtures("pack")
 def test_a_finder_around_the_paths_gets_what_the_pack_has(other: Path) -> None:
-    """As that of the AWS command line, which lets some packages be found elsewhere too."""
+    """As the finder of the AWS command line, which finds some packages in further places."""
 
     class Around:
         @staticmethod
@@ -254,7 +254,7 @@ def test_an_archive_before_the_directory_hides_what_it_has(tmp_path: Path, is_kn
 @pytest.mark.usefixtures("pack")
 def test_an_archive_hides_nothing_else(tmp_path: Path) -> None:
     sys.path.insert(0, archive(tmp_path / "some.zip", "unordered"))
-    assert importlib.util.find_spec("absent") is None  # now it is known what that entry of the path is
+    assert importlib.util.find_spec("absent") is None  # now the importer of that path entry is cached
     assert served() == FROM_PACK
 
 
@@ -291,7 +291,7 @@ def test_a_path_that_can_be_gone_through_once_is_gone_through_from_its_begin(oth
 
 @pytest.mark.usefixtures("pack")
 def test_an_importer_that_fails_the_pack_leaves_the_module_to_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before CPython 3.12 the path's finder takes importers that only have ``find_module``."""
+    """Before CPython 3.12, PathFinder accepts importers that only have ``find_module``."""
 
     class Broken:
         def __init__(self) -> None:

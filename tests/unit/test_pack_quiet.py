@@ -1,4 +1,4 @@
-"""Which bodies only bind names: what is not known to be harmless is not quiet."""
+"""Quiet modules: bodies that only bind names. A statement not known to be harmless is not quiet."""
 
 import ast
 

@@ -1,7 +1,7 @@
-"""``unsnarl.pth``: what every start of an interpreter reads, with or without ``unsnarl run``.
+"""``unsnarl.pth``: the file that every start of an interpreter reads, with or without ``unsnarl run``.
 
-Each case puts a copy of the file, and a stand-in for the package, into a directory
-of its own, and has ``site`` read that directory as it reads site-packages.
+Each case puts a copy of the file, and a stand-in for the package, into a directory of its own, and makes ``site`` read
+that directory as it reads site-packages.
 """
 
 import subprocess
@@ -31,7 +31,7 @@ BROKEN_PACKAGES: dict[str, dict[str, str]] = {
 
 
 def start(site_directory: Path, files: dict[str, str], environment: dict[str, str]) -> str:
-    """Return the names of the modules that reading the file loaded, having seen no complaint."""
+    """Return the modules that reading the file has loaded; fails if it wrote to stderr."""
     inert_directory = site_directory / "inert"
     texts = {**files, STARTUP_FILE.name: STARTUP_FILE.read_text(), "inert/inert.pth": "# nothing"}
     for name, text in texts.items():
