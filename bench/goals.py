@@ -71,7 +71,7 @@ def echo_goals(results: Results) -> Iterator[Goal]:
         own = alone.median(STOCK, "requests_per_s") if alone else None
         for k in HOGS:
             case = results.get(f"echo-{protocol}-k{k}")
-            work = f"{protocol.upper()} echo beside {k}"
+            work = f"{protocol.upper()} echo next to {k}"
             if case is None:
                 continue
             rate = case.median(UNSNARL, "requests_per_s")
@@ -125,9 +125,9 @@ def square_goals(results: Results) -> Iterator[Goal]:
 def web_goals(results: Results) -> Iterator[Goal]:
     """Yield the goals of the web servers."""
     for server in ("stdlib", "gunicorn"):
-        if beside := results.get(f"web-{server}-c10-k4"):
-            work = f"web, {server}, c = 10, beside 4: requests/s"
-            yield ratio_at_least(work, WEB_SPEEDUP, beside.ratio("requests_per_s"))
+        if loaded := results.get(f"web-{server}-c10-k4"):
+            work = f"web, {server}, c = 10, next to 4: requests/s"
+            yield ratio_at_least(work, WEB_SPEEDUP, loaded.ratio("requests_per_s"))
         for c in CONNECTIONS:
             if alone := results.get(f"web-{server}-c{c}-k0"):
                 work = f"web, {server}, c = {c}, no CPU thread: requests/s"

@@ -65,12 +65,12 @@ def echo_section(results: Results) -> str:
     paced = [(f"echo-paced-k{k}", f"k = {k}") for k in HOGS]
     return "\n".join(
         [
-            "## An echo thread beside CPU-bound threads\n",
+            "## An echo thread next to CPU-bound threads\n",
             "Requests per second, one client in a closed loop:\n",
             table(("", *RATE_HEAD), rate_rows(results, named, "requests_per_s")),
             "Latency seen by the client, p50 / p99:\n",
             table(("", *RATE_HEAD[:3]), latency_rows(results, named)),
-            "Work of the CPU-bound threads meanwhile, units per second:\n",
+            "Work of the CPU-bound threads during that time, units per second:\n",
             table(("", *RATE_HEAD), rate_rows(results, [n for n in named if "k0" not in n[0]], "work_per_s")),
             "Their work while the echo thread is woken 1,000 times a second:\n",
             table(("", *RATE_HEAD), rate_rows(results, paced, "work_per_s")),
@@ -133,7 +133,7 @@ def web_section(results: Results) -> str:
             table(("", *RATE_HEAD), rate_rows(results, named, "requests_per_s")),
             "Latency, p50 / p99:\n",
             table(("", *RATE_HEAD[:3]), latency_rows(results, named)),
-            "Work of the CPU-bound threads meanwhile, units per second:\n",
+            "Work of the CPU-bound threads during that time, units per second:\n",
             table(("", *RATE_HEAD), rate_rows(results, [n for n in named if "k0" not in n[0]], "work_per_s")),
         ]
     )

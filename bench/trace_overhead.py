@@ -278,7 +278,7 @@ def table(document: dict[str, Any]) -> str:
     lines = [
         f"### {document['python']}, temporary files on {document['files']}\n",
         f"On {where['cpu']}, {where['cores']} cores, Linux {where['kernel']}, {where['libc']}, {where['taken'][:10]}.",
-        f"Load of the machine meanwhile: {document['load'][0]:.1f} to {document['load'][1]:.1f}.\n",
+        f"Load of the machine during the measurement: {document['load'][0]:.1f} to {document['load'][1]:.1f}.\n",
         "| case | pairs | plain, per s | recorded, per s | GIL taken, per s | CPU time | wall-clock time | goal |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]

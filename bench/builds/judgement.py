@@ -48,7 +48,7 @@ class Interval(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What the rounds of one scene show."""
+    """The comparison of two builds in one scene."""
 
     before: Spread
     after: Spread

@@ -154,7 +154,7 @@ Medians of {max(len(times["warm"]) for times in data["nothing"].values())} round
 |---|---|---|---|---|
 {chr(10).join(nothing_row(name, times) for name, times in data["nothing"].items())}
 
-## {calls:,} calls of `{data["command"]}` from {SHELLS} shells at once
+## {calls:,} calls of `{data["command"]}` from {SHELLS} concurrent shells
 
 Medians of {len(pairs)} pairs, with their range; plain is scaled from {plain_calls} calls.
 

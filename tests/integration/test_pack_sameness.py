@@ -204,7 +204,7 @@ def test_damage_is_mentioned_once_and_so_is_a_source_that_was_changed(rig: "Rig"
     run = rig.plain(app[1], "import good, depth; print(good.VALUE, depth.VALUE)")
     assert run.stdout == b"222 222\n"
     assert run.stderr.count(b"\n") == 1
-    assert b"good.py is not as it was packed" in run.stderr
+    assert b"good.py has changed since it was packed" in run.stderr
     data = pack.read_bytes()
     _, area, *_ = container.read(memoryview(data))
     pack.unlink()

@@ -105,7 +105,7 @@ def test_the_page_shows_each_goal_next_to_what_was_measured(tmp_path: Path) -> N
     for name, found in figures.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(result_of(case_named(name), found)))
     page = render.page(load(tmp_path))
-    assert "| UDP echo beside 4: requests/s, of stock's without CPU threads | ≥ 50.0 % | 61.0 % | met |" in page
+    assert "| UDP echo next to 4: requests/s, of stock's without CPU threads | ≥ 50.0 % | 61.0 % | met |" in page
     assert "| UDP, k = 4 | 10.0 | - | 610 | - | 61.0× ±2% ? |" in page
     assert "3.13.0" in page
     assert "with LTO" in page

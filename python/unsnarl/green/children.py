@@ -33,25 +33,25 @@ def install() -> None:
     _wait, os.wait = os.wait, wait
     popen: Any = import_module("gevent.subprocess").Popen
     for name in ("wait", "_internal_poll"):
-        setattr(popen, name, _telling_once(getattr(popen, name)))
+        setattr(popen, name, _returned_once(getattr(popen, name)))
 
 
-def _telling_once(method: Any) -> Any:
+def _returned_once(method: Any) -> Any:
     """Return a method of ``Popen`` that also removes the returned status from gevent's table."""
 
     @functools.wraps(method)
-    def tell(process: Any, *arguments: Any, **named: Any) -> Any:
+    def waiting(process: Any, *arguments: Any, **named: Any) -> Any:
         status = method(process, *arguments, **named)
-        if status is not None and "_is_told" not in vars(process):
-            process._is_told = True  # by the next call the process id may belong to another child
+        if status is not None and "_is_returned" not in vars(process):
+            process._is_returned = True  # by the next call the process id may belong to another child
             _gevent_os._watched_children.pop(process.pid, None)
         return status
 
-    return tell
+    return waiting
 
 
 def wait() -> tuple[int, int]:
-    """Do what ``os.wait`` does, letting the other threads run meanwhile."""
+    """Do what ``os.wait`` does, while the other threads run."""
     children: dict[int, Any] = _gevent_os._watched_children  # a watcher, or an ``Ended``
     while children:
         ended = [cast("Ended", known) for known in children.values() if isinstance(known, tuple)]

@@ -45,7 +45,7 @@ It is a number that no other code is likely to set, so that it can be recognised
 switch the collector off, or read 0 as the usual value and restore it later.
 """
 _FROZEN = gc.get_freeze_count()
-"""What the interpreter itself has frozen (CPython 3.12 does)."""
+"""The number of objects that the interpreter itself has frozen (CPython 3.12 does)."""
 _CAN_AGE = "t" not in sys.abiflags
 """Without a GIL there are no generations, and freezing stops all threads."""
 
@@ -132,7 +132,7 @@ class PackFinder:
         if not _is_directory(base) or self._is_hidden(name, base, sys.path if path is None else path):
             return None
         if not is_fresh:
-            warn(f"{entry[PATH]} is not as it was packed; pack anew", once="stale")
+            warn(f"{entry[PATH]} has changed since it was packed; pack again", once="stale")
             return None
         spec = ModuleSpec(name, self._loader(name, entry), origin=entry[PATH], is_package=entry[IS_PACKAGE])
         if entry[IS_PACKAGE]:

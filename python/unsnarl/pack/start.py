@@ -80,7 +80,7 @@ def _refuse_foreign(found: "Any") -> None:
     if found.st_mode & _KIND != _REGULAR:
         raise container.BadPack("it is no regular file")
     if found.st_mode & _WRITABLE_BY_OTHERS:
-        raise container.BadPack("others than its owner can write it; `chmod go-w` it, or pack anew")
+        raise container.BadPack("others than its owner can write it; `chmod go-w` it, or pack again")
     if found.st_uid not in (geteuid(), 0) and found.st_uid != stat(__file__).st_uid:
         raise container.BadPack("it belongs to another user")
 
