@@ -22,7 +22,7 @@ from unsnarl.demo.hogs import Hogs, jain, rates
 
 CLIENT = Path(__file__).with_name("echo_client.py")
 BUFFER_BYTES = 2048
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 """Seconds after its window before a silent client counts as hung."""
 
 
@@ -67,13 +67,13 @@ def measure(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, An
     port = start_server(arguments.protocol)
     hogs = Hogs(arguments.hogs)
     with Child("echo client", client_command(arguments, port), os.environ) as client:
-        client.expect("begin", PATIENCE_S + arguments.warmup)
+        client.expect("begin", TIMEOUT_S + arguments.warmup)
         run.reset_stats(arguments)
         begin, used_begin = hogs.read(), resource.getrusage(resource.RUSAGE_SELF)
-        client.expect("end", PATIENCE_S + arguments.seconds)
+        client.expect("end", TIMEOUT_S + arguments.seconds)
         end, used_end = hogs.read(), resource.getrusage(resource.RUSAGE_SELF)
         gil = run.stats(arguments)
-        figures: dict[str, Any] = json.loads(client.hear(PATIENCE_S))
+        figures: dict[str, Any] = json.loads(client.hear(TIMEOUT_S))
     work = rates(begin, end)
     switches = used_end.ru_nvcsw - used_begin.ru_nvcsw + used_end.ru_nivcsw - used_begin.ru_nivcsw
     figures["work_per_s"] = sum(work)

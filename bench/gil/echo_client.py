@@ -16,7 +16,7 @@ import statistics
 import time
 
 MESSAGE_BYTES = 16
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 """Seconds without any answer after which the run counts as hung."""
 
 
@@ -24,7 +24,7 @@ def connect(protocol: str, port: int) -> socket.socket:
     """Return a connected socket to the server on loopback."""
     kind = socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM
     sock = socket.socket(socket.AF_INET, kind)
-    sock.settimeout(PATIENCE_S)
+    sock.settimeout(TIMEOUT_S)
     sock.connect(("127.0.0.1", port))
     if protocol == "tcp":
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

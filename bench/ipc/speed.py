@@ -191,8 +191,8 @@ def measure(rounds: int, quick: bool, only: str) -> dict[str, Any]:
             continue
         variants = [name for name in (STANDARD, OURS, row.peer) if name in contexts]
         figures: dict[str, list[float]] = {name: [] for name in variants}
-        for turn in range(rounds):
-            first = turn % len(variants)
+        for number in range(rounds):
+            first = number % len(variants)
             for name in variants[first:] + variants[:first]:
                 figures[name].append(row.measure(contexts[name], quick))
         results[row.name] = figures

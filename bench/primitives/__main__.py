@@ -29,8 +29,8 @@ def measure(scene: Scene, pairs: int) -> list[dict[str, float]]:
     """Return the figures of each pair; another library goes first in each pair."""
     names = list(scene.runs)
     taken: list[dict[str, float]] = []
-    for turn in range(pairs):
-        order = names[turn % len(names) :] + names[: turn % len(names)]
+    for number in range(pairs):
+        order = names[number % len(names) :] + names[: number % len(names)]
         taken.append({name: scene.runs[name]() for name in order})
     return taken
 

@@ -78,7 +78,7 @@ def measure(arguments: argparse.Namespace) -> Outcome:
     tests = chosen(arguments.source, arguments.piece, arguments.tests)
     with tempfile.TemporaryDirectory(prefix="unsnarl-bench-") as scratch:
         environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "UNSNARL"))}
-        environ |= {"UNSNARL_WARM_DIR": str(arguments.house or f"{scratch}/house"), "XDG_DATA_HOME": scratch}
+        environ |= {"UNSNARL_WARM_DIR": str(arguments.house or f"{scratch}/runtime"), "XDG_DATA_HOME": scratch}
         environ |= {"UNSNARL_WARM_IGNORE": "HGTEST_UUIDFILE", "PATH": f"{programs}:{environ['PATH']}"}
         enable = [programs / "unsnarl", "warm", "enable", programs / "hg"]
         subprocess.run(enable, env=environ, check=True, stdout=subprocess.DEVNULL)

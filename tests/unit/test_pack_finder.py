@@ -163,12 +163,12 @@ def test_the_names_of_a_directory_are_known_by_its_stamp(searched: Path) -> None
     (searched / "one.py").write_text("")
     (searched / "two").mkdir()
     stamp = container.stamp(str(searched))
-    assert freshness.places([str(searched)]) == {str(searched): (*stamp, frozenset(["one", "two"]))}
+    assert freshness.roots([str(searched)]) == {str(searched): (*stamp, frozenset(["one", "two"]))}
 
 
 @pytest.mark.usefixtures("changing")
 def test_the_names_of_a_directory_that_was_changed_just_now_are_not_known(searched: Path) -> None:
-    assert freshness.places([str(searched)]) == {}
+    assert freshness.roots([str(searched)]) == {}
 
 
 @pytest.mark.usefixtures("settled")
@@ -179,7 +179,7 @@ def test_a_file_system_that_keeps_no_time_of_change_is_not_trusted(
         return (os.stat(path).st_mtime_ns, 0, 2)
 
     monkeypatch.setattr(container, "stamp", stamp)
-    assert (freshness.stamps([module]), freshness.places([str(searched)])) == ({}, {})
+    assert (freshness.stamps([module]), freshness.roots([str(searched)])) == ({}, {})
 
 
 def test_an_entry_of_the_path_that_is_no_text_is_passed_over(

@@ -157,15 +157,15 @@ def in_source(text: str | bytes, path: Sequence[str]) -> Iterator[tuple[int, str
 
 def _is_library_on(path: Sequence[str], name: str) -> bool:
     """Return whether a name leads to an installed library, without importing its parent packages."""
-    places: Sequence[str] | None = path
+    locations: Sequence[str] | None = path
     spec: ModuleSpec | None = None
     package = ""
     for part in name.split("."):
         package = f"{package}.{part}" if package else part
-        spec = PathFinder.find_spec(package, places) if places is not None else None
+        spec = PathFinder.find_spec(package, locations) if locations is not None else None
         if spec is None:
             return False
-        places = spec.submodule_search_locations
+        locations = spec.submodule_search_locations
     return spec is not None and is_library(spec)
 
 

@@ -6,7 +6,7 @@
 | 8–11 | format version, little-endian |
 | 12–15 | length of the index |
 | 16–23 | SipHash of the index |
-| 24– | the index: marshalled ``(magic number of the bytecode, cache tag, -O level, directories, places, entries)`` |
+| 24– | the index: marshalled ``(magic number of the bytecode, cache tag, -O level, directories, roots, entries)`` |
 | … | code objects, marshalled, one after the other |
 
 An entry is ``name: (is_package, path, mtime_ns, size, offset, length, hash, kind)``.
@@ -16,7 +16,7 @@ extension module, which is loaded from its own file.
 A directory is ``path: (mtime_ns, ctime_ns, inode)``. While the directory has this stamp, its files are not checked
 one by one. A pack has directories only if its maker requested them.
 
-A place is a directory of ``sys.path``, ``path: (mtime_ns, ctime_ns, inode, names)``. While the directory has this
+A root is a directory of ``sys.path``, ``path: (mtime_ns, ctime_ns, inode, names)``. While the directory has this
 stamp, ``names`` are the modules, packages and directories in it, and the links that may come to lead to one.
 
 Invariants: :func:`read` returns a pack only for the interpreter version that made it. All offsets are checked before
@@ -71,11 +71,11 @@ def stamp(path: str) -> tuple[int, int, int]:
 def write(
     modules: "Mapping[str, tuple[tuple[object, ...], bytes]]",
     directories: "Mapping[str, tuple[int, int, int]] | None" = None,
-    places: "Mapping[str, tuple[Any, ...]] | None" = None,
+    roots: "Mapping[str, tuple[Any, ...]] | None" = None,
     *,
     optimize: int = sys.flags.optimize,
 ) -> bytes:
-    """Return the bytes of a pack from ``name: ((is_package, path, mtime_ns, size, kind), code)``, stamps and places."""
+    """Return the bytes of a pack from ``name: ((is_package, path, mtime_ns, size, kind), code)``, stamps and roots."""
     index: dict[str, tuple[object, ...]] = {}
     parts: list[bytes] = []
     at = 0
@@ -83,7 +83,7 @@ def write(
         index[name] = (*fixed, at, len(code), digest(code), kind)
         parts.append(code)
         at += len(code)
-    contents: Any = (*identity(optimize), dict(directories or {}), dict(places or {}), index)
+    contents: Any = (*identity(optimize), dict(directories or {}), dict(roots or {}), index)
     head = marshal.dumps(contents)
     lengths = VERSION.to_bytes(4, "little") + len(head).to_bytes(4, "little")
     return b"".join([MAGIC, lengths, digest(head), head, *parts])
@@ -92,7 +92,7 @@ def write(
 def read(
     data: memoryview,
 ) -> "tuple[dict[str, tuple[Any, ...]], memoryview, dict[str, tuple[int, int, int]], dict[str, tuple[Any, ...]]]":
-    """Return the index, the area that offsets count from, the directories, and the places. Raises BadPack."""
+    """Return the index, the area that offsets count from, the directories, and the roots. Raises BadPack."""
     if len(data) < HEAD or bytes(data[:8]) != MAGIC:
         raise BadPack("it is not a pack")
     if int.from_bytes(data[8:12], "little") != VERSION:
@@ -101,14 +101,14 @@ def read(
     head = data[HEAD : HEAD + length]
     if len(head) != length or digest(head) != bytes(data[16:HEAD]):
         raise BadPack("its index is damaged")
-    *made_for, directories, places, entries = marshal.loads(head)
+    *made_for, directories, roots, entries = marshal.loads(head)
     if tuple(made_for) != identity():
         raise BadPack("it was made by another Python, or with another -O")
     area = data[HEAD + length :]
     for entry in entries.values():
         if tuple(map(type, entry)) != _TYPES or not 0 <= entry[OFFSET] <= entry[OFFSET] + entry[LENGTH] <= len(area):
             raise BadPack("an entry is damaged")
-    return entries, area, directories, places
+    return entries, area, directories, roots
 
 
 def code_of(entry: "tuple[Any, ...]", area: memoryview) -> "Any":

@@ -99,7 +99,7 @@ class PackLoader(SourceFileLoader):
 
 
 class PackFinder:
-    """Find modules in a pack: ``entries`` to ``places`` are as :func:`container.read` returns them.
+    """Find modules in a pack: ``entries`` to ``roots`` are as :func:`container.read` returns them.
 
     ``late`` makes the loader of a module that is to be loaded late.
     """
@@ -109,13 +109,13 @@ class PackFinder:
         entries: "dict[str, tuple[Any, ...]]",
         area: memoryview,
         directories: "dict[str, tuple[int, int, int]]",
-        places: "dict[str, tuple[Any, ...]]",
+        roots: "dict[str, tuple[Any, ...]]",
         late: "Callable[[str, tuple[Any, ...], memoryview], PackLoader]" = PackLoader,
     ) -> None:
         self._entries = entries
         self._area = area
         self._directories = directories
-        self._places = places
+        self._roots = roots
         self._late = late
         self._listings: dict[str, frozenset[str]] = {}
         self._stamps: dict[str, tuple[int, int, int] | None] = {}
@@ -192,9 +192,9 @@ class PackFinder:
         return name.rpartition(".")[2] in names
 
     def _listing(self, directory: str) -> frozenset[str] | None:
-        place = self._places.get(directory)
-        if place is not None and place[:NAMES] == self._stamp(directory):
-            names: frozenset[str] = place[NAMES]
+        root = self._roots.get(directory)
+        if root is not None and root[:NAMES] == self._stamp(directory):
+            names: frozenset[str] = root[NAMES]
             return names
         return top_level(directory)
 
@@ -281,9 +281,9 @@ def _is_fresh(entry: "tuple[Any, ...]") -> bool:
 
 def _usual_hooks() -> "list[Any]":
     """Return the path hooks up to the interpreter's own for directories; empty if a foreign hook comes before it."""
-    for place, hook in enumerate(sys.path_hooks):
+    for index, hook in enumerate(sys.path_hooks):
         if _is_for_directories(hook):
-            return sys.path_hooks[: place + 1]
+            return sys.path_hooks[: index + 1]
         if hook is not zipimporter:
             break
     return []

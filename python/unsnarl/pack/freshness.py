@@ -2,7 +2,7 @@
 
 A directory's stamp changes when an entry is added, removed, renamed or replaced. It does not change when a file is
 written in place, so checking the stamp in place of the files (:func:`stamps`) is optional. The names in a directory
-of ``sys.path`` (:func:`places`) always rely on the stamp.
+of ``sys.path`` (:func:`roots`) always rely on the stamp.
 
 Invariant: a directory whose stamp could miss a change is left out, and its files are checked one by one. Left out are:
 
@@ -45,7 +45,7 @@ def stamps(paths: Iterable[str]) -> dict[str, tuple[int, int, int]]:
     return {folder: stamp for folder, stamp in found.items() if folder not in linked and _is_settled(stamp, now_ns)}
 
 
-def places(folders: Iterable[str]) -> dict[str, tuple[object, ...]]:
+def roots(folders: Iterable[str]) -> dict[str, tuple[object, ...]]:
     """Return the directories of ``sys.path`` as :mod:`container` describes them."""
     found: dict[str, tuple[object, ...]] = {}
     for folder in folders:

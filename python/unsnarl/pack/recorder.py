@@ -230,14 +230,14 @@ def build(
     program is a script. ``optimize``: the -O level of the interpreter that will run the program.
     """
     directories = freshness.stamps(modules.values()) if by_directory else {}
-    places = freshness.places(_folders(modules, folder))
+    roots = freshness.roots(_folders(modules, folder))
     packed: dict[str, tuple[tuple[object, ...], bytes]] = {}
     fixed = deferral.fixed_names(modules, late)
     for name, path in modules.items():
         one = _module(name, path, late, fixed, optimize)
         if one is not None:
             packed[name] = one
-    return container.write(packed, directories, places, optimize=optimize)
+    return container.write(packed, directories, roots, optimize=optimize)
 
 
 def _folders(modules: dict[str, str], folder: str) -> set[str]:

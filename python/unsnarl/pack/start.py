@@ -36,8 +36,8 @@ def install(path: str, *, warns: bool = True) -> bool:
     if environ.get(b"UNSNARL") == b"off":
         return False
     try:
-        entries, area, directories, places = container.read(_map(path))
-        finder.PackFinder(entries, area, directories, places, _late_loader(entries)).stand_in()
+        entries, area, directories, roots = container.read(_map(path))
+        finder.PackFinder(entries, area, directories, roots, _late_loader(entries)).stand_in()
     except Exception as problem:  # noqa: BLE001 (the script has to run after any failure)
         if warns:
             finder.warn(f"{path}: {problem}")
