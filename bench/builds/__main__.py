@@ -11,12 +11,11 @@ its own. Measuring a scene again replaces what the file has of that scene, if th
 from __future__ import annotations
 
 import argparse
-import contextlib
 import fnmatch
 import json
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,8 @@ SIDES = ("before", "after")
 
 Timer = Callable[[str], float]
 """Takes the name of a side; returns its figure."""
+Measured = tuple[list[dict[str, float]], list[str]]
+"""The figures of each round, and one line for each run that failed."""
 
 
 def in_process(scene: str, pythons: dict[str, str]) -> Timer:
@@ -45,8 +46,8 @@ def in_process(scene: str, pythons: dict[str, str]) -> Timer:
     return time_ns
 
 
-def measure(name: str, timer: Timer, pairs: int) -> tuple[list[dict[str, float]], list[str]]:
-    """Return the figures of each round, and one line for each run that failed."""
+def measure(name: str, timer: Timer, pairs: int) -> Measured:
+    """Measure a scene in alternation."""
     rounds: list[dict[str, float]] = []
     failures: list[str] = []
     for number in range(pairs):
@@ -61,16 +62,13 @@ def measure(name: str, timer: Timer, pairs: int) -> tuple[list[dict[str, float]]
     return rounds, failures
 
 
-@contextlib.contextmanager
-def warm(pythons: dict[str, str], patterns: list[str]) -> Generator[tuple[str, Timer] | None]:
-    """Yield the warm scene's name and what measures it; None when no command fits or no pattern matches."""
-    words = warm_command.choose(pythons)
-    name = f"warm {' '.join(words)}" if words else ""
-    if words is None or not is_chosen(name, patterns):
-        yield None
-        return
-    with warm_command.served(pythons, words) as timer:
-        yield name, timer
+def measure_warm(name: str, words: tuple[str, ...], pythons: dict[str, str], pairs: int) -> Measured:
+    """Return the figures of a warm command, in milliseconds; none if it cannot be warm in one of the environments."""
+    try:
+        with warm_command.served(pythons, words) as timer:
+            return measure(name, timer, pairs)
+    except RuntimeError as error:
+        return [], [str(error)]
 
 
 def is_chosen(name: str, patterns: list[str]) -> bool:
@@ -114,8 +112,8 @@ def main() -> None:
     }
     data: dict[str, Any] = {"builds": builds, "scenes": kept(out, builds)}
 
-    def keep(name: str, unit: str, timer: Timer) -> None:
-        rounds, failures = measure(name, timer, arguments.pairs)
+    def keep(name: str, unit: str, result: Measured) -> None:
+        rounds, failures = result
         data["scenes"][name] = {"unit": unit, "rounds": rounds, "failures": failures}
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
@@ -124,10 +122,11 @@ def main() -> None:
 
     for name in measured.SCENES:
         if is_chosen(name, patterns):
-            keep(name, "ns", in_process(name, pythons))
-    with warm(pythons, patterns) as scene:
-        if scene is not None:
-            keep(scene[0], "ms", scene[1])
+            keep(name, "ns", measure(name, in_process(name, pythons), arguments.pairs))
+    words = warm_command.choose(pythons)
+    warm_scene = f"warm {' '.join(words or ())}"
+    if words is not None and is_chosen(warm_scene, patterns):
+        keep(warm_scene, "ms", measure_warm(warm_scene, words, pythons, arguments.pairs))
 
 
 if __name__ == "__main__":

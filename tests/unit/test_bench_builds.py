@@ -1,12 +1,16 @@
 """Two builds are called different only where their ratio lies outside the noise of each."""
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bench.builds import judgement, page, warm_command
+from bench.builds import judgement, measured, page, warm_command
 from bench.builds.judgement import FASTER, RUNS, SAME, SLOWER, TOO_FEW, Interval, judge
 from tests.unit.bench_machine import MACHINE
+
+if TYPE_CHECKING:
+    from tests.conftest import Programs
 
 BUILD: dict[str, Any] = MACHINE | {"package": "fedcba9876543210", "versions": {"unsnarl": "1.0"}}
 JITTER = (0.98, 1.0, 1.03, 0.99, 1.01, 1.02, 0.97, 1.0)
@@ -92,3 +96,13 @@ def test_a_command_is_measured_that_both_environments_have(tmp_path: Any) -> Non
     assert warm_command.choose({"before": pythons["before"], "after": pythons["before"]}) == ("hg", "status")
     (tmp_path / "two" / "unsnarl").unlink()
     assert warm_command.choose(pythons) is None
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [pytest.param(name, marks=[pytest.mark.needs_gil] if name.startswith("gil") else []) for name in measured.SCENES],
+)
+def test_each_scene_prints_its_figure(programs: "Programs", scene: str) -> None:
+    outcome = programs.python("-P", measured.__file__, scene)
+    assert outcome.status == 0, outcome.complaint
+    assert json.loads(outcome.stdout)["ns"] > 0
