@@ -31,7 +31,7 @@ def test_a_program_that_cannot_be_served_does_not_start(programs: "Programs") ->
 
 @green
 def test_what_is_not_there_or_the_programs_own_is_not_refused(programs: "Programs") -> None:
-    for directory in ("", "elsewhere/"):  # found beside the program, not in the current directory
+    for directory in ("", "elsewhere/"):  # found next to the program, not in the current directory
         programs.write(f"{directory}ray.py", "def shoot(): return 'hit'")
         programs.write(f"{directory}torch/light.py", "ON = True")
         programs.write(f"{directory}app.py", "import ray, torch.light\nprint(ray.shoot(), torch.light.ON)")

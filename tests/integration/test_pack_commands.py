@@ -289,7 +289,7 @@ def test_a_packed_command_ends_the_same(rig: "Rig") -> None:
         same(rig, script, launcher, text)
 
 
-def test_nothing_is_collected_at_the_end_if_nobody_can_notice(rig: "Rig") -> None:
+def test_nothing_is_collected_at_the_end_if_the_program_cannot_observe_it(rig: "Rig") -> None:
     launcher = ended(rig)
     # Registered before the exit function of the pack, so called after it.
     env = customized(rig, "import atexit, gc\natexit.register(lambda: print(gc.get_freeze_count() > 1000))\n")

@@ -234,7 +234,7 @@ def test_paths_of_any_bytes_can_be_packed(rig: "Rig") -> None:
     assert (run.returncode, run.stdout, run.stderr) == (0, b"PackLoader 1\n", b"")
 
 
-def test_a_command_beside_unsnarl_need_not_be_on_the_path(rig: "Rig") -> None:
+def test_a_command_next_to_unsnarl_need_not_be_on_the_path(rig: "Rig") -> None:
     name = next(name for name in ("pytest", "pip") if os.access(Path(UNSNARL).with_name(name), os.X_OK))
     env = rig.env | {"PATH": "/usr/bin:/bin"}
     made = packed(rig, name, "-o", "tool.pack", env=env)

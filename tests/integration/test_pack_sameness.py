@@ -24,7 +24,7 @@ MODULES = {
     "good": "VALUE = 1\n",
 }
 TEXTS = {
-    "a warning about whoever imports": "import warning",
+    "a warning about the importing module": "import warning",
     "a failing body": "import broken",
     "a failing body of an imported module": "import outer",
     "an import in a body": "import wanting",
@@ -40,8 +40,8 @@ TEXTS = {
     "a status": "sys.exit(3)",
     "the main module": "print(vars(__loader__), type(__loader__), __file__, __doc__, sorted(globals()))",
     "the source of the main module": "print(__loader__.get_source('__main__'))",
-    "a warning about whoever is beyond the program": "import warnings\nwarnings.warn('old', DeprecationWarning, 3)",
-    "a warning shown about whoever is beyond it": "import warnings\ndef f(): warnings.warn('odd', stacklevel=4)\nf()",
+    "a warning with a stack level beyond the program": "import warnings\nwarnings.warn('old', DeprecationWarning, 3)",
+    "a shown warning beyond the program": "import warnings\ndef f(): warnings.warn('odd', stacklevel=4)\nf()",
     "the modules": "print(sorted(set(sys.modules) - {'good'}), 'gc' in sys.modules); import gc; print(gc.isenabled())",
     "a loader that has loaded": "import good; print(vars(good.__loader__))",
     "a loader that is copied": "import good, pickle; print(pickle.loads(pickle.dumps(good.__loader__)).path)",
@@ -171,7 +171,7 @@ def test_a_launcher_outlives_unsnarl(rig: "Rig", is_module: bool) -> None:
         assert run.stderr.count(b"\n") == 1
 
 
-def test_a_warning_that_nobody_can_hear_does_no_harm(rig: "Rig", app: tuple[str, str]) -> None:
+def test_a_warning_that_cannot_be_written_does_no_harm(rig: "Rig", app: tuple[str, str]) -> None:
     (rig.directory / "app.pack").unlink()
     with open("/dev/full", "wb") as full:
         run = rig.plain(app[1], "print(1)", stdout=-1, stderr=full)

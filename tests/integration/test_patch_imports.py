@@ -120,7 +120,7 @@ print(queue.Queue.__base__, threading.Event.__base__)
 """
 
 
-def test_copies_of_the_modules_are_nobodys_business(programs: Programs) -> None:
+def test_copies_of_the_modules_are_not_changed(programs: Programs) -> None:
     outcome = programs.python(programs.write("program.py", COPIES))
     patched, ended, again = outcome.stdout.decode().splitlines()
     assert (outcome.status, patched) == (0, "<class 'unsnarl.Queue'> <class 'unsnarl.Event'>"), outcome.complaint
