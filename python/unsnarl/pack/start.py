@@ -24,8 +24,8 @@ _KIND, _REGULAR = 0o170000, 0o100000
 """S_IFMT and S_IFREG, written out: loading ``stat`` for two numbers costs too much."""
 _WRITABLE_BY_OTHERS = 0o022
 _UNTRACKED: "dict[str, Any]" = {"trackfd": False} if sys.version_info >= (3, 13) else {}
-"""Up to CPython 3.12 a map keeps a descriptor of its file open, next to the program's own; 3.13 can do without."""
-_IMPORT: "Any" = _frozen_importlib  # ``_load`` is private there and has no type
+"""A map keeps a descriptor of its file, which the program would find among its own; newer interpreters need none."""
+_IMPORT: "Any" = _frozen_importlib  # what loads a module is private there, and has no type
 
 
 def install(path: str, *, warns: bool = True) -> bool:
