@@ -1,30 +1,30 @@
-# The verbs of this project; each is a script that also runs without just.
+# The verbs of this project. Each is a script that also runs without just.
 
 # list the verbs
 default:
     @just --list
 
-# build and install into the active virtual environment, with all that tests and lints need
+# build and install into the active virtual environment, with everything that tests and lints need
 build:
     scripts/build
 
-# the Rust tests, then pytest; arguments go to pytest
+# run the Rust tests, then pytest; arguments go to pytest
 test *arguments:
     scripts/test {{arguments}}
 
-# explore the policy and the primitives' cores, with CASES random cases a property
+# explore the policy and the primitives' cores, with CASES random cases for each property
 model cases="4096":
     scripts/model {{cases}}
 
-# the pure crates under miri, which finds undefined behaviour
+# run the pure crates under miri, which finds undefined behaviour
 miri cases="4":
     scripts/miri {{cases}}
 
-# the time-boxed stress tests
+# run the time-boxed stress tests
 stress *arguments:
     scripts/stress {{arguments}}
 
-# every check that needs no test run
+# run every check that needs no test run
 lint:
     scripts/lint
 
@@ -32,15 +32,15 @@ lint:
 bench *arguments:
     scripts/bench {{arguments}}
 
-# every experiment of the laboratory at its small sizes
+# run every experiment of the laboratory at its small sizes
 lab:
     scripts/lab-quick
 
-# rustdoc without warnings, and no dead link
+# build the Rust documentation without warnings, and check all links
 docs:
     scripts/docs
 
-# build and test with every CPython at hand, Debian sid's included
+# build and test with every available CPython, including Debian sid's
 matrix *arguments:
     scripts/matrix {{arguments}}
 
@@ -48,6 +48,6 @@ matrix *arguments:
 matrix-freethreaded:
     scripts/matrix-freethreaded
 
-# all that must hold before a change lands
+# run everything that must hold before a change lands
 ci:
     bash .ci/run

@@ -1,6 +1,6 @@
 """Checks that every relative link and picture in the project's Markdown leads to a file.
 
-Links into the network are not followed. Prints each dead link as ``file:line: target``
+Does not follow links into the network. Prints each dead link as ``file:line: target``
 and exits with 1 if there is one.
 """
 
@@ -23,7 +23,7 @@ def markdown_files() -> list[Path]:
 
 
 def dead_links(file: Path) -> Iterator[str]:
-    """Yield a line for each link in ``file`` that leads nowhere."""
+    """Yield ``file:line: target`` for each link in ``file`` that leads to no file."""
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
         for target in LINK.findall(line):
             if not ELSEWHERE.match(target) and not (file.parent / target).exists():

@@ -1,8 +1,8 @@
-"""Checks what a built sdist and wheel carry.
+"""Checks which files a built sdist and wheel contain.
 
     python scripts/check_packages.py unsnarl-0.1.0.tar.gz unsnarl-0.1.0-cp313-….whl
 
-Exits with 1 after one line for each thing that is missing or too much.
+Prints a line for each file that is missing or must not be there, and exits with 1 if there is one.
 """
 
 import sys
@@ -40,19 +40,19 @@ NEVER = ["*.pyc", "*/target/*", "*/__pycache__/*", "tests/*.so"]
 
 
 def sdist_names(path: Path) -> list[str]:
-    """Return what the sdist carries, without its top directory."""
+    """Return the names of the sdist's files, without its top directory."""
     with tarfile.open(path) as archive:
         return [member.name.partition("/")[2] for member in archive if member.isfile()]
 
 
 def wheel_names(path: Path) -> list[str]:
-    """Return what the wheel carries."""
+    """Return the names of the wheel's files."""
     with zipfile.ZipFile(path) as archive:
         return archive.namelist()
 
 
 def complaints(path: Path, names: Iterable[str], must: Iterable[str]) -> list[str]:
-    """Return a line for each pattern without a file, and for each file that is too much."""
+    """Return a line for each pattern that no file matches, and for each file that must not be there."""
     present = list(names)
     missing = [pattern for pattern in must if not any(fnmatch(name, pattern) for name in present)]
     surplus = [name for name in present if any(fnmatch(name, pattern) for pattern in NEVER)]
@@ -60,7 +60,7 @@ def complaints(path: Path, names: Iterable[str], must: Iterable[str]) -> list[st
 
 
 def wrong_tag(path: Path) -> list[str]:
-    """Return a complaint if the wheel claims to fit other interpreters than its own."""
+    """Return a complaint if the wheel's tag admits other interpreters than the one that built it."""
     version = f"cp{sys.version_info.major}{sys.version_info.minor}"
     if path.stem.split("-")[2].startswith(version):
         return []

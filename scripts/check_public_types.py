@@ -1,8 +1,8 @@
-"""Checks that a type checker knows the type of every public name, completely.
+"""Checks that a type checker knows the complete type of every public name.
 
-Public are ``unsnarl``, ``unsnarl.gil``, ``unsnarl.sync``, ``unsnarl.metrics`` and
-``unsnarl.errors``; the other modules belong to the commands. Asks pyright about the installed package. Prints a line
-for each incomplete name and exits with 1 if there is one.
+``unsnarl``, ``unsnarl.gil``, ``unsnarl.sync``, ``unsnarl.metrics`` and ``unsnarl.errors`` are public; the other modules
+belong to the commands. Runs pyright on the installed package, prints a line for each incomplete name, and exits with 1
+if there is one.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Print what the named extras of pyproject.toml require, a line each, for pip to install without building unsnarl.
+"""Prints the requirements of the named extras of pyproject.toml, one a line, for pip to install without unsnarl itself.
 
 python scripts/extras.py NAME...
 """

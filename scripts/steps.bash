@@ -1,16 +1,16 @@
-# Runs named steps one after another, one beside them, and sums up at the end. To be sourced.
+# Runs named steps one after another, one more in the background, and prints a summary. To be sourced.
 #
-#   step NAME SECONDS COMMAND...   runs COMMAND under a time limit, with a header and its duration
-#   beside NAME SECONDS COMMAND... starts COMMAND, for once, beside the steps that follow
-#   rejoin                         waits for it, prints what it printed, and counts it as a step
-#   not_run NAME REASON            notes a step that is left out, and why
-#   deadline SECONDS               no step may last longer than until then, counted from the start
-#   conclude                       prints what ran, what failed and the test counts; non-zero if a step failed
+#   step NAME SECONDS COMMAND...       runs COMMAND under a time limit, with a header and its duration
+#   alongside NAME SECONDS COMMAND...  starts COMMAND in the background, next to the steps that follow; one at a time
+#   join_alongside                     waits for the background command, prints its output, and counts it as a step
+#   end_alongside                      ends the background command; for a trap
+#   not_run NAME REASON                notes that a step is left out, and why
+#   deadline SECONDS                   ends every step so many seconds after the start at the latest
+#   conclude                           prints what ran, what failed and the test counts; non-zero if a step failed
 #
-# A command that exits with 77 could not run here; what it last said on stderr or stdout
-# is the reason. Invariant: a failing step never keeps a later one from running, and
-# never ends in success. The last line is `N passed, N failed`, summed over every test
-# runner whose closing lines the steps printed.
+# A command that exits with 77 could not run on this machine; the reason is its first line that begins with
+# `error:`, or else its last line. Invariant: after a failed step every later step still runs, and the whole fails.
+# The last line is `N passed, N failed`, summed over every test runner whose closing lines the steps printed.
 
 steps_summary=()
 steps_deadline_s=
@@ -33,7 +33,7 @@ step() {
   rm -f "$log"
 }
 
-# The limit in seconds, or what is left until the deadline.
+# Prints the limit in seconds, or the time left until the deadline if that is shorter.
 bounded() {
   local left_s=$1
   if [[ -n $steps_deadline_s ]]; then left_s=$((steps_deadline_s - SECONDS)); fi
@@ -41,36 +41,36 @@ bounded() {
   echo $(($1 < left_s ? $1 : left_s))
 }
 
-beside() {
-  beside_name=$1
-  beside_limit_s=$(bounded "$2")
-  beside_begin=$SECONDS
+alongside() {
+  alongside_name=$1
+  alongside_limit_s=$(bounded "$2")
+  alongside_begin=$SECONDS
   shift 2
-  beside_log=$(mktemp)
-  # A shell without job control starts what runs in the background deaf to Ctrl-C, and a
-  # Python that is deaf to it from the start never raises KeyboardInterrupt.
-  # In a session of its own, since each `timeout` within makes another process group.
-  setsid timeout --kill-after=20 "$beside_limit_s" env --default-signal=INT,QUIT "$@" </dev/null >"$beside_log" 2>&1 &
-  beside_pid=$!
+  alongside_log=$(mktemp)
+  # A shell without job control starts a background command with SIGINT ignored, and a Python that
+  # starts so never raises KeyboardInterrupt: hence --default-signal. The command has a session of its own,
+  # since each `timeout` in it makes another process group.
+  setsid timeout --kill-after=20 "$alongside_limit_s" env --default-signal=INT,QUIT "$@" </dev/null >"$alongside_log" 2>&1 &
+  alongside_pid=$!
 }
 
-rejoin() {
+join_alongside() {
   local status=0
-  wait "$beside_pid" || status=$?
-  pkill -TERM -s "$beside_pid" || true # what a time limit has left
-  printf '\n=== %s\n' "$beside_name"
-  cat "$beside_log"
-  count_tests "$beside_log"
-  note_step "$beside_name" "$status" $((SECONDS - beside_begin)) "$beside_limit_s" "$beside_log"
-  rm -f "$beside_log"
-  beside_pid=
+  wait "$alongside_pid" || status=$?
+  pkill -TERM -s "$alongside_pid" || true # processes that a time limit has left behind
+  printf '\n=== %s\n' "$alongside_name"
+  cat "$alongside_log"
+  count_tests "$alongside_log"
+  note_step "$alongside_name" "$status" $((SECONDS - alongside_begin)) "$alongside_limit_s" "$alongside_log"
+  rm -f "$alongside_log"
+  alongside_pid=
 }
 
-# For a trap: nothing goes on without whoever started it.
-end_beside() {
-  [[ -n ${beside_pid-} ]] || return 0
-  pkill -TERM -s "$beside_pid" || true
-  wait "$beside_pid" 2>/dev/null || true
+# For a trap: the background command does not outlive the script that started it.
+end_alongside() {
+  [[ -n ${alongside_pid-} ]] || return 0
+  pkill -TERM -s "$alongside_pid" || true
+  wait "$alongside_pid" 2>/dev/null || true
 }
 
 note_step() {
@@ -92,10 +92,10 @@ not_run() {
   printf '\n=== %s\n--- not run: %s\n' "$1" "$2"
 }
 
-# pytest closes with `=== 3 failed, 97 passed in 1s ===`, cargo test with
-# `test result: ok. 12 passed; 0 failed; ...`, other runners, and steps within a step, with
-# `12 passed, 0 failed`. Steps within a step have counted all that was printed before. Of tests that
-# were run again (scripts/again) the second outcome counts.
+# Adds the counts of a step's test runners. pytest closes with `=== 3 failed, 97 passed in 1s ===`, cargo test with
+# `test result: ok. 12 passed; 0 failed; ...`, other runners, and steps within a step, with `12 passed, 0 failed`.
+# The closing line of steps within a step includes every count printed before it. If tests were run again
+# (scripts/again), the second outcome counts.
 count_tests() {
   local own='^(=+ .* in [0-9.]+s( \([0-9:]+\))? =+|test result: .*|[0-9]+ passed, [0-9]+ failed)$' lines
   lines=$(sed 's/\x1b\[[0-9;]*m//g' "$1" | grep -E "$own")
