@@ -3,9 +3,8 @@
 from pathlib import Path
 from textwrap import dedent
 
+import house_rules
 import pytest
-
-from scripts import house_rules
 
 
 class Project:
