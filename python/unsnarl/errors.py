@@ -9,13 +9,11 @@ class UnsnarlError(Exception):
     """Be the base of every exception that unsnarl raises on purpose."""
 
 
-class UnsupportedInterpreter(UnsnarlError):  # noqa: N818 -- a fact about the interpreter, not a mistake
-    """Say that the scheduler cannot be installed in this interpreter.
-
-    The interpreter is exactly as it was before the attempt.
+class HintedError(UnsnarlError):
+    """Carry a reason and a hint; the base of every refusal of this kind.
 
     Attributes:
-        reason: what is missing, as a sentence without a full stop.
+        reason: what is the matter, as a sentence without a full stop.
         hint: what the user can do about it.
     """
 
@@ -31,3 +29,10 @@ class UnsupportedInterpreter(UnsnarlError):  # noqa: N818 -- a fact about the in
     def __str__(self) -> str:
         """Return the reason and the hint in one line."""
         return f"{self.reason} (hint: {self.hint})"
+
+
+class UnsupportedInterpreter(HintedError):  # noqa: N818 -- a fact about the interpreter, not a mistake
+    """Say that the scheduler cannot be installed in this interpreter.
+
+    The interpreter is exactly as it was before the attempt.
+    """

@@ -16,7 +16,7 @@ from pathlib import Path
 from unsnarl.doctor import comparison, importtime, packing, trial, warmth
 from unsnarl.doctor.packing import Packable, Packed
 from unsnarl.doctor.trial import Trial, Way
-from unsnarl.errors import UnsnarlError
+from unsnarl.errors import HintedError
 from unsnarl.run_settings import RunSettings
 from unsnarl.trace import recordings, report, syscalls
 from unsnarl.trace.findings import Finding
@@ -37,22 +37,8 @@ CONTENTION = {
 Progress = Callable[[str], None]
 
 
-class Undiagnosable(UnsnarlError):  # noqa: N818 -- said of the command
-    """Say why the command cannot be examined.
-
-    Attributes:
-        reason: what is the matter.
-        hint: what to do about it.
-    """
-
-    reason: str
-    hint: str
-
-    def __init__(self, reason: str, hint: str) -> None:
-        """Keep the two apart."""
-        super().__init__(reason, hint)
-        self.reason = reason
-        self.hint = hint
+class Undiagnosable(HintedError):  # noqa: N818 -- said of the command
+    """Say why the command cannot be examined."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from unsnarl.errors import UnsnarlError
+from unsnarl.errors import HintedError
 from unsnarl.trace import handover, recording
 
 PATIENCE_S = 10.0
@@ -57,22 +57,8 @@ _NOTHING = os.devnull
 """Takes the place of a script that the process has yet to run: there is room for one."""
 
 
-class NotAttachable(UnsnarlError):  # noqa: N818 -- said of the process
-    """Say why a process cannot be recorded.
-
-    Attributes:
-        reason: what is the matter.
-        hint: what to do about it.
-    """
-
-    reason: str
-    hint: str
-
-    def __init__(self, reason: str, hint: str) -> None:
-        """Keep the two apart."""
-        super().__init__(reason, hint)
-        self.reason = reason
-        self.hint = hint
+class NotAttachable(HintedError):  # noqa: N818 -- said of the process
+    """Say why a process cannot be recorded; the process is unchanged."""
 
 
 def record(pid: int, directory: Path, seconds: float, chunks: int, owner: handover.Owner | None = None) -> None:

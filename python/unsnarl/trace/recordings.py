@@ -11,27 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from unsnarl import _native
-from unsnarl.errors import UnsnarlError
+from unsnarl.errors import HintedError
 from unsnarl.trace import model
 from unsnarl.trace.recording import SUFFIX, UNTRACED_SUFFIX
 
 
-class UnreadableTrace(UnsnarlError):  # noqa: N818 -- said of the trace
-    """Say why there is nothing to report on.
-
-    Attributes:
-        reason: what is the matter, and where.
-        hint: what to do about it.
-    """
-
-    reason: str
-    hint: str
-
-    def __init__(self, reason: str, hint: str) -> None:
-        """Keep the two apart."""
-        super().__init__(reason, hint)
-        self.reason = reason
-        self.hint = hint
+class UnreadableTrace(HintedError):  # noqa: N818 -- said of the trace
+    """Say why there is nothing to report on."""
 
 
 @dataclass(frozen=True, slots=True)
