@@ -1,6 +1,6 @@
 """The square programs with the primitives of unsnarl and of the standard library, without the scheduler.
 
-Each program is the one of `bench/squares.py`, on the library's own classes.
+`mutex` is the laboratory's program (`square_programs`); the others release all waiters by one call.
 
     python -m bench.primitives.squares PROGRAM LIBRARY THREADS [SWITCH_INTERVAL]
 
@@ -25,31 +25,11 @@ from typing import Any
 from bench.machine import ROOT
 from bench.primitives.scene import EXPONENT, OURS, STANDARD, Scene
 from unsnarl.lab.fit import exponent
+from unsnarl.lab.programs.square_programs import mutex, run_all
 
 THREADS = (50, 100, 200, 400)
 MODULES = {STANDARD: "threading", OURS: "unsnarl"}
 PAUSE_S = 0
-
-
-def mutex(library: Any, n: int) -> float:
-    """Pass one lock through n waiting threads, each running on afterwards; seconds."""
-    waiting: list[None] = []
-    lock = library.Lock()
-    began: list[float] = []
-
-    def work() -> None:
-        waiting.append(None)
-        with lock:
-            if not began:
-                while len(waiting) < n:
-                    time.sleep(PAUSE_S)
-                began.append(time.perf_counter())
-        waiting.pop()
-        while waiting:
-            time.sleep(PAUSE_S)
-
-    _run(work, n)
-    return time.perf_counter() - began[0]
 
 
 def wakeup(library: Any, n: int) -> float:
@@ -71,7 +51,7 @@ def wakeup(library: Any, n: int) -> float:
         while len(awake) < n:
             time.sleep(PAUSE_S)
 
-    _run(work, n)
+    run_all(work, n)
     return time.perf_counter() - began[0]
 
 
@@ -109,14 +89,6 @@ def _freed(n: int, wait: Callable[[], object], free: Callable[[], object]) -> fl
     for thread in threads:
         thread.join()
     return time.perf_counter() - began
-
-
-def _run(work: Callable[[], None], n: int) -> None:
-    threads = [threading.Thread(target=work) for _ in range(n)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 PROGRAMS = {"mutex": mutex, "wakeup": wakeup, "broadcast": broadcast}
