@@ -112,7 +112,6 @@ def test_the_directory_of_another_user_is_among_the_temporary_ones(
     refused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     given: list[Path] = []
-    monkeypatch.setattr(trace_attach, "_end_in_order", lambda: None)
     monkeypatch.setattr(handover, "other_owner_of", lambda _: NOBODY)
     monkeypatch.setattr(handover, "give", lambda directory, _: given.append(directory))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -126,7 +125,6 @@ def test_where_no_directory_can_be_made_it_says_so(monkeypatch: pytest.MonkeyPat
     def full(**_: object) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(trace_attach, "_end_in_order", lambda: None)
     monkeypatch.setattr(tempfile, "mkdtemp", full)
     with pytest.raises(CommandError) as refusal:
         trace_attach.attach(TraceRequest(attach=os.getppid(), output=tmp_path / "trace.html", size_mb=1))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from unsnarl.cli import ending
 from unsnarl.cli.failure import CommandError
 from unsnarl.cli.launch import environment_as_given, is_hooked
 from unsnarl.cli.result import show
@@ -18,9 +17,6 @@ from unsnarl.cli.target import python_words
 from unsnarl.run_settings import is_switched_off
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-    from types import FrameType
-
     from unsnarl.doctor.packing import Packable
 
 RUNS, BUDGET_S, LIMIT_S = 7, 60.0, 120.0
@@ -80,7 +76,7 @@ def main(arguments: list[str]) -> int:
         command = [script, *run.arguments] if script else []
         packable = _packable(run, script)
         examination = Examination(words, command, environment_as_given(), request.limit_s, _progress, packable)
-        with _ended_in_order():
+        with ending.by_exception():
             diagnosis = examination.diagnose(request.runs, request.budget_s)
     except Undiagnosable as error:
         raise CommandError(error.reason, error.hint, 1) from None
@@ -91,29 +87,6 @@ def main(arguments: list[str]) -> int:
     finally:
         _progress("")
     return show(view.data(diagnosis) if request.as_json else view.text(diagnosis))
-
-
-@contextmanager
-def _ended_in_order() -> Generator[None]:
-    """Let SIGTERM and SIGHUP end the examination as Ctrl-C does, so that nothing of it is left; then die of them."""
-    heard: list[int] = []
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        heard.append(number)
-        if len(heard) == 1:  # a further one would interrupt the clearing up
-            raise KeyboardInterrupt
-
-    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
-    try:
-        for number in numbers:
-            signal.signal(number, stop)
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
-        if heard:
-            _progress("")
-            os.kill(os.getpid(), heard[0])
 
 
 def _script(run: RunRequest, words: list[str]) -> str:

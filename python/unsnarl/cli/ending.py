@@ -1,37 +1,42 @@
-"""Signals that ask a verb to end, turned into an exception that undoes what it began.
+"""Signals that request a verb to end, turned into an exception that undoes what the verb began.
 
-Invariant: the first one counts; whatever comes while it is undone is ignored, and a
-signal that the caller has ignored stays ignored, as ``nohup`` wants it.
+Invariant: the first signal counts; further ones are ignored while the verb cleans up, and a
+signal that the caller ignores stays ignored.
 """
 
 from __future__ import annotations
 
-import contextlib
 import signal
-from collections.abc import Generator
-from types import FrameType
-from typing import NoReturn
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from unsnarl.cli.failure import Ended
+from unsnarl.signal_handlers import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from types import FrameType
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-"""What ends a process that is asked to, beside SIGINT, which Python raises itself."""
+"""The signals that request an end, besides SIGINT, for which Python raises KeyboardInterrupt."""
 
 
-@contextlib.contextmanager
+@contextmanager
 def by_exception() -> Generator[None]:
-    """Raise ``Ended`` in the main thread where a signal would end the process with nothing undone."""
-    taken = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    """Raise ``Ended`` in the main thread where a signal would end the process without cleaning up."""
+    is_ending = False
 
-    def end(number: int, _frame: FrameType | None) -> NoReturn:
-        for other in taken:
-            signal.signal(other, signal.SIG_IGN)
-        raise Ended(signal.Signals(number).name)
+    # Not SIG_IGN after the first one: processes that clean up would inherit it.
+    def end(number: int, _frame: FrameType | None) -> None:
+        nonlocal is_ending
+        if not is_ending:
+            is_ending = True
+            raise Ended(signal.Signals(number).name)
 
-    for number in taken:
-        signal.signal(number, end)
-    try:
+    with replaced(dict.fromkeys(SIGNALS, end)):
         yield
-    finally:
-        for number in taken:
-            signal.signal(number, signal.SIG_DFL)
+
+
+def as_interrupt() -> AbstractContextManager[None]:
+    """Raise ``KeyboardInterrupt`` for these signals, as for SIGINT: the verb ends in order with a result."""
+    return replaced(dict.fromkeys(SIGNALS, signal.default_int_handler))

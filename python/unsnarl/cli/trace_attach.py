@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unsnarl.cli import trace
+from unsnarl.cli import ending, trace
 from unsnarl.cli.failure import CommandError
 
 if TYPE_CHECKING:
@@ -17,15 +16,19 @@ if TYPE_CHECKING:
 
 
 def attach(request: TraceRequest) -> int:
-    """Carry it out.
+    """Record the process and write the report, which SIGTERM and SIGHUP make early, as Ctrl-C does.
 
     Raises:
-        CommandError: the process cannot be recorded, or the report not be written.
+        CommandError: the process cannot be recorded, or the report cannot be written.
     """
+    trace.check_places(request)
+    with ending.as_interrupt():
+        return _attach(request)
+
+
+def _attach(request: TraceRequest) -> int:
     from unsnarl.trace import handover
 
-    trace.check_places(request)
-    _end_in_order()
     owner = handover.other_owner_of(request.attach or 0)
     # Where reports are written, another user may have no business.
     directory = _make_directory(request.output.parent if owner is None else None)
@@ -64,10 +67,3 @@ def _make_directory(beside: Path | None) -> Path:
         return Path(tempfile.mkdtemp(prefix=".unsnarl-trace-", dir=beside)).resolve()
     except OSError as error:
         raise trace.no_place(beside or Path(), error) from None
-
-
-def _end_in_order() -> None:
-    """Let SIGTERM and SIGHUP end the recording as Ctrl-C does, with a report, unless they are ignored."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler)

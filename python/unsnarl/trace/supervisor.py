@@ -17,13 +17,13 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+from unsnarl.signal_handlers import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
+    from collections.abc import Mapping, Sequence
+    from types import FrameType
 
 FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT")
 """Signals that somebody sends to us and means for the program."""
@@ -83,8 +83,9 @@ class Supervisor:
         Raises:
             OSError: it cannot be executed.
         """
-        before = {name: self._take_over(name) for name in (*FORWARDED, *FROM_TERMINAL)}
-        try:
+        forwarded = {signal.Signals[name]: self._forward for name in FORWARDED}
+        from_terminal = {signal.Signals[name]: self._forward_unless_terminal for name in FROM_TERMINAL}
+        with replaced({**forwarded, **from_terminal}):
             child = subprocess.Popen(list(command), env=dict(environment), close_fds=False)
             self._child = child.pid
             while self._pending:
@@ -95,19 +96,7 @@ class Supervisor:
             self._has_ended = True
             _, status, usage = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
-        finally:
-            for name, handler in before.items():
-                if handler is not None:
-                    signal.signal(signal.Signals[name], handler)
         return _ending(child.returncode, (ended_ns - started_ns) / 1e9, usage)
-
-    def _take_over(self, name: str) -> Handler:
-        """Handle a signal until the program has ended, unless it is ignored anyway; return who did before."""
-        number = signal.Signals[name]
-        before = signal.getsignal(number)
-        if before not in (signal.SIG_IGN, None):  # None: C code handles it, and could not be put back
-            signal.signal(number, self._forward if name in FORWARDED else self._forward_unless_terminal)
-        return before
 
     def _forward(self, number: int, _frame: FrameType | None) -> None:
         if self._child:
