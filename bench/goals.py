@@ -15,7 +15,7 @@ from bench.results import Results
 from unsnarl.demo.comparison import Ratio
 from unsnarl.demo.figures import NONE, digits, times
 from unsnarl.demo.variant import STOCK, UNSNARL
-from unsnarl.lab.fit import exponent
+from unsnarl.statistics import exponent
 
 MET, MISSED, NOISE, UNMEASURED = "met", "**missed**", "within the noise", "not measured"
 ECHO_SHARE, ECHO_P50_US, ECHO_P99_US, GIL_WAIT_P99_US = 0.50, 200.0, 5000.0, 1000.0

@@ -17,8 +17,8 @@ from bench.results import Result, Results, load
 from unsnarl.demo.comparison import FEWEST_PAIRS
 from unsnarl.demo.figures import NONE, TOO_FEW, count, digits, duration, times
 from unsnarl.demo.variant import STOCK, SWITCHINTERVAL, UNSNARL, VARIANTS
-from unsnarl.lab.fit import exponent
 from unsnarl.lab.machine import build_of
+from unsnarl.statistics import exponent
 
 
 def by_variant(result: Result, figure: str) -> list[str]:

@@ -24,8 +24,8 @@ from typing import Any
 
 from bench.machine import ROOT
 from bench.primitives.scene import EXPONENT, OURS, STANDARD, Scene
-from unsnarl.lab.fit import exponent
 from unsnarl.lab.programs.square_programs import mutex, run_all
+from unsnarl.statistics import exponent
 
 THREADS = (50, 100, 200, 400)
 MODULES = {STANDARD: "threading", OURS: "unsnarl"}

@@ -11,7 +11,7 @@ from bench import goals, machine, plan, render
 from bench.results import Result, load
 from tests.unit.bench_machine import MACHINE
 from unsnarl.demo.variant import STOCK, UNSNARL, VARIANTS
-from unsnarl.lab.fit import exponent
+from unsnarl.statistics import exponent
 
 
 def result_of(case: plan.Case, figures: dict[str, tuple[dict[str, float], ...]], gil: Any = None) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 
 from unsnarl.lab.experiments import NAMES, experiment
-from unsnarl.lab.fit import FEWEST
 from unsnarl.lab.plan import planned, rotated
 from unsnarl.lab.presence import CHECKS
 from unsnarl.lab.process import PROGRAMS
+from unsnarl.statistics import FEWEST
 
 QUICK_EXPECTED_S = 110.0
 

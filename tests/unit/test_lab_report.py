@@ -13,10 +13,10 @@ import pytest
 from unsnarl.lab import page, plots, tables
 from unsnarl.lab.analysis import Outcome
 from unsnarl.lab.experiment import ANYWHERE, Case, Experiment, Figure
-from unsnarl.lab.fit import exponent, power
 from unsnarl.lab.machine import SAME, differences
 from unsnarl.lab.store import Results, StoreError, held, read
 from unsnarl.lab.variants import PYPY, SCHEDULER, STOCK
+from unsnarl.statistics import exponent, power
 
 MACHINE: dict[str, Any] = {
     "python": {

@@ -11,7 +11,7 @@ import statistics
 from typing import Any, NamedTuple
 
 from unsnarl.demo.comparison import Ratio, ratio_of
-from unsnarl.lab.fit import Power, power
+from unsnarl.statistics import Power, power
 
 
 class Median(NamedTuple):

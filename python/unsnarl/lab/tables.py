@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from unsnarl.demo.comparison import FEWEST_PAIRS, Ratio
 from unsnarl.demo.figures import NONE, TOO_FEW, digits, times
 from unsnarl.lab.analysis import Median, Outcome
-from unsnarl.lab.fit import Power
+from unsnarl.statistics import Power
 
 KINDS_SHOWN = 12
 """Kinds of system calls in a table, the most frequent ones; the rest is summed up."""
