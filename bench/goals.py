@@ -1,7 +1,7 @@
 """Goals of the scheduler, each with the measured value and a verdict.
 
 A goal about a ratio counts as met or missed when the whole confidence interval of
-the ratio says so (see ``unsnarl.demo.comparison``); where the goal lies inside of
+the ratio says so (see ``unsnarl.statistics``); where the goal lies inside of
 it, the verdict is that the difference is within the noise.
 """
 
@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from bench.plan import CONNECTIONS, HOGS, THREADS
 from bench.results import Results
-from unsnarl.demo.comparison import Ratio
 from unsnarl.demo.figures import NONE, digits, times
 from unsnarl.demo.variant import STOCK, UNSNARL
-from unsnarl.statistics import exponent
+from unsnarl.statistics import Ratio, exponent
 
 MET, MISSED, NOISE, UNMEASURED = "met", "**missed**", "within the noise", "not measured"
 ECHO_SHARE, ECHO_P50_US, ECHO_P99_US, GIL_WAIT_P99_US = 0.50, 200.0, 5000.0, 1000.0

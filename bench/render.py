@@ -14,11 +14,10 @@ from bench.goals import MET, MISSED, NOISE, SQUARE_AT, goals, square_times
 from bench.markdown import table, write
 from bench.plan import CONNECTIONS, HOGS, THREADS
 from bench.results import Result, Results, load
-from unsnarl.demo.comparison import FEWEST_PAIRS
 from unsnarl.demo.figures import NONE, TOO_FEW, count, digits, duration, times
 from unsnarl.demo.variant import STOCK, SWITCHINTERVAL, UNSNARL, VARIANTS
 from unsnarl.lab.machine import build_of
-from unsnarl.statistics import exponent
+from unsnarl.statistics import FEWEST_PAIRS, exponent
 
 
 def by_variant(result: Result, figure: str) -> list[str]:

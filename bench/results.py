@@ -7,8 +7,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from unsnarl.demo.comparison import Ratio, ratio_of
 from unsnarl.demo.variant import STOCK, UNSNARL
+from unsnarl.statistics import Ratio, ratio_of
 
 
 class Result:

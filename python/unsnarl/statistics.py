@@ -1,14 +1,48 @@
-"""The growth of a time with a size: the exponent of the power that fits best."""
+"""Statistics of repeated measurements: ratios within pairs, their confidence, growth exponents.
+
+Pure: numbers in, numbers out; no clock, no process. The demonstration, the laboratory, the doctor
+and the benchmarks use these functions and have none of their own.
+
+A ratio is formed inside a pair, where both sides ran on the same machine in the same state, and is
+then summarised over the pairs; its spread is the standard deviation of the pairs' ratios. A difference
+counts as noise when 1 lies in the confidence interval of the median ratio. The interval lies between
+order statistics (W. R. Thompson, Annals of Mathematical Statistics 7, 1936), so it assumes nothing
+about the distribution of the measurements; for five pairs it is their range. Fewer pairs cannot reach
+``CONFIDENCE`` and are not judged: of three pairs that differ in nothing, a quarter lie on one side of 1.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-FEWEST = 3
+CONFIDENCE = 0.9375
+"""The probability that the range of five values holds the true median: 1 - 2 / 2**5."""
+
+FEWEST_PAIRS = 5
+"""Pairs of which the range holds the true median with ``CONFIDENCE``; fewer are too few to judge."""
+
+FEWEST_SIZES = 3
 """Sizes; through two points every power fits."""
+
+
+class Ratio(NamedTuple):
+    """The ratio of the second of two variants to the first, over several pairs."""
+
+    median: float
+    spread: float | None
+    """Standard deviation over the pairs; None for a single pair."""
+    low: float
+    """Lower end of the confidence interval of the median."""
+    high: float
+    pairs: int
+    """How many there are."""
+
+    def is_noise(self) -> bool | None:
+        """Tell whether the pairs leave open which side is greater; None for too few pairs to judge."""
+        return self.low <= 1.0 <= self.high if self.pairs >= FEWEST_PAIRS else None
 
 
 class Power(NamedTuple):
@@ -19,6 +53,47 @@ class Power(NamedTuple):
     """Standard error of the slope: what the points' distances from the line leave open."""
 
 
+def ratio_of(pairs: Sequence[tuple[float | None, float | None]]) -> Ratio | None:
+    """Return second over first of each pair, summed up; None when no pair has both."""
+    ratios = [second / first for first, second in pairs if first and second is not None]
+    if not ratios:
+        return None
+    spread = statistics.stdev(ratios) if len(ratios) > 1 else None
+    return Ratio(statistics.median(ratios), spread, *interval_of(ratios), len(ratios))
+
+
+def interval_of(values: Sequence[float]) -> tuple[float, float]:
+    """Return the narrowest pair of order statistics that holds the true median with ``CONFIDENCE``.
+
+    Of fewer than ``FEWEST_PAIRS`` values their range, which holds it with less.
+    """
+    ordered = sorted(values)
+    dropped = 0
+    while confidence(len(ordered), dropped + 1) >= CONFIDENCE:
+        dropped += 1
+    return ordered[dropped], ordered[-1 - dropped]
+
+
+def confidence(count: int, dropped: int) -> float:
+    """Return the probability that the true median lies within ``count`` values less ``dropped`` at each end."""
+    outside = sum(math.comb(count, below) for below in range(dropped + 1))
+    return 1 - math.ldexp(outside, 1 - count)
+
+
+def median_of(values: Sequence[float | None]) -> float | None:
+    """Return the median of the values that are there; None when none is."""
+    there = [value for value in values if value is not None]
+    return statistics.median(there) if there else None
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float]:
+    """Return the first and the third quartile, which enclose the middle half of the values."""
+    if len(values) < 2:
+        return values[0], values[0]
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high
+
+
 def power(times_by_size: Mapping[int, float]) -> Power | None:
     """Return the slope of a line through the logarithms of sizes and times; None for too few sizes.
 
@@ -26,7 +101,7 @@ def power(times_by_size: Mapping[int, float]) -> Power | None:
     the sum of the squared distances of the sizes' logarithms from their mean.
     """
     positive = {size: time for size, time in times_by_size.items() if time > 0}
-    if len(positive) < FEWEST:
+    if len(positive) < FEWEST_SIZES:
         return None
     sizes = [math.log(size) for size in positive]
     times = [math.log(time) for time in positive.values()]

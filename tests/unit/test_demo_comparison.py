@@ -6,19 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unsnarl.demo.comparison import (
-    CONFIDENCE,
-    FEWEST_PAIRS,
-    Ratio,
-    compare,
-    confidence,
-    interval_of,
-    median_of,
-    ratio_of,
-)
+from unsnarl.demo.comparison import compare
 from unsnarl.demo.hogs import Reading, jain, rates
 from unsnarl.demo.measurement import Window
 from unsnarl.demo.variant import STOCK, UNSNARL
+from unsnarl.statistics import CONFIDENCE, FEWEST_PAIRS, Ratio, confidence, interval_of, median_of, ratio_of
 
 positive = st.floats(min_value=1e-3, max_value=1e6)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unsnarl.demo import figures
-from unsnarl.demo.comparison import Ratio
+from unsnarl.statistics import Ratio
 
 
 @pytest.mark.parametrize(

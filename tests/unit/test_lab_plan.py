@@ -8,7 +8,7 @@ from unsnarl.lab.experiments import NAMES, experiment
 from unsnarl.lab.plan import planned, rotated
 from unsnarl.lab.presence import CHECKS
 from unsnarl.lab.process import PROGRAMS
-from unsnarl.statistics import FEWEST
+from unsnarl.statistics import FEWEST_SIZES
 
 QUICK_EXPECTED_S = 110.0
 
@@ -45,7 +45,7 @@ def test_the_sizes_of_the_documents() -> None:
             series = [case for case in squares if case.series == f"{program}, {cores}"]
             ours = [case.size for case in series if case.variants and "scheduler" in case.variants]
             assert ours == [100, 200, 300, 400, 500, 600, 700, 800, 900]
-            assert sum("pypy" in (case.variants or ()) for case in series) >= FEWEST
+            assert sum("pypy" in (case.variants or ()) for case in series) >= FEWEST_SIZES
     processes = experiment("processes").cases
     for program, sizes in (("start", list(range(10, 100, 10))), ("mutex", list(range(40, 400, 40)))):
         for cores in ("all cores", "1 core"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unsnarl.demo.comparison import Ratio
+from unsnarl.statistics import Ratio
 
 NONE = "-"
 """Shown where nothing was measured."""

@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from unsnarl.demo import figures
-from unsnarl.demo.comparison import FEWEST_PAIRS, Comparison, Figure
+from unsnarl.demo.comparison import Comparison, Figure
+from unsnarl.statistics import FEWEST_PAIRS
 
 NAMES = {"stdlib": "http.server", "gunicorn": "gunicorn"}
 """What the servers are called in public."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unsnarl.doctor.trial import Trial
+from unsnarl.statistics import quartiles
 
 LEAST = 0.05
 """Of the stock time."""
@@ -52,7 +53,7 @@ class Outcome:
 def outcome(name: str, what: str, trials: Sequence[Trial], stock: Sequence[Trial]) -> Outcome:
     """Sum the runs of a way up against those of stock."""
     walls, stock_walls = [trial.wall_s for trial in trials], [trial.wall_s for trial in stock]
-    low, high = middle(walls)
+    low, high = quartiles(walls)
     median = statistics.median(walls)
     failure = next((ending(trial) for trial in trials if is_otherwise(trial, stock[0])), "")
     return Outcome(
@@ -80,17 +81,9 @@ def ending(trial: Trial) -> str:
     return f"not within {trial.wall_s:.0f} s" if trial.timed_out else f"with status {trial.status}"
 
 
-def middle(values: Sequence[float]) -> tuple[float, float]:
-    """Return the quartiles of some values."""
-    if len(values) < 2:
-        return values[0], values[0]
-    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-    return low, high
-
-
 def verdict(walls: Sequence[float], stock: Sequence[float]) -> str:
     """Say whether a way is faster than stock, beyond noise."""
-    (low, high), (stock_low, stock_high) = middle(walls), middle(stock)
+    (low, high), (stock_low, stock_high) = quartiles(walls), quartiles(stock)
     difference = statistics.median(stock) - statistics.median(walls)
     if difference > LEAST * statistics.median(stock) and high < stock_low:
         return FASTER

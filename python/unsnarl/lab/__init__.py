@@ -7,6 +7,6 @@ it up, and ``tables``, ``plots`` and ``page`` show it.
 
 Invariants: whatever is measured is a process of its own, which imports nothing of
 this package; a run never compares; a peer that is not there is named with the
-reason. Statistics are those of ``unsnarl.demo.comparison`` and ``unsnarl.statistics``,
+reason. Statistics are those of ``unsnarl.statistics``,
 for the benchmarks in the repository as well: docs/design/lab.md.
 """

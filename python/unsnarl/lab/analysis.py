@@ -1,7 +1,7 @@
 """What kept runs say: medians, spreads, ratios within pairs, exponents.
 
 Pure: the content of a file of results in, numbers out. A ratio is formed within a
-pair and summed up over the pairs by ``unsnarl.demo.comparison``, which also says
+pair and summed up over the pairs by ``unsnarl.statistics``, which also says
 whether a difference is within the noise.
 """
 
@@ -10,8 +10,7 @@ from __future__ import annotations
 import statistics
 from typing import Any, NamedTuple
 
-from unsnarl.demo.comparison import Ratio, ratio_of
-from unsnarl.statistics import Power, power
+from unsnarl.statistics import Power, Ratio, power, ratio_of
 
 
 class Median(NamedTuple):

@@ -14,7 +14,6 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from unsnarl.demo.comparison import CONFIDENCE, FEWEST_PAIRS
 from unsnarl.demo.figures import TOO_FEW
 from unsnarl.lab import plots, tables
 from unsnarl.lab.analysis import Outcome
@@ -22,6 +21,7 @@ from unsnarl.lab.machine import differences
 from unsnarl.lab.plots import Plot
 from unsnarl.lab.store import StoreError, read
 from unsnarl.lab.tables import Table
+from unsnarl.statistics import CONFIDENCE, FEWEST_PAIRS
 
 MARKDOWN, HTML, SUMMARY = "report.md", "report.html", "report.json"
 HOW_TO_READ = (

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from unsnarl.demo.comparison import FEWEST_PAIRS, Ratio
 from unsnarl.demo.figures import NONE, TOO_FEW, digits, times
 from unsnarl.lab.analysis import Median, Outcome
-from unsnarl.statistics import Power
+from unsnarl.statistics import FEWEST_PAIRS, Power, Ratio
 
 KINDS_SHOWN = 12
 """Kinds of system calls in a table, the most frequent ones; the rest is summed up."""
