@@ -11,8 +11,7 @@ from unsnarl.cli import ending
 from unsnarl.cli.failure import CommandError
 from unsnarl.cli.launch import environment_as_given, is_hooked
 from unsnarl.cli.result import show
-from unsnarl.cli.run_arguments import COMMAND, FILE, MODULE, RunRequest
-from unsnarl.cli.run_arguments import parse as parse_run
+from unsnarl.cli.run_arguments import COMMAND, FILE, MODULE, RunRequest, parse_for
 from unsnarl.cli.target import python_words
 from unsnarl.run_settings import is_switched_off
 
@@ -137,11 +136,7 @@ def parse(words: list[str]) -> tuple[DoctorRequest, RunRequest]:
     def take_unless_help(name: str, attached: str | None, rest: list[str]) -> bool:
         return name != "--check-hash-based-pycs" and take(name, attached, rest)
 
-    try:
-        return request, parse_run(words, take_unless_help)
-    except CommandError as error:
-        what, hint = (text.replace("unsnarl run", "unsnarl doctor") for text in (error.what, error.hint))
-        raise CommandError(what, hint, error.status) from None
+    return request, parse_for("doctor", words, take_unless_help)
 
 
 def _number(name: str, attached: str | None, rest: list[str], low: float, high: float) -> float:

@@ -113,6 +113,19 @@ def parse(words: list[str], take_option: "TakeOption | None" = None) -> RunReque
     return request
 
 
+def parse_for(verb: str, words: list[str], take_option: "TakeOption") -> RunRequest:
+    """Parse a command line of another verb that runs programs; complaints name that verb.
+
+    Raises:
+        CommandError: the words make no sense; its status is 2.
+    """
+    try:
+        return parse(words, take_option)
+    except CommandError as error:
+        what, hint = (text.replace("unsnarl run", f"unsnarl {verb}") for text in (error.what, error.hint))
+        raise CommandError(what, hint, error.status) from None
+
+
 def _check_green(request: RunRequest) -> None:
     """Refuse options of the scheduler, which has nothing to schedule among green threads."""
     given = {

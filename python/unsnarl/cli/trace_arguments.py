@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unsnarl.cli.failure import CommandError
-from unsnarl.cli.run_arguments import RunRequest
-from unsnarl.cli.run_arguments import parse as parse_run
+from unsnarl.cli.run_arguments import RunRequest, parse_for
 
 if TYPE_CHECKING:
     from unsnarl.cli.run_arguments import TakeOption
@@ -119,11 +118,7 @@ def _consume_leading(request: TraceRequest, words: list[str]) -> bool:
 
 
 def _parse_run(words: list[str], take: TakeOption) -> RunRequest:
-    try:
-        run = parse_run(words, take)
-    except CommandError as error:
-        what, hint = (text.replace("unsnarl run", "unsnarl trace") for text in (error.what, error.hint))
-        raise CommandError(what, hint, error.status) from None
+    run = parse_for("trace", words, take)
     foreign = {
         "--slice": run.slice_ms is not None,
         "--stats": run.stats != "no",
