@@ -132,7 +132,7 @@ def _patch(settings: RunSettings) -> None:
 def _record(settings: RunSettings) -> None:
     """Start to record; where that fails, say so in the main process."""
     try:
-        from unsnarl.trace import recording
+        from unsnarl.trace.traced import recording
 
         recording.start(settings)
     except KeyboardInterrupt:

@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import UNSNARL, clean_environment
 from tests.integration.trace_programs import needs_hooks
 from tests.integration.waiting import until
-from unsnarl.trace import attach
+from unsnarl.trace.running import attach
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -52,7 +52,7 @@ SETTINGS = """\
 import os
 from unsnarl import _native
 from unsnarl.run_settings import RunSettings
-from unsnarl.trace import recording
+from unsnarl.trace.traced import recording
 def settings(name):
     os.mkdir(name)
     return RunSettings(trace=os.path.abspath(name), trace_chunks=64, children=False)

@@ -11,7 +11,7 @@ from unsnarl.doctor.diagnosis import Diagnosis, Effect, conclude
 from unsnarl.doctor.forecast import Forecast
 from unsnarl.doctor.packing import Packed
 from unsnarl.doctor.trial import Trial
-from unsnarl.trace.findings import Finding, Remedy
+from unsnarl.trace.findings.finding import Finding, Remedy
 
 
 def trials(*walls: float) -> list[Trial]:

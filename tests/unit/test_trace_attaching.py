@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from unsnarl.trace import attach, recording
+from unsnarl.trace.running import attach
+from unsnarl.trace.traced import recording
 
 
 class Process:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.unit.test_trace_views import process
-from unsnarl.trace import findings_gil, findings_locks
-from unsnarl.trace.findings import NOTABLE, SEVERE
+from unsnarl.trace.findings import gil as findings_gil
+from unsnarl.trace.findings import locks as findings_locks
+from unsnarl.trace.findings.finding import NOTABLE, SEVERE
 from unsnarl.trace.model import Process
 
 MS = 1_000_000

@@ -14,7 +14,7 @@ import pytest
 from unsnarl.cli import trace_attach
 from unsnarl.cli.failure import CommandError
 from unsnarl.cli.trace_arguments import TraceRequest
-from unsnarl.trace import attach, handover
+from unsnarl.trace.running import attach, handover
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

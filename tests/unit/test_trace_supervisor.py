@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 from tests.integration.waiting import LISTEN, LISTENS
-from unsnarl.trace.supervisor import FORWARDED, FROM_TERMINAL, Supervisor
+from unsnarl.trace.running.supervisor import FORWARDED, FROM_TERMINAL, Supervisor
 
 
 def test_the_handlers_of_signals_are_kept() -> None:

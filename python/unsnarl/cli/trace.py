@@ -23,8 +23,8 @@ from unsnarl.run_settings import RunSettings, is_switched_off
 if TYPE_CHECKING:
     from unsnarl.cli.run_arguments import RunRequest
     from unsnarl.trace.report import Report
-    from unsnarl.trace.session import Session
-    from unsnarl.trace.supervisor import Ending
+    from unsnarl.trace.running.session import Session
+    from unsnarl.trace.running.supervisor import Ending
 
 _USAGE_TEXT = """\
 usage: unsnarl trace [OPTIONS...] [PYTHON'S OPTIONS...] TARGET [ARGUMENTS...]
@@ -92,7 +92,7 @@ def _trace(request: TraceRequest) -> NoReturn:
     check_places(request)
     import signal
 
-    from unsnarl.trace.supervisor import end_as
+    from unsnarl.trace.running.supervisor import end_as
 
     session = _session(request, run)
     ending = _run(session, words)
@@ -123,7 +123,7 @@ def check_places(request: TraceRequest) -> None:
     Raises:
         CommandError: it cannot; the status is 1.
     """
-    from unsnarl.trace.session import free_bytes
+    from unsnarl.trace.running.session import free_bytes
 
     for path in (request.output, request.json_output, request.data, request.collapsed):
         if path is not None:
@@ -170,7 +170,7 @@ def _unwritable(path: Path, error: OSError) -> CommandError:
 
 
 def _session(request: TraceRequest, run: RunRequest) -> Session:
-    from unsnarl.trace.session import Options, Session
+    from unsnarl.trace.running.session import Options, Session
 
     options = Options(request.size_mb, request.scheduler, run.patch, run.children, request.syscalls)
     try:

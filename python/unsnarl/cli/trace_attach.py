@@ -12,7 +12,7 @@ from unsnarl.cli.failure import CommandError
 
 if TYPE_CHECKING:
     from unsnarl.cli.trace_arguments import TraceRequest
-    from unsnarl.trace.handover import Owner
+    from unsnarl.trace.running.handover import Owner
 
 
 def attach(request: TraceRequest) -> int:
@@ -27,7 +27,7 @@ def attach(request: TraceRequest) -> int:
 
 
 def _attach(request: TraceRequest) -> int:
-    from unsnarl.trace import handover
+    from unsnarl.trace.running import handover
 
     owner = handover.other_owner_of(request.attach or 0)
     # Where reports are written, another user may have no business.
@@ -49,8 +49,8 @@ def _attach(request: TraceRequest) -> int:
 
 
 def _record(request: TraceRequest, directory: Path, owner: Owner | None) -> None:
-    from unsnarl.trace.attach import NotAttachable, record
-    from unsnarl.trace.session import CHUNK_BYTES
+    from unsnarl.trace.running.attach import NotAttachable, record
+    from unsnarl.trace.running.session import CHUNK_BYTES
 
     try:
         record(request.attach or 0, directory, request.seconds, request.size_mb * 2**20 // CHUNK_BYTES, owner)

@@ -19,7 +19,7 @@ from unsnarl.doctor.trial import Trial, Way
 from unsnarl.errors import HintedError
 from unsnarl.run_settings import RunSettings
 from unsnarl.trace import recordings, report, syscalls
-from unsnarl.trace.findings import Finding
+from unsnarl.trace.findings.finding import Finding
 from unsnarl.trace.model import Process
 
 TRACE_CHUNKS = 4096
@@ -269,7 +269,7 @@ def _mean_wait(processes: list[Process], name: str) -> float | None:
 
 def conclude(diagnosis: Diagnosis) -> None:
     """Write the verdict: what helps by how much, or why nothing does."""
-    from unsnarl.trace.findings import duration
+    from unsnarl.trace.findings.finding import duration
 
     best: dict[str, float] = {}
     lines = _disbelieve(diagnosis)

@@ -10,7 +10,7 @@ from unsnarl.doctor.comparison import Outcome
 from unsnarl.doctor.diagnosis import Diagnosis
 from unsnarl.doctor.forecast import Forecast
 from unsnarl.doctor.packing import Packed
-from unsnarl.trace.findings import PACK, Remedy, duration
+from unsnarl.trace.findings.finding import PACK, Remedy, duration
 from unsnarl.trace.views.terminal import MARKS, aligned
 
 SCHEMA = 1

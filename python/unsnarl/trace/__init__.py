@@ -1,6 +1,6 @@
 """``unsnarl trace``: record a program, find out where its time went, and show it.
 
-``recording`` runs in the traced process, before its first line; ``supervisor`` starts
-that process and waits for it; ``recordings`` reads what was recorded into ``model``;
-``findings`` draws conclusions; and the modules of ``views`` show them, one format each.
+``traced`` runs in the traced process; ``running`` starts that process, or attaches to it, and waits;
+``recordings`` reads the files into ``model``; ``findings`` draws conclusions, one module per subject;
+``views`` shows them, one format each; ``report`` writes all of it.
 """

@@ -13,7 +13,7 @@ from pathlib import Path
 from unsnarl import _native
 from unsnarl.errors import HintedError
 from unsnarl.trace import model
-from unsnarl.trace.recording import SUFFIX, UNTRACED_SUFFIX
+from unsnarl.trace.traced.recording import SUFFIX, UNTRACED_SUFFIX
 
 
 class UnreadableTrace(HintedError):  # noqa: N818 -- said of the trace

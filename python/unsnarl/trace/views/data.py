@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from unsnarl.trace.findings import Finding
+from unsnarl.trace.findings.finding import Finding
 from unsnarl.trace.model import STATES, Process, summary_of
 from unsnarl.trace.syscalls import Syscalls
 

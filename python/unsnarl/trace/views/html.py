@@ -11,9 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from unsnarl.trace import findings_startup
-from unsnarl.trace.findings import Finding, duration
-from unsnarl.trace.findings_locks import is_for_work
+from unsnarl.trace.findings import startup as findings_startup
+from unsnarl.trace.findings.finding import Finding, duration
+from unsnarl.trace.findings.locks import is_for_work
 from unsnarl.trace.model import LockWaits, Process
 from unsnarl.trace.syscalls import Syscalls
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 
-from unsnarl.trace.findings import FINE, NOTABLE, SEVERE, Finding, duration, share
+from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, duration, share
 from unsnarl.trace.model import Process
 from unsnarl.trace.syscalls import Syscalls
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from unsnarl.trace.findings import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, of_life, share
+from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, of_life, share
 from unsnarl.trace.model import Pair, Process, Thread
 
 CONVOY_WAITS = 5

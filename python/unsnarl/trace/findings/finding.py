@@ -75,7 +75,9 @@ class Finding:
 
 def all_findings(processes: list[Process]) -> list[Finding]:
     """Return the findings about all processes, the severe ones first."""
-    from unsnarl.trace import findings_gil, findings_locks, findings_startup
+    from unsnarl.trace.findings import gil as findings_gil
+    from unsnarl.trace.findings import locks as findings_locks
+    from unsnarl.trace.findings import startup as findings_startup
 
     result: list[Finding] = []
     for process in processes:
@@ -91,7 +93,7 @@ def lost_records(process: Process) -> list[Finding]:
     """Say what is missing from the trace."""
     if not process.overwritten and not process.lost:
         return []
-    from unsnarl.trace.findings_startup import is_start_lost
+    from unsnarl.trace.findings.startup import is_start_lost
 
     total = process.overwritten + process.lost
     imports = ", and so do imports" if is_start_lost(process) else "; the imports of the start are kept"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unsnarl.trace.findings import FINE, NOTABLE, PACK, SEVERE, Finding, Remedy, duration, share
+from unsnarl.trace.findings.finding import FINE, NOTABLE, PACK, SEVERE, Finding, Remedy, duration, share
 from unsnarl.trace.model import Import, Process
 
 SLOW_IMPORT_NS = 50_000_000

@@ -20,7 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from unsnarl.errors import HintedError
-from unsnarl.trace import handover, recording
+from unsnarl.trace.running import handover
+from unsnarl.trace.traced import recording
 
 PATIENCE_S = 10.0
 """How long the main thread of the process may take to come to a safe point."""
@@ -38,7 +39,7 @@ import sys
 sys.path.insert(0, {package!r})
 try:
     from unsnarl.run_settings import RunSettings
-    from unsnarl.trace import recording
+    from unsnarl.trace.traced import recording
     recording.attach(RunSettings(trace={directory!r}, trace_chunks={chunks}, children=False))
 except BaseException as error:
     try:
@@ -50,7 +51,7 @@ finally:
     sys.path.remove({package!r})
 """
 
-_END = str(Path(__file__).with_name("detachment.py"))
+_END = str(Path(recording.__file__).with_name("detachment.py"))
 """Stays where it is, however late the process comes to it."""
 
 _NOTHING = os.devnull
@@ -93,7 +94,7 @@ def record(pid: int, directory: Path, seconds: float, chunks: int, owner: handov
 
 def _write_script(directory: Path, chunks: int) -> None:
     """Write what begins the recording: readable whatever our umask is, and while the directory is still ours."""
-    package, failure = str(Path(__file__).parents[2]), str(directory / FAILURE)
+    package, failure = str(Path(__file__).parents[3]), str(directory / FAILURE)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(directory / SCRIPT, flags, 0o644), "w", encoding="utf-8") as stream:
         os.fchmod(stream.fileno(), 0o644)

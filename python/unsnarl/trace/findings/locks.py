@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from unsnarl.trace.findings import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
+from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
 from unsnarl.trace.model import IN_IO, SLEEPING, LockWaits, Process
 
 WAITS_FOR_WORK = frozenset(

@@ -1,5 +1,5 @@
 """What a process runs, by ``sys.remote_exec``, to end the recording that ``attach`` had it begin."""
 
-from unsnarl.trace import recording
+from unsnarl.trace.traced import recording
 
 recording.detach()

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from unsnarl.run_settings import VARIABLE, RunSettings
 from unsnarl.trace import recordings, syscalls
-from unsnarl.trace.findings_locks import futex_calls
+from unsnarl.trace.findings.locks import futex_calls
 from unsnarl.trace.model import Process
-from unsnarl.trace.supervisor import Ending, Supervisor
+from unsnarl.trace.running.supervisor import Ending, Supervisor
 
 CHUNK_BYTES = 4096
 STRACE_FILE = "strace.out"

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unsnarl import _native
+from unsnarl.trace.traced import recording
 
 CLOSED = 1
 """Exit status of ``test`` for a right that is lacking."""
@@ -67,9 +68,9 @@ def give(directory: Path, owner: Owner) -> None:
         NotReachable: he cannot come to it, or to this package.
         OSError: it cannot be given away, or he cannot be asked.
     """
-    package = Path(__file__).parents[1]
-    needed = [*reversed(directory.parents), *reversed(package.parents), package, Path(__file__).parent]
-    files = [package / "__init__.py", Path(__file__), Path(_native.__file__ or package)]
+    package, traced = Path(__file__).parents[2], Path(recording.__file__)
+    needed = [*reversed(directory.parents), *reversed(package.parents), package, *reversed(traced.parents[:2])]
+    files = [package / "__init__.py", traced, Path(_native.__file__ or package)]
     for path in (first_closed(owner, needed, os.X_OK), first_closed(owner, files, os.R_OK)):
         if path is not None:
             raise NotReachable(str(path))

@@ -1,0 +1,1 @@
+"""The part of the recorder that runs in the traced process, under the rules of ``unsnarl.boot``."""
