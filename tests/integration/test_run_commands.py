@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from unsnarl.cli import console_script
+from unsnarl.cli.program import console_script
 
 if TYPE_CHECKING:
     from tests.conftest import Outcome, Programs

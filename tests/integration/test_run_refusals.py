@@ -214,8 +214,8 @@ def test_an_interpreter_that_cannot_be_executed(programs: "Programs") -> None:
 def test_an_environment_without_the_hook_file(programs: "Programs") -> None:
     """The program runs all the same, and one line says what it goes without."""
     text = """
-import sys, unsnarl.cli.launch
-unsnarl.cli.launch.HOOK_FILE = "none"
+import sys, unsnarl.cli.program.launch
+unsnarl.cli.program.launch.HOOK_FILE = "none"
 sys.exit(unsnarl.cli.main(["run", "-c", "print(1)"]))
 """
     shown = programs.python("-c", text)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unsnarl.cli import console_script
+from unsnarl.cli.program import console_script
 
 
 @pytest.mark.parametrize(

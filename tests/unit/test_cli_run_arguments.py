@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unsnarl.cli.failure import USAGE, CommandError
-from unsnarl.cli.run_arguments import CODE, COMMAND, FILE, MODULE, SLICE_MS_RANGE, STDIN, parse
+from unsnarl.cli.program.arguments import CODE, COMMAND, FILE, MODULE, SLICE_MS_RANGE, STDIN, parse
 
 
 @pytest.mark.parametrize(

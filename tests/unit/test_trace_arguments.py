@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from unsnarl.cli.failure import CommandError
-from unsnarl.cli.trace_arguments import parse
+from unsnarl.cli.tracing.arguments import parse
 
 
 def test_options_and_the_program() -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from unsnarl.cli import trace_attach
 from unsnarl.cli.failure import CommandError
-from unsnarl.cli.trace_arguments import TraceRequest
+from unsnarl.cli.tracing import attach as trace_attach
+from unsnarl.cli.tracing.arguments import TraceRequest
 from unsnarl.trace.running import attach, handover
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from unsnarl.cli import ending
 from unsnarl.cli.failure import CommandError
-from unsnarl.cli.launch import environment_as_given, is_hooked
+from unsnarl.cli.program.arguments import COMMAND, FILE, MODULE, RunRequest, parse_for
+from unsnarl.cli.program.launch import environment_as_given, is_hooked
+from unsnarl.cli.program.target import python_words
 from unsnarl.cli.result import show
-from unsnarl.cli.run_arguments import COMMAND, FILE, MODULE, RunRequest, parse_for
-from unsnarl.cli.target import python_words
 from unsnarl.run_settings import is_switched_off
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _script(run: RunRequest, words: list[str]) -> str:
 
     Where python is given options nothing else can stand for the command line.
     """
-    from unsnarl.cli import console_script
+    from unsnarl.cli.program import console_script
 
     path = os.path.abspath(words[len(words) - len(run.arguments) - 1])
     if run.kind not in (COMMAND, FILE) or run.python_words or not os.path.isfile(path):
@@ -103,7 +103,7 @@ def _script(run: RunRequest, words: list[str]) -> str:
 
 def _packable(run: RunRequest, script: str) -> Packable:
     """Return what of a command line can have a pack."""
-    from unsnarl.cli import console_script
+    from unsnarl.cli.program import console_script
     from unsnarl.doctor.packing import Packable
 
     if run.kind == MODULE and run.python_words == ["-m", run.target]:

@@ -100,7 +100,7 @@ def _program(words: _Words) -> "Program":
     import sysconfig
     import zipfile
 
-    from unsnarl.cli import console_script
+    from unsnarl.cli.program import console_script
     from unsnarl.pack.recorder import Program
     from unsnarl.warm import shims
 

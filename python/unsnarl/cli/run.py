@@ -2,10 +2,10 @@
 
 import os
 
-from unsnarl.cli.launch import launch
+from unsnarl.cli.program.arguments import RunRequest, parse
+from unsnarl.cli.program.launch import launch
+from unsnarl.cli.program.target import python_words
 from unsnarl.cli.result import show
-from unsnarl.cli.run_arguments import RunRequest, parse
-from unsnarl.cli.target import python_words
 from unsnarl.run_settings import RunSettings, is_switched_off
 
 _USAGE_TEXT = """\
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
         return show(_USAGE_TEXT)
     words = python_words(request)
     if request.green and not is_switched_off():
-        from unsnarl.cli import green_target
+        from unsnarl.cli.program import green_target
 
         green_target.check(request)
     return launch(words, _settings(request), has_user_site=not request.python_flags & set("Is"))

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from unsnarl.cli.failure import CommandError, one_line
-from unsnarl.cli.launch import HOOK_FILE, environment_as_given, is_hooked, launch
+from unsnarl.cli.program.launch import HOOK_FILE, environment_as_given, is_hooked, launch
+from unsnarl.cli.program.target import python_words
 from unsnarl.cli.result import show
-from unsnarl.cli.target import python_words
-from unsnarl.cli.trace_arguments import TraceRequest, parse
+from unsnarl.cli.tracing.arguments import TraceRequest, parse
 from unsnarl.run_settings import RunSettings, is_switched_off
 
 if TYPE_CHECKING:
-    from unsnarl.cli.run_arguments import RunRequest
+    from unsnarl.cli.program.arguments import RunRequest
     from unsnarl.trace.report import Report
     from unsnarl.trace.running.session import Session
     from unsnarl.trace.running.supervisor import Ending
@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
     if request.read is not None:
         return report_on(request, request.read)
     if request.attach is not None:
-        from unsnarl.cli.trace_attach import attach
+        from unsnarl.cli.tracing.attach import attach
 
         return attach(request)
     return _trace(request)

@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _enable(names: list[str]) -> int:
-    from unsnarl.cli import console_script
+    from unsnarl.cli.program import console_script
 
     _need(names, "enable")
     if not shims.is_native():

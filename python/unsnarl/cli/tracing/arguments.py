@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unsnarl.cli.failure import CommandError
-from unsnarl.cli.run_arguments import RunRequest, parse_for
+from unsnarl.cli.program.arguments import RunRequest, parse_for
 
 if TYPE_CHECKING:
-    from unsnarl.cli.run_arguments import TakeOption
+    from unsnarl.cli.program.arguments import TakeOption
 
 OUTPUT = "trace.html"
 SIZE_MB_RANGE = (1, 4096)

@@ -10,7 +10,7 @@ import os
 import sys
 
 from unsnarl.cli.failure import NOT_EXECUTABLE, NOT_FOUND, USAGE, CommandError
-from unsnarl.cli.run_arguments import CODE, COMMAND, MODULE, STDIN, RunRequest
+from unsnarl.cli.program.arguments import CODE, COMMAND, MODULE, STDIN, RunRequest
 
 # Not by "from": that asks the module for a __path__ first, for which 3.14's imports warnings.
 _PathFinder = importlib.machinery.PathFinder
@@ -81,14 +81,14 @@ def _of_command(request: RunRequest) -> list[str]:
 
 
 def _find_command(name: str) -> str | None:
-    from unsnarl.cli import console_script  # few programs are named as commands
+    from unsnarl.cli.program import console_script  # few programs are named as commands
 
     return console_script.find(name)
 
 
 def _checked_script(path: str) -> list[str]:
     """Return the words for a command, once it is known to belong to this environment."""
-    from unsnarl.cli import console_script
+    from unsnarl.cli.program import console_script
 
     try:
         interpreter = console_script.interpreter_of(path)

@@ -11,7 +11,7 @@ from unsnarl.cli import ending, trace
 from unsnarl.cli.failure import CommandError
 
 if TYPE_CHECKING:
-    from unsnarl.cli.trace_arguments import TraceRequest
+    from unsnarl.cli.tracing.arguments import TraceRequest
     from unsnarl.trace.running.handover import Owner
 
 

@@ -7,7 +7,7 @@ module that cannot be used in green threads. Nothing of the program is run.
 import os
 
 from unsnarl.cli.failure import CommandError
-from unsnarl.cli.run_arguments import CODE, FILE, RunRequest
+from unsnarl.cli.program.arguments import CODE, FILE, RunRequest
 
 REFUSED = 1
 """The exit status of a program that is not started."""
