@@ -23,7 +23,7 @@ from bench import machine
 from bench.builds import measured, warm_command
 from bench.builds.judgement import judge, order
 from unsnarl.lab.experiment import Confinement
-from unsnarl.lab.process import RunFailed, execute, printed_figures
+from unsnarl.lab.running.process import RunFailed, execute, printed_figures
 
 PAIRS = 20
 LIMIT_S = 60.0

@@ -26,7 +26,7 @@ from typing import Any
 
 from bench import machine
 from unsnarl.doctor.warmth import NOT_WARM
-from unsnarl.lab.commands import settle
+from unsnarl.lab.running.commands import settle
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "hg status": ("hg", "status"),

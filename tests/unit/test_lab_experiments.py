@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from unsnarl.doctor import warmth
-from unsnarl.lab import commands, presence
+from unsnarl.lab import presence
 from unsnarl.lab.experiment import ANYWHERE, Case
 from unsnarl.lab.experiments import convoy, micro, startup, storm, web
-from unsnarl.lab.process import PROGRAMS, Place, Run, RunFailed, execute
+from unsnarl.lab.running import commands
+from unsnarl.lab.running.process import PROGRAMS, Place, Run, RunFailed, execute
 from unsnarl.lab.variants import PACKED, PLAIN, STOCK, WARM
 from unsnarl.warm import house
 
@@ -215,7 +216,7 @@ def test_a_warm_command_is_measured_when_its_server_has_learned(
             marks[1].unlink()
 
     marks[0].touch()
-    monkeypatch.setattr("unsnarl.lab.commands.time.sleep", look)
+    monkeypatch.setattr("unsnarl.lab.running.commands.time.sleep", look)
     commands.settle(tmp_path)
     assert len(looks) == 5 + commands.QUIET_LOOKS
 

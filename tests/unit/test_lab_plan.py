@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from unsnarl.lab.experiments import NAMES, experiment
-from unsnarl.lab.plan import planned, rotated
 from unsnarl.lab.presence import CHECKS
-from unsnarl.lab.process import PROGRAMS
+from unsnarl.lab.running.plan import planned, rotated
+from unsnarl.lab.running.process import PROGRAMS
 from unsnarl.statistics import FEWEST_SIZES
 
 QUICK_EXPECTED_S = 110.0

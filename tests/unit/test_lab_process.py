@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from unsnarl.lab import presence, runner
-from unsnarl.lab.child import Child
+from unsnarl.lab import presence
 from unsnarl.lab.experiment import ANYWHERE, ONE_CORE, Case, Experiment, Figure, Variant
-from unsnarl.lab.process import Run, RunFailed, confined, count_calls, execute, measure, printed_figures
 from unsnarl.lab.programs import __file__ as programs_file
+from unsnarl.lab.running import runner
+from unsnarl.lab.running.child import Child
+from unsnarl.lab.running.process import Run, RunFailed, confined, count_calls, execute, measure, printed_figures
 from unsnarl.lab.variants import GREEN, INTERVAL, SCHEDULER, STOCK
 
 CASE = Case("a case")
@@ -135,7 +136,7 @@ def test_a_child_ends_when_this_process_is_killed(tmp_path: Path) -> None:
     """A web server beside a CPU-bound thread would run for ever."""
     serving = python("import os, time; print(os.getpid(), flush=True); time.sleep(1000)")
     text = f"""
-from unsnarl.lab.child import Child
+from unsnarl.lab.running.child import Child
 from unsnarl.lab.experiment import ANYWHERE
 with Child("server", {serving!r}, ANYWHERE) as child:
     print(child.hear({LIMIT_S}), flush=True)

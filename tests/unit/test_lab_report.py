@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from unsnarl.lab import page, plots, tables
-from unsnarl.lab.analysis import Outcome
 from unsnarl.lab.experiment import ANYWHERE, Case, Experiment, Figure
 from unsnarl.lab.machine import SAME, differences
-from unsnarl.lab.store import Results, StoreError, held, read
+from unsnarl.lab.results import page, plots, tables
+from unsnarl.lab.results.analysis import Outcome
+from unsnarl.lab.results.store import Results, StoreError, held, read
 from unsnarl.lab.variants import PYPY, SCHEDULER, STOCK
 from unsnarl.statistics import exponent, power
 

@@ -8,10 +8,10 @@ import pytest
 
 from tests.unit.test_lab_report import MACHINE
 from unsnarl.lab.experiment import Case, Experiment, Figure
-from unsnarl.lab.plan import Planned
-from unsnarl.lab.process import Figures, Run, RunFailed, TimeOver
-from unsnarl.lab.runner import Account, carry_out, possible_cases, prepare
-from unsnarl.lab.store import Results
+from unsnarl.lab.results.store import Results
+from unsnarl.lab.running.plan import Planned
+from unsnarl.lab.running.process import Figures, Run, RunFailed, TimeOver
+from unsnarl.lab.running.runner import Account, carry_out, possible_cases, prepare
 from unsnarl.lab.variants import STOCK
 
 LIMIT_S = 30.0

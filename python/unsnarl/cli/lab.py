@@ -23,7 +23,7 @@ from unsnarl.cli.result import show
 
 if TYPE_CHECKING:
     from unsnarl.lab.experiment import Case, Experiment
-    from unsnarl.lab.runner import Session
+    from unsnarl.lab.running.runner import Session
 
 OUT, QUICK_OUT = "unsnarl-lab", "unsnarl-lab-quick"
 PAIRS_LIMIT = 1000
@@ -122,8 +122,8 @@ def _list(with_cases: bool) -> int:
 
 
 def _report(folder: Path) -> int:
-    from unsnarl.lab import page, plots
-    from unsnarl.lab.store import StoreError
+    from unsnarl.lab.results import page, plots
+    from unsnarl.lab.results.store import StoreError
 
     try:
         written = page.write(folder, page.load(folder), f"unsnarl lab report {shlex.quote(str(folder))}")
@@ -135,7 +135,7 @@ def _report(folder: Path) -> int:
 
 
 def _run(options: argparse.Namespace, command: str) -> int:
-    from unsnarl.lab.store import StoreError, held
+    from unsnarl.lab.results.store import StoreError, held
 
     chosen = [(one, _cases(one, options)) for one in _experiments(options.names)]
     chosen = [(one, cases) for one, cases in chosen if cases]
@@ -215,8 +215,8 @@ def _sessions(
     options: argparse.Namespace,
     command: str,
 ) -> list[Session]:
-    from unsnarl.lab.runner import prepare
-    from unsnarl.lab.store import Results
+    from unsnarl.lab.results.store import Results
+    from unsnarl.lab.running.runner import prepare
 
     sessions: list[Session] = []
     taken: dict[Path, str] = {}
@@ -234,8 +234,8 @@ def _sessions(
 
 
 def _measure(sessions: list[Session], options: argparse.Namespace) -> int:
-    from unsnarl.lab.progress import Line
-    from unsnarl.lab.runner import carry_out, reasons_in_words
+    from unsnarl.lab.running.progress import Line
+    from unsnarl.lab.running.runner import carry_out, reasons_in_words
 
     absent = {name: reason for session in sessions for name, reason in session.absent.items()}
     for reason in reasons_in_words(absent):

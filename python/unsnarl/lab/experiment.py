@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from unsnarl.lab.process import Figures, Run
+    from unsnarl.lab.running.process import Figures, Run
 
 
 class Variant(NamedTuple):

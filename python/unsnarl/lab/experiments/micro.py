@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from unsnarl.lab.experiment import Case, Experiment, Figure
-from unsnarl.lab.process import Figures, Run, RunFailed, execute
+from unsnarl.lab.running.process import Figures, Run, RunFailed, execute
 from unsnarl.lab.variants import AIOLOGIC, PRIMITIVES, STOCK
 
 OPERATIONS = {

@@ -11,9 +11,9 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from unsnarl.lab.plan import Planned
-from unsnarl.lab.process import Figures
-from unsnarl.lab.runner import Session
+from unsnarl.lab.running.plan import Planned
+from unsnarl.lab.running.process import Figures
+from unsnarl.lab.running.runner import Session
 
 
 class Line:

@@ -30,7 +30,7 @@ from unsnarl.lab import presence
 from unsnarl.lab.experiment import Case, Confinement, Experiment, Variant
 
 Figures = dict[str, Any]
-PROGRAMS = Path(__file__).with_name("programs")
+PROGRAMS = Path(__file__).parents[1] / "programs"
 CONFINE = Path(__file__).with_name("confine.py")
 
 STRACE_LINE = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$")

@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from unsnarl.lab.analysis import Median, Outcome
+from unsnarl.lab.results.analysis import Median, Outcome
 
 EXTRA = "unsnarl[lab]"
 

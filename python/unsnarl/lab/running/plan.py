@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from unsnarl.lab.experiment import Case, Experiment
-from unsnarl.lab.process import Run
+from unsnarl.lab.running.process import Run
 
 Item = TypeVar("Item")
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from unsnarl.lab import presence
 from unsnarl.lab.experiment import Case, Experiment
-from unsnarl.lab.plan import Planned, planned
-from unsnarl.lab.process import Figures, RunFailed, TimeOver, measure
-from unsnarl.lab.store import Results
+from unsnarl.lab.results.store import Results
+from unsnarl.lab.running.plan import Planned, planned
+from unsnarl.lab.running.process import Figures, RunFailed, TimeOver, measure
 
 
 class Session(NamedTuple):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from unsnarl.doctor import warmth
 from unsnarl.lab import presence
-from unsnarl.lab.process import Done, Place, Run, RunFailed, execute
+from unsnarl.lab.running.process import Done, Place, Run, RunFailed, execute
 from unsnarl.warm import house
 
 COMMANDS: dict[str, tuple[str, ...]] = {

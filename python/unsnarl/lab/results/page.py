@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unsnarl.demo.figures import TOO_FEW
-from unsnarl.lab import plots, tables
-from unsnarl.lab.analysis import Outcome
 from unsnarl.lab.machine import differences
-from unsnarl.lab.plots import Plot
-from unsnarl.lab.store import StoreError, read
-from unsnarl.lab.tables import Table
+from unsnarl.lab.results import plots, tables
+from unsnarl.lab.results.analysis import Outcome
+from unsnarl.lab.results.plots import Plot
+from unsnarl.lab.results.store import StoreError, read
+from unsnarl.lab.results.tables import Table
 from unsnarl.statistics import CONFIDENCE, FEWEST_PAIRS
 
 MARKDOWN, HTML, SUMMARY = "report.md", "report.html", "report.json"

@@ -15,7 +15,7 @@ from typing import Self
 from unsnarl.demo.child import Child as Talker
 from unsnarl.demo.child import ChildError
 from unsnarl.lab.experiment import Confinement
-from unsnarl.lab.process import Figures, RunFailed, confined, environment, printed_figures
+from unsnarl.lab.running.process import Figures, RunFailed, confined, environment, printed_figures
 
 
 class Child:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from unsnarl.demo.figures import NONE, TOO_FEW, digits, times
-from unsnarl.lab.analysis import Median, Outcome
+from unsnarl.lab.results.analysis import Median, Outcome
 from unsnarl.statistics import FEWEST_PAIRS, Power, Ratio
 
 KINDS_SHOWN = 12
@@ -167,7 +167,7 @@ def build(machine: dict[str, Any]) -> str:
 
 def absences(outcome: Outcome) -> list[str]:
     """Return what is not there and why, and the runs that failed, one line each."""
-    from unsnarl.lab.runner import reasons_in_words
+    from unsnarl.lab.running.runner import reasons_in_words
 
     failures = list(dict.fromkeys(outcome.failures()))
     return [*(f"not there: {line}" for line in reasons_in_words(outcome.absent)), *failures]

@@ -1,0 +1,1 @@
+"""Kept results, and the tables, plots and pages made of them. Starts nothing."""
