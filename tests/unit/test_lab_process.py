@@ -164,7 +164,7 @@ def test_what_is_not_there_is_told_with_a_reason() -> None:
     missing = STOCK._replace(needs=("unsnarl", "ipc", "aiologic"))
     reasons = runner.absent_variants(experiment_of(missing), "/nowhere/python")
     assert reasons == {"stock": "unsnarl is not installed for the measured interpreter"}
-    assert runner.reasons_in_words({"a": "gone", "b": "late", "c": "gone"}) == ["a, c: gone", "b: late"]
+    assert presence.reasons_in_words({"a": "gone", "b": "late", "c": "gone"}) == ["a, c: gone", "b: late"]
     assert presence.command_of(sys.executable, "no-such-command") is None
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.unit.test_lab_report import MACHINE
-from unsnarl.lab.experiment import Case, Experiment, Figure
+from unsnarl.lab.experiment import Case, Experiment, Figure, Figures
 from unsnarl.lab.results.store import Results
 from unsnarl.lab.running.plan import Planned
-from unsnarl.lab.running.process import Figures, Run, RunFailed, TimeOver
+from unsnarl.lab.running.process import Run, RunFailed, TimeOver
 from unsnarl.lab.running.runner import Account, carry_out, possible_cases, prepare
 from unsnarl.lab.variants import STOCK
 

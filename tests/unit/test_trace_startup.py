@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.test_trace_views import process
-from unsnarl.trace.findings.finding import lost_records
+from unsnarl.trace.findings.conclusions import lost_records
 from unsnarl.trace.findings.startup import findings
 
 MS = 1_000_000

@@ -234,8 +234,9 @@ def _sessions(
 
 
 def _measure(sessions: list[Session], options: argparse.Namespace) -> int:
+    from unsnarl.lab.presence import reasons_in_words
     from unsnarl.lab.running.progress import Line
-    from unsnarl.lab.running.runner import carry_out, reasons_in_words
+    from unsnarl.lab.running.runner import carry_out
 
     absent = {name: reason for session in sessions for name, reason in session.absent.items()}
     for reason in reasons_in_words(absent):

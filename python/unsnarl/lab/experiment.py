@@ -7,10 +7,13 @@ a function; everything else of it can be listed, and is kept with its results.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from unsnarl.lab.running.process import Figures, Run
+    from unsnarl.lab.running.process import Run
+
+Figures = dict[str, Any]
+"""What a run yields: values by the names of figures."""
 
 
 class Variant(NamedTuple):

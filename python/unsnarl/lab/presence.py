@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 PATIENCE_S = 20.0
@@ -145,3 +145,11 @@ def command_of(python: str, name: str) -> str | None:
     """Return the path of a console script that belongs to an interpreter's environment."""
     path = Path(python).parent / name
     return str(path) if os.access(path, os.X_OK) else None
+
+
+def reasons_in_words(absent: Mapping[str, str]) -> list[str]:
+    """Return one line for each reason, the things it keeps out together."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in absent.items():
+        by_reason.setdefault(reason, []).append(name)
+    return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from unsnarl.trace.findings.finding import Finding, all_findings
+from unsnarl.trace.findings.conclusions import all_findings
+from unsnarl.trace.findings.finding import Finding
 from unsnarl.trace.model import Process
 from unsnarl.trace.syscalls import Syscalls
 from unsnarl.trace.views import chrome, collapsed, data, html, terminal

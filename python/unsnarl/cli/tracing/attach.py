@@ -7,8 +7,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unsnarl.cli import ending, trace
+from unsnarl.cli import ending
 from unsnarl.cli.failure import CommandError
+from unsnarl.cli.tracing.outputs import cannot_record, check_writable
+from unsnarl.cli.tracing.reporting import report_on, say_kept
 
 if TYPE_CHECKING:
     from unsnarl.cli.tracing.arguments import TraceRequest
@@ -21,7 +23,7 @@ def attach(request: TraceRequest) -> int:
     Raises:
         CommandError: the process cannot be recorded, or the report cannot be written.
     """
-    trace.check_places(request)
+    check_writable(request)
     with ending.as_interrupt():
         return _attach(request)
 
@@ -35,14 +37,14 @@ def _attach(request: TraceRequest) -> int:
     is_kept = True
     try:
         _record(request, directory, owner)
-        status = trace.report_on(request, directory)
+        status = report_on(request, directory)
         is_kept = request.keep
     except KeyboardInterrupt:
         is_kept = request.keep
         raise
     finally:
         if is_kept and any(directory.glob("*.trace")):
-            trace.say_kept(directory)
+            say_kept(directory)
         else:
             shutil.rmtree(directory, ignore_errors=True)
     return status
@@ -57,7 +59,7 @@ def _record(request: TraceRequest, directory: Path, owner: Owner | None) -> None
     except NotAttachable as error:
         raise CommandError(error.reason, error.hint, 1) from None
     except OSError as error:
-        raise trace.no_place(directory.parent, error) from None
+        raise cannot_record(directory.parent, error) from None
 
 
 def _make_directory(beside: Path | None) -> Path:
@@ -66,4 +68,4 @@ def _make_directory(beside: Path | None) -> Path:
         beside = Path(tempfile.gettempdir()) if beside is None else beside
         return Path(tempfile.mkdtemp(prefix=".unsnarl-trace-", dir=beside)).resolve()
     except OSError as error:
-        raise trace.no_place(beside or Path(), error) from None
+        raise cannot_record(beside or Path(), error) from None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from unsnarl.lab.experiment import Case, Experiment, Figure
+from unsnarl.lab.experiment import Case, Experiment, Figure, Figures
 from unsnarl.lab.running.child import Child
-from unsnarl.lab.running.process import PROGRAMS, Figures, Run
+from unsnarl.lab.running.process import PROGRAMS, Run
 from unsnarl.lab.variants import INTERVAL, NO_HINTS, PYPY, SCHEDULER, STOCK
 
 HOGS = (0, 1, 4)

@@ -6,8 +6,8 @@ import json
 import tempfile
 from pathlib import Path
 
-from unsnarl.lab.experiment import Case, Experiment, Figure
-from unsnarl.lab.running.process import Figures, Run, RunFailed, execute
+from unsnarl.lab.experiment import Case, Experiment, Figure, Figures
+from unsnarl.lab.running.process import Run, RunFailed, execute
 from unsnarl.lab.variants import AIOLOGIC, PRIMITIVES, STOCK
 
 OPERATIONS = {

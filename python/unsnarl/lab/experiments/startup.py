@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import statistics
 
-from unsnarl.lab.experiment import Case, Experiment, Figure
+from unsnarl.lab.experiment import Case, Experiment, Figure, Figures
 from unsnarl.lab.running import commands
-from unsnarl.lab.running.process import Figures, Run, count_calls
+from unsnarl.lab.running.process import Run, count_calls
 from unsnarl.lab.variants import PACKED, PLAIN, WARM
 
 STARTS, QUICK_STARTS = 10, 2

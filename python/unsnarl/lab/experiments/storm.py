@@ -9,9 +9,9 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from unsnarl.lab.experiment import Case, Experiment, Figure
+from unsnarl.lab.experiment import Case, Experiment, Figure, Figures
 from unsnarl.lab.running import commands
-from unsnarl.lab.running.process import Figures, Run, end_all
+from unsnarl.lab.running.process import Run, end_all
 from unsnarl.lab.variants import PACKED, PLAIN, WARM
 
 COUNTS, QUICK_COUNT = (100, 1000), 10

@@ -8,9 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from unsnarl.lab.experiment import Case, Experiment, Figure
+from unsnarl.lab.experiment import Case, Experiment, Figure, Figures
 from unsnarl.lab.running.child import Child
-from unsnarl.lab.running.process import PROGRAMS, Figures, Run, RunFailed, execute, printed_figures
+from unsnarl.lab.running.process import PROGRAMS, Run, RunFailed, execute, printed_figures
 from unsnarl.lab.variants import FEATURES, GREEN
 
 PARALLEL = (1, 10)

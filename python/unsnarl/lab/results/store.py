@@ -20,9 +20,8 @@ from typing import Any, cast
 
 from unsnarl.errors import UnsnarlError
 from unsnarl.lab import machine as machines
-from unsnarl.lab.experiment import Case, Experiment
+from unsnarl.lab.experiment import Case, Experiment, Figures
 from unsnarl.lab.results import shape
-from unsnarl.lab.running.process import Figures
 
 FORMAT = "unsnarl-lab-1"
 

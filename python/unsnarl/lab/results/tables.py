@@ -167,7 +167,7 @@ def build(machine: dict[str, Any]) -> str:
 
 def absences(outcome: Outcome) -> list[str]:
     """Return what is not there and why, and the runs that failed, one line each."""
-    from unsnarl.lab.running.runner import reasons_in_words
+    from unsnarl.lab.presence import reasons_in_words
 
     failures = list(dict.fromkeys(outcome.failures()))
     return [*(f"not there: {line}" for line in reasons_in_words(outcome.absent)), *failures]

@@ -14,8 +14,8 @@ from typing import Self
 
 from unsnarl.demo.child import Child as Talker
 from unsnarl.demo.child import ChildError
-from unsnarl.lab.experiment import Confinement
-from unsnarl.lab.running.process import Figures, RunFailed, confined, environment, printed_figures
+from unsnarl.lab.experiment import Confinement, Figures
+from unsnarl.lab.running.process import RunFailed, confined, environment, printed_figures
 
 
 class Child:

@@ -27,9 +27,8 @@ from typing import IO, Any, NamedTuple, cast
 
 from unsnarl.errors import UnsnarlError
 from unsnarl.lab import presence
-from unsnarl.lab.experiment import Case, Confinement, Experiment, Variant
+from unsnarl.lab.experiment import Case, Confinement, Experiment, Figures, Variant
 
-Figures = dict[str, Any]
 PROGRAMS = Path(__file__).parents[1] / "programs"
 CONFINE = Path(__file__).with_name("confine.py")
 

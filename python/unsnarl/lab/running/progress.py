@@ -11,8 +11,8 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from unsnarl.lab.experiment import Figures
 from unsnarl.lab.running.plan import Planned
-from unsnarl.lab.running.process import Figures
 from unsnarl.lab.running.runner import Session
 
 

@@ -8,14 +8,14 @@ its time limit is not tried again, neither in a later pair nor at a larger size.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from unsnarl.lab import presence
-from unsnarl.lab.experiment import Case, Experiment
+from unsnarl.lab.experiment import Case, Experiment, Figures
 from unsnarl.lab.results.store import Results
 from unsnarl.lab.running.plan import Planned, planned
-from unsnarl.lab.running.process import Figures, RunFailed, TimeOver, measure
+from unsnarl.lab.running.process import RunFailed, TimeOver, measure
 
 
 class Session(NamedTuple):
@@ -147,11 +147,3 @@ def _outcome(item: Planned, results: Results, left_s: float | None) -> Figures |
 def _ends_pair(runs: Sequence[Planned], place: int) -> bool:
     following = runs[place + 1 : place + 2]
     return not following or (following[0].pair, following[0].run.case) != (runs[place].pair, runs[place].run.case)
-
-
-def reasons_in_words(absent: Mapping[str, str]) -> list[str]:
-    """Return one line for each reason, the things it keeps out together."""
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in absent.items():
-        by_reason.setdefault(reason, []).append(name)
-    return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]

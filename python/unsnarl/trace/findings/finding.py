@@ -6,7 +6,7 @@ nothing meets a rule, that is said as well. Pure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from unsnarl.trace.model import Process
 
@@ -71,42 +71,6 @@ class Finding:
     def remedies(self) -> list[Remedy]:
         """Return the remedy and the alternative, as far as there are."""
         return [remedy for remedy in (self.remedy, self.alternative) if remedy is not None]
-
-
-def all_findings(processes: list[Process]) -> list[Finding]:
-    """Return the findings about all processes, the severe ones first."""
-    from unsnarl.trace.findings import gil as findings_gil
-    from unsnarl.trace.findings import locks as findings_locks
-    from unsnarl.trace.findings import startup as findings_startup
-
-    result: list[Finding] = []
-    for process in processes:
-        found = lost_records(process)
-        for part in (findings_gil, findings_locks, findings_startup):
-            found += part.findings(process)
-        result += [replace(finding, pid=process.pid) for finding in found]
-    order = (SEVERE, NOTABLE, FINE)
-    return sorted(result, key=lambda finding: order.index(finding.severity))
-
-
-def lost_records(process: Process) -> list[Finding]:
-    """Say what is missing from the trace."""
-    if not process.overwritten and not process.lost:
-        return []
-    from unsnarl.trace.findings.startup import is_start_lost
-
-    total = process.overwritten + process.lost
-    imports = ", and so do imports" if is_start_lost(process) else "; the imports of the start are kept"
-    return [
-        Finding(
-            "lost-records",
-            FINE,
-            f"{total:,} older records gave way to newer ones: the timeline begins at "
-            f"{duration(process.records_from_ns)}{imports}; totals cover the whole run",
-            figures={"overwritten": process.overwritten, "lost": process.lost},
-            remedy=Remedy("a larger file holds more: `unsnarl trace --size 256`"),
-        )
-    ]
 
 
 def duration(value_ns: float) -> str:

@@ -1,0 +1,75 @@
+"""The places a trace and its reports are written to, checked before the program runs."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unsnarl.cli.failure import CommandError
+
+if TYPE_CHECKING:
+    from unsnarl.cli.tracing.arguments import TraceRequest
+
+MARGIN_BYTES = 16 << 20
+"""Room on the disk for the reports, beside the recording."""
+
+
+def check_writable(request: TraceRequest) -> None:
+    """Fail now rather than when the program has run if something cannot be written.
+
+    Raises:
+        CommandError: it cannot; the status is 1.
+    """
+    from unsnarl.trace.running.session import free_bytes
+
+    for path in (request.output, request.json_output, request.data, request.collapsed):
+        if path is not None:
+            _check_path(path)
+    needed = (request.size_mb << 20) + MARGIN_BYTES
+    try:
+        room = free_bytes(request.output.parent)
+    except OSError as error:
+        raise cannot_record(request.output.parent, error) from None
+    if room < needed:
+        raise CommandError(
+            f"no room for a trace in {str(request.output.parent.absolute())!r}: {room >> 20} MiB are free",
+            f"a trace needs {needed >> 20} MiB: name another place with `--output`, or less with `--size`",
+            1,
+        )
+
+
+def _check_path(path: Path) -> None:
+    try:
+        mode, folder_mode = _mode(path), _mode(path.parent)
+    except OSError as error:
+        raise unwritable(path, error) from None
+    if mode is not None and stat.S_ISDIR(mode):
+        raise CommandError(f"cannot write {str(path)!r}: it is a directory", "name a file: `--output trace.html`", 1)
+    if folder_mode is None or not stat.S_ISDIR(folder_mode):
+        raise CommandError(
+            f"cannot write {str(path)!r}: there is no such directory", f"make it: `mkdir -p {path.parent}`", 1
+        )
+    if not os.access(path.parent if mode is None else path, os.W_OK):
+        raise CommandError(f"cannot write {str(path)!r}: permission denied", "name another place with `--output`", 1)
+
+
+def _mode(path: Path) -> int | None:
+    """Return the mode of a file, or None if there is none; raises OSError where that cannot be told."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def unwritable(path: Path, error: OSError) -> CommandError:
+    """Return the error for a report that cannot be written."""
+    why = error.strerror or str(error)
+    return CommandError(f"cannot write {str(path)!r}: {why}", "name another place with `--output`", 1)
+
+
+def cannot_record(beside: Path, error: OSError) -> CommandError:
+    """Return the error for a directory in which no recordings can be made."""
+    what = f"cannot record in {str(beside.absolute())!r}: {error.strerror or error}"
+    return CommandError(what, "name another place with `--output`", 1)

@@ -1,0 +1,110 @@
+"""Writes the reports that ``unsnarl trace`` was asked for; everything it prints goes to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unsnarl.cli.failure import CommandError, one_line
+from unsnarl.cli.tracing.outputs import unwritable
+
+if TYPE_CHECKING:
+    from unsnarl.cli.tracing.arguments import TraceRequest
+    from unsnarl.trace.report import Report
+    from unsnarl.trace.running.session import Session
+    from unsnarl.trace.running.supervisor import Ending
+
+
+def report_on_session(request: TraceRequest, session: Session, ending: Ending) -> bool:
+    """Write the report of a traced run; say what fails, and return False if there is still one to be made."""
+    from unsnarl.trace import report
+    from unsnarl.trace.recordings import UnreadableTrace
+
+    try:
+        found, calls = session.read(ending)
+    except UnreadableTrace:
+        say("nothing was recorded: the program ended, or became another one, before its first line")
+        return True
+    made = report.make(found.processes, calls)
+    for name, reason in found.unreadable:
+        say(f"left out: {name}: {reason}")
+    if found.untraced:
+        say(f"{found.untraced} processes were not recorded, for want of room")
+    is_written = True
+    try:
+        write_all(request, made)
+    except CommandError as failure:
+        say(str(failure).replace("\n", " · "))
+        is_written = False
+    _tell(made)
+    return is_written
+
+
+def say_kept(directory: Path) -> None:
+    """Say where recordings are left, and what they are good for."""
+    import shlex
+
+    say(f"recordings: {directory}; `unsnarl trace --read {shlex.quote(str(directory))}` makes a report of them")
+
+
+def report_on(request: TraceRequest, path: Path) -> int:
+    """Report on recordings made earlier."""
+    from unsnarl.trace import recordings, report
+
+    try:
+        found = recordings.read(path)
+    except recordings.UnreadableTrace as error:
+        raise CommandError(error.reason, error.hint, 1) from None
+    made = report.make(found.processes)
+    for name, reason in found.unreadable:
+        say(f"left out: {name}: {reason}")
+    write_all(request, made)
+    _tell(made)
+    return 0
+
+
+def write_all(request: TraceRequest, made: Report) -> None:
+    """Write what the request asks for, and say where it is.
+
+    Raises:
+        CommandError: something cannot be written.
+    """
+    writers = (
+        (request.output, made.write_page),
+        (request.json_output, made.write_chrome),
+        (request.data, made.write_data),
+        (request.collapsed, made.write_collapsed),
+    )
+    for path, writer in writers:
+        if path is not None:
+            try:
+                writer(path)
+            except OSError as error:
+                raise unwritable(path, error) from None
+    say(f"report: {request.output}   trace for ui.perfetto.dev: {request.json_output}")
+
+
+def _tell(made: Report) -> None:
+    if sys.stderr is not None:
+        try:
+            sys.stderr.write("\n" + made.text(_columns()))
+        except (OSError, ValueError):
+            return
+
+
+def _columns() -> int | None:
+    """Return the width of stderr's terminal, or None where there is none or it is to stay plain."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty():
+        return None
+    return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+
+
+def say(line: str) -> None:
+    """Write a line about the command itself to stderr, if there is one."""
+    if sys.stderr is not None:
+        try:
+            sys.stderr.write(f"unsnarl: {one_line(line)}\n")
+        except (OSError, ValueError):
+            return

@@ -1,0 +1,43 @@
+"""All findings about a program's processes, the severe ones first; where nothing meets a rule, that is a finding.
+
+Pure: processes in, findings out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unsnarl.trace.findings import gil, locks, startup
+from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration
+from unsnarl.trace.model import Process
+
+
+def all_findings(processes: list[Process]) -> list[Finding]:
+    """Return the findings about all processes, the severe ones first."""
+    result: list[Finding] = []
+    for process in processes:
+        found = lost_records(process)
+        for part in (gil, locks, startup):
+            found += part.findings(process)
+        result += [replace(finding, pid=process.pid) for finding in found]
+    order = (SEVERE, NOTABLE, FINE)
+    return sorted(result, key=lambda finding: order.index(finding.severity))
+
+
+def lost_records(process: Process) -> list[Finding]:
+    """Say what is missing from the trace."""
+    if not process.overwritten and not process.lost:
+        return []
+
+    total = process.overwritten + process.lost
+    imports = ", and so do imports" if startup.is_start_lost(process) else "; the imports of the start are kept"
+    return [
+        Finding(
+            "lost-records",
+            FINE,
+            f"{total:,} older records gave way to newer ones: the timeline begins at "
+            f"{duration(process.records_from_ns)}{imports}; totals cover the whole run",
+            figures={"overwritten": process.overwritten, "lost": process.lost},
+            remedy=Remedy("a larger file holds more: `unsnarl trace --size 256`"),
+        )
+    ]
