@@ -73,7 +73,7 @@ def measure(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, An
         client.expect("end", TIMEOUT_S + arguments.seconds)
         end, used_end = hogs.read(), resource.getrusage(resource.RUSAGE_SELF)
         gil = run.stats(arguments)
-        figures: dict[str, Any] = json.loads(client.hear(TIMEOUT_S))
+        figures: dict[str, Any] = json.loads(client.receive(TIMEOUT_S))
     work = rates(begin, end)
     switches = used_end.ru_nvcsw - used_begin.ru_nvcsw + used_end.ru_nivcsw - used_begin.ru_nivcsw
     figures["work_per_s"] = sum(work)

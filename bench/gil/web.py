@@ -16,7 +16,7 @@ from typing import Any
 from bench import run
 from unsnarl.demo.child import Child
 from unsnarl.demo.hogs import jain, rates
-from unsnarl.demo.measurement import COMMANDS, PATIENCE_S, STDLIB, Served, load_once
+from unsnarl.demo.measurement import COMMANDS, STDLIB, TIMEOUT_S, Served, load_once
 
 WRK_REPORT = """
 done = function(summary, latency, requests)
@@ -39,7 +39,7 @@ def run_wrk(port: int, connections: int, seconds: int) -> dict[str, Any]:
             *("-s", str(script), f"http://127.0.0.1:{port}/hello"),
         ]
         with Child("wrk", command, os.environ) as wrk:
-            while not (line := wrk.hear(seconds + PATIENCE_S)).startswith("{"):
+            while not (line := wrk.receive(seconds + TIMEOUT_S)).startswith("{"):
                 pass
     report: dict[str, Any] = json.loads(line)
     return report

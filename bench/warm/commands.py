@@ -26,7 +26,7 @@ from typing import Any
 
 from bench import machine
 from unsnarl.doctor.warmth import NOT_WARM
-from unsnarl.lab.running.commands import settle
+from unsnarl.lab.running.commands import wait_until_learned
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "hg status": ("hg", "status"),
@@ -77,7 +77,7 @@ def learn(argv: list[str], environ: dict[str, str]) -> None:
     """Run a warm command until its server has learned what later runs use; raises if a run fails."""
     for _ in range(LEARNING_RUNS):
         spawn_s(argv, environ)
-        settle(Path(environ["UNSNARL_WARM_DIR"]))
+        wait_until_learned(Path(environ["UNSNARL_WARM_DIR"]))
 
 
 def variants(words: tuple[str, ...], bin_dir: Path, scratch: Path, chg: str | None) -> dict[str, list[str]]:

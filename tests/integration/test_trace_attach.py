@@ -92,7 +92,7 @@ def is_asleep(pid: int) -> bool:
 @needs_remote_exec
 def test_a_process_that_cannot_begin_is_left_alone(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     """The script that it never came to is withdrawn: it neither complains that it is gone, nor records later."""
-    monkeypatch.setattr(attach, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(attach, "TIMEOUT_S", 0.3)
     directory = programs.directory / "recording"
     directory.mkdir()
     with started(programs, BLOCKED) as process:

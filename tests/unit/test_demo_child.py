@@ -10,7 +10,7 @@ import pytest
 
 from unsnarl.demo.child import Child, ChildError
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 def child(code: str, *arguments: str) -> Child:
@@ -24,7 +24,7 @@ def ends(pid: int) -> bool:
     except ProcessLookupError:
         return True
     try:
-        readable, _, _ = select.select([descriptor], [], [], PATIENCE_S)
+        readable, _, _ = select.select([descriptor], [], [], TIMEOUT_S)
     finally:
         os.close(descriptor)
     return bool(readable)
@@ -32,36 +32,36 @@ def ends(pid: int) -> bool:
 
 def test_lines_are_heard_one_by_one() -> None:
     with child("print('one\\ntwo', flush=True); print(input())") as helper:
-        helper.expect("one", PATIENCE_S)
-        assert helper.hear(PATIENCE_S) == "two"
-        helper.say("three")
-        assert helper.hear(PATIENCE_S) == "three"
+        helper.expect("one", TIMEOUT_S)
+        assert helper.receive(TIMEOUT_S) == "two"
+        helper.send("three")
+        assert helper.receive(TIMEOUT_S) == "three"
 
 
 def test_an_early_end_is_told_with_the_childs_last_words() -> None:
     with child("import sys; sys.exit('no such luck')") as helper, pytest.raises(ChildError, match="no such luck"):
-        helper.hear(PATIENCE_S)
+        helper.receive(TIMEOUT_S)
 
 
 def test_silence_has_a_limit() -> None:
     with child("input()") as helper, pytest.raises(ChildError, match="said nothing"):
-        helper.hear(0.01)
+        helper.receive(0.01)
 
 
 def test_another_line_than_expected_is_an_error() -> None:
     with child("print('no')") as helper, pytest.raises(ChildError, match="'no' instead of 'yes'"):
-        helper.expect("yes", PATIENCE_S)
+        helper.expect("yes", TIMEOUT_S)
 
 
 def test_saying_something_to_a_child_that_has_gone_is_an_error() -> None:
     with child("print('ready', flush=True); input()") as helper:
-        helper.expect("ready", PATIENCE_S)
-        helper.say("go")
+        helper.expect("ready", TIMEOUT_S)
+        helper.send("go")
         with pytest.raises(ChildError, match="ended early"):
-            helper.hear(PATIENCE_S)
+            helper.receive(TIMEOUT_S)
         assert ends(helper.pid)
         with pytest.raises(ChildError, match="ended early"):
-            helper.say("more")
+            helper.send("more")
 
 
 GRANDPARENT = """
@@ -73,7 +73,7 @@ input()
 
 def test_leaving_kills_the_child_and_its_own_children() -> None:
     with child(GRANDPARENT) as helper:
-        grandchild = int(helper.hear(PATIENCE_S))
+        grandchild = int(helper.receive(TIMEOUT_S))
     assert ends(helper.pid)
     assert ends(grandchild)
 
@@ -94,6 +94,6 @@ with Served("stdlib", "stock", 1) as served:
 
 
 def test_a_server_dies_with_its_parent_however_that_dies() -> None:
-    parent = subprocess.run([sys.executable, "-c", SERVE], stdout=subprocess.PIPE, check=False, timeout=PATIENCE_S)
+    parent = subprocess.run([sys.executable, "-c", SERVE], stdout=subprocess.PIPE, check=False, timeout=TIMEOUT_S)
     assert parent.returncode == -signal.SIGKILL
     assert ends(int(parent.stdout))

@@ -17,7 +17,7 @@ from unsnarl.lab import presence
 from unsnarl.lab.experiment import ANYWHERE, Case
 from unsnarl.lab.experiments import convoy, micro, startup, storm, web
 from unsnarl.lab.running import commands
-from unsnarl.lab.running.process import PROGRAMS, Place, Run, RunFailed, execute
+from unsnarl.lab.running.process import PROGRAMS, LaunchContext, Run, RunFailed, execute
 from unsnarl.lab.variants import PACKED, PLAIN, STOCK, WARM
 from unsnarl.warm import house
 
@@ -106,9 +106,9 @@ def test_a_warm_command_that_asks_for_its_directory_and_the_servers_of_the_user(
     places: list[Path] = []
     launched = commands.launched
 
-    def note(run: Run, path: str, place: Place) -> contextlib.AbstractContextManager[list[str]]:
-        places.append(Path(place.variables["UNSNARL_WARM_DIR"]))
-        return launched(run, path, place)
+    def note(run: Run, path: str, context: LaunchContext) -> contextlib.AbstractContextManager[list[str]]:
+        places.append(Path(context.variables["UNSNARL_WARM_DIR"]))
+        return launched(run, path, context)
 
     monkeypatch.setattr(commands, "launched", note)
     run = Run(storm.EXPERIMENT, Case("pip", ("pip --version", "4")), WARM, sys.executable)
@@ -146,7 +146,7 @@ def test_the_processor_time_of_a_server_counts_with_its_workers(monkeypatch: pyt
         return found
 
     monkeypatch.setattr(house, "servers", servers)
-    (time_s,) = commands.server_times(Place("/", {"UNSNARL_WARM_DIR": "/nowhere"})).values()
+    (time_s,) = commands.server_times(LaunchContext("/", {"UNSNARL_WARM_DIR": "/nowhere"})).values()
     used = os.times()
     assert time_s == pytest.approx(sum(used[:4]), abs=0.2)
     assert used.children_user > 0
@@ -186,7 +186,7 @@ def test_a_start_whose_server_is_just_being_replaced_does_not_count(
     client.chmod(0o755)
     monkeypatch.setattr(presence, "command_of", lambda *_: str(client))
     settled: list[Path] = []
-    monkeypatch.setattr(commands, "settle", settled.append)
+    monkeypatch.setattr(commands, "wait_until_learned", settled.append)
     run = Run(startup.EXPERIMENT, Case("pip", ("pip --version", "2")), WARM, sys.executable)
     assert startup.measure(run)["elapsed_ms"] > 0
     learning = ["start", "run", "start", *["run"] * commands.LEARNING_RUNS]
@@ -217,8 +217,8 @@ def test_a_warm_command_is_measured_when_its_server_has_learned(
 
     marks[0].touch()
     monkeypatch.setattr("unsnarl.lab.running.commands.time.sleep", look)
-    commands.settle(tmp_path)
-    assert len(looks) == 5 + commands.QUIET_LOOKS
+    commands.wait_until_learned(tmp_path)
+    assert len(looks) == 5 + commands.QUIET_POLLS
 
 
 def test_a_command_that_is_not_there() -> None:

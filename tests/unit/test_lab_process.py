@@ -127,7 +127,7 @@ def test_system_calls_are_counted_by_name() -> None:
 
 def test_a_child_that_breaks_down_is_a_failed_run() -> None:
     with pytest.raises(RunFailed, match="the server ended early"), Child("server", python(""), ANYWHERE) as child:
-        child.hear(LIMIT_S)
+        child.receive(LIMIT_S)
     with pytest.raises(RunFailed, match="cannot be started"):
         Child("server", ["/nowhere/python"], ANYWHERE)
 
@@ -139,7 +139,7 @@ def test_a_child_ends_when_this_process_is_killed(tmp_path: Path) -> None:
 from unsnarl.lab.running.child import Child
 from unsnarl.lab.experiment import ANYWHERE
 with Child("server", {serving!r}, ANYWHERE) as child:
-    print(child.hear({LIMIT_S}), flush=True)
+    print(child.receive({LIMIT_S}), flush=True)
     input()
 """
     with subprocess.Popen(
@@ -157,7 +157,7 @@ with Child("server", {serving!r}, ANYWHERE) as child:
 def test_a_child_answers_in_json() -> None:
     text = "import json\nwhile line := input(): print(json.dumps({'said': line}), flush=True)"
     with Child("echo", python(text), ANYWHERE) as child:
-        assert child.ask("word", LIMIT_S) == {"said": "word"}
+        assert child.request("word", LIMIT_S) == {"said": "word"}
 
 
 def test_what_is_not_there_is_told_with_a_reason() -> None:

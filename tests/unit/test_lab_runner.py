@@ -10,7 +10,7 @@ from tests.unit.test_lab_report import MACHINE
 from unsnarl.lab.experiment import Case, Experiment, Figure, Figures
 from unsnarl.lab.results.store import Results
 from unsnarl.lab.running.plan import Planned
-from unsnarl.lab.running.process import Run, RunFailed, TimeOver
+from unsnarl.lab.running.process import Run, RunFailed, TimedOut
 from unsnarl.lab.running.runner import Account, carry_out, possible_cases, prepare
 from unsnarl.lab.variants import STOCK
 
@@ -51,7 +51,7 @@ def carried_out(
 def test_what_took_too_long_is_not_tried_in_later_pairs_or_at_larger_sizes(tmp_path: Path) -> None:
     def measure(run: Run) -> Figures:
         if run.variant == STOCK and run.case.size == 2:
-            raise TimeOver(run.case.limit_s)
+            raise TimedOut(run.case.limit_s)
         return {"elapsed_s": 1.0}
 
     account, measured, kept = carried_out(tmp_path, measure)
@@ -77,7 +77,7 @@ def test_what_took_too_long_is_not_tried_in_later_pairs_or_at_larger_sizes(tmp_p
 def test_a_run_that_the_budget_cut_short_is_left_out_and_no_result(tmp_path: Path) -> None:
     def measure(run: Run) -> Figures:
         assert run.case.limit_s < LIMIT_S
-        raise TimeOver(run.case.limit_s)
+        raise TimedOut(run.case.limit_s)
 
     account, measured, _ = carried_out(tmp_path, measure, pairs=1, budget_s=20.0)
     assert (len(measured), account.left_out, account.late, account.is_good()) == (6, 6, 0, False)
@@ -86,7 +86,7 @@ def test_a_run_that_the_budget_cut_short_is_left_out_and_no_result(tmp_path: Pat
 def test_what_was_measured_of_a_pair_is_kept_when_the_budget_ends_within_it(tmp_path: Path) -> None:
     def measure(run: Run) -> Figures:
         if run.variant == OTHER:
-            raise TimeOver(run.case.limit_s)
+            raise TimedOut(run.case.limit_s)
         return {"elapsed_s": 1.0}
 
     account, _, kept = carried_out(tmp_path, measure, pairs=1, budget_s=20.0)
@@ -102,7 +102,7 @@ def test_a_command_that_is_not_there_is_a_reason_and_no_failure(tmp_path: Path) 
     assert reasons == {cases[2].name: "hg is not installed beside the measured interpreter"}
 
 
-@pytest.mark.parametrize("failure", [RunFailed("exit status 1"), TimeOver(5.0)], ids=["failed", "another limit"])
+@pytest.mark.parametrize("failure", [RunFailed("exit status 1"), TimedOut(5.0)], ids=["failed", "another limit"])
 def test_a_run_that_fails_for_another_reason_is_no_good(tmp_path: Path, failure: RunFailed) -> None:
     def measure(run: Run) -> Figures:
         if run.case.size == 4 and run.variant == OTHER:

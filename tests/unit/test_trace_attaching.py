@@ -40,7 +40,7 @@ def process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Process
     with subprocess.Popen(command, stdin=subprocess.PIPE) as child:
         found = Process(child.pid, tmp_path)
         monkeypatch.setattr(sys, "remote_exec", found.execute, raising=False)
-        monkeypatch.setattr(attach, "PATIENCE_S", 0.1)
+        monkeypatch.setattr(attach, "TIMEOUT_S", 0.1)
         yield found
 
 

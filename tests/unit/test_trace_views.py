@@ -171,5 +171,5 @@ def test_library_lines_are_told_from_the_programs() -> None:
                    "3": ["/usr/lib/python3.13/site-packages/x.py", "f", 5], "4": ["<frozen importlib>", "g", 6]},
         nodes={"1": [0, 2], "2": [1, 1], "3": [2, 4]},
     )  # fmt: skip
-    assert str(made.place(3)) == "/srv/app.py:4 in main"
+    assert str(made.line_of(3)) == "/srv/app.py:4 in main"
     assert [made.is_library(made.locations[number]) for number in (1, 2, 3, 4)] == [True, False, False, True]

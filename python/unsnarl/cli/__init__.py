@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
         status = _dispatch(sys.argv[1:] if arguments is None else arguments)
         flush()
     except CommandError as failure:
-        return _tell(failure)
+        return _print_failure(failure)
     except KeyboardInterrupt:
         return _die_of("SIGINT")
     except Ended as end:
@@ -92,7 +92,7 @@ def _verb_hint(word: str) -> str:
     return f"did you mean {close[0]!r}?" if close else f"the verbs are: {', '.join(VERBS)}"
 
 
-def _tell(failure: CommandError) -> int:
+def _print_failure(failure: CommandError) -> int:
     """Print the failure on stderr, if there is one, and return its status."""
     if sys.stderr is not None:
         try:

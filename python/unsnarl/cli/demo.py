@@ -126,13 +126,13 @@ def _check_picture(path: Path) -> None:
 def _run(options: argparse.Namespace) -> int:
     from unsnarl.demo import measurement
     from unsnarl.demo.child import ChildError
-    from unsnarl.demo.progress import Line
+    from unsnarl.demo.progress import ProgressLine
     from unsnarl.demo.report import Report
     from unsnarl.errors import UnsupportedInterpreter
 
     plan = plan_of(options, measurement.kinds_here())
     try:
-        with Line(plan) as line:
+        with ProgressLine(plan) as line:
             windows = measurement.measure(plan, line.advance)
     except UnsupportedInterpreter as refusal:
         raise CommandError(f"{refusal.reason}, in {sys.executable}", refusal.hint, 1) from None

@@ -235,13 +235,13 @@ def _sessions(
 
 def _measure(sessions: list[Session], options: argparse.Namespace) -> int:
     from unsnarl.lab.presence import reasons_in_words
-    from unsnarl.lab.running.progress import Line
+    from unsnarl.lab.running.progress import ProgressLine
     from unsnarl.lab.running.runner import carry_out
 
     absent = {name: reason for session in sessions for name, reason in session.absent.items()}
     for reason in reasons_in_words(absent):
         sys.stderr.write(f"not there: {reason}\n")
-    with Line(sessions) as line:
+    with ProgressLine(sessions) as line:
         account = carry_out(sessions, line.advance, QUICK_BUDGET_S if options.quick else None)
     if account.left_out:
         sys.stderr.write(f"{account.left_out} runs were left out: the two minutes were over\n")

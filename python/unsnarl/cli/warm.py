@@ -137,7 +137,7 @@ def _stop(arguments: list[str]) -> int:
 def _why(arguments: list[str]) -> int:
     words = _words(arguments)
     _need(words, "why")
-    records = _records(_named(words))
+    records = _learned(_named(words))
     if not records:
         said = " ".join(words)
         raise CommandError(
@@ -164,7 +164,7 @@ def _explain(name: str, facts: facts_of.Facts) -> str:
     return head + "".join(rows)
 
 
-def _records(command: str) -> list[tuple[str, facts_of.Facts]]:
+def _learned(command: str) -> list[tuple[str, facts_of.Facts]]:
     directory = house.path()
     try:
         entries = sorted(os.listdir(directory))

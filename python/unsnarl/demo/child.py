@@ -69,7 +69,7 @@ class Child:
         with self._process:
             self._complaints.close()
 
-    def say(self, line: str) -> None:
+    def send(self, line: str) -> None:
         """Write one line to the child.
 
         Raises:
@@ -81,19 +81,19 @@ class Child:
         except BrokenPipeError:
             raise self._failure("ended early") from None
 
-    def hear(self, patience_s: float) -> str:
-        """Return the child's next line, waiting for it ``patience_s`` seconds at most.
+    def receive(self, timeout_s: float) -> str:
+        """Return the child's next line, waiting for it ``timeout_s`` seconds at most.
 
         Raises:
             ChildError: it ended first, or the time is up.
         """
         assert self._process.stdout is not None
         fd = self._process.stdout.fileno()
-        until_s = time.monotonic() + patience_s
+        until_s = time.monotonic() + timeout_s
         while b"\n" not in self._pending:
             readable, _, _ = select.select([fd], [], [], max(0.0, until_s - time.monotonic()))
             if not readable:
-                raise self._failure(f"said nothing for {patience_s:g} s")
+                raise self._failure(f"said nothing for {timeout_s:g} s")
             data = os.read(fd, 65536)
             if not data:
                 raise self._failure("ended early")
@@ -101,13 +101,13 @@ class Child:
         line, _, self._pending = self._pending.partition(b"\n")
         return line.decode()
 
-    def expect(self, word: str, patience_s: float) -> None:
+    def expect(self, word: str, timeout_s: float) -> None:
         """Wait for a line that must be ``word``.
 
         Raises:
             ChildError: another line came, or none.
         """
-        line = self.hear(patience_s)
+        line = self.receive(timeout_s)
         if line != word:
             raise self._failure(f"said {line!r} instead of {word!r}")
 

@@ -20,7 +20,7 @@ from unsnarl.demo.server import (
     answer_parent,
     apply_variant,
     read_setup,
-    tell_parent,
+    send_to_parent,
     tie_to_parent,
 )
 
@@ -62,7 +62,7 @@ def post_worker_init(worker: Any) -> None:
     hogs = Hogs(setup.hogs)
 
     def serve_parent() -> None:
-        tell_parent({"port": worker.sockets[0].getsockname()[1]})
+        send_to_parent({"port": worker.sockets[0].getsockname()[1]})
         answer_parent(hogs)
         os.kill(worker.ppid, signal.SIGKILL)
         os._exit(0)

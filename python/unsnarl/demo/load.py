@@ -22,9 +22,9 @@ from typing import NamedTuple
 REQUEST = b"GET /hello HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: keep-alive\r\n\r\n"
 CONTENT_LENGTH = re.compile(rb"^content-length: *(\d+)", re.IGNORECASE | re.MULTILINE)
 OK = b"HTTP/1.1 200"
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 """Seconds without any answer after which the server counts as hung."""
-SETTLING_S = 1.5
+ACCEPT_GRACE_S = 1.5
 """Seconds the warm-up may take longer than asked, for a server that is slow to accept."""
 
 
@@ -39,7 +39,7 @@ class Connection:
 
     def __init__(self, port: int) -> None:
         """Connect to ``port`` on loopback."""
-        self.sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+        self.sock = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.pending = b""
         self.sent_ns = 0
@@ -93,7 +93,7 @@ class Load:
     def warm_up(self, seconds: float) -> None:
         """Drive for ``seconds``, and on until every connection has had an answer, within limits."""
         self.drive(seconds)
-        until_s = time.monotonic() + SETTLING_S
+        until_s = time.monotonic() + ACCEPT_GRACE_S
         while self._unanswered and time.monotonic() < until_s:
             self.drive(0.05)
 

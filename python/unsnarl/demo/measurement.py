@@ -31,7 +31,7 @@ COMMANDS = {
     ),
 }
 LOAD = Path(__file__).with_name("load.py")
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 """Seconds a child may be silent beyond the window itself before it counts as hung."""
 
 
@@ -85,7 +85,7 @@ class Served(Child):
         environment[server.VARIABLE] = json.dumps(setup._asdict())
         super().__init__(f"{kind} server", (python, "-P", *COMMANDS[kind]), environment)
         try:
-            greeting: dict[str, Any] = json.loads(self.hear(PATIENCE_S))
+            greeting: dict[str, Any] = json.loads(self.receive(TIMEOUT_S))
             if "error" in greeting:
                 raise UnsupportedInterpreter(greeting["error"], greeting["hint"])
         except BaseException:
@@ -95,8 +95,8 @@ class Served(Child):
 
     def read(self) -> Reading:
         """Return what the CPU-bound threads have done by now."""
-        self.say("read")
-        reading = json.loads(self.hear(PATIENCE_S))
+        self.send("read")
+        reading = json.loads(self.receive(TIMEOUT_S))
         return Reading(reading["at_s"], tuple(reading["work"]))
 
 
@@ -119,11 +119,11 @@ def load_once(
         *("--seconds", str(window_s), "--warmup", str(warmup_s)),
     ]
     with Child("load", command, os.environ) as load:
-        load.expect("begin", warmup_s + PATIENCE_S)
+        load.expect("begin", warmup_s + TIMEOUT_S)
         begin = served.read()
-        load.expect("end", window_s + PATIENCE_S)
+        load.expect("end", window_s + TIMEOUT_S)
         end = served.read()
-        figures: dict[str, float | None] = json.loads(load.hear(PATIENCE_S))
+        figures: dict[str, float | None] = json.loads(load.receive(TIMEOUT_S))
     return figures, rates(begin, end)
 
 

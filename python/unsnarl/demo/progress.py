@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from unsnarl.demo.measurement import Plan, Window
 
 
-class Line:
+class ProgressLine:
     """Shows how far a plan has come; use as a context manager."""
 
     def __init__(self, plan: Plan) -> None:

@@ -54,7 +54,7 @@ def tie_to_parent(parent: int) -> None:
         os._exit(1)
 
 
-def tell_parent(message: dict[str, Any]) -> None:
+def send_to_parent(message: dict[str, Any]) -> None:
     """Write one line of JSON to the parent."""
     os.write(1, json.dumps(message).encode() + b"\n")
 
@@ -64,7 +64,7 @@ def apply_variant(setup: Setup) -> None:
     try:
         variant.enter(setup.variant, setup.options)
     except UnsupportedInterpreter as refusal:
-        tell_parent({"error": refusal.reason, "hint": refusal.hint})
+        send_to_parent({"error": refusal.reason, "hint": refusal.hint})
         os._exit(1)
 
 
@@ -72,7 +72,7 @@ def answer_parent(hogs: Hogs) -> None:
     """Answer the parent's lines until there are no more."""
     for _ in iter(sys.stdin.readline, ""):
         reading = hogs.read()
-        tell_parent({"at_s": reading.at_s, "work": reading.work})
+        send_to_parent({"at_s": reading.at_s, "work": reading.work})
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -110,7 +110,7 @@ def main() -> None:
     server = Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, name="accept", daemon=True).start()
     hogs = Hogs(setup.hogs)
-    tell_parent({"port": server.server_address[1]})
+    send_to_parent({"port": server.server_address[1]})
     answer_parent(hogs)
     os._exit(0)  # every thread is a daemon: nothing is left to wait for
 

@@ -55,7 +55,7 @@ def outcome(name: str, what: str, trials: Sequence[Trial], stock: Sequence[Trial
     walls, stock_walls = [trial.wall_s for trial in trials], [trial.wall_s for trial in stock]
     low, high = quartiles(walls)
     median = statistics.median(walls)
-    failure = next((ending(trial) for trial in trials if is_otherwise(trial, stock[0])), "")
+    failure = next((ending(trial) for trial in trials if ends_differently(trial, stock[0])), "")
     return Outcome(
         name=name,
         what=what,
@@ -71,7 +71,7 @@ def outcome(name: str, what: str, trials: Sequence[Trial], stock: Sequence[Trial
     )
 
 
-def is_otherwise(trial: Trial, stock: Trial) -> bool:
+def ends_differently(trial: Trial, stock: Trial) -> bool:
     """Whether a run ended in another way than the first of stock."""
     return trial.timed_out or trial.status != stock.status
 

@@ -176,7 +176,7 @@ class Examination:
         if contestant.made is stock:
             self._check_stock(stock)
         else:
-            contestant.is_out = comparison.is_otherwise(done, stock[0])  # once is enough to advise against it
+            contestant.is_out = comparison.ends_differently(done, stock[0])  # once is enough to advise against it
 
     def _packed(self, folder: str, stock_s: float) -> list[Contestant]:
         """Make a pack, now that it is known how long the command takes."""

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 """Seconds that any question may take."""
 
 Reason = str | None
@@ -24,7 +24,7 @@ Reason = str | None
 def _answer(command: list[str]) -> subprocess.CompletedProcess[str] | None:
     """Run a command to its end; None where it cannot be run."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return None
 

@@ -23,7 +23,7 @@ RUNNING, WAITING, LOCK, IN_IO, SLEEPING, COMPUTING = range(6)
 SEPARATOR = "\x1f"
 """Between the words of the text about a program."""
 
-_Record = TypeVar("_Record")
+_Entry = TypeVar("_Entry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ class Process:
                 lines.append(self.locations[number])
         return lines
 
-    def place(self, node: int) -> Location | None:
+    def line_of(self, node: int) -> Location | None:
         """Return the innermost line of a stack that is not the standard library's."""
         lines = self.stack(node)
         own = [line for line in lines if not self.is_library(line)]
@@ -263,13 +263,13 @@ def from_json(text: str) -> Process:
     data: dict[str, Any] = json.loads(text)
     contention = data.pop("contention")
     members: dict[str, Any] = data | {
-        "threads": _records(Thread, data["threads"]),
-        "pairs": _records(Pair, contention["pairs"]),
-        "long_holds": _records(LongHold, contention["long_holds"]),
-        "wakeups": _records(WakeupGroup, contention["wakeups"]),
+        "threads": _entries(Thread, data["threads"]),
+        "pairs": _entries(Pair, contention["pairs"]),
+        "long_holds": _entries(LongHold, contention["long_holds"]),
+        "wakeups": _entries(WakeupGroup, contention["wakeups"]),
         "histogram": contention["histogram"],
-        "locks": _records(LockWaits, data["locks"]),
-        "imports": _records(Import, data["imports"]),
+        "locks": _entries(LockWaits, data["locks"]),
+        "imports": _entries(Import, data["imports"]),
         "rates": Rates(**data["rates"]),
         "locations": {int(number): Location(*fields) for number, fields in data["locations"].items()},
         "nodes": {int(number): (parent, location) for number, (parent, location) in data["nodes"].items()},
@@ -278,7 +278,7 @@ def from_json(text: str) -> Process:
     return Process(**members)
 
 
-def _records(kind: type[_Record], entries: list[dict[str, Any]]) -> list[_Record]:
+def _entries(kind: type[_Entry], entries: list[dict[str, Any]]) -> list[_Entry]:
     return [kind(**entry) for entry in entries]
 
 

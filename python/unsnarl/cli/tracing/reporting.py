@@ -38,7 +38,7 @@ def report_on_session(request: TraceRequest, session: Session, ending: Ending) -
     except CommandError as failure:
         say(str(failure).replace("\n", " · "))
         is_written = False
-    _tell(made)
+    _print_summary(made)
     return is_written
 
 
@@ -61,7 +61,7 @@ def report_on(request: TraceRequest, path: Path) -> int:
     for name, reason in found.unreadable:
         say(f"left out: {name}: {reason}")
     write_all(request, made)
-    _tell(made)
+    _print_summary(made)
     return 0
 
 
@@ -86,7 +86,7 @@ def write_all(request: TraceRequest, made: Report) -> None:
     say(f"report: {request.output}   trace for ui.perfetto.dev: {request.json_output}")
 
 
-def _tell(made: Report) -> None:
+def _print_summary(made: Report) -> None:
     if sys.stderr is not None:
         try:
             sys.stderr.write("\n" + made.text(_columns()))

@@ -11,7 +11,7 @@ from unsnarl.lab.variants import INTERVAL, NO_HINTS, PYPY, SCHEDULER, STOCK
 
 HOGS = (0, 1, 4)
 SECONDS, QUICK_SECONDS = 1.0, 0.3
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 CLIENT = PROGRAMS / "echo_client.py"
 
 
@@ -24,14 +24,14 @@ def measure(run: Run) -> Figures:
     seconds = run.case.arguments[-1]
     server_words = run.command(str(PROGRAMS / "echo_server.py"), *run.case.arguments[:-1], *run.variant.words)
     with Child("server", server_words, run.case.confinement) as server:
-        port = server.hear_figures(PATIENCE_S)["port"]
+        port = server.receive_figures(TIMEOUT_S)["port"]
         client_words = [sys.executable, "-I", "-S", str(CLIENT), str(port), seconds]
         with Child("client", client_words, run.case.confinement) as client:
-            client.expect("begin", PATIENCE_S)
-            before = server.ask("read", PATIENCE_S)
-            client.expect("end", PATIENCE_S + float(seconds))
-            after = server.ask("read", PATIENCE_S)
-            figures = client.hear_figures(PATIENCE_S)
+            client.expect("begin", TIMEOUT_S)
+            before = server.request("read", TIMEOUT_S)
+            client.expect("end", TIMEOUT_S + float(seconds))
+            after = server.request("read", TIMEOUT_S)
+            figures = client.receive_figures(TIMEOUT_S)
     if after["work"]:
         figures["work_per_s"] = (after["work"] - before["work"]) / (after["at_s"] - before["at_s"])
     return figures

@@ -22,7 +22,7 @@ def measure(run: Run) -> Figures:
     name, starts = run.case.arguments
     with commands.prepared(run, commands.COMMANDS[name]) as command:
         if run.case.is_traced:
-            return count_calls(command.words, run.case, command.place)
+            return count_calls(command.words, run.case, command.context)
         done = [commands.start(run, command) for _ in range(int(starts))]
     return {
         "elapsed_ms": statistics.median(one.elapsed_s for one in done) * 1e3,

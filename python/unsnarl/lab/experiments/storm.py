@@ -15,7 +15,7 @@ from unsnarl.lab.running.process import Run, end_all
 from unsnarl.lab.variants import PACKED, PLAIN, WARM
 
 COUNTS, QUICK_COUNT = (100, 1000), 10
-LOOK_S = 0.05
+POLL_S = 0.05
 """Seconds between two looks at whether a thread has begun something since everything was ended."""
 
 
@@ -40,7 +40,7 @@ def measure(run: Run) -> Figures:
 def processor_s(command: commands.Prepared) -> dict[int, float]:
     """Return the processor time of what was started, and of each server with its workers."""
     ours = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {os.getpid(): ours.ru_utime + ours.ru_stime} | commands.server_times(command.place)
+    return {os.getpid(): ours.ru_utime + ours.ru_stime} | commands.server_times(command.context)
 
 
 def repeat(act: Callable[[], Any], count: int) -> None:
@@ -55,7 +55,7 @@ def repeat(act: Callable[[], Any], count: int) -> None:
             pool.shutdown(wait=False, cancel_futures=True)
             while running := [one for one in pending if not one.done()]:
                 end_all()
-                wait(running, LOOK_S)
+                wait(running, POLL_S)
             raise
 
 

@@ -16,7 +16,7 @@ from unsnarl.lab.variants import FEATURES, GREEN
 PARALLEL = (1, 10)
 HOGS = (0, 1)
 SECONDS, QUICK_SECONDS = 2, 1
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 LOAD = PROGRAMS / "http_load.py"
 
 AB_RATE = re.compile(r"^Requests per second:\s+([\d.]+)", re.MULTILINE)
@@ -32,7 +32,7 @@ def load(port: int, parallel: str, seconds: str, run: Run) -> Figures:
     Raises:
         RunFailed: the load failed, or a request did.
     """
-    limit_s = float(seconds) + PATIENCE_S
+    limit_s = float(seconds) + TIMEOUT_S
     if shutil.which("ab") is None:
         command = [sys.executable, "-I", "-S", str(LOAD), str(port), parallel, seconds]
         return printed_figures(execute(command, run.case.confinement, limit_s).stdout)
@@ -71,7 +71,7 @@ def measure(run: Run) -> Figures:
     hogs, parallel, seconds = run.case.arguments
     command = run.command(str(PROGRAMS / run.experiment.program), "--hogs", hogs, *run.variant.words)
     with Child("server", command, run.case.confinement) as server:
-        port = server.hear_figures(PATIENCE_S)["port"]
+        port = server.receive_figures(TIMEOUT_S)["port"]
         return load(port, parallel, seconds, run)
 
 

@@ -15,7 +15,7 @@ import sys
 import time
 
 MESSAGE = bytes(16)
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 """Seconds without an answer after which the server counts as hung."""
 WARMUP_S = 0.2
 
@@ -39,7 +39,7 @@ def main() -> None:
     """Warm up, measure one window, print."""
     port, seconds = int(sys.argv[1]), float(sys.argv[2])
     client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    client.settimeout(PATIENCE_S)
+    client.settimeout(TIMEOUT_S)
     client.connect(("127.0.0.1", port))
     drive(client, WARMUP_S)
     print("begin", flush=True)

@@ -37,7 +37,7 @@ def main() -> None:
     hogs = [pairs.Hog() for _ in range(arguments.hogs)]
     print(json.dumps({"port": server.getsockname()[1]}), flush=True)
     for _ in iter(sys.stdin.readline, ""):
-        measured.tell(at_s=time.perf_counter(), work=sum(hog.work for hog in hogs))
+        measured.print_figures(at_s=time.perf_counter(), work=sum(hog.work for hog in hogs))
     measured.leave()
 
 

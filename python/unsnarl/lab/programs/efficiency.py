@@ -53,7 +53,7 @@ def main() -> None:
     together = throughput(arguments.threads, arguments.seconds)
     after = throughput(1, arguments.seconds / 2)
     alone = (before + after) / 2
-    measured.tell(efficiency=together / alone, together_per_s=together, alone_per_s=alone)
+    measured.print_figures(efficiency=together / alone, together_per_s=together, alone_per_s=alone)
 
 
 if __name__ == "__main__":

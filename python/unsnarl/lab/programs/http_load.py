@@ -16,7 +16,7 @@ import time
 
 REQUEST = b"GET / HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n"
 OK = b"HTTP/1.0 200"
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 
 
 class Request:
@@ -25,7 +25,7 @@ class Request:
     def __init__(self, port: int) -> None:
         """Connect and ask."""
         self.began_s = time.perf_counter()
-        self.sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+        self.sock = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
         self.sock.sendall(REQUEST)
         self.data = b""
 
@@ -54,9 +54,9 @@ def drive(port: int, parallel: int, seconds: float) -> list[float]:
         ask()
     until_s = time.perf_counter() + seconds
     while time.perf_counter() < until_s:
-        ready = selector.select(PATIENCE_S)
+        ready = selector.select(TIMEOUT_S)
         if not ready:
-            sys.exit(f"no answer for {PATIENCE_S:g} s")
+            sys.exit(f"no answer for {TIMEOUT_S:g} s")
         for key, _ in ready:
             request = key.data
             descriptor = request.sock.fileno()

@@ -46,7 +46,7 @@ def acquirer(primitive: Any) -> Any:
     return getattr(primitive, "green_acquire", None) or primitive.acquire
 
 
-def tell(**figures: Any) -> None:
+def print_figures(**figures: Any) -> None:
     """Print the figures."""
     print(json.dumps(figures), flush=True)
 

@@ -105,7 +105,7 @@ def main() -> None:
         now_s = time.perf_counter()
     elapsed_s = now_s - began_s
     done = (sum(hog.work for hog in hogs) - work) / elapsed_s
-    measured.tell(handovers_per_s=count / elapsed_s, **({"work_per_s": done} if hogs else {}))
+    measured.print_figures(handovers_per_s=count / elapsed_s, **({"work_per_s": done} if hogs else {}))
     measured.leave()
 
 

@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("processes", type=int)
     arguments = parser.parse_args()
     library = Library(arguments.library)
-    measured.tell(elapsed_s=PROGRAMS[arguments.program](library, arguments.processes))
+    measured.print_figures(elapsed_s=PROGRAMS[arguments.program](library, arguments.processes))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ def main() -> None:
     arguments = parser.parse_args()
     library = measured.begin(arguments)
     measured.use_small_stacks()
-    measured.tell(elapsed_s=square_programs.PROGRAMS[arguments.program](library, arguments.threads))
+    measured.print_figures(elapsed_s=square_programs.PROGRAMS[arguments.program](library, arguments.threads))
     measured.leave()
 
 

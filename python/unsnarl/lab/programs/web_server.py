@@ -83,7 +83,7 @@ def main() -> None:
     for _ in range(WORKERS):
         threading.Thread(target=work, args=(connections,), daemon=True).start()
     hogs = [pairs.Hog() for _ in range(arguments.hogs)]
-    measured.tell(port=listener.getsockname()[1], hogs=len(hogs))
+    measured.print_figures(port=listener.getsockname()[1], hogs=len(hogs))
     accept(listener, connections)
 
 

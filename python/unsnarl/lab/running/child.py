@@ -46,19 +46,19 @@ class Child:
         if isinstance(error, ChildError):
             raise RunFailed(str(error)) from None
 
-    def hear(self, patience_s: float) -> str:
+    def receive(self, timeout_s: float) -> str:
         """Return its next line."""
-        return self._talker.hear(patience_s)
+        return self._talker.receive(timeout_s)
 
-    def expect(self, word: str, patience_s: float) -> None:
+    def expect(self, word: str, timeout_s: float) -> None:
         """Wait for a line that must be ``word``."""
-        self._talker.expect(word, patience_s)
+        self._talker.expect(word, timeout_s)
 
-    def hear_figures(self, patience_s: float) -> Figures:
+    def receive_figures(self, timeout_s: float) -> Figures:
         """Return its next line, which is figures."""
-        return printed_figures(self.hear(patience_s))
+        return printed_figures(self.receive(timeout_s))
 
-    def ask(self, line: str, patience_s: float) -> Figures:
+    def request(self, line: str, timeout_s: float) -> Figures:
         """Say a line and return the figures that it answers with."""
-        self._talker.say(line)
-        return self.hear_figures(patience_s)
+        self._talker.send(line)
+        return self.receive_figures(timeout_s)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from unsnarl.doctor import warmth
 from unsnarl.lab import presence
-from unsnarl.lab.running.process import Done, Place, Run, RunFailed, execute
+from unsnarl.lab.running.process import Done, LaunchContext, Run, RunFailed, execute
 from unsnarl.warm import house
 
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -48,9 +48,9 @@ PREPARING_S = 60.0
 
 LEARNING_RUNS = 4
 """Runs of a warm command before it is measured; each may load modules that are imported ahead afterwards."""
-LOOK_S, QUIET_LOOKS = 0.05, 4
+POLL_S, QUIET_POLLS = 0.05, 4
 """Seconds between looks at whether a server learns, and looks in a row that must find none."""
-SETTLING_S = 20.0
+LEARNING_LIMIT_S = 20.0
 """Seconds after which that is given up."""
 
 
@@ -60,7 +60,7 @@ class Prepared(NamedTuple):
     path: str
     """The command itself."""
     words: list[str]
-    place: Place
+    context: LaunchContext
 
 
 @contextlib.contextmanager
@@ -74,17 +74,17 @@ def prepared(run: Run, words: tuple[str, ...]) -> Generator[Prepared]:
         RunFailed: the command is not there, or cannot be started in this way.
     """
     path = located(run.python, words[0])
-    with tempfile.TemporaryDirectory() as directory, own_house() as variables:
-        place = Place(directory, variables)
-        with launched(run, path, place) as first:
-            command = Prepared(path, [*first, *words[1:]], place)
+    with tempfile.TemporaryDirectory() as directory, own_runtime_directory() as variables:
+        context = LaunchContext(directory, variables)
+        with launched(run, path, context) as first:
+            command = Prepared(path, [*first, *words[1:]], context)
             if run.variant.launcher == "warm":
                 learn(run, command)
             yield command
 
 
 @contextlib.contextmanager
-def own_house() -> Generator[dict[str, str]]:
+def own_runtime_directory() -> Generator[dict[str, str]]:
     """Yield the variable that names a runtime directory for warm servers, which is there for as long.
 
     In /tmp, whatever TMPDIR says: the address of a socket holds 107 bytes.
@@ -103,12 +103,12 @@ def start(run: Run, command: Prepared) -> Done:
     """
     confinement, limit_s = run.case.confinement, run.case.limit_s
     try:
-        return execute(command.words, confinement, limit_s, command.place)
+        return execute(command.words, confinement, limit_s, command.context)
     except RunFailed as failure:
         if run.variant.launcher != "warm" or not str(failure).startswith(f"exit status {warmth.NOT_WARM}"):
             raise
-    await_server(run, command.path, command.place)
-    return execute(command.words, confinement, limit_s, command.place)
+    await_server(run, command.path, command.context)
+    return execute(command.words, confinement, limit_s, command.context)
 
 
 def learn(run: Run, command: Prepared) -> None:
@@ -119,23 +119,23 @@ def learn(run: Run, command: Prepared) -> None:
     """
     for _ in range(LEARNING_RUNS):
         start(run, command)
-        settle(Path(command.place.variables["UNSNARL_WARM_DIR"]))
+        wait_until_learned(Path(command.context.variables["UNSNARL_WARM_DIR"]))
 
 
-def settle(runtime: Path) -> None:
+def wait_until_learned(runtime: Path) -> None:
     """Wait until no server in a runtime directory learns or starts, and at least one is there; not for ever."""
-    quiet, ends_s = 0, time.monotonic() + SETTLING_S
-    while quiet < QUIET_LOOKS and time.monotonic() < ends_s:
-        time.sleep(LOOK_S)
+    quiet, ends_s = 0, time.monotonic() + LEARNING_LIMIT_S
+    while quiet < QUIET_POLLS and time.monotonic() < ends_s:
+        time.sleep(POLL_S)
         is_busy = any(runtime.glob("*.news")) or any(runtime.glob("learn-*")) or not any(runtime.glob("*.sock"))
         quiet = 0 if is_busy else quiet + 1
 
 
-def launched(run: Run, path: str, place: Place) -> contextlib.AbstractContextManager[list[str]]:
+def launched(run: Run, path: str, context: LaunchContext) -> contextlib.AbstractContextManager[list[str]]:
     """Return the words that start a command in a variant, for as long as they do."""
     match run.variant.launcher:
         case "warm":
-            return warmed(run, path, place)
+            return warmed(run, path, context)
         case "packed":
             return packed(run, path)
         case _:
@@ -157,7 +157,7 @@ def located(python: str, name: str) -> str:
 
 
 @contextlib.contextmanager
-def warmed(run: Run, path: str, place: Place) -> Generator[list[str]]:
+def warmed(run: Run, path: str, context: LaunchContext) -> Generator[list[str]]:
     """Yield the client's words for a command whose server is running, and stop all servers afterwards.
 
     Raises:
@@ -165,26 +165,26 @@ def warmed(run: Run, path: str, place: Place) -> Generator[list[str]]:
     """
     warm = [located(run.python, "unsnarl"), "warm"]
     try:
-        await_server(run, path, place)
+        await_server(run, path, context)
         yield [*warm, "run", "--require", "--", path]
     finally:
         with contextlib.suppress(RunFailed):
-            execute([*warm, "stop"], run.case.confinement, PREPARING_S, place)
+            execute([*warm, "stop"], run.case.confinement, PREPARING_S, context)
 
 
-def await_server(run: Run, path: str, place: Place) -> None:
+def await_server(run: Run, path: str, context: LaunchContext) -> None:
     """Start a command's server unless there is one, and wait until it serves.
 
     Raises:
         RunFailed: it cannot be warm.
     """
     words = [located(run.python, "unsnarl"), "warm", "start", "--", path]
-    execute(words, run.case.confinement, PREPARING_S, place)
+    execute(words, run.case.confinement, PREPARING_S, context)
 
 
-def server_times(place: Place) -> dict[int, float]:
-    """Return the processor time in seconds of each server of a place, ended workers included, by its number."""
-    servers = house.servers(place.variables["UNSNARL_WARM_DIR"])
+def server_times(context: LaunchContext) -> dict[int, float]:
+    """Return the processor time in seconds of each server of a context, ended workers included, by its number."""
+    servers = house.servers(context.variables["UNSNARL_WARM_DIR"])
     times = ((server.pid, _processor_s(server.pid)) for server in servers)
     return {pid: time_s for pid, time_s in times if time_s is not None}
 

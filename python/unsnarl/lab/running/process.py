@@ -40,7 +40,7 @@ class RunFailed(UnsnarlError):  # noqa: N818 -- a result, and no mistake of the 
     """A run that has no figures."""
 
 
-class TimeOver(RunFailed):
+class TimedOut(RunFailed):
     """A run that did not end within its time limit: that is known of it, or was without running it."""
 
     limit_s: float
@@ -54,7 +54,7 @@ class TimeOver(RunFailed):
         self.limit_s, self.is_spared = limit_s, is_spared
 
 
-class Place(NamedTuple):
+class LaunchContext(NamedTuple):
     """Where a command runs: in a directory, in our environment and these variables."""
 
     directory: str
@@ -127,10 +127,10 @@ def printed_figures(stdout: str) -> Figures:
     return cast("Figures", last)
 
 
-def count_calls(command: Sequence[str], case: Case, place: Place | None = None) -> Figures:
+def count_calls(command: Sequence[str], case: Case, context: LaunchContext | None = None) -> Figures:
     """Run a command under strace; return its system calls by name, as ``calls.NAME`` and ``calls.all``.
 
-    ``place``: as for :func:`execute`.
+    ``context``: as for :func:`execute`.
 
     Raises:
         RunFailed: the command or strace failed.
@@ -138,7 +138,7 @@ def count_calls(command: Sequence[str], case: Case, place: Place | None = None) 
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "calls")
         words = ["strace", "-f", "-c", "-o", str(report), *command]
-        execute(words, case.confinement, case.limit_s, place)
+        execute(words, case.confinement, case.limit_s, context)
         lines = report.read_text(errors="replace").splitlines()
     found = (STRACE_LINE.match(line) for line in lines)
     calls = {match[2]: int(match[1]) for match in found if match and match[2] != "total"}
@@ -186,21 +186,21 @@ def started(
     confinement: Confinement,
     stdout: IO[bytes],
     stderr: IO[bytes],
-    place: Place | None = None,
+    context: LaunchContext | None = None,
 ) -> Generator[subprocess.Popen[bytes]]:
     """Start a command in a group of its own, and leave nothing of it behind.
 
-    ``place``: where it runs; without it, in a directory of its own.
+    ``context``: where it runs; without it, in a directory of its own.
 
     Raises:
         RunFailed: it cannot be started.
     """
-    with contextlib.nullcontext(place.directory) if place else tempfile.TemporaryDirectory() as folder:
+    with contextlib.nullcontext(context.directory) if context else tempfile.TemporaryDirectory() as folder:
         try:
             process = subprocess.Popen(
                 confined(command, confinement),
                 cwd=folder,
-                env=environment() | dict(place.variables if place else {}),
+                env=environment() | dict(context.variables if context else {}),
                 process_group=0,
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
@@ -218,22 +218,24 @@ def started(
                 pass
 
 
-def execute(command: Sequence[str], confinement: Confinement, limit_s: float, place: Place | None = None) -> Done:
+def execute(
+    command: Sequence[str], confinement: Confinement, limit_s: float, context: LaunchContext | None = None
+) -> Done:
     """Run a command to its end, in that place or in a directory of its own.
 
     Raises:
-        TimeOver: it did not end within ``limit_s`` seconds.
+        TimedOut: it did not end within ``limit_s`` seconds.
         RunFailed: it did not end with status 0.
     """
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         began_s = time.perf_counter()
-        with started(command, confinement, stdout, stderr, place) as process:
+        with started(command, confinement, stdout, stderr, context) as process:
             status, usage = _wait(process, limit_s)
             elapsed_s = time.perf_counter() - began_s
         stdout.seek(0)
         stderr.seek(0)
         if status == LATE:
-            raise TimeOver(limit_s)
+            raise TimedOut(limit_s)
         if status != 0:
             raise RunFailed(_failure(status, stderr.read().decode(errors="replace")))
         text = stdout.read().decode(errors="replace")

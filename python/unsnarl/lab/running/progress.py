@@ -16,7 +16,7 @@ from unsnarl.lab.running.plan import Planned
 from unsnarl.lab.running.runner import Session
 
 
-class Line:
+class ProgressLine:
     """Shows how far the runs have come; use as a context manager."""
 
     def __init__(self, sessions: Sequence[Session]) -> None:

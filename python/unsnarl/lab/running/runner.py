@@ -15,7 +15,7 @@ from unsnarl.lab import presence
 from unsnarl.lab.experiment import Case, Experiment, Figures
 from unsnarl.lab.results.store import Results
 from unsnarl.lab.running.plan import Planned, planned
-from unsnarl.lab.running.process import RunFailed, TimeOver, measure
+from unsnarl.lab.running.process import RunFailed, TimedOut, measure
 
 
 class Session(NamedTuple):
@@ -115,7 +115,7 @@ def carry_out(
 def _keep(item: Planned, outcome: Figures | RunFailed, results: Results, account: Account) -> None:
     """Add what a run has brought to the results and to the account."""
     names = item.run.case.name, item.run.variant.name, item.pair
-    if isinstance(outcome, TimeOver) and outcome.limit_s >= item.run.case.limit_s:
+    if isinstance(outcome, TimedOut) and outcome.limit_s >= item.run.case.limit_s:
         account.late += 1
         results.add(*names, str(outcome), late_s=outcome.limit_s, is_spared=outcome.is_spared)
     elif isinstance(outcome, RunFailed):
@@ -130,7 +130,7 @@ def _outcome(item: Planned, results: Results, left_s: float | None) -> Figures |
     """Carry out one run, unless it is known to take too long; None if the time is over before it would end."""
     run = item.run
     if results.is_late(run.case, run.variant.name):
-        return TimeOver(run.case.limit_s, is_spared=True)
+        return TimedOut(run.case.limit_s, is_spared=True)
     is_cut = left_s is not None and left_s < run.case.limit_s
     if left_s is not None and is_cut:
         if left_s < run.case.expected_s:
@@ -138,7 +138,7 @@ def _outcome(item: Planned, results: Results, left_s: float | None) -> Figures |
         run = run._replace(case=run.case._replace(limit_s=left_s))
     try:
         return measure(run)
-    except TimeOver as failure:
+    except TimedOut as failure:
         return None if is_cut and failure.limit_s == run.case.limit_s else failure
     except RunFailed as failure:
         return failure

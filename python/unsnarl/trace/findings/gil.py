@@ -91,7 +91,7 @@ def _convoy(process: Process, thread: Thread, pairs: list[Pair]) -> Finding:
     worst = max(pairs, key=lambda pair: pair.total_ns)
     holder = process.label(worst.holder)
     others = f" and {len(pairs) - 1} others" if len(pairs) > 2 else " and another" if len(pairs) == 2 else ""
-    held_at, came_from = process.place(worst.holder_node), process.place(worst.waiter_node)
+    held_at, came_from = process.line_of(worst.holder_node), process.line_of(worst.waiter_node)
     details = [
         f"`{holder}` held the GIL at {held_at}" if held_at else "",
         f"`{thread.label}` came from {came_from}" if came_from else "",
@@ -129,7 +129,7 @@ def long_holds(process: Process) -> list[Finding]:
     firsts: dict[tuple[int, str], int] = {}
     for index, hold in enumerate(process.long_holds):
         if hold.length_ns >= max(LONG_HOLD_NS, 4 * process.interval_ns):
-            key = (hold.thread, str(process.place(hold.node) or "an unknown line"))
+            key = (hold.thread, str(process.line_of(hold.node) or "an unknown line"))
             seen[key].append(hold.length_ns)
             firsts.setdefault(key, index)
     for (number, place), lengths in list(seen.items())[:10]:

@@ -66,23 +66,23 @@ def is_for_work(process: Process, node: int) -> bool:
     return False
 
 
-def by_place(process: Process, *, for_work: bool = False) -> list[tuple[str, list[LockWaits]]]:
+def by_line(process: Process, *, for_work: bool = False) -> list[tuple[str, list[LockWaits]]]:
     """Return the lock waits by the line that waits, the longest first."""
     groups: dict[str, list[LockWaits]] = defaultdict(list)
     for waits in process.locks:
         if for_work or not is_for_work(process, waits.wait_node):
-            groups[str(process.place(waits.wait_node) or "an unknown line")].append(waits)
+            groups[str(process.line_of(waits.wait_node) or "an unknown line")].append(waits)
     return sorted(groups.items(), key=lambda item: -sum(waits.total_ns for waits in item[1]))
 
 
 def contended(process: Process) -> list[Finding]:
     """Find locks that threads are blocked on for long, and where they were held."""
     result: list[Finding] = []
-    for place, group in by_place(process)[:10]:
+    for line, group in by_line(process)[:10]:
         total = sum(waits.total_ns for waits in group)
         # A wait that is short enough for no stack has no line: many of them are a storm.
-        if total >= _least_ns(process) and place != "an unknown line":
-            result.append(_contended(process, place, group, total))
+        if total >= _least_ns(process) and line != "an unknown line":
+            result.append(_contended(process, line, group, total))
     return result
 
 
@@ -118,13 +118,13 @@ def _contended(process: Process, place: str, group: list[LockWaits], total: int)
     worst = max(group, key=lambda waits: (waits.releaser is not None, waits.total_ns))
     count = sum(waits.count for waits in group)
     holder = process.label(worst.releaser)
-    held_at = process.place(worst.holder_node) or process.place(worst.release_node)
+    held_at = process.line_of(worst.holder_node) or process.line_of(worst.release_node)
     is_idle = worst.holder_state in (IN_IO, SLEEPING) and worst.holder_permille >= 500
     details: list[str] = []
     if worst.releaser is not None:
         where = f" at {held_at}" if held_at else ""
         details.append(f"meanwhile `{holder}` had it, mostly {_STATES[worst.holder_state]}{where}")
-    released_at = process.place(worst.release_node)
+    released_at = process.line_of(worst.release_node)
     if released_at:
         details.append(f"`{holder}` released it at {released_at}")
     guessed = sum(waits.guessed for waits in group)
@@ -161,7 +161,7 @@ def storm(process: Process) -> list[Finding]:
     per_s = count / (process.length_ns / 1e9) if process.length_ns else 0.0
     if per_s < STORM_PER_S or count < STORM_WAITS:
         return []
-    places = by_place(process, for_work=True)
+    places = by_line(process, for_work=True)
     named = [(place, group) for place, group in places if place != "an unknown line"]
     worst = max(named, key=lambda item: sum(waits.count for waits in item[1]), default=None)
     place = worst[0] if worst else "an unknown line"
@@ -190,7 +190,7 @@ def storm(process: Process) -> list[Finding]:
 
 def no_contention(process: Process) -> Finding:
     """Say that locks are not the matter."""
-    blocked = sum(waits.total_ns for _, group in by_place(process) for waits in group)
+    blocked = sum(waits.total_ns for _, group in by_line(process) for waits in group)
     return Finding(
         "no-lock-contention",
         FINE,

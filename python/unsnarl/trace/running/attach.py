@@ -23,7 +23,7 @@ from unsnarl.errors import HintedError
 from unsnarl.trace.running import handover
 from unsnarl.trace.traced import recording
 
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 """How long the main thread of the process may take to come to a safe point."""
 
 PAUSE_S = 0.02
@@ -122,7 +122,7 @@ def _begin(execute: Callable[[int, str], None], pid: int, directory: Path) -> No
         if not _is_alive(pid):
             raise NotAttachable(f"process {pid} ended before it began to record", "attach to it earlier")
         raise NotAttachable(
-            f"process {pid} did not start to record within {PATIENCE_S:g} s",
+            f"process {pid} did not start to record within {TIMEOUT_S:g} s",
             "its main thread is in a call that does not return to Python; try again when it does something",
         )
     if os.path.lexists(failure):
@@ -214,7 +214,7 @@ def _has_recording(directory: Path) -> bool:
 
 def _wait(has_come: Callable[[], bool], pid: int) -> bool:
     """Wait for something that the process does; False if it does not come, or the process ends."""
-    ends = time.monotonic() + PATIENCE_S
+    ends = time.monotonic() + TIMEOUT_S
     while not has_come():
         if time.monotonic() > ends or not _is_alive(pid):
             return has_come()

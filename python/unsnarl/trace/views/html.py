@@ -94,10 +94,10 @@ def _process(process: Process, syscalls: Syscalls) -> dict[str, Any]:
 
 
 def _lock(process: Process, waits: LockWaits) -> dict[str, Any]:
-    held_at = process.place(waits.holder_node) or process.place(waits.release_node)
+    held_at = process.line_of(waits.holder_node) or process.line_of(waits.release_node)
     held = "" if waits.releaser is None else process.label(waits.releaser) + (f", {held_at}" if held_at else "")
     return {
-        "waits_at": str(process.place(waits.wait_node) or "not noted: too short"),
+        "waits_at": str(process.line_of(waits.wait_node) or "not noted: too short"),
         "thread": process.label(waits.waiter) + and_others(waits.waiters - 1),
         "held": held,
         "count": waits.count,

@@ -17,7 +17,7 @@ COLOURS = {SEVERE: "bold red", NOTABLE: "yellow", FINE: "green"}
 MAX_THREADS = 12
 MAX_CALLS = 8
 
-Line = tuple[str, str]
+StyledLine = tuple[str, str]
 """A style of rich, and the text."""
 
 
@@ -25,7 +25,7 @@ def text(processes: list[Process], findings: list[Finding], syscalls: Syscalls, 
     """Return the summary; ``columns`` is the width of a terminal with colour, or None."""
     first = processes[0].pid if processes else None
     told = [finding for finding in findings if finding.severity != FINE or finding.pid == first]
-    lines: list[Line] = [*_findings(told, first)]
+    lines: list[StyledLine] = [*_findings(told, first)]
     for process in processes[:4]:
         lines += _threads(process)
     if len(processes) > 4:
@@ -43,8 +43,8 @@ def _printable(line: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
 
 
-def _findings(findings: list[Finding], first: int | None) -> list[Line]:
-    lines: list[Line] = []
+def _findings(findings: list[Finding], first: int | None) -> list[StyledLine]:
+    lines: list[StyledLine] = []
     for finding in findings:
         where = "" if finding.pid == first else f" (process {finding.pid})"
         lines.append((COLOURS[finding.severity], f"{MARKS[finding.severity]} {finding.title}{where}"))
@@ -56,7 +56,7 @@ def _findings(findings: list[Finding], first: int | None) -> list[Line]:
     return lines
 
 
-def _threads(process: Process) -> list[Line]:
+def _threads(process: Process) -> list[StyledLine]:
     head = f"process {process.pid}: {duration(process.length_ns)}, {threads_of(process)}"
     heads = ["thread", "running", "waiting", "on locks", "in I/O", "sleeping", "in C code", "GIL taken", "longest wait"]
     threads = sorted(process.threads, key=lambda thread: -thread.waiting_ns - thread.running_ns)
@@ -65,7 +65,7 @@ def _threads(process: Process) -> list[Line]:
         life = sum(thread.totals_ns)
         parts = [share(part, life) for part in thread.totals_ns]
         rows.append([thread.label[:32], *parts, f"{thread.takes:,}", duration(thread.longest_wait_ns)])
-    lines: list[Line] = [("", ""), ("bold", head), *(("", line) for line in aligned(rows))]
+    lines: list[StyledLine] = [("", ""), ("bold", head), *(("", line) for line in aligned(rows))]
     if len(threads) > MAX_THREADS:
         lines.append(("dim", f"and {len(threads) - MAX_THREADS} more"))
     return lines
@@ -76,7 +76,7 @@ def threads_of(process: Process) -> str:
     return f"{process.thread_count:,} {'thread' if process.thread_count == 1 else 'threads'}"
 
 
-def _syscalls(syscalls: Syscalls) -> list[Line]:
+def _syscalls(syscalls: Syscalls) -> list[StyledLine]:
     if not syscalls.rows:
         return []
     rows = [["system call", "calls", "errors", "time", "per call"]]
@@ -99,7 +99,7 @@ def aligned(rows: list[list[str]]) -> list[str]:
     ]
 
 
-def _coloured(lines: list[Line], columns: int) -> str:
+def _coloured(lines: list[StyledLine], columns: int) -> str:
     from rich.console import Console
     from rich.text import Text
 
