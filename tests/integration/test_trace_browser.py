@@ -109,7 +109,7 @@ def test_the_report_can_be_read_and_zoomed(page: Path, tmp_path: Path, size: str
     assert "5.00 ms from 0 ns" in seen["tip"]
     assert seen["pixel"][3] == 255
     assert seen["totals"] == 2
-    assert any("GIL is not the matter" in title for title in seen["findings"])
+    assert any("GIL is not the cause" in title for title in seen["findings"])
     assert seen["icicle"] == [EVIL]
     assert seen["icicleAfterClick"] == 1
     assert seen["buttons"] == ["process 7", "process 8"]

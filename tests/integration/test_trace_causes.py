@@ -243,7 +243,7 @@ def is_told_so(traced: Traced) -> bool:
     return (
         {"no-gil-contention", "no-lock-contention"} <= traced.kinds()
         and not is_severe
-        and "not the matter" in traced.outcome.complaint
+        and "not the cause" in traced.outcome.complaint
     )
 
 

@@ -84,7 +84,7 @@ def test_few_waits_are_no_matter(waiting_ns: int) -> None:
 def test_lock_waits_at_unknown_lines_are_told() -> None:
     [finding] = findings_locks.findings(long_run([], waiting_ns=0, records_from_ns=0, locks=[waits()]))
     assert (finding.kind, finding.severity) == ("lock-waits", NOTABLE)
-    assert "900 times, 5.00 s in all, at lines that were not noted" in finding.title
+    assert "900 times, 5.00 s in all, at lines that were not recorded" in finding.title
 
 
 def test_waits_that_should_have_had_no_stack_are_no_matter() -> None:

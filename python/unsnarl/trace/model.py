@@ -1,8 +1,8 @@
-"""What was recorded of a program, as the summaries of its processes tell it.
+"""The summary of a recorded process as frozen data, with stacks, lines and thread names looked up.
 
-The names and units are those of the native summary (``crates/trace/src/summary.rs``),
-which ``docs/reference/trace-formats.md`` describes. Plain frozen data; times are
-nanoseconds since the start of the process's recording.
+Names and units are those of the native summary (``crates/trace/src/summary.rs``), which
+``docs/reference/trace-formats.md`` describes. Times are nanoseconds since the start of the
+process's recording. Invariant: nothing here draws a conclusion.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 STATES = ("running", "waiting", "lock", "io", "sleeping", "computing")
-"""What a thread does: holds the GIL, waits for it, is blocked on a lock, is in a call
-that gave the GIL up and waits (I/O) or is short, is in ``time.sleep``, computes in C
-code that gave the GIL up."""
+"""The states of a thread: it holds the GIL, waits for the GIL, is blocked on a lock, is in a call
+that released the GIL and waits (I/O) or is short, is in ``time.sleep``, computes in C code that
+released the GIL."""
 
 RUNNING, WAITING, LOCK, IN_IO, SLEEPING, COMPUTING = range(6)
 
 SEPARATOR = "\x1f"
-"""Between the words of the text about a program."""
+"""Separates the words of the text about a program."""
 
 _Entry = TypeVar("_Entry")
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A thread; the totals are over the whole recording, the stretches over what is left of it."""
+    """A thread; totals cover the whole recording, stretches the part whose records remain."""
 
     ident: int
     tid: int
@@ -53,7 +53,7 @@ class Thread:
 
     @property
     def label(self) -> str:
-        """Return the name, or what stands for it."""
+        """Return the name, or the number of a thread without one."""
         return self.name or f"thread {self.tid}"
 
     @property
@@ -65,7 +65,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The waits of one thread that are laid to another."""
+    """The waits of one thread that are attributed to another thread."""
 
     waiter: int
     holder: int
@@ -79,7 +79,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class LongHold:
-    """A time for which others waited through several switch intervals."""
+    """A hold of the GIL that other threads waited for, through several switch intervals."""
 
     thread: int
     begin_ns: int
@@ -91,7 +91,7 @@ class LongHold:
 
 @dataclass(frozen=True, slots=True)
 class WakeupGroup:
-    """Waits with about as many other waiters, and how often they woke up."""
+    """The waits with a similar number of other waiters, and their wake-ups."""
 
     waiters_from: int
     waiters_to: int | None
@@ -102,7 +102,7 @@ class WakeupGroup:
 
 @dataclass(frozen=True, slots=True)
 class LockWaits:
-    """The waits for a lock at one line that one thread ended from one line."""
+    """The waits for a lock at one line that one thread ended by a release at one line."""
 
     wait_node: int
     waiter: int
@@ -135,7 +135,7 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How often things happened, over time."""
+    """Counts of events per interval of time."""
 
     bin_ns: int
     begin_ns: int
@@ -153,12 +153,12 @@ class Location:
     line: int
 
     def __str__(self) -> str:
-        """Return it as people write it."""
+        """Return file, line and function as one text."""
         return f"{self.file}:{self.line} in {self.function}"
 
     @property
     def short(self) -> str:
-        """Return it with the file's name alone."""
+        """Return the same text without the directory."""
         return f"{os.path.basename(self.file)}:{self.line} in {self.function}"
 
 
@@ -209,16 +209,16 @@ class Process:
 
     @property
     def seen_ns(self) -> int:
-        """Return the length of the part that there are records of: what pairs and lock waits are a share of."""
+        """Return the length of the part that is still recorded; pairs and lock waits are shares of it."""
         return max(self.length_ns - self.records_from_ns, 0)
 
     def seen_life_ns(self, thread: Thread) -> int:
-        """Return how much of a thread's life is in that part, as far as its own records go back."""
+        """Return how much of a thread's life lies in that part, as far as the thread's own records go back."""
         if not self.records_from_ns:
             return sum(thread.totals_ns)
         if not thread.stretches:
             return 0
-        # They follow each other without a gap.
+        # Stretches follow each other without a gap.
         begin, end = thread.stretches[0][0], sum(thread.stretches[-1][:2])
         return max(end - max(begin, self.records_from_ns), 0)
 
@@ -238,7 +238,7 @@ class Process:
         return lines
 
     def line_of(self, node: int) -> Location | None:
-        """Return the innermost line of a stack that is not the standard library's."""
+        """Return the innermost line of a stack outside the standard library, or else the innermost line."""
         lines = self.stack(node)
         own = [line for line in lines if not self.is_library(line)]
         return own[0] if own else lines[0] if lines else None
@@ -259,7 +259,7 @@ class Process:
 
 
 def from_json(text: str) -> Process:
-    """Make a process from a native summary."""
+    """Return the process that a native summary describes."""
     data: dict[str, Any] = json.loads(text)
     contention = data.pop("contention")
     members: dict[str, Any] = data | {
@@ -283,7 +283,7 @@ def _entries(kind: type[_Entry], entries: list[dict[str, Any]]) -> list[_Entry]:
 
 
 def summary_of(process: Process) -> dict[str, Any]:
-    """Return a process as JSON would have it, without the stretches."""
+    """Return a process as plain data for JSON, without the stretches."""
     names = [field.name for field in fields(process)]
     return {name: _plain(getattr(process, name)) for name in names}
 

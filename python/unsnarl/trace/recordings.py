@@ -1,7 +1,7 @@
-"""Reads recordings: one file, or a directory with those of a program's processes.
+"""Reads recordings: one file, or a directory with a file for each process of a program.
 
-Raises ``UnreadableTrace`` with what is the matter and a hint; a directory is read as
-far as its files can be, and says which could not.
+Raises ``UnreadableTrace`` with a reason and a hint. In a directory, unreadable files are
+skipped and listed in the result.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class UnreadableTrace(HintedError):  # noqa: N818 -- said of the trace
 
 @dataclass(frozen=True, slots=True)
 class Recordings:
-    """A program's processes, the first one first.
+    """A program's processes, in the order of their start.
 
     Attributes:
-        processes: those that could be read.
-        unreadable: name and reason of each file that could not.
-        untraced: processes that were not recorded, for want of room.
+        processes: the readable recordings.
+        unreadable: name and reason of each unreadable file.
+        untraced: processes that were not recorded because the directory was full.
     """
 
     processes: list[model.Process]
@@ -39,7 +39,7 @@ def read(path: Path) -> Recordings:
     """Read a recording, or all of a directory.
 
     Raises:
-        UnreadableTrace: there is none, or none that can be read.
+        UnreadableTrace: there is no recording, or no readable one.
     """
     if not os.path.isdir(path):
         return Recordings([_read_file(path)])
@@ -77,6 +77,6 @@ def _read_file(path: Path) -> model.Process:
 
 
 def _unreadable(path: Path, error: OSError) -> UnreadableTrace:
-    # What comes from the native reader has a text alone, with Rust's number behind it.
+    # An error of the native reader has only a text, which ends with Rust's error number.
     why = error.strerror or str(error).partition(" (os error")[0]
     return UnreadableTrace(f"cannot read {str(path)!r}: {why}", "check the path and its permissions")

@@ -1,6 +1,6 @@
-"""Writes everything about a trace: the page, the Chrome trace, and what else was asked for.
+"""Writes the reports on a trace: the page, the Chrome trace, the data and the collapsed stacks.
 
-Invariant: each file is complete or not there: it is written beside its place and moved.
+Invariant: a report file is complete or absent; it is written under a temporary name and renamed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from unsnarl.trace.views import chrome, collapsed, data, html, terminal
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A program's processes, and what follows from them."""
+    """A program's processes and the findings about them."""
 
     processes: list[Process]
     findings: list[Finding]
@@ -53,14 +53,14 @@ class Report:
 
 
 def make(processes: list[Process], syscalls: Syscalls | None = None) -> Report:
-    """Draw the conclusions."""
+    """Return the report on some processes, with the findings about them."""
     return Report(processes, all_findings(processes), syscalls or Syscalls())
 
 
 def write(path: Path, fill: Callable[[IO[str]], object]) -> None:
-    """Write a text file beside its place, and move it there.
+    """Write a text file under a temporary name in its directory, and rename it.
 
-    A path that is no regular file (``/dev/stdout``, a pipe) is written to directly.
+    Existing paths that are no regular files (``/dev/stdout``, a pipe) are written to directly.
     """
     if path.exists() and not path.is_file():
         with path.open("w", encoding="utf-8") as stream:

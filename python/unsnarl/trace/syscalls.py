@@ -1,8 +1,8 @@
-"""System calls of a traced program: by strace where it may be used, else what is known without.
+"""Counts the system calls of a traced program with strace, or reports what the kernel accounts without it.
 
-strace stops the program at every call, so it is asked for (``--syscalls``) and never the
-default. It writes one line a call (``-f -ttt -T``), which is read here: counts, errors and time
-by call and thread, and which calls fell into which import.
+strace stops the program at every call, so it is used only on request (``--syscalls``). It writes one
+line per call (``-f -ttt -T``); from these come counts, errors and time by call and by thread, and
+the calls made during each import. Unparsable lines are skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from unsnarl.trace.model import Process
 
 OPTIONS = ("-f", "-ttt", "-T", "-qq", "-s", "0")
-"""Follow threads and children, absolute times, time spent, no talk, no strings."""
+"""Follow threads and children; absolute times, time spent; no messages, no strings."""
 
 FILE_CALLS = frozenset(
     (
@@ -34,10 +34,10 @@ FILE_CALLS = frozenset(
         "access",
     )
 )
-"""Calls that ask the file system for a module."""
+"""Calls with which an import searches the file system."""
 
 NOT_ASKED = (
-    "Not counted in this run: strace stops a program at every call, which would change what is shown above. "
+    "Not counted in this run: strace stops a program at every call, which would change the figures above. "
     "`unsnarl trace --syscalls` counts them, by call and by thread."
 )
 
@@ -48,7 +48,7 @@ _ERROR = re.compile(r"= -1 E[A-Z]+")
 
 
 class Call(NamedTuple):
-    """One system call: when (CLOCK_REALTIME, seconds), by whom, how long, and whether it failed."""
+    """One system call: thread, time (CLOCK_REALTIME, seconds), name, duration, and whether it failed."""
 
     tid: int
     time_s: float
@@ -70,13 +70,13 @@ class CallTotal:
 
 @dataclass(frozen=True, slots=True)
 class Syscalls:
-    """What is known about system calls.
+    """The system calls of a run, as far as they are known.
 
     Attributes:
         reason: why there are no counts; empty if there are.
-        rows: by name, the most time first.
-        known: what the kernel says anyway, as words.
-        calls: every call, for those that ask about a time.
+        rows: totals by name, the most time first.
+        known: figures that the kernel accounts in any case, in words.
+        calls: every single call.
     """
 
     reason: str = NOT_ASKED
@@ -85,11 +85,11 @@ class Syscalls:
     calls: list[Call] = field(default_factory=list[Call])
 
     def summary(self) -> dict[str, Any]:
-        """Return what a report shows: all but the single calls, which can be millions."""
+        """Return plain data for a report, without the single calls: there can be millions."""
         return {"reason": self.reason, "rows": [asdict(row) for row in self.rows], "known": self.known}
 
     def during_imports(self, process: Process) -> list[CallTotal]:
-        """Return the file-system calls that fell into imports of a process, by module, the most first."""
+        """Return the file-system calls during imports of a process, by module, the most frequent first."""
         start_s = (process.started_real_ns) / 1e9
         totals: dict[str, list[float]] = defaultdict(lambda: [0, 0.0])
         by_tid = _by_tid(process)
@@ -118,9 +118,9 @@ def _by_tid(process: Process) -> dict[int, _Spans]:
 
 
 def _laid_to(spans: _Spans, moments: list[tuple[float, float]]) -> Iterator[tuple[str, float]]:
-    """Yield the import under way that began last at each moment, and what came with the moment.
+    """Yield the innermost import that is running at each moment, with the weight of the moment.
 
-    One walk over both in the order of time: there are thousands of either.
+    One pass over both in the order of time, since there are thousands of each.
     """
     begun: _Spans = []
     coming = deque(sorted(spans, key=lambda span: span[0]))
@@ -139,7 +139,7 @@ def strace() -> str | None:
 
 
 def parse(lines: Iterable[str]) -> Iterator[Call]:
-    """Read strace's lines; what is no call (signals, exits, cut lines) is left out."""
+    """Parse strace's lines; lines that are no call (signals, exits, cut lines) are skipped."""
     for line in lines:
         match = _LINE.match(line.rstrip("\n"))
         if match is None or match["spent"] is None:
@@ -156,7 +156,7 @@ def parse(lines: Iterable[str]) -> Iterator[Call]:
 
 
 def counted(lines: Iterable[str], names: dict[int, str]) -> Syscalls:
-    """Sum the lines of strace up; ``names`` are those of threads by their native identifiers."""
+    """Return the totals of strace's lines; ``names`` maps native thread identifiers to names."""
     calls = list(parse(lines))
     groups: dict[str, list[Call]] = defaultdict(list)
     for call in calls:
@@ -175,7 +175,7 @@ def counted(lines: Iterable[str], names: dict[int, str]) -> Syscalls:
 
 
 def _threads(group: list[Call], names: dict[int, str]) -> str:
-    """Name the threads that made most of the calls."""
+    """Return the names of the threads that made the most calls."""
     counts: dict[int, int] = defaultdict(int)
     for call in group:
         counts[call.tid] += 1

@@ -1,4 +1,4 @@
-"""All findings about a program's processes, the severe ones first; where nothing meets a rule, that is a finding.
+"""Collects the findings about all processes of a program, the severe ones first.
 
 Pure: processes in, findings out.
 """
@@ -25,7 +25,7 @@ def all_findings(processes: list[Process]) -> list[Finding]:
 
 
 def lost_records(process: Process) -> list[Finding]:
-    """Say what is missing from the trace."""
+    """Report records that newer ones have replaced."""
     if not process.overwritten and not process.lost:
         return []
 
@@ -35,7 +35,7 @@ def lost_records(process: Process) -> list[Finding]:
         Finding(
             "lost-records",
             FINE,
-            f"{total:,} older records gave way to newer ones: the timeline begins at "
+            f"{total:,} older records were replaced by newer ones: the timeline begins at "
             f"{duration(process.records_from_ns)}{imports}; totals cover the whole run",
             figures={"overwritten": process.overwritten, "lost": process.lost},
             remedy=Remedy("a larger file holds more: `unsnarl trace --size 256`"),

@@ -1,7 +1,6 @@
-"""What a trace means: each finding names a cause, the thread and the line, and a remedy.
+"""A finding: a cause with the thread, the line and the remedy; and how durations and shares are written.
 
-A finding is drawn from what was recorded, by rules with the constants below; where
-nothing meets a rule, that is said as well. Pure.
+Pure. The rules and their thresholds are in ``gil``, ``locks`` and ``startup``.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ PACK = "unsnarl pack"
 """The command of the remedy that shortens a cold start."""
 
 SEVERE, NOTABLE, FINE = "severe", "notable", "fine"
-"""Costs much of the program's time; costs some; costs nothing, or nothing can be done."""
+"""Costs much of the program's time; costs some of it; costs nothing, or cannot be improved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What can be done about a finding.
+    """A remedy for a finding.
 
     Attributes:
         what: the change, in words.
-        command: the part of unsnarl that does it, as it is called, or None.
+        command: the unsnarl command that does it, or None.
         helps: whether unsnarl helps.
-        saves_ns: the most it can save, predicted from the trace; None if that cannot be told.
+        saves_ns: an upper bound of the saving, predicted from the trace; None if unknown.
     """
 
     what: str
@@ -41,7 +40,7 @@ class Finding:
     """One conclusion.
 
     Attributes:
-        kind: a word for programs: ``convoy``, ``long-hold``, ``square``, ``cpu-bound``,
+        kind: a machine-readable name: ``convoy``, ``long-hold``, ``square``, ``cpu-bound``,
             ``hand-overs``, ``gil-waits``, ``contended-lock``, ``lock-waits``, ``futex-storm``,
             ``slow-import``, ``slow-start``, ``quick-start``, ``no-gil-contention``,
             ``no-lock-contention``, ``lost-records``.
@@ -50,10 +49,10 @@ class Finding:
         details: further lines.
         thread: the thread it is about, or None.
         place: the line that causes it, as ``file:line in function``, or None.
-        figures: the numbers behind it.
-        remedy: what to do.
+        figures: the numbers behind the finding.
+        remedy: the change that helps most.
         pid: the process it is about.
-        alternative: what else can be done, where the remedy cannot be.
+        alternative: a second remedy, for programs that cannot use the first.
     """
 
     kind: str
@@ -69,12 +68,12 @@ class Finding:
 
     @property
     def remedies(self) -> list[Remedy]:
-        """Return the remedy and the alternative, as far as there are."""
+        """Return the remedy and the alternative, if there are any."""
         return [remedy for remedy in (self.remedy, self.alternative) if remedy is not None]
 
 
 def duration(value_ns: float) -> str:
-    """Write nanoseconds in the largest unit that leaves a digit before the point."""
+    """Format nanoseconds in the largest unit with a digit before the point."""
     for size_ns, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
         if value_ns >= size_ns:
             value = value_ns / size_ns
@@ -83,12 +82,12 @@ def duration(value_ns: float) -> str:
 
 
 def of_life(process: Process, part_ns: int, life_ns: int) -> str:
-    """Write a share of a thread's life, or of what there are records of."""
+    """Format a share of a thread's life, or of the part of it that is still recorded."""
     kept = "its life" if not process.records_from_ns else f"the {duration(life_ns)} of its life that are still recorded"
     return f"{share(part_ns, life_ns)} of {kept}"
 
 
 def share(part: float, whole: float) -> str:
-    """Write a share in percent."""
+    """Format a share in percent."""
     percent = 100 * part / whole if whole else 0.0
     return f"{percent:.{0 if percent >= 10 else 1}f} %"

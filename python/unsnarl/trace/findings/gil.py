@@ -1,58 +1,61 @@
-"""Findings about the GIL: convoys, long holds, wake-ups that grow with the waiters."""
+"""Findings about the GIL: convoys, long holds, and wake-ups that grow with the number of waiters.
+
+Pure: a ``Process`` in, findings out. Where no rule applies, a finding says that the GIL is not the cause.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, of_life, share
-from unsnarl.trace.model import Pair, Process, Thread
+from unsnarl.trace.model import LongHold, Pair, Process, Thread
 
 CONVOY_WAITS = 5
-"""Waits behind other threads from which on it is a habit and no accident."""
+"""The fewest waits behind other threads that make a pattern."""
 
 CONVOY_MEDIAN_NS = 1_000_000
-"""A hand-over takes microseconds: a median of milliseconds is a wait for somebody's slice."""
+"""A hand-over takes microseconds: a median of milliseconds is a wait for another thread's slice."""
 
 CONVOY_SHARE = 0.02
-"""Of a thread's life spent so, at least."""
+"""The least share of a thread's life spent in such waits."""
 
 MOST_CONVOYS = 4
-"""Convoys that are told one by one."""
+"""Convoys that are reported one by one."""
 
 WAITING_SHARE = 0.05
-"""Of the recording spent waiting for the GIL, by all threads together, from which on it is worth a word."""
+"""The least share of the recording that all threads together waited for the GIL, to be reported."""
 
 WAITING_NS = 20_000_000
-"""And at least so much, where no other rule is met."""
+"""The least waiting time to be reported where no other rule applies."""
 
 BUSY_HAND_OVERS = 5000
-"""Hand-overs a second from which on they are worth a word."""
+"""The fewest hand-overs per second to be reported."""
 
 LONG_HOLD_NS = 30_000_000
-"""Holds that others waited through, from this length on."""
+"""The shortest hold, with other threads waiting, to be reported."""
 
 SQUARE_WAITERS = 8
-"""Waiters from which on it shows whether each hand-over wakes all of them."""
+"""The fewest waiters with which it can be seen whether each hand-over wakes all of them."""
 
 SQUARE_SHARE = 0.2
-"""Wake-ups per wait and waiter: one waking thread in five wakes for nothing."""
+"""Wake-ups per wait and waiter, from which on the growth counts as square."""
 
 IDLE_SHARE = 0.4
-"""Share of its life that a CPU-bound thread is blocked at most; without a processor it looks so, too."""
+"""The largest share of its life that a CPU-bound thread is blocked; time without a processor counts as blocked, too."""
 
 HOLD_SHARE = 0.2
-"""Of a switch interval: a CPU-bound thread holds the GIL for longer at a time."""
+"""The shortest mean hold of a CPU-bound thread, as a share of the switch interval."""
 
 
 def findings(process: Process) -> list[Finding]:
-    """Return what there is to say about the GIL in a process."""
+    """Return the findings about the GIL in a process."""
     result = [*convoys(process), *long_holds(process), *square(process)]
     result += cpu_bound(process, result)
     return result or hand_overs(process) or gil_waits(process) or [no_contention(process)]
 
 
 def is_cpu_bound(process: Process, thread: Thread) -> bool:
-    """Tell whether a thread computes for a good part of a slice at a time, and rarely blocks."""
+    """Tell whether a thread holds the GIL for a large part of a slice at a time, and rarely blocks."""
     life = sum(thread.totals_ns)
     idle = thread.on_lock_ns + thread.io_ns + thread.asleep_ns + thread.computing_ns
     mean_hold = thread.running_ns / max(thread.takes, 1)
@@ -60,7 +63,7 @@ def is_cpu_bound(process: Process, thread: Thread) -> bool:
 
 
 def convoys(process: Process) -> list[Finding]:
-    """Find threads that wait a whole slice of another one each time they come from a call."""
+    """Find threads that wait for a whole slice of another thread whenever they return from a blocking call."""
     behind: dict[int, list[Pair]] = defaultdict(list)
     for pair in process.pairs:
         behind[pair.waiter].append(pair)
@@ -94,7 +97,7 @@ def _convoy(process: Process, thread: Thread, pairs: list[Pair]) -> Finding:
     held_at, came_from = process.line_of(worst.holder_node), process.line_of(worst.waiter_node)
     details = [
         f"`{holder}` held the GIL at {held_at}" if held_at else "",
-        f"`{thread.label}` came from {came_from}" if came_from else "",
+        f"`{thread.label}` returned from a call at {came_from}" if came_from else "",
         f"longest wait {duration(max(pair.longest_ns for pair in pairs))}",
     ]
     life = process.seen_life_ns(thread)
@@ -113,9 +116,9 @@ def _convoy(process: Process, thread: Thread, pairs: list[Pair]) -> Finding:
 
 def _convoy_remedy(process: Process, total_ns: int) -> Remedy:
     if process.is_scheduled:
-        return Remedy("the scheduler is at work already: what is left is others' long calls", helps=False)
+        return Remedy("the scheduler is already active: the remaining waits are other threads' long calls", helps=False)
     return Remedy(
-        "the GIL scheduler serves a thread that comes from a call at once",
+        "the GIL scheduler serves a thread that returns from a blocking call first",
         "unsnarl run",
         helps=True,
         saves_ns=total_ns,
@@ -142,23 +145,30 @@ def long_holds(process: Process) -> list[Finding]:
                 f"thread `{process.label(number)}` held the GIL for {duration(hold.length_ns)} at a time{times}, "
                 f"at {place}",
                 [
-                    f"times that others waited through it: {hold.victims}, up to {duration(hold.waited_ns)}",
-                    "it did not drop the GIL when asked: one call into C, or a thread that had no processor",
+                    waited_through(hold),
+                    "the thread did not drop the GIL on request: one call into C, or the thread had no processor",
                 ],
                 process.label(number),
                 place,
                 {"length_ns": hold.length_ns, "count": len(lengths), "waited_ns": hold.waited_ns},
                 Remedy(
                     "unsnarl will not help here: no scheduler can interrupt a C call. Split the call, "
-                    "use a library that gives the GIL up, or move it to a process"
+                    "use a library that releases the GIL, or move the call to a process"
                 ),
             )
         )
     return result
 
 
+def waited_through(hold: LongHold) -> str:
+    """Return in words how many waits fell into a hold."""
+    if hold.victims == 1:
+        return f"1 thread was blocked meanwhile ({duration(hold.waited_ns)})"
+    return f"{hold.victims} waits of other threads fell into it, the longest {duration(hold.waited_ns)}"
+
+
 def square(process: Process) -> list[Finding]:
-    """Find wake-ups that grow with the number of waiters: n threads, n² wake-ups."""
+    """Find wake-ups that grow with the number of waiters: n² wake-ups for n threads."""
     crowded = [group for group in process.wakeups if group.waiters_from >= SQUARE_WAITERS and group.waits >= 20]
     if not crowded:
         return []
@@ -175,22 +185,22 @@ def square(process: Process) -> list[Finding]:
             "square",
             SEVERE,
             f"square: with {waiters:.0f} threads waiting for the GIL, each woke up {per_wait:.0f} times "
-            "before it had it",
+            "before it got the GIL",
             [
-                "each waiter wakes up every switch interval to ask again, so work grows with the square of the threads",
+                "each waiter wakes up every switch interval: the work grows with the square of the threads",
                 f"{total_wakeups:,} wake-ups for {total_waits:,} waits in all",
-                f"most of them in thread `{threads.label}`",
+                f"thread `{threads.label}` woke up most often",
             ],
             threads.label,
             None,
             {"waiters": round(waiters, 1), "wakeups_per_wait": round(per_wait, 1)},
-            Remedy("the scheduler wakes one thread, the one whose turn it is", "unsnarl run", helps=True),
+            Remedy("the scheduler wakes only the thread that gets the GIL next", "unsnarl run", helps=True),
         )
     ]
 
 
 def cpu_bound(process: Process, others: list[Finding]) -> list[Finding]:
-    """Say that threads compete for one processor, which no scheduler makes more of."""
+    """Report CPU-bound threads that share one GIL: no scheduler can make more of one processor."""
     threads = [thread for thread in process.threads if is_cpu_bound(process, thread)]
     waiting = sum(thread.waiting_ns for thread in threads)
     if len(threads) < 2 or waiting < WAITING_SHARE * process.length_ns:
@@ -201,20 +211,20 @@ def cpu_bound(process: Process, others: list[Finding]) -> list[Finding]:
             "cpu-bound",
             FINE if any(finding.kind == "convoy" for finding in others) else NOTABLE,
             f"{len(threads)} CPU-bound threads share one GIL: {names}",
-            [f"together they waited {duration(waiting)} for it"],
+            [f"together they waited {duration(waiting)} for the GIL"],
             threads[0].label,
             None,
             {"threads": len(threads), "waiting_ns": waiting},
             Remedy(
                 "unsnarl will not help here: the work is more than one interpreter does at a time. "
-                "Processes, sub-interpreters, a free-threaded build or C code that gives the GIL up do"
+                "Use processes, sub-interpreters, a free-threaded build or C code that releases the GIL"
             ),
         )
     ]
 
 
 def hand_overs(process: Process) -> list[Finding]:
-    """Say how much a busy but smooth exchange of the GIL costs."""
+    """Report what frequent hand-overs of the GIL cost, where no single wait is long."""
     waits = sum(thread.waits for thread in process.threads)
     waiting = sum(thread.waiting_ns for thread in process.threads)
     per_s = waits / (process.length_ns / 1e9) if process.length_ns else 0.0
@@ -224,32 +234,33 @@ def hand_overs(process: Process) -> list[Finding]:
         Finding(
             "hand-overs",
             NOTABLE,
-            f"the GIL goes from thread to thread {per_s:,.0f} times a second, "
-            f"after {duration(waiting / waits)} of waiting each",
-            [f"{duration(waiting)} of waiting in all: no thread waits long, but they take turns often"],
+            f"the GIL changes threads {per_s:,.0f} times a second, after {duration(waiting / waits)} of waiting each",
+            [f"{duration(waiting)} of waiting in all: no single wait is long, but there are many"],
             None,
             None,
             {"per_s": round(per_s), "waiting_ns": waiting},
-            Remedy("do more at a time: batches instead of single items"),
+            Remedy("process more at a time: batches instead of single items"),
         )
     ]
 
 
 def gil_waits(process: Process) -> list[Finding]:
-    """Say that threads waited for the GIL, where the records do not tell why."""
+    """Report waits for the GIL of which the records show no cause."""
     waiting = sum(thread.waiting_ns for thread in process.threads)
     if waiting < max(WAITING_NS, WAITING_SHARE * process.length_ns):
         return []
     most = max(process.threads, key=lambda thread: thread.waiting_ns)
-    details = [f"thread `{most.label}` most of all, {duration(most.waiting_ns)}, in {most.waits:,} waits"]
+    details = [f"thread `{most.label}` waited most: {duration(most.waiting_ns)}, in {most.waits:,} waits"]
     if process.records_from_ns:
-        details.append(f"there are records of the last {duration(process.seen_ns)}: most waits may have been before")
+        details.append(
+            f"only the last {duration(process.seen_ns)} are still recorded: most waits may have been earlier"
+        )
     return [
         Finding(
             "gil-waits",
             NOTABLE,
             f"threads waited {duration(waiting)} for the GIL in all "
-            f"({share(waiting, process.length_ns)} of the time), by no pattern that is known",
+            f"({share(waiting, process.length_ns)} of the time), in no known pattern",
             details,
             most.label,
             None,
@@ -262,13 +273,13 @@ def gil_waits(process: Process) -> list[Finding]:
 
 
 def no_contention(process: Process) -> Finding:
-    """Say that the GIL is not the matter."""
+    """Report that the GIL is not the cause."""
     waiting = sum(thread.waiting_ns for thread in process.threads)
     running = sum(thread.running_ns for thread in process.threads)
     return Finding(
         "no-gil-contention",
         FINE,
-        f"the GIL is not the matter: threads waited {duration(waiting)} for it, and ran {duration(running)}",
+        f"the GIL is not the cause: threads waited {duration(waiting)} for it, and ran {duration(running)}",
         figures={"waiting_ns": waiting, "running_ns": running},
-        remedy=Remedy("unsnarl's scheduler will not help here: nobody waits for the GIL to speak of"),
+        remedy=Remedy("unsnarl's scheduler will not help here: threads hardly wait for the GIL"),
     )

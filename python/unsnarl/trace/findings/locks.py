@@ -1,7 +1,7 @@
-"""Findings about locks: contended ones, ones held across I/O, and futex storms.
+"""Findings about locks: contended locks, locks held across I/O, and futex storms.
 
-Waiting for work (``Queue.get``, ``Event.wait``, ``Thread.join``) blocks on a lock too; it
-is told apart by the standard library's function that waits.
+A thread that waits for work (``Queue.get``, ``Event.wait``, ``Thread.join``) blocks on a lock as well; such
+waits are recognised by the standard library's function on the stack. Pure: a ``Process`` in, findings out.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ WAITS_FOR_WORK = frozenset(
 """Functions of the standard library that block until there is something to do."""
 
 CONTENDED_SHARE = 0.02
-"""Of what there are records of, spent blocked on one lock, by all threads together."""
+"""The least share of the recorded time that all threads together were blocked on one lock."""
 
 CONTENDED_NS = 20_000_000
 
 SEVERE_SHARE = 0.2
-"""Likewise, from which on it is severe, unless most of the lines are guessed."""
+"""The share from which on contention is severe, unless most of the lines are guessed."""
 
 STORM_PER_S = 4000
-"""Lock waits a second from which on their system calls cost more than they protect."""
+"""Lock waits per second from which on their system calls cost more than the work they protect."""
 
 STORM_WAITS = 2000
 
@@ -40,7 +40,7 @@ _STATES = (
 
 
 def findings(process: Process) -> list[Finding]:
-    """Return what there is to say about the locks of a process."""
+    """Return the findings about the locks of a process."""
     result = [*contended(process), *unplaced(process), *storm(process)]
     return result or [no_contention(process)]
 
@@ -48,8 +48,8 @@ def findings(process: Process) -> list[Finding]:
 def futex_calls(process: Process) -> tuple[int, int]:
     """Return the least number of futex calls for locks and for the GIL.
 
-    Blocking is one call and being woken is another's; a wait for the GIL goes back to
-    sleep at each wake-up.
+    A lock wait takes two calls: one blocks the waiter, one of another thread wakes it. A waiter
+    for the GIL sleeps again after each wake-up.
     """
     locks = 2 * sum(thread.lock_waits for thread in process.threads)
     gil = sum(thread.wakeups + thread.waits for thread in process.threads)
@@ -57,7 +57,7 @@ def futex_calls(process: Process) -> tuple[int, int]:
 
 
 def is_for_work(process: Process, node: int) -> bool:
-    """Tell whether a wait is for something to do, and not for a lock that somebody holds."""
+    """Tell whether a thread waits for work, and not for a lock that another thread holds."""
     for line in process.stack(node):
         if not process.is_library(line):
             return False
@@ -67,7 +67,7 @@ def is_for_work(process: Process, node: int) -> bool:
 
 
 def by_line(process: Process, *, for_work: bool = False) -> list[tuple[str, list[LockWaits]]]:
-    """Return the lock waits by the line that waits, the longest first."""
+    """Return the lock waits by the waiting line, the longest total first."""
     groups: dict[str, list[LockWaits]] = defaultdict(list)
     for waits in process.locks:
         if for_work or not is_for_work(process, waits.wait_node):
@@ -76,11 +76,11 @@ def by_line(process: Process, *, for_work: bool = False) -> list[tuple[str, list
 
 
 def contended(process: Process) -> list[Finding]:
-    """Find locks that threads are blocked on for long, and where they were held."""
+    """Find locks on which threads are blocked for long, and the lines that held them."""
     result: list[Finding] = []
     for line, group in by_line(process)[:10]:
         total = sum(waits.total_ns for waits in group)
-        # A wait that is short enough for no stack has no line: many of them are a storm.
+        # Waits too short for a stack have no line; many of them are a futex storm.
         if total >= _least_ns(process) and line != "an unknown line":
             result.append(_contended(process, line, group, total))
     return result
@@ -91,10 +91,10 @@ def _least_ns(process: Process) -> float:
 
 
 def unplaced(process: Process) -> list[Finding]:
-    """Say how long threads were blocked at lines that are not known: too many stacks were due at once."""
+    """Report waits whose lines are unknown because too many stacks were due at once."""
     groups = [waits for waits in process.locks if not waits.wait_node and waits.left_out]
     count, total = sum(waits.left_out for waits in groups), sum(waits.left_out_ns for waits in groups)
-    # Without any stacks, waiting for work cannot be told from waiting for a lock.
+    # Without stacks, a wait for work cannot be distinguished from a wait for a lock.
     if not process.nodes or total < _least_ns(process):
         return []
     label = process.label(max(groups, key=lambda waits: waits.left_out_ns).waiter)
@@ -102,9 +102,9 @@ def unplaced(process: Process) -> list[Finding]:
         Finding(
             "lock-waits",
             NOTABLE,
-            f"threads were blocked on locks {count:,} times, {duration(total)} in all, at lines that were not noted",
+            f"threads were blocked on locks {count:,} times, {duration(total)} in all, at lines that were not recorded",
             [
-                f"thread `{label}` among others; whether they waited for locks or for work is not known",
+                f"thread `{label}` among others; it is unknown whether they waited for locks or for work",
                 "stacks were left out to keep the cost low",
             ],
             label,
@@ -123,13 +123,15 @@ def _contended(process: Process, place: str, group: list[LockWaits], total: int)
     details: list[str] = []
     if worst.releaser is not None:
         where = f" at {held_at}" if held_at else ""
-        details.append(f"meanwhile `{holder}` had it, mostly {_STATES[worst.holder_state]}{where}")
+        details.append(f"meanwhile `{holder}` held it, mostly {_STATES[worst.holder_state]}{where}")
     released_at = process.line_of(worst.release_node)
     if released_at:
         details.append(f"`{holder}` released it at {released_at}")
     guessed = sum(waits.guessed for waits in group)
     if guessed:
-        details.append(f"{guessed:,} of the waits had no stack: they are taken to be at the line of the one before")
+        details.append(
+            f"{guessed:,} of the waits had no stack: they are counted at the line of the thread's previous wait"
+        )
     is_severe = total > SEVERE_SHARE * process.seen_ns and 2 * guessed <= count
     what = f"held across {'a sleep' if worst.holder_state == SLEEPING else 'I/O'}" if is_idle else "contended"
     return Finding(
@@ -149,14 +151,14 @@ def _lock_remedy(*, is_idle: bool) -> Remedy:
     if is_idle:
         return Remedy("unsnarl will not help here: do the I/O outside of the lock, or use a lock for each resource")
     return Remedy(
-        "hold it shorter or split it; native primitives hand a lock on with fewer wake-ups",
+        "hold the lock shorter or split it; native primitives pass a lock on with fewer wake-ups",
         "unsnarl run --patch",
         helps=True,
     )
 
 
 def storm(process: Process) -> list[Finding]:
-    """Find lock waits so frequent that their system calls are the cost."""
+    """Find lock waits so frequent that their system calls are the main cost."""
     count = sum(thread.lock_waits for thread in process.threads)
     per_s = count / (process.length_ns / 1e9) if process.length_ns else 0.0
     if per_s < STORM_PER_S or count < STORM_WAITS:
@@ -174,7 +176,7 @@ def storm(process: Process) -> list[Finding]:
             f"futex storm: {per_s:,.0f} times a second a thread blocks on a lock and is woken, mostly at {place}",
             [
                 f"{count:,} waits for locks, at least two futex calls each; the GIL was taken {takes:,} times",
-                f"thread `{thread.label}` most of all, {thread.lock_waits:,} times",
+                f"thread `{thread.label}` blocked most often, {thread.lock_waits:,} times",
             ],
             thread.label,
             place,
@@ -189,12 +191,12 @@ def storm(process: Process) -> list[Finding]:
 
 
 def no_contention(process: Process) -> Finding:
-    """Say that locks are not the matter."""
+    """Report that locks are not the cause."""
     blocked = sum(waits.total_ns for _, group in by_line(process) for waits in group)
     return Finding(
         "no-lock-contention",
         FINE,
-        f"locks are not the matter: threads were blocked for {duration(blocked)} on locks that somebody held "
+        f"locks are not the cause: threads were blocked for {duration(blocked)} on locks that others held "
         f"({share(blocked, process.seen_ns)} of the time)",
         figures={"blocked_ns": blocked},
     )

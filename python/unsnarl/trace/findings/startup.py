@@ -1,4 +1,7 @@
-"""Findings about the start: slow imports, and the time to the program's first line."""
+"""Findings about the start: slow imports, and the time to the program's first line.
+
+Pure: a ``Process`` in, findings out.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,24 @@ from unsnarl.trace.findings.finding import FINE, NOTABLE, PACK, SEVERE, Finding,
 from unsnarl.trace.model import Import, Process
 
 SLOW_IMPORT_NS = 50_000_000
-"""A module's own time, without what it imports."""
+"""Of a module's own time, without the modules that it imports."""
 
 SLOW_START_NS = 150_000_000
-"""Time spent in imports until the program has all it begins with."""
+"""Of all imports together."""
 
 SLOW_SHARE = 0.25
 LEAST_START_NS = 50_000_000
-"""A short command's start is the matter as well: from this part of the run on, and this long."""
+"""A shorter start is reported too if it takes this share of the run, and this long."""
 
 _PACKED = Remedy(
-    "where no process may stay in memory: a file with the code of all its modules, which need not be looked for",
+    "where no process may stay in memory: one file with the code of all modules, so none has to be searched",
     PACK,
     helps=True,
 )
 
 
 def findings(process: Process) -> list[Finding]:
-    """Return what there is to say about the start of a process: nothing, where it was not seen or is lost."""
+    """Return the findings about the start of a process; none if the start was not recorded or is lost."""
     if not process.imports and not process.first_line_ns:
         return []
     if is_start_lost(process):
@@ -39,18 +42,18 @@ def start_ns(process: Process) -> tuple[int, int]:
 
 
 def module_count(process: Process) -> int:
-    """Return how many modules were imported; one whose body ran later has two entries."""
+    """Return how many modules were imported; a module whose body ran later has two entries."""
     return len({entry.name for entry in process.imports})
 
 
 def is_start_lost(process: Process) -> bool:
-    """Tell whether records of the start gave way to newer ones: the first are kept, up to a bound."""
+    """Tell whether newer records have replaced those of the start, of which a bounded number is kept."""
     is_kept = 0 < process.first_line_ns <= process.start_until_ns
     return bool(process.overwritten) and not is_kept
 
 
 def slow_imports(process: Process) -> list[Finding]:
-    """Find modules that take long themselves."""
+    """Find modules whose own body takes long."""
     slow = sorted((entry for entry in process.imports if entry.self_ns >= SLOW_IMPORT_NS), key=lambda e: -e.self_ns)
     return [
         Finding(
@@ -62,14 +65,18 @@ def slow_imports(process: Process) -> list[Finding]:
             process.label(entry.thread),
             entry.name,
             {"self_ns": entry.self_ns, "total_ns": entry.total_ns},
-            Remedy("import it where it is used, or start from a process that has it", "unsnarl warm", helps=True),
+            Remedy(
+                "import it where it is used, or start from a process that has already imported it",
+                "unsnarl warm",
+                helps=True,
+            ),
         )
         for entry in slow[:5]
     ]
 
 
 def _chain(process: Process, entry: Import) -> list[str]:
-    """Return the names of the imports under way, the outermost first."""
+    """Return the names of the enclosing imports, the outermost first."""
     names: list[str] = []
     while entry.parent is not None and len(names) < 32:
         entry = process.imports[entry.parent]
@@ -78,7 +85,7 @@ def _chain(process: Process, entry: Import) -> list[str]:
 
 
 def slow_start(process: Process) -> list[Finding]:
-    """Find imports that cost much together, or a start that is much of a short run."""
+    """Find imports that cost much together, or a start that takes much of a short run."""
     total = sum(entry.total_ns for entry in process.imports if entry.parent is None)
     count = module_count(process)
     before, first_line = start_ns(process)
@@ -103,7 +110,7 @@ def slow_start(process: Process) -> list[Finding]:
             None,
             {"imports": count, "total_ns": total, "start_ns": start},
             Remedy(
-                "a process that has imported them already answers at once",
+                "a process that has already imported them starts the command without delay",
                 "unsnarl warm",
                 helps=True,
                 saves_ns=start if is_most else total,
@@ -114,7 +121,7 @@ def slow_start(process: Process) -> list[Finding]:
 
 
 def quick_start(process: Process) -> list[Finding]:
-    """Say that the start is not the matter."""
+    """Report that the start is not the cause."""
     total = sum(entry.total_ns for entry in process.imports if entry.parent is None)
     _, first_line = start_ns(process)
     to_line = f"; {duration(first_line)} to the program's first line" if first_line else ""
@@ -122,7 +129,7 @@ def quick_start(process: Process) -> list[Finding]:
         Finding(
             "quick-start",
             FINE,
-            f"the start is not the matter: {module_count(process):,} imports took {duration(total)}{to_line}",
+            f"the start is not the cause: {module_count(process):,} imports took {duration(total)}{to_line}",
             figures={"total_ns": total, "first_line_ns": first_line},
         )
     ]

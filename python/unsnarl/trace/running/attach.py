@@ -1,13 +1,13 @@
-"""Records a process that runs already, for some seconds, by ``sys.remote_exec`` (PEP 768).
+"""Records a running process for some seconds, through ``sys.remote_exec`` (PEP 768).
 
-The process runs two small scripts of ours at safe points of its main thread: one that
-starts a recording, one that ends it. It must be the same minor version of CPython as
-ours, 3.14 at least, and the kernel must let us write into it (ptrace rules).
+The process runs two small scripts at safe points of its main thread: one starts a recording,
+the other ends it. The process must have the same minor version of CPython as this one, at least
+3.14, and the kernel must allow this process to write into it (ptrace rules).
 
-Raises ``NotAttachable`` with the reason and a hint; the process is not changed then.
+Raises ``NotAttachable`` with a reason and a hint, and leaves the process unchanged then.
 
-Invariants: a script that the process has yet to run exists for as long as it may do so,
-else it would complain on its stderr; and a recording is ended, whatever ends us, short of SIGKILL.
+Invariants: a script exists until the process can no longer run it, since the process would
+otherwise print an error; and the recording ends however this command ends, except by SIGKILL.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from unsnarl.trace.running import handover
 from unsnarl.trace.traced import recording
 
 TIMEOUT_S = 10.0
-"""How long the main thread of the process may take to come to a safe point."""
+"""Seconds the main thread of the process may take to reach a safe point."""
 
 PAUSE_S = 0.02
 
 SCRIPT, FAILURE = "begin.py", "failure"
-"""Files in the directory: what begins the recording, and why it could not."""
+"""Files in the directory: the script that starts the recording, and the reason why it failed."""
 
 FAILURE_BYTES = 4096
-"""More of it is not read."""
+"""The most that is read of the failure file."""
 
 _BEGIN = """\
 import sys
@@ -46,16 +46,16 @@ except BaseException as error:
         with open({failure!r}, "w") as stream:
             stream.write(f"{{type(error).__name__}}: {{error}}")
     except OSError:
-        pass  # whoever wanted to know is gone, and its directory
+        pass  # the tracer has ended and has removed its directory
 finally:
     sys.path.remove({package!r})
 """
 
 _END = str(Path(recording.__file__).with_name("detachment.py"))
-"""Stays where it is, however late the process comes to it."""
+"""An installed file, so it still exists if the process runs it late."""
 
 _NOTHING = os.devnull
-"""Takes the place of a script that the process has yet to run: there is room for one."""
+"""Replaces a script that the process has not run yet: a process holds one script at a time."""
 
 
 class NotAttachable(HintedError):  # noqa: N818 -- said of the process
@@ -63,14 +63,19 @@ class NotAttachable(HintedError):  # noqa: N818 -- said of the process
 
 
 def record(pid: int, directory: Path, seconds: float, chunks: int, owner: handover.Owner | None = None) -> None:
-    """Record a process for some seconds, or until KeyboardInterrupt, into an empty directory of ours.
+    """Record a process for some seconds, or until KeyboardInterrupt, into an empty directory.
 
-    The directory becomes the owner's, if one is given.
+    Args:
+        pid: the process.
+        directory: a directory of this user, which is given to ``owner``.
+        seconds: the length of the recording.
+        chunks: 4 KiB chunks of the recording.
+        owner: the process's user, if root records another user's process.
 
     Raises:
-        OSError: nothing can be written there.
-        NotAttachable: it cannot be.
-        KeyboardInterrupt: before the recording began; none will begin then.
+        OSError: the directory cannot be written to.
+        NotAttachable: the process cannot be recorded.
+        KeyboardInterrupt: interrupted before the recording began; the process will not begin one.
     """
     execute = _remote_exec()
     _check_process(pid)
@@ -87,13 +92,13 @@ def record(pid: int, directory: Path, seconds: float, chunks: int, owner: handov
     try:
         _sleep(seconds, pid)
     except KeyboardInterrupt:
-        pass  # that was enough
+        pass  # the user ends the recording early
     finally:
         _end(execute, pid, directory)
 
 
 def _write_script(directory: Path, chunks: int) -> None:
-    """Write what begins the recording: readable whatever our umask is, and while the directory is still ours."""
+    """Write the script that starts the recording, readable under any umask, before the directory changes hands."""
     package, failure = str(Path(__file__).parents[3]), str(directory / FAILURE)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(directory / SCRIPT, flags, 0o644), "w", encoding="utf-8") as stream:
@@ -106,12 +111,13 @@ def _hand_over(directory: Path, owner: handover.Owner, pid: int) -> None:
         handover.give(directory, owner)
     except handover.NotReachable as closed:
         raise NotAttachable(
-            f"the user of process {pid} cannot come to {str(closed)!r}, as the process must to be recorded",
-            "install unsnarl where every user can read it, and let TMPDIR name a directory of all",
+            f"the user of process {pid} has no access to {str(closed)!r}, which the process needs to be recorded",
+            "install unsnarl where every user can read it, and set TMPDIR to a directory that every user can enter",
         ) from None
     except OSError as error:
         raise NotAttachable(
-            f"the user of process {pid} cannot be given a directory: {error.strerror}", "be root, and not in a sandbox"
+            f"the user of process {pid} cannot be given a directory: {error.strerror}",
+            "run as root, outside of a sandbox",
         ) from None
 
 
@@ -123,14 +129,14 @@ def _begin(execute: Callable[[int, str], None], pid: int, directory: Path) -> No
             raise NotAttachable(f"process {pid} ended before it began to record", "attach to it earlier")
         raise NotAttachable(
             f"process {pid} did not start to record within {TIMEOUT_S:g} s",
-            "its main thread is in a call that does not return to Python; try again when it does something",
+            "its main thread is in a call that has not returned to Python; try again when the process is active",
         )
     if os.path.lexists(failure):
         raise NotAttachable(f"process {pid} cannot be recorded: {_read_failure(failure)}", "see `unsnarl gil probe`")
 
 
 def _read_failure(path: Path) -> str:
-    """Return what the process wrote; its user may have put anything there, a link or a pipe."""
+    """Return what the process wrote; its user can put anything in that place, a link or a pipe."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -142,14 +148,14 @@ def _read_failure(path: Path) -> str:
 
 
 def _end(execute: Callable[[int, str], None], pid: int, directory: Path) -> None:
-    """End the recording; where the process cannot do so now it will as soon as it can."""
-    with suppress(NotAttachable):  # it has ended, and its recording with it
+    """End the recording; a process that is blocked in a call ends it when the call returns."""
+    with suppress(NotAttachable):  # the process has ended, and its recording with it
         _execute(execute, pid, _END)
         _wait((directory / recording.DETACHED).exists, pid)
 
 
 def _withdraw(execute: Callable[[int, str], None], pid: int, directory: Path) -> None:
-    """Have no recording begin, or end it if it has begun just now."""
+    """Cancel the start of the recording, or end a recording that has just begun."""
     with suppress(NotAttachable, FileNotFoundError):
         if _is_alive(pid):
             _execute(execute, pid, _NOTHING)
@@ -162,8 +168,8 @@ def _remote_exec() -> Callable[[int, str], None]:
     if execute is None:
         version = ".".join(map(str, sys.version_info[:2]))
         raise NotAttachable(
-            f"a running process can be recorded from CPython 3.14 on (sys.remote_exec), and this is {version}",
-            "start it with `unsnarl trace` instead",
+            f"recording a running process needs CPython 3.14 or later (sys.remote_exec), and this is {version}",
+            "start the program with `unsnarl trace` instead",
         )
     return execute
 
@@ -181,19 +187,19 @@ def _execute(execute: Callable[[int, str], None], pid: int, path: str) -> None:
     except PermissionError:
         raise NotAttachable(
             f"the kernel does not let this user write into process {pid} ({_ptrace_rule()})",
-            "be its owner, and root where /proc/sys/kernel/yama/ptrace_scope is not 0",
+            "run as its owner, or as root where /proc/sys/kernel/yama/ptrace_scope is not 0",
         ) from None
     except (OSError, RuntimeError, ValueError) as error:
         why = str(error) or type(error).__name__
         raise NotAttachable(
             f"process {pid} cannot be reached: {why}",
-            f"it must be CPython {sys.version_info[0]}.{sys.version_info[1]} like this one, "
-            "and its remote debugging not switched off",
+            f"it must run CPython {sys.version_info[0]}.{sys.version_info[1]}, as this command does, "
+            "with remote debugging enabled",
         ) from None
 
 
 def _is_alive(pid: int) -> bool:
-    """Tell whether there is such a process, and it is no zombie."""
+    """Tell whether the process exists and is no zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             return stream.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -212,18 +218,18 @@ def _has_recording(directory: Path) -> bool:
     return any(name.endswith(recording.SUFFIX) for name in os.listdir(directory))
 
 
-def _wait(has_come: Callable[[], bool], pid: int) -> bool:
-    """Wait for something that the process does; False if it does not come, or the process ends."""
+def _wait(is_done: Callable[[], bool], pid: int) -> bool:
+    """Wait for a condition that the process fulfils; False at the timeout, or if the process ends first."""
     ends = time.monotonic() + TIMEOUT_S
-    while not has_come():
+    while not is_done():
         if time.monotonic() > ends or not _is_alive(pid):
-            return has_come()
+            return is_done()
         time.sleep(PAUSE_S)
     return True
 
 
 def _sleep(seconds: float, pid: int) -> None:
-    """Wait for some seconds, or for the end of the process."""
+    """Sleep for some seconds, or until the process ends."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends and _is_alive(pid):
         time.sleep(min(PAUSE_S, max(0.0, ends - time.monotonic())))

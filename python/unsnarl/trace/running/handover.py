@@ -1,11 +1,10 @@
-"""Hands the directory of a recording to the user whose process is to write there.
+"""Gives the directory of a recording to the user whose process will write there.
 
-Only root records a process of somebody else. That user may do what he likes in the
-directory from then on, so whatever we write there is there before, and what is read
-there later is read as what a stranger wrote.
+Only root can record another user's process. From the handover on that user controls the directory:
+this command writes there only before, and afterwards treats its content as untrusted input.
 
-Invariant: nothing is handed over unless that user can come to it, and to the code that
-his process is to load; otherwise the process would complain, or never begin to record.
+Invariant: the directory is given away only if that user can enter it and can read the code that the
+process will load. Otherwise the process would print an error, or never begin to record.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from unsnarl import _native
 from unsnarl.trace.traced import recording
 
 CLOSED = 1
-"""Exit status of ``test`` for a right that is lacking."""
+"""Exit status of ``test`` for a missing permission."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """As whom a process acts on files."""
+    """The user, group and supplementary groups with which a process accesses files."""
 
     uid: int
     gid: int
@@ -34,19 +33,19 @@ class Owner:
 
 
 class NotReachable(Exception):  # noqa: N818 -- said of a file
-    """Say which file the owner cannot come to; its one argument."""
+    """Name a file that the owner has no access to: its one argument."""
 
 
 def other_owner_of(pid: int) -> Owner | None:
-    """Return the owner of a process if we are root and he is not, so that he needs a directory of his own."""
+    """Return the owner of a process if this command runs as root and the owner is another user, else None."""
     owner = owner_of(pid) if os.geteuid() == 0 else None
     return owner if owner is not None and owner.uid != 0 else None
 
 
 def owner_of(pid: int) -> Owner | None:
-    """Return the owner of a process, or None if that cannot be told.
+    """Return the owner of a process, or None if it cannot be determined.
 
-    The owner of ``/proc/PID`` would not do: that is root where a process cannot be dumped.
+    The owner of ``/proc/PID`` does not serve: it is root if the process is not dumpable.
     """
     fields: dict[str, list[int]] = {}
     try:
@@ -62,11 +61,11 @@ def owner_of(pid: int) -> Owner | None:
 
 
 def give(directory: Path, owner: Owner) -> None:
-    """Make a directory the owner's.
+    """Change the owner of a directory.
 
     Raises:
-        NotReachable: he cannot come to it, or to this package.
-        OSError: it cannot be given away, or he cannot be asked.
+        NotReachable: the new owner has no access to the directory, or to this package.
+        OSError: the owner cannot be changed, or this process cannot act as that user.
     """
     package, traced = Path(__file__).parents[2], Path(recording.__file__)
     needed = [*reversed(directory.parents), *reversed(package.parents), package, *reversed(traced.parents[:2])]
@@ -78,12 +77,12 @@ def give(directory: Path, owner: Owner) -> None:
 
 
 def first_closed(owner: Owner, paths: Sequence[Path], right: int) -> Path | None:
-    """Return the first path for which the owner lacks a right, or None; only root can ask.
+    """Return the first path for which the owner lacks a permission, or None; needs root.
 
-    A process of his asks the kernel: modes alone do not tell, where there are access lists.
+    A child process with the owner's identity asks the kernel, since access control lists are not in the mode.
 
     Raises:
-        OSError: we cannot become him.
+        OSError: this process cannot act as that user.
     """
     letter = {os.R_OK: "-r", os.X_OK: "-x"}[right]
     for path in paths:

@@ -1,7 +1,7 @@
-"""One traced run: a private directory, the program in it, its recordings, its system calls.
+"""One traced run: a private directory, the program, its recordings, its system calls.
 
-The directory lies beside the report, so that it is on the same disk, belongs to the
-user alone, and is removed when the report is written. Killed half-way, we leave it:
+The directory is next to the report, and so on the same disk; it is accessible to the user alone and
+is removed after the report is written. If this command is killed, the directory remains, and
 ``unsnarl trace --read`` makes a report of it.
 """
 
@@ -28,7 +28,7 @@ STRACE_FILE = "strace.out"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a program is to be traced.
+    """Options of a traced run.
 
     Attributes:
         size_mb: MiB of records of the main process.
@@ -46,19 +46,19 @@ class Options:
 
 
 class Session:
-    """A directory for recordings, and what to run with it."""
+    """A directory for recordings, and the run that fills it."""
 
     def __init__(self, beside: Path, options: Options) -> None:
-        """Make the directory.
+        """Create the directory.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: it cannot be created.
         """
         self.options = options
         self.directory = Path(tempfile.mkdtemp(prefix=".unsnarl-trace-", dir=beside)).resolve()
 
     def remove(self) -> None:
-        """Remove the directory and what is in it."""
+        """Remove the directory with its content."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def run(self, words: Sequence[str], environment: Mapping[str, str]) -> Ending:
@@ -69,8 +69,8 @@ class Session:
         """
         command = [sys.executable, *words]
         started_ns = time.monotonic_ns()
-        # The settings name the process they are for, which is not there yet: 0 is for
-        # the first one that records.
+        # The settings name the process they are for, which does not exist yet: 0 stands for
+        # the first process that records.
         settings = RunSettings(
             scheduler=self.options.scheduler,
             patch=self.options.patch,
@@ -90,7 +90,7 @@ class Session:
         """Read what was recorded.
 
         Raises:
-            UnreadableTrace: nothing was, or it cannot be read.
+            UnreadableTrace: nothing was recorded, or it cannot be read.
         """
         found = recordings.read(self.directory)
         known = [] if ending is None else _known(ending)
@@ -129,7 +129,7 @@ def _known(ending: Ending) -> list[tuple[str, str]]:
 
 
 def _futexes(process: Process) -> list[tuple[str, str]]:
-    """Say how many futex calls the waits that were recorded took at the least."""
+    """Return the least number of futex calls that the recorded waits took, in words."""
     seconds = process.length_ns / 1e9 or 1.0
     locks, gil = futex_calls(process)
     waits = sum(thread.waits for thread in process.threads)
@@ -144,6 +144,6 @@ def _futexes(process: Process) -> list[tuple[str, str]]:
 
 
 def free_bytes(directory: Path) -> int:
-    """Return the room on the disk of a directory."""
+    """Return the free bytes on the disk of a directory."""
     room = os.statvfs(directory)
     return room.f_bavail * room.f_frsize

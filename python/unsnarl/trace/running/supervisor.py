@@ -1,10 +1,11 @@
-"""Starts the traced program, waits for it, and takes its end for our own.
+"""Starts the traced program, waits for its end, and ends with the same status or signal.
 
-The program keeps our standard streams, our process group and our terminal. Signals
-that reach us are handed on, to the program itself and not to what traces it; those
-that our terminal sends to the whole group are left to it. Invariant: whatever happens
-on our side, the program's exit status, or the signal it died of, is what our caller
-sees.
+The program inherits the standard streams, the process group and the terminal. Signals sent to the
+supervisor are forwarded to the program itself, not to its tracer. Signals that the terminal sends to
+the whole group are not forwarded, since the program receives them as well.
+
+Invariant: the caller sees the program's exit status, or the signal that ended it, whatever happens
+in the supervisor.
 """
 
 from __future__ import annotations
@@ -26,24 +27,24 @@ if TYPE_CHECKING:
     from types import FrameType
 
 FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT")
-"""Signals that somebody sends to us and means for the program."""
+"""Signals that are sent to the supervisor and meant for the program."""
 
 FROM_TERMINAL = ("SIGINT", "SIGQUIT")
-"""Signals that a terminal sends to the program as well."""
+"""Signals that a terminal sends to the program, too."""
 
 PAUSE_S = 0.01
-"""Between two looks whether the program has begun under its tracer."""
+"""Seconds between two checks whether the tracer has started the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the program ended, and what it used.
+    """The end of the program, and the resources it used.
 
     Attributes:
         status: the exit status, or minus the signal.
         wall_s: seconds from its start to its end.
-        user_s: seconds of processor time in user space, with its waited-for children.
-        system_s: seconds in the kernel, likewise.
+        user_s: seconds of processor time in user space, including reaped children.
+        system_s: seconds of processor time in the kernel, likewise.
         switches: voluntary and involuntary context switches.
         faults: minor and major page faults.
         memory_kb: the largest resident set, in KiB.
@@ -62,10 +63,10 @@ class Supervisor:
     """One program under supervision."""
 
     def __init__(self, *, is_traced: bool = False) -> None:
-        """Supervise nothing yet.
+        """Create a supervisor without a program.
 
         Args:
-            is_traced: the command is a tracer, which runs the program as its child.
+            is_traced: the command is a tracer that runs the program as its child.
         """
         self._is_traced = is_traced
         self._child = 0
@@ -73,12 +74,12 @@ class Supervisor:
         self._pending: list[int] = []
 
     def run(self, command: Sequence[str], environment: Mapping[str, str], started_ns: int) -> Ending:
-        """Run a command to its end; the handlers of signals are then what they were.
+        """Run a command to its end, forwarding signals; earlier handlers are restored afterwards.
 
         Args:
             command: the words, the executable first.
-            environment: all of its environment.
-            started_ns: CLOCK_MONOTONIC of the start, for the time it took.
+            environment: its complete environment.
+            started_ns: CLOCK_MONOTONIC at the start, for the elapsed time.
 
         Raises:
             OSError: it cannot be executed.
@@ -90,7 +91,7 @@ class Supervisor:
             self._child = child.pid
             while self._pending:
                 self._send(self._pending.pop(0))
-            # Its number stays its own until it is reaped, and no handler sends anything by then.
+            # The pid stays valid until the child is reaped; from _has_ended on, no handler uses it.
             os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
             ended_ns = time.monotonic_ns()
             self._has_ended = True
@@ -105,7 +106,7 @@ class Supervisor:
             self._pending.append(number)
 
     def _forward_unless_terminal(self, number: int, frame: FrameType | None) -> None:
-        """Forward what somebody sent to us alone; what our terminal sends the program has got as well."""
+        """Forward a signal unless the terminal sent it, which the program has received as well."""
         if not _is_in_foreground():
             self._forward(number, frame)
 
@@ -114,21 +115,21 @@ class Supervisor:
             return
         receiver = self._traced() if self._is_traced else self._child
         if receiver is not None:
-            with suppress(OSError):  # it has ended, or become another user's
+            with suppress(OSError):  # the program has ended, or changed its user
                 os.kill(receiver, number)
 
     def _traced(self) -> int | None:
-        """Return the program that the tracer runs, once it is there; None if the tracer ends before.
+        """Wait until the tracer runs the program and return its pid; None if the tracer ends first.
 
-        The tracer would keep the signal for itself. Before it runs the program, it has children that
-        only try what the kernel can do: those still run the tracer's own executable.
+        The tracer would not forward a signal. Before the program, it starts children that probe the
+        kernel's features; these still run the tracer's own executable.
         """
         while not os.waitid(os.P_PID, self._child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             try:
                 with open(f"/proc/{self._child}/task/{self._child}/children", encoding="ascii") as stream:
                     children = [int(word) for word in stream.read().split()]
             except OSError:
-                return self._child  # a kernel that does not list them
+                return self._child  # a kernel without this list
             for child in children:
                 if _is_another_program(child, self._child):
                     return child
@@ -137,21 +138,21 @@ class Supervisor:
 
 
 def _is_another_program(pid: int, tracer: int) -> bool:
-    """Tell whether a process is alive and runs another executable than its tracer."""
+    """Tell whether a process is alive and runs a different executable than its tracer."""
     try:
         return not os.path.samefile(f"/proc/{pid}/exe", f"/proc/{tracer}/exe")
     except PermissionError:
-        return True  # one that we may not look into, as the tracer may be looked into
+        return True  # a set-user-ID program: unlike the tracer's, its link must not be read
     except OSError:
         return False
 
 
 def _is_in_foreground() -> bool:
-    """Tell whether what is typed on our terminal, Ctrl-C say, is sent to us."""
+    """Tell whether this process is in the foreground of its terminal, and so receives Ctrl-C."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
-        return False  # there is none
+        return False  # no terminal
     try:
         return os.tcgetpgrp(terminal) == os.getpgrp()
     except OSError:
@@ -173,7 +174,7 @@ def _ending(status: int, wall_s: float, usage: resource.struct_rusage) -> Ending
 
 
 def end_as(status: int) -> NoReturn:
-    """End this process as a program with this status did: by the same signal, if it was one."""
+    """End this process with a program's status: by the same signal, if a signal ended the program."""
     if status < 0:
         _flush()
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))

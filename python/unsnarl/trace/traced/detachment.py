@@ -1,4 +1,4 @@
-"""What a process runs, by ``sys.remote_exec``, to end the recording that ``attach`` had it begin."""
+"""The script that a process runs, through ``sys.remote_exec``, to end a recording that ``attach`` started."""
 
 from unsnarl.trace.traced import recording
 

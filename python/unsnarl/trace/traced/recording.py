@@ -1,12 +1,10 @@
-"""The traced process's own part: start a recording, name its threads, end it.
+"""Starts the recording in the traced process, names its threads, and ends the recording.
 
-Runs before the program's first line, as ``unsnarl.boot`` does, and obeys the same
-rules: it imports no module of the standard library that comes from a file, and
-leaves none of its own doings in the program's way.
+Runs before the program's first line, under the rules of ``unsnarl.boot``: it imports no module of
+the standard library from a file, and leaves no trace in the program's namespace.
 
-Invariants: one file a process, and a new one after a fork or an exec; the files of
-one directory stay within ``DIRECTORY_BYTES`` and a last file; whatever fails here,
-the program runs.
+Invariants: each process has one file, and a new one after a fork or an exec; the files of one
+directory together exceed ``DIRECTORY_BYTES`` by at most one file; the program runs whatever fails here.
 """
 
 import os
@@ -22,44 +20,44 @@ if TYPE_CHECKING:
     from typing import Any
 
 SUFFIX = ".trace"
-"""Of the files in the directory."""
+"""Suffix of the files in the directory."""
 
 UNTRACED_SUFFIX = ".untraced"
-"""Of an empty file that stands for a process that was not recorded for want of room."""
+"""Suffix of an empty file that stands for a process that was not recorded because the directory was full."""
 
 DETACHED = "done"
-"""An empty file in the directory: the recording of a process that ran already has ended."""
+"""An empty file in the directory: the recording of an attached process has ended."""
 
 CHILD_CHUNKS = 1024
 """4 KiB chunks of a child's recording."""
 
 LONGEST_INTERVAL_S = 1e6
-"""A switch interval beyond this, as good as none, is recorded as this."""
+"""The longest switch interval that is recorded as such; longer ones are recorded as this."""
 
 DIRECTORY_BYTES = 1 << 29
-"""Half a gigabyte: processes beyond it are counted, and not recorded."""
+"""Half a gigabyte; beyond it, processes are counted and not recorded."""
 
 SEPARATOR = "\x1f"
-"""Between the words of a command line, in the text of a recording."""
+"""Separates the words of a command line in the text of a recording."""
 
 
 class Recording:
-    """The recording of this process, and what it has put in place for it."""
+    """The recording of this process, and the functions that it has wrapped."""
 
     __slots__ = ("_replaced", "_settings")
 
     def __init__(self, settings: RunSettings) -> None:
-        """Remember the settings; nothing is recorded yet."""
+        """Keep the settings; recording starts with ``begin``."""
         self._settings = settings
         self._replaced: list[tuple[ModuleType | type, str, Any]] = []
 
     @property
     def directory(self) -> str:
-        """Return where it goes."""
+        """Return the directory of the recording."""
         return self._settings.trace or ""
 
     def begin(self) -> None:
-        """Record from now on, unless the directory is full."""
+        """Start to record, unless the directory is full."""
         directory = self.directory
         if _is_full(directory):
             _note_untraced(directory)
@@ -83,9 +81,9 @@ class Recording:
             raise UnsupportedInterpreter(*error.args) from None
 
     def watch(self, *, is_running: bool = False) -> None:
-        """Have imports timed, threads named, stacks taken, and the program's first line noted.
+        """Time imports, name threads, take stacks, and record the time of the program's first line.
 
-        A program that ``is_running`` is past its first line.
+        ``is_running``: the program is past its first line.
         """
         frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
         _native.trace_calibrate(frame.f_code, frame.f_lineno)
@@ -113,7 +111,7 @@ class Recording:
             setattr(module, name, wrapper(original))
 
     def end(self) -> None:
-        """Write down what threads are called now, and end the recording."""
+        """Record the current names of the threads, and end the recording."""
         if not _native.trace_is_on():
             return
         try:
@@ -130,20 +128,20 @@ class Recording:
                 setattr(module, name, original)
 
     def begin_in_child(self) -> None:
-        """Record the child of a fork into a file of its own, if children are traced."""
+        """Start a new file for the child of a fork, if children are traced."""
         if not self._settings.children:
             return
         try:
             self.begin()
-        except Exception:  # noqa: BLE001 -- the child owes nothing to it, and has no way to say so
+        except Exception:  # noqa: BLE001 -- the child runs without a recording, and has nowhere to report it
             return
 
 
 def start(settings: RunSettings) -> None:
-    """Record this process to its end.
+    """Record this process until it ends.
 
     Raises:
-        Exception: it cannot be recorded; the interpreter is as it was.
+        Exception: it cannot be recorded; the interpreter is unchanged.
     """
     recording = Recording(settings)
     recording.begin()
@@ -157,14 +155,14 @@ def start(settings: RunSettings) -> None:
 _attached: Recording | None = None
 _is_attaching = False
 _is_unwanted = False
-"""Whether ``detach`` came while ``attach`` was at work: one remote script can run in the midst of another (3.14)."""
+"""Whether ``detach`` was called during ``attach``: one remote script can interrupt another (3.14)."""
 
 
 def attach(settings: RunSettings) -> None:
-    """Record this process, which runs already, until ``detach``; raises as ``start`` does.
+    """Record this running process until ``detach``; raises as ``start`` does.
 
-    An earlier recording of the kind, whose tracer was killed, ends now. A ``detach`` in the midst takes
-    effect when the recording has begun whole.
+    Ends an earlier attached recording first, whose tracer was killed. A ``detach`` that interrupts this
+    function takes effect once the recording has started completely.
     """
     global _attached, _is_attaching, _is_unwanted
     detach()
@@ -180,14 +178,14 @@ def attach(settings: RunSettings) -> None:
 
 
 def detach() -> None:
-    """End the recording that ``attach`` began, if it has not ended, and say so in its directory."""
+    """End the recording that ``attach`` started, if it is running, and mark its directory as done."""
     global _attached, _is_unwanted
     if _is_attaching:
         _is_unwanted = True
         return
     if _attached is None:
         return
-    # Whatever fails below, the process can be attached to again.
+    # Even if the lines below fail, the process can be attached to again.
     ended, _attached = _attached, None
     try:
         ended.end()
@@ -199,11 +197,11 @@ def _note_detached(directory: str) -> None:
     try:
         os.close(os.open(os.path.join(directory, DETACHED), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError:
-        return  # nobody waits for it any more
+        return  # the tracer has ended and has removed the directory
 
 
 def _notice_first_line(frame: "FrameType", event: str, _argument: object) -> None:
-    """Wait for the program's main module to be called, then leave."""
+    """Record the time at which the program's main module is called, and uninstall itself."""
     if (
         event == "call"
         and frame.f_code.co_name == "<module>"
@@ -215,7 +213,7 @@ def _notice_first_line(frame: "FrameType", event: str, _argument: object) -> Non
 
 
 def _name_threads() -> None:
-    """Write down the names of all threads that ``threading`` knows."""
+    """Record the names of all threads that ``threading`` knows."""
     import _thread
 
     threading = sys.modules.get("threading")
@@ -224,18 +222,18 @@ def _name_threads() -> None:
         return
     try:
         threads = list(threading.enumerate())
-    except Exception:  # noqa: BLE001 -- a module of the program by that name may have another function there
+    except Exception:  # noqa: BLE001 -- the program may have a module of its own named threading
         return
     for thread in threads:
         try:
             if thread.ident is not None:
                 _native.trace_name(thread.ident, _printable(str(thread.name)))
-        except Exception:  # noqa: BLE001 -- the program may give a thread any name, or a property
+        except Exception:  # noqa: BLE001 -- the name may be a property of the program that raises
             continue
 
 
 def _printable(text: str) -> str:
-    """Put question marks for what no file can be written with, as names from the file system have it."""
+    """Replace what UTF-8 cannot encode (surrogates from file names) by question marks."""
     return text.encode(errors="replace").decode()
 
 
@@ -246,13 +244,13 @@ def _monotonic_ns() -> int:
 
 
 def _is_full(directory: str) -> bool:
-    """Tell whether the recordings have used up what all of them may use."""
+    """Tell whether the recordings together have reached their limit."""
     with os.scandir(directory) as entries:
         return sum(entry.stat().st_size for entry in entries if entry.name.endswith(SUFFIX)) > DIRECTORY_BYTES
 
 
 def _is_first(directory: str) -> bool:
-    """Tell whether no process of the program has recorded yet."""
+    """Tell whether this is the first process of the program to record."""
     return not any(name.endswith(SUFFIX) for name in os.listdir(directory))
 
 

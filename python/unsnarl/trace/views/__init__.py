@@ -1,1 +1,1 @@
-"""How a trace is shown: one module a format, none knows another."""
+"""The formats of a trace: one module per format. Pure: processes and findings in, text out."""

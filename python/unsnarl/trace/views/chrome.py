@@ -1,12 +1,11 @@
 """A trace as Chrome's trace-event JSON, which ui.perfetto.dev and viztracer open.
 
-One complete event (``"ph": "X"``) for each stretch of a thread and each import, and
-metadata events with the names; times in microseconds of CLOCK_MONOTONIC, so that the
-processes of a program line up. The format is Google's "Trace Event Format".
+Each stretch of a thread and each import is one complete event (``"ph": "X"``); metadata events carry
+the names. Times are microseconds of CLOCK_MONOTONIC, so that the processes of a program line up. The
+format is Google's "Trace Event Format".
 
-Invariant: events of one track are one after the other or one in the other; Perfetto drops
-those that overlap otherwise. So imports, which go on through many states of their thread,
-have a track of their own.
+Invariant: two events of one track are disjoint or nested, since Perfetto drops events that overlap
+otherwise. So imports, which span many states of their thread, have a track of their own.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ COLOURS = {
 }
 
 IMPORTS = 1 << 22
-"""Added to a thread's number for the track of its imports; Linux has no thread with such a
+"""Added to a thread's number for the track of its imports; Linux gives no thread such a
 number (PID_MAX_LIMIT in include/linux/threads.h)."""
 
 Event = dict[str, Any]
 
 
 def write(processes: list[Process], stream: IO[str]) -> None:
-    """Write the events one a line, so that no second copy of them is in memory."""
+    """Write one event per line, so that the events are not held in memory a second time."""
     stream.write('{"displayTimeUnit": "ms", "traceEvents": [\n')
     mark = ""
     for process in processes:

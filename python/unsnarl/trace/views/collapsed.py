@@ -3,7 +3,7 @@
     MainThread;app.py:serve:40;socket.py:readinto:719;waiting for the GIL 5123
 
 One line for each thread, stack and state, the outermost frame first, with the
-microseconds spent there; stretches for which no stack was taken have none.
+microseconds spent there. Stretches without a recorded stack have no frames.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from unsnarl.trace.views.chrome import NAMES
 
 
 def lines(processes: list[Process]) -> list[str]:
-    """Return all lines, in order of the text."""
+    """Return all lines, sorted by their text."""
     result: list[str] = []
     for process in processes:
         for number, state, node, time_ns in process.stacks:

@@ -10,7 +10,7 @@ from unsnarl.trace.model import STATES, Process, summary_of
 from unsnarl.trace.syscalls import Syscalls
 
 SCHEMA = 1
-"""Grows when a name changes its meaning or goes away; new names may come at any time."""
+"""Increased when a name changes its meaning or is removed; names may be added at any time."""
 
 
 def text(processes: list[Process], findings: list[Finding], syscalls: Syscalls) -> str:

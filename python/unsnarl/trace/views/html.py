@@ -1,6 +1,6 @@
-"""A trace as one HTML file that needs no network: data, style and script are inside.
+"""A trace as one self-contained HTML file that needs no network: data, style and script are embedded.
 
-The parts lie beside this module as ``report.html``, ``report.css`` and ``report.js``.
+The templates are next to this module: ``report.html``, ``report.css`` and ``report.js``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def page(processes: list[Process], findings: list[Finding], syscalls: Syscalls) 
         "findings": [asdict(finding) for finding in findings],
         "syscalls": syscalls.summary(),
     }
-    # In HTML a script element ends at its first "</", whatever stands around it.
+    # In HTML a script element ends at the first "</", even within a string.
     text = (
         json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/").replace("<!--", "\\u003c!--")
     )
@@ -45,7 +45,7 @@ def page(processes: list[Process], findings: list[Finding], syscalls: Syscalls) 
 
 
 def _put_in(template: str, parts: dict[str, str]) -> str:
-    """Put each part at its mark; what is put in is not searched for further marks."""
+    """Replace each mark by its part; inserted text is not searched for further marks."""
     pieces: list[str] = []
     for mark in sorted(parts, key=template.index):
         before, _, template = template.partition(mark)
@@ -97,7 +97,7 @@ def _lock(process: Process, waits: LockWaits) -> dict[str, Any]:
     held_at = process.line_of(waits.holder_node) or process.line_of(waits.release_node)
     held = "" if waits.releaser is None else process.label(waits.releaser) + (f", {held_at}" if held_at else "")
     return {
-        "waits_at": str(process.line_of(waits.wait_node) or "not noted: too short"),
+        "waits_at": str(process.line_of(waits.wait_node) or "not recorded: too short"),
         "thread": process.label(waits.waiter) + and_others(waits.waiters - 1),
         "held": held,
         "count": waits.count,
@@ -108,12 +108,12 @@ def _lock(process: Process, waits: LockWaits) -> dict[str, Any]:
 
 
 def and_others(count: int) -> str:
-    """Return what stands behind the first of some names."""
+    """Return the words that follow the first of several names."""
     return f" and {count} {'other' if count == 1 else 'others'}" if count else ""
 
 
 def about(process: Process) -> str:
-    """Return one line about a process."""
+    """Return a line that describes a process."""
     words = [
         process.interpreter,
         f"process {process.pid}",
@@ -122,18 +122,18 @@ def about(process: Process) -> str:
         f"{process.thread_count:,} {'thread' if process.thread_count == 1 else 'threads'}",
     ]
     if not process.is_complete:
-        words.append("the recording was not ended in order: the process was killed, or left by os._exit")
+        words.append("the recording has no regular end: the process was killed, or ended by os._exit")
     return " · ".join(words)
 
 
 def note(process: Process) -> str:
-    """Return what the timeline leaves out."""
+    """Return in words what the timeline omits."""
     notes: list[str] = []
     if process.resolution_ns:
         notes.append(f"Stretches below {duration(process.resolution_ns)} are merged.")
     if process.overwritten or process.lost:
         lost = process.overwritten + process.lost
-        notes.append(f"{lost:,} older records gave way to newer ones; totals cover the whole run.")
+        notes.append(f"{lost:,} older records were replaced by newer ones; totals cover the whole run.")
     if process.stacks_left_out:
         notes.append(f"{process.stacks_left_out:,} stacks were not taken, to keep the cost low.")
     return " ".join(notes)

@@ -1,7 +1,7 @@
-"""A trace in a few lines for a terminal: findings first, then threads, then where more is.
+"""A summary of a trace for a terminal: findings first, then threads, then system calls.
 
-Plain text; with the width of a terminal the same in colour, if rich is there and is
-rich (the traced program may bring a module of that name: this runs beside it, not in it).
+Plain text, or the same in colour for a terminal of a given width, if rich is installed. A module of the
+traced program may have that name too, so any failure of rich falls back to plain text.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ StyledLine = tuple[str, str]
 def text(processes: list[Process], findings: list[Finding], syscalls: Syscalls, columns: int | None = None) -> str:
     """Return the summary; ``columns`` is the width of a terminal with colour, or None."""
     first = processes[0].pid if processes else None
-    told = [finding for finding in findings if finding.severity != FINE or finding.pid == first]
-    lines: list[StyledLine] = [*_findings(told, first)]
+    shown = [finding for finding in findings if finding.severity != FINE or finding.pid == first]
+    lines: list[StyledLine] = [*_findings(shown, first)]
     for process in processes[:4]:
         lines += _threads(process)
     if len(processes) > 4:
@@ -72,7 +72,7 @@ def _threads(process: Process) -> list[StyledLine]:
 
 
 def threads_of(process: Process) -> str:
-    """Say how many threads there were."""
+    """Return the number of threads in words."""
     return f"{process.thread_count:,} {'thread' if process.thread_count == 1 else 'threads'}"
 
 
@@ -88,7 +88,7 @@ def _syscalls(syscalls: Syscalls) -> list[StyledLine]:
 
 
 def aligned(rows: list[list[str]]) -> list[str]:
-    """Pad columns to their widest cell, the first to the left and the others to the right."""
+    """Pad each column to its widest cell; the first is aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
