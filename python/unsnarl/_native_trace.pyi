@@ -1,4 +1,4 @@
-"""The part of the native module behind `unsnarl.trace`; use the public module instead."""
+"""The part of the native module behind `unsnarl.trace`; programs use the public module instead."""
 
 from collections.abc import Callable
 from types import CodeType

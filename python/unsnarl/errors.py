@@ -1,7 +1,7 @@
-"""The exceptions of unsnarl: one tree, so that ``except UnsnarlError`` is enough.
+"""The exceptions of unsnarl, in one tree: ``except UnsnarlError`` catches all of them.
 
-This module imports nothing: it is loaded before the first line of every
-program that runs under ``unsnarl run``.
+Invariant: this module imports nothing, since it is loaded before the first line of every
+program under ``unsnarl run``.
 """
 
 
@@ -13,7 +13,7 @@ class HintedError(UnsnarlError):
     """Carry a reason and a hint; the base of every refusal of this kind.
 
     Attributes:
-        reason: what is the matter, as a sentence without a full stop.
+        reason: what is wrong, as a sentence without a full stop.
         hint: what the user can do about it.
     """
 

@@ -4,8 +4,8 @@
     print(metrics.text())
     with metrics.serve(port=9464) as endpoint: ...
 
-What the scheduler counts is there once it is installed; without it those figures are
-zero. Nothing is collected in the background, and nothing listens unless asked to.
+The scheduler's figures are zero until it is installed. Nothing is collected in the background,
+and nothing listens before ``serve`` is called.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from unsnarl.gil_stats import GilStats
 __all__ = ["CONTENT_TYPE", "Endpoint", "serve", "text"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""Of Prometheus' text exposition format."""
+"""The media type of Prometheus' text exposition format."""
 
 LOOPBACK = ("127.0.0.1", "localhost")
-"""Where an endpoint may listen: the figures tell names of threads, and nobody is asked who they are."""
+"""Hosts on which an endpoint may listen: the figures contain names of threads, and readers are not authenticated."""
 
 _Sample = tuple[str, float]
 _Metric = tuple[str, str, str, list[_Sample]]
@@ -48,17 +48,22 @@ def _number(value: float) -> str:
 
 def _metrics(stats: GilStats) -> list[_Metric]:
     return [
-        ("unsnarl_scheduler_installed", "gauge", "Whether the GIL scheduler is at work.", [("", int(gil.installed()))]),
+        (
+            "unsnarl_scheduler_installed",
+            "gauge",
+            "Whether the GIL scheduler is installed.",
+            [("", int(gil.installed()))],
+        ),
         ("unsnarl_threads", "gauge", "Threads that threading knows.", [("", threading.active_count())]),
-        ("unsnarl_gil_waiting", "gauge", "Threads that wait for the GIL now.", [("", stats.waiting_now)]),
+        ("unsnarl_gil_waiting", "gauge", "Threads that are waiting for the GIL.", [("", stats.waiting_now)]),
         _counter("unsnarl_gil_hand_overs", "Hand-overs of the GIL to another thread.", stats.hand_overs),
         _counter("unsnarl_gil_aged_picks", "Times an old waiter was picked out of order.", stats.aged_picks),
-        _counter("unsnarl_gil_share_picks", "Times CPU-bound threads were paid their share.", stats.share_picks),
+        _counter("unsnarl_gil_share_picks", "Times CPU-bound threads were granted their share.", stats.share_picks),
         _counter("unsnarl_gil_lingers", "Times a dropped GIL was left for its last holder.", stats.lingers),
         (
             "unsnarl_gil_longest_hold_seconds",
             "gauge",
-            "Longest time one thread held the GIL while another wanted it.",
+            "Longest time one thread held the GIL while another waited.",
             [("", stats.longest_hold_ns / 1e9)],
         ),
         *_by_class(stats),
@@ -81,8 +86,8 @@ def _by_class(stats: GilStats) -> list[_Metric]:
         waits.append((f'{{class="{entry.name}",quantile="0.5"}}', entry.wait_p50_ns / 1e9))
         waits.append((f'{{class="{entry.name}",quantile="0.99"}}', entry.wait_p99_ns / 1e9))
     return [
-        ("unsnarl_gil_waits_total", "counter", "Waits for the GIL begun.", each("waits")),
-        ("unsnarl_gil_forced_drops_total", "counter", "Drops of the GIL that were asked for.", each("forced_drops")),
+        ("unsnarl_gil_waits_total", "counter", "Waits for the GIL.", each("waits")),
+        ("unsnarl_gil_forced_drops_total", "counter", "Drops of the GIL on request.", each("forced_drops")),
         ("unsnarl_gil_barged_total", "counter", "Times another thread took the GIL first.", each("barged")),
         ("unsnarl_gil_wait_quantile_seconds", "gauge", "Waits for the GIL since the last reset, by quantile.", waits),
         ("unsnarl_gil_wait_max_seconds", "gauge", "Longest wait for the GIL.", each("wait_max_ns", 1e9)),
@@ -91,11 +96,11 @@ def _by_class(stats: GilStats) -> list[_Metric]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers ``GET /metrics``, and says where to look for anything else."""
+    """Answers ``GET /metrics``, and every other path with a pointer to it."""
 
     server_version = "unsnarl"
     timeout = 30
-    """Seconds a reader may take for its question, as for the answer: none keeps its thread for ever."""
+    """Seconds a reader may take to send its request, or to read the answer: none occupies a thread for ever."""
 
     def do_GET(self) -> None:
         """Answer with the figures."""
@@ -104,8 +109,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(404, "the figures are at /metrics\n")
 
-    def _answer(self, status: int, words: str) -> None:
-        body = words.encode()
+    def _answer(self, status: int, text: str) -> None:
+        body = text.encode()
         self.send_response(status)
         self.send_header("Content-Type", CONTENT_TYPE)
         self.send_header("Content-Length", str(len(body)))
@@ -113,38 +118,39 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Write nothing: stderr is the program's."""
+        """Write nothing: stderr belongs to the program."""
 
 
 class _Server(ThreadingHTTPServer):
-    """A server that stays quiet when a reader leaves in the midst of an answer."""
+    """A server that prints nothing when a reader disconnects during an answer."""
 
     daemon_threads = True
     block_on_close = False
     allow_reuse_port = False
-    """Two endpoints on one port would be asked by turns."""
+    """With it, the kernel would distribute readers over two endpoints on one port."""
     request_queue_size = 128
-    """With the five of socketserver the kernel turns a sixth reader at once away, who asks again seconds later."""
+    """With socketserver's five, the kernel rejects a sixth simultaneous reader, which retries seconds later."""
 
     def server_bind(self) -> None:
-        """Bind, without asking for this machine's name, as HTTPServer does: that may take seconds."""
+        """Bind without HTTPServer's look-up of this machine's name, which can take seconds."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = "localhost", self.server_address[1]
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Write nothing: stderr is the program's."""
+        """Write nothing: stderr belongs to the program."""
 
 
 class Endpoint:
-    """An endpoint that answers until it is closed, or the program ends.
+    """An endpoint that answers until it is closed or the program ends.
 
-    It belongs to the process that made it: the child of a fork has none, and may have one of its own.
+    An endpoint belongs to the process that created it. The child of a fork does not inherit it and
+    may create another.
     """
 
     __slots__ = ("_owner", "_server", "_thread")
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
-        """Answer from now on, in a daemon thread."""
+        """Start to answer, in a daemon thread."""
         self._owner = os.getpid()
         self._server = server
         _servers.add(server)
@@ -153,18 +159,18 @@ class Endpoint:
 
     @property
     def port(self) -> int:
-        """Return the port it listens on."""
+        """Return the port on which the endpoint listens."""
         return int(self._server.server_address[1])
 
     @property
     def url(self) -> str:
-        """Return where the figures are."""
+        """Return the address of the figures."""
         return f"http://127.0.0.1:{self.port}/metrics"
 
     def close(self) -> None:
-        """Stop to listen; closing twice is closing once. Waits for the answering thread to end.
+        """Stop listening, and wait for the answering thread to end. Closing again does nothing.
 
-        In the child of a fork it does nothing: there is nothing left to close.
+        In the child of a fork it does nothing.
         """
         if os.getpid() != self._owner:
             return
@@ -173,13 +179,13 @@ class Endpoint:
         self._thread.join()
 
     def __enter__(self) -> Self:
-        """Return itself."""
+        """Return the endpoint."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the endpoint."""
         self.close()
 
 
@@ -187,7 +193,7 @@ _servers: weakref.WeakSet[ThreadingHTTPServer] = weakref.WeakSet()
 
 
 def _leave_to_parent() -> None:
-    """Close the child's copies of the sockets, which would keep the ports in use after the parent's end."""
+    """Close the child's copies of the sockets, which would keep the ports in use after the parent has ended."""
     for server in list(_servers):
         server.socket.close()
     _servers.clear()
@@ -201,7 +207,7 @@ def serve(port: int = 0, *, host: str = "127.0.0.1") -> Endpoint:
 
     Args:
         port: the port, or 0 for any that is free; see ``Endpoint.port``.
-        host: a loopback address: what is told here is for this machine only.
+        host: a loopback address; the figures are for this machine only.
 
     Raises:
         ValueError: the host is not loopback, or the port is out of range.

@@ -186,7 +186,7 @@ def test_a_truncated_recording_is_read_as_far_as_it_goes(programs: Programs) -> 
 
 def test_attaching_says_why_it_cannot(programs: Programs) -> None:
     outcome = programs.unsnarl("trace", "--attach", "4194303")
-    said = "no process" if sys.version_info >= (3, 14) else "from CPython 3.14 on"
+    said = "no process" if sys.version_info >= (3, 14) else "needs CPython 3.14 or later"
     assert_refused(outcome, 1, said)
 
 

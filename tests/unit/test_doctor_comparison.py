@@ -75,7 +75,7 @@ def test_a_gain_where_nobody_waits_is_taken_for_noise() -> None:
     found.findings = [Finding("no-gil-contention", "fine", "x")]
     conclude(found)
     assert [outcome.verdict for outcome in found.outcomes[1:]] == ["same", "faster"]
-    assert found.verdict[0].startswith("scheduler: 2.00 × as fast as stock, and yet no help")
+    assert found.verdict[0].startswith("scheduler: 2.00 × as fast as stock, which is noise")
     assert found.verdict[1].startswith("warm helps")
 
 

@@ -1,6 +1,7 @@
-"""``unsnarl doctor``: run a command stock and remedied in turn, and say what would help.
+"""``unsnarl doctor``: run a command stock and with each remedy in turn, and report what would help.
 
-``trial`` runs it once, one way; ``comparison`` sums the runs of each way up;
-``importtime`` reads CPython's own import timer; ``diagnosis`` puts these together with the
-findings of traced runs; ``view`` shows the result.
+``trial`` runs the command once in one way; ``comparison`` summarises the runs of each way;
+``importtime`` parses CPython's own import timer; ``packing`` and ``warmth`` prepare a pack and a
+server; ``forecast`` estimates what a pack would save; ``diagnosis`` combines these with the findings
+of traced runs; ``view`` formats the result.
 """

@@ -1,8 +1,7 @@
-"""What the runs of each way come to: medians, spread, and the ratio to stock.
+"""Summarises the runs of each way: medians, spread, and the ratio to stock.
 
-A way is faster (or slower) only if the medians differ by more than ``LEAST`` and the
-middle halves of the runs do not overlap: less is noise on a machine that does other
-things as well.
+A way is faster or slower only if the medians differ by more than ``LEAST`` and the middle halves of
+the runs do not overlap; a smaller difference is noise on a machine under other load. Pure.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from unsnarl.doctor.trial import Trial
 from unsnarl.statistics import quartiles
 
 LEAST = 0.05
-"""Of the stock time."""
+"""The least difference that counts, as a share of the stock time."""
 
 FASTER, SLOWER, SAME, FAILED = "faster", "slower", "same", "failed"
 
@@ -25,16 +24,16 @@ class Outcome:
     """The runs of one way.
 
     Attributes:
-        name: the way's.
-        what: what a user would call.
-        runs: how many.
+        name: the way's name.
+        what: the command that a user would type.
+        runs: the number of runs.
         wall_s: median.
-        low_s, high_s: the middle half.
+        low_s, high_s: the ends of the middle half.
         cpu_s: median of processor time.
         switches: median of context switches.
-        ratio: stock's median over this one's: above 1 is faster.
-        verdict: FASTER, SLOWER, SAME, or FAILED where the command ended otherwise than stock.
-        failure: in the last case, how it ended; else empty.
+        ratio: stock's median over this way's: above 1 is faster.
+        verdict: FASTER, SLOWER, SAME, or FAILED if the command ended differently than stock.
+        failure: how a FAILED command ended; else empty.
     """
 
     name: str
@@ -51,7 +50,7 @@ class Outcome:
 
 
 def outcome(name: str, what: str, trials: Sequence[Trial], stock: Sequence[Trial]) -> Outcome:
-    """Sum the runs of a way up against those of stock."""
+    """Summarise the runs of a way, compared with those of stock."""
     walls, stock_walls = [trial.wall_s for trial in trials], [trial.wall_s for trial in stock]
     low, high = quartiles(walls)
     median = statistics.median(walls)
@@ -72,17 +71,17 @@ def outcome(name: str, what: str, trials: Sequence[Trial], stock: Sequence[Trial
 
 
 def ends_differently(trial: Trial, stock: Trial) -> bool:
-    """Whether a run ended in another way than the first of stock."""
+    """Tell whether a run ended with another status than the first stock run, or at its time limit."""
     return trial.timed_out or trial.status != stock.status
 
 
 def ending(trial: Trial) -> str:
-    """Say how a run ended."""
+    """Return in words how a run ended."""
     return f"not within {trial.wall_s:.0f} s" if trial.timed_out else f"with status {trial.status}"
 
 
 def verdict(walls: Sequence[float], stock: Sequence[float]) -> str:
-    """Say whether a way is faster than stock, beyond noise."""
+    """Tell whether a way is faster or slower than stock beyond noise."""
     (low, high), (stock_low, stock_high) = quartiles(walls), quartiles(stock)
     difference = statistics.median(stock) - statistics.median(walls)
     if difference > LEAST * statistics.median(stock) and high < stock_low:

@@ -1,7 +1,7 @@
-"""The examination: which ways there are, how they are measured, and what follows.
+"""The examination of a command: runs it in every way in turn and writes the verdict.
 
-Ways alternate, so that a machine that gets slower meanwhile is slow for all of them.
-The traced and counted runs are extra, and not timed.
+Ways alternate, so that a machine that slows down affects all of them alike. The traced run and the
+run under strace are additional and not timed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ TRACE_CHUNKS = 4096
 
 NOISY = 0.25
 LEAST_NOISE_S = 0.01
-"""The machine was busy: the middle half of a way's runs is wider than this part of their median, and than this."""
+"""Runs count as noisy if their middle half is wider than this share of the median, and than this many seconds."""
 
 CONTENTION = {
     *("convoy", "long-hold", "square", "cpu-bound", "hand-overs", "gil-waits"),
     *("contended-lock", "lock-waits", "futex-storm"),
 }
-"""Findings at which waits for the GIL or for locks are to be had."""
+"""Findings that name waits for the GIL or for locks, which the remedies can shorten."""
 
 Progress = Callable[[str], None]
 
@@ -43,7 +43,7 @@ class Undiagnosable(HintedError):  # noqa: N818 -- said of the command
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a remedy did to the waits of one thread: mean wait for the GIL, in two traced runs."""
+    """The mean wait of one thread for the GIL, without and with a remedy, in two traced runs."""
 
     thread: str
     remedy: str
@@ -53,19 +53,19 @@ class Effect:
 
 @dataclass(slots=True)
 class Diagnosis:
-    """Everything that was found out.
+    """The result of an examination.
 
     Attributes:
         words: the command line after ``python``.
         status: its exit status.
         outcomes: stock first.
-        findings: of the traced run.
+        findings: those of the traced run.
         effects: measured on the threads that the findings name.
-        imports: by ``-X importtime``.
-        calls: by strace.
+        imports: from ``-X importtime``.
+        calls: from strace.
         pack: the command with its pack, or why there is none.
-        helps: whether some part of unsnarl does.
-        verdict: lines that say what to do, or why nothing helps.
+        helps: whether a part of unsnarl helps.
+        verdict: lines with the advice, or with the reason why nothing helps.
     """
 
     words: list[str]
@@ -82,7 +82,7 @@ class Diagnosis:
 
 @dataclass(slots=True)
 class Contestant:
-    """A way, how it is run, and the runs made so far."""
+    """A way, the function that runs it, and the runs so far."""
 
     way: Way
     run: Callable[[], Trial]
@@ -91,7 +91,7 @@ class Contestant:
 
 
 def ways(words: Sequence[str]) -> list[Way]:
-    """Return stock and the remedies that there are."""
+    """Return stock and the remedies that need no preparation."""
     command = " ".join(words)
     return [
         Way("stock", f"python {command}"),
@@ -114,8 +114,8 @@ class Examination:
     ) -> None:
         """Take the command line after ``python``; each run may last ``limit_s`` seconds.
 
-        ``command`` is the same as a console script and its arguments, or empty: only
-        those can be warm. ``packable`` is what can have a pack.
+        ``command`` is the same command line as a console script with its arguments, or empty: only
+        console scripts can be warm. ``packable`` is the part that can have a pack.
         """
         self._words = list(words)
         self._command = list(command)
@@ -126,14 +126,14 @@ class Examination:
         self._pack = Packed([])
 
     def diagnose(self, runs: int, budget_s: float) -> Diagnosis:
-        """Run the command in all ways and draw the conclusions.
+        """Run the command in all ways and return the diagnosis.
 
         Args:
-            runs: of each way, at most.
-            budget_s: seconds for all timed runs; each way has at least two.
+            runs: the largest number of runs of each way.
+            budget_s: seconds for all timed runs; each way has at least two runs.
 
         Raises:
-            Undiagnosable: it does not end by itself, or ends now in one way and now in another.
+            Undiagnosable: the command does not end by itself, or its exit status varies.
             OSError: the interpreter cannot be executed.
         """
         with (
@@ -165,21 +165,23 @@ class Examination:
                     self._progress(f"run {number + 1} of {runs}: {each.way.name}")
                     self._take_turn(each, contestants[0].made)
                 if number == 0 and each is contestants[0]:
-                    contestants += self._packed(folder, each.made[0].wall_s)  # its turn comes last
+                    contestants += self._packed(folder, each.made[0].wall_s)  # it runs last in each round
         return [each for each in contestants if each.made]
 
     def _take_turn(self, contestant: Contestant, stock: list[Trial]) -> None:
         done = contestant.run()
         if contestant.way.name == "warm" and done.status == warmth.NOT_WARM != stock[0].status:
-            return  # its server is just being replaced by one that has learned more: nothing has run
+            return  # its server is being replaced by one that has learned more: nothing has run
         contestant.made.append(done)
         if contestant.made is stock:
             self._check_stock(stock)
         else:
-            contestant.is_out = comparison.ends_differently(done, stock[0])  # once is enough to advise against it
+            contestant.is_out = comparison.ends_differently(
+                done, stock[0]
+            )  # one such run suffices to advise against the way
 
     def _packed(self, folder: str, stock_s: float) -> list[Contestant]:
-        """Make a pack, now that it is known how long the command takes."""
+        """Make a pack, after the first stock run has shown how long the command takes."""
         self._progress("recording a pack")
         self._pack = packed = packing.launcher(self._packable, folder, self._environment, self._limit_s, stock_s)
         return [Contestant(Way("pack", packed.what), lambda: self._run_command(packed.words))] if packed.words else []
@@ -194,12 +196,12 @@ class Examination:
         if made[-1].timed_out:
             raise Undiagnosable(
                 f"the command did not end within {self._limit_s:g} s",
-                "give it work that ends, or more time with `--limit`; a server is better asked by `unsnarl trace`",
+                "give it work that ends, or more time with `--limit`; for a server use `unsnarl trace`",
             )
         if made[-1].status != made[0].status:
             raise Undiagnosable(
                 f"the command ended with status {made[-1].status}, and with {made[0].status} before",
-                "it must do the same each time it is run: undo in it, or in a script around it, what it leaves behind",
+                "each run must do the same: let the command, or a script around it, remove what a run leaves",
             )
 
     def _traced(self, directory: Path, name: str, *, scheduler: bool) -> list[Process]:
@@ -268,7 +270,7 @@ def _mean_wait(processes: list[Process], name: str) -> float | None:
 
 
 def conclude(diagnosis: Diagnosis) -> None:
-    """Write the verdict: what helps by how much, or why nothing does."""
+    """Write the verdict: which remedy helps by how much, or why none does."""
     from unsnarl.trace.findings.finding import duration
 
     best: dict[str, float] = {}
@@ -278,11 +280,11 @@ def conclude(diagnosis: Diagnosis) -> None:
             best[outcome.name] = outcome.ratio
             lines.append(f"{outcome.name} helps: {outcome.ratio:.2f} × as fast as stock. `{outcome.what}`")
         elif outcome.verdict == comparison.SLOWER:
-            lines.append(f"{outcome.name} costs time here: {outcome.ratio:.2f} × as fast as stock; do without")
+            lines.append(f"{outcome.name} costs time here: {outcome.ratio:.2f} × as fast as stock; leave it out")
         elif outcome.verdict == comparison.FAILED:
             lines.append(
                 f"{outcome.name} breaks the command, which ended {outcome.failure} "
-                f"and not with status {diagnosis.status}: do without, and please report it. `{outcome.what}`"
+                f"and not with status {diagnosis.status}: leave it out, and please report it. `{outcome.what}`"
             )
     for effect in diagnosis.effects:
         if effect.after_ns < effect.before_ns / 2:
@@ -300,10 +302,10 @@ def conclude(diagnosis: Diagnosis) -> None:
 
 
 def _disbelieve(diagnosis: Diagnosis) -> list[str]:
-    """Take a gain for noise where there was nothing to gain; return what is to be said.
+    """Turn gains into noise if no thread waited, and return lines that say so.
 
-    Without contention the scheduler never comes into play, and native primitives can save
-    nothing but processor time.
+    Without contention the scheduler has no effect, and native primitives can save only
+    processor time.
     """
     kinds = {finding.kind for finding in diagnosis.findings}
     if "no-gil-contention" not in kinds or kinds & CONTENTION:
@@ -315,14 +317,14 @@ def _disbelieve(diagnosis: Diagnosis) -> list[str]:
         if is_ours and outcome.verdict == comparison.FASTER and not is_cheaper:
             diagnosis.outcomes[place] = replace(outcome, verdict=comparison.SAME)
             lines.append(
-                f"{outcome.name}: {outcome.ratio:.2f} × as fast as stock, and yet no help: nobody waited "
-                "for the GIL or for a lock, so that is what else the machine did"
+                f"{outcome.name}: {outcome.ratio:.2f} × as fast as stock, which is noise: no thread waited "
+                "for the GIL or for a lock, so the difference comes from other load on the machine"
             )
     return lines
 
 
 def _doubts(diagnosis: Diagnosis) -> list[str]:
-    """Say so if the runs differ much among themselves."""
+    """Return a line that says so if the runs of a way differ much."""
     noisy = [
         outcome.name
         for outcome in diagnosis.outcomes
@@ -330,11 +332,11 @@ def _doubts(diagnosis: Diagnosis) -> list[str]:
     ]
     if not noisy:
         return []
-    return [f"The runs differ much among themselves ({', '.join(noisy)}): ask again on a machine that does less."]
+    return [f"The runs differ much among themselves ({', '.join(noisy)}): repeat this on a less busy machine."]
 
 
 def _no_reason(diagnosis: Diagnosis) -> str:
     stock = diagnosis.outcomes[0]
     if stock.cpu_s < 0.5 * stock.wall_s:
-        return "the program waits for something outside of it for most of its time"
+        return "the program waits for something outside of the process for most of its time"
     return "the program computes in one thread for most of its time"

@@ -1,14 +1,14 @@
-"""What a pack should save at each start, told from runs without it, in the three parts that it saves.
+"""Estimates what a pack would save at each start, from additional runs without one; a pack saves in three places.
 
-- Finding: to find and read each of the pack's modules by the path; less the same, and the opening of the pack, with
-  it; each in a process of its own, which runs no module's body, without garbage collection.
-- Collecting: the time of garbage collections while a loader runs a module's body, by ``gc.callbacks``, in a run of
-  the command: with a pack the collector rests there. Those that a body asks for itself (``gc.collect()``) remain.
-- Ending: from the last exit function to the end of the process, in runs of the command; less the same where that
-  function does what a pack's does.
+- Finding: the time to find and read each module of the pack on the path, less the time to open the pack and read
+  them from it. Each is measured in a process of its own, without running module bodies or garbage collection.
+- Collecting: the time of garbage collections while a loader runs a module's body, measured by ``gc.callbacks`` in a
+  run of the command. A pack disables the collector there; collections that a body requests (``gc.collect()``) remain.
+- Ending: the time from the last exit function to the end of the process, less the same time if that function ends
+  the process as a pack does.
 
-Invariant: the same times give the same forecast; of several times of a part the median counts. What could not
-be measured (the command ends without exit functions, or is not to be run so often) counts as nothing saved.
+Invariant: the same times give the same forecast; the median of a part's times counts. A part that could not be
+measured (the command ends without exit functions, or must not be run so often) counts as no saving.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from unsnarl.doctor import trial
 from unsnarl.pack import container, recorder
 
 _ATTEMPTS = 3
-"""Of which the median counts."""
+"""Measurements of each part, of which the median counts."""
 
 _QUICK_S = 1.0
-"""A command that takes longer is measured once."""
+"""Seconds; a command that takes longer is measured once."""
 
 _PACKAGE = os.path.dirname(container.__file__)
 
-# Finds and reads modules in an interpreter that has imported nothing of the command yet. Its arguments: the list of
-# modules, the script's directory, this package's, and the pack, or an empty text.
+# Finds and reads modules in an interpreter that has imported nothing of the command yet. Arguments: the list of
+# modules, the script's directory, the directory of unsnarl.pack, and the pack or an empty text.
 _LOOK = """
 import gc, marshal, sys, time
 from _frozen_importlib_external import PathFinder
@@ -62,9 +62,9 @@ took = time.perf_counter_ns() - begin
 sys.stderr.write(f"\\n{took}\\n")
 """
 
-# Runs the command and notes two numbers: the time of collections in module bodies, and when its last exit function was
-# called. Its arguments: the file for them, the path of the rule by which a pack ends a process, or an empty text, and
-# what to run.
+# Runs the command and records two numbers: the time of collections in module bodies, and the time of the last exit
+# function. Arguments: the file for the numbers, the path of the module by which a pack ends a process or an empty
+# text, and the command.
 _WITNESS = (
     """
 import sys
@@ -124,7 +124,7 @@ del sys.argv[:4]
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a pack should save at each start, in nanoseconds; a part is negative where the pack costs more."""
+    """The estimated saving at each start in nanoseconds; a part is negative if the pack costs more."""
 
     finding_ns: int = 0
     collecting_ns: int = 0
@@ -132,13 +132,13 @@ class Forecast:
 
     @property
     def saves_ns(self) -> int:
-        """Return the sum; nothing, where the pack should cost time."""
+        """Return the sum, or 0 if the pack would cost time."""
         return max(self.finding_ns + self.collecting_ns + self.ending_ns, 0)
 
 
 @dataclass(slots=True)
 class Times:
-    """What was measured, in nanoseconds, a value per attempt."""
+    """The measured times in nanoseconds, one value per attempt."""
 
     by_path: list[int] = field(default_factory=list[int])
     by_pack: list[int] = field(default_factory=list[int])
@@ -147,7 +147,7 @@ class Times:
     hastened_ends: list[int] = field(default_factory=list[int])
 
     def forecast(self) -> Forecast:
-        """Return what follows from them."""
+        """Return the forecast that follows from the times."""
         return Forecast(
             _difference(self.by_path, self.by_pack),
             statistics.median_low(self.collecting) if self.collecting else 0,
@@ -161,7 +161,7 @@ def _difference(without: Sequence[int], with_it: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command to run again and again.
+    """A command that is run several times.
 
     Attributes:
         kind: ``script`` or ``module``.
@@ -177,23 +177,23 @@ class Command:
 
     @property
     def interpreter(self) -> list[str]:
-        """Return the words that start it."""
+        """Return the words that start the interpreter."""
         return [sys.executable, *self.flags]
 
     @property
     def folder(self) -> str:
-        """Return what comes first on its path."""
+        """Return the first entry of the command's module path."""
         return os.path.dirname(self.name) if self.kind == "script" else os.getcwd()
 
 
 def measure(
     command: Command, pack: str, environment: Mapping[str, str], limit_s: float, stock_s: float
 ) -> Forecast | None:
-    """Return the forecast for a command and its pack, or None where the pack cannot be read.
+    """Return the forecast for a command and its pack, or None if the pack cannot be read.
 
     Args:
-        command: what the pack is for.
-        pack: the file.
+        command: the packed command.
+        pack: the path of the pack.
         environment: of all processes.
         limit_s: seconds each of them may take.
         stock_s: seconds the command takes.
@@ -217,7 +217,7 @@ def measure(
 
 
 def _sought(pack: str) -> list[tuple[str, list[str] | None]]:
-    """Return the pack's modules, and where each is sought: in its package's directory, or on the path."""
+    """Return the pack's modules, each with its package's directory, or None for the module path."""
     with open(pack, "rb") as file:
         entries = container.read(memoryview(file.read()))[0]
     return [(name, [_base(entry)] if "." in name else None) for name, entry in entries.items()]
@@ -233,7 +233,7 @@ def _last_number(made: trial.Trial) -> list[int]:
 
 
 def _witness(command: Command, witness: str, times: Times, run: Callable[[list[str]], trial.Trial]) -> None:
-    """Run the command with either end, and add what was noted."""
+    """Run the command with each of the two ends, and add the recorded times."""
     rule = os.path.join(os.path.dirname(_PACKAGE), "warm", "teardown.py")
     for ends, used in ((times.ends, ""), (times.hastened_ends, rule)):
         notes = f"{witness}.notes"

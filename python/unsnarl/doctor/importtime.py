@@ -1,9 +1,9 @@
-"""Reads what ``python -X importtime`` writes on stderr, among the program's own lines.
+"""Parses the lines that ``python -X importtime`` writes to stderr, among the program's own lines.
 
     import time:       123 |        456 |   package.module
 
-A module comes after those that it imported, which are indented two blanks more
-(``Python/import.c``, ``import_find_and_load``). Times are microseconds.
+A module's line follows those of the modules that it imported, which are indented by two more
+spaces (``Python/import.c``, ``import_find_and_load``). Times are microseconds. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LINE = re.compile(r"^import time:\s+(?P<self>\d+) \|\s+(?P<total>\d+) \| (?P<in
 
 @dataclass(frozen=True, slots=True)
 class ImportTime:
-    """A module: how deep it was imported, and how long it took itself and in all, in microseconds."""
+    """A module: the depth of its import, and its own and its total time in microseconds."""
 
     name: str
     depth: int
@@ -42,5 +42,5 @@ def total_us(modules: Iterable[ImportTime]) -> int:
 
 
 def slowest(modules: Iterable[ImportTime], count: int = 8) -> list[ImportTime]:
-    """Return the modules that took longest themselves."""
+    """Return the modules with the longest own time."""
     return sorted(modules, key=lambda module: -module.self_us)[:count]

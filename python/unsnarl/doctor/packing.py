@@ -1,8 +1,8 @@
-"""A pack for the time of the examination, where the command can have one.
+"""Makes a pack of the command for the duration of the examination, if the command can have one.
 
-``forecast`` tells what it should save.
+``forecast`` estimates what the pack should save.
 
-Invariant: nothing is left behind but what the command itself leaves.
+Invariant: nothing remains afterwards except what the command itself leaves.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from unsnarl.doctor import forecast, trial
 from unsnarl.doctor.forecast import Forecast
 
 LONGEST_S = 10.0
-"""A pack is not tried on a command that takes longer: its start is not what matters there."""
+"""A command that takes longer is not packed: its start is a small part of the time."""
 
 _RECORDING_S = 30.0
-"""What recording and compiling may take, besides the command itself."""
+"""Seconds for recording and compiling, in addition to the command itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Packed:
 
     Attributes:
         words: the launcher and the arguments; empty if there is no pack.
-        what: what a user would call.
-        forecast: what it should save, or None where that cannot be told.
+        what: the commands that a user would type.
+        forecast: the estimated saving, or None if there is no estimate.
         reason: why there is no pack; else empty.
     """
 
@@ -42,7 +42,7 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class Packable:
-    """What of a command line can be packed: what ``unsnarl pack`` takes, and the arguments.
+    """The part of a command line that can be packed: the target for ``unsnarl pack``, and the arguments.
 
     Attributes:
         target: the path of a console script, or ``-m`` and a module; empty if it is neither.
@@ -56,7 +56,7 @@ class Packable:
 
     @property
     def command(self) -> forecast.Command:
-        """Return the same as what can be run."""
+        """Return the command to run."""
         *options, name = self.target
         return forecast.Command("module" if options else "script", name, self.arguments, self.flags)
 
@@ -71,13 +71,13 @@ def launcher(
         directory: an empty one.
         environment: of all processes.
         limit_s: seconds the command may take.
-        stock_s: seconds it took without.
+        stock_s: seconds the command took without a pack.
     """
     unsnarl = os.path.join(sysconfig.get_path("scripts"), "unsnarl")
     if not packable.target or not os.access(unsnarl, os.X_OK):
         return Packed([], reason="only a console script or `-m MODULE` has a pack")
     if stock_s > LONGEST_S:
-        return Packed([], reason=f"the command takes more than {LONGEST_S:g} s, its start is little of that")
+        return Packed([], reason=f"the command takes more than {LONGEST_S:g} s, of which its start is a small part")
     name = os.path.basename(packable.target[-1])
     start, pack = os.path.join(directory, name), os.path.join(directory, f"{name}.pack")
     arguments = shlex.join(packable.arguments)
@@ -93,6 +93,6 @@ def launcher(
 def _what(packable: Packable, name: str) -> str:
     recorded = shlex.quote(shlex.join(packable.arguments))
     target = " ".join([*packable.target[:-1], name])
-    launcher = name.removesuffix(".py")  # what the pack is called without its suffix, which must not be the script
+    launcher = name.removesuffix(".py")  # the pack's name without its suffix, which must differ from the script's
     started = shlex.join([f"./{launcher}", *packable.arguments])
     return f"unsnarl pack {target} -o {launcher}.pack --with {recorded}; {started}"

@@ -1,7 +1,9 @@
-"""One run of the command, one way: how long it took, what it used, how it ended.
+"""Runs the command once in one way and returns its time, its resources and its exit status.
 
-Its input is empty, its output is thrown away (stderr can be kept), and it has a time
-limit. The ways differ in what its interpreter is told by environment variable.
+The command's input is empty, its stdout is discarded and its stderr kept; it has a time limit. Ways
+differ in the settings that the interpreter receives in an environment variable.
+
+Invariant: no process of the command's session survives the time limit or an exception.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ class Way:
 
     Attributes:
         name: one word.
-        what: what a user would call to have it so.
-        settings: what the interpreter is told, or None for the plain program.
+        what: the command that a user would type.
+        settings: the settings for the interpreter, or None for the plain program.
         python_options: options for the interpreter.
     """
 
@@ -54,14 +56,14 @@ def run(way: Way, words: Sequence[str], environment: Mapping[str, str], limit_s:
     Raises:
         OSError: the interpreter cannot be executed.
     """
-    surroundings = dict(environment)
+    variables = dict(environment)
     if way.settings is not None:
-        surroundings[VARIABLE] = way.settings.encode()
-    return run_command([sys.executable, *way.python_options, *words], surroundings, limit_s)
+        variables[VARIABLE] = way.settings.encode()
+    return run_command([sys.executable, *way.python_options, *words], variables, limit_s)
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str], limit_s: float) -> Trial:
-    """Run a command once; the process group is killed when the time is over."""
+    """Run a command once; kill its process group at the time limit."""
     with tempfile.TemporaryFile() as errors:
         started = time.monotonic()
         child = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A diagnosis as text and as JSON (``docs/reference/trace-formats.md``)."""
+"""Formats a diagnosis as text and as JSON (``docs/reference/trace-formats.md``). Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from unsnarl.trace.views.terminal import MARKS, aligned
 SCHEMA = 1
 MAX_CALLS = 8
 WAYS = {"unsnarl run": "scheduler", "unsnarl run --patch": "native primitives", "unsnarl warm": "warm", PACK: "pack"}
-"""Which way tries the command that a remedy names."""
+"""The way that tries the command of a remedy."""
 
 
 def text(diagnosis: Diagnosis) -> str:
-    """Return the diagnosis for people; the verdict comes last."""
+    """Return the diagnosis as text, with the verdict at the end."""
     parts = [_outcomes(diagnosis), _findings(diagnosis), _imports(diagnosis), _calls(diagnosis), diagnosis.verdict]
     return "\n".join("".join(f"{line}\n" for line in part) for part in parts if part)
 
@@ -59,7 +59,7 @@ def _findings(diagnosis: Diagnosis) -> list[str]:
 
 
 def _gain(diagnosis: Diagnosis, remedy: Remedy) -> str:
-    """Return what a remedy should save, and what it did."""
+    """Return the predicted and the measured saving of a remedy."""
     if remedy.command is None:
         return ""
     is_pack = remedy.command == PACK
@@ -73,13 +73,13 @@ def _gain(diagnosis: Diagnosis, remedy: Remedy) -> str:
 
 
 def _parts(forecast: Forecast | None) -> str:
-    """Return what a forecast is made of."""
+    """Return the parts of a forecast in words."""
     if forecast is None:
         return ""
     parts = [
         (forecast.finding_ns, "finding and reading modules"),
-        (forecast.collecting_ns, "garbage collection meanwhile"),
-        (forecast.ending_ns, "taking them apart at the end"),
+        (forecast.collecting_ns, "garbage collection during imports"),
+        (forecast.ending_ns, "destroying them at the end"),
     ]
     return f" ({', '.join(f'{duration(saved_ns)} {of}' for saved_ns, of in parts if saved_ns > 0)})"
 

@@ -1,7 +1,7 @@
-"""A warm server for the time of the examination, where the command can have one.
+"""Provides a warm server for the duration of the examination, if the command can have one.
 
-Invariant: a server that was there before is left alone, and one that was started for
-the examination is stopped after it.
+Invariant: a server that was running before is left alone; a server that was started for the
+examination is stopped after it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from unsnarl.doctor import trial
 
 @contextmanager
 def server(command: Sequence[str], environment: Mapping[str, str], limit_s: float) -> Generator[list[str]]:
-    """Have a server for a command; yield the words that run it warm, or none if it cannot be.
+    """Ensure a server for a command; yield the words that run the command warm, or none if it cannot run warm.
 
     Args:
         command: a console script and its arguments, or nothing.
@@ -32,7 +32,7 @@ def server(command: Sequence[str], environment: Mapping[str, str], limit_s: floa
     try:
         if not was_warm:
             trial.run_command([unsnarl, "warm", "start", "--", command[0]], environment, limit_s)
-        # Once more: a server that has learned from its first run is just being replaced.
+        # Twice: after its first run, a server that has learned from it is being replaced.
         is_warm = was_warm or any(trial.run_command(words, environment, limit_s).status != NOT_WARM for _ in range(2))
         yield words if is_warm else []
     finally:
@@ -41,4 +41,4 @@ def server(command: Sequence[str], environment: Mapping[str, str], limit_s: floa
 
 
 NOT_WARM = 69
-"""The status of ``unsnarl warm run --require`` where the command would run plainly."""
+"""The status of ``unsnarl warm run --require`` if the command would run plainly."""

@@ -1,1 +1,1 @@
-"""Views: each file turns one kind of result into text or a picture, and measures nothing."""
+"""Views: each file formats one kind of result, and measures nothing."""

@@ -1,13 +1,12 @@
 """The table of ``unsnarl.gil.stats()``, as ``unsnarl run --stats`` prints it.
 
-Generic over what it is given: rows are the one value that is a list of dicts, keys become
-headings, and the unit at the end of a key (``_ns``) says how a value is written. So a
-statistic added there shows up here.
+The table is generic: the one value that is a list of dicts gives the rows, keys become headings, and
+the unit at the end of a key (``_ns``) selects the format of a value. A new statistic needs no change here.
 
-It is printed by a program that is ending, among that program's own modules, where nothing
-can be imported without harm (see `unsnarl.gil_counts`): plain text, also on a terminal.
+An ending program prints the table among its own modules, where an import could do harm (see
+`unsnarl.gil_counts`), so it is plain text on a terminal, too.
 
-Invariant: nothing is imported that the interpreter has not loaded by itself.
+Invariant: only modules that the interpreter has already loaded are imported.
 """
 
 import os
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     """Headings with their formatted values, in the order of the keys."""
 
 NOTHING = "-"
-"""What stands for a value that there is none of."""
+"""Stands for a missing value."""
 
 _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 
@@ -32,7 +31,7 @@ def text(stats: "Stats") -> str:
 
 
 def tables(stats: "Stats") -> "tuple[list[Cells], Cells]":
-    """Split statistics into one row for each class of threads, and what concerns all of them."""
+    """Split statistics into one row for each class of threads, and the totals."""
     rows: list[Cells] = []
     totals: Cells = []
     for name, value in stats.items():
@@ -54,7 +53,7 @@ def plain(title: str, rows: "list[Cells]", totals: "Cells") -> str:
 
 
 def formatted(name: str, value: object) -> str:
-    """Write a value with the unit that its name carries."""
+    """Format a value with the unit at the end of its name."""
     if value is None:
         return NOTHING
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -65,7 +64,7 @@ def formatted(name: str, value: object) -> str:
 
 
 def duration(value_ns: float) -> str:
-    """Write nanoseconds in the largest unit that leaves a digit before the point."""
+    """Format nanoseconds in the largest unit with a digit before the point."""
     for size_ns, unit in _UNITS:
         if value_ns >= size_ns:
             value = value_ns / size_ns
@@ -74,7 +73,7 @@ def duration(value_ns: float) -> str:
 
 
 def heading_of(name: str) -> str:
-    """Turn a key into words, without the unit, which stands at the value."""
+    """Return a key as words, without the unit, which the value carries."""
     return name.removesuffix("_ns").replace("_", " ")
 
 
@@ -87,7 +86,7 @@ def _cell(name: str, value: object) -> tuple[str, str]:
 
 
 def _aligned(lines: list[list[str]]) -> list[str]:
-    """Pad columns to their widest cell, the first to the left and the others to the right."""
+    """Pad each column to its widest cell; the first is aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [
         "  ".join(
