@@ -19,13 +19,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 CONFIDENCE = 0.9375
-"""The probability that the range of five values holds the true median: 1 - 2 / 2**5."""
+"""The probability that the range of five values contains the true median: 1 - 2 / 2**5."""
 
 FEWEST_PAIRS = 5
-"""Pairs of which the range holds the true median with ``CONFIDENCE``; fewer are too few to judge."""
+"""The fewest pairs whose range contains the true median with ``CONFIDENCE``; fewer are not judged."""
 
 FEWEST_SIZES = 3
-"""Sizes; through two points every power fits."""
+"""The fewest sizes for a fit: every power fits two points."""
 
 
 class Ratio(NamedTuple):
@@ -38,23 +38,23 @@ class Ratio(NamedTuple):
     """Lower end of the confidence interval of the median."""
     high: float
     pairs: int
-    """How many there are."""
+    """The number of pairs."""
 
     def is_noise(self) -> bool | None:
-        """Tell whether the pairs leave open which side is greater; None for too few pairs to judge."""
+        """Tell whether the pairs do not decide which side is greater; None for too few pairs."""
         return self.low <= 1.0 <= self.high if self.pairs >= FEWEST_PAIRS else None
 
 
 class Power(NamedTuple):
-    """The exponent of a power, and how well it is known."""
+    """The exponent of a fitted power, with its standard error."""
 
     exponent: float
     error: float
-    """Standard error of the slope: what the points' distances from the line leave open."""
+    """Standard error of the slope, from the points' distances to the line."""
 
 
 def ratio_of(pairs: Sequence[tuple[float | None, float | None]]) -> Ratio | None:
-    """Return second over first of each pair, summed up; None when no pair has both."""
+    """Return the ratio of second to first over the pairs that have both; None if there is no such pair."""
     ratios = [second / first for first, second in pairs if first and second is not None]
     if not ratios:
         return None
@@ -63,9 +63,9 @@ def ratio_of(pairs: Sequence[tuple[float | None, float | None]]) -> Ratio | None
 
 
 def interval_of(values: Sequence[float]) -> tuple[float, float]:
-    """Return the narrowest pair of order statistics that holds the true median with ``CONFIDENCE``.
+    """Return the narrowest pair of order statistics that contains the true median with ``CONFIDENCE``.
 
-    Of fewer than ``FEWEST_PAIRS`` values their range, which holds it with less.
+    For fewer than ``FEWEST_PAIRS`` values it is their range, whose confidence is lower.
     """
     ordered = sorted(values)
     dropped = 0
@@ -81,7 +81,7 @@ def confidence(count: int, dropped: int) -> float:
 
 
 def median_of(values: Sequence[float | None]) -> float | None:
-    """Return the median of the values that are there; None when none is."""
+    """Return the median of the values that are not None; None if there is none."""
     there = [value for value in values if value is not None]
     return statistics.median(there) if there else None
 
@@ -95,7 +95,7 @@ def quartiles(values: Sequence[float]) -> tuple[float, float]:
 
 
 def power(times_by_size: Mapping[int, float]) -> Power | None:
-    """Return the slope of a line through the logarithms of sizes and times; None for too few sizes.
+    """Return the slope of the regression line of log time over log size; None for too few sizes.
 
     The error is that of a simple linear regression: the root of the sum of the squared residuals over n - 2, over
     the sum of the squared distances of the sizes' logarithms from their mean.
@@ -112,6 +112,6 @@ def power(times_by_size: Mapping[int, float]) -> Power | None:
 
 
 def exponent(times_by_size: Mapping[int, float]) -> float | None:
-    """Return the exponent alone; None for too few sizes."""
+    """Return the exponent without its error; None for too few sizes."""
     found = power(times_by_size)
     return None if found is None else found.exponent

@@ -44,7 +44,7 @@ def test_an_early_end_is_told_with_the_childs_last_words() -> None:
 
 
 def test_silence_has_a_limit() -> None:
-    with child("input()") as helper, pytest.raises(ChildError, match="said nothing"):
+    with child("input()") as helper, pytest.raises(ChildError, match="sent nothing"):
         helper.receive(0.01)
 
 

@@ -44,7 +44,7 @@ def test_the_table_has_three_lines_for_each_load() -> None:
     for word in ("stock", "unsnarl", "ratio"):
         assert sum(line[13:].startswith(word) or f" {word} " in line for line in text.splitlines()) >= 4
     assert "95.0× ±7%" in text
-    assert "beside 4 CPU-bound threads" in text
+    assert "next to 4 CPU-bound threads" in text
 
 
 def test_json_holds_the_figures_of_the_table_and_every_window() -> None:

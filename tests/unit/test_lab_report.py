@@ -101,7 +101,7 @@ def test_the_tables(outcome: Outcome) -> None:
     assert growth.rows == [("start", "2.00 ±0.00 (16.0× for 4.00× the size)", "1.00 ±0.00 (4.00× for 4.00× the size)")]
     assert calls.rows == [("all", "12", "4"), ("futex", "9", "0"), ("read", "3", "4")]
     assert tables.markdown(calls).splitlines()[1] == "| --- | ---: | ---: |"
-    assert tables.absences(outcome)[0] == "not there: pypy: no PyPy on PATH"
+    assert tables.absences(outcome)[0] == "missing: pypy: no PyPy on PATH"
 
 
 def test_a_difference_within_the_noise_is_called_so(tmp_path: Path) -> None:
@@ -298,7 +298,8 @@ def test_a_report_of_results_that_were_not_taken_alike_says_so(tmp_path: Path) -
         results.write()
     (line,) = page.warnings(page.load(tmp_path))
     assert line == (
-        "Not all results of CPython 3.13.0 were taken alike, in: build of unsnarl. Alike are: squares, convoy; web."
+        "The results of CPython 3.13.0 were taken under different conditions: build of unsnarl. "
+        "Alike are: squares, convoy; web."
     )
     page.write(tmp_path, page.load(tmp_path), "")
     markdown, html = (tmp_path / page.MARKDOWN).read_text(), (tmp_path / page.HTML).read_text()

@@ -99,7 +99,7 @@ def test_a_command_that_is_not_there_is_a_reason_and_no_failure(tmp_path: Path) 
     cases = [case._replace(command=command) for case, command in zip(CASES, ("", "pip", "hg"), strict=True)]
     possible, reasons = possible_cases(cases, str(tmp_path / "python"))
     assert possible == cases[:2]
-    assert reasons == {cases[2].name: "hg is not installed beside the measured interpreter"}
+    assert reasons == {cases[2].name: "hg is not installed in the environment of the measured interpreter"}
 
 
 @pytest.mark.parametrize("failure", [RunFailed("exit status 1"), TimedOut(5.0)], ids=["failed", "another limit"])

@@ -1,6 +1,6 @@
-"""The demonstration: a threaded web server beside CPU-bound threads, without and with unsnarl.
+"""The demonstration: a threaded web server next to CPU-bound threads, without and with unsnarl.
 
-``server`` and ``gthread`` are the measured processes, ``load`` the process that
-asks them, ``measurement`` alternates the variants, ``table`` and ``picture``
-show what came out. The measuring process itself never installs the scheduler.
+``server`` and ``gthread`` are the measured processes, ``load`` is the process that sends requests,
+``measurement`` alternates the variants, ``comparison`` pairs them, ``table`` and ``picture`` show the
+figures. Invariant: the measuring process itself never installs the scheduler.
 """

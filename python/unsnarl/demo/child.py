@@ -1,8 +1,8 @@
-"""A child process that talks in lines: started, listened to with a time limit, killed for sure.
+"""A child process with a line protocol on its stdin and stdout, and a timeout for each line.
 
-Invariant: leaving the ``with`` block, by whatever way, leaves no process behind,
-the child's own children included (they share its process group). Ctrl-C reaches
-the parent alone, since the group is not the terminal's.
+Invariant: however the ``with`` block ends, no process remains, including the child's own children,
+which share its process group. Ctrl-C reaches the parent alone, since that group is not in the
+terminal's foreground.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from unsnarl.errors import UnsnarlError
 
 
 class ChildError(UnsnarlError):
-    """A child process ended, or kept silent, before it said what was expected."""
+    """A child process ended, timed out, or sent an unexpected line."""
 
 
 class Child:
@@ -65,7 +65,7 @@ class Child:
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
-            pass  # all of it has ended already
+            pass  # the whole group has ended already
         with self._process:
             self._complaints.close()
 
@@ -73,7 +73,7 @@ class Child:
         """Write one line to the child.
 
         Raises:
-            ChildError: the child is gone.
+            ChildError: the child has ended.
         """
         assert self._process.stdin is not None
         try:
@@ -82,10 +82,10 @@ class Child:
             raise self._failure("ended early") from None
 
     def receive(self, timeout_s: float) -> str:
-        """Return the child's next line, waiting for it ``timeout_s`` seconds at most.
+        """Return the child's next line; wait at most ``timeout_s`` seconds for it.
 
         Raises:
-            ChildError: it ended first, or the time is up.
+            ChildError: the child ended first, or the timeout elapsed.
         """
         assert self._process.stdout is not None
         fd = self._process.stdout.fileno()
@@ -93,7 +93,7 @@ class Child:
         while b"\n" not in self._pending:
             readable, _, _ = select.select([fd], [], [], max(0.0, until_s - time.monotonic()))
             if not readable:
-                raise self._failure(f"said nothing for {timeout_s:g} s")
+                raise self._failure(f"sent nothing for {timeout_s:g} s")
             data = os.read(fd, 65536)
             if not data:
                 raise self._failure("ended early")
@@ -105,14 +105,14 @@ class Child:
         """Wait for a line that must be ``word``.
 
         Raises:
-            ChildError: another line came, or none.
+            ChildError: the line differs, or there is none.
         """
         line = self.receive(timeout_s)
         if line != word:
-            raise self._failure(f"said {line!r} instead of {word!r}")
+            raise self._failure(f"sent {line!r} instead of {word!r}")
 
     def _failure(self, what: str) -> ChildError:
-        """Return the exception for ``what``, with the last line the child wrote on stderr."""
+        """Return the exception for ``what``, with the child's last line on stderr."""
         self._complaints.seek(0)
         lines = self._complaints.read().decode(errors="replace").split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")

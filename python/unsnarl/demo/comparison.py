@@ -1,4 +1,4 @@
-"""Pairs the windows of both variants and compares them: medians, and the ratio within each pair.
+"""Compares the windows of both variants: medians, and the ratio within each pair.
 
 Pure: no clock, no process, no output. The statistics are ``unsnarl.statistics``.
 """
@@ -58,7 +58,7 @@ def windows_of(windows: Sequence[Window], kind: str, connections: int, variant: 
 
 
 def compare(windows: Sequence[Window]) -> list[Comparison]:
-    """Return one comparison for each server and load, in the order they were measured."""
+    """Return one comparison for each server and load, in the order of the measurement."""
     comparisons: list[Comparison] = []
     for kind in dict.fromkeys(window.kind for window in windows):
         for connections in dict.fromkeys(w.connections for w in windows if w.kind == kind):

@@ -1,18 +1,18 @@
-"""How a figure is written for people: three digits that count, and the unit that suits it."""
+"""Formats figures with three significant digits in a fitting unit. Pure."""
 
 from __future__ import annotations
 
 from unsnarl.statistics import Ratio
 
 NONE = "-"
-"""Shown where nothing was measured."""
+"""Shown for a figure that was not measured."""
 
 TOO_FEW = "?"
-"""Shown at a ratio of too few pairs to judge."""
+"""Shown after a ratio of too few pairs to judge."""
 
 
 def digits(value: float) -> str:
-    """Return ``value`` with three significant digits, thousands set apart: 0.0123, 4.56, 12,300."""
+    """Return ``value`` with three significant digits and thousands separators: 0.0123, 4.56, 12,300."""
     rounded = float(f"{value:.3g}")
     return f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:#.3g}".rstrip(".")
 
@@ -23,7 +23,7 @@ def count(value: float | None) -> str:
 
 
 def duration(value_us: float | None) -> str:
-    """Return a time given in microseconds in the unit that suits it, such as ``12.3 ms``."""
+    """Return a time, given in microseconds, in a fitting unit, such as ``12.3 ms``."""
     if value_us is None:
         return NONE
     for limit_us, unit_us, unit in ((1e3, 1.0, "µs"), (1e6, 1e3, "ms")):
@@ -33,7 +33,7 @@ def duration(value_us: float | None) -> str:
 
 
 def times(ratio: Ratio | None) -> str:
-    """Return a ratio with its spread in percent of it, as ``27.3× ±4%``, marked where it is noise or open."""
+    """Return a ratio with its relative spread, such as ``27.3× ±4%``, marked as noise or as too few pairs."""
     if ratio is None:
         return NONE
     text = factor(ratio)

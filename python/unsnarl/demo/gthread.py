@@ -2,7 +2,7 @@
 
 Run as ``python -m gunicorn --config python:unsnarl.demo.gthread
 'unsnarl.demo.gthread:create_app()'``, with the setup and the lines to the parent
-as in ``unsnarl.demo.server``. The one worker is the measured process: the variant
+as in ``unsnarl.demo.server``. The only worker is the measured process: the variant
 is applied and the CPU-bound threads are started there, after the fork.
 """
 
@@ -33,7 +33,7 @@ backlog = BACKLOG
 keepalive = 30
 """Seconds: a connection must outlive the longest wait of a stock server."""
 timeout = 0
-"""No watchdog: a starved worker is what is measured, not to be killed for it."""
+"""No watchdog: a starved worker is measured, and must not be killed."""
 loglevel = "error"
 control_socket_disable = True
 

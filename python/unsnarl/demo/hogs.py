@@ -1,9 +1,8 @@
 """CPU-bound threads that count the work they do.
 
-A hog computes in pure Python and never blocks, so it keeps the GIL until it is
-asked for it. Each counts in a slot of its own, written by that thread alone;
-a reading is taken with the GIL held, so its time and its counts belong
-together however long the reader waited for the GIL.
+A hog computes in pure Python and never blocks, so it holds the GIL until another thread requests it.
+Each hog has its own counter, written by that thread alone. A reading is taken with the GIL held, so its
+time and its counts are consistent however long the reader waited for the GIL.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ UNIT_STEPS = 500
 
 
 class Reading(NamedTuple):
-    """What every hog had done at one instant."""
+    """The work of every hog at one instant."""
 
     at_s: float
     """``time.perf_counter()`` of the reading, seconds."""
@@ -26,7 +25,7 @@ class Reading(NamedTuple):
 
 
 def burn() -> int:
-    """Do one unit of work: arithmetic on small integers, no call, no allocation kept."""
+    """Do one unit of work: arithmetic on small integers, without calls or lasting allocations."""
     x = 1
     for _ in range(UNIT_STEPS):
         x = (x * 31 + 7) % 1_000_003
@@ -34,7 +33,7 @@ def burn() -> int:
 
 
 class Hogs:
-    """``count`` CPU-bound daemon threads, started at once."""
+    """``count`` CPU-bound daemon threads, started on construction."""
 
     def __init__(self, count: int) -> None:
         """Start ``count`` hogs; 0 is allowed and costs nothing."""
@@ -58,7 +57,7 @@ class Hogs:
         return Reading(time.perf_counter(), tuple(self._work))
 
     def stop(self) -> None:
-        """Ask all hogs to end and wait until they have."""
+        """Request all hogs to end, and wait until they have ended."""
         self._is_stopping = True
         for thread in self._threads:
             thread.join()

@@ -1,10 +1,9 @@
-"""The load: c kept-alive HTTP connections, each asking again as soon as it is answered.
+"""A closed-loop HTTP load: c kept-alive connections, each of which sends the next request on its answer.
 
-A program of its own, run by path and isolated (``python -I -S load.py``): it
-imports the standard library only, so that nothing of unsnarl is in the process
-that holds the clock. One thread, one epoll: it must never be the bottleneck.
-The lines ``begin`` and ``end`` on stdout mark the measured window, a third line
-is the result as JSON. Invariant: one request at a time per connection.
+A separate program, run by path in isolated mode (``python -I -S load.py``). It imports the standard
+library only, so that nothing of unsnarl is in the process that holds the clock. One thread with one
+epoll: the load must never be the bottleneck. The lines ``begin`` and ``end`` on stdout mark the
+measured window, a third line is the result as JSON. Invariant: one request at a time per connection.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ OK = b"HTTP/1.1 200"
 TIMEOUT_S = 20.0
 """Seconds without any answer after which the server counts as hung."""
 ACCEPT_GRACE_S = 1.5
-"""Seconds the warm-up may take longer than asked, for a server that is slow to accept."""
+"""Seconds by which the warm-up may be extended, for a server that is slow to accept."""
 
 
 class ServerError(Exception):
-    """The server closed a connection, answered with an error, or not at all."""
+    """The server closed a connection, answered with an error, or did not answer."""
 
 
 class Connection:
-    """One kept-alive connection with at most one request under way."""
+    """One kept-alive connection with at most one pending request."""
 
     __slots__ = ("pending", "sent_ns", "sock")
 
@@ -44,13 +43,13 @@ class Connection:
         self.pending = b""
         self.sent_ns = 0
 
-    def ask(self, now_ns: int) -> None:
+    def request(self, now_ns: int) -> None:
         """Send the next request."""
         self.sent_ns = now_ns
         self.sock.send(REQUEST)
 
     def is_answered(self) -> bool:
-        """Read what has come; True when it completes the answer."""
+        """Read the available bytes; True if they complete the answer."""
         data = self.sock.recv(65536)
         if not data:
             raise ServerError("the server closed a connection")
@@ -65,7 +64,7 @@ class Connection:
 
 
 def answer_size(data: bytes) -> int | None:
-    """Return the bytes of head and body of the answer that starts ``data``; None while the head is short."""
+    """Return the length of the answer at the start of ``data``, head included; None for an incomplete head."""
     end = data.find(b"\r\n\r\n")
     if end < 0:
         return None
@@ -88,10 +87,10 @@ class Load:
             self._by_fd[connection.sock.fileno()] = connection
             self._unanswered.add(connection.sock.fileno())
             self._poll.register(connection.sock, select.EPOLLIN)
-            connection.ask(time.perf_counter_ns())
+            connection.request(time.perf_counter_ns())
 
     def warm_up(self, seconds: float) -> None:
-        """Drive for ``seconds``, and on until every connection has had an answer, within limits."""
+        """Drive for ``seconds``, and longer until every connection has had an answer, within a limit."""
         self.drive(seconds)
         until_s = time.monotonic() + ACCEPT_GRACE_S
         while self._unanswered and time.monotonic() < until_s:
@@ -108,13 +107,13 @@ class Load:
                 if connection.is_answered():
                     now_ns = clock()
                     latencies_ns.append(now_ns - connection.sent_ns)
-                    connection.ask(now_ns)
+                    connection.request(now_ns)
                     self._unanswered.discard(fd)
         return latencies_ns
 
 
 class Result(NamedTuple):
-    """What one window showed; latencies in microseconds, None without answers."""
+    """The figures of one window; latencies in microseconds, None without answers."""
 
     requests_per_s: float
     p50_us: float | None
@@ -130,7 +129,7 @@ def result_of(latencies_ns: list[int], elapsed_s: float) -> Result:
 
 
 def main() -> int:
-    """Warm up, measure one window, print the result; exit 1 with a line when the server fails."""
+    """Warm up, measure one window and print the result; return 1 with an error line if the server fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("port", type=int)
     parser.add_argument("-c", "--connections", type=int, default=10)

@@ -1,8 +1,8 @@
-"""The measurement: servers of both variants in alternation, each under each load.
+"""Measures servers of both variants in alternation, each under each load.
 
-A pair is one server process of each variant, fresh, measured one right after
-the other with the same loads; the order alternates from pair to pair, so that
-whatever drifts on the machine meets both alike. One server runs at a time.
+A pair is one new server process of each variant, measured one right after the other under the same
+loads. The order alternates from pair to pair, so that drift of the machine affects both alike.
+Invariant: one server runs at a time.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ COMMANDS = {
 }
 LOAD = Path(__file__).with_name("load.py")
 TIMEOUT_S = 30.0
-"""Seconds a child may be silent beyond the window itself before it counts as hung."""
+"""Seconds a child may be silent, in addition to the window, before it counts as hung."""
 
 
 class Plan(NamedTuple):
-    """What is measured, and for how long."""
+    """The servers, loads and durations of a measurement."""
 
     kinds: tuple[str, ...]
     connections: tuple[int, ...]
@@ -51,7 +51,7 @@ class Plan(NamedTuple):
 
 
 class Window(NamedTuple):
-    """What one load on one server showed; latencies in microseconds, None without answers."""
+    """The figures of one load on one server; latencies in microseconds, None without answers."""
 
     kind: str
     variant: str
@@ -74,11 +74,11 @@ class Served(Child):
         options: dict[str, Any] | None = None,
         python: str = sys.executable,
     ) -> None:
-        """Start a server with ``hogs`` CPU-bound threads under ``python`` and learn its port.
+        """Start a server with ``hogs`` CPU-bound threads under ``python`` and receive its port.
 
         Raises:
-            ChildError: it did not come up.
-            UnsupportedInterpreter: the scheduler cannot be installed in it.
+            ChildError: the server did not start.
+            UnsupportedInterpreter: the scheduler cannot be installed in the server.
         """
         setup = server.Setup(variant, hogs, os.getpid(), options or {})
         environment = {name: os.environ[name] for name in os.environ if name != RUN_VARIABLE}
@@ -94,14 +94,14 @@ class Served(Child):
         self.port = int(greeting["port"])
 
     def read(self) -> Reading:
-        """Return what the CPU-bound threads have done by now."""
+        """Return the work of the CPU-bound threads so far."""
         self.send("read")
         reading = json.loads(self.receive(TIMEOUT_S))
         return Reading(reading["at_s"], tuple(reading["work"]))
 
 
 def kinds_here() -> tuple[str, ...]:
-    """Return the servers this environment has: the stdlib's, and gunicorn's with Flask."""
+    """Return the servers that are installed: the standard library's, and gunicorn with Flask if present."""
     has_gunicorn = all(find_spec(name) is not None for name in ("gunicorn", "flask"))
     return (STDLIB, GUNICORN) if has_gunicorn else (STDLIB,)
 
@@ -112,7 +112,7 @@ def load_once(
     """Load a server for one window; return the load's figures and each hog's work per second.
 
     Raises:
-        ChildError: the server or the load broke down.
+        ChildError: the server or the load failed.
     """
     command = [
         *(sys.executable, "-I", "-S", str(LOAD), str(served.port), "-c", str(connections)),
@@ -148,12 +148,12 @@ def measure(plan: Plan, on_window: Callable[[Window], None]) -> list[Window]:
     """Carry out ``plan``, calling ``on_window`` after each window; return all of them.
 
     Raises:
-        ChildError: a server or a load broke down.
+        ChildError: a server or a load failed.
         UnsupportedInterpreter: the scheduler cannot be installed here.
     """
     windows: list[Window] = []
     for pair in range(plan.pairs):
-        # unsnarl first in even pairs: an interpreter it refuses shows at once.
+        # unsnarl first in even pairs, so that an unsupported interpreter is reported immediately.
         order = (UNSNARL, STOCK) if pair % 2 == 0 else (STOCK, UNSNARL)
         for kind in plan.kinds:
             for variant in order:

@@ -1,10 +1,9 @@
 """The demonstration's picture: three panels of bars as one SVG, for light and for dark pages.
 
-One row per server and number of connections, one bar per variant. Rates and work
-are drawn on linear scales from zero; latencies on a logarithmic one, where a bar
-reaches from the median to the 99th percentile. Colours come from a style sheet
-inside, which follows the reader's colour scheme; every bar also carries its
-figure as text. Pure: comparisons in, text out.
+One row per server and number of connections, one bar per variant. Rates and work have linear scales
+from zero; latencies have a logarithmic scale, on which a bar reaches from the median to the 99th
+percentile. The embedded style sheet follows the reader's colour scheme, and rates and work are also
+written as text. Pure: comparisons in, text out.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ LABEL_X, LABEL_WIDTH = MARGIN, 118
 PANEL_X = (LABEL_X + LABEL_WIDTH, 446, 684)
 PANEL_WIDTH = (290, 224, 176)
 TEXT_ROOM = (104, 0, 104)
-"""Pixels right of a full bar for what is written there."""
+"""Pixels to the right of a full bar, for its text."""
 DIGIT_WIDTH = 7.2
-"""Pixels a digit of the small bold text takes at most."""
+"""The largest width of a digit of the small bold text, in pixels."""
 
 LABEL_ROOM = 46
 """Pixels between two decades below which only every third is named."""
@@ -61,7 +60,7 @@ def text(x: float, y: float, words: str, classes: str = "", anchor: str = "start
 
 
 def bar(x: float, y: float, width: float, classes: str) -> str:
-    """Return a bar that can be seen however short it is."""
+    """Return a bar, at least 1.5 pixels long so that it is visible."""
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1.5):.1f}" height="{BAR}" rx="2" class="{classes}"/>'
 
 
@@ -84,7 +83,7 @@ def bar_y(row: int, line: int) -> float:
 def linear_panel(
     panel: int, comparisons: Sequence[Comparison], name: str, write: Callable[[float | None], str]
 ) -> list[str]:
-    """Return the bars of a figure that is drawn from zero, with the figure beside each."""
+    """Return the bars of a figure on a scale from zero, with the value next to each."""
     x, room = PANEL_X[panel], PANEL_WIDTH[panel] - TEXT_ROOM[panel]
     every = [value for c in comparisons for _, value in values_of(c, name) if value is not None]
     scale = room / max(every, default=1.0) if any(every) else 0.0
@@ -107,7 +106,7 @@ def linear_panel(
 
 
 def latency_axis(comparisons: Sequence[Comparison]) -> tuple[float, float]:
-    """Return the logarithms of the microseconds at both ends of a scale that holds all latencies."""
+    """Return the logarithms of the microseconds at both ends of a scale for all latencies."""
     pairs = [values_of(c, name) for c in comparisons for name in ("p50_us", "p99_us")]
     every = [math.log10(value) for pair in pairs for _, value in pair if value] or [0.0, 1.0]
     return min(every) - 0.1, max(*every, min(every) + 1) + 0.1
@@ -119,12 +118,12 @@ def latency_panel(comparisons: Sequence[Comparison]) -> list[str]:
     x, width = PANEL_X[1], PANEL_WIDTH[1] - 24
     bottom = TOP + len(comparisons) * ROW - 8
 
-    def place(value_us: float) -> float:
+    def x_of(value_us: float) -> float:
         return x + (math.log10(value_us) - first) / (last - first) * width
 
     parts: list[str] = []
     for decade in range(math.ceil(first), math.floor(last) + 1):
-        at = place(10.0**decade)
+        at = x_of(10.0**decade)
         parts.append(rule(at, TOP - 8, at, bottom))
         if width / (last - first) >= LABEL_ROOM or decade % 3 == 0:
             parts.append(text(at, bottom + 14, decade_label(decade), "small quiet", "middle"))
@@ -133,7 +132,7 @@ def latency_panel(comparisons: Sequence[Comparison]) -> list[str]:
             variant, p50 = values_of(comparison, "p50_us")[line]
             _, p99 = values_of(comparison, "p99_us")[line]
             if p50 and p99:
-                parts.append(bar(place(p50), bar_y(row, line), place(p99) - place(p50), variant))
+                parts.append(bar(x_of(p50), bar_y(row, line), x_of(p99) - x_of(p50), variant))
     return parts
 
 
@@ -144,7 +143,7 @@ def decade_label(decade: int) -> str:
 
 
 def labels(comparisons: Sequence[Comparison]) -> list[str]:
-    """Return the name of each row, the server where it changes."""
+    """Return the labels of the rows."""
     parts: list[str] = []
     before = ""
     for row, comparison in enumerate(comparisons):

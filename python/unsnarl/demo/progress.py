@@ -14,10 +14,10 @@ from unsnarl.demo.measurement import Plan, Window
 
 
 class ProgressLine:
-    """Shows how far a plan has come; use as a context manager."""
+    """A progress line of a plan; a context manager."""
 
     def __init__(self, plan: Plan) -> None:
-        """Prepare to follow ``plan``; nothing is shown before entering."""
+        """Prepare the line for ``plan``; nothing is shown before entering."""
         self._plan = plan
         self._done = 0
         self._began_s = time.monotonic()
@@ -29,7 +29,7 @@ class ProgressLine:
             self._bar = Progress(*columns, console=console, transient=True)
 
     def __enter__(self) -> Self:
-        """Begin to show."""
+        """Show the line."""
         if self._bar is not None:
             self._bar.start()
             self._task = self._bar.add_task("starting the servers", total=self._plan.window_count())
@@ -46,7 +46,7 @@ class ProgressLine:
             self._bar.stop()
 
     def advance(self, window: Window) -> None:
-        """Show that ``window`` is measured; off a terminal, one line at the end of each pair."""
+        """Show that ``window`` is measured; off a terminal, print one line at the end of each pair."""
         self._done += 1
         where = f"pair {window.pair + 1} of {self._plan.pairs}"
         what = f"{window.kind}, {window.connections} connections, {window.variant}"

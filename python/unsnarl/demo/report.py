@@ -1,4 +1,4 @@
-"""What a finished demonstration has to say, as text, as JSON, and as a picture: one set of figures."""
+"""The figures of a finished demonstration as text, as JSON and as a picture."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from unsnarl.demo.measurement import Plan, Window
 
 
 class Report:
-    """The comparisons of a measured plan and the three ways to show them."""
+    """The comparisons of a measured plan, in three formats."""
 
     def __init__(self, plan: Plan, windows: Sequence[Window]) -> None:
-        """Compare ``windows``, which ``plan`` brought about."""
+        """Compare the ``windows`` that were measured by ``plan``."""
         self._plan = plan
         self._windows = windows
         self._comparisons = compare(windows)
 
     def where(self) -> str:
-        """Return what was measured on, in a few words."""
+        """Return the interpreter and the number of cores in words."""
         cores = len(os.sched_getaffinity(0))
         name, version = platform.python_implementation(), platform.python_version()
         return f"{name} {version}, {cores} core{'s' if cores != 1 else ''}"
@@ -32,7 +32,7 @@ class Report:
     def title(self) -> str:
         """Return the title of table and picture."""
         threads = self._plan.hogs
-        beside = f"beside {threads} CPU-bound thread{'s' if threads != 1 else ''}"
+        beside = f"next to {threads} CPU-bound thread{'s' if threads != 1 else ''}"
         return f"A threaded web server {beside if threads else 'alone'}"
 
     def text(self) -> str:

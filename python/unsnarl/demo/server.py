@@ -1,9 +1,8 @@
-"""The measured process: a stdlib threaded web server with CPU-bound threads beside it.
+"""The measured process: the standard library's threaded web server, with CPU-bound threads.
 
-Run as ``python -m unsnarl.demo.server`` with its setup in the environment (see
-``Setup``). It tells its parent the port on stdout, answers each line ``read`` on
-stdin with what the CPU-bound threads have done, and ends when stdin ends.
-Invariant: it never outlives its parent.
+Run as ``python -m unsnarl.demo.server`` with its setup in the environment (see ``Setup``). It writes
+its port to stdout, answers each line ``read`` on stdin with the work of the CPU-bound threads, and
+ends when stdin ends. Invariant: it never outlives its parent.
 """
 
 from __future__ import annotations
@@ -26,29 +25,29 @@ VARIABLE = "UNSNARL_DEMO"
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 BACKLOG = 256
-"""All connections of a load arrive at once; with the default of 5 some wait a second for a retry."""
+"""All connections of a load arrive together; with the default of 5, some wait a second for a retry."""
 
 
 class Setup(NamedTuple):
-    """How a measured process is set up."""
+    """The setup of a measured process."""
 
     variant: str
     """One of ``variant.VARIANTS``."""
     hogs: int
-    """CPU-bound threads beside the server."""
+    """CPU-bound threads in the server's process."""
     parent: int
-    """Process id of the parent, for a child that starts after its parent's death."""
+    """Process id of the parent, with which a child detects that the parent died before the child started."""
     options: dict[str, Any]
     """Keyword arguments for ``unsnarl.gil.install``."""
 
 
 def read_setup() -> Setup:
-    """Return the setup the parent left in the environment."""
+    """Return the setup from the environment."""
     return Setup(**json.loads(os.environ[VARIABLE]))
 
 
 def tie_to_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies, or die now if it has."""
+    """Let the kernel kill this process when its parent dies; exit if the parent has died already."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -60,7 +59,7 @@ def send_to_parent(message: dict[str, Any]) -> None:
 
 
 def apply_variant(setup: Setup) -> None:
-    """Set this process up as its variant says; tell the parent and end if that cannot be."""
+    """Apply the variant to this process; if that fails, report it to the parent and exit."""
     try:
         variant.enter(setup.variant, setup.options)
     except UnsupportedInterpreter as refusal:
@@ -79,11 +78,11 @@ class Handler(BaseHTTPRequestHandler):
     """Answers every GET with a small JSON document over a kept connection."""
 
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # unbuffered, the head and the body are two packets and meet delayed ACKs
+    wbufsize = -1  # unbuffered, head and body would be two packets, delayed by delayed ACKs
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
-        """Answer with the path that was asked for."""
+        """Answer with the requested path."""
         body = json.dumps({"path": self.path, "thread": threading.get_ident()}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -92,11 +91,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Keep quiet: a line per request on stderr would be most of the work."""
+        """Print nothing: a line per request on stderr would be most of the work."""
 
 
 class Server(ThreadingHTTPServer):
-    """The standard library's threaded server, with room for many connections at once."""
+    """The standard library's threaded server, with a longer accept queue."""
 
     request_queue_size = BACKLOG
     daemon_threads = True
@@ -112,7 +111,7 @@ def main() -> None:
     hogs = Hogs(setup.hogs)
     send_to_parent({"port": server.server_address[1]})
     answer_parent(hogs)
-    os._exit(0)  # every thread is a daemon: nothing is left to wait for
+    os._exit(0)  # all threads are daemons: there is nothing to wait for
 
 
 if __name__ == "__main__":

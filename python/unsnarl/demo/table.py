@@ -1,4 +1,4 @@
-"""The demonstration's one table."""
+"""The demonstration's table: medians of both variants, and their ratio."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unsnarl.demo.comparison import Comparison, Figure
 from unsnarl.statistics import FEWEST_PAIRS
 
 NAMES = {"stdlib": "http.server", "gunicorn": "gunicorn"}
-"""What the servers are called in public."""
+"""The servers' names in tables and pictures."""
 
 COLUMNS = {
     "requests_per_s": ("requests/s", figures.count),
@@ -21,7 +21,7 @@ COLUMNS = {
     "p99_us": ("p99", figures.duration),
     "work_per_s": ("CPU work/s", figures.count),
 }
-"""Figure, heading, and how it is written."""
+"""Heading and format of each figure."""
 
 
 def table_of(comparisons: Sequence[Comparison], title: str, where: str, pairs: int) -> Table:
@@ -71,7 +71,7 @@ def caption(comparisons: Sequence[Comparison], where: str, pairs: int) -> str:
     ]
     ratios = [f.ratio for comparison in comparisons for f in comparison.figures.values()]
     if any(ratio is not None and ratio.is_noise() for ratio in ratios):
-        lines.append("≈: within the noise, the pairs leave open which side is greater.")
+        lines.append("≈: within the noise, the pairs do not decide which side is greater.")
     if any(ratio is not None and ratio.is_noise() is None for ratio in ratios):
         lines.append(f"{figures.TOO_FEW}: of fewer than {FEWEST_PAIRS} pairs, too few to judge.")
     return "\n".join(lines)

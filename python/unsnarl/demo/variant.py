@@ -1,9 +1,8 @@
-"""The ways a measured process can be set up, for the demonstration and for the benchmarks.
+"""The variants of a measured process, for the demonstration and for the benchmarks.
 
-``stock`` leaves the interpreter alone, ``switchinterval`` is the known
-work-around (a short interval, with its cost for CPU-bound threads), ``unsnarl``
-installs the scheduler. Invariant: the scheduler is neither imported nor touched
-unless the variant is ``unsnarl``.
+``stock`` leaves the interpreter unchanged, ``switchinterval`` is the known work-around (a short
+interval, at the cost of CPU-bound threads), ``unsnarl`` installs the scheduler. Invariant: the scheduler
+is imported only for the variant ``unsnarl``.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ SHORT_INTERVAL_S = 0.0005
 
 
 def enter(variant: str, options: dict[str, Any]) -> None:
-    """Set this process up as ``variant`` says; ``options`` are for ``unsnarl.gil.install``.
+    """Apply ``variant`` to this process; ``options`` are for ``unsnarl.gil.install``.
 
     Raises:
-        UnsupportedInterpreter: the scheduler cannot be installed in it.
+        UnsupportedInterpreter: the scheduler cannot be installed in this interpreter.
     """
     if variant == SWITCHINTERVAL:
         sys.setswitchinterval(SHORT_INTERVAL_S)

@@ -1,11 +1,10 @@
-"""The laboratory: experiments on threads, processes and start-up that anyone can repeat.
+"""The laboratory: repeatable experiments on threads, processes and start-up.
 
-``experiment`` says what an experiment is, ``experiments`` holds one file for each,
-``programs`` the programs that are measured. ``running`` carries the runs out, ``results``
-keeps what came out as data, sums it up and shows it.
+``experiment`` defines an experiment as data, ``experiments`` has one file for each, ``programs``
+the measured programs. ``running`` carries the runs out; ``results`` stores their figures,
+summarises them and renders the report.
 
-Invariants: whatever is measured is a process of its own, which imports nothing of
-this package; a run never compares; a peer that is not there is named with the
-reason. Statistics are those of ``unsnarl.statistics``,
-for the benchmarks in the repository as well: docs/design/lab.md.
+Invariants: every measurement runs in a separate process that imports nothing of this package; a run
+never compares variants; a missing peer is reported with the reason. The statistics are those of
+``unsnarl.statistics``, as for the benchmarks in the repository: docs/design/lab.md.
 """

@@ -1,7 +1,7 @@
-"""What an experiment is: data that say what is run, in which variants, and what is read off.
+"""An experiment as data: its program, its variants, its cases and its figures.
 
-Invariant: no behaviour but the measurement itself, which an experiment may bring as
-a function; everything else of it can be listed, and is kept with its results.
+Invariant: the only behaviour is an optional function that carries out a run; everything else can be
+listed, and is stored with the results.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from unsnarl.lab.running.process import Run
 
 Figures = dict[str, Any]
-"""What a run yields: values by the names of figures."""
+"""The result of a run: values by the names of the figures."""
 
 
 class Variant(NamedTuple):
@@ -21,15 +21,15 @@ class Variant(NamedTuple):
 
     name: str
     title: str
-    """What it is called in tables."""
+    """The name in tables."""
     launcher: str = "plain"
     """One of ``LAUNCHERS``."""
     words: tuple[str, ...] = ()
-    """What the program is told, after its own arguments; for a launcher of unsnarl see ``options``."""
+    """Arguments appended to the program's own; for options of a launcher see ``options``."""
     options: tuple[str, ...] = ()
     """Options of ``unsnarl run``."""
     needs: tuple[str, ...] = ()
-    """What must be there: names of ``presence.CHECKS``."""
+    """Requirements: names of ``presence.CHECKS``."""
     interpreter: str = "python"
     """The measured interpreter, or one of ``presence.OTHER_INTERPRETERS``."""
 
@@ -40,15 +40,15 @@ LAUNCHERS = ("plain", "run", "green", "warm", "packed")
 
 
 class Confinement(NamedTuple):
-    """Where the kernel may run a process, and by which policy."""
+    """The cores on which the kernel may run a process, and the scheduling policy."""
 
     cores: int | None = None
-    """How many cores, from the first one allowed; None for all."""
+    """The number of cores, from the first allowed one; None for all."""
     is_round_robin: bool = False
-    """Whether by SCHED_RR, which needs a privilege."""
+    """Whether the policy is SCHED_RR, which needs a privilege."""
 
     def words(self) -> str:
-        """Return it in words."""
+        """Return the confinement in words."""
         cores = "all cores" if self.cores is None else f"{self.cores} core{'s' if self.cores != 1 else ''}"
         return f"{cores}, SCHED_RR" if self.is_round_robin else cores
 
@@ -63,24 +63,24 @@ LIMIT_S = 120.0
 
 
 class Case(NamedTuple):
-    """One thing to measure: arguments of the program, and where it runs."""
+    """One case of an experiment: the arguments of the program, and its confinement."""
 
     name: str
     arguments: tuple[str, ...] = ()
     series: str = ""
-    """Cases of one series differ in their size alone; a growth exponent is fitted to them."""
+    """Cases of one series differ only in their size; a growth exponent is fitted to them."""
     size: int | None = None
     confinement: Confinement = ANYWHERE
     variants: tuple[str, ...] | None = None
-    """The variants that make sense here; None for all of the experiment."""
+    """The variants that are measured in this case; None for all of the experiment."""
     expected_s: float = 1.0
-    """About how long a run takes, for the time that is left."""
+    """The approximate duration of a run, for the estimate of the remaining time."""
     limit_s: float = LIMIT_S
-    """Seconds after which a run is ended; its variant is not tried again at this size of its series or a larger one."""
+    """Seconds after which a run is ended; the variant is then skipped at this size of the series and at larger ones."""
     command: str = ""
-    """The console script that is started, if it is one; it must be there."""
+    """The console script that is started, which must be installed; empty for other programs."""
     is_traced: bool = False
-    """Whether system calls are counted, by strace; such a run's times are not kept."""
+    """Whether strace counts the system calls; the times of such a run are not stored."""
 
     @classmethod
     def of_size(
@@ -92,7 +92,7 @@ class Case(NamedTuple):
         variants: tuple[str, ...] | None = None,
         limit_s: float = LIMIT_S,
     ) -> Case:
-        """Return one case of the series that a program makes with its sizes in one confinement."""
+        """Return the case of one size in the series of a program and a confinement."""
         series = f"{program}, {confinement.words()}"
         return cls(
             name=f"{series}, n = {size}",
@@ -120,23 +120,23 @@ class Experiment(NamedTuple):
 
     name: str
     source: str
-    """The documents it repeats, by subject."""
+    """The documents whose experiment is repeated, by subject."""
     title: str
     question: str
     program: str
-    """A file in ``programs``; empty where there is none."""
+    """A file in ``programs``, or empty."""
     figures: tuple[Figure, ...]
-    """The first of them is the main one: the plots' and the progress line's."""
+    """The first one is the main figure, for plots and the progress line."""
     variants: tuple[Variant, ...]
-    """The first of them is what the others are compared with."""
+    """The others are compared with the first one."""
     cases: tuple[Case, ...]
     quick: tuple[Case, ...]
     pairs: int = 5
     quick_pairs: int = 1
     measure: Callable[[Run], Figures] | None = None
-    """How a run is carried out; None for: run the program, read the figures it prints."""
+    """Carries out a run; None to run the program and parse the figures that it prints."""
     reading: str = ""
-    """What to know when reading the results."""
+    """Notes for readers of the results."""
 
     def variant(self, name: str) -> Variant:
         """Return a variant by its name."""

@@ -1,4 +1,4 @@
-"""What a result was measured on: recorded with it, since figures mean nothing without."""
+"""Describes the machine and the interpreter of a measurement; the description is stored with each result."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ print(json.dumps({
     "versions": {name: version_of(name) for name in sys.argv[1:] if version_of(name)},
 }))
 """
-"""What only the measured interpreter knows. The scheduler is known by a digest of its native code, all of unsnarl by
-one of every file of the package and of the native client."""
+"""Runs in the measured interpreter. A digest of the native code identifies the scheduler; a digest of every file
+of the package and of the native client identifies unsnarl."""
 
 PACKAGES = ("unsnarl", "aiologic", "gevent", "greenlet", "pyperf", "pip", "mercurial", "black", "httpie")
-"""What is measured, or measures, as the measured interpreter has it."""
+"""Packages of the measured interpreter that are measured or that measure."""
 
 PROGRAMS = {"strace": "-V", "ab": "-V"}
-"""What measures, and how it is asked for its version."""
+"""Programs that measure, with the option that prints their version."""
 
 LOAD_GENERATOR = "ab"
-"""Where it is not there, a program of ours measures in its place: it makes a difference whether it is."""
+"""If it is missing, a program of the laboratory replaces it; results of the two differ."""
 
 SAME = {
     "python": "python",
@@ -71,11 +71,11 @@ SAME = {
     "kernel": "kernel",
     "libc": "libc",
 }
-"""What must be the same for runs to be compared, and what it is called; beside it, the versions that both know."""
+"""What must be equal for runs to be comparable, with its name; in addition, the versions known to both."""
 
 
 def differences(machines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return in words what of the circumstances is not the same in all of these descriptions."""
+    """Return in words the circumstances that differ between these descriptions."""
     found = [words for name, words in SAME.items() if len({repr(one.get(name)) for one in machines}) > 1]
     versions: dict[str, set[str]] = {}
     for one in machines:
@@ -99,8 +99,8 @@ def describe(python: str) -> dict[str, Any]:
     """Return machine, interpreter, versions and time of a measurement with ``python``.
 
     Raises:
-        OSError: there is no such interpreter.
-        subprocess.CalledProcessError, subprocess.TimeoutExpired, ValueError: it is none.
+        OSError: there is no such file.
+        subprocess.CalledProcessError, subprocess.TimeoutExpired, ValueError: it is no interpreter.
     """
     command = [python, "-P", "-c", ASK_PYTHON, *PACKAGES]
     asked = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
@@ -117,7 +117,7 @@ def describe(python: str) -> dict[str, Any]:
 
 
 def program_versions() -> dict[str, str]:
-    """Return the versions of the other programs and interpreters that are there."""
+    """Return the versions of the other installed programs and interpreters."""
     commands = {name: [name, option] for name, option in PROGRAMS.items() if shutil.which(name)}
     for name in presence.OTHER_INTERPRETERS:
         path = presence.other_interpreter(name)
@@ -128,7 +128,7 @@ def program_versions() -> dict[str, str]:
 
 
 def build_of(python: dict[str, Any]) -> str:
-    """Return how an interpreter was built, as far as it matters for speed."""
+    """Return the build options of an interpreter that affect its speed."""
     words = ["shared library" if python["shared"] else "static"]
     words += [f"{'with' if python[name] else 'without'} {name.upper()}" for name in ("pgo", "lto")]
     return ", ".join(words)

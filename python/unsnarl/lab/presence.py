@@ -1,8 +1,7 @@
-"""What is there on this machine and in the measured interpreter, and why what is not there is not.
+"""Checks which tools and peers are available on this machine and in the measured interpreter.
 
-Each check answers with None, or with the reason as a clause. A check runs the thing
-itself where a file of that name proves nothing (pyenv's shims stand for versions
-that are not chosen).
+Each check returns None, or the reason against it as a clause. A check runs the tool where the existence
+of a file proves nothing: pyenv has shims for versions that are not selected.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 TIMEOUT_S = 20.0
-"""Seconds that any question may take."""
+"""Seconds that a check may take."""
 
 Reason = str | None
 
 
 def _answer(command: list[str]) -> subprocess.CompletedProcess[str] | None:
-    """Run a command to its end; None where it cannot be run."""
+    """Run a command to its end; None if it cannot be run."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
@@ -35,7 +34,7 @@ def _works(command: list[str]) -> bool:
 
 
 def first_line(command: list[str]) -> str:
-    """Return the first line that a command prints; nothing where it cannot be run."""
+    """Return the first line that a command prints, or an empty string if it cannot be run."""
     done = _answer(command)
     return next(iter(done.stdout.splitlines()), "").strip() if done else ""
 
@@ -67,7 +66,7 @@ OTHER_INTERPRETERS = {
     "pypy": ("pypy3*/bin/pypy3", "import sys; sys.exit('PyPy' not in sys.version or sys.version_info < (3, 8))"),
     "python2.7": ("2.7*/bin/python2.7", "import sys; sys.exit(sys.version_info[:2] != (2, 7))"),
 }
-"""Where pyenv has them, and what tells that it is they."""
+"""Their paths under pyenv, and a program that fails in any other interpreter."""
 
 
 def _module(module: str, package: str) -> Callable[[str], Reason]:
@@ -130,14 +129,16 @@ def reason_against_strace() -> Reason:
 
 @functools.cache
 def reason_against_round_robin() -> Reason:
-    """Return why SCHED_RR cannot be had here, or None."""
+    """Return why SCHED_RR cannot be used here, or None."""
     probe = "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"
     return None if _works([sys.executable, "-I", "-S", "-c", probe]) else "SCHED_RR is not allowed here"
 
 
 def reason_against_command(python: str, name: str) -> Reason:
     """Return why a command of an interpreter's environment cannot be started, or None."""
-    return None if command_of(python, name) else f"{name} is not installed beside the measured interpreter"
+    return (
+        None if command_of(python, name) else f"{name} is not installed in the environment of the measured interpreter"
+    )
 
 
 @functools.cache
@@ -148,7 +149,7 @@ def command_of(python: str, name: str) -> str | None:
 
 
 def reasons_in_words(absent: Mapping[str, str]) -> list[str]:
-    """Return one line for each reason, the things it keeps out together."""
+    """Return one line for each reason, with everything that it excludes."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in absent.items():
         by_reason.setdefault(reason, []).append(name)

@@ -1,7 +1,7 @@
-"""The ways in which programs are run, each feature switched on by itself among them.
+"""The variants in which programs are run, among them each feature of unsnarl alone.
 
-A program of ``programs`` understands ``--library`` (whose primitives it uses) and
-``--switch-interval``; the scheduler and green threads come with ``unsnarl run``.
+A program of ``programs`` accepts ``--library`` (the module whose primitives it uses) and
+``--switch-interval``; ``unsnarl run`` provides the scheduler and green threads.
 """
 
 from __future__ import annotations
@@ -33,4 +33,4 @@ WARM = Variant("warm", "warm", launcher="warm", needs=("warm",))
 PACKED = Variant("packed", "packed", launcher="packed", needs=("pack",))
 
 FEATURES = (STOCK, INTERVAL, SCHEDULER, NO_HINTS, PRIMITIVES, BOTH)
-"""Each feature by itself, and all of them together."""
+"""Each feature alone, and all of them together."""

@@ -1,7 +1,7 @@
-"""The experiments, one file each; the catalogue imports them by name.
+"""The experiments, one file each, and the catalogue that imports them by name.
 
-Invariant: a file here holds data, and at most the one function that carries out a
-run which is more than running a program.
+Invariant: an experiment is data, with at most one function, for a run that is more than
+running a program.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ NAMES = (
     "web",
     "micro",
 )
-"""Every experiment, which is the name of its module, in the order of a whole run."""
+"""Every experiment by the name of its module, in the order of a complete run."""
 
 
 def experiment(name: str) -> Experiment:
     """Return an experiment by its name.
 
     Raises:
-        KeyError: there is none of that name.
+        KeyError: there is no experiment of that name.
     """
     if name not in NAMES:
         raise KeyError(name)

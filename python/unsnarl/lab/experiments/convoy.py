@@ -1,4 +1,4 @@
-"""The convoy: a thread that answers datagrams waits for a CPU-bound one at every answer."""
+"""The convoy: a thread that answers datagrams waits for a CPU-bound thread at every answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def measure(run: Run) -> Figures:
     """Start the server in its variant and a client; return the client's figures and the server's work.
 
     Raises:
-        RunFailed: one of them broke down.
+        RunFailed: the server or the client failed.
     """
     seconds = run.case.arguments[-1]
     server_words = run.command(str(PROGRAMS / "echo_server.py"), *run.case.arguments[:-1], *run.variant.words)
@@ -38,7 +38,7 @@ def measure(run: Run) -> Figures:
 
 
 def cases(seconds: float) -> tuple[Case, ...]:
-    """Return the echo thread beside 0, 1 and 4 CPU-bound threads."""
+    """Return the echo thread next to 0, 1 and 4 CPU-bound threads."""
     return tuple(
         Case(
             f"{hogs} CPU-bound thread{'' if hogs == 1 else 's'}",

@@ -1,4 +1,4 @@
-"""The efficiency of two CPU-bound threads: what they do together, as a share of one alone."""
+"""The efficiency of two CPU-bound threads: their joint throughput as a share of one thread's."""
 
 from unsnarl.lab.experiment import Case, Experiment, Figure
 from unsnarl.lab.variants import FEATURES, PYPY
@@ -7,7 +7,7 @@ SECONDS, QUICK_SECONDS = 1.0, 0.2
 
 
 def case(seconds: float) -> Case:
-    """Return the one case, with windows of some length."""
+    """Return the case, with windows of ``seconds``."""
     return Case("two threads", ("--seconds", str(seconds)), expected_s=2.2 * seconds + 0.2)
 
 

@@ -1,4 +1,4 @@
-"""A queue between two threads: how many system calls an item costs, and of which kinds."""
+"""A queue between two threads: the number and the kinds of system calls per item."""
 
 from unsnarl.lab.experiment import Case, Experiment, Figure
 from unsnarl.lab.variants import BOTH, GREEN, GREEN_PRIMITIVES, PRIMITIVES, PYTHON2, SCHEDULER, STOCK
@@ -7,7 +7,7 @@ ITEMS, QUICK_ITEMS = 20_000, 2_000
 
 
 def cases(items: int) -> tuple[Case, ...]:
-    """Return the timed case and the one whose system calls are counted."""
+    """Return the timed case, and the case whose system calls are counted."""
     arguments = (str(items),)
     return (
         Case(f"{items:,} items", arguments, expected_s=0.2 + items * 2e-5),

@@ -1,7 +1,7 @@
-"""A module is imported over and over: what it costs, and which system calls it makes.
+"""An already imported module is imported in a loop: the time, and the system calls.
 
-Python 2.5 took and gave back its import lock, a futex call each time: 1,000,020 of
-them in the document's loop of a million, none with threads in user space.
+Python 2.5 acquired and released its import lock with a futex call each time: 1,000,020 calls in the
+document's loop of a million, none with threads in user space.
 """
 
 from unsnarl.lab.experiment import Case, Experiment, Figure
@@ -11,7 +11,7 @@ COUNT, QUICK_COUNT = 1_000_000, 100_000
 
 
 def cases(count: int) -> tuple[Case, ...]:
-    """Return the timed case and the one whose system calls are counted."""
+    """Return the timed case, and the case whose system calls are counted."""
     arguments = (str(count),)
     return (
         Case(f"{count:,} imports", arguments, expected_s=0.2 + count * 5e-7),

@@ -24,18 +24,18 @@ LIBRARIES = {
     "aiologic": "import aiologic as library; queues = library",
 }
 LACKS = {"aiologic": ("RLock, with", "Event, set")}
-"""What would not be the same: aiologic's names for these are other things, or its event is set once."""
+"""Operations that are not comparable: aiologic uses these names for other things, or its event is set once."""
 
 
 def setup_of(operation: str, variant: str) -> str:
-    """Return the statements before the measured one."""
+    """Return the set-up statements of a measurement."""
     kind = "green_" if variant == "aiologic" else ""
     statement = OPERATIONS[operation][0].format(put=f"q.{kind}put", get=f"q.{kind}get")
     return f"{LIBRARIES[variant]}\n{statement}"
 
 
 def measure(run: Run) -> Figures:
-    """Have pyperf time one operation.
+    """Measure one operation with pyperf.
 
     Raises:
         RunFailed: pyperf failed.
@@ -57,7 +57,7 @@ def figures_of(text: str) -> Figures:
     """Return the median of all values in a report of pyperf.
 
     Raises:
-        RunFailed: there is none.
+        RunFailed: the report has no values.
     """
     import statistics
 

@@ -1,4 +1,4 @@
-"""A producer and a consumer over a lock and over a condition, with a CPU-bound thread beside them or not."""
+"""A producer and a consumer over a lock and over a condition, with and without a CPU-bound thread."""
 
 from unsnarl.lab.experiment import Case, Experiment, Figure
 from unsnarl.lab.variants import AIOLOGIC, FEATURES, GREEN, GREEN_PRIMITIVES, PYPY
@@ -6,7 +6,7 @@ from unsnarl.lab.variants import AIOLOGIC, FEATURES, GREEN, GREEN_PRIMITIVES, PY
 WAYS = ("lock", "condition")
 SECONDS, QUICK_SECONDS = 1.0, 0.3
 ALONE_ONLY = (GREEN.name, GREEN_PRIMITIVES.name)
-"""Beside a thread that never waits, green threads never run: it is one of the programs they cannot serve."""
+"""Variants that cannot run next to a thread that never waits: green threads would never be switched."""
 
 VARIANTS = (*FEATURES, AIOLOGIC, GREEN, GREEN_PRIMITIVES, PYPY)
 

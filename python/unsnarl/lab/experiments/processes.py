@@ -1,4 +1,4 @@
-"""The square problem with processes: starting n of them, and n behind a mutex."""
+"""The square problem with processes: starting n processes, and n processes behind a mutex."""
 
 from unsnarl.lab.experiment import (
     ANYWHERE,
@@ -15,16 +15,16 @@ from unsnarl.lab.experiment import (
 from unsnarl.lab.variants import IPC, PYPY
 
 SIZES = {"start": tuple(range(10, 100, 10)), "mutex": tuple(range(40, 400, 40))}
-"""The document's."""
+"""The document's sizes."""
 FEWER_SIZES = {"start": (10, 30, 60, 90), "mutex": (40, 120, 240, 360)}
 ROUND_ROBIN_SIZES = {"start": (10, 30, 60, 90), "mutex": (10, 20, 30, *FEWER_SIZES["mutex"])}
-"""By SCHED_RR every waiting process may use up its 100 ms: 40 behind a mutex can take more than a minute."""
+"""Under SCHED_RR every waiting process can use up its 100 ms: 40 behind a mutex can take more than a minute."""
 ROUND_ROBIN_LIMIT_S = 30.0
 QUICK_SIZES = {"start": (5, 10, 20), "mutex": (5, 10, 20)}
 CONFINED = ((ONE_CORE, SIZES), (ROUND_ROBIN, ROUND_ROBIN_SIZES), (ONE_CORE_ROUND_ROBIN, ROUND_ROBIN_SIZES))
 
 PYPY_LARGEST = 240
-"""Above it, PyPy takes half a minute and more for one run behind the mutex."""
+"""Above this size, PyPy takes half a minute and more for one run behind the mutex."""
 
 MULTIPROCESSING = Variant("multiprocessing", "multiprocessing")
 NOT_PYPY = (MULTIPROCESSING.name, IPC.name)
@@ -61,8 +61,8 @@ EXPERIMENT = Experiment(
     ),
     quick=tuple(case for program in SIZES for case in cases(program, QUICK_SIZES[program], ANYWHERE)),
     pairs=3,
-    reading="Processes are forked; with `unsnarl.ipc` by `start_together`. What they share beside the lock is "
-    f"plain memory in every variant. PyPy is run up to n = {PYPY_LARGEST}: above, one run behind the mutex takes it "
-    "half a minute and more, as 40 do by SCHED_RR, where it is left out of these. "
-    f"By SCHED_RR a run is ended after {ROUND_ROBIN_LIMIT_S:g} s.",
+    reading="Processes are forked; with `unsnarl.ipc` by `start_together`. Apart from the lock, they share "
+    f"plain memory in every variant. PyPy runs up to n = {PYPY_LARGEST}: above, one run behind the mutex takes "
+    "half a minute and more. So does n = 40 under SCHED_RR, where PyPy is left out of the mutex. "
+    f"Under SCHED_RR a run is ended after {ROUND_ROBIN_LIMIT_S:g} s.",
 )

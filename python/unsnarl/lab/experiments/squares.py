@@ -15,21 +15,21 @@ from unsnarl.lab.variants import AIOLOGIC, BOTH, PRIMITIVES, PYPY, SCHEDULER, ST
 
 PROGRAMS = ("start", "mutex", "semaphore")
 SIZES = tuple(range(100, 1000, 100))
-"""The document's."""
+"""The document's sizes."""
 FEWER_SIZES = (100, 200, 400, 800)
 QUICK_SIZES = (25, 50, 100)
 
 STOCK_S_AT_100 = 0.25
-"""Seconds that stock takes for the slowest of the programs with 100 threads; it grows with the square."""
+"""Seconds of the slowest program with 100 threads on stock; the time grows with the square."""
 
 ROUND_ROBIN_LIMIT_S = 30.0
-"""By SCHED_RR a thread that runs on uses up its 100 ms: 100 threads take some variants longer than this already."""
+"""Under SCHED_RR a thread that runs on uses up its 100 ms: some variants exceed this limit at 100 threads."""
 
 OURS = (STOCK.name, SCHEDULER.name, PRIMITIVES.name, BOTH.name)
 PYPY_LARGEST = 200
-"""Above it, PyPy takes more than a minute for one run."""
+"""Above this size, PyPy takes more than a minute for one run."""
 PYPY_SMALLEST = 50
-"""One size more for PyPy, and stock beside it: with fewer than three its growth is not known."""
+"""An additional size for PyPy and stock: a growth needs at least three sizes."""
 
 
 def cases(program: str, sizes: tuple[int, ...], confinement: Confinement) -> tuple[Case, ...]:
@@ -43,7 +43,7 @@ def cases(program: str, sizes: tuple[int, ...], confinement: Confinement) -> tup
 
 
 def variants_of(program: str, size: int) -> tuple[str, ...]:
-    """Return who takes part: starting a thread uses no primitive of the program's, as aiologic's are."""
+    """Return the variants of a case; aiologic has no part in ``start``, which uses no primitive of the program."""
     if size == PYPY_SMALLEST:
         return STOCK.name, PYPY.name
     aiologic = () if program == "start" else (AIOLOGIC.name,)
@@ -68,6 +68,6 @@ EXPERIMENT = Experiment(
     pairs=3,
     reading="The exponent is fitted to the medians: 1 is linear, 2 the square. Under `primitives` and `both` the "
     "standard library's own uses are replaced as well, so that `Thread.start` waits for an event of unsnarl. "
-    f"PyPy is run up to n = {PYPY_LARGEST}: above, one run takes it more than a minute. "
-    f"By SCHED_RR a run is ended after {ROUND_ROBIN_LIMIT_S:g} s.",
+    f"PyPy runs up to n = {PYPY_LARGEST}: above, one run takes more than a minute. "
+    f"Under SCHED_RR a run is ended after {ROUND_ROBIN_LIMIT_S:g} s.",
 )

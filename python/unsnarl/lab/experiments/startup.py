@@ -10,14 +10,14 @@ from unsnarl.lab.running.process import Run, count_calls
 from unsnarl.lab.variants import PACKED, PLAIN, WARM
 
 STARTS, QUICK_STARTS = 10, 2
-"""Starts in a run, whose median is the run's figure."""
+"""Starts per run; their median is the run's figure."""
 
 
 def measure(run: Run) -> Figures:
-    """Start a command some times, or once with its system calls counted.
+    """Start a command several times, or once with its system calls counted.
 
     Raises:
-        RunFailed: it is not there, or failed.
+        RunFailed: the command is not installed, or failed.
     """
     name, starts = run.case.arguments
     with commands.prepared(run, commands.COMMANDS[name]) as command:
@@ -31,14 +31,14 @@ def measure(run: Run) -> Figures:
 
 
 def cases(starts: int, names: tuple[str, ...]) -> tuple[Case, ...]:
-    """Return each command timed, and with its system calls counted."""
+    """Return a timed case for each command, and a case that counts its system calls."""
     timed = tuple(Case(name, (name, str(starts)), expected_s=0.3 * starts) for name in names)
     traced = tuple(Case(f"{name}, system calls", (name, "1"), expected_s=1.0, is_traced=True) for name in names)
     return tuple(_fitted(case, commands.script_of(case.arguments[0])) for case in (*timed, *traced))
 
 
 def _fitted(case: Case, script: str) -> Case:
-    """Return the case of a console script, or of the interpreter, which can be neither warm nor packed."""
+    """Complete the case of a console script, or of the interpreter, which can be neither warm nor packed."""
     return case._replace(command=script) if script else case._replace(variants=(PLAIN.name,))
 
 
@@ -54,6 +54,6 @@ EXPERIMENT = Experiment(
     quick=cases(QUICK_STARTS, commands.QUICK),
     pairs=5,
     measure=measure,
-    reading="From the start of the process to its end, seen from outside. A warm command's processor time is its "
-    "client's alone: the server and its workers are no children of it. So are its system calls.",
+    reading="From the start of the process to its end, seen from outside. For a warm command, processor time "
+    "and system calls are those of its client alone: the server and its workers are no children of the client.",
 )

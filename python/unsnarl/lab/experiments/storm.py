@@ -1,4 +1,4 @@
-"""A storm of commands, as a test-suite makes it: a thousand of them, on all cores at once."""
+"""A storm of commands, as of a test-suite: a thousand of them, on all cores."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from unsnarl.lab.variants import PACKED, PLAIN, WARM
 
 COUNTS, QUICK_COUNT = (100, 1000), 10
 POLL_S = 0.05
-"""Seconds between two looks at whether a thread has begun something since everything was ended."""
+"""Seconds between two checks whether a thread has started another process after all were ended."""
 
 
 def measure(run: Run) -> Figures:
     """Run a command many times, as many at a time as there are cores.
 
     Raises:
-        RunFailed: a command is not there, or failed.
+        RunFailed: a command is not installed, or failed.
     """
     name, count = run.case.arguments
     with commands.prepared(run, commands.COMMANDS[name]) as command:
@@ -32,19 +32,19 @@ def measure(run: Run) -> Figures:
         elapsed_s = time.perf_counter() - began_s
         after = processor_s(command)
     figures: Figures = {"elapsed_s": elapsed_s, "each_ms": elapsed_s / int(count) * 1e3}
-    if before.keys() == after.keys():  # else a server has made room for another one, and has taken its account along
+    if before.keys() == after.keys():  # else a server was replaced, and its account is lost
         figures["cpu_s"] = sum(after.values()) - sum(before.values())
     return figures
 
 
 def processor_s(command: commands.Prepared) -> dict[int, float]:
-    """Return the processor time of what was started, and of each server with its workers."""
+    """Return the processor time of the started processes, and of each server with its workers."""
     ours = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {os.getpid(): ours.ru_utime + ours.ru_stime} | commands.server_times(command.context)
 
 
 def repeat(act: Callable[[], Any], count: int) -> None:
-    """Do something many times, as often at a time as there are cores; whatever ends that ends what runs, too."""
+    """Call a function many times, in as many threads as there are cores; an exception ends the running processes."""
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         pending: list[Future[Any]] = []
         try:
@@ -90,6 +90,6 @@ EXPERIMENT = Experiment(
     pairs=3,
     measure=measure,
     reading="As many commands run at a time as there are cores. Processor time is that of the "
-    "started processes and, of a warm command, of its server and the workers that have ended; there is none where "
-    "the server was replaced meanwhile.",
+    "started processes and, of a warm command, of its server and the ended workers; it is missing if "
+    "the server was replaced during the run.",
 )

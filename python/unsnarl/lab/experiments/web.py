@@ -23,11 +23,11 @@ AB_RATE = re.compile(r"^Requests per second:\s+([\d.]+)", re.MULTILINE)
 AB_PERCENTILES = {"50": "p50_ms", "99": "p99_ms"}
 AB_FAILED = re.compile(r"^(?:Failed requests|Non-2xx responses):\s+([1-9]\d*)", re.MULTILINE)
 TOO_MANY = "10000000"
-"""Requests: more than there is time for, so that the time ends the load."""
+"""Requests: so many that the time limit ends the load."""
 
 
 def load(port: int, parallel: str, seconds: str, run: Run) -> Figures:
-    """Load a server with ab where it is installed, else with the load beside the programs.
+    """Load a server with ab if it is installed, else with the laboratory's own load.
 
     Raises:
         RunFailed: the load failed, or a request did.
@@ -45,7 +45,7 @@ def load(port: int, parallel: str, seconds: str, run: Run) -> Figures:
 
 
 def ab_figures(text: str, percentiles: str) -> Figures:
-    """Return what ab has printed and, to the microsecond, what it has written into the file of ``-e``.
+    """Return the figures that ab has printed and, to the microsecond, those in its file of ``-e``.
 
     Raises:
         RunFailed: a request failed.
@@ -63,10 +63,10 @@ def ab_figures(text: str, percentiles: str) -> Figures:
 
 
 def measure(run: Run) -> Figures:
-    """Start the server in its variant, warm it up for a moment, and load it.
+    """Start the server in its variant, and load it.
 
     Raises:
-        RunFailed: the server or the load broke down.
+        RunFailed: the server or the load failed.
     """
     hogs, parallel, seconds = run.case.arguments
     command = run.command(str(PROGRAMS / run.experiment.program), "--hogs", hogs, *run.variant.words)
@@ -76,7 +76,7 @@ def measure(run: Run) -> Figures:
 
 
 def cases(seconds: int) -> tuple[Case, ...]:
-    """Return p = 1 and 10, without and with a CPU-bound thread."""
+    """Return the cases p = 1 and 10, without and with a CPU-bound thread."""
     return tuple(
         Case(
             f"p = {parallel}, {'one CPU-bound thread' if hogs else 'no CPU-bound thread'}",
@@ -105,6 +105,6 @@ EXPERIMENT = Experiment(
     quick=tuple(case for case in cases(QUICK_SECONDS) if case.arguments[1] == str(PARALLEL[-1])),
     pairs=5,
     measure=measure,
-    reading="p is the number of requests under way at a time, each over a connection of its own; the load is ab, or "
-    "where it is not installed a program of ours.",
+    reading="p is the number of requests pending at a time, each over its own connection; the load is ab, or a program "
+    "of the laboratory if ab is not installed.",
 )

@@ -1,6 +1,6 @@
-"""The programs that are measured: run by path, in a process and an interpreter of their own.
+"""The measured programs: run by path, each in a separate process and possibly another interpreter.
 
-None imports anything of unsnarl, unless it is told to by ``--library``. Each prints
-its figures as one line of JSON at its end. ``import_loop.py`` and ``queue_pair.py``
-also run under Python 2.7; ``measured.py`` is what the others share.
+No program imports unsnarl, except by ``--library``. Each prints its figures as one line of JSON at its
+end. ``import_loop.py`` and ``queue_pair.py`` also run under Python 2.7; ``measured.py`` holds what the
+others share.
 """

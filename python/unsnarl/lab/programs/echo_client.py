@@ -1,9 +1,9 @@
-"""Send datagrams to a server on loopback, the next on each answer, and time every round trip.
+"""A closed-loop client for datagrams on loopback, which times every round trip.
 
     python -I -S echo_client.py PORT SECONDS
 
-Says ``begin`` and ``end`` around the window, then its figures. The standard library
-only: nothing of unsnarl is in the process that holds the clock.
+Prints ``begin`` and ``end`` around the window, then its figures. Invariant: it imports the standard library
+only, so that nothing of unsnarl is in the process that holds the clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WARMUP_S = 0.2
 
 
 def drive(client: socket.socket, seconds: float) -> list[float]:
-    """Send and receive for a while; return the round trips in microseconds."""
+    """Send and receive for ``seconds``; return the round trips in microseconds."""
     clock = time.perf_counter
     latencies_us: list[float] = []
     sent_s = clock()

@@ -1,7 +1,7 @@
-"""A thread that answers datagrams, beside CPU-bound threads; its client is another process.
+"""A thread that answers datagrams next to CPU-bound threads; the client is another process.
 
-Says ``port N`` on stdout, answers each line on stdin with the work that the CPU-bound
-threads have done and the time, and ends with stdin.
+Prints its port, answers each line on stdin with the time and the work of the CPU-bound
+threads, and ends when stdin ends.
 """
 
 from __future__ import annotations

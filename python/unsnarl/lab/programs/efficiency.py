@@ -1,8 +1,7 @@
-"""What two CPU-bound threads do together, as a share of what one does alone.
+"""The throughput of two CPU-bound threads together, as a share of that of one thread alone.
 
-Each adds one to a counter of its own for a while. One thread, then two, then one
-again: the mean of the two windows alone is the measure, so that a clock that rises
-or falls meanwhile does not count for either side.
+Each thread adds one to its own counter. One thread runs, then two, then one again; the reference is the
+mean of the two windows with one thread, so that a change of the processor's clock favours neither side.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import time
 import measured
 
 STEPS = 1000
-"""Additions between two looks at the clock's flag."""
+"""Additions between two checks of the stop flag."""
 
 
 def throughput(threads: int, seconds: float) -> float:
@@ -22,15 +21,15 @@ def throughput(threads: int, seconds: float) -> float:
     stop: list[None] = []
     ready = threading.Barrier(threads + 1)
 
-    def work(place: int) -> None:
+    def work(index: int) -> None:
         count = 0
         ready.wait()
         while not stop:
             for _ in range(STEPS):
                 count += 1
-            counts[place] = count
+            counts[index] = count
 
-    workers = [threading.Thread(target=work, args=(place,)) for place in range(threads)]
+    workers = [threading.Thread(target=work, args=(index,)) for index in range(threads)]
     for worker in workers:
         worker.start()
     ready.wait()

@@ -1,4 +1,4 @@
-"""A load for a web server, where ab is not installed: P requests at a time, a connection each.
+"""A load for a web server, used if ab is not installed: P requests at a time, each on a new connection.
 
     python -I -S http_load.py PORT P SECONDS
 
@@ -23,14 +23,14 @@ class Request:
     """One request over a connection of its own."""
 
     def __init__(self, port: int) -> None:
-        """Connect and ask."""
+        """Connect and send the request."""
         self.began_s = time.perf_counter()
         self.sock = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
         self.sock.sendall(REQUEST)
         self.data = b""
 
     def is_answered(self) -> bool:
-        """Read what is there; True at the end of the answer."""
+        """Read the available bytes; True at the end of the answer."""
         data = self.sock.recv(65536)
         self.data += data
         if data:
@@ -42,16 +42,16 @@ class Request:
 
 
 def drive(port: int, parallel: int, seconds: float) -> list[float]:
-    """Keep so many requests under way for a while; return their times in milliseconds."""
+    """Keep ``parallel`` requests pending for ``seconds``; return their times in milliseconds."""
     selector = selectors.DefaultSelector()
     times_ms: list[float] = []
 
-    def ask() -> None:
+    def send() -> None:
         request = Request(port)
         selector.register(request.sock, selectors.EVENT_READ, request)
 
     for _ in range(parallel):
-        ask()
+        send()
     until_s = time.perf_counter() + seconds
     while time.perf_counter() < until_s:
         ready = selector.select(TIMEOUT_S)
@@ -63,12 +63,12 @@ def drive(port: int, parallel: int, seconds: float) -> list[float]:
             if request.is_answered():
                 selector.unregister(descriptor)
                 times_ms.append((time.perf_counter() - request.began_s) * 1e3)
-                ask()
+                send()
     return times_ms
 
 
 def main() -> None:
-    """Load for a while and print."""
+    """Send requests for some seconds and print the figures."""
     port, parallel, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
     times_ms = drive(port, parallel, seconds)
     figures = {"requests_per_s": len(times_ms) / seconds}

@@ -1,7 +1,7 @@
-"""What every measured program does first and last: its options, its figures.
+"""The first and last steps of every measured program: options, set-up, figures, exit.
 
-Imported by the programs beside it, by every Python 3.8 or later, PyPy among them.
-Invariant: nothing but the standard library is imported, unless ``--library`` says so.
+The programs of this directory import it by path, in any Python from 3.8 on, PyPy included.
+Invariant: only the standard library is imported, except by ``--library``.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def begin(arguments: argparse.Namespace) -> Any:
-    """Set this process up; return the library whose primitives the program is to use."""
+    """Apply the options to this process; return the library whose primitives the program uses."""
     if arguments.switch_interval is not None:
         sys.setswitchinterval(arguments.switch_interval)
     library = importlib.import_module(arguments.library)
     if arguments.library == "unsnarl":
-        library.patch()  # the standard library's own use of them, as in Thread.start
+        library.patch()  # for the standard library's own uses, such as Thread.start
     return library
 
 
 def use_small_stacks() -> None:
-    """Give threads that are started from now on small stacks."""
+    """Give all threads started from now on small stacks."""
     threading.stack_size(SMALL_STACK_BYTES)
 
 
 def acquirer(primitive: Any) -> Any:
-    """Return the function that acquires in a thread, whatever the library calls it."""
+    """Return the function that acquires in a thread, under the library's name for it."""
     return getattr(primitive, "green_acquire", None) or primitive.acquire
 
 
@@ -52,6 +52,6 @@ def print_figures(**figures: Any) -> None:
 
 
 def leave() -> None:
-    """End at once: threads that still run are not what is measured."""
+    """Exit without waiting for the remaining threads, which are not measured."""
     sys.stdout.flush()
     os._exit(0)

@@ -1,10 +1,10 @@
-"""A producer and a consumer that meet over a lock or a condition, beside CPU-bound threads or not.
+"""A producer and a consumer that alternate through locks or a condition, with or without CPU-bound threads.
 
 ``lock``: two locks, each released by one thread and waited for by the other.
-``condition``: one condition around one place; both wait for it and notify it.
+``condition``: one condition around a buffer for one item; both wait for it and notify it.
 
 Prints hand-overs per second, counted by the consumer, and the work of the CPU-bound
-threads meanwhile.
+threads during that time.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ def over_locks(library: Any) -> tuple[Callable[[], None], Callable[[], None]]:
 
 
 def over_condition(library: Any) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Return the producer's and the consumer's step, around one place and one condition."""
+    """Return the producer's and the consumer's step, around a buffer for one item and one condition."""
     condition = library.Condition(library.Lock())
-    place: list[None] = []
+    buffer: list[None] = []
 
     def produce() -> None:
         with condition:
-            while place:
+            while buffer:
                 condition.wait()
-            place.append(None)
+            buffer.append(None)
             condition.notify()
 
     def consume() -> None:
         with condition:
-            while not place:
+            while not buffer:
                 condition.wait()
-            place.pop()
+            buffer.pop()
             condition.notify()
 
     return produce, consume
@@ -68,7 +68,7 @@ class Hog(threading.Thread):
     """A CPU-bound thread that counts its work."""
 
     def __init__(self) -> None:
-        """Start at once."""
+        """Start the thread."""
         super().__init__(daemon=True)
         self.work = 0
         self.start()

@@ -3,9 +3,9 @@
 ``start``: n processes are started, each of which runs until all are.
 ``mutex``: n processes pass one lock along, and run on.
 
-The library is ``multiprocessing`` or ``unsnarl.ipc``: a context of it gives the
-process and the lock, and ``unsnarl.ipc`` has a gate behind which processes are started
-together. The state they share is plain shared memory in both, so that nothing else differs.
+The library is ``multiprocessing`` or ``unsnarl.ipc``: its context provides the process and the lock, and
+``unsnarl.ipc`` starts the processes together behind a gate. All other shared state is plain shared memory
+in both, so that nothing else differs.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ CLOCK = struct.Struct("d")
 
 
 class Shared:
-    """One byte for each process, and the time at which the first one went ahead."""
+    """One byte for each process, and the time at which the first process proceeded."""
 
     def __init__(self, n: int) -> None:
         """Map memory that forked processes share."""
         self._n = n
         self._memory = mmap.mmap(-1, n + CLOCK.size)
 
-    def enter(self, place: int) -> None:
-        """Note that a process is there."""
-        self._memory[place] = 1
+    def enter(self, index: int) -> None:
+        """Mark a process as present."""
+        self._memory[index] = 1
 
-    def leave(self, place: int) -> None:
-        """Note that it has done its part."""
-        self._memory[place] = 0
+    def leave(self, index: int) -> None:
+        """Mark a process as done."""
+        self._memory[index] = 0
 
     def is_full(self) -> bool:
-        """Tell whether every process is there."""
+        """Tell whether every process is present."""
         return self._memory.find(b"\0", 0, self._n) < 0
 
     def is_empty(self) -> bool:
-        """Tell whether every process has done its part."""
+        """Tell whether every process is done."""
         return self._memory.find(b"\1", 0, self._n) < 0
 
     @property
     def began_s(self) -> float:
-        """The time at which the first one went ahead; 0 before."""
+        """The time at which the first process proceeded; 0 before."""
         return float(CLOCK.unpack_from(self._memory, self._n)[0])
 
     @began_s.setter
@@ -60,17 +60,17 @@ class Shared:
 
 
 class Library:
-    """What processes and locks are made with."""
+    """The library that provides processes and locks."""
 
     def __init__(self, name: str) -> None:
-        """Take a library by the name of its module."""
+        """Import the library by the name of its module."""
         module = importlib.import_module(name)
         self.context = module.get_context("fork")
-        self._start: Callable[[list[Any]], None] = getattr(module, "start_together", start_in_turn)
+        self._start: Callable[[list[Any]], None] = getattr(module, "start_together", start_one_by_one)
 
     def run_all(self, work: Callable[[int], None], n: int) -> None:
         """Start n processes and wait for them."""
-        processes = [self.context.Process(target=work, args=(place,), daemon=True) for place in range(n)]
+        processes = [self.context.Process(target=work, args=(index,), daemon=True) for index in range(n)]
         self._start(processes)
         for process in processes:
             process.join()
@@ -78,7 +78,7 @@ class Library:
                 sys.exit(f"a process ended with {process.exitcode}")
 
 
-def start_in_turn(processes: list[Any]) -> None:
+def start_one_by_one(processes: list[Any]) -> None:
     """Start processes one after the other."""
     for process in processes:
         process.start()
@@ -88,8 +88,8 @@ def start(library: Library, n: int) -> float:
     """Start n processes, each of which runs until all are started; return seconds."""
     shared = Shared(n)
 
-    def work(place: int) -> None:
-        shared.enter(place)
+    def work(index: int) -> None:
+        shared.enter(index)
         while not shared.is_full():
             time.sleep(0)
 
@@ -103,14 +103,14 @@ def mutex(library: Library, n: int) -> float:
     shared = Shared(n)
     lock = library.context.Lock()
 
-    def work(place: int) -> None:
-        shared.enter(place)
+    def work(index: int) -> None:
+        shared.enter(index)
         with lock:
             if not shared.began_s:
                 while not shared.is_full():
                     time.sleep(0)
                 shared.began_s = time.perf_counter()
-        shared.leave(place)
+        shared.leave(index)
         while not shared.is_empty():
             time.sleep(0)
 

@@ -1,4 +1,4 @@
-"""Two threads and a queue of ten places: every item goes from one thread to the other.
+"""Two threads and a queue with room for ten items: every item goes from one thread to the other.
 
     python queue_pair.py ITEMS [--library MODULE]
 
@@ -11,12 +11,12 @@ import sys
 import threading
 import time
 
-PLACES = 10
+CAPACITY = 10
 
 clock = getattr(time, "perf_counter", time.time)
 items = int(sys.argv[1])
 library = sys.argv[3] if len(sys.argv) > 3 else "queue" if sys.version_info[0] > 2 else "Queue"
-queue = importlib.import_module(library).Queue(PLACES)
+queue = importlib.import_module(library).Queue(CAPACITY)
 put = getattr(queue, "green_put", None) or queue.put
 get = getattr(queue, "green_get", None) or queue.get
 

@@ -1,8 +1,8 @@
-"""A web server with a pool of threads, which take connections from a queue; CPU-bound threads beside it.
+"""A web server whose pool of threads takes connections from a queue, with optional CPU-bound threads.
 
-One request a connection, as ``ab`` makes them: every request passes through the
-queue, and so through the library's primitives. Says its port on stdout, and serves
-until it is killed; no thread waits for a pipe, which would stop green threads.
+One request per connection, as ``ab`` sends them: every request passes through the queue, and so through
+the library's primitives. The server prints its port and serves until it is killed; no thread waits for a
+pipe, which would block all green threads.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ END_OF_HEAD = b"\r\n\r\n"
 
 
 class Connections:
-    """Connections that wait for a worker: a list, and the library's condition around it."""
+    """A queue of connections: a list, and the library's condition around it."""
 
     def __init__(self, library: Any) -> None:
-        """Begin without any."""
+        """Create an empty queue."""
         self._waiting: list[socket.socket] = []
         self._condition = library.Condition(library.Lock())
 
@@ -57,7 +57,7 @@ def answer(connection: socket.socket) -> None:
 
 
 def work(connections: Connections) -> None:
-    """Answer requests for ever; a client that leaves early is no error."""
+    """Answer requests for ever; a client that disconnects early is no error."""
     while True:
         try:
             answer(connections.get())

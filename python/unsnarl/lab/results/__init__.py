@@ -1,1 +1,1 @@
-"""Kept results, and the tables, plots and pages made of them. Starts nothing."""
+"""Stored results, and the tables, plots and pages made from them. Starts no measured process."""

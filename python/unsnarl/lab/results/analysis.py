@@ -1,8 +1,7 @@
-"""What kept runs say: medians, spreads, ratios within pairs, exponents.
+"""Summarises stored runs: medians, spreads, ratios within pairs, exponents.
 
-Pure: the content of a file of results in, numbers out. A ratio is formed within a
-pair and summed up over the pairs by ``unsnarl.statistics``, which also says
-whether a difference is within the noise.
+Pure: the content of a results file in, numbers out. ``unsnarl.statistics`` forms ratios within pairs,
+summarises them, and decides whether a difference is within the noise.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ class Median(NamedTuple):
 
 
 class Late(NamedTuple):
-    """Runs that did not end within their time limit, or would not have."""
+    """Runs that did not end within their time limit, or were skipped because they would not have."""
 
     limit_s: float
     runs: int
-    """Those that were carried out."""
+    """The runs that were carried out."""
 
 
 class Outcome:
-    """One experiment with one interpreter, as kept."""
+    """The stored results of one experiment with one interpreter."""
 
     def __init__(self, content: dict[str, Any]) -> None:
         """Take the content of a file (``store.read``)."""
@@ -53,27 +52,27 @@ class Outcome:
         return [variant for variant in self.experiment["variants"] if variant["name"] in seen]
 
     def base(self) -> str:
-        """Return the name of the variant that others are compared with."""
+        """Return the name of the variant that all others are compared with."""
         return str(self.experiment["variants"][0]["name"])
 
     def cases(self, *, traced: bool) -> list[dict[str, Any]]:
-        """Return the cases that have runs, those with counted system calls or the others."""
+        """Return the cases that have runs: those with counted system calls, or the timed ones."""
         seen = {run["case"] for run in self._runs}
         return [case for case in self.experiment["cases"] if case["name"] in seen and bool(case["is_traced"]) == traced]
 
     def values(self, case: str, variant: str, figure: str) -> dict[int, float]:
-        """Return a figure by pair; runs that failed, or lack it, are left out."""
+        """Return a figure by pair, without the runs that failed or lack it."""
         mine = (run for run in self._runs if run["case"] == case and run["variant"] == variant)
         found = ((run["pair"], run.get("figures", {}).get(figure)) for run in mine)
         return {pair: value for pair, value in found if isinstance(value, (int, float))}
 
     def median(self, case: str, variant: str, figure: str) -> Median | None:
-        """Return the median of a figure and its range; None when it was not measured."""
+        """Return the median and the range of a figure; None if it was not measured."""
         values = list(self.values(case, variant, figure).values())
         return Median(statistics.median(values), min(values), max(values), len(values)) if values else None
 
     def late(self, case: str, variant: str) -> Late | None:
-        """Return how many runs of a case did not end within which time; None when all did."""
+        """Return the time limit and the number of the runs that exceeded it; None if there is none."""
         mine = (run for run in self._runs if run["case"] == case and run["variant"] == variant)
         late = [run for run in mine if "late_s" in run]
         if not late:
@@ -83,8 +82,8 @@ class Outcome:
     def ratio(self, case: str, variant: str, figure: str) -> Ratio | None:
         """Return a variant over the first one within each pair.
 
-        None when no pair has both, or when some runs took too long: the others alone would say too little.
-        None as well where the first variant's figure is 0 in a pair: nothing is a multiple of that.
+        None if no pair has both, if a run exceeded its time limit (the other runs alone would mislead),
+        or if the first variant's figure is 0 in a pair.
         """
         if self.late(case, variant) or self.late(case, self.base()):
             return None
@@ -109,7 +108,7 @@ class Outcome:
         return list(dict.fromkeys(case["series"] for case in self.cases(traced=False) if case["series"]))
 
     def curve(self, series: str, variant: str, figure: str) -> dict[int, Median]:
-        """Return a figure by size along a series, without sizes at which a run took too long."""
+        """Return a figure by size along a series, without sizes at which a run exceeded its time limit."""
         points: dict[int, Median] = {}
         for case in self.cases(traced=False):
             median = self.median(case["name"], variant, figure) if case["series"] == series else None
@@ -118,11 +117,11 @@ class Outcome:
         return dict(sorted(points.items()))
 
     def growth(self, series: str, variant: str, figure: str) -> Power | None:
-        """Return the power with which a figure grows along a series; None for too few sizes."""
+        """Return the fitted power of a figure's growth along a series; None for too few sizes."""
         return power({size: median.value for size, median in self.curve(series, variant, figure).items()})
 
     def pairs(self) -> tuple[int, int]:
-        """Return the smallest and the largest number of pairs that a case has."""
+        """Return the smallest and the largest number of pairs over the cases."""
         kept: dict[str, set[int]] = {}
         for run in self._runs:
             kept.setdefault(run["case"], set()).add(run["pair"])

@@ -1,8 +1,8 @@
-"""The report of a directory of results: a page of Markdown, a page of HTML, JSON and plots.
+"""Renders the report of a results directory: a Markdown page, an HTML page, JSON and plots.
 
-The HTML page is one file that opens without a network: style and plots are in it.
-Invariant: everything shown comes from the files of results; running it twice
-writes the same bytes.
+The HTML page is one file that needs no network: style and plots are embedded.
+Invariant: everything shown comes from the results files; the same files give the
+same bytes.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from unsnarl.statistics import CONFIDENCE, FEWEST_PAIRS
 
 MARKDOWN, HTML, SUMMARY = "report.md", "report.html", "report.json"
 HOW_TO_READ = (
-    "Variants take turns within each pair; a ratio to the first column is formed within the pairs, and ± after it is "
+    "Variants alternate within each pair; a ratio to the first column is formed within the pairs, and ± after it is "
     'the standard deviation of the pairs\' ratios. ≈ and "within the noise" mark a difference whose direction the '
-    f"pairs leave open, at a confidence of {CONFIDENCE:.2%}; {TOO_FEW} marks a ratio of fewer than {FEWEST_PAIRS} "
-    'pairs, which are too few to judge. "> 120 s": the run was ended after that time, or a smaller size was.'
+    f"pairs do not decide, at a confidence of {CONFIDENCE:.2%}; {TOO_FEW} marks a ratio of fewer than {FEWEST_PAIRS} "
+    'pairs, which are too few to judge. "> 120 s": the run, or that of a smaller size, was ended after that time.'
 )
 
 
 class Section(NamedTuple):
-    """What the pages show of one file of results."""
+    """The tables and plots of one results file."""
 
     anchor: str
     outcome: Outcome
@@ -42,10 +42,10 @@ class Section(NamedTuple):
 
 
 def load(folder: Path) -> list[Outcome]:
-    """Return every result in a directory, in the order of a whole run.
+    """Return every result in a directory, in the order of a complete run.
 
     Raises:
-        StoreError: there is none, or a file is something else.
+        StoreError: there is no result, or a file has another content.
     """
     from unsnarl.lab.experiments import NAMES
 
@@ -89,7 +89,7 @@ def write(folder: Path, outcomes: Sequence[Outcome], command: str) -> list[Path]
 
 
 def warnings(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return what was not the same for all results of an interpreter, one line each: they cannot be compared."""
+    """Return one line per interpreter whose results were taken under different conditions and cannot be compared."""
     lines: list[str] = []
     for version in dict.fromkeys(_interpreter(outcome) for outcome in outcomes):
         mine = [outcome for outcome in outcomes if _interpreter(outcome) == version]
@@ -101,7 +101,9 @@ def warnings(outcomes: Sequence[Outcome]) -> list[str]:
             group = next((g for g in alike if not differences([g[0].machine, outcome.machine])), None)
             alike.append([outcome]) if group is None else group.append(outcome)
         groups = "; ".join(", ".join(outcome.name for outcome in group) for group in alike)
-        lines.append(f"Not all results of {version} were taken alike, in: {', '.join(found)}. Alike are: {groups}.")
+        lines.append(
+            f"The results of {version} were taken under different conditions: {', '.join(found)}. Alike are: {groups}."
+        )
     return lines
 
 
@@ -111,13 +113,13 @@ def _interpreter(outcome: Outcome) -> str:
 
 
 def commands(sections: Sequence[Section], command: str) -> list[str]:
-    """Return the commands that measured, and the one that made the page."""
+    """Return the commands that measured, and the command that made the page."""
     measured = (line for one in sections for line in one.outcome.content.get("commands", []))
     return [*dict.fromkeys(measured), command]
 
 
 def markdown(sections: Sequence[Section], command: str) -> str:
-    """Return the page as Markdown, the plots beside it."""
+    """Return the page as Markdown; its plots are separate files."""
     parts = ["# The laboratory's results\n"]
     parts += [f"**{line}**\n" for line in warnings([one.outcome for one in sections])]
     parts += [HOW_TO_READ + "\n", "Made by:\n"]
@@ -189,7 +191,7 @@ def _html_section(one: Section) -> str:
 
 
 def _inline(plot: Plot, anchor: str) -> str:
-    """Return a plot for a page that holds several: what it names inside must not clash with the others."""
+    """Return a plot with unique internal names, for a page that contains several plots."""
     prefix = re.sub(r"\W", "-", f"{anchor}-{plot.file_name.removesuffix('.svg')}-")
     svg = re.sub(r'\bid="', f'id="{prefix}', plot.svg)
     return re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}", svg)

@@ -1,8 +1,8 @@
 """Plots of results as SVG, by matplotlib: curves over sizes, bars for the rest.
 
-matplotlib is an extra (``unsnarl[lab]``); without it reports have tables only.
-Invariant: the same results give the same bytes, and every plot is readable on a
-light and on a dark page, since it brings its own ground.
+matplotlib is an extra (``unsnarl[lab]``); without it, reports have tables only.
+Invariant: the same results give the same bytes, and every plot has its own background, so
+that it is readable on light and on dark pages.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def is_available() -> bool:
 
 
 def plots_of(outcome: Outcome, stem: str) -> Iterator[Plot]:
-    """Yield the plots of an experiment: a curve for each series, else bars of the main figure."""
+    """Yield the plots of an experiment: a curve for each series, or bars of the main figure."""
     series = [name for name in outcome.series() if _is_curve(outcome, name)]
     for place, name in enumerate(series, start=1):
         yield Plot(f"{stem}-{place}.svg", name, curve(outcome, name))
@@ -63,7 +63,7 @@ def _is_curve(outcome: Outcome, series: str) -> bool:
 
 
 def _style(outcome: Outcome, variant: str) -> int:
-    """Return the place of a variant among all that the experiment has: its colour, in every plot."""
+    """Return the index of a variant among all of the experiment's, which selects its colour in every plot."""
     names = [one["name"] for one in outcome.experiment["variants"]]
     return names.index(variant) % len(COLOURS)
 
@@ -87,7 +87,7 @@ def _label(outcome: Outcome, series: str, variant: dict[str, Any]) -> str:
 
 
 def curve(outcome: Outcome, series: str) -> str:
-    """Return the main figure over the sizes of a series, on logarithmic axes, the range as a bar."""
+    """Return a plot of the main figure over the sizes of a series, on logarithmic axes, with the range as a bar."""
     main = outcome.figures[0]
 
     def draw(axes: Any) -> None:
@@ -127,7 +127,7 @@ def _ranges(medians: list[Median]) -> list[list[float]]:
 
 
 def bars(outcome: Outcome) -> str:
-    """Return the main figure of every case as bars, one group a case, the range as a line."""
+    """Return a plot of the main figure as bars, one group per case, with the range as a line."""
     main = outcome.figures[0]
     cases, variants = outcome.cases(traced=False), outcome.variants()
     step = len(variants) + 1

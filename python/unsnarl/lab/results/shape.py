@@ -1,9 +1,8 @@
-"""What a file of results looks like, and where another one does not look like that.
+"""The schema of a results file, and a check of a file against it.
 
-A shape is a type, a tuple of types, a list with the shape of every element
-(``Some``: at least one), or a mapping of the names that must be there to their shapes (``Maybe``: they may be
-missing); more names may be there.
-Invariant: what has the shape can be shown without looking at types again.
+A shape is a type, a tuple of types, a list with the shape of every element (``Some``: at least one), or a
+mapping of required names to their shapes (``Maybe``: optional). Additional names are allowed.
+Invariant: a report can use a value that has its shape without checking types again.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from typing import Any, NamedTuple, cast
 
 
 class Maybe(NamedTuple):
-    """The shape of what may be missing."""
+    """The shape of an optional value."""
 
     shape: Any
 
 
 class Some(NamedTuple):
-    """The shape of every element of a list that has elements."""
+    """The shape of every element of a list that must not be empty."""
 
     shape: Any
 
@@ -60,7 +59,7 @@ RESULTS: dict[str, Any] = {
 
 
 def misfit(value: Any, wanted: Any, name: str = "the file") -> str | None:
-    """Return in words what does not have its shape, or None."""
+    """Return in words the first part that does not have its shape, or None."""
     if isinstance(wanted, dict):
         return _misfit_of_names(value, cast("dict[str, Any]", wanted), name)
     if isinstance(wanted, Some):

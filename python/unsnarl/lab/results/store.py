@@ -1,11 +1,10 @@
-"""Results as data: one JSON file for each experiment and interpreter.
+"""Stores results as data: one JSON file for each experiment and interpreter.
 
-A file describes its experiment, so that it can be shown when the experiment has
-changed since. It is written anew after every pair, to a temporary name first:
-whoever interrupts a run keeps what it has.
+A file describes its experiment, so that it can be shown after the experiment has changed. After every
+pair it is written again, under a temporary name first, so that an interrupted run keeps its results.
 
-Invariants: results of another machine, kernel, interpreter or build, or of a case with
-other arguments, are never mixed in; one command at a time writes to a directory.
+Invariants: results of another machine, kernel, interpreter or build, or of a case with other
+arguments, are never mixed into a file; one command at a time writes to a directory.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ FORMAT = "unsnarl-lab-1"
 
 
 class StoreError(UnsnarlError):
-    """A file of results that cannot be used, with what to do about it."""
+    """Say why a results file cannot be used, with a hint."""
 
     what: str
     hint: str
 
     def __init__(self, what: str, hint: str) -> None:
-        """Keep both apart."""
+        """Keep the reason and the hint apart."""
         super().__init__(what, hint)
         self.what, self.hint = what, hint
 
@@ -48,7 +47,7 @@ def read(path: Path) -> dict[str, Any]:
     """Return the content of a file of results.
 
     Raises:
-        StoreError: it cannot be read, or is something else.
+        StoreError: it cannot be read, or has another content.
     """
     try:
         loaded: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -67,10 +66,10 @@ def read(path: Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def held(folder: Path) -> Generator[None]:
-    """Keep a directory of results to ourselves, until the end of the block or of the process.
+    """Lock a results directory until the end of the block or of the process.
 
     Raises:
-        StoreError: another process has it.
+        StoreError: another process holds the lock.
     """
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -79,9 +78,9 @@ def held(folder: Path) -> Generator[None]:
         except BlockingIOError:
             raise StoreError(
                 f"another `unsnarl lab run` is writing to {folder}",
-                "wait for its end, or name another directory: `--out DIR`",
+                "wait until it ends, or name another directory: `--out DIR`",
             ) from None
-        except OSError:  # a file system that knows no locks
+        except OSError:  # a file system without locks
             pass
         yield
     finally:
@@ -89,13 +88,13 @@ def held(folder: Path) -> Generator[None]:
 
 
 class Results:
-    """The file of one experiment and one interpreter, old runs and new ones."""
+    """The file of one experiment and one interpreter, with its earlier and its new runs."""
 
     def __init__(self, folder: Path, experiment: Experiment, machine: dict[str, Any]) -> None:
-        """Take up what is kept already.
+        """Read the existing file, if there is one, to continue it.
 
         Raises:
-            StoreError: what is kept is of other circumstances, or no results at all.
+            StoreError: the file has other circumstances, or is no results file.
         """
         self.path = folder / file_name(experiment.name, machine)
         self._content: dict[str, Any] = {
@@ -107,9 +106,9 @@ class Results:
             "runs": [],
         }
         if self.path.exists():
-            self._take_up(read(self.path))
+            self._continue(read(self.path))
 
-    def _take_up(self, kept: dict[str, Any]) -> None:
+    def _continue(self, kept: dict[str, Any]) -> None:
         mine = self._content["machine"]
         others = machines.differences([kept["machine"], mine])
         if others:
@@ -127,23 +126,23 @@ class Results:
 
     @property
     def runs(self) -> list[dict[str, Any]]:
-        """Every run, in the order in which they were carried out."""
+        """Every run, in the order of execution."""
         return list(self._content["runs"])
 
     def pairs_kept(self) -> dict[str, int]:
-        """Return how many pairs of each case there are."""
+        """Return the number of stored pairs of each case."""
         kept: dict[str, int] = {}
         for run in self._content["runs"]:
             kept[run["case"]] = max(kept.get(run["case"], 0), run["pair"] + 1)
         return kept
 
     def note(self, absent: Mapping[str, str], cases: Collection[Case], command: str) -> None:
-        """Note what is not there, which cases are measured, and the command that does it.
+        """Store the missing peers, the cases that are measured, and the command.
 
-        What was not there for cases that are not asked for this time stays noted.
+        Entries about cases that are not selected this time remain.
 
         Raises:
-            StoreError: there are runs of a case of the same name with other arguments.
+            StoreError: the file has runs of a case of the same name with other arguments.
         """
         asked = {variant["name"] for variant in self._content["experiment"]["variants"]}
         asked.update(case.name for case in cases)
@@ -173,15 +172,15 @@ class Results:
         late_s: float | None = None,
         is_spared: bool = False,
     ) -> None:
-        """Add a run: its figures, or why it has none.
+        """Add a run: its figures, or the reason why it has none.
 
         Args:
-            case: name of what was measured.
-            variant: name of the way in which.
-            pair: in which turn, from 0.
-            outcome: the figures, or why there are none.
-            late_s: seconds within which it did not end.
-            is_spared: it was not carried out, since it is known not to end in that time.
+            case: the name of the case.
+            variant: the name of the variant.
+            pair: the number of the pair, from 0.
+            outcome: the figures, or the reason why there are none.
+            late_s: the time limit in seconds, if the run exceeded it.
+            is_spared: the run was skipped, since an earlier one exceeded that limit.
         """
         key = "failed" if isinstance(outcome, str) else "figures"
         run: dict[str, Any] = {"case": case, "variant": variant, "pair": pair, key: outcome}
@@ -190,7 +189,7 @@ class Results:
         self._content["runs"].append(run)
 
     def is_late(self, case: Case, variant: str) -> bool:
-        """Tell whether a variant has not ended within a case's time, at its size of the series or a smaller one."""
+        """Tell whether a variant has exceeded a case's time limit at this size of the series or a smaller one."""
         known = {one["name"]: one for one in self._content["experiment"]["cases"]}
         for run in self._content["runs"]:
             if run["variant"] != variant or run.get("late_s", 0.0) < case.limit_s:
@@ -202,7 +201,7 @@ class Results:
         return False
 
     def write(self) -> None:
-        """Write the file, all of it or nothing.
+        """Write the file atomically.
 
         Raises:
             StoreError: it cannot be written.
@@ -232,7 +231,7 @@ def described(case: Case) -> dict[str, Any]:
 
 
 def describe(experiment: Experiment) -> dict[str, Any]:
-    """Return an experiment as plain data: what a report needs to know of it."""
+    """Return the part of an experiment that a report needs as plain data."""
     return {
         "name": experiment.name,
         "source": experiment.source,

@@ -1,7 +1,7 @@
-"""Tables of an experiment's results: rows of words, for Markdown and for HTML alike.
+"""Tables of an experiment's results, as rows of text for Markdown and for HTML.
 
-Pure: an ``Outcome`` in, tables out. No figure is made up here: what was not measured
-is a dash, what did not end in time says so, and what the pairs leave open is marked.
+Pure: an ``Outcome`` in, tables out. Invariant: a figure that was not measured is a dash, a run that
+exceeded its time limit is shown as such, and an undecided difference is marked.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from unsnarl.lab.results.analysis import Median, Outcome
 from unsnarl.statistics import FEWEST_PAIRS, Power, Ratio
 
 KINDS_SHOWN = 12
-"""Kinds of system calls in a table, the most frequent ones; the rest is summed up."""
+"""Kinds of system calls in a table: the most frequent ones."""
 
 
 LIMITED = "elapsed_s"
-"""The figure of which a run that was ended says how much it is at least."""
+"""The figure for which a time limit is a lower bound."""
 
 
 class Table(NamedTuple):
@@ -43,7 +43,7 @@ def tables_of(outcome: Outcome) -> Iterator[Table]:
 
 
 def figure_table(outcome: Outcome, figure: dict[str, Any]) -> Table:
-    """Return one figure of every case: a column per variant, each with its ratio to the first one."""
+    """Return the table of one figure: a row per case, a column per variant with its ratio to the first one."""
     name = figure["name"]
     variants = outcome.variants()
     unit = f", {figure['unit']}" if figure["unit"] else ""
@@ -60,7 +60,7 @@ def figure_table(outcome: Outcome, figure: dict[str, Any]) -> Table:
 
 
 def cell(outcome: Outcome, case: str, variant: str, figure: str) -> str:
-    """Return median and spread, and the ratio to the first variant; ``> 120 s`` for what did not end in that time."""
+    """Return median, spread and the ratio to the first variant; ``> 120 s`` for runs that exceeded that limit."""
     median, late = outcome.median(case, variant, figure), outcome.late(case, variant)
     over = f"> {late.limit_s:g} s" if late and figure == LIMITED else ""
     if median is None:
@@ -82,13 +82,13 @@ def spread(median: Median) -> str:
 
 
 def verdict(ratio: Ratio) -> str:
-    """Return a ratio, and whether the pairs say anything about its direction."""
+    """Return a ratio, marked if the pairs do not decide its direction."""
     text = times(ratio)
     return f"{text}, within the noise" if ratio.is_noise() else text
 
 
 def exponent_table(outcome: Outcome) -> Table:
-    """Return the growth of each series, and its factor from the smallest to the largest size."""
+    """Return the table of each series' growth: exponent, and factor from the smallest to the largest size."""
     main = outcome.figures[0]["name"]
     variants = outcome.variants()
     rows: list[tuple[str, ...]] = []
@@ -121,7 +121,7 @@ def calls_table(outcome: Outcome, case: str) -> Table:
 
 
 def calls(outcome: Outcome, case: str, variant: str, kind: str) -> str:
-    """Return how often a variant made a system call; none counts as none where others were counted."""
+    """Return how often a variant made a system call: 0 if only other calls were counted."""
     median = outcome.median(case, variant, f"calls.{kind}")
     if median is not None:
         return f"{median.value:,.0f}"
@@ -138,7 +138,7 @@ def markdown(table: Table) -> str:
 
 
 def facts(outcome: Outcome) -> list[str]:
-    """Return what was measured on and how, one line each."""
+    """Return one line each on the interpreter, the build, the machine and the method."""
     from unsnarl.lab.machine import build_of
 
     machine, python = outcome.machine, outcome.machine["python"]
@@ -158,7 +158,7 @@ def facts(outcome: Outcome) -> list[str]:
 
 
 def build(machine: dict[str, Any]) -> str:
-    """Return which unsnarl was measured, and beside which versions."""
+    """Return the measured build of unsnarl, and the versions of the peers."""
     versions: dict[str, str] = machine.get("versions", {})
     others = ", ".join(f"{name} {version}" for name, version in versions.items() if name != "unsnarl")
     digests = f"build {machine.get('package') or 'unknown'}, scheduler {machine.get('scheduler') or 'unknown'}"
@@ -166,11 +166,11 @@ def build(machine: dict[str, Any]) -> str:
 
 
 def absences(outcome: Outcome) -> list[str]:
-    """Return what is not there and why, and the runs that failed, one line each."""
+    """Return one line for each missing peer with the reason, and for each failed run."""
     from unsnarl.lab.presence import reasons_in_words
 
     failures = list(dict.fromkeys(outcome.failures()))
-    return [*(f"not there: {line}" for line in reasons_in_words(outcome.absent)), *failures]
+    return [*(f"missing: {line}" for line in reasons_in_words(outcome.absent)), *failures]
 
 
 def summary(outcome: Outcome) -> dict[str, Any]:
@@ -178,10 +178,10 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     cases: list[dict[str, Any]] = []
     for case in [*outcome.cases(traced=False), *outcome.cases(traced=True)]:
         figures = sorted(set(_figure_names(outcome, case["name"])))
-        summed_up = {name: _summed_up(outcome, case["name"], name) for name in figures}
+        summaries = {name: _summary_of(outcome, case["name"], name) for name in figures}
         late = {v["name"]: outcome.late(case["name"], v["name"]) for v in outcome.variants()}
         late_as_data = {name: found._asdict() for name, found in late.items() if found}
-        cases.append({**case, "figures": summed_up, "late": late_as_data})
+        cases.append({**case, "figures": summaries, "late": late_as_data})
     main = outcome.figures[0]["name"]
     exponents = {
         series: {v["name"]: power._asdict() if power else None for v, power in _powers(outcome, series, main)}
@@ -209,7 +209,7 @@ def _figure_names(outcome: Outcome, case: str) -> Iterator[str]:
             yield from run.get("figures", {})
 
 
-def _summed_up(outcome: Outcome, case: str, figure: str) -> dict[str, Any]:
+def _summary_of(outcome: Outcome, case: str, figure: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for variant in outcome.variants():
         median, ratio = (ask(case, variant["name"], figure) for ask in (outcome.median, outcome.ratio))

@@ -1,1 +1,1 @@
-"""Carries out runs: what is started, confined, timed and kept. Imports no table, plot or page."""
+"""Carries out runs: starts, confines and times processes. Imports no table, plot or page."""

@@ -1,8 +1,8 @@
-"""Commands whose start is measured, and how they are started plain, warm and packed.
+"""The commands whose start is measured, and their preparation as plain, warm or packed commands.
 
-Invariant: a warm or packed command is prepared before it is measured, and what was
-prepared is gone afterwards. Servers have a runtime directory of the laboratory's own:
-those of the user are neither used nor stopped, and nothing that was learned is kept.
+Invariant: a warm or packed command is prepared before the measurement, and the preparation is removed
+afterwards. Servers use a temporary runtime directory: the user's servers are neither used nor
+stopped, and nothing that was learned is kept.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "black --version": ("black", "--version"),
     "http --version": ("http", "--version"),
 }
-"""What is started: the interpreter, and console scripts of its environment."""
+"""The interpreter, and console scripts of its environment."""
 
 
 def script_of(name: str) -> str:
-    """Return the console script that is started under a name; nothing for the interpreter."""
+    """Return the console script of a command, or an empty string for the interpreter."""
     return COMMANDS[name][0].removesuffix("python")
 
 
 SCRIPTS = tuple(filter(script_of, COMMANDS))
-"""Those that can be warm or packed."""
+"""The commands that can be warm or packed."""
 
 QUICK = ("python -c pass", "pip --version")
 STORM = ("hg --version -q", "pip --version")
@@ -47,15 +47,15 @@ PREPARING_S = 60.0
 """Seconds that learning or packing may take."""
 
 LEARNING_RUNS = 4
-"""Runs of a warm command before it is measured; each may load modules that are imported ahead afterwards."""
+"""Runs of a warm command before the measurement; each can add modules that are imported ahead afterwards."""
 POLL_S, QUIET_POLLS = 0.05, 4
-"""Seconds between looks at whether a server learns, and looks in a row that must find none."""
+"""Seconds between polls for a learning server, and consecutive polls that must find none."""
 LEARNING_LIMIT_S = 20.0
-"""Seconds after which that is given up."""
+"""Seconds after which polling ends."""
 
 
 class Prepared(NamedTuple):
-    """A command line, and where it is started."""
+    """A command line, and the context in which it is launched."""
 
     path: str
     """The command itself."""
@@ -65,13 +65,13 @@ class Prepared(NamedTuple):
 
 @contextlib.contextmanager
 def prepared(run: Run, words: tuple[str, ...]) -> Generator[Prepared]:
-    """Yield how a command is started in a variant.
+    """Yield a command that is prepared for a variant.
 
-    All of it happens in one directory: where imports ask for that, as pip's do, it belongs to
-    the key of a warm server.
+    All runs use one working directory: it belongs to the key of a warm server if the command's imports
+    read it, as pip's do.
 
     Raises:
-        RunFailed: the command is not there, or cannot be started in this way.
+        RunFailed: the command is not installed, or cannot be started in this variant.
     """
     path = located(run.python, words[0])
     with tempfile.TemporaryDirectory() as directory, own_runtime_directory() as variables:
@@ -85,21 +85,21 @@ def prepared(run: Run, words: tuple[str, ...]) -> Generator[Prepared]:
 
 @contextlib.contextmanager
 def own_runtime_directory() -> Generator[dict[str, str]]:
-    """Yield the variable that names a runtime directory for warm servers, which is there for as long.
+    """Yield the variable that names a temporary runtime directory for warm servers.
 
-    In /tmp, whatever TMPDIR says: the address of a socket holds 107 bytes.
+    It is in /tmp regardless of TMPDIR, since a socket's address has at most 107 bytes.
     """
     with tempfile.TemporaryDirectory(prefix="unsnarl-lab-", dir="/tmp") as directory:
         yield {"UNSNARL_WARM_DIR": directory}
 
 
 def start(run: Run, command: Prepared) -> Done:
-    """Start a command; once more, and only that counts, where its server was just being replaced.
+    """Run a command once; if its server was being replaced, run it again and return the second run.
 
-    That happens to a warm command when learning has changed what belongs to its key: nothing has run then.
+    The server of a warm command is replaced if learning has changed its key; the command has not run then.
 
     Raises:
-        RunFailed: it failed.
+        RunFailed: the command failed.
     """
     confinement, limit_s = run.case.confinement, run.case.limit_s
     try:
@@ -112,10 +112,10 @@ def start(run: Run, command: Prepared) -> Done:
 
 
 def learn(run: Run, command: Prepared) -> None:
-    """Run a warm command until its server has learned from that: what later runs find.
+    """Run a warm command several times, until its server has learned from each run.
 
     Raises:
-        RunFailed: it failed.
+        RunFailed: a run failed.
     """
     for _ in range(LEARNING_RUNS):
         start(run, command)
@@ -123,7 +123,7 @@ def learn(run: Run, command: Prepared) -> None:
 
 
 def wait_until_learned(runtime: Path) -> None:
-    """Wait until no server in a runtime directory learns or starts, and at least one is there; not for ever."""
+    """Wait, with a limit, until a server is present in a runtime directory and none learns or starts."""
     quiet, ends_s = 0, time.monotonic() + LEARNING_LIMIT_S
     while quiet < QUIET_POLLS and time.monotonic() < ends_s:
         time.sleep(POLL_S)
@@ -132,7 +132,7 @@ def wait_until_learned(runtime: Path) -> None:
 
 
 def launched(run: Run, path: str, context: LaunchContext) -> contextlib.AbstractContextManager[list[str]]:
-    """Return the words that start a command in a variant, for as long as they do."""
+    """Return a context manager that yields the words that start a command in a variant."""
     match run.variant.launcher:
         case "warm":
             return warmed(run, path, context)
@@ -146,7 +146,7 @@ def located(python: str, name: str) -> str:
     """Return the path of a command.
 
     Raises:
-        RunFailed: the environment has none of that name.
+        RunFailed: the environment has no command of that name.
     """
     if name == "python":
         return python
@@ -158,10 +158,10 @@ def located(python: str, name: str) -> str:
 
 @contextlib.contextmanager
 def warmed(run: Run, path: str, context: LaunchContext) -> Generator[list[str]]:
-    """Yield the client's words for a command whose server is running, and stop all servers afterwards.
+    """Start a command's server, yield the client's words for the command, and stop all servers afterwards.
 
     Raises:
-        RunFailed: it cannot be warm.
+        RunFailed: the command cannot be warm.
     """
     warm = [located(run.python, "unsnarl"), "warm"]
     try:
@@ -173,24 +173,24 @@ def warmed(run: Run, path: str, context: LaunchContext) -> Generator[list[str]]:
 
 
 def await_server(run: Run, path: str, context: LaunchContext) -> None:
-    """Start a command's server unless there is one, and wait until it serves.
+    """Start a command's server if there is none, and wait until it serves.
 
     Raises:
-        RunFailed: it cannot be warm.
+        RunFailed: the command cannot be warm.
     """
     words = [located(run.python, "unsnarl"), "warm", "start", "--", path]
     execute(words, run.case.confinement, PREPARING_S, context)
 
 
 def server_times(context: LaunchContext) -> dict[int, float]:
-    """Return the processor time in seconds of each server of a context, ended workers included, by its number."""
+    """Return the processor time in seconds of each server of a context by pid, including ended workers."""
     servers = house.servers(context.variables["UNSNARL_WARM_DIR"])
     times = ((server.pid, _processor_s(server.pid)) for server in servers)
     return {pid: time_s for pid, time_s in times if time_s is not None}
 
 
 def _processor_s(pid: int) -> float | None:
-    """Return the time of a process and of the children it has waited for (proc_pid_stat(5)); None if it is gone."""
+    """Return the time of a process and its reaped children (proc_pid_stat(5)); None if the process has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -200,10 +200,10 @@ def _processor_s(pid: int) -> float | None:
 
 @contextlib.contextmanager
 def packed(run: Run, path: str) -> Generator[list[str]]:
-    """Yield the word for the launcher of a command's pack, both of which are made for it.
+    """Make a pack of a command with its launcher, and yield the launcher's path.
 
     Raises:
-        RunFailed: it cannot be packed.
+        RunFailed: the command cannot be packed.
     """
     with tempfile.TemporaryDirectory() as folder:
         pack, launcher = str(Path(folder, "lab.pack")), str(Path(folder, "lab"))

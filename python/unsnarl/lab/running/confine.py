@@ -1,20 +1,20 @@
-"""Become another program, on some cores only or by another policy of the kernel.
+"""Confines this process to some cores or to a scheduling policy, and becomes another program by exec.
 
     python -I -S confine.py CORES POLICY PARENT COMMAND...
 
-CORES is a number or ``all``, POLICY is ``other`` or ``rr``. PARENT is the number of the
-process whose end, even by SIGKILL, is the command's end as well. Run by path, isolated.
-Invariant: it execs, so the process that is measured has no parent of ours between.
+CORES is a number or ``all``, POLICY is ``other`` or ``rr``. PARENT is the pid of the process whose
+end, even by SIGKILL, also ends the command. Run by path, isolated.
+Invariant: it execs, so no process stands between the runner and the measured process.
 """
 
 import os
 import sys
 
 ROUND_ROBIN_PRIORITY = 1
-"""The lowest: enough to come before every ordinary process, and after the kernel's own."""
+"""The lowest real-time priority: above every ordinary process, below the kernel's threads."""
 
 PR_SET_PDEATHSIG, SIGKILL = 1, 9
-"""From linux/prctl.h: the signal that comes when the parent ends, kept over exec (prctl(2))."""
+"""From linux/prctl.h: sets the signal for the parent's death, which survives exec (prctl(2))."""
 
 
 def main() -> None:
@@ -29,10 +29,10 @@ def main() -> None:
 
 
 def bind(parent: int) -> None:
-    """Let the kernel end this process when its parent ends, which may have happened already."""
+    """Let the kernel kill this process when its parent ends; exit if the parent has ended already."""
     try:
         import ctypes
-    except ImportError:  # a python that was built without it: the parent still ends the command in every other way
+    except ImportError:  # a build without ctypes: the parent ends the command in every other case
         return
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL)
     if os.getppid() != parent:

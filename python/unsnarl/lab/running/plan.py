@@ -1,7 +1,7 @@
-"""Which runs there are, and in which order: the variants of a case take turns within each pair.
+"""Plans the runs of an experiment: the variants of a case alternate within each pair.
 
-The first of them changes from pair to pair, so that drift of the machine meets all
-alike. Pure: experiments, and what is kept of them, in; a list of runs out.
+The first variant changes from pair to pair, so that drift of the machine affects all alike. Pure:
+experiments and the number of stored pairs in, runs out.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Item = TypeVar("Item")
 
 
 class Planned(NamedTuple):
-    """A run and the pair it belongs to."""
+    """A run and the number of its pair."""
 
     run: Run
     pair: int
 
 
 def rotated(variants: Sequence[Item], by: int) -> tuple[Item, ...]:
-    """Return ``variants`` beginning at another one each time, so that none is always first."""
+    """Return ``variants`` rotated by some places, so that each is first in turn."""
     if not variants:
         return ()
     by %= len(variants)
@@ -38,7 +38,7 @@ def planned(
     pairs: int,
     pairs_kept: Mapping[str, int],
 ) -> Iterator[Planned]:
-    """Yield the runs of an experiment, variants that are absent left out, kept pairs continued."""
+    """Yield the runs of an experiment without absent variants, continuing after the stored pairs."""
     for case in cases:
         first = pairs_kept.get(case.name, 0)
         variants = [variant for variant in experiment.variants_of(case) if variant.name not in absent]

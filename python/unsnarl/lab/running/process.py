@@ -1,12 +1,10 @@
-"""One run: a process of its own, from its command to its figures.
+"""Carries out one run: starts a process, waits for it, and returns its figures.
 
-The process has a group of its own, so that nothing of it outlives the run, and a
-directory of its own. Times are those of the program itself where it prints them,
-and those that the kernel accounts to it (``wait4``). Runs may go on in several
-threads at once; ``end_all`` ends them from another one.
+The process has its own process group, so that no part of it outlives the run, and its own working
+directory. Times are those that the program prints, and those that the kernel accounts to it (``wait4``).
+Several threads may carry out runs at the same time; ``end_all`` ends the runs from another thread.
 
-Invariant: whatever goes wrong in the measured process is a ``RunFailed`` with its
-last words, never an exception of another kind.
+Invariant: every failure of the measured process is a ``RunFailed`` with the process's last line.
 """
 
 from __future__ import annotations
@@ -37,32 +35,32 @@ STRACE_LINE = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$
 
 
 class RunFailed(UnsnarlError):  # noqa: N818 -- a result, and no mistake of the caller's
-    """A run that has no figures."""
+    """Say why a run has no figures."""
 
 
 class TimedOut(RunFailed):
-    """A run that did not end within its time limit: that is known of it, or was without running it."""
+    """Say that a run exceeded its time limit, or was skipped because an earlier run did."""
 
     limit_s: float
     is_spared: bool
-    """Whether it was not run."""
+    """Whether the run was skipped."""
 
     def __init__(self, limit_s: float, *, is_spared: bool = False) -> None:
-        """Say so."""
+        """Keep the limit, and whether the run was skipped."""
         known = "not run: that or a smaller size has given "
         super().__init__(f"{known if is_spared else ''}no result within {limit_s:g} s")
         self.limit_s, self.is_spared = limit_s, is_spared
 
 
 class LaunchContext(NamedTuple):
-    """Where a command runs: in a directory, in our environment and these variables."""
+    """The working directory of a command, and the variables that are added to its environment."""
 
     directory: str
     variables: Mapping[str, str]
 
 
 class Run(NamedTuple):
-    """A case of an experiment in one variant, with the interpreter that is measured."""
+    """A case of an experiment in one variant, with the measured interpreter."""
 
     experiment: Experiment
     case: Case
@@ -70,13 +68,13 @@ class Run(NamedTuple):
     python: str
 
     def interpreter(self) -> str:
-        """Return the interpreter that the program runs in."""
+        """Return the interpreter that runs the program."""
         if self.variant.interpreter == "python":
             return self.python
         return presence.other_interpreter(self.variant.interpreter) or self.variant.interpreter
 
     def command(self, *words: str) -> list[str]:
-        """Return the command that runs a program, given by the words after the interpreter, in this variant."""
+        """Return the command that runs a program in this variant, given the words after the interpreter."""
         if self.variant.launcher in ("run", "green"):
             green = ("--green",) if self.variant.launcher == "green" else ()
             return [self.python, "-P", "-m", "unsnarl", "run", *green, *self.variant.options, *words]
@@ -89,7 +87,7 @@ class Run(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A process that has ended well."""
+    """The output and the times of a process that ended with status 0."""
 
     stdout: str
     elapsed_s: float
@@ -101,7 +99,7 @@ def measure(run: Run) -> Figures:
     """Carry out a run and return its figures.
 
     Raises:
-        RunFailed: there are none.
+        RunFailed: the run has no figures.
     """
     if run.experiment.measure is not None:
         return run.experiment.measure(run)
@@ -113,10 +111,10 @@ def measure(run: Run) -> Figures:
 
 
 def printed_figures(stdout: str) -> Figures:
-    """Return the figures that a program printed in its last line.
+    """Return the figures in the last line of a program's output.
 
     Raises:
-        RunFailed: it printed none.
+        RunFailed: the program printed no figures.
     """
     try:
         last: Any = json.loads(stdout.splitlines()[-1])
@@ -147,10 +145,10 @@ def count_calls(command: Sequence[str], case: Case, context: LaunchContext | Non
 
 
 def confined(command: Sequence[str], confinement: Confinement, *, is_bound: bool = False) -> list[str]:
-    """Return the command with what puts it on its cores and under its policy, and ends it with this process.
+    """Return the command, preceded by the program that confines it and binds its life to this process's.
 
-    Both take an interpreter before the command. What is neither confined nor ``is_bound`` begins without, and would
-    outlive this process if that were killed by SIGKILL: nothing else is right for what starts and ends at once.
+    Confining and binding start an interpreter before the command. A command that is neither confined nor
+    ``is_bound`` starts without it, since that start would be measured; SIGKILL of this process does not end it.
     """
     if confinement == Confinement() and not is_bound:
         return list(command)
@@ -160,17 +158,17 @@ def confined(command: Sequence[str], confinement: Confinement, *, is_bound: bool
 
 
 def environment() -> dict[str, str]:
-    """Return the environment for measured processes: ours, without what steers unsnarl or python."""
-    steering = ("UNSNARL", "PYTHON", "GEVENT")
-    return {name: value for name, value in os.environ.items() if not name.startswith(steering)}
+    """Return the environment for measured processes: this one without the variables of unsnarl and python."""
+    removed = ("UNSNARL", "PYTHON", "GEVENT")
+    return {name: value for name, value in os.environ.items() if not name.startswith(removed)}
 
 
 _running: set[int] = set()
-"""The groups of what runs now."""
+"""The process groups of the current runs."""
 
 
 def end_all() -> None:
-    """Kill everything that runs: whoever waits for it has a failed run."""
+    """Kill all running processes; the threads that wait for them get a failed run."""
     for group in tuple(_running):
         _kill(group)
 
@@ -188,12 +186,12 @@ def started(
     stderr: IO[bytes],
     context: LaunchContext | None = None,
 ) -> Generator[subprocess.Popen[bytes]]:
-    """Start a command in a group of its own, and leave nothing of it behind.
+    """Start a command in a new process group, and kill the group at the end of the block.
 
-    ``context``: where it runs; without it, in a directory of its own.
+    ``context``: its working directory and variables; without it, a temporary directory.
 
     Raises:
-        RunFailed: it cannot be started.
+        RunFailed: the command cannot be started.
     """
     with contextlib.nullcontext(context.directory) if context else tempfile.TemporaryDirectory() as folder:
         try:
@@ -221,11 +219,11 @@ def started(
 def execute(
     command: Sequence[str], confinement: Confinement, limit_s: float, context: LaunchContext | None = None
 ) -> Done:
-    """Run a command to its end, in that place or in a directory of its own.
+    """Run a command to its end, in a context or in a temporary directory.
 
     Raises:
-        TimedOut: it did not end within ``limit_s`` seconds.
-        RunFailed: it did not end with status 0.
+        TimedOut: the command did not end within ``limit_s`` seconds.
+        RunFailed: the command did not end with status 0.
     """
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         began_s = time.perf_counter()
@@ -243,7 +241,7 @@ def execute(
 
 
 def _wait(process: subprocess.Popen[bytes], limit_s: float) -> tuple[int, Any]:
-    """Wait for a process, which is killed when its time is up; return its status and what it used."""
+    """Wait for a process and kill it at its time limit; return its status and its resource usage."""
     is_late = threading.Event()
 
     def kill() -> None:
@@ -261,7 +259,7 @@ def _wait(process: subprocess.Popen[bytes], limit_s: float) -> tuple[int, Any]:
 
 
 LATE = -1000
-"""Stands for the status of a process that was killed because its time was up."""
+"""The status of a process that was killed at its time limit."""
 
 
 def _failure(status: int, complaints: str) -> str:

@@ -1,4 +1,4 @@
-"""The progress of a session, on stderr: a moving line with the time left, or plain lines off a terminal."""
+"""The progress of a session on stderr: a moving line with the remaining time, or plain lines off a terminal."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from unsnarl.lab.running.runner import Session
 
 
 class ProgressLine:
-    """Shows how far the runs have come; use as a context manager."""
+    """A progress line of some runs; a context manager."""
 
     def __init__(self, sessions: Sequence[Session]) -> None:
-        """Prepare to follow ``sessions``; nothing is shown before entering."""
+        """Prepare the line for ``sessions``; nothing is shown before entering."""
         runs = [item for session in sessions for item in session.runs]
         self._expected_s = sum(item.run.case.expected_s for item in runs)
         self._count = len(runs)
@@ -35,7 +35,7 @@ class ProgressLine:
             self._bar = Progress(*columns, text, console=self._console, transient=True)
 
     def __enter__(self) -> Self:
-        """Begin to show."""
+        """Show the line."""
         if self._bar is not None:
             self._bar.start()
             self._task = self._bar.add_task("", total=self._expected_s)
@@ -49,7 +49,7 @@ class ProgressLine:
             self._bar.stop()
 
     def advance(self, item: Planned, outcome: Figures | str) -> None:
-        """Show that a run is done: on a terminal by the line, elsewhere by a line of its own."""
+        """Show that a run is done: on a terminal in the moving line, elsewhere in a new line."""
         self._done += 1
         run = item.run
         words = f"{run.experiment.name}: {run.case.name}, pair {item.pair + 1}, {run.variant.name}"
@@ -58,12 +58,12 @@ class ProgressLine:
             if isinstance(outcome, str):
                 self._bar.print(f"{words}: {outcome}", markup=False)
             return
-        told = outcome if isinstance(outcome, str) else headline(run.experiment.figures[0].name, outcome)
+        shown = outcome if isinstance(outcome, str) else headline(run.experiment.figures[0].name, outcome)
         elapsed_s = time.monotonic() - self._began_s
-        print(f"{elapsed_s:4.0f} s  {self._done}/{self._count}  {words}: {told}", file=sys.stderr, flush=True)
+        print(f"{elapsed_s:4.0f} s  {self._done}/{self._count}  {words}: {shown}", file=sys.stderr, flush=True)
 
 
 def headline(main: str, figures: Figures) -> str:
-    """Return the one figure that a line has room for."""
+    """Return the most important figure of a run in words."""
     name = main if main in figures else "calls.futex" if "calls.futex" in figures else next(iter(figures), "")
     return f"{name} {figures[name]:.4g}" if name else "no figures"

@@ -1,8 +1,8 @@
-"""Carry out a plan: run after run, results kept after each pair, an eye on the clock.
+"""Carries out a plan one run after another, stores the results after each pair, and keeps to a time budget.
 
-Invariant: a run that fails is a result as well, and never ends the plan; an
-interrupt does, with everything kept that was measured before. What did not end within
-its time limit is not tried again, neither in a later pair nor at a larger size.
+Invariant: a failed run is a result and does not end the plan. An interrupt ends the plan, and earlier
+results are stored. A variant that exceeded its time limit is not run again, neither in a later pair nor
+at a larger size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from unsnarl.lab.running.process import RunFailed, TimedOut, measure
 
 
 class Session(NamedTuple):
-    """One experiment with one interpreter: its runs, and where they are kept."""
+    """One experiment with one interpreter: its planned runs, and the file of their results."""
 
     results: Results
     runs: list[Planned]
@@ -56,7 +56,7 @@ def possible_cases(cases: Sequence[Case], python: str) -> tuple[list[Case], dict
 def prepare(
     experiment: Experiment, cases: Sequence[Case], python: str, results: Results, pairs: int, command: str
 ) -> Session:
-    """Plan an experiment's runs with one interpreter, continuing what is kept."""
+    """Plan an experiment's runs with one interpreter, continuing the stored results."""
     possible, impossible = possible_cases(cases, python)
     absent = absent_variants(experiment, python)
     results.note(absent | impossible, possible, command)
@@ -65,32 +65,32 @@ def prepare(
 
 
 class Account:
-    """What became of the runs of a plan."""
+    """Counts the outcomes of the runs of a plan."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start with zero runs."""
         self.measured = 0
         self.late = 0
-        """Runs that reached their time limit, or were spared because it was known that they would."""
+        """Runs that exceeded their time limit, or were skipped because an earlier run did."""
         self.failed = 0
         """Runs without figures for any other reason."""
         self.left_out = 0
-        """Runs for which the time of the whole plan did not suffice."""
+        """Runs for which the time budget of the plan did not suffice."""
 
     def is_good(self) -> bool:
-        """Tell whether something was measured, and nothing failed but by taking too long."""
+        """Tell whether something was measured and no run failed except by its time limit."""
         return bool(self.measured) and not self.failed
 
 
 def carry_out(
     sessions: Sequence[Session], on_run: Callable[[Planned, Figures | str], None], budget_s: float | None = None
 ) -> Account:
-    """Measure everything planned; return what became of it.
+    """Carry out all planned runs; return the count of their outcomes.
 
     Args:
-        sessions: what to measure.
-        on_run: called after each run with its figures, or with why there are none.
-        budget_s: seconds for all of it; None for as long as it takes.
+        sessions: the planned runs.
+        on_run: called after each run with its figures, or with the reason why there are none.
+        budget_s: seconds for all runs; None for no limit.
 
     Raises:
         StoreError: results cannot be written.
@@ -113,7 +113,7 @@ def carry_out(
 
 
 def _keep(item: Planned, outcome: Figures | RunFailed, results: Results, account: Account) -> None:
-    """Add what a run has brought to the results and to the account."""
+    """Add the outcome of a run to the results and to the account."""
     names = item.run.case.name, item.run.variant.name, item.pair
     if isinstance(outcome, TimedOut) and outcome.limit_s >= item.run.case.limit_s:
         account.late += 1
@@ -127,7 +127,7 @@ def _keep(item: Planned, outcome: Figures | RunFailed, results: Results, account
 
 
 def _outcome(item: Planned, results: Results, left_s: float | None) -> Figures | RunFailed | None:
-    """Carry out one run, unless it is known to take too long; None if the time is over before it would end."""
+    """Carry out one run, unless its variant has timed out before; None if the remaining time does not suffice."""
     run = item.run
     if results.is_late(run.case, run.variant.name):
         return TimedOut(run.case.limit_s, is_spared=True)
