@@ -145,7 +145,7 @@ def test_an_interrupt_keeps_what_was_measured(programs: "Programs", number: sign
         process.send_signal(number)
         rest = process.stderr.read()
         assert process.wait(60) == -number
-    assert "interrupted: what was measured is kept in out\n" in rest
+    assert "interrupted: the results so far are in out\n" in rest
     assert "Traceback" not in rest
     assert max(run["pair"] for run in kept(programs)["runs"]) >= 0
 
@@ -199,5 +199,5 @@ def test_runs_that_fail_are_counted_and_have_a_status(programs: "Programs") -> N
     words = ("efficiency", "--quick", "--python", str(python), "--out", "out")
     shown = lab(programs, "run", *words)
     assert shown.status == 1
-    assert re.search(r"^[1-9][0-9]* runs failed: the results say why$", shown.complaint, re.MULTILINE)
+    assert re.search(r"^[1-9][0-9]* runs failed: the reasons are in the results$", shown.complaint, re.MULTILINE)
     assert shown.stdout == b"out/" + next((programs.directory / "out").iterdir()).name.encode() + b"\n"

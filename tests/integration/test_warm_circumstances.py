@@ -132,7 +132,7 @@ def test_the_number_of_the_process_is_the_workers(rig: "Rig") -> None:
     script = rig.script("who", "import os, sys, mod\nprint(mod.VALUE == os.getpid(), '_unsnarl_warm' in sys.modules)\n")
     rig.start(script)
     assert rig.served(script).stdout == b"True True\n"
-    assert b"set anew in each run: mod.VALUE (getpid)" in said(rig, script)
+    assert b"set again in each run: mod.VALUE (getpid)" in said(rig, script)
 
 
 def test_random_digits_are_others_in_each_run(rig: "Rig") -> None:

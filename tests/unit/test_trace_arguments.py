@@ -52,8 +52,8 @@ def test_nonsense_is_refused_in_the_verbs_own_name(words: list[str]) -> None:
     ("words", "said"),
     [
         (["--data", "trace.html"], "--data cannot be 'trace.html': the report is"),
-        (["--collapsed", "trace.json"], "--collapsed cannot be 'trace.json': the trace beside the report is"),
-        (["--output", "x/a.html", "--data", "./x/../x/a.json"], "the trace beside the report is"),
+        (["--collapsed", "trace.json"], "--collapsed cannot be 'trace.json': the trace next to the report is"),
+        (["--output", "x/a.html", "--data", "./x/../x/a.json"], "the trace next to the report is"),
         (["--data", "a", "--collapsed", "./a"], "--collapsed cannot be 'a': that of --data is"),
         (["--data", f"{Path.cwd()}/a", "--collapsed", "a"], "that of --data is"),
     ],

@@ -1,12 +1,11 @@
-"""The command ``unsnarl``: picks the verb, and is the one place where a command ends.
+"""The command ``unsnarl``: dispatches to a verb, and ends every command in one place.
 
-Each verb is a module here with ``main(arguments) -> int``, which parses, calls,
-and raises ``CommandError`` for whatever the user can cause. ``main`` below turns
-failures, Ctrl-C, other signals and a broken pipe into what a shell expects, never into a
-traceback.
+Each verb is a module of this package with ``main(arguments) -> int``, which parses, calls, and raises
+``CommandError`` for every failure that the user can cause. ``main`` below turns failures, Ctrl-C, other
+signals and a broken pipe into the exit status or signal that a shell expects, never into a traceback.
 
-``unsnarl run`` stands between the user and the program, so nothing on its way
-may import more than it uses: verbs are imported by name, when asked for.
+Invariant: ``unsnarl run`` imports only what it uses, since it delays the program's start. Verbs are
+therefore imported by name when they are called.
 """
 
 import sys
@@ -16,22 +15,22 @@ from unsnarl.cli.result import discard, flush, show
 
 VERBS = {
     "run": "run a Python program with the GIL scheduler",
-    "demo": "show the effect on a threaded web server, here and now",
-    "lab": "repeat the experiments that unsnarl comes from",
+    "demo": "measure the effect on a threaded web server on this machine",
+    "lab": "repeat the experiments behind unsnarl",
     "trace": "record a program and show where its time went",
-    "doctor": "say what would make a command faster, by measuring it",
-    "ipc": "list or remove the shared memory that processes share by name",
+    "doctor": "measure what would make a command faster",
+    "ipc": "list or remove shared memory segments that have a name",
     "warm": "run Python commands from a process that has already imported them",
-    "pack": "put the modules of a command into one file, for a faster cold start",
-    "gil": "say whether the scheduler can be installed in this interpreter",
+    "pack": "store the modules of a command in one file, for a faster cold start",
+    "gil": "check whether the scheduler can be installed in this interpreter",
 }
-"""Every verb, which is the name of its module, and what it does."""
+"""Every verb by the name of its module, with a description."""
 
 _USAGE_TEXT = """\
 usage: unsnarl VERB [OPTIONS...]
 
-A scheduler for the GIL of a stock CPython: threads that waited for I/O or for a
-lock answer at once beside CPU-bound ones.
+A scheduler for the GIL of a stock CPython: a thread that has waited for I/O or
+for a lock runs promptly, even next to CPU-bound threads.
 
 verbs:
 {verbs}
@@ -39,7 +38,7 @@ verbs:
   unsnarl VERB --help    the options of a verb
   unsnarl --version      the version of unsnarl
 
-UNSNARL=off in the environment makes all of it step aside.
+UNSNARL=off in the environment disables all of it.
 """
 
 
@@ -81,7 +80,7 @@ def _verb_lines() -> str:
 
 
 def _verb_hint(word: str) -> str:
-    """Guess what was meant: an option, a program, or a verb with a slip of the finger."""
+    """Return a hint for a word that is no verb: an option, a program, or a misspelled verb."""
     if word.startswith("-"):
         return "options of a verb come after it; see `unsnarl --help`"
     if "/" in word or word.endswith((".py", ".pyz")):
@@ -93,7 +92,7 @@ def _verb_hint(word: str) -> str:
 
 
 def _print_failure(failure: CommandError) -> int:
-    """Print the failure on stderr, if there is one, and return its status."""
+    """Print the failure on stderr, if there is a stderr, and return its status."""
     if sys.stderr is not None:
         try:
             sys.stderr.write(f"{failure}\n")
@@ -103,9 +102,9 @@ def _print_failure(failure: CommandError) -> int:
 
 
 def _die_of(name: str) -> int:
-    """End by the signal itself, so that a shell or a supervisor sees what happened.
+    """End by the signal itself, so that a shell or a supervisor sees the cause.
 
-    Returns the status a shell would show for it, should the signal be blocked.
+    If the signal is blocked, returns the status that a shell would show for it.
     """
     import os
     import signal

@@ -1,8 +1,7 @@
-"""``unsnarl demo``: show the effect on a threaded web server, here and now.
+"""``unsnarl demo``: parses the command line, checks its arguments before the measurement, and prints.
 
-Parses, checks what can be checked before a minute is spent, and prints; the
-measurement, the table and the picture are ``unsnarl.demo``'s. The verb's modules
-are imported when the verb runs: they bring in rich.
+``unsnarl.demo`` implements the measurement, the table and the picture. It is imported when the verb
+runs, since it imports rich.
 """
 
 from __future__ import annotations
@@ -28,22 +27,23 @@ PAIRS, QUICK_PAIRS = 3, 2
 HOGS = 4
 HOGS_LIMIT = 64
 WARMUP_S = 0.1
-"""Seconds of load before a window, at least; the load goes on until every connection was answered."""
+"""The least seconds of load before a window; the load continues until every connection was answered."""
 PICTURE = "unsnarl-demo.svg"
 
 _DESCRIPTION = """\
-Start a real threaded web server with CPU-bound threads in the same process, load
-it over loopback from another process with 1, 10 and 50 kept-alive connections,
-stock and unsnarl in turn, and show what came out. The server is the standard
-library's, and gunicorn's gthread with Flask too where `unsnarl[demo]` is installed.
+Start a real threaded web server with CPU-bound threads in the same process,
+load it over loopback from another process with 1, 10 and 50 kept-alive
+connections, stock and unsnarl in turn, and show the figures. The server is the
+standard library's, followed by gunicorn's gthread with Flask if `unsnarl[demo]`
+is installed.
 """
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are failures like all others."""
+    """A parser that raises its errors as ``CommandError``."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise the complaint as a ``CommandError``."""
+        """Raise the error as a ``CommandError``."""
         raise CommandError(f"{message}, in `unsnarl demo`", "see `unsnarl demo --help`")
 
 
@@ -56,7 +56,9 @@ def _parser() -> argparse.ArgumentParser:
         add_help=False,
     )
     parser.add_argument("-h", "--help", action="store_true", help="show this help")
-    parser.add_argument("--quick", action="store_true", help="a rough look: one server, two pairs, short windows")
+    parser.add_argument(
+        "--quick", action="store_true", help="a rough measurement: one server, two pairs, short windows"
+    )
     parser.add_argument(
         "--seconds", type=_seconds, metavar="N", help=f"time of all windows together (default {SECONDS:.0f})"
     )
@@ -88,10 +90,10 @@ def _threads(text: str) -> int:
 
 
 def options_of(arguments: list[str]) -> argparse.Namespace:
-    """Take the arguments apart.
+    """Parse the arguments.
 
     Raises:
-        CommandError: they make no sense; its status is 2.
+        CommandError: the arguments are invalid; its status is 2.
     """
     return _parser().parse_args(arguments)
 
@@ -100,8 +102,8 @@ def main(arguments: list[str]) -> int:
     """Parse the arguments of ``unsnarl demo`` and carry it out.
 
     Raises:
-        CommandError: an option makes no sense, the picture cannot be written, the
-            scheduler cannot be installed, or a server broke down.
+        CommandError: an option is invalid, the picture cannot be written, the
+            scheduler cannot be installed, or a server failed.
     """
     options = options_of(arguments)
     if options.help:
@@ -113,7 +115,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _check_picture(path: Path) -> None:
-    """Fail now rather than after a minute if the picture cannot be written."""
+    """Fail before the measurement if the picture cannot be written."""
     folder = path.parent
     if path.is_dir():
         raise CommandError(f"the picture cannot be written: {path} is a directory", "name a file: `--svg demo.svg`")
@@ -137,7 +139,7 @@ def _run(options: argparse.Namespace) -> int:
     except UnsupportedInterpreter as refusal:
         raise CommandError(f"{refusal.reason}, in {sys.executable}", refusal.hint, 1) from None
     except ChildError as failure:
-        raise CommandError(str(failure), "try again; if it stays, `unsnarl gil probe` may say more", 1) from None
+        raise CommandError(str(failure), "try again; if it fails again, run `unsnarl gil probe`", 1) from None
     report = Report(plan, windows)
     _write_picture(options.svg, report.svg())
     show(report.json() if options.json else report.text())
@@ -146,7 +148,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def plan_of(options: argparse.Namespace, kinds: tuple[str, ...]) -> Plan:
-    """Spread the time over all windows."""
+    """Return the plan, with the time distributed over all windows."""
     from unsnarl.demo.measurement import Plan
 
     pairs = QUICK_PAIRS if options.quick else PAIRS

@@ -1,4 +1,4 @@
-"""``unsnarl doctor``: parse, examine, print."""
+"""``unsnarl doctor``: parses the command line, runs the examination, and prints the diagnosis."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ RUNS, BUDGET_S, LIMIT_S = 7, 60.0, 120.0
 _USAGE_TEXT = """\
 usage: unsnarl doctor [OPTIONS...] [--] COMMAND [ARGUMENTS...]
 
-Run a Python program several times, stock and with each remedy in turn, trace it
-once, and say what its time goes to, what each remedy gains, or why none does.
+Run a Python program several times, stock and with each remedy in turn, and
+trace it once. Report where its time goes, what each remedy gains, or why none
+helps.
 
-The program runs with empty input, its output is thrown away, and it must do the
-same each time: it will be run some 50 times. Targets as for `unsnarl run`.
+The program runs with empty input, its output is discarded, and each run must do
+the same: there are about 50 runs. Targets as for `unsnarl run`.
 
 options:
   --runs N       runs of each way, from 2 to 100 (default 7)
-  --seconds N    time for all timed runs; each way has two at least (default 60)
+  --seconds N    time for all timed runs; each way has at least two (default 60)
   --limit N      seconds one run may take (default 120)
   --json         print the diagnosis as JSON
   -h, --help     this text
@@ -41,7 +42,7 @@ _HELP = "see `unsnarl doctor --help`"
 
 @dataclass(slots=True)
 class DoctorRequest:
-    """A command line of ``unsnarl doctor``, taken apart."""
+    """A parsed command line of ``unsnarl doctor``."""
 
     runs: int = RUNS
     budget_s: float = BUDGET_S
@@ -53,14 +54,14 @@ def main(arguments: list[str]) -> int:
     """Carry ``unsnarl doctor ARGUMENTS`` out.
 
     Raises:
-        CommandError: the command line makes no sense, or the program cannot be examined.
+        CommandError: the command line is invalid, or the program cannot be examined.
     """
     request, run = parse(arguments)
     if run.wants_help:
         return show(_USAGE_TEXT)
     words = python_words(run)
     if is_switched_off():
-        raise CommandError("UNSNARL=off is set, so all ways would be stock", "unset UNSNARL for the examination", 1)
+        raise CommandError("UNSNARL=off is set, so every way would be stock", "unset UNSNARL for the examination", 1)
     if not is_hooked(not run.python_flags & set("Is")):
         raise CommandError(
             "the remedies cannot be tried: unsnarl.pth is in no site-packages the program reads",
@@ -81,7 +82,9 @@ def main(arguments: list[str]) -> int:
         raise CommandError(error.reason, error.hint, 1) from None
     except OSError as error:
         raise CommandError(
-            f"cannot examine it: {error.strerror}", "is there room in the directory for temporary files?", 1
+            f"cannot examine the command: {error.strerror}",
+            "check the free space in the directory for temporary files",
+            1,
         ) from None
     finally:
         _progress("")
@@ -89,9 +92,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _script(run: RunRequest, words: list[str]) -> str:
-    """Return the path of the Python script that a command line names, or nothing if it names none.
+    """Return the path of the Python script that a command line names, or an empty string.
 
-    Where python is given options nothing else can stand for the command line.
+    With options of python, no script is equivalent to the command line.
     """
     from unsnarl.cli.program import console_script
 
@@ -102,7 +105,7 @@ def _script(run: RunRequest, words: list[str]) -> str:
 
 
 def _packable(run: RunRequest, script: str) -> Packable:
-    """Return what of a command line can have a pack."""
+    """Return the part of a command line that can have a pack."""
     from unsnarl.cli.program import console_script
     from unsnarl.doctor.packing import Packable
 
@@ -113,10 +116,10 @@ def _packable(run: RunRequest, script: str) -> Packable:
 
 
 def parse(words: list[str]) -> tuple[DoctorRequest, RunRequest]:
-    """Take the words after ``unsnarl doctor`` apart.
+    """Parse the words after ``unsnarl doctor``.
 
     Raises:
-        CommandError: the words make no sense; its status is 2.
+        CommandError: the words are invalid; its status is 2.
     """
     request = DoctorRequest()
 
@@ -151,7 +154,7 @@ def _number(name: str, attached: str | None, rest: list[str], low: float, high: 
 
 
 def _progress(line: str) -> None:
-    """Show what is going on, on a terminal only, in one line that goes away."""
+    """Show the current step in a transient line, on a terminal only."""
     if sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{line}")
         sys.stderr.flush()

@@ -1,27 +1,26 @@
-"""How a command of unsnarl fails: one line that says what and where, one hint, a status.
+"""The failure of a command: an error line with cause and place, a hint, and an exit status.
 
-A failure the user can cause is raised as ``CommandError`` and shown by ``cli.main``
-alone; nothing else in the command line prints errors or exits. A verb that has
-something to undo turns signals into ``Ended`` (``ending``).
+A failure that the user can cause is raised as ``CommandError``. Invariant: only ``cli.main`` prints
+errors and exits. A verb that has to clean up turns signals into ``Ended`` (``ending``).
 """
 
 from unsnarl.errors import UnsnarlError
 
 USAGE = 2
-"""The status of a command line that makes no sense, as in every shell."""
+"""The status of an invalid command line, as in every shell."""
 
 NOT_EXECUTABLE = 126
-"""The status of a command that was found and cannot be run."""
+"""The status of a command that exists and cannot be run."""
 
 NOT_FOUND = 127
-"""The status of a command that was not found."""
+"""The status of a command that does not exist."""
 
 
 class Ended(BaseException):
-    """A signal asks this command to end, which it does once everything it began is undone.
+    """A signal requests this command to end, which it does by the same signal after cleaning up.
 
     Attributes:
-        signal_name: the signal, of which the command dies then.
+        signal_name: the name of the signal.
     """
 
     signal_name: str
@@ -46,17 +45,17 @@ class CommandError(UnsnarlError):
     status: int
 
     def __init__(self, what: str, hint: str, status: int = USAGE) -> None:
-        """Keep the three apart: they go to different places."""
+        """Keep the three apart, since callers use them separately."""
         super().__init__(what, hint, status)
         self.what = what
         self.hint = hint
         self.status = status
 
     def __str__(self) -> str:
-        """Return the two lines for stderr, each of them one line whatever it quotes."""
+        """Return two lines for stderr, each without line breaks from quoted text."""
         return f"error: {one_line(self.what)}\nhint: {one_line(self.hint)}"
 
 
 def one_line(text: str) -> str:
-    """Show control characters, newlines among them, instead of obeying them."""
+    """Replace control characters, including newlines, by their escapes."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

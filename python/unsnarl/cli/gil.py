@@ -1,4 +1,4 @@
-"""``unsnarl gil probe``: whether the scheduler can be installed here, and if not, why."""
+"""``unsnarl gil probe``: checks whether the scheduler can be installed here, and reports the reason if not."""
 
 import sys
 
@@ -8,8 +8,8 @@ from unsnarl.cli.result import show
 _USAGE_TEXT = """\
 usage: unsnarl gil probe
 
-Install the scheduler in this interpreter, take it out again, and say how it
-went: status 0 and one line on stdout, or status 1 and the reason on stderr.
+Install the scheduler in this interpreter, uninstall it, and report the outcome:
+status 0 and one line on stdout, or status 1 and the reason on stderr.
 """
 
 
@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
         return show(_USAGE_TEXT)
     if arguments != ["probe"]:
         given = f"unexpected argument {arguments[-1]!r}" if arguments else "nothing to do"
-        raise CommandError(f"{given}, in `unsnarl gil`", "the one thing it does is `unsnarl gil probe`")
+        raise CommandError(f"{given}, in `unsnarl gil`", "the only use is `unsnarl gil probe`")
     return _probe()
 
 

@@ -1,4 +1,4 @@
-"""``unsnarl ipc``: which named segments there are, and how to get rid of one."""
+"""``unsnarl ipc``: lists and removes named segments of shared memory."""
 
 from unsnarl.cli.failure import CommandError
 from unsnarl.cli.result import show
@@ -7,11 +7,12 @@ _USAGE_TEXT = """\
 usage: unsnarl ipc list
        unsnarl ipc rm [--force] NAME...
 
-List the segments of shared memory that this user's processes share by name, with
-their kind, their size and who uses them; or remove segments that nobody uses any
-more, as a crash of all users leaves them.
+List the named segments of shared memory of this user's processes, with their
+kind, their size and the processes that use them; or remove segments that no
+process uses any more, which remain after a crash of all users.
 
-  --force    remove a segment that is in use too: who uses it keeps it, without a name
+  --force    also remove a segment that is in use: its users keep it, without a
+             name
 """
 
 
@@ -31,7 +32,7 @@ def main(arguments: list[str]) -> int:
             raise CommandError("nothing to do, in `unsnarl ipc`", "`unsnarl ipc list` lists segments")
         case _:
             given = f"unexpected argument {arguments[0]!r}, in `unsnarl ipc`"
-            raise CommandError(given, "it knows `list` and `rm NAME...`")
+            raise CommandError(given, "the verbs are `list` and `rm NAME...`")
 
 
 def _listing() -> str:
@@ -66,6 +67,6 @@ def _remove(names: list[str], *, force: bool) -> int:
             raise CommandError(f"no segment named {name!r}", "see `unsnarl ipc list`", 1)
         if outcome == "used":
             raise CommandError(
-                f"the segment {name!r} is in use", "`unsnarl ipc list` says by whom; --force removes it anyway", 1
+                f"the segment {name!r} is in use", "`unsnarl ipc list` shows its users; --force removes it anyway", 1
             )
     return 0

@@ -1,8 +1,7 @@
-"""``unsnarl lab``: repeat the experiments that unsnarl comes from, here and now.
+"""``unsnarl lab``: parses the command line, checks its arguments before anything runs, and prints.
 
-Parses, checks what can be checked before minutes are spent, and prints; experiments,
-runs and reports are ``unsnarl.lab``'s, imported when they are needed: they bring in
-rich, and the report matplotlib where it is installed.
+``unsnarl.lab`` implements experiments, runs and reports. It is imported when needed, since it imports
+rich, and for the report matplotlib if that is installed.
 """
 
 from __future__ import annotations
@@ -28,43 +27,43 @@ if TYPE_CHECKING:
 OUT, QUICK_OUT = "unsnarl-lab", "unsnarl-lab-quick"
 PAIRS_LIMIT = 1000
 QUICK_BUDGET_S = 110.0
-"""Seconds for all runs of ``--quick``: with what comes before and after, two minutes."""
+"""Seconds for all runs of ``--quick``: two minutes, with the time before and after."""
 
 _USAGE_TEXT = f"""\
 usage: unsnarl lab list
        unsnarl lab run [OPTIONS...] [EXPERIMENT...]
        unsnarl lab report DIR
 
-Repeat the experiments that unsnarl comes from: on a stock interpreter, with each
-feature of unsnarl by itself, and with its peers. A run without names runs all.
+Repeat the experiments behind unsnarl: on a stock interpreter, with each feature
+of unsnarl alone, and with its peers. A run without names runs all experiments.
 
 list:
-  --cases                the cases of each experiment, too
+  --cases                also list the cases of each experiment
 
 run:
   --python PATH          the interpreter to measure, with unsnarl installed; may
                          be repeated (default: this one)
   --quick                small sizes, one pair each, two minutes in all
-  --pairs N              pairs to add to each case (default: the experiment's own)
-  --only PATTERN         only cases like this, as 'start, all cores*'; may be
-                         repeated
-  --out DIR              where results are kept, and continued (default: {OUT};
-                         of --quick, {QUICK_OUT})
+  --pairs N              pairs to add to each case (default: the experiment's)
+  --only PATTERN         only cases whose name matches, such as
+                         'start, all cores*'; may be repeated
+  --out DIR              the directory of the results, which are continued
+                         (default: {OUT}; with --quick, {QUICK_OUT})
 
 report:
-  DIR                    what `run --out` wrote to: report.md, report.html,
-                         report.json and plots are written there; the plots
-                         need unsnarl[lab]
+  DIR                    the directory of `run --out`, in which report.md,
+                         report.html, report.json and plots are written; the
+                         plots need unsnarl[lab]
 
   -h, --help             this text
 """
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are failures like all others."""
+    """A parser that raises its errors as ``CommandError``."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise the complaint as a ``CommandError``."""
+        """Raise the error as a ``CommandError``."""
         raise CommandError(f"{message}, in `unsnarl lab`", "see `unsnarl lab --help`")
 
 
@@ -96,7 +95,7 @@ def main(arguments: list[str]) -> int:
 
     Raises:
         CommandError: the command line makes no sense, an interpreter cannot be
-            measured, or results cannot be kept or read.
+            measured, or results cannot be stored or read.
     """
     if not arguments or "-h" in arguments or "--help" in arguments:
         return show(_USAGE_TEXT)
@@ -152,7 +151,7 @@ def _run(options: argparse.Namespace, command: str) -> int:
     except StoreError as failure:
         raise CommandError(failure.what, failure.hint, 1) from None
     except (KeyboardInterrupt, Ended):
-        sys.stderr.write(f"interrupted: what was measured is kept in {options.out}\n")
+        sys.stderr.write(f"interrupted: the results so far are in {options.out}\n")
         raise
 
 
@@ -176,7 +175,7 @@ def _cases(one: Experiment, options: argparse.Namespace) -> list[Case]:
 
 
 def _prepare_folder(folder: Path) -> None:
-    """Make the directory of the results, and fail now if nothing can be written to it."""
+    """Create the results directory, and fail before measuring if it is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".probe-{os.getpid()}"
@@ -184,12 +183,12 @@ def _prepare_folder(folder: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise CommandError(
-            f"results cannot be kept in {folder}: {error.strerror}", "name another directory: `--out DIR`", 1
+            f"results cannot be stored in {folder}: {error.strerror}", "name another directory: `--out DIR`", 1
         ) from None
 
 
 def _machines(pythons: list[str]) -> dict[str, dict[str, Any]]:
-    """Return each interpreter by its path, with what a measurement with it is taken on."""
+    """Return the description of each interpreter and its machine, by the interpreter's path."""
     from unsnarl.lab import machine, presence
 
     found: dict[str, dict[str, Any]] = {}
@@ -225,7 +224,7 @@ def _sessions(
             results = Results(options.out, one, machine)
             if taken.setdefault(results.path, python) != python:
                 raise CommandError(
-                    f"{python} and {taken[results.path]} have the same version, and their results the same file",
+                    f"{python} and {taken[results.path]} have the same version, so their results have the same file",
                     "measure one of them into another directory: `--out DIR`",
                 )
             pairs = options.pairs or (one.quick_pairs if options.quick else one.pairs)
@@ -240,15 +239,15 @@ def _measure(sessions: list[Session], options: argparse.Namespace) -> int:
 
     absent = {name: reason for session in sessions for name, reason in session.absent.items()}
     for reason in reasons_in_words(absent):
-        sys.stderr.write(f"not there: {reason}\n")
+        sys.stderr.write(f"missing: {reason}\n")
     with ProgressLine(sessions) as line:
         account = carry_out(sessions, line.advance, QUICK_BUDGET_S if options.quick else None)
     if account.left_out:
-        sys.stderr.write(f"{account.left_out} runs were left out: the two minutes were over\n")
+        sys.stderr.write(f"{account.left_out} runs were left out: the two minutes had elapsed\n")
     if account.late:
-        sys.stderr.write(f"{account.late} runs have no result within their time limit\n")
+        sys.stderr.write(f"{account.late} runs exceeded their time limit\n")
     if account.failed:
-        sys.stderr.write(f"{account.failed} runs failed: the results say why\n")
+        sys.stderr.write(f"{account.failed} runs failed: the reasons are in the results\n")
     show("".join(f"{session.results.path}\n" for session in sessions))
     sys.stderr.write(f"for tables and plots: unsnarl lab report {options.out}\n")
     return 0 if account.is_good() else 1

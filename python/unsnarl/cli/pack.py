@@ -1,4 +1,4 @@
-"""``unsnarl pack``: the modules of a command in one file, and a launcher that starts with it."""
+"""``unsnarl pack``: records the modules of a command, and writes a pack and a launcher."""
 
 import os
 import shlex
@@ -18,8 +18,8 @@ _USAGE_TEXT = """\
 usage: unsnarl pack CMD|-m MODULE -o FILE [--launcher FILE] [--with "ARGS"]...
                     [--lazy] [--check files|directories]
 
-Run a Python command, note the modules it loads, and put their code into one
-file. A program started with it neither looks for those modules nor opens them.
+Run a Python command, record the modules it loads, and store their code in one
+file. A program started with it neither searches nor opens those modules.
 
   -m MODULE            a module, run as `python -m MODULE`, instead of a command
   -o FILE              the pack to write
@@ -27,12 +27,12 @@ file. A program started with it neither looks for those modules nor opens them.
                        without its suffix, if not given)
   --with "ARGS"        arguments for a recording run; may be repeated
                        (default: one run with --version)
-  --lazy               load a module when it is first touched, not when it is
-                       imported, if no recording run touches it and its body only
-                       binds names; the recording runs are repeated to find out
+  --lazy               load a module on its first use instead of at its import,
+                       if no recording run uses it and its body only binds
+                       names; the recording runs are repeated to find out
   --check files        compare each packed file with its source (default)
-  --check directories  compare the directories: a source that is replaced, added or
-                       removed is noticed, one that is written in place is not
+  --check directories  compare the directories: this detects a source that is
+                       replaced, added or removed, but not one written in place
 """
 
 
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
 
 
 class _Words:
-    """The command line, taken apart."""
+    """The parsed command line."""
 
     def __init__(self) -> None:
         self.name = self.module = self.out = self.start = ""
@@ -79,7 +79,7 @@ def _split(value: str) -> list[str]:
         return shlex.split(value)
     except ValueError as problem:
         raise CommandError(
-            f"--with {value!r}: {problem}, in `unsnarl pack`", "quote it for a shell, and once more for this one"
+            f"--with {value!r}: {problem}, in `unsnarl pack`", "quote it once for the command, and again for your shell"
         ) from None
 
 
@@ -106,7 +106,9 @@ def _program(words: _Words) -> "Program":
 
     if words.module:
         return Program(sys.executable, [], "module", words.module)
-    own = os.path.join(sysconfig.get_path("scripts"), words.name)  # as `unsnarl run` looks for it, PATH or not
+    own = os.path.join(
+        sysconfig.get_path("scripts"), words.name
+    )  # where `unsnarl run` searches first, regardless of PATH
     if "/" in words.name:
         script: str | None = os.path.abspath(words.name)
     elif os.path.isfile(own) and os.access(own, os.X_OK) and not shims.is_shim(own):
@@ -122,13 +124,15 @@ def _program(words: _Words) -> "Program":
         raise CommandError(f"{script} is an archive (zipapp)", "only plain scripts and modules can be packed", 1)
     if not console_script.is_of_this_environment(interpreter.path):
         raise CommandError(
-            f"{script} runs on {interpreter.path}, unsnarl on {sys.executable}", "install unsnarl beside the command", 1
+            f"{script} runs on {interpreter.path}, unsnarl on {sys.executable}",
+            "install unsnarl in the command's environment",
+            1,
         )
     return Program(interpreter.path, interpreter.flags, "script", script)
 
 
 def _refuse_to_destroy(program: "Program", words: _Words) -> None:
-    """Write over nothing but what this command has written: a pack, a launcher."""
+    """Refuse to overwrite any file that is not a pack or a launcher of this command."""
     from unsnarl.pack import container, launcher
 
     if os.path.realpath(words.out) == os.path.realpath(words.start):
@@ -151,7 +155,7 @@ def _has_mark(path: str, mark: bytes) -> bool:
         return False
     with open(path, "rb") as file:
         head = file.read(_HEAD_BYTES)
-    return not head or mark in head  # an empty file holds a place, as `mktemp` does
+    return not head or mark in head  # an empty file is a placeholder, as `mktemp` makes it
 
 
 def _pack(words: _Words) -> int:
@@ -177,14 +181,14 @@ def _pack(words: _Words) -> int:
         raise CommandError(problem.what, problem.hint, 1) from None
     except OSError as problem:
         raise CommandError(
-            f"{problem.filename or words.out}: {problem.strerror or problem}", "choose another place", 1
+            f"{problem.filename or words.out}: {problem.strerror or problem}", "choose another directory", 1
         ) from None
     loaded = f"{len(recording.paths)} modules" + (f" ({len(late)} of them late)" if words.is_lazy else "")
     return show(one_line(f"{words.out}: {loaded}, {len(data) / 1e6:.1f} MB; started by {words.start}") + "\n")
 
 
 def _learn(program: "Program", words: _Words) -> tuple["Recording", set[str]]:
-    """Return what the command loads, and the modules to be loaded late."""
+    """Return the modules that the command loads, and those to be loaded late."""
     if not words.is_lazy:
         from unsnarl.pack import recorder
 

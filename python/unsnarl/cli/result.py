@@ -1,4 +1,4 @@
-"""A command's result goes to stdout, and only there; talk goes to stderr."""
+"""Writes a command's result to stdout; all other output goes to stderr."""
 
 import os
 import sys
@@ -10,10 +10,10 @@ def show(text: str) -> int:
     """Write a result on stdout and return the status of success.
 
     Raises:
-        CommandError: stdout cannot be written to, the disk being full for instance.
-        BrokenPipeError: the reader has left; the command is to end by SIGPIPE.
+        CommandError: stdout cannot be written to, for example because the disk is full.
+        BrokenPipeError: the reader has closed the pipe; the command must end by SIGPIPE.
     """
-    if sys.stdout is None:  # the caller closed it: nobody is to see the result
+    if sys.stdout is None:  # the caller has closed it
         return 0
     try:
         sys.stdout.write(text)
@@ -23,18 +23,18 @@ def show(text: str) -> int:
     except OSError as error:
         discard()
         raise CommandError(
-            f"cannot write to stdout: {error.strerror}", "redirect it to where there is room", 1
+            f"cannot write to stdout: {error.strerror}", "redirect it to a place with free space", 1
         ) from None
     return 0
 
 
 def flush() -> None:
-    """Write out what is still buffered, and fail as ``show`` does."""
+    """Flush stdout; fails as ``show`` does."""
     show("")
 
 
 def discard() -> None:
-    """Point stdout nowhere: what is still buffered for it can be written then, to no effect."""
+    """Redirect stdout to /dev/null, so that buffered output is discarded at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except OSError:

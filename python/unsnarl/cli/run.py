@@ -1,4 +1,4 @@
-"""``unsnarl run``: parse the command line, find the target, become the interpreter."""
+"""``unsnarl run``: parses the command line, finds the target, and becomes the interpreter by exec."""
 
 import os
 
@@ -21,20 +21,22 @@ targets:
   [--] COMMAND           a console script of this environment, such as gunicorn
 
 options:
-  --stats[=main|all]     print what the scheduler saw on stderr at the end: of
-                         the program's first process, or of each process
-  --patch                make threading's and queue's classes native (Condition,
-                         Semaphore, Event, Barrier, Queue and their variants)
+  --stats[=main|all]     print the scheduler's statistics on stderr at the end,
+                         of the program's first process or of each process
+  --patch                replace classes of threading and queue by native ones
+                         (Condition, Semaphore, Event, Barrier, Queue and their
+                         variants)
   --green                run the program's threads in user space, as greenlets
-                         of one thread, no scheduler; needs unsnarl[green]
-  --pack FILE            import the modules that `unsnarl pack` has put there
+                         of one thread, without the scheduler; needs
+                         unsnarl[green]
+  --pack FILE            import modules from a file of `unsnarl pack`
   --no-children          only this process: its children have the stock GIL
   --slice MS             the slice of a CPU-bound thread, in milliseconds
                          (default: the interpreter's switch interval)
   --no-kernel-hints      do not tell the kernel which threads are CPU-bound
   -h, --help             this text
 
-python's options before the target are handed on, -S excepted.
+Options of python before the target are passed on, except -S.
 UNSNARL=off in the environment runs the plain program.
 """
 

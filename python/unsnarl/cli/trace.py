@@ -1,8 +1,8 @@
-"""``unsnarl trace``: parse, check what can be checked before the program runs, trace, report.
+"""``unsnarl trace``: parses, checks the outputs before the program runs, traces, and reports.
 
-The program's status is the command's; the summary goes to stderr, as stdout is the
-program's. What fails on our side after the program has begun is said, and changes
-nothing of that.
+Invariant: the command ends with the program's status. The summary goes to stderr, since stdout belongs
+to the program. A failure of the tracer after the program has started is reported and does not change
+the status.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ usage: unsnarl trace [OPTIONS...] [PYTHON'S OPTIONS...] TARGET [ARGUMENTS...]
        unsnarl trace [OPTIONS...] --attach PID
        unsnarl trace [OPTIONS...] --read DIRECTORY|FILE
 
-Run a program as `python TARGET ARGUMENTS...` does, record what its threads do with
-the GIL and with locks, and write trace.html, trace.json and a summary.
+Run a program as `python TARGET ARGUMENTS...` does, record how its threads use
+the GIL and locks, and write trace.html, trace.json and a summary.
 
 targets: as for `unsnarl run`
 
 options:
   --output FILE.html     the report (default trace.html); the trace for
-                         ui.perfetto.dev goes beside it, as FILE.json
-  --data FILE            write the summary as JSON, too
-  --collapsed FILE       write the stacks for flame graphs, too
-  --scheduler            under the GIL scheduler (default: as the interpreter does it)
-  --patch                with native primitives, as `unsnarl run --patch`
-  --syscalls             count system calls with strace, which slows the program down
-  --no-children          only the program's first process
-  --size MB              room for records of the first process (default 32); when it
-                         is used up, newer records take the place of older ones
+                         ui.perfetto.dev is written next to it, as FILE.json
+  --data FILE            also write the summary as JSON
+  --collapsed FILE       also write the stacks for flame graphs
+  --scheduler            use the GIL scheduler (default: the interpreter's own)
+  --patch                use native primitives, as `unsnarl run --patch`
+  --syscalls             count system calls with strace, which slows the
+                         program down
+  --no-children          record only the program's first process
+  --size MB              room for records of the first process (default 32);
+                         when it is full, newer records replace older ones
   --keep                 keep the recordings, for --read
-  --seconds N            how long to look at a running process (default 5)
+  --seconds N            how long to record a running process (default 5)
   -h, --help             this text
 
 The summary goes to stderr; stdout, exit status and signals are the program's.
@@ -55,11 +56,11 @@ UNSNARL=off in the environment runs the plain program.
 
 
 def main(arguments: list[str]) -> int:
-    """Carry ``unsnarl trace ARGUMENTS`` out; with a program, this does not return.
+    """Carry out ``unsnarl trace ARGUMENTS``; with a program, this does not return.
 
     Raises:
-        CommandError: the command line makes no sense, the target cannot be run, or
-            there is no place for the trace.
+        CommandError: the command line is invalid, the target cannot be run, or the
+            trace cannot be written.
     """
     request = parse(arguments)
     if request.wants_help:
@@ -92,7 +93,7 @@ def _trace(request: TraceRequest) -> NoReturn:
     session = _session(request, run)
     ending = _run(session, words)
     is_reported = _report(request, session, ending)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left is short, and ends with the program's status
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the rest is short, and ends with the program's status
     if request.keep or not is_reported:
         say_kept(session.directory)
     else:
@@ -101,13 +102,13 @@ def _trace(request: TraceRequest) -> NoReturn:
 
 
 def _report(request: TraceRequest, session: Session, ending: Ending) -> bool:
-    """Report whatever happens, and return False if there is still a report to be made."""
+    """Write the report and catch every failure; return False if the report has to be made later."""
     try:
         return report_on_session(request, session, ending)
     except KeyboardInterrupt:
         say("the report was interrupted")
         return True
-    except Exception as error:  # noqa: BLE001 -- whatever it is, the program's status is the command's
+    except Exception as error:  # noqa: BLE001 -- the command must end with the program's status
         say(f"the report failed: {type(error).__name__}: {error}")
         return False
 

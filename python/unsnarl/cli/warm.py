@@ -1,7 +1,7 @@
-"""``unsnarl warm``: shims, and the servers behind them.
+"""``unsnarl warm``: manages shims and the servers behind them.
 
-The fast verbs, ``run`` and ``start``, are native (crates/client); what arrives
-here instead was started without the native executable, and runs plainly.
+The fast verbs, ``run`` and ``start``, are native (crates/client). They arrive here only if the
+native executable is missing, and the command runs plainly then.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ usage: unsnarl warm VERB [ARGUMENTS...]
 Run Python commands from a process that has already imported them.
 
   enable CMD...        write a shim for each command
-  disable CMD...       remove it
-  shellenv             print what puts the shims first on PATH: eval "$(unsnarl warm shellenv)"
+  disable CMD...       remove the shims
+  shellenv             print shell code that puts the shims first on PATH:
+                       eval "$(unsnarl warm shellenv)"
   run [--] CMD ARGS    run one command warm, without a shim
   run --require [--] CMD ARGS
-                       the same, but end with status 69 where it would run plainly
+                       the same, but end with status 69 if it would run plainly
   start [--] CMD       start the server of a command and wait until it serves
   status               list shims and servers
-  stop [CMD]           end the servers and what is starting, of one command or all
-  why CMD              say what was learned about a command, and why it is not warm if it is not
-  logs [CMD]           show what the servers have said
+  stop [CMD]           stop running and starting servers, of one command or all
+  why CMD              show what was learned about a command, and what keeps it
+                       from being warm
+  logs [CMD]           show the messages of the servers
 
 UNSNARL=off in the environment makes every command plain.
 """
@@ -51,7 +53,7 @@ def main(arguments: list[str]) -> int:
     except OSError as problem:
         if problem.filename is None:
             raise
-        hint = "see who owns it, whether it may be written to, and whether there is room"
+        hint = "check its owner, its permissions and the free disk space"
         raise CommandError(f"{problem.filename}: {problem.strerror}", hint, 1) from None
 
 
@@ -61,7 +63,9 @@ def _enable(names: list[str]) -> int:
     _need(names, "enable")
     if not shims.is_native():
         raise CommandError(
-            f"{shims.executable()} is not the native executable", "install unsnarl with a Rust compiler at hand", 1
+            f"{shims.executable()} is not the native executable",
+            "install unsnarl again with a Rust compiler available",
+            1,
         )
     for name in names:
         script = os.path.abspath(name) if "/" in name else shims.find_plain(name)
@@ -107,7 +111,7 @@ def _safe_house() -> str:
     directory = house.path()
     unsafe = house.why_unsafe(directory)
     if unsafe is not None:
-        raise CommandError(f"{directory} is not used: {unsafe}", "remove it; it is made anew with mode 700", 1)
+        raise CommandError(f"{directory} is not used: {unsafe}", "remove it; it is created again with mode 700", 1)
     return directory
 
 
@@ -128,7 +132,7 @@ def _stop(arguments: list[str]) -> int:
     if left:
         raise CommandError(
             f"still there after {stop.GIVE_UP_AFTER_S:.0f} s: {', '.join(left)}",
-            "another pid namespace may hold it, or the machine is very busy; `unsnarl warm stop` again",
+            "it may be in another pid namespace, or the machine is very busy; run `unsnarl warm stop` again",
             1,
         )
     return 0
@@ -141,7 +145,9 @@ def _why(arguments: list[str]) -> int:
     if not records:
         said = " ".join(words)
         raise CommandError(
-            f"nothing is known about {said!r}", f"it is learned when it runs: `unsnarl warm run -- {said}`", 1
+            f"nothing is known about {said!r}",
+            f"unsnarl learns about a command when it runs: `unsnarl warm run -- {said}`",
+            1,
         )
     for name, facts in records:
         show(_explain(name, facts))
@@ -154,12 +160,12 @@ def _explain(name: str, facts: facts_of.Facts) -> str:
     if facts.variables and not facts.refusals:
         rows.append(f"  a server for each value of: {' '.join(facts.variables)}\n")
     if facts.asks_tty:
-        rows.append("  a server for each kind of standard streams: its imports ask whether they are terminals\n")
+        rows.append("  a server for each kind of standard streams: its imports check whether they are terminals\n")
     if facts.asks_cwd:
-        rows.append("  a server for each working directory: its imports ask for it\n")
+        rows.append("  a server for each working directory: its imports read it\n")
     if facts.asks_umask:
-        rows.append("  a server for each file mode mask: its imports ask for it\n")
-    rows += [f"  set anew in each run: {module}.{key} ({clock})\n" for module, key, clock in facts.clocks]
+        rows.append("  a server for each file mode mask: its imports read it\n")
+    rows += [f"  set again in each run: {module}.{key} ({clock})\n" for module, key, clock in facts.clocks]
     rows += [f"  {note}\n" for note in facts.notes]
     return head + "".join(rows)
 
@@ -179,13 +185,13 @@ def _learned(command: str) -> list[tuple[str, facts_of.Facts]]:
 
 
 def _words(arguments: list[str]) -> list[str]:
-    """Return the words of a command, with `--` before it or not, given as one or as several."""
+    """Return the words of a command, which may follow `--`, and may be one quoted word or several."""
     words = arguments[1:] if arguments[:1] == ["--"] else arguments
     return words[0].split() if len(words) == 1 and words[0].startswith("python") else words
 
 
 def _named(words: list[str]) -> str:
-    """Return what a record calls a command: a script, or the module of ``python -m``."""
+    """Return the name under which facts of a command are stored: a script, or the module of ``python -m``."""
     name, *rest = words
     if not re.fullmatch(r"python[\d.]*t?", os.path.basename(name)) or not rest:
         return name
@@ -206,7 +212,7 @@ def _logs(arguments: list[str]) -> int:
             with open(os.path.join(directory, entry), encoding="utf-8", errors="replace") as file:
                 if not name or (facts is not None and _is_called(facts.command, name)):
                     show(file.read())
-                else:  # it was never learned, or by another name
+                else:  # nothing was learned about it, or under another name
                     show("".join(line for line in file if f" {name}:" in line or f"/{name}:" in line))
     return 0
 
@@ -224,7 +230,7 @@ def _run(words: list[str]) -> int:
 
 def _start(words: list[str]) -> int:
     _need(words, "start")
-    raise CommandError("there is no native executable here", "install unsnarl with a Rust compiler at hand", 1)
+    raise CommandError("there is no native executable here", "install unsnarl again with a Rust compiler available", 1)
 
 
 def _need(arguments: list[str], verb: str) -> None:

@@ -1,1 +1,1 @@
-"""The program that a verb runs: its command line, its target, and the step that becomes it. Imports no verb."""
+"""The program that a verb runs: parses its command line, finds its target, executes it. Imports no verb."""

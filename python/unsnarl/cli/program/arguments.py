@@ -1,15 +1,14 @@
-"""The grammar of ``unsnarl run``: our options, python's options, a target, its arguments.
+"""Parses the command line of ``unsnarl run``: options of unsnarl and of python, a target, its arguments.
 
-    unsnarl run [OURS or PYTHON'S]... [--] TARGET [ARGUMENTS...]
+    unsnarl run [OPTION of unsnarl or python]... [--] TARGET [ARGUMENTS...]
 
-Ours are long, python's are as python reads them (``Python/getopt.c`` and
-``Python/initconfig.c`` of CPython): short, in clusters (``-um module``), with a
-value attached or following (``-Wd``, ``-X dev``), and ``-c`` and ``-m`` end the
-options. Python's words are handed on as they were typed, so that the program
-sees them in ``sys.orig_argv``.
+Options of unsnarl are long. Options of python are parsed as python does (``Python/getopt.c`` and
+``Python/initconfig.c`` of CPython): short, in clusters (``-um module``), with a value attached or
+following (``-Wd``, ``-X dev``); ``-c`` and ``-m`` end the options. They are passed on as typed, so that
+the program finds them in ``sys.orig_argv``.
 
-Pure: a list of words in, a ``RunRequest`` or a ``CommandError`` out. Whether the
-target exists is not asked here.
+Pure: a list of words in, a ``RunRequest`` or a ``CommandError`` out; ``target`` checks whether the
+target exists.
 """
 
 from unsnarl.cli.failure import CommandError
@@ -20,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     TakeOption = Callable[[str, str | None, list[str]], bool]
-    """Takes an option by its name, with the value attached to it and the reversed rest."""
+    """Parses an option, given its name, its attached value and the reversed remaining words."""
 
 MODULE, CODE, STDIN, FILE, COMMAND = "module", "code", "stdin", "file", "command"
-"""The kinds of targets. A FILE may turn out to be a command; a COMMAND stood after ``--``."""
+"""The kinds of targets. A FILE can turn out to be a command; a COMMAND follows ``--``."""
 
 SLICE_MS_RANGE = (0.1, 1000.0)
-"""The slices that make sense, in milliseconds: a hand-over costs microseconds, and a
-second is longer than anyone waits."""
+"""The accepted slices in milliseconds: a hand-over costs microseconds, and no thread
+should wait for longer than a second."""
 
 _PLAIN_FLAGS = frozenset("bBdEiIOPqRsuvx")
 _VALUE_FLAGS = frozenset("WX")
@@ -37,7 +36,7 @@ _SWITCHES = {
     "--patch": ("patch", True),
     "--green": ("green", True),
 }
-"""Options without a value: what they set, and to what."""
+"""Options without a value: the attribute that each sets, and its value."""
 
 _LONG_WITH_VALUE = "--check-hash-based-pycs"
 _HELP = "see `unsnarl run --help`"
@@ -51,15 +50,15 @@ _REFUSED_FLAGS = {
 
 
 class RunRequest:
-    """A command line of ``unsnarl run``, taken apart.
+    """A parsed command line of ``unsnarl run``.
 
     Attributes:
-        python_words: python's options as typed, up to and with ``-c CODE`` or ``-m MODULE``.
+        python_words: python's options as typed, up to and including ``-c CODE`` or ``-m MODULE``.
         python_flags: the letters among them.
         kind: MODULE, CODE, STDIN, FILE or COMMAND.
         target: the module, code, file or command; ``-`` for STDIN.
         arguments: the program's arguments.
-        wants_help: whether help was asked for; then there is no target.
+        wants_help: whether help was requested; there is no target then.
         slice_ms, kernel_hints, children, stats, patch, green, pack: as in ``RunSettings``.
     """
 
@@ -97,13 +96,13 @@ class RunRequest:
 
 
 def parse(words: list[str], take_option: "TakeOption | None" = None) -> RunRequest:
-    """Take the words after ``unsnarl run`` apart.
+    """Parse the words after ``unsnarl run``.
 
-    Another verb that runs programs brings ``take_option``, which is asked first for
-    each long option, and says whether it has taken it.
+    Another verb that runs programs passes ``take_option``, which is called first for each
+    long option and returns whether it has parsed the option.
 
     Raises:
-        CommandError: the words make no sense; its status is 2.
+        CommandError: the words are invalid; its status is 2.
     """
     request = _parse(words, take_option)
     if request.green and not request.wants_help:
@@ -114,10 +113,10 @@ def parse(words: list[str], take_option: "TakeOption | None" = None) -> RunReque
 
 
 def parse_for(verb: str, words: list[str], take_option: "TakeOption") -> RunRequest:
-    """Parse a command line of another verb that runs programs; complaints name that verb.
+    """Parse a command line of another verb that runs programs; errors name that verb.
 
     Raises:
-        CommandError: the words make no sense; its status is 2.
+        CommandError: the words are invalid; its status is 2.
     """
     try:
         return parse(words, take_option)
@@ -127,7 +126,7 @@ def parse_for(verb: str, words: list[str], take_option: "TakeOption") -> RunRequ
 
 
 def _check_green(request: RunRequest) -> None:
-    """Refuse options of the scheduler, which has nothing to schedule among green threads."""
+    """Refuse options of the scheduler, which does not run with green threads."""
     given = {
         "--stats": request.stats != "no",
         "--slice": request.slice_ms is not None,
@@ -166,7 +165,7 @@ def _parse(words: list[str], take_option: "TakeOption | None") -> RunRequest:
 
 
 def _end_with_target(request: RunRequest, kind: str, rest: list[str]) -> RunRequest:
-    """Take the target and its arguments from the reversed rest."""
+    """Take the target and its arguments from the reversed remaining words."""
     if not rest:
         raise CommandError("no program given after `--`", "name one: `unsnarl run -- gunicorn app:app`")
     request.kind = kind
@@ -178,7 +177,7 @@ def _end_with_target(request: RunRequest, kind: str, rest: list[str]) -> RunRequ
 
 
 def _take_cluster(request: RunRequest, word: str, rest: list[str]) -> bool:
-    """Take a word of python's short options; return True if it ended the options."""
+    """Parse a word of python's short options; return True if the word ended the options."""
     request.python_words.append(word)
     for place, flag in enumerate(word[1:], start=1):
         if flag in _REFUSED_FLAGS:
@@ -207,9 +206,9 @@ def _set_inline_target(request: RunRequest, flag: str, value: str, rest: list[st
 
 
 def _take_long_option(request: RunRequest, word: str, rest: list[str]) -> None:
-    """Take one of our options, or python's one long option that concerns a run."""
+    """Parse an option of unsnarl, or the one long option of python that concerns a run."""
     name, mark, attached = word.partition("=")
-    if word == _LONG_WITH_VALUE:  # python takes its value as the next word only
+    if word == _LONG_WITH_VALUE:  # python accepts its value only as the next word
         request.python_words += [word, _value_of(word, rest)]
     elif name == "--slice":
         request.slice_ms = _slice_ms(attached if mark else _value_of(name, rest))
@@ -232,7 +231,7 @@ def _value_of(option: str, rest: list[str]) -> str:
 
 
 def _slice_ms(text: str) -> float:
-    """Read a slice; whatever is not a number is no more in range than -1 is."""
+    """Parse a slice; a text that is no number counts as -1, which is out of range."""
     low, high = SLICE_MS_RANGE
     try:
         slice_ms = float(text)

@@ -1,8 +1,7 @@
-"""Console scripts: where a command is found, and which interpreter it is written for.
+"""Finds console scripts, and the interpreter that a script names.
 
-A command is run under unsnarl only if it is a Python script of this very
-environment, since the scheduler is installed by this environment's start-up.
-The interpreter a script names takes one of three forms:
+A command runs under unsnarl only if it is a Python script of this environment, since the environment's
+start-up installs the scheduler. A script names its interpreter in one of three forms:
 
     #!/venv/bin/python -sE          the kernel's, with at most one option word
     #!/usr/bin/env python3          through PATH
@@ -18,7 +17,7 @@ _HEAD_BYTES = 8192
 """Enough for two lines, each with a path as long as Linux allows (PATH_MAX, 4096)."""
 
 _RELOCATABLE_MARK = "$(dirname -- "
-"""uv's relocatable scripts: the interpreter stands beside the script, found by the shell."""
+"""In uv's relocatable scripts, the shell finds the interpreter in the script's directory."""
 
 
 class Interpreter:
@@ -27,7 +26,7 @@ class Interpreter:
     __slots__ = ("flags", "is_looked_up", "path")
 
     def __init__(self, path: str, flags: list[str], *, is_looked_up: bool = False) -> None:
-        """Keep the path as the script spells it, or as PATH resolves it in this very moment."""
+        """Keep the path as the script spells it, or as PATH currently resolves it."""
         self.path = path
         self.flags = flags
         self.is_looked_up = is_looked_up
@@ -36,7 +35,7 @@ class Interpreter:
 def find(name: str) -> str | None:
     """Return the path of a command: this environment's scripts first, then PATH.
 
-    A name with a slash is a path already. None where there is no such executable.
+    A name with a slash is a path. None if there is no such executable.
     """
     if "/" in name:
         return name if _is_executable(name) else None
@@ -63,8 +62,8 @@ def interpreter_of(script: str) -> Interpreter | None:
 def is_of_this_environment(path: str) -> bool:
     """Tell whether an interpreter is this one, started through this environment.
 
-    All environments made from one interpreter lead to the same file, so the
-    directory it is called in has to be the same as well.
+    All environments of one interpreter link to the same file, so the directory must be
+    the same as well.
     """
     mine = sys.executable
     try:
@@ -74,7 +73,7 @@ def is_of_this_environment(path: str) -> bool:
 
 
 def _by_kernel(line: str) -> Interpreter | None:
-    """Read what follows ``#!``: the kernel passes all after the path as one word."""
+    """Parse the words after ``#!``: the kernel passes everything after the path as one word."""
     words = line.strip().split(maxsplit=1)
     if not words:
         return None
@@ -85,11 +84,11 @@ def _by_kernel(line: str) -> Interpreter | None:
 
 
 def _by_env(option: list[str]) -> Interpreter | None:
-    """Follow ``env python3`` or ``env -S python3 -u`` through PATH, as env does."""
+    """Resolve ``env python3`` or ``env -S python3 -u`` through PATH, as env does."""
     words = option[0].split() if option else []
     if words and words[0] in ("-S", "--split-string"):
         if any(sign in option[0] for sign in "\"'\\$#\t"):
-            return None  # a language of env's own
+            return None  # quoting in env's own syntax
         words = words[1:]
     if not words:
         return None
@@ -98,7 +97,7 @@ def _by_env(option: list[str]) -> Interpreter | None:
 
 
 def _by_shell(rest: str, script: str) -> Interpreter | None:
-    """Read the second line of a shell and Python polyglot."""
+    """Parse the second line of a script that is valid in both the shell and Python."""
     line = rest.partition("\n")[0]
     if not line.startswith("'''exec' "):
         return None

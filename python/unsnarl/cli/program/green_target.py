@@ -1,7 +1,7 @@
-"""What ``unsnarl run --green`` refuses before the program has begun.
+"""Refuses programs that ``unsnarl run --green`` certainly cannot serve, before they start.
 
-Only what is certain: gevent is not there, or the program's own text imports a
-module that cannot be used in green threads. Nothing of the program is run.
+The reasons are: gevent is not installed, or the program's own text imports a module that cannot be
+used in green threads. Invariant: no part of the program runs.
 """
 
 import os
@@ -43,7 +43,7 @@ def _name(request: RunRequest) -> str:
 
 
 def _path(request: RunRequest) -> list[str]:
-    """Return where the program will look for modules: beside itself first."""
+    """Return the program's module path, which starts with the program's own directory."""
     import sys
 
     own = os.path.dirname(os.path.abspath(request.target)) if request.kind == FILE else os.getcwd()
@@ -51,7 +51,7 @@ def _path(request: RunRequest) -> list[str]:
 
 
 def _text(request: RunRequest) -> str | bytes:
-    """Return the program's text where it can be read without harm; else nothing."""
+    """Return the program's text if it can be read without side effects, else an empty string."""
     if request.kind == CODE:
         return request.target
     if request.kind != FILE or not os.path.isfile(request.target):

@@ -1,8 +1,8 @@
-"""The last step of ``unsnarl run``: this process becomes the interpreter.
+"""Replaces this process by the interpreter, as the last step of ``unsnarl run``.
 
-By exec, so that nothing of ours is left around the program: it has python's own
-argv, ``__main__``, exit status, signals, standard streams and process id. What
-it is to do at its start travels in the environment; ``unsnarl.boot`` reads it.
+After the exec nothing of unsnarl surrounds the program: it has python's own argv, ``__main__``, exit
+status, signals, standard streams and process id. The settings for its start are in the environment,
+where ``unsnarl.boot`` reads them.
 """
 
 import os
@@ -20,16 +20,16 @@ HOOK_FILE = "unsnarl.pth"
 """The file in site-packages whose one line imports ``unsnarl.boot``."""
 
 _COERCED_LOCALES = ("C.UTF-8", "C.utf8", "UTF-8")
-"""What LC_CTYPE is set to (``_TARGET_LOCALES`` in CPython's ``Python/pylifecycle.c``)."""
+"""The values that LC_CTYPE is coerced to (``_TARGET_LOCALES`` in CPython's ``Python/pylifecycle.c``)."""
 
 
 def launch(words: list[str], settings: RunSettings, *, has_user_site: bool = True) -> "NoReturn":
-    """Replace this process by ``python words...``, scheduled as the settings say.
+    """Replace this process by ``python words...`` with some settings.
 
     Args:
         words: the command line after the interpreter.
-        settings: what the program's start-up is told; dropped if ``UNSNARL=off``.
-        has_user_site: whether the program will see the user's site-packages.
+        settings: settings for the program's start-up; dropped if ``UNSNARL=off``.
+        has_user_site: whether the program will use the user's site-packages.
 
     Raises:
         CommandError: the interpreter cannot be executed.
@@ -53,11 +53,11 @@ def launch(words: list[str], settings: RunSettings, *, has_user_site: bool = Tru
 
 
 def environment_as_given() -> dict[str, str]:
-    """Return the environment this process was started with, without older settings.
+    """Return the environment with which this process was started, without earlier settings.
 
     In the C locale the interpreter sets LC_CTYPE for its children (PEP 538,
-    ``_Py_CoerceLegacyLocale``). The program's interpreter has to do so by itself,
-    as only then it turns its UTF-8 mode on, too.
+    ``_Py_CoerceLegacyLocale``). The program's interpreter must do so itself, since only
+    then does it enable its UTF-8 mode.
     """
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     if environment.get("LC_CTYPE") in _COERCED_LOCALES:
@@ -70,7 +70,7 @@ def environment_as_given() -> dict[str, str]:
 
 
 def _variable_as_given(name: str) -> str | None:
-    """Look a variable up in the block that execve wrote, which setenv leaves alone."""
+    """Return a variable from the block that execve wrote, which setenv does not change."""
     try:
         with open("/proc/self/environ", "rb") as stream:
             block = stream.read()
@@ -84,7 +84,7 @@ def _variable_as_given(name: str) -> str | None:
 
 
 def is_hooked(has_user_site: bool) -> bool:
-    """Tell whether the interpreter's start-up will come by the hook file."""
+    """Tell whether the interpreter's start-up will read the hook file."""
     directories = site.getsitepackages()
     if has_user_site and site.ENABLE_USER_SITE:
         directories.append(site.getusersitepackages())

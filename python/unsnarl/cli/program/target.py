@@ -1,8 +1,8 @@
-"""What ``unsnarl run`` is to run: from a parsed request to the words after ``python``.
+"""Finds the target of ``unsnarl run``: a parsed request in, the words after ``python`` out.
 
-Everything python would refuse before the program's first line, and that can be
-known for certain without running any of the program, is refused here with a
-hint. The rest is left to python, whose own words and status then stand.
+A target that python would certainly refuse before the program's first line is refused here with a hint,
+if this can be determined without running a part of the program. Everything else is left to python, with
+its own messages and status.
 """
 
 import importlib.machinery
@@ -12,11 +12,11 @@ import sys
 from unsnarl.cli.failure import NOT_EXECUTABLE, NOT_FOUND, USAGE, CommandError
 from unsnarl.cli.program.arguments import CODE, COMMAND, MODULE, STDIN, RunRequest
 
-# Not by "from": that asks the module for a __path__ first, for which 3.14's imports warnings.
+# No from-import: it would first access the module's __path__, for which 3.14 imports warnings.
 _PathFinder = importlib.machinery.PathFinder
 
 REFUSED_BY_PYTHON = 1
-"""The status with which python ends where there is no module to run."""
+"""The status with which python ends if there is no module to run."""
 
 _SPELLING = "check the spelling, and `python -m pip list` for what is installed"
 
@@ -26,7 +26,7 @@ def python_words(request: RunRequest) -> list[str]:
 
     Raises:
         CommandError: there is no such target, or it cannot be run; the status is the
-            one python or a shell has for it.
+            one that python or a shell uses.
     """
     if request.kind == MODULE:
         _check_module(request)
@@ -35,13 +35,13 @@ def python_words(request: RunRequest) -> list[str]:
     if request.kind == STDIN:
         return [*request.python_words, "-", *request.arguments]
     script_words = _of_command(request) if request.kind == COMMAND else _of_file(request)
-    # What is in a command's first line holds as if it had been given here.
+    # Options in a command's first line count as if they were given here.
     request.python_flags |= letters(script_words[:-1])
     return [*request.python_words, *script_words, *request.arguments]
 
 
 def letters(options: list[str]) -> set[str]:
-    """Return the one-letter options of python among some words; what follows -W and -X is theirs."""
+    """Return the one-letter options of python in some words, without the values of -W and -X."""
     found: set[str] = set()
     for option in options:
         if option.startswith("-") and not option.startswith("--"):
@@ -53,7 +53,7 @@ def letters(options: list[str]) -> set[str]:
 
 
 def _of_file(request: RunRequest) -> list[str]:
-    """Take the target for a file, and for a command where there is no such file."""
+    """Interpret the target as a file, or as a command if there is no such file."""
     target = request.target
     if _is_runnable(target) or "/" in target:
         return _checked_file(target)
@@ -64,7 +64,7 @@ def _of_file(request: RunRequest) -> list[str]:
 
 
 def _of_command(request: RunRequest) -> list[str]:
-    """Take the target for a command, and for a file where there is no such command."""
+    """Interpret the target as a command, or as a file if there is no such command."""
     target = request.target
     path = None if "/" in target else _find_command(target)
     if path is not None:
@@ -75,7 +75,7 @@ def _of_command(request: RunRequest) -> list[str]:
         raise CommandError(f"command not found: {target!r}", _file_hint(target), NOT_FOUND)
     raise CommandError(
         f"command not found: {target!r}, in this environment's scripts and in PATH",
-        f"is it installed in {sys.prefix}? A module is run by `unsnarl run -m {target}`",
+        f"check that it is installed in {sys.prefix}; run a module by `unsnarl run -m {target}`",
         NOT_FOUND,
     )
 
@@ -87,7 +87,7 @@ def _find_command(name: str) -> str | None:
 
 
 def _checked_script(path: str) -> list[str]:
-    """Return the words for a command, once it is known to belong to this environment."""
+    """Return the words for a command, after checking that it belongs to this environment."""
     from unsnarl.cli.program import console_script
 
     try:
@@ -99,7 +99,7 @@ def _checked_script(path: str) -> list[str]:
     if not console_script.is_of_this_environment(interpreter.path):
         raise CommandError(
             f"{path!r} runs with {interpreter.path}, and unsnarl is installed for {sys.executable}",
-            f"install unsnarl beside it: `{interpreter.path} -m pip install unsnarl`",
+            f"install unsnarl there: `{interpreter.path} -m pip install unsnarl`",
             NOT_EXECUTABLE,
         )
     if "S" in letters(interpreter.flags):
@@ -113,12 +113,12 @@ def _checked_script(path: str) -> list[str]:
 
 def _other_hint(path: str) -> str:
     if os.path.basename(path).startswith("python"):
-        return "`unsnarl run` brings the interpreter: leave that word out, as in `unsnarl run app.py`"
+        return "`unsnarl run` starts the interpreter itself: leave that word out, as in `unsnarl run app.py`"
     return "unsnarl schedules Python programs; run this one as it is"
 
 
 def _checked_file(target: str) -> list[str]:
-    """Return the words for a script, a directory or an archive, once it can be opened."""
+    """Return the words for a script, a directory or an archive, after checking that it opens."""
     _check_opens(target)
     importer = _importer(target)
     if importer is None and _is_executable_code(target):
@@ -134,7 +134,7 @@ def _checked_file(target: str) -> list[str]:
 
 
 def _check_opens(target: str) -> None:
-    """Open a regular file for a moment; a pipe would notice, so it is only looked up."""
+    """Open and close a regular file; other files are only stat-ed, since opening a pipe has an effect."""
     try:
         if not os.path.isfile(target):
             os.stat(target)
@@ -146,7 +146,7 @@ def _check_opens(target: str) -> None:
 
 
 def _is_executable_code(target: str) -> bool:
-    """Tell a program of the machine's own code, which python would take for a text in a strange encoding."""
+    """Tell whether a file is an ELF program, which python would read as text in an unknown encoding."""
     if not os.path.isfile(target):
         return False
     with open(target, "rb", buffering=0) as file:
@@ -155,27 +155,27 @@ def _is_executable_code(target: str) -> bool:
 
 def _file_hint(target: str) -> str:
     if os.path.lexists(target):
-        return "check its permissions, and where it leads if it is a link"
+        return "check its permissions, and its target if it is a link"
     if os.path.isabs(target):
         return _SPELLING
-    return f"the path is taken from the current directory, {_here()!r}"
+    return f"the path is relative to the current directory, {_here()!r}"
 
 
 def _here() -> str:
-    """Return the current directory, which may have been removed meanwhile."""
+    """Return the current directory in words; it may have been removed."""
     try:
         return os.getcwd()
     except OSError:
-        return "a directory that is gone"
+        return "a removed directory"
 
 
 def _is_runnable(target: str) -> bool:
-    """Tell a file from a command by that name; a directory counts if python could run it."""
+    """Tell whether a path is a file, or a directory that python could run, rather than a command."""
     return os.path.lexists(target) and (not os.path.isdir(target) or _main_module(target) is not None)
 
 
 def _importer(target: str) -> object | None:
-    """Return what python would import from a directory or an archive with, as it finds it."""
+    """Return the importer that python would use for a directory or an archive, or None."""
     for hook in sys.path_hooks:
         try:
             return hook(target)
@@ -195,9 +195,8 @@ def _module_name(target: str) -> str:
 def _check_module(request: RunRequest) -> None:
     """Refuse a module whose top-level name no finder knows.
 
-    A finder may run no code of the program for that, which is why submodules,
-    whose package would have to be imported, are left to python; so is all
-    where an option changes what is on the path.
+    This must not run code of the program, so submodules, whose package would have to be imported,
+    are left to python. So is every module if an option changes the module path.
     """
     if request.python_flags & set("EIPs") or os.environ.get("PYTHONSAFEPATH"):
         return
@@ -212,7 +211,7 @@ def _check_module(request: RunRequest) -> None:
 
 
 def _is_found(top: str) -> bool:
-    """Ask the finders as python will, with the current directory in the script's place."""
+    """Query the finders as python will, with the current directory as the script's directory."""
     if _PathFinder.find_spec(top, [_here()]) is not None:
         return True
     return any(finder.find_spec(top, None) is not None for finder in sys.meta_path)

@@ -1,4 +1,4 @@
-"""The grammar of ``unsnarl trace``: its own options, those of ``unsnarl run``, a target.
+"""Parses the command line of ``unsnarl trace``: its own options, those of ``unsnarl run``, a target.
 
 Pure: a list of words in, a ``TraceRequest`` or a ``CommandError`` out.
 """
@@ -26,21 +26,21 @@ _HELP = "see `unsnarl trace --help`"
 
 @dataclass(slots=True)
 class TraceRequest:
-    """A command line of ``unsnarl trace``, taken apart.
+    """A parsed command line of ``unsnarl trace``.
 
     Attributes:
         run: the program, as for ``unsnarl run``; empty with ``--read`` and ``--attach``.
-        output: the report.
-        data: where the summary goes as JSON, or None.
-        collapsed: where the collapsed stacks go, or None.
+        output: the path of the report.
+        data: the path of the summary as JSON, or None.
+        collapsed: the path of the collapsed stacks, or None.
         size_mb: MiB of records of the main process.
         scheduler: whether the program runs under the scheduler.
-        syscalls: whether system calls are counted, by strace.
+        syscalls: whether strace counts system calls.
         keep: whether the recordings are kept.
-        read: recordings to report on instead of running anything, or None.
-        attach: the process to look at instead, or None.
-        seconds: for how long.
-        wants_help: whether help was asked for.
+        read: recordings to report on instead of running a program, or None.
+        attach: the process to record instead, or None.
+        seconds: the length of that recording.
+        wants_help: whether help was requested.
     """
 
     run: RunRequest = field(default_factory=RunRequest)
@@ -58,15 +58,15 @@ class TraceRequest:
 
     @property
     def json_output(self) -> Path:
-        """Return where the Chrome trace goes: beside the report."""
+        """Return the path of the Chrome trace, next to the report."""
         return self.output.parent / f"{self.output.stem}.json"
 
 
 def parse(words: list[str]) -> TraceRequest:
-    """Take the words after ``unsnarl trace`` apart.
+    """Parse the words after ``unsnarl trace``.
 
     Raises:
-        CommandError: the words make no sense; its status is 2.
+        CommandError: the words are invalid; its status is 2.
     """
     request = TraceRequest()
 
@@ -81,29 +81,31 @@ def parse(words: list[str]) -> TraceRequest:
 
 
 def _check_outputs(request: TraceRequest) -> None:
-    """Refuse two files of one name, of which the second would replace the first."""
+    """Refuse two outputs with the same path, of which the second would replace the first."""
     if request.json_output == request.output:
         raise CommandError(
-            f"the report cannot be called {request.output.name!r}: the trace beside it is",
-            "let its name end in .html",
+            f"the report cannot be called {request.output.name!r}: the trace next to it has that name",
+            "give it a name that ends in .html",
         )
-    taken = {_place(request.output): "the report", _place(request.json_output): "the trace beside the report"}
+    taken = {_absolute(request.output): "the report", _absolute(request.json_output): "the trace next to the report"}
     for option, path in (("--data", request.data), ("--collapsed", request.collapsed)):
         if path is not None:
-            if _place(path) in taken:
-                raise CommandError(f"{option} cannot be {str(path)!r}: {taken[_place(path)]} is", "name another file")
-            taken[_place(path)] = f"that of {option}"
+            if _absolute(path) in taken:
+                raise CommandError(
+                    f"{option} cannot be {str(path)!r}: {taken[_absolute(path)]} is", "name another file"
+                )
+            taken[_absolute(path)] = f"that of {option}"
 
 
-def _place(path: Path) -> str:
+def _absolute(path: Path) -> str:
     try:
         return os.path.abspath(path)
-    except OSError:  # the current directory is gone
+    except OSError:  # the current directory was removed
         return os.path.normpath(path)
 
 
 def _consume_leading(request: TraceRequest, words: list[str]) -> bool:
-    """Take a command line without a program: ``--read PATH`` or ``--attach PID`` and options."""
+    """Parse a command line without a program: ``--read PATH`` or ``--attach PID`` and options."""
     rest = list(reversed(words))
     trial = TraceRequest()
     while rest:
@@ -132,7 +134,7 @@ def _parse_run(words: list[str], take: TakeOption) -> RunRequest:
 
 
 def _take(request: TraceRequest, name: str, attached: str | None, rest: list[str]) -> bool:
-    """Take one of the options of ``unsnarl trace``; return False for any other."""
+    """Parse one of the options of ``unsnarl trace``; return False for any other."""
     flags = {"--scheduler": "scheduler", "--syscalls": "syscalls", "--keep": "keep"}
     paths = {"--output": "output", "--data": "data", "--collapsed": "collapsed", "--read": "read"}
     if name in flags:

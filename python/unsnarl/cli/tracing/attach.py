@@ -1,4 +1,4 @@
-"""``unsnarl trace --attach PID``: record a running process for some seconds, then report."""
+"""``unsnarl trace --attach PID``: records a running process for some seconds, then reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def attach(request: TraceRequest) -> int:
-    """Record the process and write the report, which SIGTERM and SIGHUP make early, as Ctrl-C does.
+    """Record the process and write the report; SIGTERM, SIGHUP and Ctrl-C end the recording early.
 
     Raises:
         CommandError: the process cannot be recorded, or the report cannot be written.
@@ -32,7 +32,7 @@ def _attach(request: TraceRequest) -> int:
     from unsnarl.trace.running import handover
 
     owner = handover.other_owner_of(request.attach or 0)
-    # Where reports are written, another user may have no business.
+    # Another user may have no access to the directory of the report.
     directory = _make_directory(request.output.parent if owner is None else None)
     is_kept = True
     try:
@@ -63,7 +63,7 @@ def _record(request: TraceRequest, directory: Path, owner: Owner | None) -> None
 
 
 def _make_directory(beside: Path | None) -> Path:
-    """Make a directory that is ours alone, beside the report or among the temporary ones."""
+    """Create a private directory next to the report, or in the directory for temporary files."""
     try:
         beside = Path(tempfile.gettempdir()) if beside is None else beside
         return Path(tempfile.mkdtemp(prefix=".unsnarl-trace-", dir=beside)).resolve()

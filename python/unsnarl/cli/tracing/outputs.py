@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from unsnarl.cli.tracing.arguments import TraceRequest
 
 MARGIN_BYTES = 16 << 20
-"""Room on the disk for the reports, beside the recording."""
+"""Free disk space for the reports, in addition to the recording."""
 
 
 def check_writable(request: TraceRequest) -> None:
-    """Fail now rather than when the program has run if something cannot be written.
+    """Fail before the program runs if an output cannot be written, or the disk is too full.
 
     Raises:
-        CommandError: it cannot; the status is 1.
+        CommandError: an output cannot be written; the status is 1.
     """
     from unsnarl.trace.running.session import free_bytes
 
@@ -56,7 +56,7 @@ def _check_path(path: Path) -> None:
 
 
 def _mode(path: Path) -> int | None:
-    """Return the mode of a file, or None if there is none; raises OSError where that cannot be told."""
+    """Return the mode of a file, or None if it does not exist; raises OSError if it cannot be determined."""
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 def report_on_session(request: TraceRequest, session: Session, ending: Ending) -> bool:
-    """Write the report of a traced run; say what fails, and return False if there is still one to be made."""
+    """Write the report of a traced run; print failures, and return False if the report has to be made later."""
     from unsnarl.trace import report
     from unsnarl.trace.recordings import UnreadableTrace
 
     try:
         found, calls = session.read(ending)
     except UnreadableTrace:
-        say("nothing was recorded: the program ended, or became another one, before its first line")
+        say("nothing was recorded: the program ended, or executed another one, before its first line")
         return True
     made = report.make(found.processes, calls)
     for name, reason in found.unreadable:
         say(f"left out: {name}: {reason}")
     if found.untraced:
-        say(f"{found.untraced} processes were not recorded, for want of room")
+        say(f"{found.untraced} processes were not recorded: the directory was full")
     is_written = True
     try:
         write_all(request, made)
@@ -43,14 +43,14 @@ def report_on_session(request: TraceRequest, session: Session, ending: Ending) -
 
 
 def say_kept(directory: Path) -> None:
-    """Say where recordings are left, and what they are good for."""
+    """Print the directory of the recordings, and the command that reads them."""
     import shlex
 
     say(f"recordings: {directory}; `unsnarl trace --read {shlex.quote(str(directory))}` makes a report of them")
 
 
 def report_on(request: TraceRequest, path: Path) -> int:
-    """Report on recordings made earlier."""
+    """Write the report on earlier recordings."""
     from unsnarl.trace import recordings, report
 
     try:
@@ -66,10 +66,10 @@ def report_on(request: TraceRequest, path: Path) -> int:
 
 
 def write_all(request: TraceRequest, made: Report) -> None:
-    """Write what the request asks for, and say where it is.
+    """Write all requested outputs, and print their paths.
 
     Raises:
-        CommandError: something cannot be written.
+        CommandError: an output cannot be written.
     """
     writers = (
         (request.output, made.write_page),
@@ -95,7 +95,7 @@ def _print_summary(made: Report) -> None:
 
 
 def _columns() -> int | None:
-    """Return the width of stderr's terminal, or None where there is none or it is to stay plain."""
+    """Return the width of stderr's terminal, or None for plain text."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty():
         return None
     return os.get_terminal_size(sys.stderr.fileno()).columns or 80
