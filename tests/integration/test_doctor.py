@@ -1,4 +1,4 @@
-"""``unsnarl doctor``: it measures, names the cause, and says so where nothing helps."""
+"""``unsnarl doctor`` measures, names the cause, and reports if nothing helps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_convoy_is_found_and_each_remedy_tried(programs: Programs) -> None:
     assert [way["name"] for way in document["outcomes"]][:3] == ["stock", "scheduler", "native primitives"]
     assert all(way["runs"] == 2 for way in document["outcomes"])
     assert "convoy" in {finding["kind"] for finding in document["findings"]}
-    # What the scheduler makes of it is measured, and a busy machine makes waits of its own.
+    # The effect of the scheduler is measured, and a busy machine creates waits by itself.
     assert all(effect["before_ns"] > 0 for effect in document["effects"])
     assert document["imports"]
     assert document["syscalls"]["rows"] or document["syscalls"]["reason"]
@@ -54,7 +54,7 @@ def test_where_nothing_helps_it_says_so_and_why(programs: Programs) -> None:
 
 
 def test_a_server_that_is_just_being_replaced_breaks_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The client then says that nobody served, once: nothing has run, and the next run counts."""
+    """The client reports once that no server took the command: it has not run, and the next run counts."""
     client = tmp_path / "client"
     client.write_text(f"#!/bin/sh\nmkdir '{tmp_path}/first' 2>/dev/null && exit {warmth.NOT_WARM}\nexit 0\n")
     client.chmod(0o755)
@@ -84,7 +84,7 @@ def test_a_command_that_cannot_be_compared_is_refused(programs: Programs, text: 
 
 
 def test_a_remedy_that_breaks_the_command_is_advised_against(programs: Programs) -> None:
-    """And the others are tried all the same."""
+    """The other ways are tried nevertheless."""
     programs.write("app.py", "import queue, sys; sys.exit(0 if queue.Queue.__base__ is object else 4)")
     outcome = programs.unsnarl("doctor", "--runs", "2", "--seconds", "0", "--json", "app.py")
     assert outcome.status == 0, outcome.complaint
@@ -117,7 +117,7 @@ def test_a_cold_start_is_tried_with_a_pack(programs: Programs, is_module: bool) 
     ways = {way["name"]: way for way in document["outcomes"]}
     assert (ways["pack"]["runs"], ways["pack"]["failure"]) == (2, ""), document["pack"]
     assert document["pack"]["reason"] == ""
-    # Tell what it would save; of how much that is here, nothing is said.
+    # The saving is reported; its amount on this machine is not checked.
     assert {"saves_ns", "finding_ns", "collecting_ns", "ending_ns"} < document["pack"].keys()
     log = (programs.directory / "log").read_text().splitlines()
     assert log.count("pack ['a b']") == 2
@@ -160,7 +160,7 @@ if os.path.exists("stay"):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_all_that_was_started(rig: Rig, number: signal.Signals) -> None:
-    """The server, the command that runs just then, and the directories."""
+    """The server, the running command, and the directories."""
     script = rig.script("stays", STAYS_WHEN_ASKED)
     scratch, work = rig.directory / "scratch", rig.directory / "work"
     scratch.mkdir()

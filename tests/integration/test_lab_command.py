@@ -1,4 +1,4 @@
-"""``unsnarl lab``: it lists, measures, reports; what cannot be done is said in two lines."""
+"""``unsnarl lab`` lists, measures and reports; failures have an error line and a hint."""
 
 import contextlib
 import json
@@ -120,7 +120,7 @@ def test_two_interpreters_of_one_version_would_share_a_file(programs: "Programs"
 
 
 def running(programs: "Programs", *words: str) -> subprocess.Popen[str]:
-    """Start `unsnarl lab run` and return it with its talk on a pipe."""
+    """Start `unsnarl lab run` with its stderr on a pipe, and return the process."""
     return subprocess.Popen(
         [sys.executable, "-m", "unsnarl", "lab", "run", *words],
         cwd=programs.directory,
@@ -151,7 +151,7 @@ def test_an_interrupt_keeps_what_was_measured(programs: "Programs", number: sign
 
 
 def servers(pid: int) -> list[int]:
-    """Return pidfds of the web servers that a process has started. Its children come and go meanwhile."""
+    """Return pidfds of the web servers that a process has started, while its children start and end."""
     found: list[int] = []
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -161,7 +161,7 @@ def servers(pid: int) -> list[int]:
 
 
 def test_a_request_to_end_leaves_no_server_behind(programs: "Programs") -> None:
-    """The server beside a CPU-bound thread would go on for ever."""
+    """The server with a CPU-bound thread would run for ever."""
     with running(programs, "web", "--quick", "--pairs", "1000", "--only", "*one CPU-bound thread") as process:
         await_line(process, "pair 1, stock")
         watched = None
@@ -192,7 +192,7 @@ def test_quick_runs_have_a_directory_of_their_own_and_do_not_mix(programs: "Prog
 
 
 def test_runs_that_fail_are_counted_and_have_a_status(programs: "Programs") -> None:
-    """Here every one of them: the interpreter answers questions, and runs no program."""
+    """Every run fails: the interpreter answers the checks, and runs no program."""
     refuse = 'case "$1" in */programs/*) echo no luck >&2; exit 3;; esac'
     python = programs.write("bin/python", f'#!/bin/sh\n{refuse}\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)

@@ -1,4 +1,4 @@
-"""``unsnarl trace --attach``: a process that runs already is recorded for a while, and goes on as before."""
+"""``unsnarl trace --attach``: a running process is recorded for some seconds, and continues as before."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ print("done")
 
 @contextlib.contextmanager
 def started(programs: Programs, text: str) -> Generator[subprocess.Popen[bytes]]:
-    """Start the program that is to be attached to, and wait until it says that it is ready."""
+    """Start the program to attach to, and wait until it is ready."""
     programs.write("app.py", text)
     with subprocess.Popen(
         [sys.executable, "app.py"],
@@ -91,7 +91,7 @@ def is_asleep(pid: int) -> bool:
 
 @needs_remote_exec
 def test_a_process_that_cannot_begin_is_left_alone(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The script that it never came to is withdrawn: it neither complains that it is gone, nor records later."""
+    """A script that the process has not run is withdrawn: the process neither reports an error nor records later."""
     monkeypatch.setattr(attach, "TIMEOUT_S", 0.3)
     directory = programs.directory / "recording"
     directory.mkdir()

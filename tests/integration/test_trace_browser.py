@@ -1,8 +1,7 @@
-"""The report in a real browser: it opens without network, can be clicked and zoomed, and its numbers are the trace's.
+"""The report in a real browser: it needs no network, reacts to clicks and zoom, and shows the trace's numbers.
 
-A probe is added to a copy of the page, which does what a reader would do and writes
-down what it sees; headless Chromium hands the page back as it is then. Skipped, with the
-reason, where there is no Chromium.
+A probe in a copy of the page acts as a reader would and records its observations; headless
+Chromium returns the page in that state. Skipped, with the reason, if there is no Chromium.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def browser() -> str:
 
 
 def opened(page: Path, profile: Path, *options: str) -> dict[str, Any]:
-    """Open a page in the browser, and return what the probe in it saw."""
+    """Open a page in the browser, and return the observations of its probe."""
     command = [
         browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
         "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={profile}", *options,

@@ -1,4 +1,4 @@
-"""Programs with a known cause: the trace names it, with the thread and the line. And programs without."""
+"""The trace names a known cause with its thread and line, and finds no cause in programs without one."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ for thread in threads: thread.join()
 
 
 def with_lock_of(library: str, text: str) -> str:
-    """Return the program with its lock taken from a library, line by line the same."""
+    """Return the program with a lock of another library, otherwise unchanged."""
     return text.replace("threading.Lock()", f"{library}.Lock()").replace("import ", f"import {library}, ", 1)
 
 
@@ -180,7 +180,7 @@ importlib.reload(lazy.inner)
 
 
 def test_imports_after_the_first_line_and_bodies_run_on_first_touch(programs: Programs) -> None:
-    """Each once, under what touched it: a body within its own import is a part of that."""
+    """Each module appears once, under the importer: a body that runs within its own import is part of that import."""
     programs.write("lazy.py", "import time\ntime.sleep(0.3)\nimport inner\n")
     programs.write("inner.py", "import time\ntime.sleep(0.2)\nVALUE = 'touched'\n")
     programs.write("in_function.py", "import inner_of_function\n")
@@ -209,7 +209,7 @@ def test_imports_after_the_first_line_and_bodies_run_on_first_touch(programs: Pr
 def test_a_futex_storm(programs: Programs) -> None:
     traced = trace(programs, STORM)
     if not traced.of_kind("futex-storm"):
-        # On a machine too busy for 4,000 waits a second there is no storm to name.
+        # A machine too busy for 4,000 waits a second has no storm.
         process = traced.processes[0]
         waits = sum(thread["lock_waits"] for thread in process["threads"])
         assert waits / (process["length_ns"] / 1e9) < 4000
@@ -228,7 +228,7 @@ def test_a_futex_storm(programs: Programs) -> None:
     ids=["one thread", "an idle thread", "nothing"],
 )
 def test_a_program_without_a_cause_is_told_so(programs: Programs, text: str) -> None:
-    """At least once in three: a busy machine can make a cause, but a rule that is wrong finds one each time."""
+    """At least one of three runs: a busy machine can create a cause, but a wrong rule finds one each time."""
     traced = trace(programs, text)
     for _ in range(2):
         if is_told_so(traced):
@@ -238,7 +238,7 @@ def test_a_program_without_a_cause_is_told_so(programs: Programs, text: str) -> 
 
 
 def is_told_so(traced: Traced) -> bool:
-    """Say whether nothing was found to be the matter."""
+    """Tell whether no cause was found."""
     is_severe = any(finding["severity"] == "severe" for finding in traced.document["findings"])
     return (
         {"no-gil-contention", "no-lock-contention"} <= traced.kinds()
@@ -259,7 +259,7 @@ def release():
     lock.release()
 helper = threading.Thread(target=release, name="helper")
 started = time.monotonic()
-# Starting a thread and joining it are waits for locks, too.
+# Starting and joining a thread are waits for locks, too.
 helper.start()
 lock.acquire()
 helper.join()
@@ -273,7 +273,7 @@ import hashlib, socket, threading, time
 text = bytes(5_000_000)
 ours, theirs = socket.socketpair()
 def compute():
-    # Many calls, each of some milliseconds: one in which the machine stands still passes for I/O.
+    # Many calls of some milliseconds each: a call during which the machine stalls counts as I/O.
     for _ in range(40):
         hashlib.sha256(text)
     print(time.thread_time())
@@ -300,13 +300,13 @@ def test_durations_agree_with_an_outside_clock(programs: Programs, library: str)
     traced = trace(programs, with_lock_of(library, CLOCKED))
     slept, blocked = map(float, traced.outcome.stdout.split())
     main = traced.thread("MainThread")
-    # Between two readings of the clock the thread may have waited for the GIL, and for a processor.
+    # Between two readings of the clock, the thread may have waited for the GIL and for a processor.
     other_s = (main["running_ns"] + main["waiting_ns"]) / 1e9
     for total, clocked_s in (("asleep_ns", slept), ("on_lock_ns", blocked)):
         assert clocked_s * 0.98 - other_s <= main[total] / 1e9 <= clocked_s * 1.02, (total, slept, blocked, main)
 
 
 def test_a_scheduled_program_is_recorded_as_such(programs: Programs) -> None:
-    """Whether the convoy is gone is for a measurement: a busy machine makes waits of its own."""
+    """Does not assert that the convoy has ended: a busy machine creates waits by itself."""
     traced = trace(programs, CONVOY, "--scheduler")
     assert traced.processes[0]["is_scheduled"]

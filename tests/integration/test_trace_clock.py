@@ -1,4 +1,4 @@
-"""The recorder's clock: the processor's counter and libc's give the same times, those of CLOCK_MONOTONIC."""
+"""The recorder's clock: the processor's counter and libc's clock both give the times of CLOCK_MONOTONIC."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.integration.trace_programs import needs_hooks
 if TYPE_CHECKING:
     from tests.conftest import Programs
 
-# By turns short and long, so that the line from the counter to the clock is renewed at every age.
+# Alternately short and long, so that the line from counter to clock is renewed at every age.
 SLEEPS = """\
 import json, os, sys, time
 from unsnarl import _native
@@ -37,11 +37,11 @@ print(json.dumps(sleeps))
 ASLEEP = 4
 COUNTERS = ("tsc", "arch_sys_counter")
 ERROR_NS = 250_000
-"""A line is half a second long at the most; a clock that begins to be set right parts from it by 500 in a million."""
+"""A line is at most half a second long; a clock that is being corrected departs from it by 500 in a million."""
 
 
 def kernel_counts() -> bool:
-    """Whether the kernel takes its time from a counter that programs can read."""
+    """Tell whether the kernel's clock source is a counter that programs can read."""
     try:
         return Path("/sys/devices/system/clocksource/clocksource0/current_clocksource").read_text().strip() in COUNTERS
     except OSError:
@@ -58,7 +58,7 @@ def read(path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("ending", ["ended", "killed"])
 @pytest.mark.parametrize("clock", ["counter", "libc"])
 def test_times_are_those_of_the_clock(programs: Programs, clock: str, ending: str) -> None:
-    """Each sleep lies between the looks at the clock that the program took around it."""
+    """Each sleep lies between the program's own readings of the clock around it."""
     needs_hooks()
     outcome = programs.python("-c", SLEEPS, clock, ending)
     assert (outcome.status == 0) is (ending == "ended"), outcome.complaint

@@ -1,4 +1,4 @@
-"""Whatever threads are called: the recording ends in order, and the program's stderr is its own."""
+"""With any names of threads, the recording ends regularly and nothing is added to the program's stderr."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ recording.detach()
 
 
 def test_a_tracer_that_gives_up_while_the_recording_begins(programs: Programs) -> None:
-    """A script that ends the recording can run in the midst of the one that begins it."""
+    """The script that ends the recording can interrupt the script that starts it."""
     programs.write("app.py", SETTINGS + NESTED)
     outcome = programs.python("app.py")
     assert outcome.status == 0, outcome.complaint

@@ -1,4 +1,4 @@
-"""Several processes, very many threads, very long runs: each in its place, and bounded."""
+"""Several processes, very many threads, very long runs: each is recorded separately, within bounds."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_thousand_threads(programs: Programs) -> None:
 
 ENDLESS = """\
 import threading, time
-import wave  # at the start, of which the records are kept
+import wave  # at the start, whose records are kept
 def work():
     for _ in range(20_000):
         time.sleep(0.000001)
@@ -132,7 +132,7 @@ def test_a_long_run_is_bounded_and_says_what_it_lost(programs: Programs) -> None
     assert process["start_until_ns"] >= process["first_line_ns"] > 0
     assert "wave" in {entry["name"] for entry in process["imports"]}
     assert "lost-records" in traced.kinds()
-    # The totals are those of the whole run all the same.
+    # The totals still cover the whole run.
     assert all(traced.thread(f"busy-{number}")["takes"] >= 20_000 for number in range(2))
     [directory] = [entry for entry in programs.directory.iterdir() if entry.name.startswith(".unsnarl-trace-")]
     assert sum(file.stat().st_size for file in directory.iterdir()) < 4 << 20

@@ -1,4 +1,4 @@
-"""What cannot be traced or read: one clear line, a hint, a status, and no harm."""
+"""A program or file that cannot be traced or read: an error line, a hint, a status, and no side effect."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_name_as_long_as_they_come(programs: Programs) -> None:
 
 
 def small_disk(place: Path) -> bool:
-    """Mount a file system of half a megabyte in a mount namespace of the caller's own; tell whether it can be."""
+    """Mount a file system of half a megabyte in a new mount namespace; tell whether that is possible."""
     probe = [
         "unshare",
         "--mount",
@@ -148,7 +148,7 @@ with open("filler", "wb", buffering=0) as filler:
             filler.write(bytes(65536))
     except OSError:
         print("done", flush=True)
-        os._exit(0)  # the recording keeps its room
+        os._exit(0)  # the recording keeps its space
 """
 
 
@@ -164,7 +164,7 @@ def test_a_disk_that_fills_up_meanwhile_does_no_harm(programs: Programs) -> None
     assert outcome.stdout == b"done\n"
     assert "cannot write" in outcome.complaint
     assert "Traceback" not in outcome.complaint
-    # Kept for a report on another disk.
+    # The recordings remain for a report on another disk.
     assert f"unsnarl: recordings: {place}/.unsnarl-trace-" in outcome.complaint
     assert "unsnarl trace --read" in outcome.complaint
 

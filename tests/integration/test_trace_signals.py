@@ -1,4 +1,4 @@
-"""Signals of a traced program: each reaches it, whoever sends it, and none costs its status."""
+"""Every signal reaches the traced program, from any sender, and none changes the reported status."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ while "SIGUSR1" not in heard:
     {LISTEN}
 raise SystemExit(42)
 """
-"""Says each signal that it hears, and ends at SIGUSR1."""
+"""Prints each signal that it receives, and ends at SIGUSR1."""
 
 
 @contextlib.contextmanager
@@ -53,10 +53,10 @@ def started(programs: Programs, *command: str, stdin: int = subprocess.DEVNULL) 
         cwd=programs.directory,
         stdin=stdin,
         stdout=subprocess.PIPE,
-        bufsize=0,  # whatever has come can be selected
+        bufsize=0,  # so that select sees all data
         stderr=subprocess.DEVNULL,
         env=clean_environment(),
-        start_new_session=command[0] != "setsid",  # which begins one itself
+        start_new_session=command[0] != "setsid",  # setsid starts a session itself
     ) as process:
         try:
             assert heard(process) == "ready"
@@ -86,16 +86,16 @@ def test_a_signal_to_the_command_alone_reaches_the_program(programs: Programs, n
 
 
 def test_ctrl_c_is_the_programs(programs: Programs) -> None:
-    """The terminal sends it to the program and to us: it is for the program alone to decide what comes of it.
+    """The terminal sends SIGINT to the program and to the supervisor: only the program decides how it ends.
 
-    Whether the program hears one twice that we pass on as well cannot be seen from here: two of a kind at once are one.
+    A forwarded second SIGINT would not be visible here: two pending signals of one number merge.
     """
     if shutil.which("setsid") is None:
         pytest.skip("no setsid, which gives a program its terminal")
     ours, theirs = os.openpty()
     try:
         with started(programs, "setsid", "--ctty", UNSNARL, "trace", stdin=theirs) as process:
-            for _ in range(10):  # a second one that comes at once may become one with the first
+            for _ in range(10):  # a second signal that follows immediately can merge with the first
                 os.write(ours, b"\x03")
                 assert heard(process) == "SIGINT"
             process.send_signal(signal.SIGUSR1)

@@ -1,4 +1,4 @@
-"""A waiter that starves beside short calls is no victim of one call into C."""
+"""A waiter that starves during short calls is not reported as the victim of one call into C."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TRIES = 3
 
 
 def long_holds(programs: Programs) -> object:
-    """Trace the program; return what makes the thread one that holds the GIL for long, if anything does."""
+    """Trace the program; return the findings that report a long hold of the thread."""
     traced = trace(programs, STARVED)
     [process] = traced.processes
     burner = [thread["name"] for thread in process["threads"]].index("burner")
@@ -46,9 +46,9 @@ def long_holds(programs: Programs) -> object:
 
 
 def test_short_calls_while_somebody_waits_are_not_merged_into_a_long_hold(programs: Programs) -> None:
-    """Without a processor for a while, the thread has a long hold all the same: so a few are let pass.
+    """A thread without a processor has a long hold as well, so a few long holds are accepted.
 
-    On a machine that is too busy for that it is tried again; merged, the holds are long in every run.
+    A run on a busy machine is repeated; merged calls would give long holds in every run.
     """
     needs_hooks()
     problems: list[object] = []

@@ -1,4 +1,4 @@
-"""A traced program is the program: its output, its status, its signals, its modules are its own."""
+"""A traced program keeps its output, its status, its signals and its modules."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_modules_are_those_of_a_plain_start(programs: Programs) -> None:
     )
     plain = set(programs.python("app.py").stdout.decode().split())
     traced = set(trace_words(programs, "app.py").outcome.stdout.decode().split())
-    # Built in, so that no file of the program by such a name could have been meant.
+    # Built-in modules, which no file of the program can replace.
     assert traced - plain <= {"atexit", "_posixsubprocess"}
 
 
@@ -130,7 +130,7 @@ def test_when_the_command_is_killed_the_program_and_its_recording_live_on(progra
         process.kill()
         process.stdin.close()
         process.wait(timeout=60)
-        process.stdout.read()  # until the program has ended, too
+        process.stdout.read()  # until the program has ended as well
     ends = time.monotonic() + 30
     while not (programs.directory / "finished").exists() and time.monotonic() < ends:
         time.sleep(0.02)

@@ -1,7 +1,7 @@
-"""Traces programs with a known cause, each in a process of its own, and reads what is said.
+"""Traces programs with a known cause, each in a separate process, and reads the summary.
 
-Invariant: the programs' own watchdog is that of ``Programs``; nothing here depends on how
-fast the machine is, but on what the program does.
+Invariant: the programs' own watchdog is that of ``Programs``; nothing here depends on the
+speed of the machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Finding = dict[str, Any]
 
 
 class Traced(NamedTuple):
-    """What came of a traced program: how it ended, and the summary as JSON."""
+    """The outcome of a traced program: its end, and the summary as JSON."""
 
     outcome: Outcome
     document: dict[str, Any]
@@ -52,7 +52,7 @@ def line_of(text: str, mark: str) -> int:
 
 
 def trace(programs: Programs, text: str, *options: str, env: Mapping[str, str] | None = None) -> Traced:
-    """Trace a program that is to end well."""
+    """Trace a program that must end with status 0."""
     programs.write("app.py", text)
     traced = trace_words(programs, *options, "app.py", env=env)
     assert traced.outcome.status == 0, traced.outcome.complaint
@@ -60,7 +60,7 @@ def trace(programs: Programs, text: str, *options: str, env: Mapping[str, str] |
 
 
 def trace_words(programs: Programs, *words: str | Path, env: Mapping[str, str] | None = None) -> Traced:
-    """Trace whatever the words after the options say, however it ends."""
+    """Trace a program given by command line words, which may end with any status."""
     data = programs.directory / "data.json"
     outcome = programs.unsnarl("trace", "--data", str(data), *words, env=env)
     document: dict[str, Any] = json.loads(data.read_text()) if data.exists() else {"processes": [], "findings": []}
@@ -68,7 +68,7 @@ def trace_words(programs: Programs, *words: str | Path, env: Mapping[str, str] |
 
 
 def needs_hooks() -> None:
-    """Skip where this interpreter cannot be recorded, with the reason."""
+    """Skip the test with the reason if this interpreter cannot be recorded."""
     try:
         gil.install()
         gil.uninstall()

@@ -1,4 +1,4 @@
-"""What a program does before its first line, with a scheduler that only takes notes."""
+"""The steps of ``unsnarl.boot`` before a program's first line, with a fake scheduler that records its calls."""
 
 import atexit
 import os
@@ -16,7 +16,7 @@ from unsnarl.run_settings import VARIABLE, RunSettings
 
 @dataclass
 class Notes:
-    """Stands in for ``unsnarl.gil`` and for what boot arranges, and notes what it was asked."""
+    """Stands in for ``unsnarl.gil`` and for the registered functions, and records the calls."""
 
     installs: list[dict[str, Any]] = field(default_factory=list)
     at_exit: list[object] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Notes:
 
 @pytest.fixture
 def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
-    """Put a scheduler that takes notes in the place of the real one."""
+    """Replace the scheduler by one that records its calls."""
     taken = Notes()
     monkeypatch.setattr(unsnarl, "gil", taken, raising=False)
     monkeypatch.setitem(sys.modules, "unsnarl.gil", taken)
@@ -53,7 +53,7 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
 
 
 def start(monkeypatch: pytest.MonkeyPatch, settings: RunSettings) -> None:
-    """Boot as a process that found these settings."""
+    """Run boot with some settings in the environment."""
     monkeypatch.setenv(VARIABLE, settings.encode())
     boot.start()
 

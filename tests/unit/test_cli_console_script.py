@@ -1,4 +1,4 @@
-"""How the head of a script names its interpreter."""
+"""The interpreter that the first lines of a script name."""
 
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def test_no_head_is_too_odd(tmp_path_factory: pytest.TempPathFactory, tail: byte
 
 
 def written(directory: Path, head: bytes) -> Path:
-    """Write a script that begins like this."""
+    """Write a script with some first lines."""
     path = directory / "script"
     path.write_bytes(head)
     return path

@@ -1,4 +1,4 @@
-"""The table of statistics, over counts of its own kind and over the real ones."""
+"""The table of statistics, of invented counts and of the real ones."""
 
 from typing import Any
 

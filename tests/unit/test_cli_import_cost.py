@@ -1,7 +1,7 @@
-"""What importing unsnarl brings in: next to nothing, so that it costs next to nothing.
+"""Importing unsnarl imports next to nothing, so that it costs next to nothing.
 
-Modules are counted and not milliseconds: the count is the cause, and it is the
-same on a slow machine and a fast one.
+The tests count modules and not milliseconds: the count is the cause, and it is the
+same on a slow and on a fast machine.
 """
 
 import subprocess
@@ -20,7 +20,7 @@ print(*(name for name in new if name.partition(".")[0] == "unsnarl"))
 
 
 def new_modules(statement: str) -> tuple[list[str], list[str]]:
-    """Return what a statement imports in a fresh interpreter: others' modules, and ours."""
+    """Return the modules that a statement imports in a new interpreter: those of others, and unsnarl's."""
     done = subprocess.run(
         [sys.executable, "-I", "-c", SHOW_NEW.format(statement=statement)],
         capture_output=True,
@@ -44,7 +44,7 @@ def test_installing_the_scheduler_imports_nothing_of_the_standard_library() -> N
 
 def test_a_primitive_imports_no_more_than_the_standard_library_for_its_own() -> None:
     others, _ = new_modules("import unsnarl; unsnarl.Lock()")
-    # On 3.12 the collector, which is built in, is asked what the interpreter has frozen (`unsnarl.sync.frozen`).
+    # On 3.12, `unsnarl.sync.frozen` imports the built-in collector to find frozen objects.
     known = {"gc"} if sys.version_info[:2] == (3, 12) else set[str]()
     assert set(others) <= {*new_modules("import queue")[0]} | known
 

@@ -1,4 +1,4 @@
-"""The grammar of ``unsnarl run``, against python's own reading of the same words."""
+"""The command line of ``unsnarl run``, compared with python's own parsing of the same words."""
 
 import pytest
 from hypothesis import given
@@ -90,7 +90,7 @@ WORDS = st.lists(OPTIONS | st.text(max_size=4), max_size=7)
 
 @given(WORDS)
 def test_no_words_are_lost_or_made_up(words: list[str]) -> None:
-    """A request holds, in their order, all words that are not ours; everything else is refused."""
+    """A request contains, in order, all words that are no options of unsnarl; everything else is refused."""
     try:
         request = parse(words)
     except CommandError:

@@ -1,4 +1,4 @@
-"""The settings that ``unsnarl run`` leaves in the environment."""
+"""The settings that ``unsnarl run`` writes into the environment."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""A child is listened to with a time limit, and leaves nothing behind."""
+"""Reading from a child has a timeout, and no process of the child remains."""
 
 import os
 import select
@@ -18,7 +18,7 @@ def child(code: str, *arguments: str) -> Child:
 
 
 def ends(pid: int) -> bool:
-    """Wait until a process has ended; a zombie has."""
+    """Wait until a process has ended; a zombie counts as ended."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""``unsnarl demo``: what it refuses, and one short run of it, for real."""
+"""``unsnarl demo``: refused command lines, and one short real run."""
 
 import json
 import sys
@@ -69,7 +69,7 @@ def test_a_short_run_prints_json_and_draws(
 ) -> None:
     monkeypatch.setattr(demo, "CONNECTIONS", (2,))
     picture = tmp_path / "demo.svg"
-    # A second a window: long enough for an answer on a machine that is busy with other things.
+    # A second per window: long enough for an answer on a machine under other load.
     assert demo.main(["--quick", "--seconds", "4", "--threads", "1", "--json", "--svg", str(picture)]) == 0
     printed = capsys.readouterr()
     document = json.loads(printed.out)

@@ -1,4 +1,4 @@
-"""Ratios are formed within pairs, and a difference the pairs disagree about is noise."""
+"""Ratios are formed within pairs, and a difference that the pairs do not decide is noise."""
 
 import statistics
 

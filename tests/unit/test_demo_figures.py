@@ -1,4 +1,4 @@
-"""Figures as people read them: three digits, a unit that suits, the noise marked."""
+"""Figures have three significant digits and a fitting unit, and noise is marked."""
 
 import pytest
 from hypothesis import given

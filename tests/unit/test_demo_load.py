@@ -1,4 +1,4 @@
-"""The load reads answers however they are cut, and fails in one line when the server does."""
+"""The load reads answers however they are split, and reports a failing server in one line."""
 
 import json
 import socket
@@ -42,7 +42,7 @@ def test_too_few_answers_have_no_percentiles(latencies_ns: list[int]) -> None:
 
 
 class Scripted:
-    """A server that does with every connection what a test wants, one thread each."""
+    """A server that handles each connection by a test's function, in a thread each."""
 
     def __init__(self, behave: Callable[[socket.socket], None]) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -88,7 +88,7 @@ def serve() -> Iterator[Callable[[Callable[[socket.socket], None]], int]]:
 
 
 def run_load(port: int, *, connections: int = 2) -> subprocess.CompletedProcess[str]:
-    # Long enough for an answer within it on a machine that is busy with other things.
+    # Long enough for an answer on a machine under other load.
     words = (str(port), "-c", str(connections), "--seconds", "1", "--warmup", "0.01")
     command = [sys.executable, "-I", "-S", str(LOAD), *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

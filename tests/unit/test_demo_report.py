@@ -1,4 +1,4 @@
-"""Table, JSON and picture show the same figures, also where some are missing."""
+"""Table, JSON and picture show the same figures, including missing ones."""
 
 import json
 from xml.etree import ElementTree as ET

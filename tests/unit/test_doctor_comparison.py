@@ -1,4 +1,4 @@
-"""A way is faster or slower only beyond noise; what does not end or differs is refused."""
+"""A way is faster or slower only beyond noise; a command that does not end or varies is refused."""
 
 import json
 

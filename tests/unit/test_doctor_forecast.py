@@ -1,4 +1,4 @@
-"""What a pack should save follows from the times that were measured, and from nothing else."""
+"""The forecast of a pack follows from the measured times alone."""
 
 import marshal
 import os
@@ -18,8 +18,8 @@ from unsnarl.pack import recorder
     ("times", "expected", "saves_ns"),
     [
         (Times([90, 70, 80], [30, 20, 25], [7, 5, 6], [50, 40, 45], [12, 10, 11]), Forecast(55, 6, 34), 95),
-        (Times([50], [40], [9], [], []), Forecast(10, 9, 0), 19),  # it ends without exit functions
-        (Times([10], [90], [], [5], [8]), Forecast(-80, 0, -3), 0),  # too little to be worth a pack
+        (Times([50], [40], [9], [], []), Forecast(10, 9, 0), 19),  # the command ends without exit functions
+        (Times([10], [90], [], [5], [8]), Forecast(-80, 0, -3), 0),  # the pack costs time
         (Times(), Forecast(), 0),
     ],
 )
@@ -29,7 +29,7 @@ def test_medians_are_summed(times: Times, expected: Forecast, saves_ns: int) -> 
 
 
 class Runs:
-    """Stands in for the processes, whose times it makes up: a clock that only they move."""
+    """Stands in for the processes, with invented times and a clock that only they advance."""
 
     def __init__(self) -> None:
         self.now_ns = 1_000
@@ -81,7 +81,7 @@ def test_each_part_is_measured_without_the_pack_and_with_what_it_does(
 
 
 def test_real_runs_give_all_times(pack: str, tmp_path: Path) -> None:
-    """Of what takes how long nothing is said: that is the machine's affair."""
+    """Measures real processes; asserts nothing about durations, which depend on the machine."""
     script = tmp_path / "tool.py"
     script.write_text("import gc, sys\nimport package.part\ngc.collect()\nsys.exit(len(sys.argv))\n")
     (tmp_path / "package" / "part.py").write_text("kept = [[] for _ in range(100_000)]\n")
@@ -108,7 +108,7 @@ def test_what_leaves_no_note_or_collects_of_its_own_saves_nothing_there(pack: st
 
 
 def test_a_script_is_run_with_the_flags_and_the_path_that_it_is_run_with(pack: str, tmp_path: Path) -> None:
-    """Of a file that only a path without PYTHONSAFEPATH reaches, and variables that ``-E`` shuts out."""
+    """A module that only a path without PYTHONSAFEPATH reaches, and variables that ``-E`` ignores."""
     (tmp_path / "colorsys.py").write_text("raise SystemExit('run')\n")
     script, log = tmp_path / "tool.py", tmp_path / "log"
     script.write_text(

@@ -1,4 +1,4 @@
-"""What the experiments with a measurement of their own do with what they are told."""
+"""The experiments with a measuring function handle the outputs of their programs."""
 
 import contextlib
 import json
@@ -99,7 +99,7 @@ def test_commands_are_started_and_counted() -> None:
 def test_a_warm_command_that_asks_for_its_directory_and_the_servers_of_the_user(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As pip does while it is imported: its server belongs to the directory. The user's own servers are left alone."""
+    """A command whose imports read the directory, as pip's do, has a server per directory; the user's stay."""
     if presence.command_of(sys.executable, "unsnarl") is None:
         pytest.skip("the command unsnarl is not installed beside this interpreter")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
@@ -137,7 +137,7 @@ def test_servers_are_stopped_even_if_the_wait_for_one_is_interrupted(
 
 
 def test_the_processor_time_of_a_server_counts_with_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server's own and that of workers it has waited for, as the kernel accounts them."""
+    """The processor time includes the server and its reaped workers, as the kernel accounts them."""
     child = subprocess.run([sys.executable, "-c", "sum(range(10_000_000))"], check=True)
     assert child.returncode == 0
     found = [house.Server("stem", os.getpid(), {}), house.Server("gone", 2**22 + 1, {})]
@@ -153,7 +153,7 @@ def test_the_processor_time_of_a_server_counts_with_its_workers(monkeypatch: pyt
 
 
 def test_a_storm_that_is_interrupted_starts_nothing_more(tmp_path: Path) -> None:
-    """As many commands as there are cores are running then; they are killed, and no other one begins."""
+    """The running commands, one per core, are killed, and no other command starts."""
     hanging = [sys.executable, "-c", f"import os, time; os.mkdir('{tmp_path}/' + str(os.getpid())); time.sleep(1000)"]
 
     def act() -> None:
@@ -176,7 +176,7 @@ def test_a_storm_that_is_interrupted_starts_nothing_more(tmp_path: Path) -> None
 def test_a_start_whose_server_is_just_being_replaced_does_not_count(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The client then says that nobody served, once: nothing has run."""
+    """The client reports once that no server took the command, which has not run then."""
     client, words = tmp_path / "client", tmp_path / "words"
     client.write_text(
         f"#!/bin/sh\necho $2 >> '{words}'\n"

@@ -1,4 +1,4 @@
-"""Experiments are complete data, and plans let their variants take turns."""
+"""Experiments are complete data, and plans alternate their variants."""
 
 from collections import Counter
 

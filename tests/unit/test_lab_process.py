@@ -1,4 +1,4 @@
-"""A run is one process: its figures, or why it has none."""
+"""A run is one process, with its figures or the reason why there are none."""
 
 import json
 import os
@@ -62,7 +62,7 @@ time.sleep(1000)
     for limit_s in (4.0, 40.0):
         with pytest.raises(RunFailed, match=f"no result within {limit_s:g} s"):
             execute(python(text), ANYWHERE, limit_s)
-        if pid.exists():  # else the machine was too busy for it to come to that in time
+        if pid.exists():  # else the busy machine did not start it in time
             break
     try:
         child = os.pidfd_open(int(pid.read_text()))
@@ -133,7 +133,7 @@ def test_a_child_that_breaks_down_is_a_failed_run() -> None:
 
 
 def test_a_child_ends_when_this_process_is_killed(tmp_path: Path) -> None:
-    """A web server beside a CPU-bound thread would run for ever."""
+    """A web server with a CPU-bound thread would run for ever."""
     serving = python("import os, time; print(os.getpid(), flush=True); time.sleep(1000)")
     text = f"""
 from unsnarl.lab.running.child import Child

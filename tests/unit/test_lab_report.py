@@ -1,4 +1,4 @@
-"""Kept results become medians, ratios, exponents, tables and pages: no figure from elsewhere."""
+"""Medians, ratios, exponents, tables and pages come from stored results alone."""
 
 import errno
 import json
@@ -47,7 +47,7 @@ EXPERIMENT = Experiment(
 
 
 def results_in(folder: Path, pairs: int = 3) -> Results:
-    """Keep runs of exact powers: stock grows with the square, the scheduler linearly."""
+    """Store runs of exact powers: stock grows with the square, the scheduler linearly."""
     folder.mkdir(exist_ok=True)
     results = Results(folder, EXPERIMENT, MACHINE)
     results.note({"pypy": "no PyPy on PATH"}, (*CASES, TRACED), "unsnarl lab run squares")
@@ -118,7 +118,7 @@ def test_a_difference_within_the_noise_is_called_so(tmp_path: Path) -> None:
 
 
 def test_fewer_than_five_pairs_are_not_judged(tmp_path: Path) -> None:
-    """Neither as a difference nor as noise: of three pairs that differ in nothing, a quarter lie on one side of 1."""
+    """Fewer than five pairs show no difference and no noise: of three equal pairs, a quarter lie on one side of 1."""
     for pairs, is_noise in ((4, None), (5, False)):
         results_in(tmp_path / str(pairs), pairs)
         found = tables.summary(page.load(tmp_path / str(pairs))[0])["cases"][0]["figures"]["elapsed_s"]["scheduler"]
@@ -175,7 +175,7 @@ def test_what_is_spared_after_a_result_is_no_run(tmp_path: Path) -> None:
 
 
 def test_there_is_no_multiple_of_nothing(tmp_path: Path) -> None:
-    """A pair whose first figure is 0 is not passed over: what the other pairs say would be chosen by the result."""
+    """A pair whose first figure is 0 prevents a ratio: the other pairs alone would be selected by their result."""
     results = Results(tmp_path, EXPERIMENT, MACHINE)
     results.note({}, CASES, "")
     for pair in range(5):
@@ -199,12 +199,12 @@ def test_what_was_not_there_stays_noted_when_something_else_is_asked_for(tmp_pat
 
 
 def test_the_error_of_an_exponent() -> None:
-    """By hand, in powers of two: log2 of the times is 0, 2, 2, 4, so the line is 0.2 + 1.2 x, and 0.8 is left."""
+    """By hand, in powers of two: log2 of the times is 0, 2, 2, 4, so the line is 0.2 + 1.2 x, and the residual 0.8."""
     assert power({1: 1.0, 2: 4.0, 4: 4.0, 8: 16.0}) == pytest.approx((1.2, (0.8 / 2 / 5) ** 0.5))
 
 
 class Ids(HTMLParser):
-    """Collects what a page names and what it refers to."""
+    """Collects the names that a page defines and those that it refers to."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -281,7 +281,7 @@ def test_another_version_of_a_peer_is_not_mixed_in_and_a_new_peer_is(tmp_path: P
 
 
 def test_runs_with_other_arguments_are_not_mixed_in(tmp_path: Path) -> None:
-    """As those of --quick, whose cases may have the same names."""
+    """Cases of --quick can have the same names with other arguments."""
     results_in(tmp_path)
     longer = CASES[0]._replace(arguments=("--seconds", "10"))
     with pytest.raises(StoreError, match="'start, n = 100' with other arguments"):
@@ -371,7 +371,7 @@ def test_a_foreign_file(tmp_path: Path, content: str) -> None:
 
 
 def test_the_load_generator_is_a_circumstance() -> None:
-    """What ab and our own load measure differs; that a peer was installed in between changes nothing."""
+    """The loads of ab and of the laboratory are different circumstances; a newly installed peer is not."""
     with_ab = MACHINE | {"versions": MACHINE["versions"] | {"ab": "2.3"}}
     with_peer = MACHINE | {"versions": MACHINE["versions"] | {"aiologic": "1.0"}}
     assert differences([MACHINE, with_peer]) == []

@@ -1,4 +1,4 @@
-"""A plan is carried out to its end: what fails is a result, and what takes too long is not tried twice."""
+"""A plan is carried out to its end: a failure is a result, and a variant that timed out is not run again."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +24,7 @@ OTHER = STOCK._replace(name="other")
 def carried_out(
     folder: Path, measure: Callable[[Run], Figures], pairs: int = 2, budget_s: float | None = None
 ) -> tuple[Account, list[tuple[str, str, int]], list[dict[str, Any]]]:
-    """Carry out a plan; return its account, what was really measured, and all that was kept."""
+    """Carry out a plan; return its account, the measured runs, and the stored runs."""
     measured: list[tuple[str, str, int]] = []
 
     def note(run: Run) -> Figures:

@@ -1,4 +1,4 @@
-"""The figures are Prometheus' text format, and told on loopback only."""
+"""The figures are in Prometheus' text format, and served on loopback only."""
 
 import re
 import socket
@@ -12,7 +12,7 @@ import pytest
 
 from unsnarl import metrics
 
-# Not by way of a proxy that the environment may name.
+# Without a proxy that the environment may name.
 DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 SAMPLE = re.compile(r'^[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? -?[0-9.e+-]+$')
 

@@ -1,4 +1,4 @@
-"""The grammar of ``unsnarl trace``: its options, those of run, and a target, in any order before it."""
+"""The command line of ``unsnarl trace``: its options and those of run, in any order before the target."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Whatever ends the recorder, the process it attached to is left to itself, and finds every script it is to run."""
+"""However the recorder ends, the attached process continues, and every script that it has to run exists."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unsnarl.trace.traced import recording
 
 
 class Process:
-    """Stands for a process: notes the scripts it is given, and runs none of them."""
+    """Stands in for a process: collects the scripts that it is sent, and runs none of them."""
 
     def __init__(self, pid: int, directory: Path) -> None:
         self.pid = pid
@@ -35,7 +35,7 @@ class Process:
 
 @pytest.fixture
 def process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Process]:
-    # Of our own: in a container our parent may be in another namespace, and has no number then.
+    # A child of this process: in a container, the parent can be in another pid namespace and have no pid here.
     command = [sys.executable, "-I", "-S", "-c", "import sys; sys.stdin.read()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as child:
         found = Process(child.pid, tmp_path)

@@ -1,4 +1,4 @@
-"""Findings are shares of what there are records of, and say what they cannot tell."""
+"""Findings are shares of the recorded part, and report what the records do not show."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Entry = dict[str, Any]
 
 
 def thread(number: int, name: str, *, begin_ns: int = 0, **totals_ns: int) -> Entry:
-    """Return a thread of which there are records from a moment on."""
+    """Return a thread whose records begin at some time."""
     return {
         "ident": number + 1, "tid": 10 + number, "name": name, "begin_ns": 0, "end_ns": LENGTH, "has_ended": True,
         "running_ns": 0, "waiting_ns": 0, "on_lock_ns": 0, "asleep_ns": 0, "io_ns": 0, "computing_ns": 0,
@@ -37,7 +37,7 @@ def pair(count: int) -> Entry:
 
 
 def long_run(pairs: list[Entry], *, waiting_ns: int, **changes: object) -> Process:
-    """Return a run with a busy thread and one that is mostly in I/O; the records cover its end."""
+    """Return a run with a busy thread and a thread that is mostly in I/O; the records cover the end of the run."""
     threads = [
         thread(0, "worker", begin_ns=LENGTH - SEEN, running_ns=LENGTH, takes=2000),
         thread(1, "health", begin_ns=LENGTH - SEEN // 2, io_ns=LENGTH - waiting_ns, waiting_ns=waiting_ns),
@@ -48,7 +48,7 @@ def long_run(pairs: list[Entry], *, waiting_ns: int, **changes: object) -> Proce
 
 
 def waits(**changes: int | None) -> Entry:
-    """Return lock waits whose lines are not known."""
+    """Return lock waits with unknown lines."""
     nodes = {"wait_node": 0, "releaser": 0, "release_node": 0, "holder_node": 0, "holder_state": 0}
     numbers = {"waiter": 1, "waiters": 1, "holder_permille": 0, "count": 900, "timeouts": 0}
     times = {"total_ns": LENGTH // 2, "left_out_ns": LENGTH // 2, "longest_ns": 9 * MS}
@@ -88,7 +88,7 @@ def test_lock_waits_at_unknown_lines_are_told() -> None:
 
 
 def test_waits_that_should_have_had_no_stack_are_no_matter() -> None:
-    """Short ones, and those that have not ended with the recording."""
+    """Short waits, and waits that have not ended with the recording."""
     short = waits(left_out=0, left_out_ns=0)
     [finding] = findings_locks.findings(long_run([], waiting_ns=0, locks=[short]))
     assert finding.kind == "no-lock-contention"

@@ -1,4 +1,4 @@
-"""Root's directory goes to another user with the script already in it, and only where he can come to it."""
+"""Root's directory is given to another user with the script in it, and only if that user can enter it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_script_is_there_before_the_directory_is_handed_over(
     refused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """And anybody can read it, whatever the umask."""
+    """Every user can read the script, under any umask."""
     found: list[int] = []
 
     def give(directory: Path, owner: handover.Owner) -> None:

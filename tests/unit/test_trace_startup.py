@@ -1,4 +1,4 @@
-"""The start of a program is a finding where it is long, or where it is much of a short run."""
+"""The start of a program is a finding if it is long, or a large part of a short run."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def one_import(length_ns: int) -> dict[str, object]:
         (1000, 20, 160, "slow-start"),  # long by itself
         (1000, 20, 100, "quick-start"),
         (200, 20, 50, "slow-start"),  # a third of the run
-        (50, 20, 20, "quick-start"),  # nearly all of it, and too short to mind
-        (60, 0, 55, "quick-start"),  # the first line never came: what the start was cannot be told
+        (50, 20, 20, "quick-start"),  # nearly the whole run, and too short to matter
+        (60, 0, 55, "quick-start"),  # the first line was not reached: the length of the start is unknown
     ],
 )
 def test_what_a_slow_start_is(run_ms: int, first_line_ms: int, import_ms: int, kind: str) -> None:
@@ -54,7 +54,7 @@ def test_imports_before_the_first_line_count_once() -> None:
 
 
 def test_a_start_that_was_not_seen_is_no_matter_of_the_report() -> None:
-    """That of a process that ran already, or was forked."""
+    """An attached process and a forked process have no recorded start."""
     assert findings(process(length_ns=100 * MS, first_line_ns=0, imports=[])) == []
 
 

@@ -1,4 +1,4 @@
-"""What supervises a program leaves signals as they were, and finds the program behind its tracer."""
+"""The supervisor restores signal handlers, and finds the program behind its tracer."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ while True:
 
 
 def test_a_signal_passes_the_tracer(tmp_path: Path) -> None:
-    """A shell stands for it, which runs the program as its child, and dies of the signal if it gets it."""
+    """A shell stands in for the tracer: it runs the program as its child, and dies if it receives the signal."""
     program = tmp_path / "program.py"
     program.write_text(ENDS_AT_SIGTERM)
     script = '"$0" "$1" "$2"; exit $?'
@@ -52,7 +52,7 @@ def test_a_signal_passes_the_tracer(tmp_path: Path) -> None:
 
 
 def test_a_tracer_that_runs_nothing_is_not_waited_for_in_vain() -> None:
-    """As strace where it may not trace: the signal has no receiver, and the status is the tracer's."""
+    """A tracer that ends first, as strace without permission: the signal has no receiver, and its status counts."""
     script = 'kill -TERM "$0"; exit 6'
     ending = Supervisor(is_traced=True).run(["sh", "-c", script, str(os.getpid())], os.environ, time.monotonic_ns())
     assert ending.status == 6

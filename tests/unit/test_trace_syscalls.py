@@ -1,4 +1,4 @@
-"""strace's lines and CPython's import timer are read as they are written; the rest is left out."""
+"""The parsers accept strace's lines and CPython's import timer, and skip all other lines."""
 
 import pytest
 from hypothesis import given

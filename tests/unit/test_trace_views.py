@@ -1,4 +1,4 @@
-"""What is written is in the formats that other tools read, whatever the names are."""
+"""The views write formats that other tools read, with any names of threads and files."""
 
 import io
 import itertools
@@ -62,7 +62,7 @@ def process(name: str = "worker", **changes: object) -> model.Process:
 
 
 class Reader(HTMLParser):
-    """Collects scripts and whatever would be loaded from elsewhere."""
+    """Collects scripts and references to external resources."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ def test_the_chrome_trace_has_an_event_a_stretch(name: str) -> None:
 
 
 def test_no_events_of_a_track_overlap_partially() -> None:
-    """Perfetto drops those: an import that goes on while its thread changes its state is elsewhere."""
+    """Perfetto drops overlapping events, so an import that spans several states has another track."""
     found = {"name": "app", "parent": None, "thread": 0, "begin_ns": 4_000_000, "total_ns": 3_000_000, "self_ns": 1}
     inner = {**found, "name": "app.part", "begin_ns": 4_500_000, "total_ns": 1_000_000}
     nowhere = {**found, "thread": 7}
