@@ -1,7 +1,7 @@
-"""The laboratory's square programs, with the scheduler's own account beside the elapsed time.
+"""The laboratory's square programs, with the scheduler's own account in addition to the elapsed time.
 
 The three programs are ``unsnarl.lab.programs.square_programs``, here with the standard library's primitives.
-Kept results call its ``semaphore`` by the older name ``wakeup``, so the option does, too.
+Kept results call ``semaphore`` by its earlier name ``wakeup``, and so does the option ``--program``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Statistics of repeated measurements: ratios within pairs, their confidence, growth exponents.
 
 Pure: numbers in, numbers out; no clock, no process. The demonstration, the laboratory, the doctor
-and the benchmarks use these functions and have none of their own.
+and the benchmarks all use these functions.
 
 A ratio is formed inside a pair, where both sides ran on the same machine in the same state, and is
 then summarised over the pairs; its spread is the standard deviation of the pairs' ratios. A difference

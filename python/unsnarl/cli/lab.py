@@ -94,7 +94,7 @@ def main(arguments: list[str]) -> int:
     """Parse the arguments of ``unsnarl lab`` and carry them out.
 
     Raises:
-        CommandError: the command line makes no sense, an interpreter cannot be
+        CommandError: the command line is invalid, an interpreter cannot be
             measured, or results cannot be stored or read.
     """
     if not arguments or "-h" in arguments or "--help" in arguments:

@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     """Run the program of ``unsnarl run ARGUMENTS``; on success this does not return.
 
     Raises:
-        CommandError: the command line makes no sense, or the target cannot be run.
+        CommandError: the command line is invalid, or the target cannot be run.
     """
     request = parse(arguments)
     if request.wants_help:

@@ -32,8 +32,8 @@ class Report:
     def title(self) -> str:
         """Return the title of table and picture."""
         threads = self._plan.hogs
-        beside = f"next to {threads} CPU-bound thread{'s' if threads != 1 else ''}"
-        return f"A threaded web server {beside if threads else 'alone'}"
+        company = f"next to {threads} CPU-bound thread{'s' if threads != 1 else ''}"
+        return f"A threaded web server {company if threads else 'alone'}"
 
     def text(self) -> str:
         """Return the table, coloured if stdout is a terminal."""

@@ -71,7 +71,7 @@ SAME = {
     "kernel": "kernel",
     "libc": "libc",
 }
-"""What must be equal for runs to be comparable, with its name; in addition, the versions known to both."""
+"""The circumstances that comparable runs share, by key and name; in addition, the versions known to both."""
 
 
 def differences(machines: Sequence[Mapping[str, Any]]) -> list[str]:

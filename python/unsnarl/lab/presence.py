@@ -113,7 +113,7 @@ CHECKS: dict[str, Callable[[str], Reason]] = {
 
 @functools.cache
 def reason_against(need: str, python: str) -> Reason:
-    """Return why a need is not met, or None."""
+    """Return why a requirement is not met, or None."""
     return CHECKS[need](python)
 
 

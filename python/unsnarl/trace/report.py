@@ -66,7 +66,9 @@ def write(path: Path, fill: Callable[[IO[str]], object]) -> None:
         with path.open("w", encoding="utf-8") as stream:
             fill(stream)
         return
-    handle, name = tempfile.mkstemp(prefix=".unsnarl-", dir=path.parent)  # short: a longer name may be too long
+    handle, name = tempfile.mkstemp(
+        prefix=".unsnarl-", dir=path.parent
+    )  # short, since file names have a maximum length
     try:
         with open(handle, "w", encoding="utf-8", errors="replace") as stream:
             fill(stream)

@@ -43,9 +43,9 @@ _HELP = "see `unsnarl run --help`"
 
 _REFUSED_FLAGS = {
     "S": ("-S keeps unsnarl out of the program", "leave -S out, or run the program with `python -S`"),
-    "V": ("-V makes python print its version and run nothing", "ask `python -V`, or `unsnarl --version`"),
-    "h": ("-h makes python print its help and run nothing", "ask `python -h`, or `unsnarl run --help`"),
-    "?": ("-? makes python print its help and run nothing", "ask `python -h`, or `unsnarl run --help`"),
+    "V": ("-V makes python print its version and run nothing", "use `python -V`, or `unsnarl --version`"),
+    "h": ("-h makes python print its help and run nothing", "use `python -h`, or `unsnarl run --help`"),
+    "?": ("-? makes python print its help and run nothing", "use `python -h`, or `unsnarl run --help`"),
 }
 
 

@@ -62,10 +62,10 @@ def _record(request: TraceRequest, directory: Path, owner: Owner | None) -> None
         raise cannot_record(directory.parent, error) from None
 
 
-def _make_directory(beside: Path | None) -> Path:
+def _make_directory(parent: Path | None) -> Path:
     """Create a private directory next to the report, or in the directory for temporary files."""
     try:
-        beside = Path(tempfile.gettempdir()) if beside is None else beside
-        return Path(tempfile.mkdtemp(prefix=".unsnarl-trace-", dir=beside)).resolve()
+        parent = Path(tempfile.gettempdir()) if parent is None else parent
+        return Path(tempfile.mkdtemp(prefix=".unsnarl-trace-", dir=parent)).resolve()
     except OSError as error:
-        raise cannot_record(beside or Path(), error) from None
+        raise cannot_record(parent or Path(), error) from None

@@ -69,7 +69,7 @@ def unwritable(path: Path, error: OSError) -> CommandError:
     return CommandError(f"cannot write {str(path)!r}: {why}", "name another place with `--output`", 1)
 
 
-def cannot_record(beside: Path, error: OSError) -> CommandError:
+def cannot_record(parent: Path, error: OSError) -> CommandError:
     """Return the error for a directory in which no recordings can be made."""
-    what = f"cannot record in {str(beside.absolute())!r}: {error.strerror or error}"
+    what = f"cannot record in {str(parent.absolute())!r}: {error.strerror or error}"
     return CommandError(what, "name another place with `--output`", 1)

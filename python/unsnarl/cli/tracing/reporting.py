@@ -1,4 +1,4 @@
-"""Writes the reports that ``unsnarl trace`` was asked for; everything it prints goes to stderr."""
+"""Writes the requested reports of ``unsnarl trace``. Invariant: all printed text goes to stderr."""
 
 from __future__ import annotations
 

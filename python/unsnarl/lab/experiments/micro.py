@@ -85,7 +85,7 @@ EXPERIMENT = Experiment(
     name="micro",
     source="002, 004: the price of a primitive",
     title="Primitives without contention",
-    question="What does an operation of a primitive cost while nobody waits?",
+    question="What does an operation of a primitive cost while no thread waits?",
     program="",
     figures=(Figure("time_ns", "time", "ns"),),
     variants=tuple(variant._replace(needs=(*variant.needs, "pyperf")) for variant in (STOCK, PRIMITIVES, AIOLOGIC)),
@@ -93,5 +93,5 @@ EXPERIMENT = Experiment(
     quick=cases(1, 2, tuple(OPERATIONS)[:1]),
     pairs=3,
     measure=measure,
-    reading="Measured by pyperf, which calibrates its loops and starts processes of its own.",
+    reading="Measured by pyperf, which calibrates its loops and starts its own processes.",
 )

@@ -20,7 +20,7 @@ TIMEOUT_S = 20.0
 
 
 class Request:
-    """One request over a connection of its own."""
+    """One request over a new connection."""
 
     def __init__(self, port: int) -> None:
         """Connect and send the request."""

@@ -23,7 +23,7 @@ from typing import Any
 
 
 def pause() -> None:
-    """Give up the GIL for one short system call, as a thread that does I/O does."""
+    """Release the GIL for one short system call, as a thread that does I/O does."""
     time.sleep(0)
 
 

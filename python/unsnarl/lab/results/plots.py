@@ -1,4 +1,4 @@
-"""Plots of results as SVG, by matplotlib: curves over sizes, bars for the rest.
+"""Plots of results as SVG, by matplotlib: curves over sizes, otherwise bars.
 
 matplotlib is an extra (``unsnarl[lab]``); without it, reports have tables only.
 Invariant: the same results give the same bytes, and every plot has its own background, so

@@ -212,7 +212,7 @@ def _figure_names(outcome: Outcome, case: str) -> Iterator[str]:
 def _summary_of(outcome: Outcome, case: str, figure: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for variant in outcome.variants():
-        median, ratio = (ask(case, variant["name"], figure) for ask in (outcome.median, outcome.ratio))
+        median, ratio = (summarise(case, variant["name"], figure) for summarise in (outcome.median, outcome.ratio))
         if median is not None:
             found[variant["name"]] = {
                 "median": median._asdict(),

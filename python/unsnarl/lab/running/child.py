@@ -18,7 +18,7 @@ from unsnarl.lab.running.process import RunFailed, confined, environment, printe
 
 
 class Child:
-    """A process with its stdin and stdout on pipes, confined as a case says."""
+    """A process with its stdin and stdout on pipes, under a case's confinement."""
 
     def __init__(self, name: str, command: Sequence[str], confinement: Confinement) -> None:
         """Start the process from the path of its program and its arguments.

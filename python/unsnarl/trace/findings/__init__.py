@@ -1,1 +1,1 @@
-"""What follows from a trace: one module per subject. Pure: a ``Process`` in, findings out."""
+"""Conclusions from a trace, one module per subject. Pure: a ``Process`` in, findings out."""

@@ -47,11 +47,11 @@ class Finding:
         severity: SEVERE, NOTABLE or FINE.
         title: one line.
         details: further lines.
-        thread: the thread it is about, or None.
+        thread: the thread that the finding is about, or None.
         place: the line that causes it, as ``file:line in function``, or None.
         figures: the numbers behind the finding.
         remedy: the change that helps most.
-        pid: the process it is about.
+        pid: the process that the finding is about.
         alternative: a second remedy, for programs that cannot use the first.
     """
 

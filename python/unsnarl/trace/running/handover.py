@@ -54,7 +54,7 @@ def owner_of(pid: int) -> Owner | None:
                 name, _, words = line.partition(":")
                 if name in ("Uid", "Gid", "Groups"):
                     fields[name] = [int(word) for word in words.split()]
-        # Real, effective, saved, and that for files.
+        # Real, effective, saved and file system identity.
         return Owner(fields["Uid"][3], fields["Gid"][3], tuple(fields["Groups"]))
     except (OSError, LookupError, ValueError):
         return None

@@ -48,14 +48,14 @@ class Options:
 class Session:
     """A directory for recordings, and the run that fills it."""
 
-    def __init__(self, beside: Path, options: Options) -> None:
+    def __init__(self, parent: Path, options: Options) -> None:
         """Create the directory.
 
         Raises:
             OSError: it cannot be created.
         """
         self.options = options
-        self.directory = Path(tempfile.mkdtemp(prefix=".unsnarl-trace-", dir=beside)).resolve()
+        self.directory = Path(tempfile.mkdtemp(prefix=".unsnarl-trace-", dir=parent)).resolve()
 
     def remove(self) -> None:
         """Remove the directory with its content."""
