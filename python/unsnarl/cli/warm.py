@@ -98,7 +98,7 @@ def _shellenv(arguments: list[str]) -> int:
 
 def _status(arguments: list[str]) -> int:
     _refuse(arguments, "status")
-    directory = _safe_house()
+    directory = _safe_runtime_directory()
     for name in shims.names():
         show(f"shim    {name}\n")
     for server in house.servers(directory):
@@ -106,7 +106,7 @@ def _status(arguments: list[str]) -> int:
     return 0
 
 
-def _safe_house() -> str:
+def _safe_runtime_directory() -> str:
     """Return the runtime directory; raises if it must not be trusted."""
     directory = house.path()
     unsafe = house.why_unsafe(directory)
@@ -128,7 +128,7 @@ def _describe(server: house.Server) -> str:
 def _stop(arguments: list[str]) -> int:
     words = _words(arguments)
     names = [_named(words)] if words and _named(words) != words[0] else words
-    left = stop.Stop(_safe_house(), names).carry_out()
+    left = stop.Stop(_safe_runtime_directory(), names).carry_out()
     if left:
         raise CommandError(
             f"still there after {stop.GIVE_UP_AFTER_S:.0f} s: {', '.join(left)}",

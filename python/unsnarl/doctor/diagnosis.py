@@ -163,12 +163,12 @@ class Examination:
             for each in contestants:
                 if not each.is_out:
                     self._progress(f"run {number + 1} of {runs}: {each.way.name}")
-                    self._take_turn(each, contestants[0].made)
+                    self._run_once(each, contestants[0].made)
                 if number == 0 and each is contestants[0]:
                     contestants += self._packed(folder, each.made[0].wall_s)  # it runs last in each round
         return [each for each in contestants if each.made]
 
-    def _take_turn(self, contestant: Contestant, stock: list[Trial]) -> None:
+    def _run_once(self, contestant: Contestant, stock: list[Trial]) -> None:
         done = contestant.run()
         if contestant.way.name == "warm" and done.status == warmth.NOT_WARM != stock[0].status:
             return  # its server is being replaced by one that has learned more: nothing has run
@@ -205,19 +205,19 @@ class Examination:
             )
 
     def _traced(self, directory: Path, name: str, *, scheduler: bool) -> list[Process]:
-        place = directory / name
-        place.mkdir()
+        folder = directory / name
+        folder.mkdir()
         settings = RunSettings(
             main_pid=0,
             scheduler=scheduler,
-            trace=str(place),
+            trace=str(folder),
             trace_chunks=TRACE_CHUNKS,
             executed_ns=time.monotonic_ns(),
         )
         self._progress(f"traced run: {name}")
         trial.run(Way(name, "", settings), self._words, self._environment, self._limit_s)
         try:
-            return recordings.read(place).processes
+            return recordings.read(folder).processes
         except recordings.UnreadableTrace:
             return []
 
@@ -311,11 +311,11 @@ def _disbelieve(diagnosis: Diagnosis) -> list[str]:
     if "no-gil-contention" not in kinds or kinds & CONTENTION:
         return []
     stock, lines = diagnosis.outcomes[0], list[str]()
-    for place, outcome in enumerate(diagnosis.outcomes):
+    for index, outcome in enumerate(diagnosis.outcomes):
         is_cheaper = outcome.name != "scheduler" and outcome.cpu_s < (1 - comparison.LEAST) * stock.cpu_s
         is_ours = outcome.name in ("scheduler", "native primitives")
         if is_ours and outcome.verdict == comparison.FASTER and not is_cheaper:
-            diagnosis.outcomes[place] = replace(outcome, verdict=comparison.SAME)
+            diagnosis.outcomes[index] = replace(outcome, verdict=comparison.SAME)
             lines.append(
                 f"{outcome.name}: {outcome.ratio:.2f} × as fast as stock, which is noise: no thread waited "
                 "for the GIL or for a lock, so the difference comes from other load on the machine"

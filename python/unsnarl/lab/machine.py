@@ -103,10 +103,10 @@ def describe(python: str) -> dict[str, Any]:
         subprocess.CalledProcessError, subprocess.TimeoutExpired, ValueError: it is no interpreter.
     """
     command = [python, "-P", "-c", ASK_PYTHON, *PACKAGES]
-    asked = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    told: dict[str, Any] = json.loads(asked.stdout)
-    return told | {
-        "versions": told["versions"] | program_versions(),
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    description: dict[str, Any] = json.loads(done.stdout)
+    return description | {
+        "versions": description["versions"] | program_versions(),
         "cpu": cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
         "architecture": platform.machine(),

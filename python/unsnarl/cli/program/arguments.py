@@ -179,7 +179,7 @@ def _end_with_target(request: RunRequest, kind: str, rest: list[str]) -> RunRequ
 def _take_cluster(request: RunRequest, word: str, rest: list[str]) -> bool:
     """Parse a word of python's short options; return True if the word ended the options."""
     request.python_words.append(word)
-    for place, flag in enumerate(word[1:], start=1):
+    for index, flag in enumerate(word[1:], start=1):
         if flag in _REFUSED_FLAGS:
             raise CommandError(*_REFUSED_FLAGS[flag])
         request.python_flags.add(flag)
@@ -187,8 +187,8 @@ def _take_cluster(request: RunRequest, word: str, rest: list[str]) -> bool:
             continue
         if flag not in _VALUE_FLAGS and flag not in "cm":
             raise CommandError(f"unknown option -{flag}, in {word!r}", _HELP)
-        value = word[place + 1 :] or _value_of(f"-{flag}", rest)
-        if not word[place + 1 :]:
+        value = word[index + 1 :] or _value_of(f"-{flag}", rest)
+        if not word[index + 1 :]:
             request.python_words.append(value)
         if flag not in "cm":
             return False

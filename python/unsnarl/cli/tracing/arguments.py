@@ -114,8 +114,8 @@ def _consume_leading(request: TraceRequest, words: list[str]) -> bool:
             return False
     if trial.read is None and trial.attach is None:
         return False
-    for slot in TraceRequest.__slots__:
-        setattr(request, slot, getattr(trial, slot))
+    for name in TraceRequest.__slots__:
+        setattr(request, name, getattr(trial, name))
     return True
 
 

@@ -31,5 +31,5 @@ EXPERIMENT = Experiment(
     cases=cases(ITEMS),
     quick=cases(QUICK_ITEMS),
     pairs=7,
-    reading="The queue has ten places. System calls are those of the whole process, its start included.",
+    reading="The queue has room for ten items. System calls are those of the whole process, its start included.",
 )

@@ -55,7 +55,7 @@ def load(folder: Path) -> list[Outcome]:
     if not paths:
         raise StoreError(f"there are no results in {folder}", f"measure first: `unsnarl lab run --out {folder}`")
     outcomes = [Outcome(read(path)) for path in paths]
-    order = {name: place for place, name in enumerate(NAMES)}
+    order = {name: index for index, name in enumerate(NAMES)}
     return sorted(outcomes, key=lambda outcome: order.get(outcome.name, len(order)))
 
 

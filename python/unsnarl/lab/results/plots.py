@@ -51,8 +51,8 @@ def is_available() -> bool:
 def plots_of(outcome: Outcome, stem: str) -> Iterator[Plot]:
     """Yield the plots of an experiment: a curve for each series, or bars of the main figure."""
     series = [name for name in outcome.series() if _is_curve(outcome, name)]
-    for place, name in enumerate(series, start=1):
-        yield Plot(f"{stem}-{place}.svg", name, curve(outcome, name))
+    for index, name in enumerate(series, start=1):
+        yield Plot(f"{stem}-{index}.svg", name, curve(outcome, name))
     if not series and outcome.cases(traced=False):
         yield Plot(f"{stem}.svg", outcome.figures[0]["title"], bars(outcome))
 
@@ -133,9 +133,9 @@ def bars(outcome: Outcome) -> str:
     step = len(variants) + 1
 
     def draw(axes: Any) -> None:
-        for place, variant in enumerate(variants):
+        for index, variant in enumerate(variants):
             found = [outcome.median(case["name"], variant["name"], main["name"]) for case in cases]
-            there = [(row * step + place, median) for row, median in enumerate(found) if median is not None]
+            there = [(row * step + index, median) for row, median in enumerate(found) if median is not None]
             medians = [median for _, median in there]
             axes.barh(
                 [at for at, _ in there],

@@ -99,7 +99,7 @@ def carry_out(
     account = Account()
     for session in sessions:
         session.results.write()
-        for place, item in enumerate(session.runs):
+        for index, item in enumerate(session.runs):
             left_s = None if until_s is None else until_s - time.monotonic()
             outcome = _outcome(item, session.results, left_s)
             if outcome is None:
@@ -107,7 +107,7 @@ def carry_out(
             else:
                 _keep(item, outcome, session.results, account)
                 on_run(item, str(outcome) if isinstance(outcome, RunFailed) else outcome)
-            if _ends_pair(session.runs, place):
+            if _ends_pair(session.runs, index):
                 session.results.write()
     return account
 
@@ -144,6 +144,6 @@ def _outcome(item: Planned, results: Results, left_s: float | None) -> Figures |
         return failure
 
 
-def _ends_pair(runs: Sequence[Planned], place: int) -> bool:
-    following = runs[place + 1 : place + 2]
-    return not following or (following[0].pair, following[0].run.case) != (runs[place].pair, runs[place].run.case)
+def _ends_pair(runs: Sequence[Planned], index: int) -> bool:
+    following = runs[index + 1 : index + 2]
+    return not following or (following[0].pair, following[0].run.case) != (runs[index].pair, runs[index].run.case)

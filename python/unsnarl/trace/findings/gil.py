@@ -135,21 +135,21 @@ def long_holds(process: Process) -> list[Finding]:
             key = (hold.thread, str(process.line_of(hold.node) or "an unknown line"))
             seen[key].append(hold.length_ns)
             firsts.setdefault(key, index)
-    for (number, place), lengths in list(seen.items())[:10]:
-        hold = process.long_holds[firsts[number, place]]
+    for (number, line), lengths in list(seen.items())[:10]:
+        hold = process.long_holds[firsts[number, line]]
         times = f", {len(lengths)} times" if len(lengths) > 1 else ""
         result.append(
             Finding(
                 "long-hold",
                 SEVERE,
                 f"thread `{process.label(number)}` held the GIL for {duration(hold.length_ns)} at a time{times}, "
-                f"at {place}",
+                f"at {line}",
                 [
                     waited_through(hold),
                     "the thread did not drop the GIL on request: one call into C, or the thread had no processor",
                 ],
                 process.label(number),
-                place,
+                line,
                 {"length_ns": hold.length_ns, "count": len(lengths), "waited_ns": hold.waited_ns},
                 Remedy(
                     "unsnarl will not help here: no scheduler can interrupt a C call. Split the call, "

@@ -114,7 +114,7 @@ def unplaced(process: Process) -> list[Finding]:
     ]
 
 
-def _contended(process: Process, place: str, group: list[LockWaits], total: int) -> Finding:
+def _contended(process: Process, line: str, group: list[LockWaits], total: int) -> Finding:
     worst = max(group, key=lambda waits: (waits.releaser is not None, waits.total_ns))
     count = sum(waits.count for waits in group)
     holder = process.label(worst.releaser)
@@ -137,12 +137,12 @@ def _contended(process: Process, place: str, group: list[LockWaits], total: int)
     return Finding(
         "contended-lock",
         SEVERE if is_severe else NOTABLE,
-        f"a lock is {what}: thread `{process.label(worst.waiter)}` waits at {place}, {count:,} times, "
+        f"a lock is {what}: thread `{process.label(worst.waiter)}` waits at {line}, {count:,} times, "
         f"{duration(total)} in all, up to {duration(max(waits.longest_ns for waits in group))}",
         details,
         process.label(worst.waiter),
-        str(held_at) if held_at else place,
-        {"count": count, "total_ns": total, "waits_at": place, "holder": holder, "across_io": int(is_idle)},
+        str(held_at) if held_at else line,
+        {"count": count, "total_ns": total, "waits_at": line, "holder": holder, "across_io": int(is_idle)},
         _lock_remedy(is_idle=is_idle),
     )
 
@@ -163,23 +163,23 @@ def storm(process: Process) -> list[Finding]:
     per_s = count / (process.length_ns / 1e9) if process.length_ns else 0.0
     if per_s < STORM_PER_S or count < STORM_WAITS:
         return []
-    places = by_line(process, for_work=True)
-    named = [(place, group) for place, group in places if place != "an unknown line"]
+    by_waiting_line = by_line(process, for_work=True)
+    named = [(line, group) for line, group in by_waiting_line if line != "an unknown line"]
     worst = max(named, key=lambda item: sum(waits.count for waits in item[1]), default=None)
-    place = worst[0] if worst else "an unknown line"
+    line = worst[0] if worst else "an unknown line"
     thread = max(process.threads, key=lambda thread: thread.lock_waits)
     takes = sum(thread.takes for thread in process.threads)
     return [
         Finding(
             "futex-storm",
             SEVERE if per_s > 4 * STORM_PER_S else NOTABLE,
-            f"futex storm: {per_s:,.0f} times a second a thread blocks on a lock and is woken, mostly at {place}",
+            f"futex storm: {per_s:,.0f} times a second a thread blocks on a lock and is woken, mostly at {line}",
             [
                 f"{count:,} waits for locks, at least two futex calls each; the GIL was taken {takes:,} times",
                 f"thread `{thread.label}` blocked most often, {thread.lock_waits:,} times",
             ],
             thread.label,
-            place,
+            line,
             {"per_s": round(per_s), "count": count},
             Remedy(
                 "pass more at a time (batches), or use native queues and conditions, which wake fewer threads",
