@@ -1,5 +1,5 @@
 "use strict";
-// The report's own script. It draws what the page carries as data, and asks no network.
+// The report's own script. It draws the data embedded in the page, and needs no network.
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const STATES = ["running", "waiting", "lock", "io", "sleeping", "computing"];
 const WORDS = ["running", "waiting for the GIL", "blocked on a lock", "blocked in I/O", "sleeping", "C code without the GIL"];
