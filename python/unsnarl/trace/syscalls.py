@@ -133,6 +133,17 @@ def _laid_to(spans: _Spans, moments: list[tuple[float, float]]) -> Iterator[tupl
             yield begun[-1][2], weight
 
 
+def futex_calls(process: Process) -> tuple[int, int]:
+    """Return the least number of futex calls for locks and for the GIL.
+
+    A lock wait takes two calls: one blocks the waiter, one of another thread wakes it. A waiter
+    for the GIL sleeps again after each wake-up.
+    """
+    locks = 2 * sum(thread.lock_waits for thread in process.threads)
+    gil = sum(thread.wakeups + thread.waits for thread in process.threads)
+    return locks, gil
+
+
 def strace() -> str | None:
     """Return the path of strace, or None."""
     return shutil.which("strace")

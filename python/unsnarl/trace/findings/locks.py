@@ -45,17 +45,6 @@ def findings(process: Process) -> list[Finding]:
     return result or [no_contention(process)]
 
 
-def futex_calls(process: Process) -> tuple[int, int]:
-    """Return the least number of futex calls for locks and for the GIL.
-
-    A lock wait takes two calls: one blocks the waiter, one of another thread wakes it. A waiter
-    for the GIL sleeps again after each wake-up.
-    """
-    locks = 2 * sum(thread.lock_waits for thread in process.threads)
-    gil = sum(thread.wakeups + thread.waits for thread in process.threads)
-    return locks, gil
-
-
 def is_for_work(process: Process, node: int) -> bool:
     """Tell whether a thread waits for work, and not for a lock that another thread holds."""
     for line in process.stack(node):

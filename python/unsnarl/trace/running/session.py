@@ -18,7 +18,6 @@ from pathlib import Path
 
 from unsnarl.run_settings import VARIABLE, RunSettings
 from unsnarl.trace import recordings, syscalls
-from unsnarl.trace.findings.locks import futex_calls
 from unsnarl.trace.model import Process
 from unsnarl.trace.running.supervisor import Ending, Supervisor
 
@@ -131,7 +130,7 @@ def _known(ending: Ending) -> list[tuple[str, str]]:
 def _futexes(process: Process) -> list[tuple[str, str]]:
     """Return the least number of futex calls that the recorded waits took, in words."""
     seconds = process.length_ns / 1e9 or 1.0
-    locks, gil = futex_calls(process)
+    locks, gil = syscalls.futex_calls(process)
     waits = sum(thread.waits for thread in process.threads)
     blocked = sum(thread.lock_waits for thread in process.threads)
     return [
