@@ -15,7 +15,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from unsnarl.demo.comparison import FEWEST_PAIRS
+from unsnarl.statistics import FEWEST_PAIRS
 
 RUNS = ("before1", "after1", "before2", "after2")
 """The runs of one round, in the order of the even rounds."""
