@@ -19,7 +19,7 @@ DROPPED = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS", "UNS
 NOT_WARM = 69
 """The client's status where no worker took the command (``NOT_WARM`` in crates/client/src/verb.rs)."""
 SILENCE_S = 5.0
-"""How long it waits for a word (``READY_TIMEOUT_S`` in crates/client/src/handover.rs), and a worker for it."""
+"""How long it waits for a word (``READY_TIMEOUT_S`` in crates/client/src/call/handover.rs), and a worker for it."""
 
 
 class Rig:

@@ -5,7 +5,7 @@
 //! other verb is the business of `unsnarl.cli` in the Python beside this file.
 //!
 //! Invariant: a command runs exactly once, warm or plain. All ways lead to
-//! either [`handover::run`], which after its point of no return only waits, or
+//! either [`call::handover::run`], which after its point of no return only waits, or
 //! to an `exec` that does not come back.
 //!
 //! There is no Rust runtime start-up (`no_main`): it would ignore SIGPIPE, and
@@ -14,16 +14,10 @@
 #![cfg_attr(not(test), no_main)]
 #![cfg_attr(test, allow(dead_code))]
 
-mod handover;
-mod house;
-mod inherited;
+mod call;
 mod job;
-mod key;
-mod place;
 mod plain;
-mod record;
-mod relay;
-mod start;
+mod server;
 mod syscall;
 mod target;
 mod verb;

@@ -9,6 +9,9 @@ use std::ffi::CString;
 /// Bytes of a path, argument or variable.
 pub(crate) type Bytes = Vec<u8>;
 
+/// Highest signal number of Linux.
+pub(crate) const LAST_SIGNAL: c_int = 64;
+
 /// Copy a NULL-ended array of C strings.
 ///
 /// # Safety
@@ -141,4 +144,41 @@ pub(crate) fn variable<'a>(environ: &'a [Bytes], name: &[u8]) -> Option<&'a [u8]
     environ
         .iter()
         .find_map(|entry| entry.strip_prefix(name)?.strip_prefix(b"="))
+}
+
+/// Read the file mode creation mask.
+pub(crate) fn umask() -> u32 {
+    // SAFETY: always sound; nothing creates a file in between, there is one thread.
+    unsafe {
+        let mask = libc::umask(0o077);
+        libc::umask(mask);
+        mask
+    }
+}
+
+/// All resource limits, numbers as in asm-generic/resource.h.
+pub(crate) fn limits() -> Option<Vec<(u32, libc::rlimit)>> {
+    (0..16u32)
+        .map(|resource| {
+            let mut limit = libc::rlimit {
+                rlim_cur: 0,
+                rlim_max: 0,
+            };
+            // SAFETY: limit is valid for writes.
+            (unsafe { libc::getrlimit(resource, &mut limit) } == 0).then_some((resource, limit))
+        })
+        .collect()
+}
+
+/// Close everything from `first` on.
+pub(crate) fn close_from(first: u32) {
+    close_range(first, u32::MAX);
+}
+
+/// Close the descriptors of a range.
+pub(crate) fn close_range(first: u32, last: u32) {
+    // SAFETY: numbers only; whoever calls this owns the whole table.
+    if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } != 0 {
+        (first..=last.min(4095)).for_each(|fd| close(fd.cast_signed()));
+    }
 }

@@ -6,17 +6,17 @@
 //! | `warm run [--] CMD args…` | the same without a shim |
 //! | `warm run --require [--] CMD args…` | warm, or not at all |
 //! | `warm start [--] CMD` | start its server and wait until it serves |
-//! | `--warm-serve …` | second step of a start, see [`crate::start`] |
+//! | `--warm-serve …` | second step of a start, see [`crate::server::start`] |
 //! | anything else | `unsnarl.cli` in the Python beside this file |
 
-use crate::handover::{self, Call, Declined};
-use crate::house::House;
+use crate::call::handover::{self, Call, Declined};
 use crate::job;
-use crate::key;
-use crate::place::{self, Session, own_directory};
 use crate::plain;
-use crate::record::Record;
-use crate::start::{self, Start};
+use crate::server::facts::Record;
+use crate::server::key;
+use crate::server::process_state::{self as place, Session, own_directory};
+use crate::server::runtime_directory::House;
+use crate::server::start::{self, Start};
 use crate::syscall::{Bytes, complain, exec, exit, stat, unlink};
 use crate::target::{self, Kind, Target};
 use core::ffi::c_int;

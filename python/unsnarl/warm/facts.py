@@ -1,6 +1,6 @@
 """What a learning run has found out about a command, kept between servers.
 
-``COMMAND.rec`` is the client's part (crates/client/src/record.rs describes
+``COMMAND.rec`` is the client's part (crates/client/src/server/facts.rs describes
 it); ``COMMAND.facts`` is the server's: lines of tab-separated words.
 
 Invariant: both are written whole, to a temporary name, and renamed; a reader

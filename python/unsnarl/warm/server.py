@@ -180,7 +180,7 @@ class Server:
         listener.listen(BACKLOG)
         os.rename(unfinished, self.stem + ".sock")
         self.socket_inode = os.stat(self.stem + ".sock").st_ino
-        # A start that has brought a server: the next one needs no pause (crates/client/src/start.rs).
+        # A start that has brought a server: the next one needs no pause (crates/client/src/server/start.rs).
         os.ftruncate(self.lock, 0)
         self.listener = _high(listener.detach())
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)

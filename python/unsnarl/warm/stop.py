@@ -136,7 +136,7 @@ def _starter(stem: str) -> tuple[int, str]:
 
 
 def _is_free(lock: str) -> bool:
-    """Say whether nobody holds a lock; the next start then needs no pause (crates/client/src/start.rs)."""
+    """Say whether nobody holds a lock; the next start then needs no pause (crates/client/src/server/start.rs)."""
     try:
         fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

@@ -4,7 +4,7 @@ A key's files are over with its server, since a later one writes its own; what w
 while its script is there and it is in use.
 
 Invariant: what belongs to a key is removed only with its lock held, so by nobody's side; a client that has opened
-the lock before sees that it is no longer the one of that name, and starts nothing (crates/client/src/start.rs).
+the lock before sees that it is no longer the one of that name, and starts nothing (crates/client/src/server/start.rs).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from unsnarl.warm import facts as facts_of
 # Seconds after which a key that nobody serves is over, and what was learned about a command that nobody calls.
 KEY_OVER_S = 86_400
 COMMAND_OVER_S = 30 * 86_400
-# Hexadecimal digits of a name (crates/client/src/key.rs, `hash`).
+# Hexadecimal digits of a name (crates/client/src/server/key.rs, `hash`).
 _DIGITS = 32
 
 

@@ -8,9 +8,9 @@
 //!
 //! Invariant: [`run`] returns only before `GO` was sent.
 
-use crate::inherited;
-use crate::relay;
-use crate::syscall::{Bytes, close, complain, errno, exit, open};
+use crate::call::inherited;
+use crate::call::relay;
+use crate::syscall::{self, Bytes, close, complain, errno, exit, open};
 use core::ffi::c_int;
 use unsnarl_wire::{GO, Header, MAX_FDS, REPLY_LEN, Reply, Request};
 
@@ -204,7 +204,7 @@ fn message(socket: c_int, call: &Call<'_>) -> Option<(Vec<u8>, Vec<c_int>)> {
         argv: call.args.to_vec(),
         environ: call.environ.to_vec(),
         fds: fds.iter().map(|fd| fd.cast_unsigned()).collect(),
-        umask: inherited::umask(),
+        umask: syscall::umask(),
         ignored: signals.ignored,
         blocked: signals.blocked,
         limits: inherited::soft_limits()?,

@@ -9,7 +9,7 @@
 //! Invariant: a fact that cannot be read makes the place unknown, and the
 //! command plain.
 
-use crate::syscall::{Bytes, close, open, read_file, stat};
+use crate::syscall::{Bytes, close, limits, open, read_file, stat};
 use core::fmt::Write as _;
 
 /// How the worker relates to the caller's terminal.
@@ -180,20 +180,6 @@ fn limits_at_birth(out: &mut String) -> Option<()> {
     }
     out.push('\n');
     Some(())
-}
-
-/// All resource limits, numbers as in asm-generic/resource.h.
-pub(crate) fn limits() -> Option<Vec<(u32, libc::rlimit)>> {
-    (0..16u32)
-        .map(|resource| {
-            let mut limit = libc::rlimit {
-                rlim_cur: 0,
-                rlim_max: 0,
-            };
-            // SAFETY: limit is valid for writes.
-            (unsafe { libc::getrlimit(resource, &mut limit) } == 0).then_some((resource, limit))
-        })
-        .collect()
 }
 
 /// Which of the standard streams are terminals, as three digits.

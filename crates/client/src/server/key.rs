@@ -7,8 +7,8 @@
 //! Invariant: equal keys mean that whatever the imports of the command have
 //! read, as far as the learning run saw it, has the same value.
 
-use crate::place::{self, Session};
-use crate::record::Record;
+use crate::server::facts::Record;
+use crate::server::process_state::{self as place, Session};
 use crate::syscall::{Bytes, readlink, stat, variable};
 use crate::target::{Kind, Target};
 
@@ -118,7 +118,7 @@ pub(crate) fn build(target: &Target, record: &Record, session: Session, tty: &st
     }
     key.push(b'\n');
     if record.asks_umask {
-        key.extend(format!("{:o}", crate::inherited::umask()).into_bytes());
+        key.extend(format!("{:o}", crate::syscall::umask()).into_bytes());
     }
     key.push(b'\n');
     key.extend(place::describe()?.into_bytes());

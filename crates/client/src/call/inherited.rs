@@ -2,13 +2,9 @@
 //!
 //! Invariant: everything is read before anything is changed.
 
-use crate::place;
-use crate::syscall::{c_string, close};
+use crate::syscall::{LAST_SIGNAL, c_string, close_from, close_range, limits};
 use core::ffi::c_int;
 use unsnarl_wire::SoftLimit;
-
-/// Highest signal number of Linux.
-pub(crate) const LAST_SIGNAL: c_int = 64;
 
 /// Ignored and blocked signals, bit `n - 1` for signal `n`.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +69,7 @@ pub(crate) fn descriptors(own: &[c_int]) -> Option<Vec<c_int>> {
 
 /// Soft limits.
 pub(crate) fn soft_limits() -> Option<Vec<SoftLimit>> {
-    let limits = place::limits()?;
+    let limits = limits()?;
     Some(
         limits
             .into_iter()
@@ -83,21 +79,6 @@ pub(crate) fn soft_limits() -> Option<Vec<SoftLimit>> {
             })
             .collect(),
     )
-}
-
-/// Read the file mode creation mask.
-pub(crate) fn umask() -> u32 {
-    // SAFETY: always sound; nothing creates a file in between, there is one thread.
-    unsafe {
-        let mask = libc::umask(0o077);
-        libc::umask(mask);
-        mask
-    }
-}
-
-/// Close everything from `first` on.
-pub(crate) fn close_from(first: u32) {
-    close_range(first, u32::MAX);
 }
 
 /// Leave what was inherited to the worker: who waits for the end of a pipe, or for a lock, waits for the command
@@ -125,12 +106,5 @@ fn is_file_or_device(fd: c_int) -> bool {
     unsafe {
         libc::fstat(fd, found.as_mut_ptr()) == 0
             && [libc::S_IFREG, libc::S_IFCHR].contains(&(found.assume_init().st_mode & libc::S_IFMT))
-    }
-}
-
-fn close_range(first: u32, last: u32) {
-    // SAFETY: numbers only; whoever calls this owns the whole table.
-    if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } != 0 {
-        (first..=last.min(4095)).for_each(|fd| close(fd.cast_signed()));
     }
 }

@@ -15,9 +15,8 @@
 //! Invariant: a handler makes one system call, on a descriptor that names the
 //! worker for good (a pidfd): a reused process id is never signalled.
 
-use crate::inherited::LAST_SIGNAL;
 use crate::job;
-use crate::syscall::exit;
+use crate::syscall::{LAST_SIGNAL, exit};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
 

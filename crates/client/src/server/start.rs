@@ -6,10 +6,9 @@
 //!
 //! Invariant: the caller never waits for a server here.
 
-use crate::house::House;
-use crate::inherited::{LAST_SIGNAL, close_from};
-use crate::place::{Session, own_directory};
-use crate::syscall::{Bytes, c_string, exec, exit, open};
+use crate::server::process_state::{Session, own_directory};
+use crate::server::runtime_directory::House;
+use crate::syscall::{Bytes, LAST_SIGNAL, c_string, close_from, exec, exit, open};
 use crate::target::{Kind, Target};
 use core::ffi::c_int;
 
