@@ -14,39 +14,23 @@
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]
 
-mod barrier;
-mod bell;
-mod condition;
-mod countdown;
-mod crowd;
-mod eagerness;
-mod event;
 mod header;
 mod kernel;
-mod ledger;
-mod ring;
-mod robust;
-mod rwlock;
-mod semaphore;
+mod ownership;
+mod primitive;
+mod queue;
 mod shim;
-mod shortest;
-mod unfinished;
+mod wake;
 
-pub use barrier::{Arrival, BarrierWords};
-pub use bell::{ALL, Bell};
-pub use condition::{ConditionCell, ConditionWords};
-pub use countdown::CountdownWords;
-pub use crowd::{Crowd, Standing};
-pub use eagerness::Eagerness;
-pub use event::EventWords;
 pub use header::{Facts, HEADER_WORDS, Header, Kind, LAYOUT, Refusal};
 pub use kernel::{Kernel, Slept, Step};
-pub use ledger::{Account, Books, Ledger, Threads};
-pub use ring::{Ring, RingWords, Take};
-pub use robust::{
-    Attempt, DIED, Guarded, TID_MASK, WAITERS, lock_or_sleep, release_guard, try_guard, try_lock, unlock,
+pub use ownership::{
+    Account, Attempt, Books, DIED, Guarded, Ledger, TID_MASK, Threads, WAITERS, lock_or_sleep, release_guard,
+    try_guard, try_lock, unlock,
 };
-pub use rwlock::RwWords;
-pub use semaphore::SemaphoreWords;
+pub use primitive::{
+    Arrival, BarrierWords, ConditionCell, ConditionWords, CountdownWords, EventWords, RwWords, SemaphoreWords,
+};
+pub use queue::{Effort, Ring, RingWords, Take};
 pub use shim::{AtomicU32, AtomicU64, Ordering};
-pub use shortest::Effort;
+pub use wake::{ALL, Bell, Crowd, Eagerness, Standing};

@@ -1,9 +1,9 @@
 //! Barrier: a meeting point for a fixed number of parties in any processes.
 
-use super::body::{Body, Inheritance};
-use super::errors;
 use super::methods::{self, Primitive};
-use super::waiting::{self, Turn, Watch, told};
+use super::segment::errors;
+use super::segment::{Body, Inheritance};
+use super::wait::{self, Turn, Watch, told};
 use crate::sync::arguments::Patience;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -84,7 +84,7 @@ impl IpcBarrier {
                 Arrival::Full => {}
                 arrival => return Ok(arrival),
             }
-            let ended = waiting::block(py, patience, None, Watch::Own, &|| true, |turn| {
+            let ended = wait::block(py, patience, None, Watch::Own, &|| true, |turn| {
                 if turn.is_look && BarrierWords::casualty(self.accounts(), account, &Host).is_some() {
                     self.words().abort(None, &Host);
                 }
@@ -105,7 +105,7 @@ impl IpcBarrier {
         let words = self.words();
         let is_ready = || !words.is_pending(round);
         let attempt = |turn: Turn| Ok(self.attempt(round, account, turn.is_look));
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Own, &is_ready, attempt);
+        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Own, &is_ready, attempt);
         match outcome {
             Ok(Some(true)) => Ok(place),
             Ok(Some(false)) => Err(errors::broken_barrier(py)),
@@ -172,7 +172,7 @@ impl IpcBarrier {
             Some(timeout) if !timeout.is_none() => Some(timeout),
             _ => self.timeout.as_ref().map(|timeout| timeout.bind(py).clone()),
         };
-        let patience = super::timeouts::wait_patience(timeout.as_ref())?;
+        let patience = wait::timeouts::wait_patience(timeout.as_ref())?;
         let account = BarrierWords::enter(self.accounts(), &Host);
         let outcome = self.meet(py, patience, account);
         BarrierWords::leave(account, &Host);

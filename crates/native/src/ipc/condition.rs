@@ -2,12 +2,12 @@
 //!
 //! The lock is an `unsnarl.ipc.Lock` or `RLock`; this class holds the queue of waiters.
 
-use super::body::{Body, Inheritance};
-use super::errors;
-use super::lock::IpcLock;
+use super::locks::IpcLock;
+use super::locks::IpcRLock;
 use super::methods::{self, Primitive};
-use super::rlock::IpcRLock;
-use super::waiting::{self, Watch, told};
+use super::segment::errors;
+use super::segment::{Body, Inheritance};
+use super::wait::{self, Watch, told};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -200,11 +200,11 @@ impl IpcCondition {
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         self.need_lock(py, "wait")?;
-        let patience = super::timeouts::wait_patience(timeout.as_ref())?;
+        let patience = wait::timeouts::wait_patience(timeout.as_ref())?;
         let cell = self.arrive()?;
         let depth = self.unlock(py);
         let is_ready = || matches!(cell.wait(), Step::Done(()));
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
+        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
             Ok(cell.wait())
         });
         let was_notified = cell.leave();
@@ -222,7 +222,7 @@ impl IpcCondition {
         predicate: &Bound<'py, PyAny>,
         timeout: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let deadline = super::timeouts::wait_patience(timeout.as_ref())?.deadline();
+        let deadline = wait::timeouts::wait_patience(timeout.as_ref())?.deadline();
         let mut outcome = predicate.call0()?;
         while !outcome.is_truthy()? {
             let left = match (&timeout, deadline) {

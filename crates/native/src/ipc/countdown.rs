@@ -1,8 +1,8 @@
 //! CountdownEvent: set while its count is zero.
 
-use super::body::{Body, Inheritance};
 use super::methods::{self, Primitive};
-use super::waiting::{self, Watch, told};
+use super::segment::{Body, Inheritance};
+use super::wait::{self, Watch, told};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -98,9 +98,9 @@ impl IpcCountdownEvent {
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         let words = self.words();
-        let patience = super::timeouts::wait_patience(timeout.as_ref())?;
+        let patience = wait::timeouts::wait_patience(timeout.as_ref())?;
         let is_ready = || words.value() == 0;
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
+        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
             Ok(words.wait())
         });
         outcome.map(|had| had.is_some())

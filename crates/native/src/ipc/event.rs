@@ -1,8 +1,8 @@
 //! Event: a flag that processes wait for.
 
-use super::body::{Body, Inheritance};
 use super::methods::{self, Primitive};
-use super::waiting::{self, Watch, told};
+use super::segment::{Body, Inheritance};
+use super::wait::{self, Watch, told};
 use crate::sync::arguments::Patience;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -72,13 +72,13 @@ impl IpcEvent {
         if words.is_set() {
             return Ok(true);
         }
-        let patience = super::timeouts::wait_patience(timeout.as_ref())?;
+        let patience = wait::timeouts::wait_patience(timeout.as_ref())?;
         if matches!(patience, Patience::None) {
             return Ok(false);
         }
         let arrival = words.arrive();
         let is_ready = || words.is_set();
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
+        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
             Ok(words.wait(arrival))
         });
         outcome.map(|had| had.is_some())

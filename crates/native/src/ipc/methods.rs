@@ -5,7 +5,7 @@
 //!
 //! Invariant: nothing here waits.
 
-use super::body::Body;
+use super::segment::Body;
 use crate::sync::arguments;
 use crate::sync::fast::{self, Method};
 use pyo3::exceptions::PyTypeError;
@@ -90,7 +90,7 @@ macro_rules! task_method {
                         arguments::sort(py, $function, ["timeout"], args, nargs, kwnames)?,
                     )
                 };
-                let left_s = super::timeouts::task_timeout(timeout.as_ref())?;
+                let left_s = super::wait::timeouts::task_timeout(timeout.as_ref())?;
                 let tasks = py.import("unsnarl.ipc.tasks")?;
                 Ok(tasks.getattr($function)?.call1((slf, left_s))?.into_ptr())
             })
@@ -132,7 +132,7 @@ pub(super) unsafe extern "C" fn wait_condition_for(
         };
         let predicate =
             predicate.ok_or_else(|| PyTypeError::new_err("async_wait_for() missing required argument: 'predicate'"))?;
-        let left_s = super::timeouts::task_timeout(timeout.as_ref())?;
+        let left_s = super::wait::timeouts::task_timeout(timeout.as_ref())?;
         let tasks = py.import("unsnarl.ipc.tasks")?;
         Ok(tasks
             .getattr("wait_condition_for")?

@@ -12,22 +12,16 @@
 
 mod account;
 mod barrier;
-mod body;
 mod condition;
 mod countdown;
-mod errors;
 mod event;
 mod item;
-mod listing;
-mod lock;
+mod locks;
 mod methods;
 mod queue;
-mod rlock;
-mod rwlock;
+mod segment;
 mod semaphore;
-mod tenure;
-mod timeouts;
-mod waiting;
+mod wait;
 
 use pyo3::prelude::*;
 use unsnarl_ipc::Threads;
@@ -42,15 +36,13 @@ const THREADS: Threads = if cfg!(Py_GIL_DISABLED) {
 /// Add the classes to the extension module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     unsnarl_shm::watch_forks();
-    waiting::register(module)?;
-    lock::register(module)?;
-    rlock::register(module)?;
+    wait::register(module)?;
+    locks::register(module)?;
     semaphore::register(module)?;
     event::register(module)?;
     countdown::register(module)?;
     barrier::register(module)?;
     condition::register(module)?;
-    rwlock::register(module)?;
     queue::register(module)?;
-    listing::register(module)
+    segment::register(module)
 }

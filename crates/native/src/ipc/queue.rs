@@ -2,11 +2,11 @@
 
 use super::THREADS;
 use super::account::OwnAccount;
-use super::body::{Body, Inheritance};
-use super::errors;
 use super::item::{self, PICKLE, Plain};
 use super::methods::{self, Primitive};
-use super::waiting::{self, Turn, Watch, told};
+use super::segment::errors;
+use super::segment::{Body, Inheritance};
+use super::wait::{self, Turn, Watch, told};
 use crate::sync::arguments::{self, Patience};
 use crate::sync::fast::{self, Method};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -75,7 +75,7 @@ impl IpcBytesQueue {
     }
 
     fn patience(block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
-        super::timeouts::queue_patience(block, timeout)
+        wait::timeouts::queue_patience(block, timeout)
     }
 
     fn put_step(
@@ -138,7 +138,7 @@ impl IpcBytesQueue {
         if matches!(patience, Patience::None) && !is_ready() && !ring.is_shut() {
             return Err(errors::queue(py, "Empty"));
         }
-        let outcome = waiting::block_behind(
+        let outcome = wait::block_behind(
             py,
             patience,
             Some(&self.body.spin),
@@ -240,7 +240,7 @@ impl IpcBytesQueue {
         if matches!(patience, Patience::None) && !is_ready() && !ring.is_shut() {
             return Err(errors::queue(py, "Full"));
         }
-        let outcome = waiting::block_behind(
+        let outcome = wait::block_behind(
             py,
             patience,
             Some(&self.body.spin),
@@ -322,9 +322,9 @@ impl IpcBytesQueue {
     #[pyo3(signature = (timeout=None))]
     fn join(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         let ring = self.ring();
-        let patience = super::timeouts::wait_patience(timeout.as_ref())?;
+        let patience = wait::timeouts::wait_patience(timeout.as_ref())?;
         let is_ready = || ring.unfinished() == 0;
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
+        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
             Ok(ring.join(THREADS, &Host))
         })?;
         Ok(outcome.is_some())
@@ -333,7 +333,7 @@ impl IpcBytesQueue {
     /// Refuse further items; who gets, gets what is left, then ShutDown.
     fn shutdown(&self, py: Python<'_>) -> PyResult<()> {
         let ring = self.ring();
-        waiting::block(py, Patience::Endless, None, Watch::Kernel, &|| true, |turn: Turn| {
+        wait::block(py, Patience::Endless, None, Watch::Kernel, &|| true, |turn: Turn| {
             let step = ring.shut(turn.slept, &Host);
             Host.end();
             Ok(step)

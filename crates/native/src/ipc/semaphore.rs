@@ -2,10 +2,10 @@
 
 use super::THREADS;
 use super::account::OwnAccount;
-use super::body::{Body, Inheritance};
-use super::errors;
 use super::methods::{self, Primitive};
-use super::waiting::{self, Turn, Watch, told};
+use super::segment::errors;
+use super::segment::{Body, Inheritance};
+use super::wait::{self, Turn, Watch, told};
 use crate::sync::arguments::{self, Patience};
 use crate::sync::fast::{self, Method};
 use pyo3::exceptions::PyValueError;
@@ -108,7 +108,7 @@ impl IpcSemaphore {
     fn acquire(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
         let is_ready = || self.words().ledger.value() > 0;
         let may_wait = !matches!(patience, Patience::None);
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Own, &is_ready, |turn| {
+        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Own, &is_ready, |turn| {
             self.attempt(py, turn, may_wait)
         });
         outcome.map(|had| had.is_some())
@@ -155,7 +155,7 @@ unsafe extern "C" fn acquire(
     }
     fast::enter(|py| {
         // SAFETY: the arguments of this call.
-        let patience = unsafe { super::lock::patience(py, args, nargs, kwnames)? };
+        let patience = unsafe { super::locks::patience(py, args, nargs, kwnames)? };
         this.acquire(py, patience).map(fast::boolean)
     })
 }

@@ -30,7 +30,7 @@ const RETRY: i32 = -64;
 
 /// Whether spinning has paid at this object, in this process.
 #[derive(Debug)]
-pub(super) struct Spin(AtomicI32);
+pub(in crate::ipc) struct Spin(AtomicI32);
 
 impl Default for Spin {
     fn default() -> Self {
@@ -50,7 +50,7 @@ fn is_parallel() -> bool {
 
 /// Who tells a waiter of the death of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Watch {
+pub(in crate::ipc) enum Watch {
     /// The kernel, or nobody has to: the waiter looks for a wake-up that it was owed, alone.
     Kernel,
     /// The waiter itself, by looking sooner, and then less and less often.
@@ -93,16 +93,16 @@ impl Spin {
 
 /// What an attempt is told.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Turn {
+pub(in crate::ipc) struct Turn {
     /// Whether the caller has slept on a word of this operation: others may sleep there too.
-    pub(super) slept: Slept,
+    pub(in crate::ipc) slept: Slept,
     /// Nothing has happened for a while: look whether the others are alive.
-    pub(super) is_look: bool,
+    pub(in crate::ipc) is_look: bool,
 }
 
 impl Turn {
     /// That of a task, which does not know on which word it slept.
-    pub(super) fn of_task(has_slept: bool, is_look: bool) -> Self {
+    pub(in crate::ipc) fn of_task(has_slept: bool, is_look: bool) -> Self {
         Self {
             slept: Slept::somewhere(has_slept),
             is_look,
@@ -113,7 +113,7 @@ impl Turn {
 /// Let all others that can run do so some times, on one processor, where a crowd waits (`unsnarl_ipc::Crowd`).
 ///
 /// Not for a waiter whose time is limited: what it gives away may be more than that.
-pub(super) fn give_way(py: Python<'_>, is_ready: &(dyn Fn() -> bool + Sync)) -> PyResult<()> {
+pub(in crate::ipc) fn give_way(py: Python<'_>, is_ready: &(dyn Fn() -> bool + Sync)) -> PyResult<()> {
     if is_parallel() {
         return Ok(());
     }
@@ -132,7 +132,7 @@ pub(super) fn give_way(py: Python<'_>, is_ready: &(dyn Fn() -> bool + Sync)) -> 
 /// Try until it is done, or the time is up (None).
 ///
 /// `is_ready` is a cheap guess whether `attempt` will be done.
-pub(super) fn block<'a, T>(
+pub(in crate::ipc) fn block<'a, T>(
     py: Python<'_>,
     patience: Patience,
     spin: Option<&Spin>,
@@ -145,7 +145,7 @@ pub(super) fn block<'a, T>(
 
 /// The same behind guards: whose time is up waits for its turn there, since it has not yet seen whether there is
 /// what it came for; for a second, since the one inside may be stopped.
-pub(super) fn block_behind<'a, T>(
+pub(in crate::ipc) fn block_behind<'a, T>(
     py: Python<'_>,
     patience: Patience,
     spin: Option<&Spin>,
@@ -206,7 +206,7 @@ fn give_up<T>(turn: Turn, word: &AtomicU32, outcome: T) -> T {
 
 /// A word that a task sleeps on while a thread of unsnarl watches it.
 #[pyclass(frozen, module = "unsnarl._native", name = "IpcSleep")]
-pub(super) struct Sleep {
+pub(in crate::ipc) struct Sleep {
     _owner: Py<PyAny>,
     word: *const AtomicU32,
     expected: u32,
@@ -233,7 +233,7 @@ impl Sleep {
 }
 
 /// The outcome of an attempt for a task: the value, or a `Sleep`.
-pub(super) fn told<T>(
+pub(in crate::ipc) fn told<T>(
     py: Python<'_>,
     owner: &Bound<'_, PyAny>,
     step: Step<'_, T>,
@@ -270,7 +270,7 @@ fn ipc_wait_any(py: Python<'_>, sleeps: Vec<Py<Sleep>>, timeout: f64) -> Option<
     (woken != Woken::TimedOut).then(|| (0..words.len()).filter(|at| is_over(*at)).collect())
 }
 
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(in crate::ipc) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Sleep>()?;
     module.add_function(wrap_pyfunction!(ipc_wait_any, module)?)
 }

@@ -1,7 +1,7 @@
 //! What all the classes have: a segment, and how it is made, named and handed to a child.
 
-use super::errors;
-use super::waiting::Spin;
+use crate::ipc::segment::errors;
+use crate::ipc::wait::Spin;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
@@ -10,14 +10,14 @@ use unsnarl_ipc::Kind;
 use unsnarl_shm::{Arena, Mapping, Segment};
 
 /// A primitive's segment.
-pub(super) struct Body {
-    pub(super) segment: Segment,
-    pub(super) spin: Spin,
+pub(in crate::ipc) struct Body {
+    pub(in crate::ipc) segment: Segment,
+    pub(in crate::ipc) spin: Spin,
 }
 
 impl Body {
     /// Make a segment, or open the one of that name.
-    pub(super) fn make(
+    pub(in crate::ipc) fn make(
         py: Python<'_>,
         name: Option<&str>,
         kind: Kind,
@@ -40,7 +40,7 @@ impl Body {
     }
 
     /// Open what a parent handed over: descriptor, page and number of pages.
-    pub(super) fn inherit(py: Python<'_>, (file, page, pages): Inheritance, kind: Kind) -> PyResult<Self> {
+    pub(in crate::ipc) fn inherit(py: Python<'_>, (file, page, pages): Inheritance, kind: Kind) -> PyResult<Self> {
         let arena = adopt(file)?;
         Segment::inherited(arena, page, pages, kind)
             .map(Self::of)
@@ -48,13 +48,13 @@ impl Body {
     }
 
     /// What to hand to a child; None for a segment with a name.
-    pub(super) fn place(&self) -> Option<Inheritance> {
+    pub(in crate::ipc) fn place(&self) -> Option<Inheritance> {
         let (file, page) = self.segment.place()?;
         Some((file, page, self.segment.header.pages as usize))
     }
 
     /// The name and the size, for `statistics()`.
-    pub(super) fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    pub(in crate::ipc) fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let statistics = PyDict::new(py);
         statistics.set_item("name", self.segment.name())?;
         statistics.set_item("creator", (self.segment.header.creator >> 32) as u32)?;
@@ -62,13 +62,13 @@ impl Body {
     }
 
     /// `name='jobs'` or nothing, for `repr`.
-    pub(super) fn label(&self) -> String {
+    pub(in crate::ipc) fn label(&self) -> String {
         self.segment.name().map(|name| format!(" {name:?}")).unwrap_or_default()
     }
 }
 
 /// Descriptor, first page, pages.
-pub(super) type Inheritance = (RawFd, usize, usize);
+pub(in crate::ipc) type Inheritance = (RawFd, usize, usize);
 
 /// The arena behind a descriptor; the same one for every descriptor of one file.
 fn adopt(file: RawFd) -> PyResult<Arc<Arena>> {

@@ -1,8 +1,8 @@
 //! Countdown event: a count that is waited for to be zero.
 
-use crate::bell::{ALL, Bell};
 use crate::kernel::{Kernel, Step};
 use crate::shim::{AtomicU32, Ordering};
+use crate::wake::{ALL, Bell};
 
 /// The shared words of a countdown event.
 #[derive(Debug, Default)]

@@ -5,10 +5,10 @@
 //!
 //! Invariant: `damage` is not zero from a holder's death until `make_consistent`.
 
-use super::THREADS;
-use super::body::Body;
-use super::errors;
-use super::waiting::{self, Turn, Watch};
+use crate::ipc::THREADS;
+use crate::ipc::segment::Body;
+use crate::ipc::segment::errors;
+use crate::ipc::wait::{self, Turn, Watch};
 use crate::sync::arguments::Patience;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -19,16 +19,16 @@ use unsnarl_shm::{Entered, Host, Mapping, SegmentError};
 /// The words beside a robust word.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(super) struct TenureWords {
+pub(in crate::ipc) struct TenureWords {
     /// Not zero: a holder died, and nobody has called `make_consistent` since.
-    pub(super) damage: AtomicU32,
+    pub(in crate::ipc) damage: AtomicU32,
     /// How often the holder has taken it.
-    pub(super) depth: AtomicU32,
+    pub(in crate::ipc) depth: AtomicU32,
     /// The process that holds it, or died with it; 0 while it is free, and for the instants
     /// between taking it and saying who did, and between unsaying it and giving it back.
-    pub(super) holder: AtomicU64,
+    pub(in crate::ipc) holder: AtomicU64,
     /// The process that died with it, last.
-    pub(super) dead: AtomicU64,
+    pub(in crate::ipc) dead: AtomicU64,
     /// How many to wake when it is given back.
     eagerness: Eagerness,
     /// Those that are in `acquire` for as long as it takes.
@@ -37,13 +37,13 @@ pub(super) struct TenureWords {
 
 /// The robust word of a segment, and further mappings of it for threads that need one.
 #[derive(Default)]
-pub(super) struct Tenure {
+pub(in crate::ipc) struct Tenure {
     aliases: Mutex<Vec<Mapping>>,
 }
 
 /// How an acquisition ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Had {
+pub(in crate::ipc) enum Had {
     /// The caller holds it.
     Sound,
     /// The caller holds it, and what it protects may be half-changed.
@@ -51,7 +51,7 @@ pub(super) enum Had {
 }
 
 /// The state behind the header: always first in it.
-pub(super) fn words(mapping: &Mapping) -> &TenureWords {
+pub(in crate::ipc) fn words(mapping: &Mapping) -> &TenureWords {
     // SAFETY: atomics alone.
     unsafe { mapping.state::<TenureWords>() }
 }
@@ -59,7 +59,7 @@ pub(super) fn words(mapping: &Mapping) -> &TenureWords {
 impl Tenure {
     /// Take it if nobody holds it.
     #[inline]
-    pub(super) fn try_acquire(&self, body: &Body) -> Option<Had> {
+    pub(in crate::ipc) fn try_acquire(&self, body: &Body) -> Option<Had> {
         // Known beforehand: a fork makes the child learn it anew, which takes longer than all the rest.
         let taker = unsnarl_shm::identity();
         match unsnarl_shm::try_acquire(body.segment.mapping.robust_word(), THREADS) {
@@ -116,7 +116,7 @@ impl Tenure {
     }
 
     /// Take it, or name what to sleep on; the kernel keeps watch until `end` is called.
-    pub(super) fn attempt<'a>(&'a self, body: &'a Body, turn: Turn) -> PyResult<Step<'a, Had>> {
+    pub(in crate::ipc) fn attempt<'a>(&'a self, body: &'a Body, turn: Turn) -> PyResult<Step<'a, Had>> {
         let word = body.segment.mapping.robust_word();
         let taker = unsnarl_shm::identity();
         Host.begin(word);
@@ -135,7 +135,7 @@ impl Tenure {
     }
 
     /// Wait for it; None if the time is up.
-    pub(super) fn acquire(&self, py: Python<'_>, body: &Body, patience: Patience) -> PyResult<Option<Had>> {
+    pub(in crate::ipc) fn acquire(&self, py: Python<'_>, body: &Body, patience: Patience) -> PyResult<Option<Had>> {
         if matches!(patience, Patience::None) {
             return Ok(self.try_acquire(body));
         }
@@ -144,9 +144,9 @@ impl Tenure {
         let TenureWords { eagerness, crowd, .. } = words(&body.segment.mapping);
         let standing = crowd.join(word.load(Ordering::Relaxed) & WAITERS == 0);
         if standing.is_in_crowd() && matches!(patience, Patience::Endless) {
-            waiting::give_way(py, &is_ready)?;
+            wait::give_way(py, &is_ready)?;
         }
-        let outcome = waiting::block(py, patience, Some(&body.spin), Watch::Kernel, &is_ready, |turn| {
+        let outcome = wait::block(py, patience, Some(&body.spin), Watch::Kernel, &is_ready, |turn| {
             let step = self.attempt(body, turn)?;
             if turn.slept.has_slept() && !turn.is_look {
                 match step {
@@ -163,7 +163,7 @@ impl Tenure {
 
     /// Give it back, whoever took it, and wake `count`, or as many as come in time where that is one.
     #[inline]
-    pub(super) fn release(&self, body: &Body, count: u32) {
+    pub(in crate::ipc) fn release(&self, body: &Body, count: u32) {
         let words = words(&body.segment.mapping);
         // Whoever dies right after taking it is never taken for the one that had it before.
         words.holder.store(0, Ordering::Relaxed);
@@ -194,18 +194,18 @@ impl Tenure {
 
     /// Whether the calling thread holds it.
     #[inline]
-    pub(super) fn is_mine(&self, body: &Body) -> bool {
+    pub(in crate::ipc) fn is_mine(&self, body: &Body) -> bool {
         unsnarl_shm::is_mine(body.segment.mapping.robust_word().load(Ordering::Relaxed))
     }
 
     /// Whether a living thread holds it.
     #[inline]
-    pub(super) fn is_held(&self, body: &Body) -> bool {
+    pub(in crate::ipc) fn is_held(&self, body: &Body) -> bool {
         body.segment.mapping.robust_word().load(Ordering::Acquire) & TID_MASK != 0
     }
 
     /// Say that what a dead holder left is repaired.
-    pub(super) fn make_consistent(&self, body: &Body) -> PyResult<()> {
+    pub(in crate::ipc) fn make_consistent(&self, body: &Body) -> PyResult<()> {
         let words = words(&body.segment.mapping);
         if !self.is_held(body) {
             return Err(PyRuntimeError::new_err(
@@ -217,7 +217,7 @@ impl Tenure {
     }
 
     /// OwnerDied for the last death, also one that no successor has noted yet.
-    pub(super) fn death(&self, py: Python<'_>, body: &Body, what: &str) -> PyErr {
+    pub(in crate::ipc) fn death(&self, py: Python<'_>, body: &Body, what: &str) -> PyErr {
         let words = words(&body.segment.mapping);
         let is_unnoted = body.segment.mapping.robust_word().load(Ordering::Relaxed) & DIED != 0;
         let dead = if is_unnoted { &words.holder } else { &words.dead };
@@ -225,7 +225,11 @@ impl Tenure {
     }
 
     /// For `statistics()`.
-    pub(super) fn describe<'py>(&self, py: Python<'py>, body: &Body) -> PyResult<Bound<'py, pyo3::types::PyDict>> {
+    pub(in crate::ipc) fn describe<'py>(
+        &self,
+        py: Python<'py>,
+        body: &Body,
+    ) -> PyResult<Bound<'py, pyo3::types::PyDict>> {
         let statistics = body.describe(py)?;
         let words = words(&body.segment.mapping);
         let word = body.segment.mapping.robust_word().load(Ordering::Relaxed);
@@ -242,7 +246,7 @@ impl Tenure {
     }
 
     /// `locked by process 42, started …`, or `unlocked`, for `repr`.
-    pub(super) fn state(&self, body: &Body) -> String {
+    pub(in crate::ipc) fn state(&self, body: &Body) -> String {
         let word = body.segment.mapping.robust_word().load(Ordering::Relaxed);
         let words = words(&body.segment.mapping);
         let holder = match words.holder.load(Ordering::Relaxed) {

@@ -15,7 +15,7 @@
 //! notification and its return has had it, as if it had died right after.
 
 use crate::kernel::{Kernel, Step};
-use crate::robust::TID_MASK;
+use crate::ownership::TID_MASK;
 use crate::shim::{AtomicU32, AtomicU64, Ordering};
 
 /// No thread has this id: the kernel's are smaller than 2^22.

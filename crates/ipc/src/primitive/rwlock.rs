@@ -9,11 +9,11 @@
 //! writer that waits for it. A writer that dies has been told of; one that died before
 //! it was alone (`is_writing` unset) has changed nothing either.
 
-use crate::bell::{ALL, Bell};
 use crate::kernel::{Kernel, Step};
-use crate::ledger::{Account, Books, Ledger, Threads};
-use crate::robust::{DIED, TID_MASK, announce};
+use crate::ownership::{Account, Books, Ledger, Threads};
+use crate::ownership::{DIED, TID_MASK, announce};
 use crate::shim::{AtomicU32, Ordering, fence, load_in_order};
+use crate::wake::{ALL, Bell};
 
 /// The shared words of a read/write lock, without the writer's.
 #[derive(Debug, Default)]

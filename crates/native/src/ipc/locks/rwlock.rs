@@ -1,11 +1,11 @@
 //! RWLock: many readers in any processes, or one writer.
 
-use super::THREADS;
-use super::account::OwnAccount;
-use super::body::{Body, Inheritance};
-use super::methods::{self, Primitive};
-use super::tenure::{Had, Tenure, TenureWords};
-use super::waiting::{self, Turn, Watch, told};
+use super::ownership::{Had, Tenure, TenureWords};
+use crate::ipc::THREADS;
+use crate::ipc::account::OwnAccount;
+use crate::ipc::methods::{self, Primitive};
+use crate::ipc::segment::{Body, Inheritance};
+use crate::ipc::wait::{self, Turn, Watch, told};
 use crate::sync::arguments::Patience;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -21,7 +21,7 @@ use unsnarl_shm::Host;
 /// Fairness: new readers stay out while a writer waits; readers may starve behind writers without pause.
 /// Cancellation: a task that is cancelled has taken nothing. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "RWLock")]
-pub(super) struct IpcRWLock {
+pub(in crate::ipc) struct IpcRWLock {
     body: Body,
     tenure: Tenure,
     account: OwnAccount,
@@ -44,7 +44,7 @@ struct Words {
 /// `RuntimeError` for a release of what nobody holds; `OwnerDied`, fairness and cancellation are those of
 /// `RWLock`.
 #[pyclass(frozen, module = "unsnarl.ipc", name = "RWLockSide")]
-pub(super) struct IpcRWLockSide {
+pub(in crate::ipc) struct IpcRWLockSide {
     lock: Py<IpcRWLock>,
     is_writer: bool,
 }
@@ -78,7 +78,7 @@ impl IpcRWLock {
     }
 
     fn is_damaged(&self) -> bool {
-        super::tenure::words(&self.body.segment.mapping)
+        super::ownership::words(&self.body.segment.mapping)
             .damage
             .load(Ordering::Acquire)
             != 0
@@ -102,7 +102,7 @@ impl IpcRWLock {
     fn read(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
         let writer = self.body.segment.mapping.robust_word();
         let is_ready = || writer.load(Ordering::Relaxed) & TID_MASK == 0;
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |turn| {
+        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |turn| {
             self.read_attempt(py, turn.slept.has_slept())
         });
         outcome.map(|had| had.is_some())
@@ -117,7 +117,7 @@ impl IpcRWLock {
     fn drain(&self, py: Python<'_>, patience: Patience, had: Had) -> PyResult<bool> {
         let is_sound = self.is_sound(had);
         let is_ready = || self.words().readers.value() == 0;
-        let outcome = waiting::block(py, patience, Some(&self.body.spin), Watch::Own, &is_ready, |_| {
+        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Own, &is_ready, |_| {
             Ok(self.words().drain(&self.books(), &Host))
         });
         if let Ok(Some(())) = outcome {
@@ -277,7 +277,7 @@ impl IpcRWLockSide {
     #[pyo3(signature = (blocking=true, timeout=None))]
     fn acquire(&self, py: Python<'_>, blocking: bool, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         let patience = if blocking {
-            super::timeouts::wait_patience(timeout.as_ref())?
+            wait::timeouts::wait_patience(timeout.as_ref())?
         } else {
             Patience::None
         };
@@ -358,7 +358,7 @@ impl IpcRWLockSide {
     }
 }
 
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(in crate::ipc) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let (side, class) = (py.get_type::<IpcRWLockSide>(), py.get_type::<IpcRWLock>());
     crate::sync::fast::install(&side, &methods::LOCKING)?;

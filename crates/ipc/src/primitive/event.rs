@@ -9,9 +9,9 @@
 //! A waiter that slept through `set` and `clear` sees that the count moved: it was
 //! woken for that, and says so.
 
-use crate::bell::ALL;
 use crate::kernel::{Kernel, Step};
 use crate::shim::{AtomicU32, Ordering};
+use crate::wake::ALL;
 
 const SET: u32 = 1;
 const SLEEPERS: u32 = 2;

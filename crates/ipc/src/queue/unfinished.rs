@@ -6,11 +6,11 @@
 //!
 //! Invariant: `unfinished` is 0 only if there was a moment at which it was.
 
-use crate::bell::ALL;
+use super::ring::{Ring, count_of};
 use crate::kernel::{Kernel, Step};
-use crate::ledger::{Account, Books, Ledger, Threads};
-use crate::ring::{Ring, count_of};
+use crate::ownership::{Account, Books, Ledger, Threads};
 use crate::shim::Ordering;
+use crate::wake::ALL;
 
 /// Processes that may have promised something at once, each known by name. More are counted, but
 /// their deaths are not noticed.

@@ -23,7 +23,7 @@ fn made(py: Python<'_>, name: &str, arguments: impl for<'py> pyo3::call::PyCallA
 }
 
 /// A segment that cannot be had.
-pub(super) fn segment(py: Python<'_>, error: SegmentError) -> PyErr {
+pub(in crate::ipc) fn segment(py: Python<'_>, error: SegmentError) -> PyErr {
     let text = if error.hint.is_empty() {
         error.what.clone()
     } else {
@@ -38,7 +38,7 @@ pub(super) fn segment(py: Python<'_>, error: SegmentError) -> PyErr {
 }
 
 /// The process that held something is dead; `what` is the thing.
-pub(super) fn owner_died(py: Python<'_>, what: &str, process: u64) -> PyErr {
+pub(in crate::ipc) fn owner_died(py: Python<'_>, what: &str, process: u64) -> PyErr {
     let who = if process == 0 {
         "a process that is gone".to_owned()
     } else {
@@ -54,12 +54,12 @@ pub(super) fn owner_died(py: Python<'_>, what: &str, process: u64) -> PyErr {
 }
 
 /// What is released or used is not held by the caller.
-pub(super) fn not_held(py: Python<'_>, message: &str) -> PyErr {
+pub(in crate::ipc) fn not_held(py: Python<'_>, message: &str) -> PyErr {
     made(py, "NotHeld", (message,))
 }
 
 /// A barrier that broke.
-pub(super) fn broken_barrier(py: Python<'_>) -> PyErr {
+pub(in crate::ipc) fn broken_barrier(py: Python<'_>) -> PyErr {
     let class = py
         .import("threading")
         .and_then(|module| module.getattr("BrokenBarrierError"));
@@ -70,7 +70,7 @@ pub(super) fn broken_barrier(py: Python<'_>) -> PyErr {
 }
 
 /// One of the exceptions of queues, by name.
-pub(super) fn queue(py: Python<'_>, name: &str) -> PyErr {
+pub(in crate::ipc) fn queue(py: Python<'_>, name: &str) -> PyErr {
     let class = py.import("unsnarl.sync.errors").and_then(|module| module.getattr(name));
     match class.and_then(|class| class.call0()) {
         Ok(value) => PyErr::from_value(value),

@@ -13,10 +13,10 @@
 //! says "inside", so the others find it and break the barrier. One that dies before it
 //! arrives is not known here: that is what the timeout is for.
 
-use crate::bell::{ALL, Bell};
 use crate::kernel::{Kernel, Step};
-use crate::ledger::Account;
+use crate::ownership::Account;
 use crate::shim::{AtomicU32, AtomicU64, Ordering};
+use crate::wake::{ALL, Bell};
 
 const BROKEN: u64 = 1 << 31;
 const COUNT: u64 = BROKEN - 1;

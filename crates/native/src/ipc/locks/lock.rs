@@ -1,56 +1,45 @@
-//! RLock: a lock that the thread which holds it may take again.
+//! Lock: the robust word of a segment.
+//!
+//! Anybody may release it, as with `multiprocessing.Lock`. It belongs to the thread that
+//! took it as far as dying is concerned: the kernel marks the word when that thread ends,
+//! by itself or with its process.
 
-use super::body::{Body, Inheritance};
-use super::errors;
-use super::lock::{ACQUIRE, RELEASE, patience};
-use super::methods::{self, Primitive};
-use super::tenure::{self, Had, Tenure};
-use super::waiting::{Turn, told};
-use crate::sync::arguments::Patience;
+use super::ownership::{Had, Tenure};
+use crate::ipc::methods::{self, Primitive};
+use crate::ipc::segment::errors;
+use crate::ipc::segment::{Body, Inheritance};
+use crate::ipc::wait::{Turn, told};
+use crate::sync::arguments::{self, Patience};
 use crate::sync::fast::{self, Method};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use unsnarl_ipc::{AtomicU32, Kernel, Kind, Ordering};
+use unsnarl_ipc::{Kernel, Kind};
 use unsnarl_shm::Host;
 
-/// A re-entrant lock between processes that survives the death of its holder.
+/// A mutual exclusion lock between processes that survives the death of its holder.
 ///
-/// Its owner is a thread, or the task of that thread that took it by `async_acquire`; a release by anybody
-/// else raises `RuntimeError`. `OwnerDied` and `make_consistent`: as `Lock`.
-/// Fairness: none between processes. Cancellation: as `Lock`. Timeouts are in seconds.
-#[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "RLock")]
-pub(super) struct IpcRLock {
-    pub(super) body: Body,
-    pub(super) tenure: Tenure,
+/// With a name for any process of this user, without one for children. It belongs to the thread that took
+/// it; anybody may release it, `RuntimeError` if it is free. If a holder died, who gets `OwnerDied` from
+/// `acquire` holds the lock, is to repair what it protects, and calls `make_consistent`; from `with` it
+/// comes without the lock.
+/// Fairness: none between processes; whoever runs first takes a free lock. Timeouts are in seconds.
+/// Cancellation: a task that is cancelled has taken nothing; a wake-up meant for it goes to another
+/// sleeper.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Lock")]
+pub(in crate::ipc) struct IpcLock {
+    pub(in crate::ipc) body: Body,
+    pub(in crate::ipc) tenure: Tenure,
 }
 
-impl Primitive for IpcRLock {
+impl Primitive for IpcLock {
     fn body(&self) -> &Body {
         &self.body
     }
 }
 
-impl IpcRLock {
-    #[inline]
-    fn depth(&self) -> &AtomicU32 {
-        &tenure::words(&self.body.segment.mapping).depth
-    }
-
-    /// One level deeper, if the calling thread holds it.
-    #[inline]
-    fn deepen(&self) -> bool {
-        if !self.tenure.is_mine(&self.body) {
-            return false;
-        }
-        self.depth().fetch_add(1, Ordering::Relaxed);
-        true
-    }
-
+impl IpcLock {
     fn acquire(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
-        if self.deepen() {
-            return Ok(true);
-        }
         match self.tenure.acquire(py, &self.body, patience)? {
             Some(Had::Sound) => Ok(true),
             Some(Had::Damaged) => Err(self.tenure.death(py, &self.body, "the lock")),
@@ -58,20 +47,28 @@ impl IpcRLock {
         }
     }
 
+    /// Give it back; false if nobody holds it.
     #[inline]
     fn try_release(&self) -> bool {
-        if !self.tenure.is_mine(&self.body) {
-            return false;
-        }
-        let depth = self.depth().load(Ordering::Relaxed);
-        if depth > 1 {
-            self.depth().store(depth - 1, Ordering::Relaxed);
-        } else {
+        let is_held = self.tenure.is_held(&self.body);
+        if is_held {
             self.tenure.release(&self.body, 1);
         }
-        true
+        is_held
     }
+}
 
+unsafe extern "C" fn enter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of IpcLock.
+    let this = unsafe { fast::this::<IpcLock>(slf) };
+    match this.tenure.try_acquire(&this.body) {
+        Some(Had::Sound) => fast::boolean(true),
+        attempt => fast::enter(|py| this.enter_slowly(py, attempt).map(fast::boolean)),
+    }
+}
+
+impl IpcLock {
+    /// `with` does not run its block if the owner died, so the lock is given back, still to be repaired.
     fn enter_slowly(&self, py: Python<'_>, attempt: Option<Had>) -> PyResult<bool> {
         let had = match attempt {
             Some(had) => Some(had),
@@ -84,30 +81,6 @@ impl IpcRLock {
         }
         Ok(true)
     }
-
-    /// For `Condition.wait`: give all levels back; returns how many there were.
-    pub(super) fn release_all(&self) -> u32 {
-        let depth = self.depth().load(Ordering::Relaxed);
-        self.tenure.release(&self.body, 1);
-        depth
-    }
-
-    /// For `Condition.wait`: take as many levels back.
-    pub(super) fn restore(&self, depth: u32) {
-        self.depth().store(depth.max(1), Ordering::Relaxed);
-    }
-}
-
-unsafe extern "C" fn enter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of IpcRLock.
-    let this = unsafe { fast::this::<IpcRLock>(slf) };
-    if this.deepen() {
-        return fast::boolean(true);
-    }
-    match this.tenure.try_acquire(&this.body) {
-        Some(Had::Sound) => fast::boolean(true),
-        attempt => fast::enter(|py| this.enter_slowly(py, attempt).map(fast::boolean)),
-    }
 }
 
 unsafe extern "C" fn acquire(
@@ -116,12 +89,9 @@ unsafe extern "C" fn acquire(
     nargs: ffi::Py_ssize_t,
     kwnames: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of IpcRLock.
-    let this = unsafe { fast::this::<IpcRLock>(slf) };
+    // SAFETY: a method descriptor of IpcLock.
+    let this = unsafe { fast::this::<IpcLock>(slf) };
     if nargs == 0 && kwnames.is_null() {
-        if this.deepen() {
-            return fast::boolean(true);
-        }
         match this.tenure.try_acquire(&this.body) {
             Some(Had::Sound) => return fast::boolean(true),
             Some(Had::Damaged) => return fast::enter(|py| Err(this.tenure.death(py, &this.body, "the lock"))),
@@ -135,12 +105,38 @@ unsafe extern "C" fn acquire(
     })
 }
 
+/// The arguments of `acquire(blocking=True, timeout=-1)`; `block`, None and any negative
+/// timeout mean what they mean in multiprocessing, save that -1 waits for ever.
+///
+/// # Safety
+/// The arguments are those CPython passed to the method.
+pub(in crate::ipc) unsafe fn patience(
+    py: Python<'_>,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> PyResult<Patience> {
+    // SAFETY: the caller's promise.
+    let [blocking, timeout, block] =
+        unsafe { arguments::sort(py, "acquire", ["blocking", "timeout", "block"], args, nargs, kwnames)? };
+    let is_blocking = blocking.or(block).map_or(Ok(true), |blocking| blocking.is_truthy())?;
+    if !is_blocking {
+        return Ok(Patience::None);
+    }
+    match timeout {
+        Some(timeout) if !timeout.is_none() && timeout.extract::<f64>()? != -1.0 => {
+            crate::ipc::wait::timeouts::wait_patience(Some(&timeout))
+        }
+        _ => Ok(Patience::Endless),
+    }
+}
+
 unsafe extern "C" fn release(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of IpcRLock.
-    if unsafe { fast::this::<IpcRLock>(slf) }.try_release() {
+    // SAFETY: a method descriptor of IpcLock.
+    if unsafe { fast::this::<IpcLock>(slf) }.try_release() {
         return fast::none();
     }
-    fast::enter(|py| Err(errors::not_held(py, "cannot release un-acquired lock")))
+    fast::enter(|py| Err(errors::not_held(py, "release unlocked lock")))
 }
 
 unsafe extern "C" fn exit(
@@ -153,12 +149,12 @@ unsafe extern "C" fn exit(
 }
 
 #[pymethods]
-impl IpcRLock {
+impl IpcLock {
     #[new]
     #[pyo3(signature = (name=None))]
     fn new(py: Python<'_>, name: Option<&str>) -> PyResult<Self> {
         Ok(Self {
-            body: Body::make(py, name, Kind::RLock, 0, 0, |_| {})?,
+            body: Body::make(py, name, Kind::Lock, 0, 0, |_| {})?,
             tenure: Tenure::default(),
         })
     }
@@ -166,7 +162,7 @@ impl IpcRLock {
     #[staticmethod]
     fn _inherit(py: Python<'_>, place: Inheritance) -> PyResult<Self> {
         Ok(Self {
-            body: Body::inherit(py, place, Kind::RLock)?,
+            body: Body::inherit(py, place, Kind::Lock)?,
             tenure: Tenure::default(),
         })
     }
@@ -174,15 +170,11 @@ impl IpcRLock {
     /// Take it for a task: True, or what to sleep on.
     fn _attempt(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
-        let had_it = || Ok(true.into_pyobject(py)?.to_owned().into_any().unbind());
-        if this.deepen() {
-            return had_it();
-        }
         let turn = Turn::of_task(has_slept, false);
         let step = this.tenure.attempt(&this.body, turn);
         Host.end();
         told(py, slf.as_any(), step?, |had| match had {
-            Had::Sound => had_it(),
+            Had::Sound => Ok(true.into_pyobject(py)?.to_owned().into_any().unbind()),
             Had::Damaged => Err(this.tenure.death(py, &this.body, "the lock")),
         })
     }
@@ -199,14 +191,7 @@ impl IpcRLock {
 
     /// Describe the lock's state.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let statistics = self.tenure.describe(py, &self.body)?;
-        let depth = if self.locked() {
-            self.depth().load(Ordering::Relaxed)
-        } else {
-            0
-        };
-        statistics.set_item("depth", depth)?;
-        Ok(statistics)
+        self.tenure.describe(py, &self.body)
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -227,26 +212,23 @@ impl IpcRLock {
     fn _is_mine(&self) -> bool {
         self.tenure.is_mine(&self.body)
     }
-    fn _is_owned(&self) -> bool {
-        self._is_mine()
-    }
     fn _is_zero(&self) -> bool {
         self.locked()
     }
     fn _count(&self) -> u32 {
-        if self._is_mine() {
-            self.depth().load(Ordering::Relaxed)
-        } else {
-            0
-        }
+        u32::from(self._is_mine())
     }
     fn _get_value(&self) -> u32 {
         u32::from(!self.locked())
     }
 }
 
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let class = module.py().get_type::<IpcRLock>();
+pub(in crate::ipc) const ACQUIRE: &std::ffi::CStr =
+    c"Acquire it; with blocking=False or a timeout (seconds), False if that failed. OwnerDied if its owner died: it is held then.";
+pub(in crate::ipc) const RELEASE: &std::ffi::CStr = c"Release it; RuntimeError if nobody holds it.";
+
+pub(in crate::ipc) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let class = module.py().get_type::<IpcLock>();
     fast::install(
         &class,
         &[
@@ -254,8 +236,9 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
             (c"__exit__", RELEASE, Method::Fast(exit)),
             (c"acquire", ACQUIRE, Method::FastKeywords(acquire)),
             (c"release", RELEASE, Method::NoArgs(release)),
+            (c"async_release", RELEASE, Method::NoArgs(release)),
         ],
     )?;
-    methods::install::<IpcRLock>(&class, &methods::LOCKING_AGAIN)?;
-    module.add("IpcRLock", class)
+    methods::install::<IpcLock>(&class, &methods::LOCKING)?;
+    module.add("IpcLock", class)
 }

@@ -7,9 +7,9 @@
 //!
 //! Fairness: none between processes; whoever runs first takes a free permit.
 
-use crate::bell::Bell;
 use crate::kernel::{Kernel, Step};
-use crate::ledger::{Account, Books, Ledger, Threads};
+use crate::ownership::{Account, Books, Ledger, Threads};
+use crate::wake::Bell;
 
 /// The shared words of a semaphore.
 #[derive(Debug, Default)]

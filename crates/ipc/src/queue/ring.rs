@@ -26,12 +26,12 @@
 //! Lengths and positions come from shared memory: they are held against the ring's size
 //! before use. Invariant: no value of any word leads outside of the ring.
 
-use crate::bell::Bell;
+use super::shortest::{Effort, Shortest};
+use super::unfinished::Promises;
 use crate::kernel::{Kernel, Slept, Step};
-use crate::robust::{Guarded, release_guard, try_guard};
+use crate::ownership::{Guarded, release_guard, try_guard};
 use crate::shim::{AtomicU32, AtomicU64, Ordering};
-use crate::shortest::{Effort, Shortest};
-use crate::unfinished::Promises;
+use crate::wake::Bell;
 
 const LOW: u64 = 0xffff_ffff;
 const ONE: u64 = 1 << 32;
@@ -413,7 +413,7 @@ impl<'a> Ring<'a> {
         // when it finds nothing more.
         for bell in [&put.not_empty, &self.words.get.not_full] {
             bell.silence();
-            bell.wake(crate::bell::ALL, kernel);
+            bell.wake(crate::wake::ALL, kernel);
         }
         Step::Done(())
     }

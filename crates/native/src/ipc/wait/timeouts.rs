@@ -16,16 +16,16 @@ fn or<T>(timeout: Timeout<'_, '_>, outcome: PyResult<T>, endless: T) -> PyResult
 }
 
 /// Of `wait` and `acquire`: nothing or a negative time does not wait.
-pub(super) fn wait_patience(timeout: Timeout<'_, '_>) -> PyResult<Patience> {
+pub(in crate::ipc) fn wait_patience(timeout: Timeout<'_, '_>) -> PyResult<Patience> {
     or(timeout, arguments::wait_patience(timeout), Patience::Endless)
 }
 
 /// Of `put` and `get`.
-pub(super) fn queue_patience(block: bool, timeout: Timeout<'_, '_>) -> PyResult<Patience> {
+pub(in crate::ipc) fn queue_patience(block: bool, timeout: Timeout<'_, '_>) -> PyResult<Patience> {
     or(timeout, arguments::queue_patience(block, timeout), Patience::Endless)
 }
 
 /// Of the asynchronous methods, in seconds.
-pub(super) fn task_timeout(timeout: Timeout<'_, '_>) -> PyResult<Option<f64>> {
+pub(in crate::ipc) fn task_timeout(timeout: Timeout<'_, '_>) -> PyResult<Option<f64>> {
     or(timeout, arguments::task_timeout(timeout), None)
 }

@@ -1,6 +1,6 @@
 //! What `unsnarl ipc` asks: which named segments there are, and to remove one.
 
-use super::errors;
+use crate::ipc::segment::errors;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use unsnarl_shm::{Listed, Removal};
@@ -58,7 +58,7 @@ fn ipc_leave(py: Python<'_>) {
     py.detach(unsnarl_shm::leave_all);
 }
 
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(in crate::ipc) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(ipc_list, module)?)?;
     module.add_function(wrap_pyfunction!(ipc_remove, module)?)?;
     module.add_function(wrap_pyfunction!(ipc_leave, module)?)?;

@@ -1,0 +1,10 @@
+//! Waiting for a word in shared memory: threads block, tasks get a sleep to wait for.
+//!
+//! Must never know what the word means.
+//!
+//! Invariant: a waiter that leaves after a sleep without what it waited for wakes another sleeper.
+
+mod blocking;
+pub(super) mod timeouts;
+
+pub(super) use blocking::{Spin, Turn, Watch, block, block_behind, give_way, register, told};
