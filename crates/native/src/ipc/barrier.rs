@@ -3,7 +3,7 @@
 use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
-use super::wait::{self, Turn, Watch, told};
+use super::wait::{self, Turn, Watch, told, yes};
 use crate::sync::arguments::Patience;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -206,9 +206,7 @@ impl IpcBarrier {
         if is_look && BarrierWords::casualty(this.accounts(), this.numbered(account), &Host).is_some() {
             this.words().abort(None, &Host);
         }
-        told(py, slf.as_any(), this.words().settle(this.parties), |()| {
-            Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
-        })
+        told(py, slf.as_any(), this.words().settle(this.parties), |()| yes(py))
     }
 
     /// Wait in a task for the end of the round: True, or what to sleep on.
@@ -218,7 +216,7 @@ impl IpcBarrier {
         let step = this.attempt(round, this.numbered(account), is_look);
         told(py, slf.as_any(), step, |is_through| {
             if is_through {
-                Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
+                yes(py)
             } else {
                 Err(errors::broken_barrier(py))
             }

@@ -7,7 +7,7 @@ use super::locks::IpcRLock;
 use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
-use super::wait::{self, Watch, told};
+use super::wait::{self, Watch, told, yes};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -310,7 +310,7 @@ impl Place {
         let py = slf.py();
         let condition = slf.get().condition.get();
         told(py, slf.as_any(), condition.cells()[slf.get().number].wait(), |()| {
-            Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
+            yes(py)
         })
     }
 

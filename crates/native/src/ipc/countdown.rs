@@ -2,7 +2,7 @@
 
 use super::methods::{self, Primitive};
 use super::segment::{Body, Inheritance};
-use super::wait::{self, Watch, told};
+use super::wait::{self, Watch, told, yes};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -108,9 +108,7 @@ impl IpcCountdownEvent {
 
     fn _attempt(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        told(py, slf.as_any(), slf.get().words().wait(), |()| {
-            Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
-        })
+        told(py, slf.as_any(), slf.get().words().wait(), |()| yes(py))
     }
 
     /// Describe the event's state.

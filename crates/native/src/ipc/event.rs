@@ -2,7 +2,7 @@
 
 use super::methods::{self, Primitive};
 use super::segment::{Body, Inheritance};
-use super::wait::{self, Watch, told};
+use super::wait::{self, Watch, told, yes};
 use crate::sync::arguments::Patience;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -90,9 +90,7 @@ impl IpcEvent {
 
     fn _attempt(slf: &Bound<'_, Self>, arrival: u32) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        told(py, slf.as_any(), slf.get().words().wait(arrival), |()| {
-            Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
-        })
+        told(py, slf.as_any(), slf.get().words().wait(arrival), |()| yes(py))
     }
 
     /// Describe the event's state.

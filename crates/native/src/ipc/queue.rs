@@ -6,7 +6,7 @@ use super::item::{self, PICKLE, Plain};
 use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
-use super::wait::{self, Turn, Watch, told};
+use super::wait::{self, Turn, Watch, told, yes};
 use crate::sync::arguments::{self, Patience};
 use crate::sync::fast::{self, Method};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -74,10 +74,6 @@ impl IpcBytesQueue {
         PyRuntimeError::new_err(format!("somebody wrote over the queue {name:?}"))
     }
 
-    fn patience(block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
-        wait::timeouts::queue_patience(block, timeout)
-    }
-
     fn put_step(
         &self,
         py: Python<'_>,
@@ -86,28 +82,50 @@ impl IpcBytesQueue {
         effort: &Effort,
         slept: Slept,
     ) -> PyResult<Step<'_, ()>> {
-        let step = self.ring().put(tag, record, effort, slept, &Host);
-        match step {
-            Step::Done(true) => Ok(Step::Done(())),
-            Step::Done(false) => Err(errors::queue(py, "ShutDown")),
-            Step::Sleep(word, expected) => {
-                Host.end();
-                Ok(Step::Sleep(word, expected))
-            }
-        }
+        finish(self.ring().put(tag, record, effort, slept, &Host), |is_put| {
+            is_put.then_some(()).ok_or_else(|| errors::queue(py, "ShutDown"))
+        })
     }
 
     fn get_step(&self, py: Python<'_>, slept: Slept) -> PyResult<Step<'_, (u8, Vec<u8>)>> {
-        let step = self.ring().get(slept, &Host);
-        match step {
-            Step::Done(Take::Record(tag, record)) => Ok(Step::Done((tag, record))),
-            Step::Done(Take::Shut) => Err(errors::queue(py, "ShutDown")),
-            Step::Done(Take::Damaged) => Err(self.damaged()),
-            Step::Sleep(word, expected) => {
-                Host.end();
-                Ok(Step::Sleep(word, expected))
-            }
+        finish(self.ring().get(slept, &Host), |taken| match taken {
+            Take::Record(tag, record) => Ok((tag, record)),
+            Take::Shut => Err(errors::queue(py, "ShutDown")),
+            Take::Damaged => Err(self.damaged()),
+        })
+    }
+
+    /// Repeats an attempt until it is done; the exception `failure` if that is not in time.
+    ///
+    /// An attempt that fails makes the other side ring for the caller, so `is_ready` is asked before the first one.
+    fn repeat<'a, T>(
+        &'a self,
+        py: Python<'_>,
+        limit: (bool, Option<&Bound<'_, PyAny>>),
+        failure: &str,
+        is_ready: &dyn Fn() -> bool,
+        attempt: &mut dyn FnMut(Slept) -> PyResult<Step<'a, T>>,
+    ) -> PyResult<T> {
+        if is_ready()
+            && let Step::Done(done) = attempt(Slept::NOT)?
+        {
+            return Ok(done);
         }
+        let ring = self.ring();
+        let patience = wait::timeouts::queue_patience(limit.0, limit.1)?;
+        if matches!(patience, Patience::None) && !is_ready() && !ring.is_shut() {
+            return Err(errors::queue(py, failure));
+        }
+        let outcome = wait::block_behind(
+            py,
+            patience,
+            Some(&self.body.spin),
+            Watch::Kernel,
+            is_ready,
+            &|word| ring.is_guard(word),
+            |turn: Turn| attempt(turn.slept),
+        )?;
+        outcome.ok_or_else(|| errors::queue(py, failure))
     }
 
     /// Put what needs no pickle, if there is room; false otherwise.
@@ -126,28 +144,21 @@ impl IpcBytesQueue {
 
     /// Take a record, waiting for it if need be.
     fn take(&self, py: Python<'_>, block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<(u8, Vec<u8>)> {
-        let ring = self.ring();
-        let is_ready = || !ring.is_empty();
-        // A getter that finds nothing makes the next putter ring for it: it looks first.
-        if is_ready()
-            && let Step::Done(taken) = self.get_step(py, Slept::NOT)?
-        {
-            return Ok(taken);
+        let is_ready = || !self.ring().is_empty();
+        self.repeat(py, (block, timeout), "Empty", &is_ready, &mut |slept| {
+            self.get_step(py, slept)
+        })
+    }
+}
+
+/// What an attempt at the ring came to; a waiter that is about to sleep has nothing under way any more.
+fn finish<'a, T, U>(step: Step<'a, T>, done: impl FnOnce(T) -> PyResult<U>) -> PyResult<Step<'a, U>> {
+    match step {
+        Step::Done(value) => done(value).map(Step::Done),
+        Step::Sleep(word, expected) => {
+            Host.end();
+            Ok(Step::Sleep(word, expected))
         }
-        let patience = Self::patience(block, timeout)?;
-        if matches!(patience, Patience::None) && !is_ready() && !ring.is_shut() {
-            return Err(errors::queue(py, "Empty"));
-        }
-        let outcome = wait::block_behind(
-            py,
-            patience,
-            Some(&self.body.spin),
-            Watch::Kernel,
-            &is_ready,
-            &|word| ring.is_guard(word),
-            |turn: Turn| self.get_step(py, turn.slept),
-        )?;
-        outcome.ok_or_else(|| errors::queue(py, "Empty"))
     }
 }
 
@@ -228,28 +239,11 @@ impl IpcBytesQueue {
             }
         };
         self.check(record.len())?;
-        let ring = self.ring();
         let effort = Effort::default();
-        let is_ready = || ring.fits(record.len());
-        if is_ready()
-            && let Step::Done(()) = self.put_step(py, PICKLE, record, &effort, Slept::NOT)?
-        {
-            return Ok(());
-        }
-        let patience = Self::patience(block, timeout.as_ref())?;
-        if matches!(patience, Patience::None) && !is_ready() && !ring.is_shut() {
-            return Err(errors::queue(py, "Full"));
-        }
-        let outcome = wait::block_behind(
-            py,
-            patience,
-            Some(&self.body.spin),
-            Watch::Kernel,
-            &is_ready,
-            &|word| ring.is_guard(word),
-            |turn: Turn| self.put_step(py, PICKLE, record, &effort, turn.slept),
-        )?;
-        outcome.ok_or_else(|| errors::queue(py, "Full"))
+        let is_ready = || self.ring().fits(record.len());
+        self.repeat(py, (block, timeout.as_ref()), "Full", &is_ready, &mut |slept| {
+            self.put_step(py, PICKLE, record, &effort, slept)
+        })
     }
 
     /// Take the oldest bytes; Empty if there are none (in time), ShutDown when there will be none.
@@ -293,9 +287,7 @@ impl IpcBytesQueue {
 
     fn _attempt_join(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        told(py, slf.as_any(), slf.get().ring().join(THREADS, &Host), |()| {
-            Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
-        })
+        told(py, slf.as_any(), slf.get().ring().join(THREADS, &Host), |()| yes(py))
     }
 
     /// Say that this process will put an item later: `join` waits for it from now on.

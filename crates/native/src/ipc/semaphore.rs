@@ -5,7 +5,7 @@ use super::account::OwnAccount;
 use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
-use super::wait::{self, Turn, Watch, told};
+use super::wait::{self, Turn, Watch, told, yes};
 use crate::sync::arguments::{self, Patience};
 use crate::sync::fast::{self, Method};
 use pyo3::exceptions::PyValueError;
@@ -207,9 +207,7 @@ impl IpcSemaphore {
         // A task does not know why it woke, so it looks for the dead whenever it woke in vain.
         let turn = Turn::of_task(has_slept, has_slept);
         let step = slf.get().attempt(py, turn, true)?;
-        told(py, slf.as_any(), step, |()| {
-            Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
-        })
+        told(py, slf.as_any(), step, |()| yes(py))
     }
 
     /// Give back what dead processes had taken; returns how many permits that were.

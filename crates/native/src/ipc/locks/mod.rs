@@ -2,12 +2,14 @@
 //!
 //! Invariant: only `ownership` takes and releases that word.
 
+mod held;
 mod lock;
 mod ownership;
 mod rlock;
 mod rwlock;
 
-pub(super) use lock::{IpcLock, patience};
+pub(super) use held::patience;
+pub(super) use lock::IpcLock;
 pub(super) use rlock::IpcRLock;
 
 use pyo3::prelude::*;

@@ -1,18 +1,13 @@
 //! RLock: a lock that the thread which holds it may take again.
 
-use super::lock::{ACQUIRE, RELEASE, patience};
-use super::ownership::{self, Had, Tenure};
+use super::held::{self, Held};
+use super::ownership::{self, Tenure};
 use crate::ipc::methods::{self, Primitive};
-use crate::ipc::segment::errors;
 use crate::ipc::segment::{Body, Inheritance};
-use crate::ipc::wait::{Turn, told};
-use crate::sync::arguments::Patience;
-use crate::sync::fast::{self, Method};
-use pyo3::ffi;
+use crate::sync::fast;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use unsnarl_ipc::{AtomicU32, Kernel, Kind, Ordering};
-use unsnarl_shm::Host;
+use unsnarl_ipc::{AtomicU32, Kind, Ordering};
 
 /// A re-entrant lock between processes that survives the death of its holder.
 ///
@@ -37,7 +32,26 @@ impl IpcRLock {
         &ownership::words(&self.body.segment.mapping).depth
     }
 
-    /// One level deeper, if the calling thread holds it.
+    /// For `Condition.wait`: give all levels back; returns how many there were.
+    pub(in crate::ipc) fn release_all(&self) -> u32 {
+        let depth = self.depth().load(Ordering::Relaxed);
+        self.tenure.release(&self.body, 1);
+        depth
+    }
+
+    /// For `Condition.wait`: take as many levels back.
+    pub(in crate::ipc) fn restore(&self, depth: u32) {
+        self.depth().store(depth.max(1), Ordering::Relaxed);
+    }
+}
+
+impl Held for IpcRLock {
+    const NOT_HELD: &'static str = "cannot release un-acquired lock";
+
+    fn tenure(&self) -> &Tenure {
+        &self.tenure
+    }
+
     #[inline]
     fn deepen(&self) -> bool {
         if !self.tenure.is_mine(&self.body) {
@@ -45,17 +59,6 @@ impl IpcRLock {
         }
         self.depth().fetch_add(1, Ordering::Relaxed);
         true
-    }
-
-    fn acquire(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
-        if self.deepen() {
-            return Ok(true);
-        }
-        match self.tenure.acquire(py, &self.body, patience)? {
-            Some(Had::Sound) => Ok(true),
-            Some(Had::Damaged) => Err(self.tenure.death(py, &self.body, "the lock")),
-            None => Ok(false),
-        }
     }
 
     #[inline]
@@ -71,85 +74,6 @@ impl IpcRLock {
         }
         true
     }
-
-    fn enter_slowly(&self, py: Python<'_>, attempt: Option<Had>) -> PyResult<bool> {
-        let had = match attempt {
-            Some(had) => Some(had),
-            None => self.tenure.acquire(py, &self.body, Patience::Endless)?,
-        };
-        if had == Some(Had::Damaged) {
-            let death = self.tenure.death(py, &self.body, "the lock");
-            self.try_release();
-            return Err(death);
-        }
-        Ok(true)
-    }
-
-    /// For `Condition.wait`: give all levels back; returns how many there were.
-    pub(in crate::ipc) fn release_all(&self) -> u32 {
-        let depth = self.depth().load(Ordering::Relaxed);
-        self.tenure.release(&self.body, 1);
-        depth
-    }
-
-    /// For `Condition.wait`: take as many levels back.
-    pub(in crate::ipc) fn restore(&self, depth: u32) {
-        self.depth().store(depth.max(1), Ordering::Relaxed);
-    }
-}
-
-unsafe extern "C" fn enter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of IpcRLock.
-    let this = unsafe { fast::this::<IpcRLock>(slf) };
-    if this.deepen() {
-        return fast::boolean(true);
-    }
-    match this.tenure.try_acquire(&this.body) {
-        Some(Had::Sound) => fast::boolean(true),
-        attempt => fast::enter(|py| this.enter_slowly(py, attempt).map(fast::boolean)),
-    }
-}
-
-unsafe extern "C" fn acquire(
-    slf: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    kwnames: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of IpcRLock.
-    let this = unsafe { fast::this::<IpcRLock>(slf) };
-    if nargs == 0 && kwnames.is_null() {
-        if this.deepen() {
-            return fast::boolean(true);
-        }
-        match this.tenure.try_acquire(&this.body) {
-            Some(Had::Sound) => return fast::boolean(true),
-            Some(Had::Damaged) => return fast::enter(|py| Err(this.tenure.death(py, &this.body, "the lock"))),
-            None => {}
-        }
-    }
-    fast::enter(|py| {
-        // SAFETY: the arguments of this call.
-        let patience = unsafe { patience(py, args, nargs, kwnames)? };
-        this.acquire(py, patience).map(fast::boolean)
-    })
-}
-
-unsafe extern "C" fn release(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: a method descriptor of IpcRLock.
-    if unsafe { fast::this::<IpcRLock>(slf) }.try_release() {
-        return fast::none();
-    }
-    fast::enter(|py| Err(errors::not_held(py, "cannot release un-acquired lock")))
-}
-
-unsafe extern "C" fn exit(
-    slf: *mut ffi::PyObject,
-    _args: *mut *mut ffi::PyObject,
-    _nargs: ffi::Py_ssize_t,
-) -> *mut ffi::PyObject {
-    // SAFETY: the same contract.
-    unsafe { release(slf, std::ptr::null_mut()) }
 }
 
 #[pymethods]
@@ -173,18 +97,7 @@ impl IpcRLock {
 
     /// Take it for a task: True, or what to sleep on.
     fn _attempt(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
-        let (py, this) = (slf.py(), slf.get());
-        let had_it = || Ok(true.into_pyobject(py)?.to_owned().into_any().unbind());
-        if this.deepen() {
-            return had_it();
-        }
-        let turn = Turn::of_task(has_slept, false);
-        let step = this.tenure.attempt(&this.body, turn);
-        Host.end();
-        told(py, slf.as_any(), step?, |had| match had {
-            Had::Sound => had_it(),
-            Had::Damaged => Err(this.tenure.death(py, &this.body, "the lock")),
-        })
+        Held::attempt_in_task(slf, has_slept)
     }
 
     /// Say that what a dead owner left is repaired: nobody gets OwnerDied for it any more.
@@ -210,13 +123,7 @@ impl IpcRLock {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let this = slf.get();
-        Ok(format!(
-            "<unsnarl.ipc.{}{}: {}>",
-            slf.get_type().name()?,
-            this.body.label(),
-            this.tenure.state(&this.body)
-        ))
+        Held::represent(slf)
     }
 
     // What multiprocessing's own queues and pools ask of a lock.
@@ -247,15 +154,7 @@ impl IpcRLock {
 
 pub(in crate::ipc) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<IpcRLock>();
-    fast::install(
-        &class,
-        &[
-            (c"__enter__", ACQUIRE, Method::NoArgs(enter)),
-            (c"__exit__", RELEASE, Method::Fast(exit)),
-            (c"acquire", ACQUIRE, Method::FastKeywords(acquire)),
-            (c"release", RELEASE, Method::NoArgs(release)),
-        ],
-    )?;
+    fast::install(&class, &held::methods::<IpcRLock>())?;
     methods::install::<IpcRLock>(&class, &methods::LOCKING_AGAIN)?;
     module.add("IpcRLock", class)
 }

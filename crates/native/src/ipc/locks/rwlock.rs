@@ -5,7 +5,7 @@ use crate::ipc::THREADS;
 use crate::ipc::account::OwnAccount;
 use crate::ipc::methods::{self, Primitive};
 use crate::ipc::segment::{Body, Inheritance};
-use crate::ipc::wait::{self, Turn, Watch, told};
+use crate::ipc::wait::{self, Turn, Watch, told, yes};
 use crate::sync::arguments::Patience;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -306,9 +306,9 @@ impl IpcRWLockSide {
     /// Take this side for a task: True, or what to sleep on.
     fn _attempt(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let (py, lock) = (slf.py(), slf.get().lock.get());
-        let yes = |()| Ok(true.into_pyobject(py)?.to_owned().into_any().unbind());
+        let done = |()| yes(py);
         if !slf.get().is_writer {
-            return told(py, slf.as_any(), lock.read_attempt(py, has_slept)?, yes);
+            return told(py, slf.as_any(), lock.read_attempt(py, has_slept)?, done);
         }
         let turn = Turn::of_task(has_slept, false);
         let step = lock.tenure.attempt(&lock.body, turn);
@@ -321,10 +321,10 @@ impl IpcRWLockSide {
                 let alone = lock.words().drain(&lock.books(), &Host);
                 if let Step::Sleep(word, expected) = alone {
                     lock.back_out(had)?;
-                    return told(py, slf.as_any(), Step::Sleep(word, expected), yes);
+                    return told(py, slf.as_any(), Step::Sleep(word, expected), done);
                 }
                 lock.conclude(py, had, is_sound)?;
-                yes(())
+                yes(py)
             }
         }
     }

@@ -11,43 +11,17 @@
 //!
 //! Invariant: who leaves without what it waited for, after a sleep, wakes another in its stead.
 
+use super::spin::{Spin, is_parallel};
 use crate::sync::arguments::Patience;
 use pyo3::prelude::*;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 use unsnarl_ipc::{Kernel, Slept, Step};
 use unsnarl_shm::{Host, Woken};
 
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// Looks at the word before sleeping: some 10 to 30 microseconds, two to four wake-ups.
-const SPINS: u32 = 600;
+pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// The kernel owes a process at most a tick, 4 ms, or two slices; giving way once costs it a slice, 1.4 ms and more.
 const WAYS_GIVEN: u32 = 4;
-/// Failures in a row after which spinning is tried only now and then.
-const CREDIT: i32 = 8;
-/// How often it then is.
-const RETRY: i32 = -64;
-
-/// Whether spinning has paid at this object, in this process.
-#[derive(Debug)]
-pub(in crate::ipc) struct Spin(AtomicI32);
-
-impl Default for Spin {
-    fn default() -> Self {
-        Self(AtomicI32::new(if is_parallel() { CREDIT } else { i32::MIN }))
-    }
-}
-
-fn is_parallel() -> bool {
-    static PROCESSORS: AtomicU32 = AtomicU32::new(0);
-    let mut known = PROCESSORS.load(Ordering::Relaxed);
-    if known == 0 {
-        known = unsnarl_shm::processors().max(1) as u32;
-        PROCESSORS.store(known, Ordering::Relaxed);
-    }
-    known > 1
-}
-
 /// Who tells a waiter of the death of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ipc) enum Watch {
@@ -65,29 +39,6 @@ impl Watch {
             Self::Kernel => LONGEST_SLEEP,
             Self::Own => Duration::from_millis(100),
         }
-    }
-}
-
-impl Spin {
-    fn run(&self, is_ready: &dyn Fn() -> bool) -> bool {
-        let credit = self.0.load(Ordering::Relaxed);
-        if credit == i32::MIN {
-            return false;
-        }
-        if credit <= 0 {
-            self.0
-                .store(if credit <= RETRY { 1 } else { credit - 1 }, Ordering::Relaxed);
-            return false;
-        }
-        for _ in 0..SPINS {
-            if is_ready() {
-                self.0.store((credit + 1).min(CREDIT), Ordering::Relaxed);
-                return true;
-            }
-            std::hint::spin_loop();
-        }
-        self.0.store(credit - 1, Ordering::Relaxed);
-        false
     }
 }
 
@@ -202,75 +153,4 @@ fn give_up<T>(turn: Turn, word: &AtomicU32, outcome: T) -> T {
         Host.wake(word, 1);
     }
     outcome
-}
-
-/// A word that a task sleeps on while a thread of unsnarl watches it.
-#[pyclass(frozen, module = "unsnarl._native", name = "IpcSleep")]
-pub(in crate::ipc) struct Sleep {
-    _owner: Py<PyAny>,
-    word: *const AtomicU32,
-    expected: u32,
-}
-
-// SAFETY: the word is an atomic, in a mapping that `_owner` keeps.
-unsafe impl Send for Sleep {}
-// SAFETY: as above.
-unsafe impl Sync for Sleep {}
-
-#[pymethods]
-impl Sleep {
-    /// Wake another sleeper: this one leaves without what it waited for.
-    fn pass_on(&self) {
-        Host.wake(self.word(), 1);
-    }
-}
-
-impl Sleep {
-    fn word(&self) -> &AtomicU32 {
-        // SAFETY: in a mapping that the owner keeps; owners never change their mapping.
-        unsafe { &*self.word }
-    }
-}
-
-/// The outcome of an attempt for a task: the value, or a `Sleep`.
-pub(in crate::ipc) fn told<T>(
-    py: Python<'_>,
-    owner: &Bound<'_, PyAny>,
-    step: Step<'_, T>,
-    value: impl FnOnce(T) -> PyResult<Py<PyAny>>,
-) -> PyResult<Py<PyAny>> {
-    match step {
-        Step::Done(done) => value(done),
-        Step::Sleep(word, expected) => {
-            let sleep = Sleep {
-                _owner: owner.clone().unbind(),
-                word,
-                expected,
-            };
-            Ok(Py::new(py, sleep)?.into_any())
-        }
-    }
-}
-
-/// Sleep until one of the words changes or is woken, or `timeout` seconds have passed; at most
-/// 128 words. Returns the numbers of those sleeps that are over, None if the time was up.
-#[pyfunction]
-fn ipc_wait_any(py: Python<'_>, sleeps: Vec<Py<Sleep>>, timeout: f64) -> Option<Vec<usize>> {
-    let words: Vec<(&AtomicU32, u32)> = sleeps
-        .iter()
-        .map(|sleep| (sleep.get().word(), sleep.get().expected))
-        .collect();
-    let left = Duration::try_from_secs_f64(timeout).unwrap_or(LONGEST_SLEEP);
-    let (woken, number) = py.detach(|| unsnarl_shm::wait_any(&words, left));
-    let is_over = |at: usize| {
-        let (word, expected) = words[at];
-        // One that was woken is over even if its word is what it was: it may have been there and back.
-        number == Some(at) || word.load(Ordering::SeqCst) != expected
-    };
-    (woken != Woken::TimedOut).then(|| (0..words.len()).filter(|at| is_over(*at)).collect())
-}
-
-pub(in crate::ipc) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Sleep>()?;
-    module.add_function(wrap_pyfunction!(ipc_wait_any, module)?)
 }

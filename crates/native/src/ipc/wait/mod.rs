@@ -5,6 +5,10 @@
 //! Invariant: a waiter that leaves after a sleep without what it waited for wakes another sleeper.
 
 mod blocking;
+mod sleep;
+mod spin;
 pub(super) mod timeouts;
 
-pub(super) use blocking::{Spin, Turn, Watch, block, block_behind, give_way, register, told};
+pub(super) use blocking::{Turn, Watch, block, block_behind, give_way};
+pub(super) use sleep::{register, told, yes};
+pub(super) use spin::Spin;

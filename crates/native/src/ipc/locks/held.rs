@@ -1,0 +1,194 @@
+//! The calls of a lock on a robust word, once for Lock and RLock.
+//!
+//! Generic bare functions, so that each class gets its own copy, and an uncontended call does nothing for the
+//! other class.
+//!
+//! Invariant: an uncontended acquire or release returns without `fast::enter`.
+
+use super::ownership::{Had, Tenure};
+use crate::ipc::methods::Primitive;
+use crate::ipc::segment::errors;
+use crate::ipc::wait::{Turn, timeouts, told, yes};
+use crate::sync::arguments::{self, Patience};
+use crate::sync::fast::{self, Method};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::ffi::CStr;
+use unsnarl_ipc::Kernel;
+use unsnarl_shm::Host;
+
+const ACQUIRE: &CStr = c"Acquire it; with blocking=False or a timeout (seconds), False if that failed. OwnerDied if its owner died: it is held then.";
+const RELEASE: &CStr = c"Release it; RuntimeError if nobody holds it.";
+
+/// A class whose objects are held by one thread at a time, through a robust word.
+pub(in crate::ipc) trait Held: Primitive {
+    /// The message of a release by a caller that may not release.
+    const NOT_HELD: &'static str;
+
+    /// The robust word, and who holds it.
+    fn tenure(&self) -> &Tenure;
+
+    /// Releases one level; false if the caller may not.
+    fn try_release(&self) -> bool;
+
+    /// Takes one more level, where the calling thread holds it already and may hold it twice.
+    #[inline]
+    fn deepen(&self) -> bool {
+        false
+    }
+
+    /// Acquires it if that needs no waiting.
+    #[inline]
+    fn try_acquire(&self) -> Option<Had> {
+        if self.deepen() {
+            return Some(Had::Sound);
+        }
+        self.tenure().try_acquire(self.body())
+    }
+
+    /// `OwnerDied` for the last holder.
+    fn death(&self, py: Python<'_>) -> PyErr {
+        self.tenure().death(py, self.body(), "the lock")
+    }
+
+    /// Acquires it, waiting as long as `patience` allows; false if the time was up.
+    fn acquire_patiently(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
+        if self.deepen() {
+            return Ok(true);
+        }
+        match self.tenure().acquire(py, self.body(), patience)? {
+            Some(Had::Sound) => Ok(true),
+            Some(Had::Damaged) => Err(self.death(py)),
+            None => Ok(false),
+        }
+    }
+
+    /// Acquires it for `with`, after `attempt`. `with` does not run its block if the owner died, so the lock is
+    /// released again, still to be repaired.
+    fn enter_slowly(&self, py: Python<'_>, attempt: Option<Had>) -> PyResult<bool> {
+        let had = match attempt {
+            Some(had) => Some(had),
+            None => self.tenure().acquire(py, self.body(), Patience::Endless)?,
+        };
+        if had == Some(Had::Damaged) {
+            let death = self.death(py);
+            self.try_release();
+            return Err(death);
+        }
+        Ok(true)
+    }
+
+    /// Acquires it for a task: True, or what to sleep on.
+    fn attempt_in_task(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        if this.deepen() {
+            return yes(py);
+        }
+        let step = this.tenure().attempt(this.body(), Turn::of_task(has_slept, false));
+        Host.end();
+        told(py, slf.as_any(), step?, |had| match had {
+            Had::Sound => yes(py),
+            Had::Damaged => Err(this.death(py)),
+        })
+    }
+
+    /// The text of `repr`.
+    fn represent(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let this = slf.get();
+        Ok(format!(
+            "<unsnarl.ipc.{}{}: {}>",
+            slf.as_any().get_type().name()?,
+            this.body().label(),
+            this.tenure().state(this.body())
+        ))
+    }
+}
+
+unsafe extern "C" fn enter<T: Held>(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of T.
+    let this = unsafe { fast::this::<T>(slf) };
+    match this.try_acquire() {
+        Some(Had::Sound) => fast::boolean(true),
+        attempt => fast::enter(|py| this.enter_slowly(py, attempt).map(fast::boolean)),
+    }
+}
+
+unsafe extern "C" fn acquire<T: Held>(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of T.
+    let this = unsafe { fast::this::<T>(slf) };
+    if nargs == 0 && kwnames.is_null() {
+        match this.try_acquire() {
+            Some(Had::Sound) => return fast::boolean(true),
+            Some(Had::Damaged) => return fast::enter(|py| Err(this.death(py))),
+            None => {}
+        }
+    }
+    fast::enter(|py| {
+        // SAFETY: the arguments of this call.
+        let patience = unsafe { patience(py, args, nargs, kwnames)? };
+        this.acquire_patiently(py, patience).map(fast::boolean)
+    })
+}
+
+/// The arguments of `acquire(blocking=True, timeout=-1)`; `block`, None and any negative
+/// timeout mean what they mean in multiprocessing, save that -1 waits for ever.
+///
+/// # Safety
+/// The arguments are those CPython passed to the method.
+pub(in crate::ipc) unsafe fn patience(
+    py: Python<'_>,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> PyResult<Patience> {
+    // SAFETY: the caller's promise.
+    let [blocking, timeout, block] =
+        unsafe { arguments::sort(py, "acquire", ["blocking", "timeout", "block"], args, nargs, kwnames)? };
+    let is_blocking = blocking.or(block).map_or(Ok(true), |blocking| blocking.is_truthy())?;
+    if !is_blocking {
+        return Ok(Patience::None);
+    }
+    match timeout {
+        Some(timeout) if !timeout.is_none() && timeout.extract::<f64>()? != -1.0 => {
+            timeouts::wait_patience(Some(&timeout))
+        }
+        _ => Ok(Patience::Endless),
+    }
+}
+
+unsafe extern "C" fn release<T: Held>(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of T.
+    if unsafe { fast::this::<T>(slf) }.try_release() {
+        return fast::none();
+    }
+    fast::enter(|py| Err(errors::not_held(py, T::NOT_HELD)))
+}
+
+unsafe extern "C" fn exit<T: Held>(
+    slf: *mut ffi::PyObject,
+    _args: *mut *mut ffi::PyObject,
+    _nargs: ffi::Py_ssize_t,
+) -> *mut ffi::PyObject {
+    // SAFETY: the same contract.
+    unsafe { release::<T>(slf, std::ptr::null_mut()) }
+}
+
+/// The methods of a class that is held, for [`fast::install`].
+pub(super) fn methods<T: Held>() -> [(&'static CStr, &'static CStr, Method); 4] {
+    [
+        (c"__enter__", ACQUIRE, Method::NoArgs(enter::<T>)),
+        (c"__exit__", RELEASE, Method::Fast(exit::<T>)),
+        (c"acquire", ACQUIRE, Method::FastKeywords(acquire::<T>)),
+        (c"release", RELEASE, Method::NoArgs(release::<T>)),
+    ]
+}
+
+/// `release` under the name that tasks use, for a class that any caller may release.
+pub(super) fn async_release<T: Held>() -> (&'static CStr, &'static CStr, Method) {
+    (c"async_release", RELEASE, Method::NoArgs(release::<T>))
+}
