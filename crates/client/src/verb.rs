@@ -9,14 +9,15 @@
 //! | `--warm-serve …` | second step of a start, see [`crate::server::start`] |
 //! | anything else | `unsnarl.cli` in the Python beside this file |
 
-use crate::call::handover::{self, Call, Declined};
-use crate::job;
+use crate::call::Declined;
+use crate::call::handover::{self, Call};
 use crate::plain;
 use crate::server::facts::Record;
 use crate::server::key;
+use crate::server::plan::{Plan, is_nobodys_job};
 use crate::server::process_state::{self as place, Session, own_directory};
 use crate::server::runtime_directory::House;
-use crate::server::start::{self, Start};
+use crate::server::start;
 use crate::syscall::{Bytes, complain, exec, exit, stat, unlink};
 use crate::target::{self, Kind, Target};
 use core::ffi::c_int;
@@ -99,51 +100,6 @@ fn not_python(word: &[u8], environ: &[Bytes]) -> ! {
     exit(2)
 }
 
-/// All that is known about a call before a server is asked.
-struct Plan {
-    house: House,
-    command_id: String,
-    key: Bytes,
-    key_id: String,
-    session: Session,
-    tty: String,
-}
-
-fn plan(target: &Target, environ: &[Bytes]) -> Option<Plan> {
-    if key::forbids_server(target, environ) {
-        return None;
-    }
-    let house = House::open(environ)?;
-    let session = place::session()?;
-    if is_nobodys_job(session) {
-        return None;
-    }
-    let command_id = key::command_id(target, environ)?;
-    let record = Record::read(&house.file(&command_id, ".rec")).unwrap_or_default();
-    if record.is_plain {
-        return None;
-    }
-    let tty = place::terminals();
-    let key = key::build(target, &record, session, &tty, environ)?;
-    let key_id = key::hash(&key);
-    Some(Plan {
-        house,
-        command_id,
-        key,
-        key_id,
-        session,
-        tty,
-    })
-}
-
-/// Whether a terminal could stop this job, and nobody continue it.
-fn is_nobodys_job(session: Session) -> bool {
-    match session {
-        Session::Shared(leader) => job::is_orphaned(leader),
-        Session::Detached => false,
-    }
-}
-
 /// The next step for who finds a command plain: `usual`, unless it is the name or the place that forbids a worker.
 fn hint(target: Option<&Target>, usual: &'static str) -> &'static str {
     if target.is_some_and(|target| !target.names_a_program()) {
@@ -154,30 +110,6 @@ fn hint(target: Option<&Target>, usual: &'static str) -> &'static str {
         "a worker could be stopped from this terminal and never continued; start it from a shell with job control, or without a terminal: `setsid --wait CMD`"
     } else {
         usual
-    }
-}
-
-impl Plan {
-    fn start<'a>(&'a self, target: &'a Target, environ: &'a [Bytes]) -> Start<'a> {
-        Start {
-            house: &self.house,
-            target,
-            command_id: &self.command_id,
-            key: &self.key,
-            key_id: &self.key_id,
-            session: self.session,
-            tty: &self.tty,
-            environ,
-        }
-    }
-
-    /// Whether somebody has looked, and found that there can be no server of this key.
-    fn is_refused(&self) -> bool {
-        Record::read(&self.house.file(&self.key_id, ".rec")).is_some_and(|record| record.is_plain)
-    }
-
-    fn socket(&self) -> Bytes {
-        self.house.file(&self.key_id, ".sock")
     }
 }
 
@@ -194,7 +126,7 @@ fn not_warm(target: Option<&Target>) -> ! {
 }
 
 fn run(target: &Target, args: &[Bytes], environ: &[Bytes], otherwise: Otherwise) -> ! {
-    if let Some(plan) = plan(target, environ) {
+    if let Some(plan) = Plan::make(target, environ) {
         let socket = plan.socket();
         let shares_terminal = plan.session != Session::Detached;
         let call = Call {
@@ -229,7 +161,7 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
     forget_verdicts(&target, environ);
     for _ in 0..STEPS {
         // Planned anew each time: learning changes the key.
-        let plan = plan(&target, environ).filter(|plan| target.names_a_program() && !plan.is_refused());
+        let plan = Plan::make(&target, environ).filter(|plan| target.names_a_program() && !plan.is_refused());
         let Some(plan) = plan else {
             complain(&format!(
                 "error: this command is run plainly here\nhint: {}\n",
@@ -257,7 +189,7 @@ fn forget_verdicts(target: &Target, environ: &[Bytes]) {
     let record = house.file(&command_id, ".rec");
     if Record::read(&record).is_some_and(|record| record.is_plain) {
         unlink(&record);
-    } else if let Some(plan) = plan(target, environ).filter(Plan::is_refused) {
+    } else if let Some(plan) = Plan::make(target, environ).filter(Plan::is_refused) {
         unlink(&house.file(&plan.key_id, ".rec"));
     }
 }
@@ -275,26 +207,9 @@ fn serve(words: &[Bytes], environ: &[Bytes]) -> c_int {
         kind,
         name: name.clone(),
     };
-    let Some(house) = House::open(environ) else { return 1 };
-    let Some(session) = place::session() else { return 1 };
-    let Some(command_id) = key::command_id(&target, environ) else {
-        return 1;
-    };
-    let Some(record) = Record::read(&house.file(&command_id, ".rec")) else {
-        return 1;
-    };
     let tty = String::from_utf8_lossy(tty).into_owned();
-    let Some(key) = key::build(&target, &record, session, &tty, environ) else {
+    let Some(plan) = Plan::of_learned(&target, environ, tty) else {
         return 1;
-    };
-    let key_id = key::hash(&key);
-    let plan = Plan {
-        house,
-        command_id,
-        key,
-        key_id,
-        session,
-        tty,
     };
     start::in_place(&plan.start(&target, environ))
 }

@@ -4,6 +4,9 @@
 //!
 //! Invariant: before `GO` is sent the caller may still run the plain command; after it, never.
 
+mod connection;
 pub(crate) mod handover;
 pub(crate) mod inherited;
 mod relay;
+
+pub(crate) use connection::Declined;

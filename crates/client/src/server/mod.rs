@@ -6,6 +6,7 @@
 
 pub(crate) mod facts;
 pub(crate) mod key;
+pub(crate) mod plan;
 pub(crate) mod process_state;
 pub(crate) mod runtime_directory;
 pub(crate) mod start;
