@@ -423,7 +423,7 @@ __all__ = [
     "IpcCountdownEvent",
     "IpcEvent",
     "IpcLock",
-    "IpcPlace",
+    "IpcQueuePosition",
     "IpcRLock",
     "IpcRWLock",
     "IpcRWLockSide",

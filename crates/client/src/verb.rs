@@ -12,11 +12,11 @@
 use crate::call::Declined;
 use crate::call::handover::{self, Call};
 use crate::plain;
-use crate::server::facts::Record;
+use crate::server::facts::Facts;
 use crate::server::key;
-use crate::server::plan::{Plan, is_nobodys_job};
-use crate::server::process_state::{self as place, Session, own_directory};
-use crate::server::runtime_directory::House;
+use crate::server::plan::{Plan, is_orphaned_job};
+use crate::server::process_state::{self, Session, own_directory};
+use crate::server::runtime_directory::RuntimeDirectory;
 use crate::server::start;
 use crate::syscall::{Bytes, complain, exec, exit, stat, unlink};
 use crate::target::{self, Kind, Target};
@@ -24,7 +24,7 @@ use core::ffi::c_int;
 
 /// What happens to a call that no worker takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Otherwise {
+enum Fallback {
     /// The command runs plainly.
     Plain,
     /// It does not run: the caller wants to know, as a test does.
@@ -39,13 +39,13 @@ pub(crate) fn dispatch(args: &[Bytes], environ: Vec<Bytes>) -> c_int {
     let words: Vec<&[u8]> = args.iter().skip(1).map(Vec::as_slice).collect();
     match words.as_slice() {
         [b"--shim", file, ..] => match Target::from_file(file, &environ) {
-            Some(target) => run(&target, &args[3..], &environ, Otherwise::Plain),
+            Some(target) => run(&target, &args[3..], &environ, Fallback::Plain),
             None => without_interpreter(file, &args[3..], &environ),
         },
-        [b"warm", b"run", b"--require", b"--", ..] => run_words(&args[5..], &environ, Otherwise::Refuse),
-        [b"warm", b"run", b"--require", ..] => run_words(&args[4..], &environ, Otherwise::Refuse),
-        [b"warm", b"run", b"--", ..] => run_words(&args[4..], &environ, Otherwise::Plain),
-        [b"warm", b"run", word, ..] if !word.starts_with(b"-") => run_words(&args[3..], &environ, Otherwise::Plain),
+        [b"warm", b"run", b"--require", b"--", ..] => run_words(&args[5..], &environ, Fallback::Refuse),
+        [b"warm", b"run", b"--require", ..] => run_words(&args[4..], &environ, Fallback::Refuse),
+        [b"warm", b"run", b"--", ..] => run_words(&args[4..], &environ, Fallback::Plain),
+        [b"warm", b"run", word, ..] if !word.starts_with(b"-") => run_words(&args[3..], &environ, Fallback::Plain),
         [b"warm", b"start", b"--", ..] => start_words(&args[4..], &environ),
         [b"warm", b"start", word, ..] if !word.starts_with(b"-") => start_words(&args[3..], &environ),
         [b"--warm-serve", ..] => serve(&args[2..], &environ),
@@ -72,13 +72,13 @@ fn python(args: &[Bytes], environ: &[Bytes]) -> ! {
     plain::fail(&python)
 }
 
-fn run_words(words: &[Bytes], environ: &[Bytes], otherwise: Otherwise) -> ! {
+fn run_words(words: &[Bytes], environ: &[Bytes], fallback: Fallback) -> ! {
     if words.is_empty() {
         usage("warm run -- CMD [args]");
     }
     match Target::from_words(words, environ) {
-        Some((target, used)) => run(&target, &words[used..], environ, otherwise),
-        None if otherwise == Otherwise::Refuse => not_warm(None),
+        Some((target, used)) => run(&target, &words[used..], environ, fallback),
+        None if fallback == Fallback::Refuse => not_warm(None),
         None => plain::run_words(words, environ),
     }
 }
@@ -106,7 +106,7 @@ fn hint(target: Option<&Target>, usual: &'static str) -> &'static str {
         "the interpreter is a script that looks for one (pyenv, asdf): name the one it finds, or use an environment of its own"
     } else if target.is_some_and(key::is_relative_script) {
         "a script is warm by its absolute path only: `unsnarl warm run -- \"$PWD/SCRIPT\"`"
-    } else if place::session().is_some_and(is_nobodys_job) {
+    } else if process_state::session().is_some_and(is_orphaned_job) {
         "a worker could be stopped from this terminal and never continued; start it from a shell with job control, or without a terminal: `setsid --wait CMD`"
     } else {
         usual
@@ -125,7 +125,7 @@ fn not_warm(target: Option<&Target>) -> ! {
     exit(NOT_WARM)
 }
 
-fn run(target: &Target, args: &[Bytes], environ: &[Bytes], otherwise: Otherwise) -> ! {
+fn run(target: &Target, args: &[Bytes], environ: &[Bytes], fallback: Fallback) -> ! {
     if let Some(plan) = Plan::make(target, environ) {
         let socket = plan.socket();
         let shares_terminal = plan.session != Session::Detached;
@@ -141,7 +141,7 @@ fn run(target: &Target, args: &[Bytes], environ: &[Bytes], otherwise: Otherwise)
             start::in_background(&plan.start(target, environ));
         }
     }
-    if otherwise == Otherwise::Refuse {
+    if fallback == Fallback::Refuse {
         not_warm(Some(target));
     }
     plain::run(target, args, environ)
@@ -182,15 +182,17 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
 
 /// Who asks for a server has the command looked at again, though it was found to run plainly.
 fn forget_verdicts(target: &Target, environ: &[Bytes]) {
-    let Some(house) = House::open(environ) else { return };
+    let Some(directory) = RuntimeDirectory::open(environ) else {
+        return;
+    };
     let Some(command_id) = key::command_id(target, environ) else {
         return;
     };
-    let record = house.file(&command_id, ".rec");
-    if Record::read(&record).is_some_and(|record| record.is_plain) {
-        unlink(&record);
+    let facts = directory.file(&command_id, ".rec");
+    if Facts::read(&facts).is_some_and(|facts| facts.is_plain) {
+        unlink(&facts);
     } else if let Some(plan) = Plan::make(target, environ).filter(Plan::is_refused) {
-        unlink(&house.file(&plan.key_id, ".rec"));
+        unlink(&directory.file(&plan.key_id, ".rec"));
     }
 }
 

@@ -95,9 +95,9 @@ pub struct Header {
     pub creator: u64,
 }
 
-/// Facts that a header is checked against.
+/// Expectations that a header is checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
+pub struct Expectations {
     /// What the caller wants; None for anything.
     pub kind: Option<Kind>,
     /// Bytes of a page here.
@@ -146,11 +146,11 @@ impl Header {
         words
     }
 
-    /// Read a header and hold it against the facts.
+    /// Read a header and hold it against the expectations.
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn decode(words: &[u64; HEADER_WORDS], facts: &Facts) -> Result<Self, Refusal> {
+    pub fn decode(words: &[u64; HEADER_WORDS], expectations: &Expectations) -> Result<Self, Refusal> {
         if words[0] != MAGIC {
             return Err(Refusal::Damaged("it does not begin as a segment of unsnarl"));
         }
@@ -171,23 +171,23 @@ impl Header {
             pid_namespace: words[5],
             creator: words[6],
         };
-        header.check(facts)
+        header.check(expectations)
     }
 
-    fn check(self, facts: &Facts) -> Result<Self, Refusal> {
-        if self.page_size != facts.page_size || self.pages == 0 || self.pages > MAX_PAGES {
+    fn check(self, expectations: &Expectations) -> Result<Self, Refusal> {
+        if self.page_size != expectations.page_size || self.pages == 0 || self.pages > MAX_PAGES {
             return Err(Refusal::Damaged("its pages are of another size"));
         }
-        if u64::from(self.pages) * u64::from(self.page_size) != facts.file_size {
+        if u64::from(self.pages) * u64::from(self.page_size) != expectations.file_size {
             return Err(Refusal::Damaged("the file is not as long as it says"));
         }
         if self.pages != self.kind_pages() {
             return Err(Refusal::Damaged("it has not the size of its kind"));
         }
-        if facts.kind.is_some_and(|kind| kind != self.kind) {
+        if expectations.kind.is_some_and(|kind| kind != self.kind) {
             return Err(Refusal::Kind(self.kind));
         }
-        if self.pid_namespace != facts.pid_namespace {
+        if self.pid_namespace != expectations.pid_namespace {
             return Err(Refusal::Namespace);
         }
         Ok(self)
@@ -208,7 +208,7 @@ impl Header {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::{Facts, HEADER_WORDS, Header, Kind, LAYOUT, MAX_PAGES, Refusal};
+    use super::{Expectations, HEADER_WORDS, Header, Kind, LAYOUT, MAX_PAGES, Refusal};
     use proptest::prelude::*;
 
     fn header(kind: Kind, parameter: u64, capacity: u64) -> Header {
@@ -225,8 +225,8 @@ mod tests {
         header
     }
 
-    fn facts(header: &Header) -> Facts {
-        Facts {
+    fn expectations(header: &Header) -> Expectations {
+        Expectations {
             kind: Some(header.kind),
             page_size: header.page_size,
             file_size: u64::from(header.pages) * u64::from(header.page_size),
@@ -238,7 +238,7 @@ mod tests {
         #[test]
         fn what_was_encoded_is_decoded(number in 0..10usize, parameter: u64, capacity in 0..1u64 << 30) {
             let header = header(Kind::ALL[number], parameter, capacity);
-            prop_assert_eq!(Header::decode(&header.encode(), &facts(&header)), Ok(header));
+            prop_assert_eq!(Header::decode(&header.encode(), &expectations(&header)), Ok(header));
         }
 
         #[test]
@@ -251,11 +251,11 @@ mod tests {
                     mixed[number] = word;
                 }
             }
-            let mut facts = facts(&good);
+            let mut expectations = expectations(&good);
             if fixed & 1 == 0 {
-                facts.file_size = size;
+                expectations.file_size = size;
             }
-            let answer = Header::decode(&mixed, &facts);
+            let answer = Header::decode(&mixed, &expectations);
             prop_assert!(answer.is_err() || mixed == good.encode());
             if let Ok(header) = answer {
                 prop_assert!(header.pages <= MAX_PAGES);
@@ -267,7 +267,7 @@ mod tests {
             let good = header(Kind::Barrier, 8, 0);
             let mut words = good.encode();
             words[bit / 64] ^= 1 << (bit % 64);
-            prop_assert!(Header::decode(&words, &facts(&good)).is_err());
+            prop_assert!(Header::decode(&words, &expectations(&good)).is_err());
         }
     }
 
@@ -276,15 +276,18 @@ mod tests {
         let good = header(Kind::Lock, 0, 0);
         let mut words = good.encode();
         words[1] = u64::from(LAYOUT + 1) << 32 | 1;
-        assert_eq!(Header::decode(&words, &facts(&good)), Err(Refusal::Version(LAYOUT + 1)));
+        assert_eq!(
+            Header::decode(&words, &expectations(&good)),
+            Err(Refusal::Version(LAYOUT + 1))
+        );
     }
 
     #[test]
     fn another_kind_is_named() {
         let good = header(Kind::Lock, 0, 0);
-        let wanted = Facts {
+        let wanted = Expectations {
             kind: Some(Kind::RLock),
-            ..facts(&good)
+            ..expectations(&good)
         };
         assert_eq!(Header::decode(&good.encode(), &wanted), Err(Refusal::Kind(Kind::Lock)));
     }

@@ -22,7 +22,7 @@ mod queue;
 mod shim;
 mod wake;
 
-pub use header::{Facts, HEADER_WORDS, Header, Kind, LAYOUT, Refusal};
+pub use header::{Expectations, HEADER_WORDS, Header, Kind, LAYOUT, Refusal};
 pub use kernel::{Kernel, Slept, Step};
 pub use ownership::{
     Account, Attempt, Books, DIED, Guarded, Ledger, TID_MASK, Threads, WAITERS, lock_or_sleep, release_guard,
@@ -31,6 +31,6 @@ pub use ownership::{
 pub use primitive::{
     Arrival, BarrierWords, ConditionCell, ConditionWords, CountdownWords, EventWords, RwWords, SemaphoreWords,
 };
-pub use queue::{Effort, Ring, RingWords, Take};
+pub use queue::{PutAttempts, Ring, RingWords, Take};
 pub use shim::{AtomicU32, AtomicU64, Ordering};
-pub use wake::{ALL, Bell, Crowd, Eagerness, Standing};
+pub use wake::{ALL, Bell, Crowd, Standing, WakeAhead};

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use unsnarl_ipc::{
-    Account, AtomicU32, AtomicU64, Effort, Kernel, Ordering, Ring, RingWords, SemaphoreWords, Slept, Step, Take,
+    Account, AtomicU32, AtomicU64, Kernel, Ordering, PutAttempts, Ring, RingWords, SemaphoreWords, Slept, Step, Take,
     Threads,
 };
 
@@ -48,7 +48,7 @@ proptest! {
         let (words, accounts): (_, Vec<Account>) = (SemaphoreWords::default(), (0..8).map(|_| Account::default()).collect());
         let kernel = kernel();
         words.ledger.start(initial);
-        let books = words.books(&accounts, initial, Threads::InTurns);
+        let books = words.books(&accounts, initial, Threads::Serialised);
         let mut held = [0_i64; 5];
         for (process, takes) in calls {
             kernel.process.set(process);
@@ -80,7 +80,7 @@ proptest! {
         let (words, accounts): (_, Vec<Account>) = (SemaphoreWords::default(), (0..8).map(|_| Account::default()).collect());
         let kernel = kernel();
         words.ledger.start(initial);
-        for threads in [Threads::InTurns, Threads::AtOnce] {
+        for threads in [Threads::Serialised, Threads::Concurrent] {
             let books = words.books(&accounts, initial, threads);
             let mut held = [0_i64; 5];
             for (process, other, takes) in &calls {
@@ -122,7 +122,7 @@ proptest! {
         for call in calls {
             match call {
                 Some(record) if record.len() <= ring.longest() => {
-                    if let Step::Done(true) = ring.put(7, &record, &Effort::default(), Slept::NOT, &kernel) {
+                    if let Step::Done(true) = ring.put(7, &record, &PutAttempts::default(), Slept::NOT, &kernel) {
                         model.push_back(record);
                     } else {
                         // What is empty has room for every record that is not too long.
@@ -155,13 +155,13 @@ proptest! {
             .collect();
         let ring = Ring { words: &words, data: &data, max_records: 0 };
         let kernel = kernel();
-        let _ = ring.put(0, b"one", &Effort::default(), Slept::NOT, &kernel);
+        let _ = ring.put(0, b"one", &PutAttempts::default(), Slept::NOT, &kernel);
         for word in &data {
             word.store(content[0], Ordering::Relaxed);
         }
         for _ in 0..4 {
             let _ = ring.get(Slept::NOT, &kernel);
-            let _ = ring.put(0, b"another one", &Effort::default(), Slept::NOT, &kernel);
+            let _ = ring.put(0, b"another one", &PutAttempts::default(), Slept::NOT, &kernel);
         }
     }
 }
@@ -169,7 +169,7 @@ proptest! {
 /// One took and ended, another gave that back, a third holds what there is: nothing is lost, whoever waits.
 #[test]
 fn what_was_given_back_for_the_dead_is_not_lost() {
-    for threads in [Threads::InTurns, Threads::AtOnce] {
+    for threads in [Threads::Serialised, Threads::Concurrent] {
         let (words, accounts) = (
             SemaphoreWords::default(),
             std::array::from_fn::<_, 4, _>(|_| Account::default()),
@@ -243,21 +243,22 @@ fn after_one_is_taken(waiting: &[usize], comings: usize) -> (Vec<usize>, usize) 
         woken: Cell::new(0),
     };
     let mut sleepers = VecDeque::new();
-    let attempt = |length: usize, effort: &Effort, slept| match ring.put(1, &vec![0; length], effort, slept, &kernel) {
-        Step::Done(_) => None,
-        Step::Sleep(word, _) => Some(Slept::on(word)),
-    };
+    let attempt =
+        |length: usize, memory: &PutAttempts, slept| match ring.put(1, &vec![0; length], memory, slept, &kernel) {
+            Step::Done(_) => None,
+            Step::Sleep(word, _) => Some(Slept::on(word)),
+        };
     while ring.fits(8) {
-        assert!(attempt(8, &Effort::default(), Slept::NOT).is_none());
+        assert!(attempt(8, &PutAttempts::default(), Slept::NOT).is_none());
     }
     for length in waiting {
-        let effort = Effort::default();
-        let slept = attempt(*length, &effort, Slept::NOT).expect("the ring is full");
-        sleepers.push_back((*length, effort, slept));
+        let memory = PutAttempts::default();
+        let slept = attempt(*length, &memory, Slept::NOT).expect("the ring is full");
+        sleepers.push_back((*length, memory, slept));
     }
     kernel.woken.set(0);
     assert!(matches!(ring.get(Slept::NOT, &kernel), Step::Done(Take::Record(..))));
-    let (late, mut slept) = (Effort::default(), Slept::NOT);
+    let (late, mut slept) = (PutAttempts::default(), Slept::NOT);
     for _ in 0..comings {
         // It finds the word changed each time, as it is about to sleep.
         slept = attempt(24, &late, slept).expect("it does not fit");
@@ -265,12 +266,12 @@ fn after_one_is_taken(waiting: &[usize], comings: usize) -> (Vec<usize>, usize) 
     let (mut put, mut attempts) = (Vec::new(), 0);
     while kernel.woken.get() > 0 {
         kernel.woken.set(kernel.woken.get() - 1);
-        let Some((length, effort, slept)) = sleepers.pop_front() else {
+        let Some((length, memory, slept)) = sleepers.pop_front() else {
             break;
         };
         attempts += 1;
-        match attempt(length, &effort, slept) {
-            Some(slept) => sleepers.push_back((length, effort, slept)),
+        match attempt(length, &memory, slept) {
+            Some(slept) => sleepers.push_back((length, memory, slept)),
             None => put.push(length),
         }
     }

@@ -24,7 +24,7 @@ pub struct Arena {
 
 /// A piece of an arena.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct Allocation {
     /// The file.
     pub arena: Arc<Arena>,
     /// The first page.
@@ -70,9 +70,9 @@ impl Arena {
     }
 }
 
-impl Place {
+impl Allocation {
     /// A fresh piece.
-    pub(crate) fn take(pages: usize) -> Result<Self, SegmentError> {
+    pub(crate) fn new(pages: usize) -> Result<Self, SegmentError> {
         if pages > PAGES / 4 {
             return Ok(Self {
                 arena: Arena::make(pages)?,

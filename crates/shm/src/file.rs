@@ -20,12 +20,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use unsnarl_ipc::{Facts, HEADER_WORDS, Header, Kind};
+use unsnarl_ipc::{Expectations, HEADER_WORDS, Header, Kind};
 
 /// The longest name: with the prefix it has to fit into a file's name.
 const LONGEST_NAME: usize = 200;
 /// How long to wait for somebody who is just making or removing the same name.
-const PATIENCE: Duration = Duration::from_secs(5);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where segments with names are.
 #[must_use]
@@ -70,7 +70,7 @@ impl Named {
         start: &dyn Fn(&Mapping),
     ) -> Result<(Arc<Self>, Mapping, Header), SegmentError> {
         let path = path(name)?;
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + OPEN_TIMEOUT;
         while Instant::now() < end {
             let found = match open(name, &path, Some(wanted.kind))? {
                 Found::Nothing => make(name, &path, wanted, start)?.map(|file| (file, *wanted)),
@@ -236,13 +236,13 @@ fn read(name: &str, file: &OwnedFd, size: u64, kind: Option<Kind>) -> Result<Hea
     for (word, chunk) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
         *word = u64::from_ne_bytes(*chunk);
     }
-    let facts = Facts {
+    let expectations = Expectations {
         kind,
         page_size: page_size as u32,
         file_size: size,
         pid_namespace: process::pid_namespace(),
     };
-    Header::decode(&words, &facts).map_err(|refusal| SegmentError::refusal(name, refusal))
+    Header::decode(&words, &expectations).map_err(|refusal| SegmentError::refusal(name, refusal))
 }
 
 /// Make the file and give it its name; None if somebody else was faster.

@@ -17,7 +17,7 @@ mod process;
 mod robust;
 mod segment;
 
-pub use arena::{Arena, Place};
+pub use arena::{Allocation, Arena};
 pub use file::{Listed, Removal, directory, leave_all, list, remove};
 pub use futex::{Woken, wait, wait_any};
 pub use host::Host;

@@ -98,13 +98,13 @@ pub fn processors() -> usize {
 #[must_use]
 pub fn identity() -> u64 {
     match OWN.load(Ordering::Relaxed) {
-        0 => learn(),
+        0 => read_identity(),
         own => own,
     }
 }
 
 #[cold]
-fn learn() -> u64 {
+fn read_identity() -> u64 {
     let pid = rustix::process::getpid().as_raw_pid() as u32;
     let start = stat(pid).map_or(0, |stat| stat.start);
     let own = u64::from(pid) << 32 | u64::from(start);
@@ -115,7 +115,7 @@ fn learn() -> u64 {
 /// Whether the process is still there.
 #[must_use]
 pub fn is_alive(process: u64) -> bool {
-    if process == identity() || is_abroad() {
+    if process == identity() || is_in_other_namespace() {
         return true;
     }
     let (pid, start) = ((process >> 32) as u32, process as u32);
@@ -133,7 +133,7 @@ pub fn is_alive(process: u64) -> bool {
 }
 
 /// Whether ids mean something else here than where the memory came from that this process has by fork.
-fn is_abroad() -> bool {
+fn is_in_other_namespace() -> bool {
     let home = HOME.load(Ordering::Relaxed);
     home != UNKNOWN && home != pid_namespace()
 }

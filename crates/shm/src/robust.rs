@@ -22,7 +22,7 @@
 //! So a thread takes the word first, and then makes the entry behind it its own, if it is nobody's; holding the
 //! word does not say that, since anybody may have released it meanwhile. Only the thread that owns an entry links or
 //! unlinks it, and gives it up before it gives the word back. Without a GIL two threads may want
-//! the same entry at the same instant, and one exchange decides (`Threads::AtOnce`).
+//! the same entry at the same instant, and one exchange decides (`Threads::Concurrent`).
 //!
 //! For a few instructions, or a sleep, no entry is needed: `list_op_pending` of the head
 //! names one word that is being worked on.
@@ -52,7 +52,7 @@ struct Head {
 struct Node {
     previous: Cell<usize>,
     next: Cell<usize>,
-    /// The thread in whose list it is, as [`Me::name`]; 0 for none.
+    /// The thread in whose list it is, as [`PerThread::name`]; 0 for none.
     owner: AtomicU64,
 }
 
@@ -66,7 +66,7 @@ struct OwnHead {
     head: Head,
 }
 
-struct Me {
+struct PerThread {
     head: Cell<*const Head>,
     tid: Cell<u32>,
     epoch: Cell<u32>,
@@ -76,24 +76,24 @@ struct Me {
 }
 
 thread_local! {
-    static ME: Me = const {
-        Me { head: Cell::new(std::ptr::null()), tid: Cell::new(0), epoch: Cell::new(0), name: Cell::new(0) }
+    static ME: PerThread = const {
+        PerThread { head: Cell::new(std::ptr::null()), tid: Cell::new(0), epoch: Cell::new(0), name: Cell::new(0) }
     };
 }
 
 #[inline]
-fn with<T>(body: impl FnOnce(&Me, &Head) -> T) -> T {
+fn with<T>(body: impl FnOnce(&PerThread, &Head) -> T) -> T {
     ME.with(|me| {
         if me.epoch.get() != process::epoch() {
-            learn(me);
+            register(me);
         }
-        // SAFETY: `learn` left a head that lives as long as the thread; only this thread writes it.
+        // SAFETY: `register` left a head that lives as long as the thread; only this thread writes it.
         body(me, unsafe { &*me.head.get() })
     })
 }
 
 #[cold]
-fn learn(me: &Me) {
+fn register(me: &PerThread) {
     static NUMBERS: AtomicU64 = AtomicU64::new(1);
     let mut head: *const Head = std::ptr::null();
     let mut length = 0_usize;
@@ -101,7 +101,7 @@ fn learn(me: &Me) {
     unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut length) };
     // SAFETY: not null: the head that libc registered for this thread.
     if head.is_null() || unsafe { (*head).futex_offset } != -(ENTRY as isize) {
-        head = register();
+        head = register_head();
     }
     me.head.set(head);
     // SAFETY: gettid(2) always succeeds.
@@ -112,7 +112,7 @@ fn learn(me: &Me) {
 }
 
 /// A head of our own, for a libc without one. It is never freed: the kernel reads it as the thread dies.
-fn register() -> *const Head {
+fn register_head() -> *const Head {
     let own: &'static OwnHead = Box::leak(Box::new(OwnHead {
         previous: Cell::new(0),
         head: Head {
@@ -188,7 +188,7 @@ pub fn node_state(word: &AtomicU32) -> NodeState {
     if owner == with(|me, _| me.name.get()) {
         return NodeState::Mine;
     }
-    if is_there(owner) {
+    if is_running(owner) {
         NodeState::Busy
     } else {
         NodeState::Free
@@ -198,7 +198,7 @@ pub fn node_state(word: &AtomicU32) -> NodeState {
 /// Whether the thread is one of this process: if it is gone, so is its list, and a forked child has none of its
 /// parent's threads.
 #[cold]
-fn is_there(owner: u64) -> bool {
+fn is_running(owner: u64) -> bool {
     let tid = (owner & ((1 << TID_BITS) - 1)) as libc::pid_t;
     // SAFETY: tgkill(2) with signal 0 only looks.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) == 0 }
@@ -206,8 +206,8 @@ fn is_there(owner: u64) -> bool {
 
 /// Make the entry the calling thread's, if it is nobody's.
 #[inline]
-fn claim(me: &Me, node: &Node, threads: Threads) -> bool {
-    if threads == Threads::InTurns && node.owner.load(Ordering::Relaxed) == 0 {
+fn claim(me: &PerThread, node: &Node, threads: Threads) -> bool {
+    if threads == Threads::Serialised && node.owner.load(Ordering::Relaxed) == 0 {
         node.owner.store(me.name.get(), Ordering::Relaxed);
         return true;
     }
@@ -218,8 +218,8 @@ fn claim(me: &Me, node: &Node, threads: Threads) -> bool {
 }
 
 #[cold]
-fn claim_from_dead(me: &Me, node: &Node, owner: u64) -> bool {
-    !is_there(owner)
+fn claim_from_dead(me: &PerThread, node: &Node, owner: u64) -> bool {
+    !is_running(owner)
         && node
             .owner
             .compare_exchange(owner, me.name.get(), Ordering::Acquire, Ordering::Relaxed)
@@ -228,7 +228,7 @@ fn claim_from_dead(me: &Me, node: &Node, owner: u64) -> bool {
 
 /// Enter the word into the calling thread's list; false if its entry is in that of another.
 #[inline]
-fn link(me: &Me, head: &Head, word: &AtomicU32, threads: Threads) -> bool {
+fn link(me: &PerThread, head: &Head, word: &AtomicU32, threads: Threads) -> bool {
     let node = node(word);
     if node.owner.load(Ordering::Relaxed) == me.name.get() {
         return true;
@@ -249,7 +249,7 @@ fn link(me: &Me, head: &Head, word: &AtomicU32, threads: Threads) -> bool {
 }
 
 #[inline]
-fn unlink(me: &Me, word: &AtomicU32) {
+fn unlink(me: &PerThread, word: &AtomicU32) {
     let node = node(word);
     if node.owner.load(Ordering::Relaxed) != me.name.get() {
         return;
@@ -270,7 +270,7 @@ fn unlink(me: &Me, word: &AtomicU32) {
 /// the entry is in use: the word is to be entered through another mapping before `end`.
 #[must_use]
 pub fn hold(word: &AtomicU32) -> bool {
-    with(|me, head| link(me, head, word, Threads::AtOnce))
+    with(|me, head| link(me, head, word, Threads::Concurrent))
 }
 
 /// Take the word out of the thread's list, if it is there.

@@ -3,14 +3,14 @@
 //! Invariant: a `Segment` exists only with a header that was checked, and its mapping is
 //! exactly as long as that header says.
 
-use crate::arena::{Arena, Place};
+use crate::arena::{Allocation, Arena};
 use crate::file::Named;
 use crate::mapping::Mapping;
 use crate::process;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use unsnarl_ipc::{Facts, HEADER_WORDS, Header, Kind, Refusal};
+use unsnarl_ipc::{Expectations, HEADER_WORDS, Header, Kind, Refusal};
 
 /// What kind of thing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl SegmentError {
 
 #[derive(Debug)]
 enum Origin {
-    Anonymous(Place),
+    Anonymous(Allocation),
     Named(Arc<Named>),
 }
 
@@ -132,20 +132,20 @@ impl Segment {
         start: impl FnOnce(&Mapping),
     ) -> Result<Self, SegmentError> {
         let header = header(kind, parameter, capacity);
-        let place = Place::take(header.pages as usize)?;
-        let mapping = Self::map(&place, header.pages as usize)?;
+        let allocation = Allocation::new(header.pages as usize)?;
+        let mapping = Self::map(&allocation, header.pages as usize)?;
         write_header(&mapping, &header);
         start(&mapping);
         Ok(Self {
             mapping,
             header,
-            origin: Origin::Anonymous(place),
+            origin: Origin::Anonymous(allocation),
         })
     }
 
-    fn map(place: &Place, pages: usize) -> Result<Mapping, SegmentError> {
-        let offset = (place.page * process::page_size()) as u64;
-        Mapping::new(place.arena.file(), offset, pages)
+    fn map(allocation: &Allocation, pages: usize) -> Result<Mapping, SegmentError> {
+        let offset = (allocation.page * process::page_size()) as u64;
+        Mapping::new(allocation.arena.file(), offset, pages)
             .map_err(|errno| SegmentError::system("cannot map shared memory", errno))
     }
 
@@ -161,20 +161,20 @@ impl Segment {
             let what = "a segment without a name is not where it should be".to_owned();
             return Err(SegmentError::new(Problem::Refused, what, String::new()));
         }
-        let place = Place { arena, page };
-        let mapping = Self::map(&place, pages)?;
-        let facts = Facts {
+        let allocation = Allocation { arena, page };
+        let mapping = Self::map(&allocation, pages)?;
+        let expectations = Expectations {
             kind: Some(kind),
             page_size: page_size as u32,
             file_size: (pages * page_size) as u64,
             pid_namespace: process::pid_namespace(),
         };
-        let header = Header::decode(&read_header(&mapping), &facts)
+        let header = Header::decode(&read_header(&mapping), &expectations)
             .map_err(|refusal| SegmentError::refusal("(inherited)", refusal))?;
         Ok(Self {
             mapping,
             header,
-            origin: Origin::Anonymous(place),
+            origin: Origin::Anonymous(allocation),
         })
     }
 
@@ -205,7 +205,7 @@ impl Segment {
     pub fn alias(&self) -> Result<Mapping, SegmentError> {
         let failed = |errno| SegmentError::system("cannot map shared memory", errno);
         match &self.origin {
-            Origin::Anonymous(place) => Self::map(place, self.header.pages as usize),
+            Origin::Anonymous(allocation) => Self::map(allocation, self.header.pages as usize),
             Origin::Named(named) => named.map(self.header.pages as usize).map_err(failed),
         }
     }
@@ -221,9 +221,9 @@ impl Segment {
 
     /// Without a name: the descriptor and the page, for a child that inherits them.
     #[must_use]
-    pub fn place(&self) -> Option<(RawFd, usize)> {
+    pub fn allocation(&self) -> Option<(RawFd, usize)> {
         match &self.origin {
-            Origin::Anonymous(place) => Some((place.arena.file().as_raw_fd(), place.page)),
+            Origin::Anonymous(allocation) => Some((allocation.arena.file().as_raw_fd(), allocation.page)),
             Origin::Named(_) => None,
         }
     }

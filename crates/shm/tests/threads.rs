@@ -18,7 +18,7 @@ fn take_and_give(shared: &Segment, alias: &Mapping, number: usize) {
     let word = shared.mapping.robust_word();
     for round in 0..ROUNDS {
         if (round + number).is_multiple_of(2) {
-            if let Entered::Unlisted(_) = try_acquire(word, Threads::AtOnce) {
+            if let Entered::Unlisted(_) = try_acquire(word, Threads::Concurrent) {
                 assert!(hold(alias.robust_word()), "only this thread knows that mapping");
                 Host.end();
             }
@@ -40,7 +40,7 @@ fn the_kernel_finds_what_a_dying_thread_held() {
                 let shared = shared.clone();
                 std::thread::spawn(move || {
                     let (own, alias) = (lock(), shared.alias().unwrap());
-                    let taken = try_acquire(own.mapping.robust_word(), Threads::AtOnce);
+                    let taken = try_acquire(own.mapping.robust_word(), Threads::Concurrent);
                     assert!(matches!(taken, Entered::Listed(attempt) if attempt.is_taken()));
                     take_and_give(&shared, &alias, number);
                     (own, alias)

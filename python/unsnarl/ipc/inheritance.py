@@ -25,10 +25,10 @@ def reduce(primitive: Any) -> tuple[Any, ...]:
     """
     cls = primitive.__class__
     extra = _extra(primitive)
-    place = primitive._place()
-    if place is None:
+    allocation = primitive._allocation()
+    if allocation is None:
         return _by_name, (cls, primitive.name, extra)
-    descriptor, page, pages = place
+    descriptor, page, pages = allocation
     return _by_descriptor, (cls, _handed_over(primitive, descriptor), page, pages, extra)
 
 

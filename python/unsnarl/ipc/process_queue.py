@@ -55,7 +55,7 @@ class _Feeder:
                     thread.start()
                 except RuntimeError:
                     self._items.pop()
-                    self._ring._settle()
+                    self._ring._resolve()
                     raise
                 self._thread = thread
             if self._end is None and not self._is_cancelled:
@@ -70,7 +70,7 @@ class _Feeder:
                     return
                 item = self._items[0]
             self._ring.put_bytes(item)
-            self._ring._settle()
+            self._ring._resolve()
             with self._ready:
                 self._items.popleft()
 

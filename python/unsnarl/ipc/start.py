@@ -17,7 +17,7 @@ from typing import Any
 
 from unsnarl._native import IpcEvent
 
-LOOK_S = 1.0
+RECHECK_S = 1.0
 """Seconds between two looks of a waiting child at its parent."""
 
 
@@ -40,7 +40,7 @@ def start_together(processes: Iterable[BaseProcess]) -> None:
 def _run_behind(gate: Any, process: BaseProcess) -> None:
     """Wait for the gate, then run what the process is for."""
     parent = multiprocessing.parent_process()
-    while not gate.wait(LOOK_S):
+    while not gate.wait(RECHECK_S):
         if parent is not None and not parent.is_alive():
             return
     type(process).run(process)

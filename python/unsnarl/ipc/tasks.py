@@ -25,7 +25,7 @@ from unsnarl.sync.backends.condition import take_back
 
 WORDS_PER_THREAD = 126
 """The kernel takes 128 words; one wakes the thread itself."""
-LOOK_S = 1.0
+RECHECK_S = 1.0
 """Seconds after which every task looks for itself, whatever it was owed."""
 
 
@@ -74,16 +74,16 @@ class _Watcher:
         self._news.set()
 
     def _run(self) -> None:
-        look = time.monotonic() + LOOK_S
+        recheck = time.monotonic() + RECHECK_S
         while (entries := self._begin()) is not None:
             arrival = self._news._arrive()
             news = self._news._attempt(arrival)
             if not isinstance(news, IpcSleep):
                 self._news.clear()
                 continue
-            over = ipc_wait_any([news, *(entry.sleep for entry in entries)], max(0.0, look - time.monotonic()))
-            if over is None or time.monotonic() >= look:
-                woken, look = entries, time.monotonic() + LOOK_S
+            over = ipc_wait_any([news, *(entry.sleep for entry in entries)], max(0.0, recheck - time.monotonic()))
+            if over is None or time.monotonic() >= recheck:
+                woken, recheck = entries, time.monotonic() + RECHECK_S
             else:
                 woken = [entries[number - 1] for number in over if number > 0]
             self._wake(woken)
@@ -247,7 +247,7 @@ async def _meet(barrier: Any, account: int | None, deadline: float | None) -> in
     arrival = barrier._arrive()
     while arrival is None:
         # A complete round is about to end, by somebody who runs its action.
-        if not is_done(await until(lambda has_slept: barrier._attempt_settle(account, has_slept), _left(deadline))):
+        if not is_done(await until(lambda has_slept: barrier._attempt_idle(account, has_slept), _left(deadline))):
             barrier.abort()
         arrival = barrier._arrive()
     round_, place, is_complete = arrival
@@ -295,19 +295,19 @@ async def wait_condition(condition: Any, timeout: float | None) -> bool:
     lock = condition.lock
     inner = _inner.get(lock)
     levels = 0 if inner is None else inner._async_depth()
-    place = condition._arrive()
+    position = condition._arrive()
     if inner is not None:
         for _ in range(levels):
             inner.async_release()
     try:
-        await until(lambda _: place._attempt(), timeout)
+        await until(lambda _: position._attempt(), timeout)
     finally:
-        was_notified = place._leave()
+        was_notified = position._leave()
         taken = _TakenBack(lock, levels)
         try:
             await take_back(taken, levels)
         finally:
-            place._restore()
+            position._restore()
         if taken.death is not None:
             raise taken.death
     return bool(was_notified)
@@ -326,8 +326,8 @@ async def wait_condition_for(condition: Any, predicate: Callable[[], Any], timeo
 
 async def put(queue: Any, item: bytes, timeout: float | None) -> None:
     """Put bytes at the end of a queue."""
-    effort = queue._effort()
-    if not is_done(await until(lambda has_slept: queue._attempt_put(item, effort, has_slept), timeout)):
+    attempts = queue._put_attempts()
+    if not is_done(await until(lambda has_slept: queue._attempt_put(item, attempts, has_slept), timeout)):
         raise sync.Full
 
 

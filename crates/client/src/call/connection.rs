@@ -167,29 +167,29 @@ fn send_some(socket: c_int, bytes: &[u8], fds: &[c_int]) -> isize {
 
 /// Why there is no frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Silence {
+pub(super) enum NoFrame {
     /// The other side has hung up.
-    Ended,
+    HungUp,
     /// It says nothing, or nonsense.
-    Unclear,
+    Unintelligible,
 }
 
 /// Receive one frame.
-pub(super) fn receive(socket: c_int) -> Result<Reply, Silence> {
+pub(super) fn receive(socket: c_int) -> Result<Reply, NoFrame> {
     let mut frame = [0u8; REPLY_LEN];
     let mut len = 0;
     while len < REPLY_LEN {
         // SAFETY: the rest of the frame is valid for writes.
         let n = unsafe { libc::recv(socket, frame[len..].as_mut_ptr().cast(), REPLY_LEN - len, 0) };
         match usize::try_from(n) {
-            Ok(0) => return Err(Silence::Ended),
+            Ok(0) => return Err(NoFrame::HungUp),
             Ok(n) => len += n,
             Err(_) => match errno() {
                 libc::EINTR => {}
-                libc::ECONNRESET => return Err(Silence::Ended),
-                _ => return Err(Silence::Unclear),
+                libc::ECONNRESET => return Err(NoFrame::HungUp),
+                _ => return Err(NoFrame::Unintelligible),
             },
         }
     }
-    Reply::decode(&frame).map_err(|_| Silence::Unclear)
+    Reply::decode(&frame).map_err(|_| NoFrame::Unintelligible)
 }

@@ -8,7 +8,7 @@
 //!
 //! Invariant: [`run`] returns only before `GO` was sent.
 
-use super::connection::{Declined, Silence, connect, is_same_user, receive, send, set_timeout};
+use super::connection::{Declined, NoFrame, connect, is_same_user, receive, send, set_timeout};
 use super::inherited;
 use super::relay;
 use crate::syscall::{self, Bytes, close, complain, exit, open};
@@ -80,7 +80,7 @@ fn offer(socket: c_int, call: &Call<'_>) -> Offer {
     close(attached[0]);
     match receive(socket) {
         Ok(Reply::Ready(worker)) if is_sent => commit(socket, worker, call.shares_terminal),
-        Err(Silence::Ended) => Offer::Gone,
+        Err(NoFrame::HungUp) => Offer::Gone,
         _ => Offer::Declined,
     }
 }

@@ -1,6 +1,6 @@
 //! What a learning run has found out, as far as the client must know it.
 //!
-//! Lines of text, written by `unsnarl.warm.record`:
+//! Lines of text, written by `unsnarl.warm.facts`:
 //!
 //! | line | meaning |
 //! |---|---|
@@ -12,14 +12,14 @@
 //! | `until SECONDS` | a plain verdict holds until this time |
 //! | `stamp MTIME_NS SIZE PATH` | a plain verdict holds while these files are as they were |
 //!
-//! Invariant: text that is not understood is no record; the command is then
+//! Invariant: text that is not understood is no facts; the command is then
 //! learned again.
 
 use crate::syscall::{Bytes, read_file, stat};
 
-/// The client's part of a record.
+/// The client's part of a facts.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct Facts {
     /// The command is to be run plainly.
     pub(crate) is_plain: bool,
     /// Variables that belong to the key.
@@ -34,41 +34,41 @@ pub(crate) struct Record {
     expires_s: Option<libc::time_t>,
 }
 
-/// Longest record: a few hundred names.
+/// Longest facts: a few hundred names.
 const LIMIT: usize = 1 << 18;
 
-impl Record {
-    /// Read a record; `None` if there is none that still holds.
+impl Facts {
+    /// Read a facts; `None` if there is none that still holds.
     pub(crate) fn read(path: &[u8]) -> Option<Self> {
         Self::parse(&read_file(path, LIMIT)?).filter(Self::holds)
     }
 
     fn parse(text: &[u8]) -> Option<Self> {
         let mut lines = text.split(|b| *b == b'\n');
-        let mut record = Self::default();
+        let mut facts = Self::default();
         match lines.next()? {
             b"unsnarl-record 2 warm" => {}
-            b"unsnarl-record 2 plain" => record.is_plain = true,
+            b"unsnarl-record 2 plain" => facts.is_plain = true,
             _ => return None,
         }
         for line in lines.filter(|line| !line.is_empty()) {
             if let Some(name) = line.strip_prefix(b"var ") {
-                record.variables.push(name.to_vec());
+                facts.variables.push(name.to_vec());
             } else if line == b"tty" {
-                record.asks_tty = true;
+                facts.asks_tty = true;
             } else if line == b"cwd" {
-                record.asks_cwd = true;
+                facts.asks_cwd = true;
             } else if line == b"umask" {
-                record.asks_umask = true;
+                facts.asks_umask = true;
             } else if let Some(seconds) = line.strip_prefix(b"until ") {
-                record.expires_s = Some(core::str::from_utf8(seconds).ok()?.parse().ok()?);
+                facts.expires_s = Some(core::str::from_utf8(seconds).ok()?.parse().ok()?);
             } else if let Some(stamp) = line.strip_prefix(b"stamp ") {
-                record.stamps.push(parse_stamp(stamp)?);
+                facts.stamps.push(parse_stamp(stamp)?);
             } else {
                 return None;
             }
         }
-        Some(record)
+        Some(facts)
     }
 
     fn holds(&self) -> bool {
@@ -100,34 +100,34 @@ mod tests {
 
     #[test]
     fn lines_are_read() {
-        let record = Record::parse(b"unsnarl-record 2 warm\nvar HOME\ntty\numask\n").unwrap();
-        assert_eq!(record.variables, [b"HOME".to_vec()]);
-        assert!(record.asks_tty && record.asks_umask && !record.asks_cwd);
-        assert!(!record.is_plain && record.holds());
-        assert_eq!(Record::parse(b"unsnarl-record 1 warm\n"), None);
+        let facts = Facts::parse(b"unsnarl-record 2 warm\nvar HOME\ntty\numask\n").unwrap();
+        assert_eq!(facts.variables, [b"HOME".to_vec()]);
+        assert!(facts.asks_tty && facts.asks_umask && !facts.asks_cwd);
+        assert!(!facts.is_plain && facts.holds());
+        assert_eq!(Facts::parse(b"unsnarl-record 1 warm\n"), None);
     }
 
     #[test]
     fn a_changed_stamp_ends_a_verdict() {
-        let record = Record::parse(b"unsnarl-record 2 plain\nstamp 1 2 /bin/sh\n").unwrap();
-        assert!(record.is_plain && !record.holds());
+        let facts = Facts::parse(b"unsnarl-record 2 plain\nstamp 1 2 /bin/sh\n").unwrap();
+        assert!(facts.is_plain && !facts.holds());
     }
 
     #[test]
     fn a_verdict_expires() {
-        assert!(!Record::parse(b"unsnarl-record 2 plain\nuntil 1000\n").unwrap().holds());
+        assert!(!Facts::parse(b"unsnarl-record 2 plain\nuntil 1000\n").unwrap().holds());
         assert!(
-            Record::parse(b"unsnarl-record 2 plain\nuntil 99999999999\n")
+            Facts::parse(b"unsnarl-record 2 plain\nuntil 99999999999\n")
                 .unwrap()
                 .holds()
         );
-        assert_eq!(Record::parse(b"unsnarl-record 2 plain\nuntil soon\n"), None);
+        assert_eq!(Facts::parse(b"unsnarl-record 2 plain\nuntil soon\n"), None);
     }
 
     proptest! {
         #[test]
         fn arbitrary_text_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Record::parse(&[b"unsnarl-record 2 warm\n".as_slice(), &bytes].concat());
+            let _ = Facts::parse(&[b"unsnarl-record 2 warm\n".as_slice(), &bytes].concat());
         }
     }
 }

@@ -7,8 +7,8 @@
 //! Invariant: equal keys mean that whatever the imports of the command have
 //! read, as far as the learning run saw it, has the same value.
 
-use crate::server::facts::Record;
-use crate::server::process_state::{self as place, Session};
+use crate::server::facts::Facts;
+use crate::server::process_state::{self, Session};
 use crate::syscall::{Bytes, readlink, stat, variable};
 use crate::target::{Kind, Target};
 
@@ -93,7 +93,7 @@ fn starts_from_directory(target: &Target, environ: &[Bytes]) -> bool {
 }
 
 /// Build the key; `None` if this caller must run plainly.
-pub(crate) fn build(target: &Target, record: &Record, session: Session, tty: &str, environ: &[Bytes]) -> Option<Bytes> {
+pub(crate) fn build(target: &Target, facts: &Facts, session: Session, tty: &str, environ: &[Bytes]) -> Option<Bytes> {
     let python = stat(&target.python)?;
     let mut key = format!(
         "unsnarl-key 1 {}\n{session:?}\n{}:{}:{}.{}:{}\n",
@@ -109,21 +109,21 @@ pub(crate) fn build(target: &Target, record: &Record, session: Session, tty: &st
         key.extend(word);
         key.push(0);
     }
-    if record.asks_tty {
+    if facts.asks_tty {
         key.extend(tty.as_bytes());
     }
     key.push(b'\n');
-    if record.asks_cwd || starts_from_directory(target, environ) {
+    if facts.asks_cwd || starts_from_directory(target, environ) {
         key.extend(readlink(b"/proc/self/cwd")?);
     }
     key.push(b'\n');
-    if record.asks_umask {
+    if facts.asks_umask {
         key.extend(format!("{:o}", crate::syscall::umask()).into_bytes());
     }
     key.push(b'\n');
-    key.extend(place::describe()?.into_bytes());
+    key.extend(process_state::describe()?.into_bytes());
     let ignored = variable(environ, b"UNSNARL_WARM_IGNORE").unwrap_or_default();
-    for entry in relevant(environ, record, ignored) {
+    for entry in relevant(environ, facts, ignored) {
         key.extend(entry);
         key.push(0);
     }
@@ -132,10 +132,10 @@ pub(crate) fn build(target: &Target, record: &Record, session: Session, tty: &st
 
 /// The relevant entries by name: a shell between two calls may reorder them.
 /// Of one name, the order stays: the first entry is the one that counts.
-fn relevant<'a>(environ: &'a [Bytes], record: &Record, ignored: &[u8]) -> Vec<&'a Bytes> {
+fn relevant<'a>(environ: &'a [Bytes], facts: &Facts, ignored: &[u8]) -> Vec<&'a Bytes> {
     let mut entries: Vec<&Bytes> = environ
         .iter()
-        .filter(|entry| is_relevant(entry, record) && !is_named(entry, ignored))
+        .filter(|entry| is_relevant(entry, facts) && !is_named(entry, ignored))
         .collect();
     entries.sort_by_key(|entry| name_of(entry));
     entries
@@ -151,11 +151,11 @@ fn is_named(entry: &[u8], names: &[u8]) -> bool {
     names.split(|b| *b == b' ').any(|n| n == name)
 }
 
-fn is_relevant(entry: &[u8], record: &Record) -> bool {
+fn is_relevant(entry: &[u8], facts: &Facts) -> bool {
     let name = name_of(entry);
     NAMES.iter().any(|n| n.as_bytes() == name)
         || PREFIXES.iter().any(|p| name.starts_with(p.as_bytes()))
-        || record.variables.iter().any(|v| v == name)
+        || facts.variables.iter().any(|v| v == name)
 }
 
 /// Whether the interpreter was asked for something only a process of its own can give.
@@ -182,7 +182,7 @@ pub(crate) fn forbids_server(target: &Target, environ: &[Bytes]) -> bool {
     OWN_PROCESS.iter().any(|name| is_set(name))
         || variable(environ, b"UNSNARL") == Some(b"off")
         || variable(environ, b"PYTHONHASHSEED") == Some(b"random")
-        || target.options.iter().any(|option| !is_bearable(option))
+        || target.options.iter().any(|option| !is_allowed(option))
         || is_relative_script(target)
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn is_relative_script(target: &Target) -> bool {
 }
 
 /// Whether an interpreter option leaves the next word to be the script, and the process to be like others.
-fn is_bearable(option: &[u8]) -> bool {
+fn is_allowed(option: &[u8]) -> bool {
     // Of these two the rest is the value, or the value is a word of its own.
     let letters = option
         .strip_prefix(b"-")
@@ -225,12 +225,12 @@ mod tests {
 
     #[test]
     fn the_order_of_the_environment_does_not_matter() {
-        let record = Record::default();
+        let facts = Facts::default();
         let one = [b"TZ=UTC".to_vec(), b"HOME=/h".to_vec(), b"LANG=C".to_vec()];
         let other = [b"LANG=C".to_vec(), b"TZ=UTC".to_vec()];
-        assert_eq!(relevant(&one, &record, b""), relevant(&other, &record, b""));
+        assert_eq!(relevant(&one, &facts, b""), relevant(&other, &facts, b""));
         let twice = [b"TZ=b".to_vec(), b"TZ=a".to_vec()];
-        assert_eq!(relevant(&twice, &record, b""), [&twice[0], &twice[1]]);
+        assert_eq!(relevant(&twice, &facts, b""), [&twice[0], &twice[1]]);
     }
 
     fn target(python: &[u8], options: &[&[u8]]) -> Target {
@@ -294,8 +294,8 @@ mod tests {
 
     #[test]
     fn learned_variables_are_relevant() {
-        let record = Record::default();
-        assert!(is_relevant(b"LC_ALL=C", &record) && is_relevant(b"TZ=UTC", &record));
-        assert!(!is_relevant(b"PWD=/h", &record) && !is_relevant(b"HOMER=x", &record));
+        let facts = Facts::default();
+        assert!(is_relevant(b"LC_ALL=C", &facts) && is_relevant(b"TZ=UTC", &facts));
+        assert!(!is_relevant(b"PWD=/h", &facts) && !is_relevant(b"HOMER=x", &facts));
     }
 }

@@ -1,23 +1,23 @@
 //! The directory of sockets, locks and records, and whether it may be trusted.
 //!
-//! Invariant: a [`House`] exists only for a directory that is no symlink,
+//! Invariant: a [`RuntimeDirectory`] exists only for a directory that is no symlink,
 //! belongs to the effective user, and that nobody else may enter.
 
 use crate::syscall::{Bytes, c_string, lstat, stat, variable};
 
 /// A trusted runtime directory.
 #[derive(Debug, Clone)]
-pub(crate) struct House {
+pub(crate) struct RuntimeDirectory {
     /// Absolute path without a final slash.
     pub(crate) path: Bytes,
 }
 
-impl House {
+impl RuntimeDirectory {
     /// Find or make the directory; `None` if it must not be trusted.
     pub(crate) fn open(environ: &[Bytes]) -> Option<Self> {
         // SAFETY: always succeeds.
         let user = unsafe { libc::geteuid() };
-        let path = Self::place(environ, user);
+        let path = Self::path_of(environ, user);
         if lstat(&path).is_none() {
             make(&path);
         }
@@ -27,7 +27,7 @@ impl House {
         is_private.then_some(Self { path })
     }
 
-    fn place(environ: &[Bytes], user: libc::uid_t) -> Bytes {
+    fn path_of(environ: &[Bytes], user: libc::uid_t) -> Bytes {
         if let Some(dir) = variable(environ, b"UNSNARL_WARM_DIR").filter(|d| d.starts_with(b"/")) {
             return dir.to_vec();
         }

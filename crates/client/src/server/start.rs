@@ -7,14 +7,14 @@
 //! Invariant: the caller never waits for a server here.
 
 use crate::server::process_state::{Session, own_directory};
-use crate::server::runtime_directory::House;
+use crate::server::runtime_directory::RuntimeDirectory;
 use crate::syscall::{Bytes, LAST_SIGNAL, c_string, close_from, exec, exit, open};
 use crate::target::{Kind, Target};
 use core::ffi::c_int;
 
 /// What a starting server is told.
 pub(crate) struct Start<'a> {
-    pub(crate) house: &'a House,
+    pub(crate) directory: &'a RuntimeDirectory,
     pub(crate) target: &'a Target,
     pub(crate) command_id: &'a str,
     pub(crate) key: &'a [u8],
@@ -62,7 +62,7 @@ pub(crate) fn in_place(start: &Start<'_>) -> ! {
 }
 
 fn lock(start: &Start<'_>, cools_down: bool) -> Option<c_int> {
-    let path = start.house.file(start.key_id, ".lock");
+    let path = start.directory.file(start.key_id, ".lock");
     if !cools_down && is_open_at(LOCK_FD, &path) {
         // A server that replaces itself has handed its own lock down.
         return Some(LOCK_FD);
@@ -129,7 +129,7 @@ fn leave_job(session: Session) {
 fn become_server(start: &Start<'_>, lock: c_int) -> ! {
     let key = memory_file(start.key);
     let log = open(
-        &start.house.file(start.command_id, ".log"),
+        &start.directory.file(start.command_id, ".log"),
         libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_NOFOLLOW,
         0o600,
     );
@@ -161,7 +161,7 @@ fn arguments(start: &Start<'_>, python: &[u8], bin: &[u8]) -> Vec<Bytes> {
     let mut argv: Vec<Bytes> = vec![python.to_vec()];
     argv.extend(["-P", "-B", "-m", "unsnarl.warm.begin"].map(|s| s.as_bytes().to_vec()));
     argv.push([bin, b"/unsnarl"].concat());
-    argv.push(start.house.path.clone());
+    argv.push(start.directory.path.clone());
     argv.extend([start.command_id, start.key_id, session, start.tty, kind].map(|s| s.as_bytes().to_vec()));
     argv.push(start.target.name.clone());
     argv.push(start.target.python.clone());

@@ -17,7 +17,7 @@
 //! |---|---|
 //! | upper 32 bits | the sum: what this process has taken and not given back, never below zero |
 //! | REPORTED | its death has been told to somebody |
-//! | SETTLED | the number has been repaired since its death |
+//! | REPAIRED | the number has been repaired since its death |
 //! | the rest | changes that are under way |
 //!
 //! Who gives back more than it took gives back what another one took; nobody knows whose, so the other's sum stays
@@ -40,12 +40,12 @@ use crate::shim::{AtomicU32, AtomicU64, Ordering};
 
 const SUM_SHIFT: u32 = 32;
 const REPORTED: u64 = 1 << 31;
-const SETTLED: u64 = 1 << 30;
-const UNDER_WAY: u64 = SETTLED - 1;
+const REPAIRED: u64 = 1 << 30;
+const UNDER_WAY: u64 = REPAIRED - 1;
 /// How often the accounts are read again because the number changed meanwhile.
-const PATIENCE: u32 = 1_000;
+const MAX_READINGS: u32 = 1_000;
 /// How many of these readings wait for changes that are under way.
-const INDULGENCE: u32 = 100;
+const WAITING_READINGS: u32 = 100;
 
 /// One process's account.
 #[derive(Debug, Default)]
@@ -86,10 +86,10 @@ impl Account {
     fn announce(&self, threads: Threads) {
         // ORDERING: the release half of the exchange of the number makes this visible before it.
         match threads {
-            Threads::InTurns => self
+            Threads::Serialised => self
                 .entry
                 .store(self.entry.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed),
-            Threads::AtOnce => drop(self.entry.fetch_add(1, Ordering::Relaxed)),
+            Threads::Concurrent => drop(self.entry.fetch_add(1, Ordering::Relaxed)),
         }
     }
 
@@ -98,12 +98,12 @@ impl Account {
     fn enter(&self, sum: i32, threads: Threads) {
         // ORDERING: release pairs with the acquire in `sum` and `may_hold`.
         match threads {
-            Threads::InTurns => {
+            Threads::Serialised => {
                 let entry = self.entry.load(Ordering::Relaxed);
                 self.entry.store(entered(entry, sum), Ordering::Release);
             }
-            Threads::AtOnce if sum >= 0 => drop(self.entry.fetch_add(entered(0, sum), Ordering::Release)),
-            Threads::AtOnce => {
+            Threads::Concurrent if sum >= 0 => drop(self.entry.fetch_add(entered(0, sum), Ordering::Release)),
+            Threads::Concurrent => {
                 let enter = |entry| Some(entered(entry, sum));
                 let _always_changed = self.entry.fetch_update(Ordering::Release, Ordering::Relaxed, enter);
             }
@@ -128,9 +128,9 @@ fn entered(entry: u64, sum: i32) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Threads {
     /// One at a time: something else sees to that.
-    InTurns,
+    Serialised,
     /// Several may be changing it.
-    AtOnce,
+    Concurrent,
 }
 
 /// The shared words of a ledger.
@@ -204,7 +204,7 @@ impl<'a> Books<'a> {
     /// An account whose process has died without owing anything; or that of any dead one, if nothing is lost.
     fn inherit<K: Kernel>(&self, mine: u64, kernel: &K) -> Option<&'a Account> {
         let owes_nothing =
-            |account: &Account| !account.may_hold() || account.entry.load(Ordering::Acquire) & SETTLED != 0;
+            |account: &Account| !account.may_hold() || account.entry.load(Ordering::Acquire) & REPAIRED != 0;
         self.claim(mine, kernel, &owes_nothing).or_else(|| {
             let is_sound = self.lost(kernel).is_none();
             is_sound.then(|| self.claim(mine, kernel, &|_| true)).flatten()
@@ -299,7 +299,7 @@ impl<'a> Books<'a> {
     /// Make the number what it is without what the dead took; returns by how much it changed.
     pub fn repair<K: Kernel>(&self, kernel: &K) -> i64 {
         let dead = self.dead(kernel);
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_READINGS {
             let Some((state, lost)) = self.missing(&dead, kernel) else {
                 return 0;
             };
@@ -313,7 +313,7 @@ impl<'a> Books<'a> {
                 .is_ok()
             {
                 for (account, process) in dead {
-                    account.mark(process, SETTLED);
+                    account.mark(process, REPAIRED);
                 }
                 return change;
             }
@@ -327,11 +327,11 @@ impl<'a> Books<'a> {
             return None;
         }
         let mut state = self.ledger.state.load(Ordering::SeqCst);
-        for reading in 0..PATIENCE {
+        for reading in 0..MAX_READINGS {
             let (held, is_certain) = self.held_at_most(dead);
             let now = self.ledger.state.load(Ordering::SeqCst);
             // Somebody may have been stopped in the middle of a change: it may have what it was about to take.
-            if now == state && (is_certain || reading >= INDULGENCE) {
+            if now == state && (is_certain || reading >= WAITING_READINGS) {
                 let out = self.sign * (i64::from(state as u32) - self.base);
                 let lost = (out - held).min(self.attributable(dead));
                 return (lost > 0).then_some((state, lost as u32));
@@ -369,7 +369,7 @@ impl<'a> Books<'a> {
             return i64::MAX;
         }
         let entries = dead.iter().map(|(account, _)| account.entry.load(Ordering::Acquire));
-        let unsettled = entries.filter(|entry| entry & SETTLED == 0);
+        let unsettled = entries.filter(|entry| entry & REPAIRED == 0);
         unsettled.map(|entry| i64::from(sum_of(entry))).sum()
     }
 

@@ -42,7 +42,7 @@ pub enum Arrival {
     Waiting(u32, u32),
     /// The round is complete: the caller ends it with `trip`.
     Last(u32, u32),
-    /// The round before is complete and its action runs: wait for its end (`settle`), and try again.
+    /// The round before is complete and its action runs: wait for its end (`wait_until_idle`), and try again.
     Full,
     /// The barrier is broken.
     Broken,
@@ -72,7 +72,7 @@ impl BarrierWords {
     }
 
     /// Wait until no complete round is about to end.
-    pub fn settle(&self, parties: u32) -> Step<'_, ()> {
+    pub fn wait_until_idle(&self, parties: u32) -> Step<'_, ()> {
         let is_full = |state: u64| state & BROKEN == 0 && (state & COUNT) as u32 >= parties;
         if is_full(self.state.load(Ordering::SeqCst)) {
             let (word, heard) = self.bell.listen();
@@ -98,7 +98,7 @@ impl BarrierWords {
             .is_ok()
     }
 
-    fn look(&self, round: u32) -> Option<bool> {
+    fn result(&self, round: u32) -> Option<bool> {
         let state = self.state.load(Ordering::SeqCst);
         if (state >> 32) as u32 != round {
             let failed = self.failed[round as usize % REMEMBERED].load(Ordering::SeqCst);
@@ -110,16 +110,16 @@ impl BarrierWords {
     /// Whether the round still lasts.
     #[must_use]
     pub fn is_pending(&self, round: u32) -> bool {
-        self.look(round).is_none()
+        self.result(round).is_none()
     }
 
     /// Wait for the end of the round: true if everybody came, false if the barrier broke.
     pub fn wait(&self, round: u32) -> Step<'_, bool> {
-        if let Some(through) = self.look(round) {
+        if let Some(through) = self.result(round) {
             return Step::Done(through);
         }
         let (word, heard) = self.bell.listen();
-        match self.look(round) {
+        match self.result(round) {
             Some(through) => Step::Done(through),
             None => Step::Sleep(word, heard),
         }

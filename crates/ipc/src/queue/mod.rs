@@ -7,4 +7,4 @@ mod shortest;
 mod unfinished;
 
 pub use ring::{Ring, RingWords, Take};
-pub use shortest::Effort;
+pub use shortest::PutAttempts;

@@ -26,7 +26,7 @@
 //! Lengths and positions come from shared memory: they are held against the ring's size
 //! before use. Invariant: no value of any word leads outside of the ring.
 
-use super::shortest::{Effort, Shortest};
+use super::shortest::{PutAttempts, Shortest};
 use super::unfinished::Promises;
 use crate::kernel::{Kernel, Slept, Step};
 use crate::ownership::{Guarded, release_guard, try_guard};
@@ -131,7 +131,7 @@ impl<'a> Ring<'a> {
     }
 
     /// Where the record is that `head` names.
-    fn place(&self, head: u64) -> u64 {
+    fn record_position(&self, head: u64) -> u64 {
         // ORDERING: written before `tail` moved, which was seen.
         let origin = self.words.origin.0.load(Ordering::Relaxed);
         let is_there = origin != NOWHERE && count_of(origin) == count_of(head);
@@ -148,7 +148,7 @@ impl<'a> Ring<'a> {
         if self.max_records != 0 && records >= self.max_records {
             return false;
         }
-        let head_at = self.place(head);
+        let head_at = self.record_position(head);
         if head_at >= size || tail_at >= size || head_at == tail_at {
             return false;
         }
@@ -192,8 +192,15 @@ impl<'a> Ring<'a> {
 
     /// Put a record; false if the queue is shut.
     ///
-    /// The record is not longer than `longest`; `effort` is its own.
-    pub fn put<K: Kernel>(&self, tag: u8, record: &[u8], effort: &Effort, slept: Slept, kernel: &K) -> Step<'a, bool> {
+    /// The record is not longer than `longest`; `attempts` is its own.
+    pub fn put<K: Kernel>(
+        &self,
+        tag: u8,
+        record: &[u8],
+        attempts: &PutAttempts,
+        slept: Slept,
+        kernel: &K,
+    ) -> Step<'a, bool> {
         let (put, not_full) = (&self.words.put, &self.words.get.not_full);
         if let Guarded::Sleep(word, awaited) = self.enter(&put.guard, slept, kernel) {
             if slept.has_slept() && !slept.was_on(&put.guard) {
@@ -203,10 +210,10 @@ impl<'a> Ring<'a> {
             return Step::Sleep(word, awaited);
         }
         let outcome = self.put_inside(tag, record);
-        let is_in_vain = match outcome {
+        let was_spurious = match outcome {
             Step::Sleep(..) => {
                 let (need, taken) = (words_for(record.len()), count_of(put.head_seen.load(Ordering::Relaxed)));
-                let may_another_fit = put.shortest.refuse(need as u32, taken, effort, slept);
+                let may_another_fit = put.shortest.refuse(need as u32, taken, attempts, slept);
                 may_another_fit && slept.has_slept() && self.has_room_for_shortest()
             }
             Step::Done(_) => false,
@@ -218,7 +225,7 @@ impl<'a> Ring<'a> {
                 self.pass_on(not_full, self.has_room_for_shortest(), kernel);
             }
         }
-        if is_in_vain {
+        if was_spurious {
             // The bell has been rung for this; who is about to sleep has looked since.
             not_full.wake(1, kernel);
         }
@@ -241,25 +248,25 @@ impl<'a> Ring<'a> {
         let mut head = put.head_seen.load(Ordering::Relaxed);
         let is_patrol = count_of(tail).is_multiple_of(PATROL);
         if is_patrol || !self.has_room(head, tail, need) {
-            head = self.look_at_head();
+            head = self.reload_head();
             self.forget_origin(head);
         }
         if !self.has_room(head, tail, need) {
             let (word, heard) = self.words.get.not_full.listen();
-            head = self.look_at_head();
+            head = self.reload_head();
             if !self.has_room(head, tail, need) {
                 return Step::Sleep(word, heard);
             }
         }
         let start = self.start(head, tail, need);
         let end = self.write(start, tag, record);
-        // ORDERING: pairs with the load in `look_at_tail`: the record is there before it exists. In one
+        // ORDERING: pairs with the load in `reload_tail`: the record is there before it exists. In one
         // order with the look at the bell that follows, and with a getter's, the other way round.
         put.tail.store((tail & !LOW).wrapping_add(ONE) | end, Ordering::SeqCst);
         Step::Done(true)
     }
 
-    fn look_at_head(&self) -> u64 {
+    fn reload_head(&self) -> u64 {
         // ORDERING: pairs with the store in `take_inside`: who took a record has read it.
         let head = self.words.get.head.load(Ordering::SeqCst);
         self.words.put.head_seen.store(head, Ordering::Relaxed);
@@ -280,9 +287,9 @@ impl<'a> Ring<'a> {
         if count_of(head) != count_of(tail) {
             return at;
         }
-        let starts_anew = at >= LAP.min(self.size() / 2) && need <= at;
-        let start = if starts_anew { 0 } else { at };
-        if self.place(tail) != start {
+        let starts_over = at >= LAP.min(self.size() / 2) && need <= at;
+        let start = if starts_over { 0 } else { at };
+        if self.record_position(tail) != start {
             self.words.origin.0.store(tail & !LOW | start, Ordering::Relaxed);
         }
         start
@@ -333,13 +340,13 @@ impl<'a> Ring<'a> {
     fn take_inside(&self) -> Step<'a, Take> {
         let (get, not_empty) = (&self.words.get, &self.words.put.not_empty);
         let head = get.head.load(Ordering::Relaxed);
-        let has_come = |tail: u64| count_of(tail) != count_of(head);
-        if !has_come(get.tail_seen.load(Ordering::Relaxed)) && !has_come(self.look_at_tail()) {
+        let has_record = |tail: u64| count_of(tail) != count_of(head);
+        if !has_record(get.tail_seen.load(Ordering::Relaxed)) && !has_record(self.reload_tail()) {
             let (word, heard) = not_empty.listen();
             // Who shuts after `listen` rings; and nobody puts any more once it is seen to be shut, so
             // the look that follows is the last one.
             let is_shut = self.is_shut();
-            if !has_come(self.look_at_tail()) {
+            if !has_record(self.reload_tail()) {
                 return if is_shut {
                     Step::Done(Take::Shut)
                 } else {
@@ -347,9 +354,9 @@ impl<'a> Ring<'a> {
                 };
             }
         }
-        match self.read(self.place(head)) {
+        match self.read(self.record_position(head)) {
             Some((tag, record, end)) => {
-                // ORDERING: pairs with the load in `look_at_head`; in one order with the look at the bell.
+                // ORDERING: pairs with the load in `reload_head`; in one order with the look at the bell.
                 get.head.store((head & !LOW).wrapping_add(ONE) | end, Ordering::SeqCst);
                 Step::Done(Take::Record(tag, record))
             }
@@ -357,7 +364,7 @@ impl<'a> Ring<'a> {
         }
     }
 
-    fn look_at_tail(&self) -> u64 {
+    fn reload_tail(&self) -> u64 {
         // ORDERING: pairs with the store in `put_inside`.
         let tail = self.words.put.tail.load(Ordering::SeqCst);
         self.words.get.tail_seen.store(tail, Ordering::Relaxed);

@@ -30,14 +30,14 @@ pub(crate) struct Shortest {
 
 /// What a putter remembers from one attempt at a record to the next.
 #[derive(Debug, Default)]
-pub struct Effort {
+pub struct PutAttempts {
     /// How many records had been taken when there was no room, and one; 0 if there never was none.
     refused_at: AtomicU64,
     /// How often it was refused there: once, and once more for each time it was after a sleep.
     times: AtomicU32,
 }
 
-impl Effort {
+impl PutAttempts {
     /// Count a refusal; returns how many there were before.
     fn refuse(&self, taken: u32, slept: Slept) -> u32 {
         let now = u64::from(taken) + 1;
@@ -55,7 +55,7 @@ impl Effort {
 impl Shortest {
     /// Write down that there is no room for so many words after so many records were taken; true if a
     /// shorter one waits that may not have tried since.
-    pub(crate) fn refuse(&self, need: u32, taken: u32, effort: &Effort, slept: Slept) -> bool {
+    pub(crate) fn refuse(&self, need: u32, taken: u32, attempts: &PutAttempts, slept: Slept) -> bool {
         let least = |word: &AtomicU32| match word.load(Ordering::Relaxed) {
             0 => need,
             known => known.min(need),
@@ -66,7 +66,7 @@ impl Shortest {
             need
         };
         self.refused_words.store(refused, Ordering::Relaxed);
-        let have_all_tried = effort.refuse(taken, slept) >= ALL_TRIED;
+        let have_all_tried = attempts.refuse(taken, slept) >= ALL_TRIED;
         let shortest = if have_all_tried { refused } else { least(&self.words) };
         self.words.store(shortest, Ordering::Relaxed);
         !have_all_tried && shortest < need

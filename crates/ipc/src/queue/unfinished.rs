@@ -44,12 +44,12 @@ impl<'a> Ring<'a> {
     }
 
     /// Say that it has been put, or will not be.
-    pub fn settle<K: Kernel>(&self, books: &Books<'_>, account: Option<&Account>, kernel: &K) {
+    pub fn resolve<K: Kernel>(&self, books: &Books<'_>, account: Option<&Account>, kernel: &K) {
         books.change(account, -1, |promised| promised > 0);
-        self.tell_if_done(kernel);
+        self.ring_if_done(kernel);
     }
 
-    fn tell_if_done<K: Kernel>(&self, kernel: &K) {
+    fn ring_if_done<K: Kernel>(&self, kernel: &K) {
         if self.unfinished() == 0 {
             self.words.all_done.ring(ALL, kernel);
         }
@@ -64,7 +64,7 @@ impl<'a> Ring<'a> {
                 (done != self.put_count()).then_some(done.wrapping_add(1))
             });
         if counted.is_ok() {
-            self.tell_if_done(kernel);
+            self.ring_if_done(kernel);
         }
         counted.is_ok()
     }

@@ -10,4 +10,4 @@ mod wake_ahead;
 
 pub use bell::{ALL, Bell};
 pub use crowd::{Crowd, Standing};
-pub use wake_ahead::Eagerness;
+pub use wake_ahead::WakeAhead;

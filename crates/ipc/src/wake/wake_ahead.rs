@@ -24,22 +24,22 @@ const TOO_LONG_US: u32 = 10_000_000;
 /// What those that give a lock back and those that come for it tell each other.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub struct Eagerness {
+pub struct WakeAhead {
     /// One less than are called together.
     more: AtomicU32,
     /// When somebody was called last, in microseconds that go round.
     called_us: AtomicU32,
 }
 
-impl Eagerness {
+impl WakeAhead {
     /// How many to call now.
-    pub fn call(&self, now_us: u32) -> u32 {
+    pub fn sleepers_to_wake(&self, now_us: u32) -> u32 {
         self.called_us.store(now_us, Ordering::Relaxed);
         self.more.load(Ordering::Relaxed).min(MOST - 1) + 1
     }
 
     /// One that was called has the lock.
-    pub fn served(&self, now_us: u32) {
+    pub fn acquired(&self, now_us: u32) {
         let way_us = now_us.wrapping_sub(self.called_us.load(Ordering::Relaxed));
         let more = self.more.load(Ordering::Relaxed).min(MOST - 1);
         let then = if (LONG_US..TOO_LONG_US).contains(&way_us) {
@@ -53,7 +53,7 @@ impl Eagerness {
     }
 
     /// One that was called came in vain.
-    pub fn in_vain(&self) {
+    pub fn found_busy(&self) {
         self.more.store(0, Ordering::Relaxed);
     }
 }
@@ -64,39 +64,39 @@ mod tests {
 
     #[test]
     fn it_doubles_while_the_way_is_long() {
-        let eagerness = Eagerness::default();
+        let wake_ahead = WakeAhead::default();
         let called: Vec<u32> = (0..4)
             .map(|round| {
-                let count = eagerness.call(round * 1000);
-                eagerness.served(round * 1000 + LONG_US);
+                let count = wake_ahead.sleepers_to_wake(round * 1000);
+                wake_ahead.acquired(round * 1000 + LONG_US);
                 count
             })
             .collect();
         assert_eq!(called, [1, 2, 4, 8]);
-        (0..100).for_each(|_| eagerness.served(3000 + LONG_US));
-        assert_eq!(eagerness.call(0), MOST);
+        (0..100).for_each(|_| wake_ahead.acquired(3000 + LONG_US));
+        assert_eq!(wake_ahead.sleepers_to_wake(0), MOST);
     }
 
     #[test]
     fn a_free_way_brings_it_back_one_by_one_and_a_vain_one_at_once() {
-        let eagerness = Eagerness::default();
-        eagerness.call(u32::MAX);
-        (0..3).for_each(|_| eagerness.served(LONG_US)); // the clock has gone round
-        assert_eq!(eagerness.call(0), 8);
-        eagerness.served(LONG_US - 1);
-        assert_eq!(eagerness.call(0), 7);
-        eagerness.in_vain();
-        assert_eq!(eagerness.call(0), 1);
+        let wake_ahead = WakeAhead::default();
+        wake_ahead.sleepers_to_wake(u32::MAX);
+        (0..3).for_each(|_| wake_ahead.acquired(LONG_US)); // the clock has gone round
+        assert_eq!(wake_ahead.sleepers_to_wake(0), 8);
+        wake_ahead.acquired(LONG_US - 1);
+        assert_eq!(wake_ahead.sleepers_to_wake(0), 7);
+        wake_ahead.found_busy();
+        assert_eq!(wake_ahead.sleepers_to_wake(0), 1);
     }
 
     #[test]
     fn any_word_is_advice() {
-        let eagerness = Eagerness {
+        let wake_ahead = WakeAhead {
             more: AtomicU32::new(u32::MAX),
             called_us: AtomicU32::new(u32::MAX),
         };
-        assert_eq!(eagerness.call(7), MOST);
-        eagerness.served(7 + TOO_LONG_US);
-        assert_eq!(eagerness.call(7), MOST - 1);
+        assert_eq!(wake_ahead.sleepers_to_wake(7), MOST);
+        wake_ahead.acquired(7 + TOO_LONG_US);
+        assert_eq!(wake_ahead.sleepers_to_wake(7), MOST - 1);
     }
 }

@@ -112,12 +112,12 @@ fn a_permit_that_comes_back_wakes_who_waits() {
             let (shared, futex) = (shared.clone(), futex.clone());
             thread::spawn(move || {
                 let kernel = Modelled { tid: 2, futex };
-                let books = shared.0.books(&shared.1, 0, Threads::InTurns);
+                let books = shared.0.books(&shared.1, 0, Threads::Serialised);
                 assert!(shared.0.release(&books, books.open(&kernel), 1, 9, &kernel));
             })
         };
         let kernel = Modelled { tid: 1, futex };
-        let books = shared.0.books(&shared.1, 0, Threads::InTurns);
+        let books = shared.0.books(&shared.1, 0, Threads::Serialised);
         let account = books.open(&kernel);
         let mut has_slept = false;
         while let Step::Sleep(word, expected) = shared.0.acquire(&books, account, has_slept, &kernel) {
@@ -143,7 +143,7 @@ fn every_permit_is_had() {
             thread::spawn(move || take_a_permit(&shared.0, &shared.1, &Modelled { tid, futex }))
         });
         let kernel = Modelled { tid: 1, futex };
-        let books = shared.0.books(&shared.1, 0, Threads::InTurns);
+        let books = shared.0.books(&shared.1, 0, Threads::Serialised);
         for _ in 0..2 {
             assert!(shared.0.release(&books, None, 1, 9, &kernel));
         }
@@ -155,7 +155,7 @@ fn every_permit_is_had() {
 }
 
 fn take_a_permit(words: &SemaphoreWords, accounts: &[Account], kernel: &Modelled) {
-    let books = words.books(accounts, 0, Threads::InTurns);
+    let books = words.books(accounts, 0, Threads::Serialised);
     let mut has_slept = false;
     while let Step::Sleep(word, expected) = words.acquire(&books, None, has_slept, kernel) {
         kernel.sleep(word, expected);
@@ -174,7 +174,7 @@ fn a_writer_is_alone() {
             let (shared, futex) = (shared.clone(), futex.clone());
             thread::spawn(move || {
                 let kernel = Modelled { tid: 2, futex };
-                let books = shared.1.books(&shared.2, Threads::InTurns);
+                let books = shared.1.books(&shared.2, Threads::Serialised);
                 let account = books.open(&kernel);
                 while let Step::Sleep(word, expected) = shared.1.read(&shared.0, &books, account, false, &kernel) {
                     kernel.sleep(word, expected);
@@ -184,7 +184,7 @@ fn a_writer_is_alone() {
             })
         };
         let kernel = Modelled { tid: 1, futex };
-        let books = shared.1.books(&shared.2, Threads::InTurns);
+        let books = shared.1.books(&shared.2, Threads::Serialised);
         assert!(acquire(&shared.0, &kernel).is_taken());
         while let Step::Sleep(word, expected) = shared.1.drain(&books, &kernel) {
             kernel.sleep(word, expected);
@@ -210,14 +210,14 @@ fn a_dead_writer_keeps_no_reader_asleep() {
         };
         assert!(acquire(&shared.0, &writer).is_taken());
         assert!(matches!(
-            shared.1.drain(&shared.1.books(&shared.2, Threads::InTurns), &writer),
+            shared.1.drain(&shared.1.books(&shared.2, Threads::Serialised), &writer),
             Step::Done(())
         ));
         let readers = [2, 3].map(|tid| {
             let (shared, futex) = (shared.clone(), futex.clone());
             thread::spawn(move || {
                 let kernel = Modelled { tid, futex };
-                let books = shared.1.books(&shared.2, Threads::InTurns);
+                let books = shared.1.books(&shared.2, Threads::Serialised);
                 let mut has_slept = false;
                 loop {
                     match shared.1.read(&shared.0, &books, None, has_slept, &kernel) {
@@ -283,7 +283,7 @@ fn a_bell_is_heard() {
 }
 
 fn take_one(shared: &(SemaphoreWords, Vec<Account>), account: Option<&Account>) {
-    let books = shared.0.books(&shared.1, 2, Threads::AtOnce);
+    let books = shared.0.books(&shared.1, 2, Threads::Concurrent);
     assert!(shared.0.try_acquire(&books, account));
 }
 
@@ -298,14 +298,14 @@ fn threads_of_one_process_share_an_account() {
             tid: 1,
             futex: Futex::new(),
         };
-        let account = shared.0.books(&shared.1, 2, Threads::AtOnce).open(&kernel);
+        let account = shared.0.books(&shared.1, 2, Threads::Concurrent).open(&kernel);
         assert!(account.is_some());
         let other = {
             let shared = shared.clone();
             thread::spawn(move || take_one(&shared, shared.1.first()))
         };
         take_one(&shared, account);
-        let books = shared.0.books(&shared.1, 2, Threads::AtOnce);
+        let books = shared.0.books(&shared.1, 2, Threads::Concurrent);
         assert!(shared.0.release(&books, account, 1, 2, &kernel));
         other.join().unwrap();
         assert_eq!(books.census(&kernel), (1, 1));
@@ -326,12 +326,12 @@ fn a_repair_leaves_the_account_to_its_new_owner() {
             tid: 100,
             futex: futex.clone(),
         };
-        let books = shared.0.books(&shared.1, 1, Threads::InTurns);
+        let books = shared.0.books(&shared.1, 1, Threads::Serialised);
         assert!(shared.0.try_acquire(&books, books.open(&gone)));
         let other = {
             let (shared, futex) = (shared.clone(), futex.clone());
             thread::spawn(move || {
-                let books = shared.0.books(&shared.1, 1, Threads::InTurns);
+                let books = shared.0.books(&shared.1, 1, Threads::Serialised);
                 books.repair(&Modelled { tid: 2, futex })
             })
         };

@@ -3,7 +3,7 @@
 use crate::kernel::{Futex, Modelled};
 use loom::sync::Arc;
 use loom::thread;
-use unsnarl_ipc::{AtomicU64, Effort, Ring, RingWords, Slept, Step, Take};
+use unsnarl_ipc::{AtomicU64, PutAttempts, Ring, RingWords, Slept, Step, Take};
 
 #[test]
 fn records_come_in_order() {
@@ -20,7 +20,7 @@ fn records_come_in_order() {
                 for record in 1..=2 {
                     let mut slept = Slept::NOT;
                     while let Step::Sleep(word, expected) =
-                        ring(&shared).put(record, b"12345678", &Effort::default(), slept, &kernel)
+                        ring(&shared).put(record, b"12345678", &PutAttempts::default(), slept, &kernel)
                     {
                         kernel.sleep(word, expected);
                         slept = Slept::on(word);
@@ -74,7 +74,7 @@ fn an_item_is_had_whole() {
                     max_records: 0,
                 };
                 assert!(matches!(
-                    ring.put(1, b"0123456789", &Effort::default(), Slept::NOT, &kernel),
+                    ring.put(1, b"0123456789", &PutAttempts::default(), Slept::NOT, &kernel),
                     Step::Done(true)
                 ));
             })
@@ -108,7 +108,7 @@ fn who_waits_for_an_item_learns_that_none_will_come() {
         });
         let kernel = Modelled { tid: 1, futex };
         assert!(matches!(
-            ring(&shared).put(1, b"1", &Effort::default(), Slept::NOT, &kernel),
+            ring(&shared).put(1, b"1", &PutAttempts::default(), Slept::NOT, &kernel),
             Step::Done(true)
         ));
         let mut slept = Slept::NOT;
@@ -143,8 +143,8 @@ fn a_short_record_is_not_left_asleep_behind_a_long_one() {
                 data: &shared.1,
                 max_records: 0,
             };
-            let (effort, mut slept) = (Effort::default(), Slept::NOT);
-            while let Step::Sleep(word, expected) = ring.put(1, &vec![7; length], &effort, slept, kernel) {
+            let (attempts, mut slept) = (PutAttempts::default(), Slept::NOT);
+            while let Step::Sleep(word, expected) = ring.put(1, &vec![7; length], &attempts, slept, kernel) {
                 kernel.sleep(word, expected);
                 slept = Slept::on(word);
             }

@@ -3,8 +3,8 @@
 use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
-use super::wait::{self, Turn, Watch, told, yes};
-use crate::sync::arguments::Patience;
+use super::wait::{self, WaitRound, Watch, told, yes};
+use crate::sync::arguments::Patience as Timeout;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -70,25 +70,25 @@ impl IpcBarrier {
         Err(errors::broken_barrier(py))
     }
 
-    fn attempt(&self, round: u32, account: Option<&Account>, is_look: bool) -> Step<'_, bool> {
-        if is_look && BarrierWords::casualty(self.accounts(), account, &Host).is_some() {
+    fn attempt(&self, round: u32, account: Option<&Account>, is_recheck: bool) -> Step<'_, bool> {
+        if is_recheck && BarrierWords::casualty(self.accounts(), account, &Host).is_some() {
             self.words().abort(Some(round), &Host);
         }
         self.words().wait(round)
     }
 
     /// Arrive, if need be after the end of a round that is complete.
-    fn arrive(&self, py: Python<'_>, patience: Patience, account: Option<&Account>) -> PyResult<Arrival> {
+    fn arrive(&self, py: Python<'_>, timeout: Timeout, account: Option<&Account>) -> PyResult<Arrival> {
         loop {
             match self.words().arrive(self.parties) {
                 Arrival::Full => {}
                 arrival => return Ok(arrival),
             }
-            let ended = wait::block(py, patience, None, Watch::Own, &|| true, |turn| {
-                if turn.is_look && BarrierWords::casualty(self.accounts(), account, &Host).is_some() {
+            let ended = wait::block(py, timeout, None, Watch::Own, &|| true, |round| {
+                if round.is_recheck && BarrierWords::casualty(self.accounts(), account, &Host).is_some() {
                     self.words().abort(None, &Host);
                 }
-                Ok(self.words().settle(self.parties))
+                Ok(self.words().wait_until_idle(self.parties))
             })?;
             if ended.is_none() {
                 self.words().abort(None, &Host);
@@ -96,16 +96,16 @@ impl IpcBarrier {
         }
     }
 
-    fn meet(&self, py: Python<'_>, patience: Patience, account: Option<&Account>) -> PyResult<u32> {
-        let (round, place) = match self.arrive(py, patience, account)? {
+    fn meet(&self, py: Python<'_>, timeout: Timeout, account: Option<&Account>) -> PyResult<u32> {
+        let (round, place) = match self.arrive(py, timeout, account)? {
             Arrival::Last(round, place) => return self.complete(py, round).map(|()| place),
             Arrival::Waiting(round, place) => (round, place),
             Arrival::Full | Arrival::Broken => return Err(errors::broken_barrier(py)),
         };
         let words = self.words();
         let is_ready = || !words.is_pending(round);
-        let attempt = |turn: Turn| Ok(self.attempt(round, account, turn.is_look));
-        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Own, &is_ready, attempt);
+        let attempt = |wait_round: WaitRound| Ok(self.attempt(round, account, wait_round.is_recheck));
+        let outcome = wait::block(py, timeout, Some(&self.body.spin), Watch::Own, &is_ready, attempt);
         match outcome {
             Ok(Some(true)) => Ok(place),
             Ok(Some(false)) => Err(errors::broken_barrier(py)),
@@ -146,11 +146,11 @@ impl IpcBarrier {
     #[staticmethod]
     fn _inherit(
         py: Python<'_>,
-        place: Inheritance,
+        allocation: Inheritance,
         action: Option<Py<PyAny>>,
         timeout: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let body = Body::inherit(py, place, Kind::Barrier)?;
+        let body = Body::inherit(py, allocation, Kind::Barrier)?;
         Ok(Self::of(body, action, timeout))
     }
 
@@ -172,9 +172,9 @@ impl IpcBarrier {
             Some(timeout) if !timeout.is_none() => Some(timeout),
             _ => self.timeout.as_ref().map(|timeout| timeout.bind(py).clone()),
         };
-        let patience = wait::timeouts::wait_patience(timeout.as_ref())?;
+        let timeout = wait::timeouts::wait_timeout(timeout.as_ref())?;
         let account = BarrierWords::enter(self.accounts(), &Host);
-        let outcome = self.meet(py, patience, account);
+        let outcome = self.meet(py, timeout, account);
         BarrierWords::leave(account, &Host);
         outcome
     }
@@ -201,19 +201,21 @@ impl IpcBarrier {
     }
 
     /// Wait in a task until no complete round is about to end: True, or what to sleep on.
-    fn _attempt_settle(slf: &Bound<'_, Self>, account: Option<usize>, is_look: bool) -> PyResult<Py<PyAny>> {
+    fn _attempt_idle(slf: &Bound<'_, Self>, account: Option<usize>, is_recheck: bool) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
-        if is_look && BarrierWords::casualty(this.accounts(), this.numbered(account), &Host).is_some() {
+        if is_recheck && BarrierWords::casualty(this.accounts(), this.numbered(account), &Host).is_some() {
             this.words().abort(None, &Host);
         }
-        told(py, slf.as_any(), this.words().settle(this.parties), |()| yes(py))
+        told(py, slf.as_any(), this.words().wait_until_idle(this.parties), |()| {
+            yes(py)
+        })
     }
 
     /// Wait in a task for the end of the round: True, or what to sleep on.
-    fn _attempt(slf: &Bound<'_, Self>, round: u32, account: Option<usize>, is_look: bool) -> PyResult<Py<PyAny>> {
+    fn _attempt(slf: &Bound<'_, Self>, round: u32, account: Option<usize>, is_recheck: bool) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
-        let is_look = is_look && this.words().is_pending(round);
-        let step = this.attempt(round, this.numbered(account), is_look);
+        let is_recheck = is_recheck && this.words().is_pending(round);
+        let step = this.attempt(round, this.numbered(account), is_recheck);
         told(py, slf.as_any(), step, |is_through| {
             if is_through {
                 yes(py)

@@ -35,8 +35,8 @@ impl Primitive for IpcCondition {
 }
 
 /// A place in the queue of a condition.
-#[pyclass(frozen, module = "unsnarl._native", name = "IpcPlace")]
-pub(super) struct Place {
+#[pyclass(frozen, module = "unsnarl._native", name = "IpcQueuePosition")]
+pub(super) struct QueuePosition {
     condition: Py<IpcCondition>,
     number: usize,
     depth: u32,
@@ -66,7 +66,7 @@ impl IpcCondition {
     fn is_owned(&self, py: Python<'_>) -> bool {
         let lock = self.lock.bind(py);
         if let Ok(lock) = lock.cast::<IpcRLock>() {
-            return lock.get().tenure.is_mine(&lock.get().body);
+            return lock.get().ownership.is_mine(&lock.get().body);
         }
         // Anybody may release a Lock, so it is enough that somebody holds it.
         self.is_locked(py)
@@ -75,10 +75,10 @@ impl IpcCondition {
     fn is_locked(&self, py: Python<'_>) -> bool {
         let lock = self.lock.bind(py);
         if let Ok(lock) = lock.cast::<IpcRLock>() {
-            return lock.get().tenure.is_held(&lock.get().body);
+            return lock.get().ownership.is_held(&lock.get().body);
         }
         lock.cast::<IpcLock>()
-            .is_ok_and(|lock| lock.get().tenure.is_held(&lock.get().body))
+            .is_ok_and(|lock| lock.get().ownership.is_held(&lock.get().body))
     }
 
     /// A notifier wakes while it still holds the lock: let it run on and release, where the one
@@ -103,7 +103,7 @@ impl IpcCondition {
             return lock.get().release_all();
         }
         if let Ok(lock) = lock.cast::<IpcLock>() {
-            lock.get().tenure.release(&lock.get().body, 1);
+            lock.get().ownership.release(&lock.get().body, 1);
         }
         1
     }
@@ -113,7 +113,7 @@ impl IpcCondition {
         let outcome = lock.call_method0(pyo3::intern!(py, "acquire"));
         // Who is told of a death holds the lock all the same, as often as before.
         if let Ok(lock) = lock.cast::<IpcRLock>()
-            && lock.get().tenure.is_mine(&lock.get().body)
+            && lock.get().ownership.is_mine(&lock.get().body)
         {
             lock.get().restore(depth);
         }
@@ -143,8 +143,8 @@ impl IpcCondition {
     }
 
     #[staticmethod]
-    fn _inherit(py: Python<'_>, place: Inheritance, lock: Py<PyAny>) -> PyResult<Self> {
-        Self::of(py, Body::inherit(py, place, Kind::Condition)?, lock)
+    fn _inherit(py: Python<'_>, allocation: Inheritance, lock: Py<PyAny>) -> PyResult<Self> {
+        Self::of(py, Body::inherit(py, allocation, Kind::Condition)?, lock)
     }
 
     /// The lock.
@@ -200,11 +200,11 @@ impl IpcCondition {
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         self.need_lock(py, "wait")?;
-        let patience = wait::timeouts::wait_patience(timeout.as_ref())?;
+        let timeout = wait::timeouts::wait_timeout(timeout.as_ref())?;
         let cell = self.arrive()?;
         let depth = self.unlock(py);
         let is_ready = || matches!(cell.wait(), Step::Done(()));
-        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
+        let outcome = wait::block(py, timeout, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
             Ok(cell.wait())
         });
         let was_notified = cell.leave();
@@ -222,7 +222,7 @@ impl IpcCondition {
         predicate: &Bound<'py, PyAny>,
         timeout: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let deadline = wait::timeouts::wait_patience(timeout.as_ref())?.deadline();
+        let deadline = wait::timeouts::wait_timeout(timeout.as_ref())?.deadline();
         let mut outcome = predicate.call0()?;
         while !outcome.is_truthy()? {
             let left = match (&timeout, deadline) {
@@ -257,12 +257,12 @@ impl IpcCondition {
     }
 
     /// Join the queue as a task, and give the lock up.
-    fn _arrive(slf: &Bound<'_, Self>) -> PyResult<Place> {
+    fn _arrive(slf: &Bound<'_, Self>) -> PyResult<QueuePosition> {
         let (py, this) = (slf.py(), slf.get());
         this.need_lock(py, "wait")?;
         let cell = this.arrive()?;
         let number = this.cells().iter().position(|other| std::ptr::eq(other, cell));
-        Ok(Place {
+        Ok(QueuePosition {
             condition: slf.clone().unbind(),
             number: number.unwrap_or(0),
             depth: this.unlock(py),
@@ -304,7 +304,7 @@ impl IpcCondition {
 }
 
 #[pymethods]
-impl Place {
+impl QueuePosition {
     /// True if notified, or what to sleep on.
     fn _attempt(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
@@ -328,7 +328,7 @@ impl Place {
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Place>()?;
+    module.add_class::<QueuePosition>()?;
     let class = module.py().get_type::<IpcCondition>();
     methods::install::<IpcCondition>(&class, &methods::WAITING_NOTIFIED)?;
     module.add("IpcCondition", class)

@@ -55,8 +55,8 @@ impl IpcCountdownEvent {
     }
 
     #[staticmethod]
-    fn _inherit(py: Python<'_>, place: Inheritance) -> PyResult<Self> {
-        let body = Body::inherit(py, place, Kind::CountdownEvent)?;
+    fn _inherit(py: Python<'_>, allocation: Inheritance) -> PyResult<Self> {
+        let body = Body::inherit(py, allocation, Kind::CountdownEvent)?;
         Ok(Self { body })
     }
 
@@ -98,9 +98,9 @@ impl IpcCountdownEvent {
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         let words = self.words();
-        let patience = wait::timeouts::wait_patience(timeout.as_ref())?;
+        let timeout = wait::timeouts::wait_timeout(timeout.as_ref())?;
         let is_ready = || words.value() == 0;
-        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
+        let outcome = wait::block(py, timeout, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
             Ok(words.wait())
         });
         outcome.map(|had| had.is_some())

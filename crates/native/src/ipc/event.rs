@@ -3,7 +3,7 @@
 use super::methods::{self, Primitive};
 use super::segment::{Body, Inheritance};
 use super::wait::{self, Watch, told, yes};
-use crate::sync::arguments::Patience;
+use crate::sync::arguments::Patience as Timeout;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use unsnarl_ipc::{EventWords, Kind};
@@ -41,8 +41,8 @@ impl IpcEvent {
     }
 
     #[staticmethod]
-    fn _inherit(py: Python<'_>, place: Inheritance) -> PyResult<Self> {
-        let body = Body::inherit(py, place, Kind::Event)?;
+    fn _inherit(py: Python<'_>, allocation: Inheritance) -> PyResult<Self> {
+        let body = Body::inherit(py, allocation, Kind::Event)?;
         Ok(Self { body })
     }
 
@@ -72,13 +72,13 @@ impl IpcEvent {
         if words.is_set() {
             return Ok(true);
         }
-        let patience = wait::timeouts::wait_patience(timeout.as_ref())?;
-        if matches!(patience, Patience::None) {
+        let timeout = wait::timeouts::wait_timeout(timeout.as_ref())?;
+        if matches!(timeout, Timeout::None) {
             return Ok(false);
         }
         let arrival = words.arrive();
         let is_ready = || words.is_set();
-        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
+        let outcome = wait::block(py, timeout, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
             Ok(words.wait(arrival))
         });
         outcome.map(|had| had.is_some())

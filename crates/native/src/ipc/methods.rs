@@ -28,10 +28,10 @@ unsafe extern "C" fn close<T: Primitive>(slf: *mut ffi::PyObject, _: *mut ffi::P
     })
 }
 
-unsafe extern "C" fn place<T: Primitive>(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+unsafe extern "C" fn allocation<T: Primitive>(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: a method descriptor of T.
     let this = unsafe { fast::this::<T>(slf) };
-    fast::enter(|py| Ok(this.body().place().into_pyobject(py)?.into_ptr()))
+    fast::enter(|py| Ok(this.body().allocation().into_pyobject(py)?.into_ptr()))
 }
 
 unsafe extern "C" fn name<T: Primitive>(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
@@ -189,9 +189,9 @@ pub(super) fn install<T: Primitive>(
         &[
             (c"close", CLOSE, Method::NoArgs(close::<T>)),
             (
-                c"_place",
+                c"_allocation",
                 c"Descriptor, page and pages; None with a name.",
-                Method::NoArgs(place::<T>),
+                Method::NoArgs(allocation::<T>),
             ),
             (c"_name", c"The name, or None.", Method::NoArgs(name::<T>)),
             (

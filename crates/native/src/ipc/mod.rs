@@ -28,9 +28,9 @@ use unsnarl_ipc::Threads;
 
 /// Whether the GIL lets one thread at a time make an attempt.
 const THREADS: Threads = if cfg!(Py_GIL_DISABLED) {
-    Threads::AtOnce
+    Threads::Concurrent
 } else {
-    Threads::InTurns
+    Threads::Serialised
 };
 
 /// Add the classes to the extension module.

@@ -6,14 +6,14 @@ use super::item::{self, PICKLE, Plain};
 use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
-use super::wait::{self, Turn, Watch, told, yes};
-use crate::sync::arguments::{self, Patience};
+use super::wait::{self, WaitRound, Watch, told, yes};
+use crate::sync::arguments::{self, Patience as Timeout};
 use crate::sync::fast::{self, Method};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
-use unsnarl_ipc::{AtomicU64, Effort, Kernel, Kind, Ring, RingWords, Slept, Step, Take};
+use unsnarl_ipc::{AtomicU64, Kernel, Kind, PutAttempts, Ring, RingWords, Slept, Step, Take};
 use unsnarl_shm::Host;
 
 /// A bounded queue of bytes between processes.
@@ -36,9 +36,9 @@ impl Primitive for IpcBytesQueue {
 }
 
 /// What a task remembers from one attempt at a put to the next.
-#[pyclass(frozen, module = "unsnarl._native", name = "IpcEffort")]
+#[pyclass(frozen, module = "unsnarl._native", name = "IpcPutAttempts")]
 #[derive(Default)]
-pub(super) struct IpcEffort(Effort);
+pub(super) struct IpcPutAttempts(PutAttempts);
 
 impl IpcBytesQueue {
     fn of(body: Body) -> Self {
@@ -79,10 +79,10 @@ impl IpcBytesQueue {
         py: Python<'_>,
         tag: u8,
         record: &[u8],
-        effort: &Effort,
+        attempts: &PutAttempts,
         slept: Slept,
     ) -> PyResult<Step<'_, ()>> {
-        finish(self.ring().put(tag, record, effort, slept, &Host), |is_put| {
+        finish(self.ring().put(tag, record, attempts, slept, &Host), |is_put| {
             is_put.then_some(()).ok_or_else(|| errors::queue(py, "ShutDown"))
         })
     }
@@ -112,18 +112,18 @@ impl IpcBytesQueue {
             return Ok(done);
         }
         let ring = self.ring();
-        let patience = wait::timeouts::queue_patience(limit.0, limit.1)?;
-        if matches!(patience, Patience::None) && !is_ready() && !ring.is_shut() {
+        let timeout = wait::timeouts::queue_timeout(limit.0, limit.1)?;
+        if matches!(timeout, Timeout::None) && !is_ready() && !ring.is_shut() {
             return Err(errors::queue(py, failure));
         }
-        let outcome = wait::block_behind(
+        let outcome = wait::block_behind_guard(
             py,
-            patience,
+            timeout,
             Some(&self.body.spin),
             Watch::Kernel,
             is_ready,
             &|word| ring.is_guard(word),
-            |turn: Turn| attempt(turn.slept),
+            |round: WaitRound| attempt(round.slept),
         )?;
         outcome.ok_or_else(|| errors::queue(py, failure))
     }
@@ -138,7 +138,7 @@ impl IpcBytesQueue {
         if record.len() > self.ring().longest() || !self.ring().fits(record.len()) {
             return Ok(false);
         }
-        let step = self.put_step(item.py(), tag, record, &Effort::default(), Slept::NOT)?;
+        let step = self.put_step(item.py(), tag, record, &PutAttempts::default(), Slept::NOT)?;
         Ok(matches!(step, Step::Done(())))
     }
 
@@ -192,16 +192,16 @@ unsafe extern "C" fn get_object(
 #[pymethods]
 impl IpcBytesQueue {
     #[new]
-    #[pyo3(signature = (maxsize=0, name=None, *, capacity=1 << 20, _place=None))]
+    #[pyo3(signature = (maxsize=0, name=None, *, capacity=1 << 20, _allocation=None))]
     fn new(
         py: Python<'_>,
         maxsize: i64,
         name: Option<&str>,
         capacity: i64,
-        _place: Option<Inheritance>,
+        _allocation: Option<Inheritance>,
     ) -> PyResult<Self> {
-        if let Some(place) = _place {
-            let body = Body::inherit(py, place, Kind::Queue)?;
+        if let Some(allocation) = _allocation {
+            let body = Body::inherit(py, allocation, Kind::Queue)?;
             return Ok(Self::of(body));
         }
         let maxsize = u32::try_from(maxsize.max(0)).map_err(|_| PyValueError::new_err("maxsize is too large"))?;
@@ -215,9 +215,9 @@ impl IpcBytesQueue {
 
     /// The same class again: the queue of objects is a subclass.
     #[classmethod]
-    fn _inherit<'py>(class: &Bound<'py, PyType>, place: Inheritance) -> PyResult<Bound<'py, PyAny>> {
+    fn _inherit<'py>(class: &Bound<'py, PyType>, allocation: Inheritance) -> PyResult<Bound<'py, PyAny>> {
         let arguments = PyDict::new(class.py());
-        arguments.set_item("_place", place)?;
+        arguments.set_item("_allocation", allocation)?;
         class.call((), Some(&arguments))
     }
 
@@ -239,10 +239,10 @@ impl IpcBytesQueue {
             }
         };
         self.check(record.len())?;
-        let effort = Effort::default();
+        let attempts = PutAttempts::default();
         let is_ready = || self.ring().fits(record.len());
         self.repeat(py, (block, timeout.as_ref()), "Full", &is_ready, &mut |slept| {
-            self.put_step(py, PICKLE, record, &effort, slept)
+            self.put_step(py, PICKLE, record, &attempts, slept)
         })
     }
 
@@ -260,20 +260,20 @@ impl IpcBytesQueue {
 
     /// What a task passes to every attempt at one put.
     #[staticmethod]
-    fn _effort() -> IpcEffort {
-        IpcEffort::default()
+    fn _put_attempts() -> IpcPutAttempts {
+        IpcPutAttempts::default()
     }
 
     fn _attempt_put(
         slf: &Bound<'_, Self>,
         item: &Bound<'_, PyBytes>,
-        effort: &Bound<'_, IpcEffort>,
+        attempts: &Bound<'_, IpcPutAttempts>,
         has_slept: bool,
     ) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         this.check(item.as_bytes().len())?;
         let slept = Slept::somewhere(has_slept);
-        let step = this.put_step(py, PICKLE, item.as_bytes(), &effort.get().0, slept)?;
+        let step = this.put_step(py, PICKLE, item.as_bytes(), &attempts.get().0, slept)?;
         told(py, slf.as_any(), step, |()| Ok(py.None()))
     }
 
@@ -297,9 +297,9 @@ impl IpcBytesQueue {
     }
 
     /// Say that it has, or will not.
-    fn _settle(&self) {
+    fn _resolve(&self) {
         let books = self.ring().promises(THREADS);
-        self.ring().settle(&books, self.promiser.of(&books), &Host);
+        self.ring().resolve(&books, self.promiser.of(&books), &Host);
     }
 
     /// Say that an item taken before is dealt with; ValueError if all are.
@@ -314,9 +314,9 @@ impl IpcBytesQueue {
     #[pyo3(signature = (timeout=None))]
     fn join(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         let ring = self.ring();
-        let patience = wait::timeouts::wait_patience(timeout.as_ref())?;
+        let timeout = wait::timeouts::wait_timeout(timeout.as_ref())?;
         let is_ready = || ring.unfinished() == 0;
-        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
+        let outcome = wait::block(py, timeout, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
             Ok(ring.join(THREADS, &Host))
         })?;
         Ok(outcome.is_some())
@@ -325,11 +325,18 @@ impl IpcBytesQueue {
     /// Refuse further items; who gets, gets what is left, then ShutDown.
     fn shutdown(&self, py: Python<'_>) -> PyResult<()> {
         let ring = self.ring();
-        wait::block(py, Patience::Endless, None, Watch::Kernel, &|| true, |turn: Turn| {
-            let step = ring.shut(turn.slept, &Host);
-            Host.end();
-            Ok(step)
-        })
+        wait::block(
+            py,
+            Timeout::Endless,
+            None,
+            Watch::Kernel,
+            &|| true,
+            |round: WaitRound| {
+                let step = ring.shut(round.slept, &Host);
+                Host.end();
+                Ok(step)
+            },
+        )
         .map(|_| ())
     }
 

@@ -5,8 +5,8 @@ use super::account::OwnAccount;
 use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
-use super::wait::{self, Turn, Watch, told, yes};
-use crate::sync::arguments::{self, Patience};
+use super::wait::{self, WaitRound, Watch, told, yes};
+use crate::sync::arguments::{self, Patience as Timeout};
 use crate::sync::fast::{self, Method};
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
@@ -87,16 +87,16 @@ impl IpcSemaphore {
         self.words().try_acquire(&books, self.account.of(&books))
     }
 
-    fn attempt(&self, py: Python<'_>, turn: Turn, may_wait: bool) -> PyResult<Step<'_, ()>> {
+    fn attempt(&self, py: Python<'_>, round: WaitRound, may_wait: bool) -> PyResult<Step<'_, ()>> {
         let books = self.books();
         let account = self.account.of(&books);
-        let step = self.words().acquire(&books, account, turn.slept.has_slept(), &Host);
+        let step = self.words().acquire(&books, account, round.slept.has_slept(), &Host);
         // About to wait, or waiting in vain: is it for somebody who is dead?
         let has_holders = self.body.segment.header.parameter != 0;
         if let Step::Sleep(..) = step
             && has_holders
             && may_wait
-            && (turn.is_look || !turn.slept.has_slept())
+            && (round.is_recheck || !round.slept.has_slept())
             && let Some((process, count)) = books.unreported(&Host)
         {
             let what = format!("{count} permit(s) of the semaphore{}", self.body.label());
@@ -105,11 +105,11 @@ impl IpcSemaphore {
         Ok(step)
     }
 
-    fn acquire(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
+    fn acquire(&self, py: Python<'_>, timeout: Timeout) -> PyResult<bool> {
         let is_ready = || self.words().ledger.value() > 0;
-        let may_wait = !matches!(patience, Patience::None);
-        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Own, &is_ready, |turn| {
-            self.attempt(py, turn, may_wait)
+        let may_wait = !matches!(timeout, Timeout::None);
+        let outcome = wait::block(py, timeout, Some(&self.body.spin), Watch::Own, &is_ready, |round| {
+            self.attempt(py, round, may_wait)
         });
         outcome.map(|had| had.is_some())
     }
@@ -139,7 +139,7 @@ unsafe extern "C" fn enter(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *m
     if this.try_acquire() {
         return fast::boolean(true);
     }
-    fast::enter(|py| this.acquire(py, Patience::Endless).map(fast::boolean))
+    fast::enter(|py| this.acquire(py, Timeout::Endless).map(fast::boolean))
 }
 
 unsafe extern "C" fn acquire(
@@ -155,8 +155,8 @@ unsafe extern "C" fn acquire(
     }
     fast::enter(|py| {
         // SAFETY: the arguments of this call.
-        let patience = unsafe { super::locks::patience(py, args, nargs, kwnames)? };
-        this.acquire(py, patience).map(fast::boolean)
+        let timeout = unsafe { super::locks::timeout_of(py, args, nargs, kwnames)? };
+        this.acquire(py, timeout).map(fast::boolean)
     })
 }
 
@@ -197,16 +197,16 @@ impl IpcSemaphore {
     }
 
     #[staticmethod]
-    fn _inherit(py: Python<'_>, place: Inheritance) -> PyResult<Self> {
-        Body::inherit(py, place, Kind::Semaphore).map(Self::of)
+    fn _inherit(py: Python<'_>, allocation: Inheritance) -> PyResult<Self> {
+        Body::inherit(py, allocation, Kind::Semaphore).map(Self::of)
     }
 
     /// Take a permit for a task: True, or what to sleep on.
     fn _attempt(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         // A task does not know why it woke, so it looks for the dead whenever it woke in vain.
-        let turn = Turn::of_task(has_slept, has_slept);
-        let step = slf.get().attempt(py, turn, true)?;
+        let round = WaitRound::of_task(has_slept, has_slept);
+        let step = slf.get().attempt(py, round, true)?;
         told(py, slf.as_any(), step, |()| yes(py))
     }
 
@@ -295,8 +295,8 @@ impl IpcBoundedSemaphore {
     }
 
     #[staticmethod]
-    fn _inherit(py: Python<'_>, place: Inheritance) -> PyResult<Py<Self>> {
-        let base = Body::inherit(py, place, Kind::BoundedSemaphore).map(IpcSemaphore::of)?;
+    fn _inherit(py: Python<'_>, allocation: Inheritance) -> PyResult<Py<Self>> {
+        let base = Body::inherit(py, allocation, Kind::BoundedSemaphore).map(IpcSemaphore::of)?;
         Py::new(py, PyClassInitializer::from(base).add_subclass(Self))
     }
 }

@@ -5,11 +5,11 @@
 //!
 //! Invariant: an uncontended acquire or release returns without `fast::enter`.
 
-use super::ownership::{Had, Tenure};
+use super::ownership::{Acquired, Ownership};
 use crate::ipc::methods::Primitive;
 use crate::ipc::segment::errors;
-use crate::ipc::wait::{Turn, timeouts, told, yes};
-use crate::sync::arguments::{self, Patience};
+use crate::ipc::wait::{WaitRound, timeouts, told, yes};
+use crate::sync::arguments::{self, Patience as Timeout};
 use crate::sync::fast::{self, Method};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ pub(in crate::ipc) trait Held: Primitive {
     const NOT_HELD: &'static str;
 
     /// The robust word, and who holds it.
-    fn tenure(&self) -> &Tenure;
+    fn ownership(&self) -> &Ownership;
 
     /// Releases one level; false if the caller may not.
     fn try_release(&self) -> bool;
@@ -39,38 +39,38 @@ pub(in crate::ipc) trait Held: Primitive {
 
     /// Acquires it if that needs no waiting.
     #[inline]
-    fn try_acquire(&self) -> Option<Had> {
+    fn try_acquire(&self) -> Option<Acquired> {
         if self.deepen() {
-            return Some(Had::Sound);
+            return Some(Acquired::Sound);
         }
-        self.tenure().try_acquire(self.body())
+        self.ownership().try_acquire(self.body())
     }
 
     /// `OwnerDied` for the last holder.
     fn death(&self, py: Python<'_>) -> PyErr {
-        self.tenure().death(py, self.body(), "the lock")
+        self.ownership().death(py, self.body(), "the lock")
     }
 
-    /// Acquires it, waiting as long as `patience` allows; false if the time was up.
-    fn acquire_patiently(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
+    /// Acquires it, waiting as long as `timeout` allows; false if the time was up.
+    fn acquire_within(&self, py: Python<'_>, timeout: Timeout) -> PyResult<bool> {
         if self.deepen() {
             return Ok(true);
         }
-        match self.tenure().acquire(py, self.body(), patience)? {
-            Some(Had::Sound) => Ok(true),
-            Some(Had::Damaged) => Err(self.death(py)),
+        match self.ownership().acquire(py, self.body(), timeout)? {
+            Some(Acquired::Sound) => Ok(true),
+            Some(Acquired::Damaged) => Err(self.death(py)),
             None => Ok(false),
         }
     }
 
     /// Acquires it for `with`, after `attempt`. `with` does not run its block if the owner died, so the lock is
     /// released again, still to be repaired.
-    fn enter_slowly(&self, py: Python<'_>, attempt: Option<Had>) -> PyResult<bool> {
+    fn enter_slowly(&self, py: Python<'_>, attempt: Option<Acquired>) -> PyResult<bool> {
         let had = match attempt {
             Some(had) => Some(had),
-            None => self.tenure().acquire(py, self.body(), Patience::Endless)?,
+            None => self.ownership().acquire(py, self.body(), Timeout::Endless)?,
         };
-        if had == Some(Had::Damaged) {
+        if had == Some(Acquired::Damaged) {
             let death = self.death(py);
             self.try_release();
             return Err(death);
@@ -84,11 +84,13 @@ pub(in crate::ipc) trait Held: Primitive {
         if this.deepen() {
             return yes(py);
         }
-        let step = this.tenure().attempt(this.body(), Turn::of_task(has_slept, false));
+        let step = this
+            .ownership()
+            .attempt(this.body(), WaitRound::of_task(has_slept, false));
         Host.end();
         told(py, slf.as_any(), step?, |had| match had {
-            Had::Sound => yes(py),
-            Had::Damaged => Err(this.death(py)),
+            Acquired::Sound => yes(py),
+            Acquired::Damaged => Err(this.death(py)),
         })
     }
 
@@ -99,7 +101,7 @@ pub(in crate::ipc) trait Held: Primitive {
             "<unsnarl.ipc.{}{}: {}>",
             slf.as_any().get_type().name()?,
             this.body().label(),
-            this.tenure().state(this.body())
+            this.ownership().state(this.body())
         ))
     }
 }
@@ -108,7 +110,7 @@ unsafe extern "C" fn enter<T: Held>(slf: *mut ffi::PyObject, _: *mut ffi::PyObje
     // SAFETY: a method descriptor of T.
     let this = unsafe { fast::this::<T>(slf) };
     match this.try_acquire() {
-        Some(Had::Sound) => fast::boolean(true),
+        Some(Acquired::Sound) => fast::boolean(true),
         attempt => fast::enter(|py| this.enter_slowly(py, attempt).map(fast::boolean)),
     }
 }
@@ -123,15 +125,15 @@ unsafe extern "C" fn acquire<T: Held>(
     let this = unsafe { fast::this::<T>(slf) };
     if nargs == 0 && kwnames.is_null() {
         match this.try_acquire() {
-            Some(Had::Sound) => return fast::boolean(true),
-            Some(Had::Damaged) => return fast::enter(|py| Err(this.death(py))),
+            Some(Acquired::Sound) => return fast::boolean(true),
+            Some(Acquired::Damaged) => return fast::enter(|py| Err(this.death(py))),
             None => {}
         }
     }
     fast::enter(|py| {
         // SAFETY: the arguments of this call.
-        let patience = unsafe { patience(py, args, nargs, kwnames)? };
-        this.acquire_patiently(py, patience).map(fast::boolean)
+        let timeout = unsafe { timeout_of(py, args, nargs, kwnames)? };
+        this.acquire_within(py, timeout).map(fast::boolean)
     })
 }
 
@@ -140,24 +142,24 @@ unsafe extern "C" fn acquire<T: Held>(
 ///
 /// # Safety
 /// The arguments are those CPython passed to the method.
-pub(in crate::ipc) unsafe fn patience(
+pub(in crate::ipc) unsafe fn timeout_of(
     py: Python<'_>,
     args: *const *mut ffi::PyObject,
     nargs: ffi::Py_ssize_t,
     kwnames: *mut ffi::PyObject,
-) -> PyResult<Patience> {
+) -> PyResult<Timeout> {
     // SAFETY: the caller's promise.
     let [blocking, timeout, block] =
         unsafe { arguments::sort(py, "acquire", ["blocking", "timeout", "block"], args, nargs, kwnames)? };
     let is_blocking = blocking.or(block).map_or(Ok(true), |blocking| blocking.is_truthy())?;
     if !is_blocking {
-        return Ok(Patience::None);
+        return Ok(Timeout::None);
     }
     match timeout {
         Some(timeout) if !timeout.is_none() && timeout.extract::<f64>()? != -1.0 => {
-            timeouts::wait_patience(Some(&timeout))
+            timeouts::wait_timeout(Some(&timeout))
         }
-        _ => Ok(Patience::Endless),
+        _ => Ok(Timeout::Endless),
     }
 }
 

@@ -5,7 +5,7 @@
 //! by itself or with its process.
 
 use super::held::{self, Held};
-use super::ownership::Tenure;
+use super::ownership::Ownership;
 use crate::ipc::methods::{self, Primitive};
 use crate::ipc::segment::{Body, Inheritance};
 use crate::sync::fast;
@@ -25,7 +25,7 @@ use unsnarl_ipc::Kind;
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Lock")]
 pub(in crate::ipc) struct IpcLock {
     pub(in crate::ipc) body: Body,
-    pub(in crate::ipc) tenure: Tenure,
+    pub(in crate::ipc) ownership: Ownership,
 }
 
 impl Primitive for IpcLock {
@@ -37,15 +37,15 @@ impl Primitive for IpcLock {
 impl Held for IpcLock {
     const NOT_HELD: &'static str = "release unlocked lock";
 
-    fn tenure(&self) -> &Tenure {
-        &self.tenure
+    fn ownership(&self) -> &Ownership {
+        &self.ownership
     }
 
     #[inline]
     fn try_release(&self) -> bool {
-        let is_held = self.tenure.is_held(&self.body);
+        let is_held = self.ownership.is_held(&self.body);
         if is_held {
-            self.tenure.release(&self.body, 1);
+            self.ownership.release(&self.body, 1);
         }
         is_held
     }
@@ -58,15 +58,15 @@ impl IpcLock {
     fn new(py: Python<'_>, name: Option<&str>) -> PyResult<Self> {
         Ok(Self {
             body: Body::make(py, name, Kind::Lock, 0, 0, |_| {})?,
-            tenure: Tenure::default(),
+            ownership: Ownership::default(),
         })
     }
 
     #[staticmethod]
-    fn _inherit(py: Python<'_>, place: Inheritance) -> PyResult<Self> {
+    fn _inherit(py: Python<'_>, allocation: Inheritance) -> PyResult<Self> {
         Ok(Self {
-            body: Body::inherit(py, place, Kind::Lock)?,
-            tenure: Tenure::default(),
+            body: Body::inherit(py, allocation, Kind::Lock)?,
+            ownership: Ownership::default(),
         })
     }
 
@@ -77,17 +77,17 @@ impl IpcLock {
 
     /// Say that what a dead owner left is repaired: nobody gets OwnerDied for it any more.
     fn make_consistent(&self) -> PyResult<()> {
-        self.tenure.make_consistent(&self.body)
+        self.ownership.make_consistent(&self.body)
     }
 
     /// Tell whether somebody holds the lock.
     fn locked(&self) -> bool {
-        self.tenure.is_held(&self.body)
+        self.ownership.is_held(&self.body)
     }
 
     /// Describe the lock's state.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.tenure.describe(py, &self.body)
+        self.ownership.describe(py, &self.body)
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -100,7 +100,7 @@ impl IpcLock {
         slf.clone()
     }
     fn _is_mine(&self) -> bool {
-        self.tenure.is_mine(&self.body)
+        self.ownership.is_mine(&self.body)
     }
     fn _is_zero(&self) -> bool {
         self.locked()

@@ -8,7 +8,7 @@ mod ownership;
 mod rlock;
 mod rwlock;
 
-pub(super) use held::patience;
+pub(super) use held::timeout_of;
 pub(super) use lock::IpcLock;
 pub(super) use rlock::IpcRLock;
 

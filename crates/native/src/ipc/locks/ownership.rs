@@ -8,18 +8,18 @@
 use crate::ipc::THREADS;
 use crate::ipc::segment::Body;
 use crate::ipc::segment::errors;
-use crate::ipc::wait::{self, Turn, Watch};
-use crate::sync::arguments::Patience;
+use crate::ipc::wait::{self, WaitRound, Watch};
+use crate::sync::arguments::Patience as Timeout;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
-use unsnarl_ipc::{AtomicU32, AtomicU64, Attempt, Crowd, DIED, Eagerness, Kernel, Ordering, Step, TID_MASK, WAITERS};
+use unsnarl_ipc::{AtomicU32, AtomicU64, Attempt, Crowd, DIED, Kernel, Ordering, Step, TID_MASK, WAITERS, WakeAhead};
 use unsnarl_shm::{Entered, Host, Mapping, SegmentError};
 
 /// The words beside a robust word.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(in crate::ipc) struct TenureWords {
+pub(in crate::ipc) struct OwnershipWords {
     /// Not zero: a holder died, and nobody has called `make_consistent` since.
     pub(in crate::ipc) damage: AtomicU32,
     /// How often the holder has taken it.
@@ -30,20 +30,20 @@ pub(in crate::ipc) struct TenureWords {
     /// The process that died with it, last.
     pub(in crate::ipc) dead: AtomicU64,
     /// How many to wake when it is given back.
-    eagerness: Eagerness,
+    wake_ahead: WakeAhead,
     /// Those that are in `acquire` for as long as it takes.
     crowd: Crowd,
 }
 
 /// The robust word of a segment, and further mappings of it for threads that need one.
 #[derive(Default)]
-pub(in crate::ipc) struct Tenure {
+pub(in crate::ipc) struct Ownership {
     aliases: Mutex<Vec<Mapping>>,
 }
 
 /// How an acquisition ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::ipc) enum Had {
+pub(in crate::ipc) enum Acquired {
     /// The caller holds it.
     Sound,
     /// The caller holds it, and what it protects may be half-changed.
@@ -51,22 +51,22 @@ pub(in crate::ipc) enum Had {
 }
 
 /// The state behind the header: always first in it.
-pub(in crate::ipc) fn words(mapping: &Mapping) -> &TenureWords {
+pub(in crate::ipc) fn words(mapping: &Mapping) -> &OwnershipWords {
     // SAFETY: atomics alone.
-    unsafe { mapping.state::<TenureWords>() }
+    unsafe { mapping.state::<OwnershipWords>() }
 }
 
-impl Tenure {
+impl Ownership {
     /// Take it if nobody holds it.
     #[inline]
-    pub(in crate::ipc) fn try_acquire(&self, body: &Body) -> Option<Had> {
+    pub(in crate::ipc) fn try_acquire(&self, body: &Body) -> Option<Acquired> {
         // Known beforehand: a fork makes the child learn it anew, which takes longer than all the rest.
         let taker = unsnarl_shm::identity();
         match unsnarl_shm::try_acquire(body.segment.mapping.robust_word(), THREADS) {
             Entered::Listed(Attempt::Busy(_)) => None,
-            Entered::Listed(attempt) => Some(self.settle(body, attempt, taker)),
+            Entered::Listed(attempt) => Some(self.record_holder(body, attempt, taker)),
             Entered::Unlisted(attempt) => {
-                let had = self.settle(body, attempt, taker);
+                let had = self.record_holder(body, attempt, taker);
                 self.enter_elsewhere(body).ok().map(|()| had)
             }
         }
@@ -98,7 +98,7 @@ impl Tenure {
 
     /// Note who holds it now.
     #[inline]
-    fn settle(&self, body: &Body, attempt: Attempt, taker: u64) -> Had {
+    fn record_holder(&self, body: &Body, attempt: Attempt, taker: u64) -> Acquired {
         let words = words(&body.segment.mapping);
         if attempt == Attempt::TakenFromDead {
             words
@@ -109,21 +109,21 @@ impl Tenure {
         words.holder.store(taker, Ordering::Relaxed);
         words.depth.store(1, Ordering::Relaxed);
         if words.damage.load(Ordering::Relaxed) == 0 {
-            Had::Sound
+            Acquired::Sound
         } else {
-            Had::Damaged
+            Acquired::Damaged
         }
     }
 
     /// Take it, or name what to sleep on; the kernel keeps watch until `end` is called.
-    pub(in crate::ipc) fn attempt<'a>(&'a self, body: &'a Body, turn: Turn) -> PyResult<Step<'a, Had>> {
+    pub(in crate::ipc) fn attempt<'a>(&'a self, body: &'a Body, round: WaitRound) -> PyResult<Step<'a, Acquired>> {
         let word = body.segment.mapping.robust_word();
         let taker = unsnarl_shm::identity();
         Host.begin(word);
-        match unsnarl_ipc::lock_or_sleep(word, Host.tid(), turn.slept.has_slept()) {
+        match unsnarl_ipc::lock_or_sleep(word, Host.tid(), round.slept.has_slept()) {
             Step::Sleep(word, expected) => Ok(Step::Sleep(word, expected)),
             Step::Done(attempt) => {
-                let had = self.settle(body, attempt, taker);
+                let had = self.record_holder(body, attempt, taker);
                 if unsnarl_shm::hold(word) {
                     Host.end();
                 } else if let Err(error) = self.enter_elsewhere(body) {
@@ -135,23 +135,23 @@ impl Tenure {
     }
 
     /// Wait for it; None if the time is up.
-    pub(in crate::ipc) fn acquire(&self, py: Python<'_>, body: &Body, patience: Patience) -> PyResult<Option<Had>> {
-        if matches!(patience, Patience::None) {
+    pub(in crate::ipc) fn acquire(&self, py: Python<'_>, body: &Body, timeout: Timeout) -> PyResult<Option<Acquired>> {
+        if matches!(timeout, Timeout::None) {
             return Ok(self.try_acquire(body));
         }
         let word = body.segment.mapping.robust_word();
         let is_ready = || word.load(Ordering::Relaxed) & TID_MASK == 0;
-        let TenureWords { eagerness, crowd, .. } = words(&body.segment.mapping);
+        let OwnershipWords { wake_ahead, crowd, .. } = words(&body.segment.mapping);
         let standing = crowd.join(word.load(Ordering::Relaxed) & WAITERS == 0);
-        if standing.is_in_crowd() && matches!(patience, Patience::Endless) {
+        if standing.is_in_crowd() && matches!(timeout, Timeout::Endless) {
             wait::give_way(py, &is_ready)?;
         }
-        let outcome = wait::block(py, patience, Some(&body.spin), Watch::Kernel, &is_ready, |turn| {
-            let step = self.attempt(body, turn)?;
-            if turn.slept.has_slept() && !turn.is_look {
+        let outcome = wait::block(py, timeout, Some(&body.spin), Watch::Kernel, &is_ready, |round| {
+            let step = self.attempt(body, round)?;
+            if round.slept.has_slept() && !round.is_recheck {
                 match step {
-                    Step::Done(_) => eagerness.served(unsnarl_shm::microseconds()),
-                    Step::Sleep(..) => eagerness.in_vain(),
+                    Step::Done(_) => wake_ahead.acquired(unsnarl_shm::microseconds()),
+                    Step::Sleep(..) => wake_ahead.found_busy(),
                 }
             }
             Ok(step)
@@ -170,7 +170,7 @@ impl Tenure {
         let word = body.segment.mapping.robust_word();
         let is_awaited = word.load(Ordering::Relaxed) & WAITERS != 0;
         let count = if is_awaited && count == 1 {
-            words.eagerness.call(unsnarl_shm::microseconds())
+            words.wake_ahead.sleepers_to_wake(unsnarl_shm::microseconds())
         } else {
             count
         };

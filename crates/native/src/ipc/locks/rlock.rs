@@ -1,7 +1,7 @@
 //! RLock: a lock that the thread which holds it may take again.
 
 use super::held::{self, Held};
-use super::ownership::{self, Tenure};
+use super::ownership::{self, Ownership};
 use crate::ipc::methods::{self, Primitive};
 use crate::ipc::segment::{Body, Inheritance};
 use crate::sync::fast;
@@ -17,7 +17,7 @@ use unsnarl_ipc::{AtomicU32, Kind, Ordering};
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "RLock")]
 pub(in crate::ipc) struct IpcRLock {
     pub(in crate::ipc) body: Body,
-    pub(in crate::ipc) tenure: Tenure,
+    pub(in crate::ipc) ownership: Ownership,
 }
 
 impl Primitive for IpcRLock {
@@ -35,7 +35,7 @@ impl IpcRLock {
     /// For `Condition.wait`: give all levels back; returns how many there were.
     pub(in crate::ipc) fn release_all(&self) -> u32 {
         let depth = self.depth().load(Ordering::Relaxed);
-        self.tenure.release(&self.body, 1);
+        self.ownership.release(&self.body, 1);
         depth
     }
 
@@ -48,13 +48,13 @@ impl IpcRLock {
 impl Held for IpcRLock {
     const NOT_HELD: &'static str = "cannot release un-acquired lock";
 
-    fn tenure(&self) -> &Tenure {
-        &self.tenure
+    fn ownership(&self) -> &Ownership {
+        &self.ownership
     }
 
     #[inline]
     fn deepen(&self) -> bool {
-        if !self.tenure.is_mine(&self.body) {
+        if !self.ownership.is_mine(&self.body) {
             return false;
         }
         self.depth().fetch_add(1, Ordering::Relaxed);
@@ -63,14 +63,14 @@ impl Held for IpcRLock {
 
     #[inline]
     fn try_release(&self) -> bool {
-        if !self.tenure.is_mine(&self.body) {
+        if !self.ownership.is_mine(&self.body) {
             return false;
         }
         let depth = self.depth().load(Ordering::Relaxed);
         if depth > 1 {
             self.depth().store(depth - 1, Ordering::Relaxed);
         } else {
-            self.tenure.release(&self.body, 1);
+            self.ownership.release(&self.body, 1);
         }
         true
     }
@@ -83,15 +83,15 @@ impl IpcRLock {
     fn new(py: Python<'_>, name: Option<&str>) -> PyResult<Self> {
         Ok(Self {
             body: Body::make(py, name, Kind::RLock, 0, 0, |_| {})?,
-            tenure: Tenure::default(),
+            ownership: Ownership::default(),
         })
     }
 
     #[staticmethod]
-    fn _inherit(py: Python<'_>, place: Inheritance) -> PyResult<Self> {
+    fn _inherit(py: Python<'_>, allocation: Inheritance) -> PyResult<Self> {
         Ok(Self {
-            body: Body::inherit(py, place, Kind::RLock)?,
-            tenure: Tenure::default(),
+            body: Body::inherit(py, allocation, Kind::RLock)?,
+            ownership: Ownership::default(),
         })
     }
 
@@ -102,17 +102,17 @@ impl IpcRLock {
 
     /// Say that what a dead owner left is repaired: nobody gets OwnerDied for it any more.
     fn make_consistent(&self) -> PyResult<()> {
-        self.tenure.make_consistent(&self.body)
+        self.ownership.make_consistent(&self.body)
     }
 
     /// Tell whether somebody holds the lock.
     fn locked(&self) -> bool {
-        self.tenure.is_held(&self.body)
+        self.ownership.is_held(&self.body)
     }
 
     /// Describe the lock's state.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let statistics = self.tenure.describe(py, &self.body)?;
+        let statistics = self.ownership.describe(py, &self.body)?;
         let depth = if self.locked() {
             self.depth().load(Ordering::Relaxed)
         } else {
@@ -132,7 +132,7 @@ impl IpcRLock {
         slf.clone()
     }
     fn _is_mine(&self) -> bool {
-        self.tenure.is_mine(&self.body)
+        self.ownership.is_mine(&self.body)
     }
     fn _is_owned(&self) -> bool {
         self._is_mine()

@@ -1,12 +1,12 @@
 //! RWLock: many readers in any processes, or one writer.
 
-use super::ownership::{Had, Tenure, TenureWords};
+use super::ownership::{Acquired, Ownership, OwnershipWords};
 use crate::ipc::THREADS;
 use crate::ipc::account::OwnAccount;
 use crate::ipc::methods::{self, Primitive};
 use crate::ipc::segment::{Body, Inheritance};
-use crate::ipc::wait::{self, Turn, Watch, told, yes};
-use crate::sync::arguments::Patience;
+use crate::ipc::wait::{self, WaitRound, Watch, told, yes};
+use crate::sync::arguments::Patience as Timeout;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -23,7 +23,7 @@ use unsnarl_shm::Host;
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "RWLock")]
 pub(in crate::ipc) struct IpcRWLock {
     body: Body,
-    tenure: Tenure,
+    ownership: Ownership,
     account: OwnAccount,
 }
 
@@ -35,7 +35,7 @@ impl Primitive for IpcRWLock {
 
 #[repr(C)]
 struct Words {
-    tenure: TenureWords,
+    ownership: OwnershipWords,
     rw: RwWords,
 }
 
@@ -53,7 +53,7 @@ impl IpcRWLock {
     fn of(body: Body) -> Self {
         Self {
             body,
-            tenure: Tenure::default(),
+            ownership: Ownership::default(),
             account: OwnAccount::default(),
         }
     }
@@ -74,7 +74,7 @@ impl IpcRWLock {
     }
 
     fn death(&self, py: Python<'_>) -> PyErr {
-        self.tenure.death(py, &self.body, "the write lock")
+        self.ownership.death(py, &self.body, "the write lock")
     }
 
     fn is_damaged(&self) -> bool {
@@ -99,25 +99,25 @@ impl IpcRWLock {
         }
     }
 
-    fn read(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
+    fn read(&self, py: Python<'_>, timeout: Timeout) -> PyResult<bool> {
         let writer = self.body.segment.mapping.robust_word();
         let is_ready = || writer.load(Ordering::Relaxed) & TID_MASK == 0;
-        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Kernel, &is_ready, |turn| {
-            self.read_attempt(py, turn.slept.has_slept())
+        let outcome = wait::block(py, timeout, Some(&self.body.spin), Watch::Kernel, &is_ready, |round| {
+            self.read_attempt(py, round.slept.has_slept())
         });
         outcome.map(|had| had.is_some())
     }
 
     /// Whether nothing is half-changed: a writer that died before it was alone has changed nothing.
-    fn is_sound(&self, had: Had) -> bool {
-        had == Had::Sound || self.words().is_writing.load(Ordering::SeqCst) == 0
+    fn is_sound(&self, had: Acquired) -> bool {
+        had == Acquired::Sound || self.words().is_writing.load(Ordering::SeqCst) == 0
     }
 
     /// The writer's word is taken: wait for the readers to leave; false if the time was up.
-    fn drain(&self, py: Python<'_>, patience: Patience, had: Had) -> PyResult<bool> {
+    fn drain(&self, py: Python<'_>, timeout: Timeout, had: Acquired) -> PyResult<bool> {
         let is_sound = self.is_sound(had);
         let is_ready = || self.words().readers.value() == 0;
-        let outcome = wait::block(py, patience, Some(&self.body.spin), Watch::Own, &is_ready, |_| {
+        let outcome = wait::block(py, timeout, Some(&self.body.spin), Watch::Own, &is_ready, |_| {
             Ok(self.words().drain(&self.books(), &Host))
         });
         if let Ok(Some(())) = outcome {
@@ -128,40 +128,40 @@ impl IpcRWLock {
     }
 
     /// Alone inside: tell what the writer before left.
-    fn conclude(&self, py: Python<'_>, had: Had, is_sound: bool) -> PyResult<()> {
+    fn conclude(&self, py: Python<'_>, had: Acquired, is_sound: bool) -> PyResult<()> {
         if !is_sound {
             return Err(self.death(py));
         }
-        if had == Had::Damaged {
-            self.tenure.make_consistent(&self.body)?;
+        if had == Acquired::Damaged {
+            self.ownership.make_consistent(&self.body)?;
         }
         Ok(())
     }
 
     /// Give the writer's word back without having been alone inside.
-    fn back_out(&self, had: Had) -> PyResult<()> {
-        if had == Had::Damaged && self.is_sound(had) {
-            self.tenure.make_consistent(&self.body)?;
+    fn back_out(&self, had: Acquired) -> PyResult<()> {
+        if had == Acquired::Damaged && self.is_sound(had) {
+            self.ownership.make_consistent(&self.body)?;
         }
-        self.tenure.release(&self.body, ALL);
+        self.ownership.release(&self.body, ALL);
         Ok(())
     }
 
-    fn write(&self, py: Python<'_>, patience: Patience) -> PyResult<bool> {
-        match self.tenure.acquire(py, &self.body, patience)? {
-            Some(had) => self.drain(py, patience, had),
+    fn write(&self, py: Python<'_>, timeout: Timeout) -> PyResult<bool> {
+        match self.ownership.acquire(py, &self.body, timeout)? {
+            Some(had) => self.drain(py, timeout, had),
             None => Ok(false),
         }
     }
 
     fn release_write(&self) -> PyResult<()> {
-        if !self.tenure.is_held(&self.body) {
+        if !self.ownership.is_held(&self.body) {
             return Err(PyRuntimeError::new_err("release of a write lock that nobody holds"));
         }
         if !self.is_damaged() {
             self.words().is_writing.store(0, Ordering::SeqCst);
         }
-        self.tenure.release(&self.body, ALL);
+        self.ownership.release(&self.body, ALL);
         Ok(())
     }
 
@@ -182,8 +182,8 @@ impl IpcRWLock {
     }
 
     #[staticmethod]
-    fn _inherit(py: Python<'_>, place: Inheritance) -> PyResult<Self> {
-        Body::inherit(py, place, Kind::RWLock).map(Self::of)
+    fn _inherit(py: Python<'_>, allocation: Inheritance) -> PyResult<Self> {
+        Body::inherit(py, allocation, Kind::RWLock).map(Self::of)
     }
 
     /// The side for readers.
@@ -206,7 +206,7 @@ impl IpcRWLock {
 
     /// Turn the write lock into a read lock.
     fn downgrade(&self) -> PyResult<()> {
-        if !self.tenure.is_held(&self.body) || self.is_damaged() {
+        if !self.ownership.is_held(&self.body) || self.is_damaged() {
             return Err(PyRuntimeError::new_err("downgrade() needs the write lock"));
         }
         self.books().change(self.account(), 1, |_| true);
@@ -221,7 +221,7 @@ impl IpcRWLock {
                 "upgrade of a read lock that this process does not hold",
             ));
         }
-        let Some(had) = self.tenure.try_acquire(&self.body) else {
+        let Some(had) = self.ownership.try_acquire(&self.body) else {
             return Ok(false);
         };
         // New readers stay out now; one that is just finding that out may be counted.
@@ -233,17 +233,17 @@ impl IpcRWLock {
             return Ok(false);
         }
         self.words().leave(&self.books(), self.account(), &Host);
-        self.drain(py, Patience::Endless, had)
+        self.drain(py, Timeout::Endless, had)
     }
 
     /// Say that what a dead writer left is repaired.
     fn make_consistent(&self) -> PyResult<()> {
-        self.tenure.make_consistent(&self.body)
+        self.ownership.make_consistent(&self.body)
     }
 
     /// Tell whether anybody is inside.
     fn locked(&self) -> bool {
-        self.tenure.is_held(&self.body) || self.readers() > 0
+        self.ownership.is_held(&self.body) || self.readers() > 0
     }
 
     /// How many read.
@@ -254,7 +254,7 @@ impl IpcRWLock {
 
     /// Describe the lock's state.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let statistics = self.tenure.describe(py, &self.body)?;
+        let statistics = self.ownership.describe(py, &self.body)?;
         statistics.set_item("readers", self.readers())?;
         Ok(statistics)
     }
@@ -266,7 +266,7 @@ impl IpcRWLock {
             slf.get_type().name()?,
             this.body.label(),
             this.readers(),
-            this.tenure.state(&this.body)
+            this.ownership.state(&this.body)
         ))
     }
 }
@@ -276,16 +276,16 @@ impl IpcRWLockSide {
     /// Acquire this side; with blocking=False or a timeout (seconds), False if that failed.
     #[pyo3(signature = (blocking=true, timeout=None))]
     fn acquire(&self, py: Python<'_>, blocking: bool, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
-        let patience = if blocking {
-            wait::timeouts::wait_patience(timeout.as_ref())?
+        let timeout = if blocking {
+            wait::timeouts::wait_timeout(timeout.as_ref())?
         } else {
-            Patience::None
+            Timeout::None
         };
         let lock = self.lock.get();
         if self.is_writer {
-            lock.write(py, patience)
+            lock.write(py, timeout)
         } else {
-            lock.read(py, patience)
+            lock.read(py, timeout)
         }
     }
 
@@ -310,8 +310,8 @@ impl IpcRWLockSide {
         if !slf.get().is_writer {
             return told(py, slf.as_any(), lock.read_attempt(py, has_slept)?, done);
         }
-        let turn = Turn::of_task(has_slept, false);
-        let step = lock.tenure.attempt(&lock.body, turn);
+        let round = WaitRound::of_task(has_slept, false);
+        let step = lock.ownership.attempt(&lock.body, round);
         Host.end();
         match step? {
             Step::Sleep(word, expected) => told(py, slf.as_any(), Step::Sleep(word, expected), yes),
@@ -331,13 +331,13 @@ impl IpcRWLockSide {
 
     fn _is_mine(&self) -> bool {
         let lock = self.lock.get();
-        self.is_writer && lock.tenure.is_mine(&lock.body)
+        self.is_writer && lock.ownership.is_mine(&lock.body)
     }
 
     fn locked(&self) -> bool {
         let lock = self.lock.get();
         if self.is_writer {
-            lock.tenure.is_held(&lock.body)
+            lock.ownership.is_held(&lock.body)
         } else {
             lock.readers() > 0
         }
@@ -346,7 +346,7 @@ impl IpcRWLockSide {
     /// `with` does not run its block if a writer died, so the lock is given back, still to be repaired.
     fn __enter__(&self, py: Python<'_>) -> PyResult<bool> {
         let entered = self.acquire(py, true, None);
-        if entered.is_err() && self.is_writer && self.lock.get().tenure.is_mine(&self.lock.get().body) {
+        if entered.is_err() && self.is_writer && self.lock.get().ownership.is_mine(&self.lock.get().body) {
             self.release()?;
         }
         entered

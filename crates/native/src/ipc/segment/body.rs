@@ -48,8 +48,8 @@ impl Body {
     }
 
     /// What to hand to a child; None for a segment with a name.
-    pub(in crate::ipc) fn place(&self) -> Option<Inheritance> {
-        let (file, page) = self.segment.place()?;
+    pub(in crate::ipc) fn allocation(&self) -> Option<Inheritance> {
+        let (file, page) = self.segment.allocation()?;
         Some((file, page, self.segment.header.pages as usize))
     }
 

@@ -12,7 +12,7 @@
 //! Invariant: who leaves without what it waited for, after a sleep, wakes another in its stead.
 
 use super::spin::{Spin, is_parallel};
-use crate::sync::arguments::Patience;
+use crate::sync::arguments::Patience as Timeout;
 use pyo3::prelude::*;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
@@ -44,19 +44,19 @@ impl Watch {
 
 /// What an attempt is told.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::ipc) struct Turn {
+pub(in crate::ipc) struct WaitRound {
     /// Whether the caller has slept on a word of this operation: others may sleep there too.
     pub(in crate::ipc) slept: Slept,
     /// Nothing has happened for a while: look whether the others are alive.
-    pub(in crate::ipc) is_look: bool,
+    pub(in crate::ipc) is_recheck: bool,
 }
 
-impl Turn {
+impl WaitRound {
     /// That of a task, which does not know on which word it slept.
-    pub(in crate::ipc) fn of_task(has_slept: bool, is_look: bool) -> Self {
+    pub(in crate::ipc) fn of_task(has_slept: bool, is_recheck: bool) -> Self {
         Self {
             slept: Slept::somewhere(has_slept),
-            is_look,
+            is_recheck,
         }
     }
 }
@@ -85,40 +85,40 @@ pub(in crate::ipc) fn give_way(py: Python<'_>, is_ready: &(dyn Fn() -> bool + Sy
 /// `is_ready` is a cheap guess whether `attempt` will be done.
 pub(in crate::ipc) fn block<'a, T>(
     py: Python<'_>,
-    patience: Patience,
+    timeout: Timeout,
     spin: Option<&Spin>,
     watch: Watch,
     is_ready: &dyn Fn() -> bool,
-    attempt: impl FnMut(Turn) -> PyResult<Step<'a, T>>,
+    attempt: impl FnMut(WaitRound) -> PyResult<Step<'a, T>>,
 ) -> PyResult<Option<T>> {
-    block_behind(py, patience, spin, watch, is_ready, &|_| false, attempt)
+    block_behind_guard(py, timeout, spin, watch, is_ready, &|_| false, attempt)
 }
 
 /// The same behind guards: whose time is up waits for its turn there, since it has not yet seen whether there is
 /// what it came for; for a second, since the one inside may be stopped.
-pub(in crate::ipc) fn block_behind<'a, T>(
+pub(in crate::ipc) fn block_behind_guard<'a, T>(
     py: Python<'_>,
-    patience: Patience,
+    timeout: Timeout,
     spin: Option<&Spin>,
     watch: Watch,
     is_ready: &dyn Fn() -> bool,
     is_guard: &dyn Fn(&AtomicU32) -> bool,
-    mut attempt: impl FnMut(Turn) -> PyResult<Step<'a, T>>,
+    mut attempt: impl FnMut(WaitRound) -> PyResult<Step<'a, T>>,
 ) -> PyResult<Option<T>> {
     if let Some(spin) = spin
-        && !matches!(patience, Patience::None)
+        && !matches!(timeout, Timeout::None)
         && !is_ready()
     {
         spin.run(is_ready);
     }
-    let deadline = match patience {
-        Patience::None => Some(Instant::now()),
-        patience => patience.deadline(),
+    let deadline = match timeout {
+        Timeout::None => Some(Instant::now()),
+        timeout => timeout.deadline(),
     };
     let mut look = watch.first_sleep();
-    let mut turn = Turn::default();
+    let mut round = WaitRound::default();
     loop {
-        let (word, expected) = match attempt(turn)? {
+        let (word, expected) = match attempt(round)? {
             Step::Done(value) => return Ok(Some(value)),
             Step::Sleep(word, expected) => (word, expected),
         };
@@ -131,25 +131,25 @@ pub(in crate::ipc) fn block_behind<'a, T>(
             }
         });
         if end.is_some_and(|end| end <= now) {
-            return Ok(give_up(turn, word, None));
+            return Ok(give_up(round, word, None));
         }
         let until = end.map_or(now + look, |end| end.min(now + look));
         let woken = py.detach(|| unsnarl_shm::wait(word, expected, Some(until)));
-        turn = Turn {
+        round = WaitRound {
             slept: Slept::on(word),
-            is_look: woken == Woken::TimedOut,
+            is_recheck: woken == Woken::TimedOut,
         };
         if woken != Woken::Perhaps {
             look = (look * 2).min(LONGEST_SLEEP);
             if let Err(error) = py.check_signals() {
-                return Err(give_up(turn, word, error));
+                return Err(give_up(round, word, error));
             }
         }
     }
 }
 
-fn give_up<T>(turn: Turn, word: &AtomicU32, outcome: T) -> T {
-    if turn.slept.has_slept() {
+fn give_up<T>(round: WaitRound, word: &AtomicU32, outcome: T) -> T {
+    if round.slept.has_slept() {
         Host.wake(word, 1);
     }
     outcome

@@ -9,6 +9,6 @@ mod sleep;
 mod spin;
 pub(super) mod timeouts;
 
-pub(super) use blocking::{Turn, Watch, block, block_behind, give_way};
+pub(super) use blocking::{WaitRound, Watch, block, block_behind_guard, give_way};
 pub(super) use sleep::{register, told, yes};
 pub(super) use spin::Spin;

@@ -1,31 +1,31 @@
-//! Timeouts as multiprocessing takes them: one that is too long for the clock has no end.
+//! Reads timeouts as multiprocessing does: a timeout that is too long for the clock never ends.
 //!
-//! Invariant: no length of a timeout is an error, as it is of the thread primitives.
+//! Invariant: no length of a timeout raises `OverflowError`, unlike with the primitives for threads.
 
-use crate::sync::arguments::{self, Patience};
+use crate::sync::arguments::{self, Patience as Timeout};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 
-type Timeout<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+type Argument<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-fn or<T>(timeout: Timeout<'_, '_>, outcome: PyResult<T>, endless: T) -> PyResult<T> {
-    match (outcome, timeout) {
+fn endless_if_too_long<T>(timeout: Argument<'_, '_>, read: PyResult<T>, endless: T) -> PyResult<T> {
+    match (read, timeout) {
         (Err(error), Some(timeout)) if error.is_instance_of::<PyOverflowError>(timeout.py()) => Ok(endless),
-        (outcome, _) => outcome,
+        (read, _) => read,
     }
 }
 
-/// Of `wait` and `acquire`: nothing or a negative time does not wait.
-pub(in crate::ipc) fn wait_patience(timeout: Timeout<'_, '_>) -> PyResult<Patience> {
-    or(timeout, arguments::wait_patience(timeout), Patience::Endless)
+/// Reads the timeout of `wait` and `acquire`: zero or a negative time does not wait.
+pub(in crate::ipc) fn wait_timeout(timeout: Argument<'_, '_>) -> PyResult<Timeout> {
+    endless_if_too_long(timeout, arguments::wait_patience(timeout), Timeout::Endless)
 }
 
-/// Of `put` and `get`.
-pub(in crate::ipc) fn queue_patience(block: bool, timeout: Timeout<'_, '_>) -> PyResult<Patience> {
-    or(timeout, arguments::queue_patience(block, timeout), Patience::Endless)
+/// Reads the timeout of `put` and `get`.
+pub(in crate::ipc) fn queue_timeout(block: bool, timeout: Argument<'_, '_>) -> PyResult<Timeout> {
+    endless_if_too_long(timeout, arguments::queue_patience(block, timeout), Timeout::Endless)
 }
 
-/// Of the asynchronous methods, in seconds.
-pub(in crate::ipc) fn task_timeout(timeout: Timeout<'_, '_>) -> PyResult<Option<f64>> {
-    or(timeout, arguments::task_timeout(timeout), None)
+/// Reads the timeout of an asynchronous method, in seconds.
+pub(in crate::ipc) fn task_timeout(timeout: Argument<'_, '_>) -> PyResult<Option<f64>> {
+    endless_if_too_long(timeout, arguments::task_timeout(timeout), None)
 }
