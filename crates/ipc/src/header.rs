@@ -1,4 +1,4 @@
-//! The header of a segment: what must hold before anything else of it is touched.
+//! The header of a segment: eight words that are checked before any other word of the segment is used.
 //!
 //! | word | content |
 //! |---|---|
@@ -7,19 +7,20 @@
 //! | 2 | page size, pages of the cell |
 //! | 3 | the parameter: initial value, parties, items |
 //! | 4 | the second parameter: bytes of a queue |
-//! | 5 | the pid namespace: thread ids mean nothing outside of it |
-//! | 6 | when it was made (process) |
-//! | 7 | checksum of the seven before |
+//! | 5 | the pid namespace; thread ids are valid only inside it |
+//! | 6 | the process that created it |
+//! | 7 | checksum of words 0 to 6 |
 //!
-//! The header is written once, before the segment has a name, and never changes.
-//! Invariant: `Header::decode` of any 64 bytes is an answer, never a panic.
+//! The header is written once, before the segment gets a name, and never changes.
+//!
+//! Invariant: `Header::decode` returns for any 64 bytes and never panics.
 
 /// Words in a header.
 pub const HEADER_WORDS: usize = 8;
-/// The version of everything in shared memory. A change of any word's meaning changes it.
+/// The version of the layout of shared memory. It changes with the meaning of any word.
 pub const LAYOUT: u32 = 6;
 const MAGIC: u64 = u64::from_le_bytes(*b"unsnarl\x01");
-/// More pages than any segment has: 64 GiB of 4 KiB pages.
+/// Upper bound of a segment's pages: 64 GiB of 4 KiB pages.
 const MAX_PAGES: u32 = 1 << 24;
 
 /// What lies in a segment.
@@ -76,12 +77,12 @@ impl Kind {
     }
 }
 
-/// What a header says.
+/// The content of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// What lies in the segment.
     pub kind: Kind,
-    /// Bytes of a page on the machine that made it.
+    /// Bytes of a page on the machine that created the segment.
     pub page_size: u32,
     /// Pages of the segment.
     pub pages: u32,
@@ -91,14 +92,14 @@ pub struct Header {
     pub capacity: u64,
     /// The pid namespace that thread ids belong to.
     pub pid_namespace: u64,
-    /// The process that made it.
+    /// The process that created the segment.
     pub creator: u64,
 }
 
-/// Expectations that a header is checked against.
+/// The values that a header is checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expectations {
-    /// What the caller wants; None for anything.
+    /// The kind that the caller wants; None for any.
     pub kind: Option<Kind>,
     /// Bytes of a page here.
     pub page_size: u32,
@@ -111,25 +112,25 @@ pub struct Expectations {
 /// Why a segment is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Not a segment of ours, or somebody wrote over it.
+    /// The file is not a segment of unsnarl, or its header was overwritten.
     Damaged(&'static str),
-    /// Of another version.
+    /// The segment has another layout version.
     Version(u32),
-    /// Of another kind.
+    /// The segment is of another kind.
     Kind(Kind),
-    /// Of another pid namespace.
+    /// The segment belongs to another pid namespace.
     Namespace,
 }
 
 fn checksum(words: &[u64]) -> u64 {
-    // FNV-1a over words: it finds slips and truncation, it is no signature.
+    // FNV-1a over words: it detects damage and truncation; it is no signature.
     words.iter().fold(0xcbf2_9ce4_8422_2325, |sum, word| {
         (sum ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
     })
 }
 
 impl Header {
-    /// The words of the header.
+    /// Encodes the header's words.
     #[must_use]
     pub fn encode(&self) -> [u64; HEADER_WORDS] {
         let mut words = [
@@ -146,10 +147,9 @@ impl Header {
         words
     }
 
-    /// Read a header and hold it against the expectations.
+    /// Decodes a header and checks it.
     ///
-    /// # Errors
-    /// The first thing that is wrong.
+    /// The first check that fails.
     pub fn decode(words: &[u64; HEADER_WORDS], expectations: &Expectations) -> Result<Self, Refusal> {
         if words[0] != MAGIC {
             return Err(Refusal::Damaged("it does not begin as a segment of unsnarl"));
@@ -193,7 +193,7 @@ impl Header {
         Ok(self)
     }
 
-    /// Pages that a segment with this header has.
+    /// Pages of a segment with this header.
     #[must_use]
     pub fn kind_pages(&self) -> u32 {
         let tables = 16_384_u64.div_ceil(u64::from(self.page_size.max(1)));

@@ -1,38 +1,42 @@
-//! What a protocol asks of the kernel, and how it says that it has to wait.
+//! The kernel's services that a protocol needs, and the outcome by which a protocol asks its caller to sleep.
+//!
+//! Must never wait: the caller sleeps.
+//!
+//! Invariant: a caller that got [`Step::Sleep`] repeats the attempt after the sleep.
 
 use crate::shim::AtomicU32;
 
 /// The outcome of one attempt at an operation.
 #[derive(Debug)]
 pub enum Step<'a, T> {
-    /// It is done.
+    /// The operation is done.
     Done(T),
-    /// Sleep while the word has this value, then try again.
+    /// The caller sleeps while the word has this value, then tries again.
     Sleep(&'a AtomicU32, u32),
 }
 
-/// Whether the caller has slept since it began with an operation, and on which word last.
+/// Whether the caller has slept since the operation began, and on which word it slept last.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Slept {
     has_slept: bool,
-    /// Address of the word; 0 if that is not known.
+    /// Address of the word; 0 if it is unknown.
     last: usize,
 }
 
 impl Slept {
-    /// It has not.
+    /// The caller has not slept.
     pub const NOT: Self = Self {
         has_slept: false,
         last: 0,
     };
 
-    /// Whether it has is known, on which word is not.
+    /// The caller has slept or not, on an unknown word.
     #[must_use]
     pub const fn somewhere(has_slept: bool) -> Self {
         Self { has_slept, last: 0 }
     }
 
-    /// It has, on this word last.
+    /// The caller slept on this word last.
     #[must_use]
     pub fn on(word: &AtomicU32) -> Self {
         Self {
@@ -41,34 +45,35 @@ impl Slept {
         }
     }
 
-    /// Whether it has slept at all.
+    /// Whether the caller has slept at all.
     #[must_use]
     pub const fn has_slept(self) -> bool {
         self.has_slept
     }
 
-    /// Whether it may have slept on this word last: others may sleep there, too.
+    /// Whether the caller may have slept on this word last; other sleepers may then still be there.
     #[must_use]
     pub fn was_on(self, word: &AtomicU32) -> bool {
         self.has_slept && (self.last == 0 || self.last == std::ptr::from_ref(word) as usize)
     }
 }
 
-/// The kernel, as far as the protocols need it.
+/// The services of the kernel that the protocols use.
 pub trait Kernel {
     /// The calling thread's id, as the kernel writes it into robust words. Never 0.
     fn tid(&self) -> u32;
     /// The calling process: id in the upper half, start time in the lower. Never 0.
     fn process(&self) -> u64;
-    /// Whether a process that `process` named is still there.
+    /// Whether the process that `process` names is still running.
     fn is_alive(&self, process: u64) -> bool;
-    /// Wake at most `count` of those that sleep on the word.
+    /// Wakes at most `count` sleepers of the word.
     fn wake(&self, word: &AtomicU32, count: u32);
-    /// From now on, should this thread die: if the word names it, mark the word
-    /// with [`crate::DIED`]; if the word names nobody, wake one sleeper. One word at a time.
+    /// Registers a word for the case that this thread dies: if the word then names the thread, the kernel marks it
+    /// with [`crate::DIED`]; if it names no thread, the kernel wakes one sleeper. Only one word is registered at a
+    /// time.
     fn begin(&self, word: &AtomicU32);
-    /// The end of what `begin` began.
+    /// Ends the registration that `begin` made.
     fn end(&self);
-    /// Let others run for a moment.
+    /// Lets other threads run for a moment.
     fn pause(&self);
 }

@@ -1,16 +1,13 @@
-//! The primitives between processes, as protocols on words in shared memory.
+//! Protocols of the primitives between processes, on atomic words in shared memory.
 //!
-//! Everything here works on atomics that some other process may change at any
-//! time, or may stop changing for ever because it was killed between any two
-//! instructions. So there are no pointers in shared memory, every bit pattern of
-//! every word has a meaning, and nothing is waited for inside of this crate: an
-//! operation either is done or names the word to sleep on ([`Step`]).
+//! Another process may change any word at any time. It may also be killed between any two instructions and never
+//! finish a change. Therefore shared memory holds no pointers, every bit pattern of every word has a meaning, and no
+//! operation waits inside this crate: an operation is done, or it names the word to sleep on ([`Step`]).
 //!
-//! Must never: call the operating system, know Python, or read a clock. What it
-//! needs of the kernel comes in through [`Kernel`].
+//! Must never call the operating system, know Python, or read a clock. The kernel's services come in through
+//! [`Kernel`]. Folders depend on each other in this order: `primitive` and `queue` → `ownership` → `wake` → `kernel`.
 //!
-//! Invariant: an operation that a process did not live to finish leaves words
-//! that the next one can finish, undo or report.
+//! Invariant: if a process dies in the middle of an operation, the next operation can finish, undo or report it.
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]
 

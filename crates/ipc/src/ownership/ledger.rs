@@ -1,39 +1,45 @@
-//! The ledger: a number that processes change, and what each of them has changed.
+//! The ledger: a number that processes change, with one account per process from which a death can be repaired.
 //!
-//! The number alone cannot be repaired: of a semaphore that stands at 3 nobody can say
-//! whose permits are missing. So every process has an account, and each change is
-//! entered there:
+//! The number alone cannot be repaired: a semaphore's value of 3 does not say whose permits are missing. So every
+//! process has an account, and each change is entered there:
 //!
-//! 1. the account says that one more change is under way,
-//! 2. the number changes, in one compare-and-swap that also counts changes,
-//! 3. the account gets its sum, and says that one less is.
+//! 1. the account counts one more change under way,
+//! 2. one compare-and-swap changes the number and counts the change,
+//! 3. the account adds the change to its sum, and counts one less under way.
 //!
-//! A process that is killed between two of these leaves an account under way, and nobody needs to know
-//! whether its change happened: the number says how much is out, and the accounts of the living say how
-//! much of it they may have at most. What is out beyond that is lost. The count of changes tells
-//! whether anybody changed the number while the accounts were read.
+//! A process that is killed between two of these steps leaves an account under way. The repair need not know whether
+//! its change happened: the number says how much is out, and the accounts of living processes say how much of that
+//! they may have at most. The rest is lost. The count of changes shows whether a process changed the number while the
+//! accounts were read.
 //!
-//! | account | means |
+//! | account | meaning |
 //! |---|---|
-//! | upper 32 bits | the sum: what this process has taken and not given back, never below zero |
-//! | REPORTED | its death has been told to somebody |
-//! | REPAIRED | the number has been repaired since its death |
-//! | the rest | changes that are under way |
+//! | upper 32 bits | the sum: how much this process took and did not give back, never below zero |
+//! | REPORTED | its death was reported to a caller |
+//! | REPAIRED | the number was repaired after its death |
+//! | the rest | number of changes under way |
 //!
-//! Who gives back more than it took gives back what another one took; nobody knows whose, so the other's sum stays
-//! as it is, and may say too much. What is told to be lost is lost therefore, if whoever has taken gives back its own first;
-//! and what another one gave back for a dead process is not lost. Nor is anybody told any more (`passes`): a producer
-//! that took what consumers give back owes nothing, whether it is dead or not.
+//! A process that gives back more than it took gives back what other processes took. Nothing shows whose, so their
+//! sums stay as they are and may be too large. It follows that:
 //!
-//! An account is one process's. Where a GIL lets one of its threads change it at a time, that one loads and
-//! stores it; where several may (`Books::threads`), each adds to it. Nobody waits for another thread, and
-//! a forked child has an account of its own: there is nothing that it could find locked.
+//! - what is reported as lost is certainly lost if every process that takes gives back its own first;
+//! - what a living process gave back for a dead one is not lost;
+//! - no death is reported any more once this has happened (`passes`): a producer that took what consumers give back
+//!   owes nothing, whether it is dead or not.
 //!
-//! Things that do not work: sums below zero, which cancel out those of the dead (they cancel once, but
-//! who has given back for another and then takes for itself is at zero, and holds something); setting a dead account
-//! to zero after a repair (a second one that began before may do so when the account is another's already).
+//! An account belongs to one process. Where a GIL serialises its threads, the thread loads and stores the account;
+//! where threads run concurrently (`Books::threads`), each adds to it. No thread waits for another, and a forked
+//! child has an account of its own, so it cannot find one locked.
 //!
-//! Invariant: while no account is under way, what is out, sign × (number - base), is at most the sum of all accounts.
+//! Things that do not work:
+//!
+//! - Sums below zero, which cancel out the sums of dead processes: they cancel once, but a process that gave back for
+//!   another and then takes for itself is at zero although it holds something.
+//! - Setting a dead account to zero after a repair: a second repair that began earlier may do so when the account
+//!   already belongs to another process.
+//!
+//! Invariant: while no account is under way, the amount that is out, sign × (number - base), is at most the sum of
+//! all accounts.
 
 use crate::kernel::Kernel;
 use crate::shim::{AtomicU32, AtomicU64, Ordering};
@@ -42,49 +48,54 @@ const SUM_SHIFT: u32 = 32;
 const REPORTED: u64 = 1 << 31;
 const REPAIRED: u64 = 1 << 30;
 const UNDER_WAY: u64 = REPAIRED - 1;
-/// How often the accounts are read again because the number changed meanwhile.
+/// How many times the accounts are read because the number changed during the reading.
 const MAX_READINGS: u32 = 1_000;
-/// How many of these readings wait for changes that are under way.
+/// How many of these readings wait until no change is under way.
 const WAITING_READINGS: u32 = 100;
 
 /// One process's account.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Account {
-    /// Whose it is, as [`Kernel::process`] has it; 0 for nobody's.
+    /// The owner, as [`Kernel::process`] names it; 0 for none.
     pub process: AtomicU64,
     entry: AtomicU64,
 }
 
 impl Account {
-    /// Whether its process has taken something and not given it back.
+    /// Whether its process took something and did not give it back.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.sum() > 0
     }
     fn sum(&self) -> i32 {
+        // ORDERING: pairs with the release in `enter`.
         sum_of(self.entry.load(Ordering::Acquire))
     }
-    /// Whether its process may have something: it has, or was about to.
+    /// Whether its process holds something or was about to take it.
     fn may_hold(&self) -> bool {
+        // ORDERING: pairs with the release in `enter`.
         let entry = self.entry.load(Ordering::Acquire);
         sum_of(entry) > 0 || entry & UNDER_WAY != 0
     }
-    /// Set a mark, once, unless the account is another's by now; whether it was this call that set it.
+    /// Sets a mark once, unless the account has another owner by now; true if this call set it.
     fn mark(&self, process: u64, mark: u64) -> bool {
+        // ORDERING: the entry is read before its owner. The loads pair with the exchanges in `claim`, so the exchange
+        // below fails where a new owner has begun; it releases the mark to the loads of other repairs.
         let entry = self.entry.load(Ordering::Acquire);
         self.process.load(Ordering::Acquire) == process
             && entry & mark == 0
             && self
                 .entry
+                // ORDERING: as above.
                 .compare_exchange(entry, entry | mark, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
     }
 
-    /// Say that a change is under way.
+    /// Counts a change as under way.
     #[inline]
     fn announce(&self, threads: Threads) {
-        // ORDERING: the release half of the exchange of the number makes this visible before it.
+        // ORDERING: the release half of the exchange of the number in `change` makes this visible before the number.
         match threads {
             Threads::Serialised => self
                 .entry
@@ -93,7 +104,7 @@ impl Account {
         }
     }
 
-    /// Enter a change by `sum`, 0 if it was none, and say that it is over.
+    /// Adds `sum` to the account, 0 if there was no change, and counts one change less under way.
     #[inline]
     fn enter(&self, sum: i32, threads: Threads) {
         // ORDERING: release pairs with the acquire in `sum` and `may_hold`.
@@ -103,6 +114,7 @@ impl Account {
                 self.entry.store(entered(entry, sum), Ordering::Release);
             }
             Threads::Concurrent if sum >= 0 => drop(self.entry.fetch_add(entered(0, sum), Ordering::Release)),
+            // ORDERING: release, as above.
             Threads::Concurrent => {
                 let enter = |entry| Some(entered(entry, sum));
                 let _always_changed = self.entry.fetch_update(Ordering::Release, Ordering::Relaxed, enter);
@@ -115,7 +127,8 @@ fn sum_of(entry: u64) -> i32 {
     (entry >> SUM_SHIFT) as i32
 }
 
-/// The entry after a change by `sum`, and with one change less under way: what belongs to another is not entered.
+/// Returns the entry after a change by `sum` and with one change less under way. The part of the change that belongs
+/// to other processes is not entered.
 #[inline]
 fn entered(entry: u64, sum: i32) -> u64 {
     let own = sum.max(-sum_of(entry).max(0));
@@ -124,12 +137,12 @@ fn entered(entry: u64, sum: i32) -> u64 {
         .wrapping_sub(1)
 }
 
-/// How the threads of the calling process come to its account.
+/// How the threads of the calling process access what they share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Threads {
-    /// One at a time: something else sees to that.
+    /// One at a time: the GIL serialises them.
     Serialised,
-    /// Several may be changing it.
+    /// Several threads may change it at once.
     Concurrent,
 }
 
@@ -139,9 +152,9 @@ pub enum Threads {
 pub struct Ledger {
     /// Changes in the upper half, the number in the lower.
     state: AtomicU64,
-    /// Not zero once a process without an account has made a change.
+    /// Not zero after a process without an account made a change.
     unaccounted: AtomicU32,
-    /// Not zero once a process has given back more than it took.
+    /// Not zero after a process gave back more than it took.
     passes: AtomicU32,
 }
 
@@ -156,30 +169,32 @@ pub struct Books<'a> {
     pub base: i64,
     /// What a sum of one does to the number: 1 or -1.
     pub sign: i64,
-    /// How the threads of this process come to its account.
+    /// How the threads of this process access its account.
     pub threads: Threads,
 }
 
 impl Ledger {
-    /// Make the number `value`, before anybody else sees it.
+    /// Sets the number to `value`, before the segment is shared.
     pub fn start(&self, value: u32) {
         self.state.store(u64::from(value), Ordering::Relaxed);
     }
-    /// The number, with the count of its changes above it.
+    /// The number, with the count of its changes in the upper half.
     pub(crate) fn state(&self) -> u64 {
+        // ORDERING: pairs with the exchange in `change`, in one order with the other words of a primitive.
         self.state.load(Ordering::SeqCst)
     }
     /// The number.
     #[must_use]
     pub fn value(&self) -> u32 {
+        // ORDERING: as `state`; a waiter calls `Bell::listen` before it re-checks the number.
         self.state.load(Ordering::SeqCst) as u32
     }
 }
 
 impl<'a> Books<'a> {
-    /// The account of the calling process, opened if need be; None if all are taken.
+    /// Returns the account of the calling process, opened if necessary; None if all accounts are taken.
     ///
-    /// One thread of the process at a time: it is to have one account.
+    /// Only one thread of the process may call this at a time, so that the process gets one account.
     pub fn open<K: Kernel>(&self, kernel: &K) -> Option<&'a Account> {
         let mine = kernel.process();
         let known = self
@@ -192,6 +207,7 @@ impl<'a> Books<'a> {
         {
             return Some(account);
         }
+        // ORDERING: release pairs with the acquire loads of `process` in repairs.
         let free = |account: &&Account| {
             account
                 .process
@@ -201,8 +217,10 @@ impl<'a> Books<'a> {
         self.accounts.iter().find(free).or_else(|| self.inherit(mine, kernel))
     }
 
-    /// An account whose process has died without owing anything; or that of any dead one, if nothing is lost.
+    /// Takes over the account of a process that died without owing anything; or that of any dead process if nothing
+    /// is lost.
     fn inherit<K: Kernel>(&self, mine: u64, kernel: &K) -> Option<&'a Account> {
+        // ORDERING: pairs with the exchange in `mark`.
         let owes_nothing =
             |account: &Account| !account.may_hold() || account.entry.load(Ordering::Acquire) & REPAIRED != 0;
         self.claim(mine, kernel, &owes_nothing).or_else(|| {
@@ -216,34 +234,42 @@ impl<'a> Books<'a> {
             let process = account.process.load(Ordering::Relaxed);
             suits(account)
                 && !kernel.is_alive(process)
+                // ORDERING: acquire pairs with the former owner's exchange, release with the loads in repairs.
                 && account
                     .process
                     .compare_exchange(process, mine, Ordering::AcqRel, Ordering::Relaxed)
                     .is_ok()
         })?;
-        // Until then its new owner seems to have what the dead one had: too much, which errs on the safe side.
-        // ORDERING: an exchange, and no store: a mark that another one sets comes before or finds this.
+        // Until the swap the new owner appears to hold what the dead process held: too much, which errs on the safe
+        // side.
+        // ORDERING: a swap instead of a store: a mark that another repair sets is either overwritten here or finds
+        // the new owner. Pairs with the exchange in `mark`.
         claimed.entry.swap(0, Ordering::AcqRel);
         Some(claimed)
     }
 
-    /// Change the number by `sign * sum` if `allow` says so of its value; true if it did.
+    /// Changes the number by `sign * sum` if `allow` accepts its value; true if it did.
     #[inline]
     pub fn change(&self, account: Option<&Account>, sum: i32, allow: impl Fn(u32) -> bool) -> bool {
+        // ORDERING: the load pairs with the exchange below, in another process.
         let mut state = self.ledger.state.load(Ordering::SeqCst);
         if !allow(state as u32) {
             return false;
         }
         match account {
             Some(account) => account.announce(self.threads),
+            // ORDERING: before the exchange below; pairs with the load in `attributable`, which follows a load of the number.
             None => self.ledger.unaccounted.store(1, Ordering::SeqCst),
         }
+        // ORDERING: sequentially consistent: pairs with the loads of the number by sleepers, after `Bell::listen`,
+        // and of a writer, after its fence. Its release half publishes `announce`.
         let changed = loop {
             let value = (state as u32).wrapping_add((self.sign as i32).wrapping_mul(sum) as u32);
             let next = (state & !0xffff_ffff).wrapping_add(1 << 32) | u64::from(value);
             match self
                 .ledger
                 .state
+                // ORDERING: as above.
                 .compare_exchange(state, next, Ordering::SeqCst, Ordering::SeqCst)
             {
                 Ok(_) => break true,
@@ -260,26 +286,28 @@ impl<'a> Books<'a> {
         changed
     }
 
-    /// Accounts of dead processes that may have something, with those processes: each may be another's soon.
+    /// Accounts of dead processes that may hold something, with those processes. Each account may get another owner
+    /// soon.
     fn dead<K: Kernel>(&self, kernel: &K) -> Vec<(&'a Account, u64)> {
         self.accounts
             .iter()
+            // ORDERING: pairs with the exchanges in `open` and `claim`.
             .map(|account| (account, account.process.load(Ordering::Acquire)))
             .take_while(|(_, process)| *process != 0)
             .filter(|(account, process)| account.may_hold() && !kernel.is_alive(*process))
             .collect()
     }
 
-    /// What dead processes took and nobody gave back, or will; and one of them.
+    /// Returns one dead process, and how much dead processes took that no process gave back or will.
     pub fn lost<K: Kernel>(&self, kernel: &K) -> Option<(u64, u32)> {
         let dead = self.dead(kernel);
         let (_, lost) = self.missing(&dead, kernel)?;
         dead.last().map(|(_, process)| (*process, lost))
     }
 
-    /// The same, if there is a death among them that nobody has been told of; each is told once.
+    /// Returns the same if a death among them was not reported yet; each death is reported once.
     ///
-    /// None where what is taken passes between processes: nobody can say what a death costs there.
+    /// None if processes give back what others took: the cost of a death is then unknown.
     pub fn unreported<K: Kernel>(&self, kernel: &K) -> Option<(u64, u32)> {
         if self.ledger.passes.load(Ordering::Relaxed) != 0 {
             return None;
@@ -289,14 +317,14 @@ impl<'a> Books<'a> {
         let mut found = None;
         for (account, process) in dead {
             if account.mark(process, REPORTED) {
-                // The last to come: those before may be long gone, and what they took given back by others.
+                // The last one: what earlier ones took may have been given back by others long ago.
                 found = Some((process, lost));
             }
         }
         found
     }
 
-    /// Make the number what it is without what the dead took; returns by how much it changed.
+    /// Corrects the number by what dead processes took; returns by how much it changed.
     pub fn repair<K: Kernel>(&self, kernel: &K) -> i64 {
         let dead = self.dead(kernel);
         for _ in 0..MAX_READINGS {
@@ -306,6 +334,7 @@ impl<'a> Books<'a> {
             let change = -self.sign * i64::from(lost);
             let number = (i64::from(state as u32) + change) as u32;
             let next = (state & !0xffff_ffff).wrapping_add(1 << 32) | u64::from(number);
+            // ORDERING: pairs with the loads of the number by other processes, as in `change`.
             if self
                 .ledger
                 .state
@@ -321,16 +350,18 @@ impl<'a> Books<'a> {
         0
     }
 
-    /// The state, and how much of what is out in it the living cannot have; None if nothing.
+    /// Returns the state, and how much of the amount that is out living processes cannot hold; None if nothing.
     fn missing<K: Kernel>(&self, dead: &[(&Account, u64)], kernel: &K) -> Option<(u64, u32)> {
         if dead.is_empty() {
             return None;
         }
+        // ORDERING: the number is read before and after the accounts; pairs with the exchange in `change`. If the count
+        // of changes is the same, no change happened in between.
         let mut state = self.ledger.state.load(Ordering::SeqCst);
         for reading in 0..MAX_READINGS {
             let (held, is_certain) = self.held_at_most(dead);
             let now = self.ledger.state.load(Ordering::SeqCst);
-            // Somebody may have been stopped in the middle of a change: it may have what it was about to take.
+            // A process may be stopped in the middle of a change: it may hold what it was about to take.
             if now == state && (is_certain || reading >= WAITING_READINGS) {
                 let out = self.sign * (i64::from(state as u32) - self.base);
                 let lost = (out - held).min(self.attributable(dead));
@@ -342,18 +373,20 @@ impl<'a> Books<'a> {
         None
     }
 
-    /// What the living have at most, and whether none of them is about to change it.
+    /// Returns what living processes hold at most, and whether none of them is about to change it.
     fn held_at_most(&self, dead: &[(&Account, u64)]) -> (i64, bool) {
         let mut dead = dead.iter().peekable();
         let (mut held, mut is_certain) = (0, true);
         for account in self.accounts {
+            // ORDERING: pairs with the exchanges in `open` and `claim`.
             let process = account.process.load(Ordering::Acquire);
             if process == 0 {
                 break;
             }
-            // They are in the order of the accounts.
+            // `dead` is in the order of the accounts.
             let died = dead.next_if(|(other, _)| std::ptr::eq(*other, account));
             if account.may_hold() && died.is_none_or(|(_, died)| *died != process) {
+                // ORDERING: pairs with the release in `enter`.
                 let entry = account.entry.load(Ordering::Acquire);
                 let under_way = (entry & UNDER_WAY) as i64;
                 held += i64::from(sum_of(entry)) + under_way;
@@ -363,8 +396,11 @@ impl<'a> Books<'a> {
         (held, is_certain)
     }
 
-    /// How much may be the dead ones': no more than they took, once anybody takes without an account.
+    /// Returns how much dead processes can have taken: no more than their sums, once a process without an account
+    /// took something.
     fn attributable(&self, dead: &[(&Account, u64)]) -> i64 {
+        // ORDERING: pairs with the store in `change`, which precedes the exchange of the number; the second load
+        // pairs with the release in `enter`.
         if self.ledger.unaccounted.load(Ordering::SeqCst) == 0 {
             return i64::MAX;
         }
@@ -373,10 +409,11 @@ impl<'a> Books<'a> {
         unsettled.map(|entry| i64::from(sum_of(entry))).sum()
     }
 
-    /// How many processes have an account, and what the living hold together.
+    /// Returns how many living processes have an account, and how much they hold together.
     pub fn census<K: Kernel>(&self, kernel: &K) -> (usize, i64) {
         let mut census = (0, 0);
         for account in self.accounts {
+            // ORDERING: pairs with the exchanges in `open` and `claim`.
             let process = account.process.load(Ordering::Acquire);
             if process != 0 && kernel.is_alive(process) {
                 census = (census.0 + 1, census.1 + i64::from(account.sum()));

@@ -1,8 +1,8 @@
 //! Which thread or process holds something, in words from which a death can be repaired.
 //!
-//! The robust word is for what one thread holds, the ledger for what several processes hold at once.
+//! The robust word serves for what one thread holds, the ledger for what several processes hold at once.
 //!
-//! Invariant: no death leaves something held for ever without a process that can find it out.
+//! Invariant: a thread's or a process's death leaves nothing held that no other process can find out.
 
 mod ledger;
 mod robust;

@@ -1,40 +1,40 @@
-//! The robust word: who holds a lock, in a form that the kernel repairs.
+//! The robust word: the thread id of a lock's holder, which the kernel marks if that thread dies.
 //!
-//! | word | means | who may write it |
+//! | word | meaning | writer |
 //! |---|---|---|
 //! | 0 | free | – |
 //! | tid | that thread holds it | a thread that found it free; the holder |
-//! | tid + WAITERS | the same, and somebody may sleep on the word | a waiter, before it sleeps |
+//! | tid + WAITERS | that thread holds it, and a waiter may sleep on the word | a waiter, before it sleeps |
 //! | DIED, with or without WAITERS | the thread that held it died | the kernel, as the thread dies |
 //!
-//! This is the protocol of the kernel's robust futexes. A thread tells the kernel
-//! the word's address before it touches the word (`Kernel::begin`), so whatever the
-//! instruction at which it is killed, the kernel either finds its tid in the word,
-//! marks it and wakes one waiter, or finds the word free and wakes one waiter, which
-//! covers both a releaser that was killed before its wake-up and a woken waiter
-//! that was killed before it took the lock.
+//! This is the protocol of the kernel's robust futexes. A thread registers the word's address with the kernel before
+//! it touches the word (`Kernel::begin`). Therefore, at whichever instruction the thread is killed:
 //!
-//! Waiters overtake each other: whoever runs first takes a free word. The word is
-//! never handed over, since a word that names a thread that does not run yet would
-//! make every release a context switch.
+//! - the kernel finds the thread's tid in the word, marks the word and wakes one waiter; or
+//! - the kernel finds the word free and wakes one waiter. This covers a releaser that was killed before its wake-up,
+//!   and a woken waiter that was killed before it took the lock.
 //!
-//! Things that do not work: a pid in the word with waiters that look from time to
-//! time whether it still runs (late, and a pid can be reused between the death and
-//! the look); sleeping on a pidfd instead of the word (the holder changes while one
-//! sleeps, and nobody then watches the new one); a helper thread per process that
-//! keeps watch (since CPython 3.12 a fork beside any second thread warns).
+//! Waiters overtake each other: the first thread to run takes a free word. The word is never handed over, since a
+//! word that names a thread that does not run yet would make every release a context switch.
 //!
-//! Invariant: a word is set to 0 only by `unlock`, and after that a sleeper is woken if
-//! one may be there.
+//! Things that do not work:
+//!
+//! - A pid in the word, and waiters that check periodically whether that process still runs: the waiters notice a
+//!   death late, and a pid can be reused between the death and the check.
+//! - Sleeping on a pidfd instead of the word: the holder changes during the sleep, and no waiter then watches the new
+//!   holder.
+//! - A helper thread per process that watches the holders: since CPython 3.12 a fork next to any second thread warns.
+//!
+//! Invariant: only `unlock` sets a word to 0, and afterwards it wakes a sleeper if there may be one.
 
 use crate::kernel::{Kernel, Step};
 use crate::shim::{AtomicU32, Ordering};
 
-/// Somebody may sleep on the word.
+/// A waiter may sleep on the word.
 pub const WAITERS: u32 = 0x8000_0000;
-/// The holder died.
+/// The holder's thread died.
 pub const DIED: u32 = 0x4000_0000;
-/// The holder.
+/// The bits of the holder's thread id.
 pub const TID_MASK: u32 = 0x3fff_ffff;
 
 /// How an attempt to lock ended.
@@ -42,9 +42,9 @@ pub const TID_MASK: u32 = 0x3fff_ffff;
 pub enum Attempt {
     /// The caller holds the lock.
     Taken,
-    /// The caller holds the lock, and the one before died with it.
+    /// The caller holds the lock, and the previous holder died with it.
     TakenFromDead,
-    /// Somebody else holds it: this is the word.
+    /// Another thread holds the lock; this is the word.
     Busy(u32),
 }
 
@@ -57,7 +57,7 @@ impl Attempt {
     }
 }
 
-/// Take the word if nobody holds it; `has_slept` if the caller was asleep on it, when others may be too.
+/// Takes the word if it is free; `has_slept` if the caller slept on it, when other sleepers may still be there.
 ///
 /// The caller has called [`Kernel::begin`] on the word.
 #[inline]
@@ -73,7 +73,7 @@ pub fn try_lock(word: &AtomicU32, tid: u32, has_slept: bool) -> Attempt {
 #[cold]
 fn take_from_dead(word: &AtomicU32, tid: u32, mut found: u32) -> Attempt {
     loop {
-        // A word without an owner and with WAITERS is not written by us; it is as good as free.
+        // This crate never writes a word with WAITERS and without an owner; it counts as free.
         if found & TID_MASK != 0 {
             return Attempt::Busy(found);
         }
@@ -87,9 +87,9 @@ fn take_from_dead(word: &AtomicU32, tid: u32, mut found: u32) -> Attempt {
     }
 }
 
-/// Announce that the caller is going to sleep on a word that it found busy.
+/// Announces that the caller is going to sleep on a word that it found busy.
 ///
-/// Returns what to sleep on, or None if the word has changed.
+/// Returns the value to sleep on, or None if the word has changed.
 pub(crate) fn announce(word: &AtomicU32, found: u32) -> Option<u32> {
     let awaited = found | WAITERS;
     if found & WAITERS != 0 {
@@ -100,7 +100,7 @@ pub(crate) fn announce(word: &AtomicU32, found: u32) -> Option<u32> {
         .then_some(awaited)
 }
 
-/// Give the word back, and wake a sleeper if one may be there.
+/// Releases the word, and wakes up to `count` sleepers if there may be any.
 ///
 /// The caller holds it, and has called [`Kernel::begin`] on it.
 #[inline]
@@ -111,10 +111,10 @@ pub fn unlock<K: Kernel>(word: &AtomicU32, count: u32, kernel: &K) {
     }
 }
 
-/// What a short critical section begins with: a guard that lasts for a few instructions.
+/// How an attempt to enter a short critical section ended.
 #[derive(Debug)]
 pub enum Guarded<'a> {
-    /// The caller is inside; true if the one before died inside.
+    /// The caller is inside; true if the previous thread died inside.
     Inside(bool),
     /// Sleep, then try again.
     Sleep(&'a AtomicU32, u32),
@@ -122,8 +122,8 @@ pub enum Guarded<'a> {
 
 /// Enter a critical section.
 ///
-/// It is left with [`release_guard`]; the kernel keeps watch by `begin` alone, so
-/// inside of it nothing else may be begun.
+/// The caller leaves with [`release_guard`]. Only the registration by `begin` protects the section, so the caller
+/// must not register another word inside.
 #[inline]
 pub fn try_guard<'a, K: Kernel>(word: &'a AtomicU32, has_slept: bool, kernel: &K) -> Guarded<'a> {
     kernel.begin(word);
@@ -137,7 +137,7 @@ pub fn try_guard<'a, K: Kernel>(word: &'a AtomicU32, has_slept: bool, kernel: &K
 #[cold]
 fn guard_busy<'a, K: Kernel>(word: &'a AtomicU32, kernel: &K) -> Guarded<'a> {
     loop {
-        // A section is a few instructions long, so its holder is mostly about to leave.
+        // A section is a few instructions long, so its holder is usually about to leave.
         for _ in 0..100 {
             kernel.pause();
             if word.load(Ordering::Relaxed) & TID_MASK == 0 {
@@ -163,7 +163,7 @@ pub fn release_guard<K: Kernel>(word: &AtomicU32, kernel: &K) {
     kernel.end();
 }
 
-/// Take the word, or name what to sleep on. The caller has called [`Kernel::begin`].
+/// Takes the word, or names the word to sleep on. The caller has called [`Kernel::begin`].
 #[inline]
 pub fn lock_or_sleep<'a>(word: &'a AtomicU32, tid: u32, has_slept: bool) -> Step<'a, Attempt> {
     loop {

@@ -1,18 +1,18 @@
-//! Condition: one cell for each waiter, in order of tickets.
+//! Condition: one cell per waiter, notified in order of arrival.
 //!
-//! Waiting and notifying happen with the condition's lock held, so one process at a
-//! time walks the cells. A waiter sleeps on its own cell: a notification wakes exactly
-//! the one that has waited longest.
+//! A thread joins the queue and notifies with the condition's lock held, so one thread at a time walks the cells. A
+//! waiter sleeps on its own cell: a notification wakes exactly the waiter that has waited longest.
 //!
-//! | cell's word | means | who may write it |
+//! | cell's word | meaning | writer |
 //! |---|---|---|
 //! | 0 | free | the waiter that leaves |
 //! | tid | that thread waits | the waiter that arrives |
-//! | NOTIFIED | it may go | a notifier |
+//! | NOTIFIED | the waiter was notified | a notifier |
 //!
-//! A cell names its process, so one whose process is gone is found when its turn comes, and skipped.
-//! A notification never goes to a thread known to be dead. One that dies between the
-//! notification and its return has had it, as if it had died right after.
+//! A cell names its process, so a notifier finds the cell of a dead process and skips it.
+//!
+//! Invariant: a notification never goes to a thread known to be dead. A thread that dies between the notification and
+//! its return used up the notification, as if it had died right after the return.
 
 use crate::kernel::{Kernel, Step};
 use crate::ownership::TID_MASK;
@@ -21,7 +21,7 @@ use crate::shim::{AtomicU32, AtomicU64, Ordering};
 /// No thread has this id: the kernel's are smaller than 2^22.
 const NOTIFIED: u32 = TID_MASK;
 
-/// A waiter.
+/// The cell of one waiter.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct ConditionCell {
@@ -35,12 +35,12 @@ pub struct ConditionCell {
 #[repr(C)]
 pub struct ConditionWords {
     next: AtomicU32,
-    /// Cells from here on have never been used.
+    /// Cells from this number on were never used.
     used: AtomicU32,
 }
 
 impl ConditionWords {
-    /// Take a place in the queue; None if all are taken. The lock is held.
+    /// Takes a cell at the end of the queue; None if all are taken. The caller holds the lock.
     pub fn arrive<'a, K: Kernel>(&self, cells: &'a [ConditionCell], kernel: &K) -> Option<&'a ConditionCell> {
         let cell = cells
             .iter()
@@ -51,11 +51,12 @@ impl ConditionWords {
         cell.ticket
             .store(self.next.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         cell.process.store(kernel.process(), Ordering::Relaxed);
+        // ORDERING: pairs with the acquire loads of the word: ticket and process are written before it.
         cell.word.store(kernel.tid(), Ordering::Release);
         Some(cell)
     }
 
-    /// Notify the `count` that have waited longest. The lock is held.
+    /// Notifies the `count` waiters that have waited longest. The caller holds the lock.
     pub fn notify<K: Kernel>(&self, cells: &[ConditionCell], count: usize, kernel: &K) {
         let used = (self.used.load(Ordering::Relaxed) as usize).min(cells.len());
         if used == 0 || count == 0 {
@@ -73,7 +74,7 @@ impl ConditionWords {
         }
     }
 
-    /// How many wait.
+    /// The number of waiters.
     #[must_use]
     pub fn waiting(&self, cells: &[ConditionCell]) -> usize {
         let used = (self.used.load(Ordering::Relaxed) as usize).min(cells.len());
@@ -83,10 +84,12 @@ impl ConditionWords {
 
 impl ConditionCell {
     fn is_free(&self) -> bool {
+        // ORDERING: pairs with the swap in `leave`.
         self.word.load(Ordering::Acquire) == 0
     }
 
     fn is_waiting(&self) -> bool {
+        // ORDERING: pairs with the store in `arrive`.
         let word = self.word.load(Ordering::Acquire);
         word != 0 && word != NOTIFIED
     }
@@ -96,10 +99,12 @@ impl ConditionCell {
     }
 
     fn notify<K: Kernel>(&self, kernel: &K) -> bool {
+        // ORDERING: pairs with the store in `arrive`.
         let word = self.word.load(Ordering::Acquire);
         if word == 0 || word == NOTIFIED || self.is_abandoned(kernel) {
             return false;
         }
+        // ORDERING: release pairs with the acquire in `wait` and `leave`.
         let is_ours = self
             .word
             .compare_exchange(word, NOTIFIED, Ordering::AcqRel, Ordering::Acquire)
@@ -110,15 +115,16 @@ impl ConditionCell {
         is_ours
     }
 
-    /// Wait to be notified. The lock is not held.
+    /// Waits for a notification. The caller does not hold the lock.
     pub fn wait(&self) -> Step<'_, ()> {
+        // ORDERING: acquire pairs with the release of the notifier.
         match self.word.load(Ordering::Acquire) {
             NOTIFIED => Step::Done(()),
             word => Step::Sleep(&self.word, word),
         }
     }
 
-    /// Leave the queue; true if the caller was notified.
+    /// Leaves the queue; true if the caller was notified.
     pub fn leave(&self) -> bool {
         // ORDERING: acquire pairs with the release of the notifier.
         self.word.swap(0, Ordering::AcqRel) == NOTIFIED

@@ -1,4 +1,6 @@
-//! Countdown event: a count that is waited for to be zero.
+//! Countdown event: a count, and a bell that is rung when it reaches zero.
+//!
+//! Invariant: the count never goes below zero.
 
 use crate::kernel::{Kernel, Step};
 use crate::shim::{AtomicU32, Ordering};
@@ -13,7 +15,7 @@ pub struct CountdownWords {
 }
 
 impl CountdownWords {
-    /// Make the count `value`, before anybody else sees it.
+    /// Sets the count to `value`, before the segment is shared.
     pub fn start(&self, value: u32) {
         self.value.store(value, Ordering::Relaxed);
     }
@@ -21,18 +23,21 @@ impl CountdownWords {
     /// The count.
     #[must_use]
     pub fn value(&self) -> u32 {
+        // ORDERING: pairs with the updates below; a waiter re-checks after `listen`, so sequentially consistent.
         self.value.load(Ordering::SeqCst)
     }
 
-    /// Raise the count; false if it would overflow.
+    /// Raises the count; false if it would overflow.
     pub fn up(&self, count: u32) -> bool {
         self.value
+            // ORDERING: pairs with the load in `value`.
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |value| value.checked_add(count))
             .is_ok()
     }
 
-    /// Lower the count; false, and nothing happens, if it is smaller than that.
+    /// Lowers the count; false, without an effect, if the count is smaller.
     pub fn down<K: Kernel>(&self, count: u32, kernel: &K) -> bool {
+        // ORDERING: pairs with the load in `value`; the ring follows.
         let lowered = self
             .value
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |value| value.checked_sub(count));
@@ -42,14 +47,15 @@ impl CountdownWords {
         lowered.is_ok()
     }
 
-    /// Make the count zero.
+    /// Sets the count to zero.
     pub fn clear<K: Kernel>(&self, kernel: &K) {
+        // ORDERING: pairs with the load in `value`; the ring follows.
         if self.value.swap(0, Ordering::SeqCst) != 0 {
             self.bell.ring(ALL, kernel);
         }
     }
 
-    /// Wait until the count is zero.
+    /// Waits until the count is zero.
     pub fn wait(&self) -> Step<'_, ()> {
         if self.value() == 0 {
             return Step::Done(());

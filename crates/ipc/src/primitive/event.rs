@@ -1,13 +1,12 @@
-//! Event: one word.
+//! Event: a flag, a mark for sleepers and a count of `set` calls in one word.
 //!
-//! | bits | mean |
+//! | bits | meaning |
 //! |---|---|
 //! | SET | the event is set |
-//! | SLEEPERS | somebody may sleep on the word |
-//! | the rest | how often it was set |
+//! | SLEEPERS | a waiter may sleep on the word |
+//! | the rest | number of `set` calls |
 //!
-//! A waiter that slept through `set` and `clear` sees that the count moved: it was
-//! woken for that, and says so.
+//! Invariant: a waiter that slept through `set` and `clear` still returns as woken: it sees that the count moved.
 
 use crate::kernel::{Kernel, Step};
 use crate::shim::{AtomicU32, Ordering};
@@ -27,17 +26,20 @@ impl EventWords {
     #[inline]
     #[must_use]
     pub fn is_set(&self) -> bool {
+        // ORDERING: pairs with the release in `set`.
         self.0.load(Ordering::Acquire) & SET != 0
     }
 
-    /// What a waiter has to remember: how often the event was set before it came.
+    /// Returns what a waiter has to remember: how often the event was set before it arrived.
     #[must_use]
     pub fn arrive(&self) -> u32 {
+        // ORDERING: pairs with the release in `set`.
         self.0.load(Ordering::Acquire) / ONE
     }
 
-    /// Wait until it is set, or was set since `arrival`.
+    /// Waits until the event is set, or was set since `arrival`.
     pub fn wait(&self, arrival: u32) -> Step<'_, ()> {
+        // ORDERING: the loads here pair with the release in `set`.
         let mut word = self.0.load(Ordering::Acquire);
         loop {
             if word & SET != 0 || word / ONE != arrival {
@@ -46,6 +48,7 @@ impl EventWords {
             if word & SLEEPERS != 0 {
                 return Step::Sleep(&self.0, word);
             }
+            // ORDERING: release pairs with the exchange in `set`, which clears the mark; a failure loads as above.
             let sleeping = word | SLEEPERS;
             match self
                 .0
@@ -57,7 +60,7 @@ impl EventWords {
         }
     }
 
-    /// Set it, and wake everybody.
+    /// Sets the event and wakes all waiters.
     pub fn set<K: Kernel>(&self, kernel: &K) {
         let mut word = self.0.load(Ordering::Relaxed);
         while word & SET == 0 {
@@ -71,12 +74,13 @@ impl EventWords {
         }
     }
 
-    /// Make it unset.
+    /// Clears the event.
     pub fn clear(&self) {
+        // ORDERING: release pairs with the acquire loads of a waiter that finds the event unset.
         self.0.fetch_and(!SET, Ordering::AcqRel);
     }
 
-    /// Whether somebody may sleep.
+    /// Whether a waiter may sleep on the word.
     #[must_use]
     pub fn has_sleepers(&self) -> bool {
         self.0.load(Ordering::Relaxed) & SLEEPERS != 0

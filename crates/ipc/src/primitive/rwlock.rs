@@ -1,13 +1,15 @@
-//! Read/write lock: a robust word for the writer, a ledger of readers.
+//! Read/write lock: a robust word for the writer, a ledger of readers; writers do not starve.
 //!
-//! A reader enters itself in the ledger and then looks at the writer's word; a writer
-//! takes its word and then, behind a fence, waits until the ledger is at zero. Both orders
-//! are sequentially consistent, so one sees the other. New readers stay out while a writer
-//! waits, so writers do not starve; readers may, behind writers without pause.
+//! A reader enters itself in the ledger and then reads the writer's word. A writer takes its word and then, after a
+//! fence, waits until the ledger is at zero. Both orders are sequentially consistent, so at least one of the two sees
+//! the other. New readers stay out while a writer waits. Readers may starve behind writers that follow each other
+//! without a pause.
 //!
-//! A reader that dies has changed nothing: its entries are taken back silently, by the
-//! writer that waits for it. A writer that dies has been told of; one that died before
-//! it was alone (`is_writing` unset) has changed nothing either.
+//! A reader that dies changed nothing: the writer that waits for it takes its entries back silently. A writer's death
+//! is reported, unless the writer died before it was alone inside (`is_writing` not set): then it changed nothing
+//! either.
+//!
+//! Invariant: `is_writing` is set only while the ledger was at zero and the writer's word was held.
 
 use crate::kernel::{Kernel, Step};
 use crate::ownership::{Account, Books, Ledger, Threads};
@@ -19,7 +21,7 @@ use crate::wake::{ALL, Bell};
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct RwWords {
-    /// How many read.
+    /// The number of readers.
     pub readers: Ledger,
     /// Rung when the last reader leaves.
     pub bell: Bell,
@@ -28,7 +30,7 @@ pub struct RwWords {
 }
 
 impl RwWords {
-    /// The ledger with its rule: the number is what the processes hold.
+    /// The ledger with its rule: the number is the sum of what the processes hold.
     #[must_use]
     pub fn books<'a>(&'a self, accounts: &'a [Account], threads: Threads) -> Books<'a> {
         Books {
@@ -40,8 +42,8 @@ impl RwWords {
         }
     }
 
-    /// Enter as a reader: true, or false if the last writer died inside; `has_slept` if the caller
-    /// was asleep on the writer's word.
+    /// Enters as a reader: true, or false if the last writer died inside; `has_slept` if the caller slept on the
+    /// writer's word.
     pub fn read<'a, K: Kernel>(
         &'a self,
         writer: &'a AtomicU32,
@@ -51,13 +53,15 @@ impl RwWords {
         kernel: &K,
     ) -> Step<'a, bool> {
         loop {
+            // ORDERING: pairs with the exchanges of the word by writers.
             let word = writer.load(Ordering::SeqCst);
             if word & TID_MASK == 0 {
                 if word & DIED != 0 && has_slept {
-                    // The kernel wakes one of those that sleep beside a dead writer, and a reader takes
-                    // nothing that it would give back and wake the next by.
+                    // The kernel wakes one of the sleepers when a writer dies. A reader takes no lock, so no release
+                    // of its would wake the next sleeper.
                     kernel.wake(writer, ALL);
                 }
+                // ORDERING: pairs with the store in `drain`, before the writer died.
                 if word & DIED != 0 && self.is_writing.load(Ordering::SeqCst) != 0 {
                     return Step::Done(false);
                 }
@@ -73,7 +77,7 @@ impl RwWords {
         }
     }
 
-    /// Leave as a reader; false if this process does not read.
+    /// Leaves as a reader; false if this process does not read.
     pub fn leave<K: Kernel>(&self, books: &Books<'_>, account: Option<&Account>, kernel: &K) -> bool {
         let left = books.change(account, -1, |readers| readers > 0);
         if left && self.readers.value() == 0 {
@@ -82,10 +86,10 @@ impl RwWords {
         left
     }
 
-    /// With the writer's word taken: wait until nobody reads.
+    /// Waits until there is no reader. The caller holds the writer's word.
     pub fn drain<K: Kernel>(&self, books: &Books<'_>, kernel: &K) -> Step<'_, ()> {
-        // ORDERING: the word was taken with acquire alone, which a later load may overtake. Pairs with
-        // the reader's change of the ledger and its look at the word.
+        // ORDERING: the word was taken with acquire alone, which a later load may overtake. Pairs with the reader's
+        // change of the ledger and its load of the word after that.
         fence(Ordering::SeqCst);
         if self.readers.value() != 0 {
             let (word, heard) = self.bell.listen();
@@ -96,6 +100,7 @@ impl RwWords {
                 return Step::Sleep(word, heard);
             }
         }
+        // ORDERING: pairs with the loads of readers and of the next writer, if this one dies.
         self.is_writing.store(1, Ordering::SeqCst);
         Step::Done(())
     }

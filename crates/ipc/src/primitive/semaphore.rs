@@ -1,11 +1,13 @@
-//! Semaphore: a ledger of permits and a bell.
+//! Semaphore: a ledger of permits and a bell, without fairness between processes.
 //!
-//! Permits are held by processes, not by threads: what one thread of a process took,
-//! another may give back. A process may give back what another one took, which is not lost then
-//! if that one dies; from then on no death is reported. A semaphore that started at 0 counts events, which nobody
-//! holds: deaths are not reported there.
+//! Processes hold permits, not threads: one thread of a process may give back what another thread took.
 //!
-//! Fairness: none between processes; whoever runs first takes a free permit.
+//! A process may also give back permits that another process took. These are not lost if that process dies, and from
+//! then on no death is reported. A semaphore that started at 0 counts events, which no process holds: no death is
+//! reported there.
+//!
+//! Invariant: free permits and permits taken add up to the initial value, as long as no process gives back more than
+//! was taken.
 
 use crate::kernel::{Kernel, Step};
 use crate::ownership::{Account, Books, Ledger, Threads};
@@ -17,12 +19,12 @@ use crate::wake::Bell;
 pub struct SemaphoreWords {
     /// Free permits.
     pub ledger: Ledger,
-    /// Rung for every permit that comes back.
+    /// Rung for every permit that is given back.
     pub bell: Bell,
 }
 
 impl SemaphoreWords {
-    /// The ledger with its rule: what processes hold is missing from the initial value.
+    /// The ledger with its rule: the number is the initial value minus what the processes hold.
     #[inline]
     #[must_use]
     pub fn books<'a>(&'a self, accounts: &'a [Account], initial: u32, threads: Threads) -> Books<'a> {
@@ -35,13 +37,13 @@ impl SemaphoreWords {
         }
     }
 
-    /// Take a permit if one is free.
+    /// Takes a permit if one is free.
     #[inline]
     pub fn try_acquire(&self, books: &Books<'_>, account: Option<&Account>) -> bool {
         books.change(account, 1, |value| value > 0)
     }
 
-    /// Take a permit, or name what to sleep on.
+    /// Takes a permit, or names the word to sleep on.
     pub fn acquire<K: Kernel>(
         &self,
         books: &Books<'_>,
@@ -56,7 +58,7 @@ impl SemaphoreWords {
             }
         }
         if has_slept {
-            // Others may be asleep still, and a permit that came meanwhile has woken nobody.
+            // Others may still be asleep, and a permit given back meanwhile woke no thread.
             self.bell.relisten();
             if self.ledger.value() > 0 {
                 self.bell.ring(1, kernel);
@@ -65,7 +67,7 @@ impl SemaphoreWords {
         Step::Done(())
     }
 
-    /// Give `count` permits back; false, and nothing happens, beyond the bound.
+    /// Gives `count` permits back; false, without an effect, beyond the bound.
     #[inline]
     pub fn release<K: Kernel>(
         &self,

@@ -1,30 +1,33 @@
-//! The queue's ring: records of bytes between two commit words.
+//! The queue's ring: a bounded buffer of whole records between two commit words, with one guard for putters and one
+//! for getters.
 //!
 //! | word | upper half | lower half |
 //! |---|---|---|
-//! | `tail` | records put, ever | where the next one goes |
-//! | `head` | records taken, ever | where the next one is |
-//! | `origin` | a record that was put into an empty ring | where it is, whatever `head` says |
+//! | `tail` | records put, ever | position of the next record to put |
+//! | `head` | records taken, ever | position of the next record to take |
+//! | `origin` | number of a record that was put into an empty ring | its position, which overrides `head` |
 //!
-//! A record is a word with its tag and its length, and its bytes, in words of eight. It is written
-//! beyond `tail`, and exists from the moment `tail` moves, in one store that moves both halves;
-//! it is gone from the moment `head` does. So a putter that is killed half-way has put
-//! nothing, and a getter that is killed half-way has taken nothing.
+//! A record is a word with its tag and length, followed by its bytes in words of eight. A putter writes it beyond
+//! `tail`. The record exists from the moment one store moves both halves of `tail`, and no longer exists once `head`
+//! moves. So a putter that is killed half-way has put nothing, and a getter that is killed half-way has taken
+//! nothing.
 //!
-//! Putters exclude each other by one guard (robust.rs) and getters by another, so that one of each
-//! never meet. Each side writes cache lines of its own, and remembers what it last saw of the
-//! other's word: it looks again when that is not enough. What it remembers is a past value of a
-//! word that only grows, so it errs on the safe side.
+//! Putters exclude each other by one guard (robust.rs) and getters by another, so a putter and a getter never
+//! contend. Each side writes its own cache lines, and remembers the last value it read of the other side's word. It
+//! reads the word again when the remembered value is not enough. A remembered value is a past value of a word that
+//! only grows, so it errs on the safe side.
 //!
-//! A putter that finds the ring empty, far from the start, starts anew: a queue that is kept empty
-//! touches few pages. `head` is the getters', so the putter says in `origin` where that record is,
-//! before `tail` moves; if it is killed in between, the next one says it again. `origin` is
-//! forgotten when the record is gone, long before its number comes again.
+//! A putter that finds the ring empty, far from the start, starts over at the start: a queue that is kept empty
+//! touches few pages. `head` belongs to the getters, so the putter writes the record's position into `origin` before
+//! it moves `tail`. If the putter is killed in between, the next putter writes `origin` again. `origin` is cleared
+//! after the record is taken, long before its number recurs.
 //!
-//! Whom a putter that was woken in vain wakes in its stead: `shortest.rs`. What `join` waits for: `unfinished.rs`.
+//! `shortest.rs` decides which sleeper a putter wakes that found no room. `unfinished.rs` counts what `join` waits
+//! for.
 //!
-//! Lengths and positions come from shared memory: they are held against the ring's size
-//! before use. Invariant: no value of any word leads outside of the ring.
+//! Lengths and positions come from shared memory: they are checked against the ring's size before use.
+//!
+//! Invariant: no value of any word leads outside the ring.
 
 use super::shortest::{PutAttempts, Shortest};
 use super::unfinished::Promises;
@@ -35,15 +38,15 @@ use crate::wake::Bell;
 
 const LOW: u64 = 0xffff_ffff;
 const ONE: u64 = 1 << 32;
-/// An `origin` of no record.
+/// The value of `origin` without a record.
 const NOWHERE: u64 = u64::MAX;
-/// Words after which an empty ring starts anew: a page.
+/// Words after which an empty ring starts over: a page.
 const LAP: u64 = 512;
-/// Puts after which a putter looks at `head` though it need not for room.
+/// Puts after which a putter reads `head` although it has room.
 const PATROL: u32 = 32;
 const TAG_SHIFT: u32 = 56;
 
-/// What putters write, in a cache line of its own.
+/// The words that putters write, in cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct PutSide {
@@ -56,7 +59,7 @@ pub(crate) struct PutSide {
     shortest: Shortest,
 }
 
-/// What getters write.
+/// The words that getters write.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 struct GetSide {
@@ -68,7 +71,7 @@ struct GetSide {
     not_full: Bell,
 }
 
-/// What putters write now and then, and both sides read.
+/// The word that putters write occasionally and both sides read.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 struct Origin(AtomicU64);
@@ -80,9 +83,9 @@ pub struct RingWords {
     pub(crate) put: PutSide,
     get: GetSide,
     origin: Origin,
-    /// Records that `task_done` was called for, ever.
+    /// Number of `task_done` calls.
     pub(crate) done: AtomicU32,
-    /// Deaths inside of a guard.
+    /// Number of deaths inside a guard.
     deaths: AtomicU32,
     /// Rung when all are done.
     pub(crate) all_done: Bell,
@@ -105,9 +108,9 @@ pub struct Ring<'a> {
 pub enum Take {
     /// A record: its tag and its bytes.
     Record(u8, Vec<u8>),
-    /// Nothing is left, and nothing will come.
+    /// The queue is empty and shut.
     Shut,
-    /// The words make no sense: somebody wrote over them.
+    /// The words are inconsistent: a process overwrote them.
     Damaged,
 }
 
@@ -130,15 +133,15 @@ impl<'a> Ring<'a> {
         self.data.len() as u64
     }
 
-    /// Where the record is that `head` names.
+    /// The position of the record that `head` names.
     fn record_position(&self, head: u64) -> u64 {
-        // ORDERING: written before `tail` moved, which was seen.
+        // ORDERING: relaxed: written before `tail` moved, and the caller has read `tail` since.
         let origin = self.words.origin.0.load(Ordering::Relaxed);
         let is_there = origin != NOWHERE && count_of(origin) == count_of(head);
         (if is_there { origin } else { head }) & LOW
     }
 
-    /// Whether that many words fit. Words that make no sense are a full ring: nothing is written over.
+    /// Whether that many words fit. Inconsistent words count as a full ring: nothing is overwritten.
     fn has_room(&self, head: u64, tail: u64, need: u64) -> bool {
         let (size, tail_at) = (self.size(), tail & LOW);
         let records = count_of(tail).wrapping_sub(count_of(head));
@@ -155,34 +158,38 @@ impl<'a> Ring<'a> {
         (tail_at + size - head_at) % size + need < size
     }
 
-    /// Whether a record of that many bytes would fit now, without the guard: if not, there was a moment without room.
+    /// Whether a record of that many bytes would fit, checked without the guard. If not, at some moment there was no
+    /// room.
     #[must_use]
     pub fn fits(&self, bytes: usize) -> bool {
+        // ORDERING: `head` before `tail` and again after it, in one order; pairs with the stores in `take_inside` and
+        // `put_inside`.
         let head = self.words.get.head.load(Ordering::SeqCst);
         let tail = self.words.put.tail.load(Ordering::SeqCst);
-        // A record that is taken and another that is put in between would look like one more.
+        // A record taken and another put between the loads would look like one more record.
         self.has_room(head, tail, words_for(bytes)) || self.words.get.head.load(Ordering::SeqCst) != head
     }
 
-    /// Whether the word is one of the guards: who sleeps there waits for its turn, and not for room or a record.
+    /// Whether the word is one of the guards. A thread that sleeps there waits to enter, not for room or a record.
     #[must_use]
     pub fn is_guard(&self, word: &AtomicU32) -> bool {
         std::ptr::eq(word, &raw const self.words.put.guard) || std::ptr::eq(word, &raw const self.words.get.guard)
     }
 
     fn enter<K: Kernel>(&self, guard: &'a AtomicU32, slept: Slept, kernel: &K) -> Guarded<'a> {
-        // One that slept for a record or for room has left nobody behind at the guard.
+        // A thread that slept for a record or for room left no sleeper behind at the guard.
         let guarded = try_guard(guard, slept.was_on(guard), kernel);
         if let Guarded::Inside(true) = guarded {
             self.words.deaths.fetch_add(1, Ordering::Relaxed);
-            // The dead one may have owed a wake-up.
+            // The dead thread may have owed a wake-up.
             self.words.put.not_empty.relisten();
             self.words.get.not_full.relisten();
         }
         guarded
     }
 
-    /// One that a bell has woken: others may be asleep beside it still, and there may be something for them.
+    /// Passes a wake-up on after a bell woke the caller: other sleepers may still be there, and there may be more for
+    /// them.
     fn pass_on<K: Kernel>(&self, bell: &Bell, has_more: bool, kernel: &K) {
         bell.relisten();
         if has_more {
@@ -190,9 +197,9 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Put a record; false if the queue is shut.
+    /// Puts a record; false if the queue is shut.
     ///
-    /// The record is not longer than `longest`; `attempts` is its own.
+    /// The record is not longer than `longest`; `attempts` belongs to this record alone.
     pub fn put<K: Kernel>(
         &self,
         tag: u8,
@@ -204,7 +211,7 @@ impl<'a> Ring<'a> {
         let (put, not_full) = (&self.words.put, &self.words.get.not_full);
         if let Guarded::Sleep(word, awaited) = self.enter(&put.guard, slept, kernel) {
             if slept.has_slept() && !slept.was_on(&put.guard) {
-                // It was rung for, and may give up before it gets in.
+                // The bell woke it, and it may give up before it enters the guard.
                 self.pass_on(not_full, self.has_room_for_shortest(), kernel);
             }
             return Step::Sleep(word, awaited);
@@ -226,14 +233,15 @@ impl<'a> Ring<'a> {
             }
         }
         if was_spurious {
-            // The bell has been rung for this; who is about to sleep has looked since.
+            // The bell was rung already; a thread about to sleep has re-checked since.
             not_full.wake(1, kernel);
         }
         outcome
     }
 
-    /// Whether the shortest of the records that wait would fit; a guess, without the guard.
+    /// Whether the shortest of the waiting records would fit; a guess, without the guard.
     fn has_room_for_shortest(&self) -> bool {
+        // ORDERING: pairs with the stores in `take_inside` and `put_inside`; a guess needs no order of the two.
         let head = self.words.get.head.load(Ordering::Acquire);
         let tail = self.words.put.tail.load(Ordering::Acquire);
         self.has_room(head, tail, self.words.put.shortest.words())
@@ -260,14 +268,15 @@ impl<'a> Ring<'a> {
         }
         let start = self.start(head, tail, need);
         let end = self.write(start, tag, record);
-        // ORDERING: pairs with the load in `reload_tail`: the record is there before it exists. In one
-        // order with the look at the bell that follows, and with a getter's, the other way round.
+        // ORDERING: pairs with the load in `reload_tail`: the record's bytes are written before it exists.
+        // Sequentially consistent with the load of the bell that follows, and with a getter's opposite order.
         put.tail.store((tail & !LOW).wrapping_add(ONE) | end, Ordering::SeqCst);
         Step::Done(true)
     }
 
     fn reload_head(&self) -> u64 {
-        // ORDERING: pairs with the store in `take_inside`: who took a record has read it.
+        // ORDERING: pairs with the store in `take_inside`: a getter has read the record before it moves `head`.
+        // ORDERING: pairs with the stores in `take_inside` and `put_inside`.
         let head = self.words.get.head.load(Ordering::SeqCst);
         self.words.put.head_seen.store(head, Ordering::Relaxed);
         head
@@ -281,7 +290,7 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Where the next record goes.
+    /// The position of the next record.
     fn start(&self, head: u64, tail: u64, need: u64) -> u64 {
         let at = tail & LOW;
         if count_of(head) != count_of(tail) {
@@ -316,12 +325,12 @@ impl<'a> Ring<'a> {
         self.after(at) as u64
     }
 
-    /// Take the oldest record.
+    /// Takes the oldest record.
     pub fn get<K: Kernel>(&self, slept: Slept, kernel: &K) -> Step<'a, Take> {
         let (get, not_empty) = (&self.words.get, &self.words.put.not_empty);
         if let Guarded::Sleep(word, awaited) = self.enter(&get.guard, slept, kernel) {
             if slept.has_slept() && !slept.was_on(&get.guard) {
-                // It was rung for, and may give up before it gets in.
+                // The bell woke it, and it may give up before it enters the guard.
                 self.pass_on(not_empty, !self.is_empty(), kernel);
             }
             return Step::Sleep(word, awaited);
@@ -343,8 +352,8 @@ impl<'a> Ring<'a> {
         let has_record = |tail: u64| count_of(tail) != count_of(head);
         if !has_record(get.tail_seen.load(Ordering::Relaxed)) && !has_record(self.reload_tail()) {
             let (word, heard) = not_empty.listen();
-            // Who shuts after `listen` rings; and nobody puts any more once it is seen to be shut, so
-            // the look that follows is the last one.
+            // A `shut` after `listen` rings. No putter puts once the queue is seen to be shut, so the check that
+            // follows is final.
             let is_shut = self.is_shut();
             if !has_record(self.reload_tail()) {
                 return if is_shut {
@@ -356,7 +365,7 @@ impl<'a> Ring<'a> {
         }
         match self.read(self.record_position(head)) {
             Some((tag, record, end)) => {
-                // ORDERING: pairs with the load in `reload_head`; in one order with the look at the bell.
+                // ORDERING: pairs with the load in `reload_head`; sequentially consistent with the load of the bell.
                 get.head.store((head & !LOW).wrapping_add(ONE) | end, Ordering::SeqCst);
                 Step::Done(Take::Record(tag, record))
             }
@@ -388,36 +397,38 @@ impl<'a> Ring<'a> {
         Some((tag, record, self.after(at) as u64))
     }
 
-    /// How many records there are.
+    /// The number of records.
     #[must_use]
     pub fn len(&self) -> u32 {
+        // ORDERING: pairs with the stores in `take_inside` and `put_inside`.
         let head = self.words.get.head.load(Ordering::SeqCst);
         let tail = self.words.put.tail.load(Ordering::SeqCst);
         count_of(tail).wrapping_sub(count_of(head))
     }
 
-    /// Whether there are none.
+    /// Whether there are no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether no record fits, by number.
+    /// Whether the number of records has reached its bound.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.max_records != 0 && self.len() >= self.max_records
     }
 
-    /// Refuse further records; who waits is woken. A put that has begun is over by then.
+    /// Refuses further records and wakes all waiters. Every put that began earlier has ended by then.
     pub fn shut<K: Kernel>(&self, slept: Slept, kernel: &K) -> Step<'a, ()> {
         let put = &self.words.put;
         if let Guarded::Sleep(word, awaited) = self.enter(&put.guard, slept, kernel) {
             return Step::Sleep(word, awaited);
         }
+        // ORDERING: pairs with the load in `is_shut`, which a getter does after `listen`.
         put.is_shut.store(1, Ordering::SeqCst);
         release_guard(&put.guard, kernel);
-        // Heard or not: of those asleep, one may have been rung for, and it does not ring for the others
-        // when it finds nothing more.
+        // All sleepers are woken, whether or not HEARD is set: a bell may have been rung for one of them, which does
+        // not ring for the others when it finds nothing more.
         for bell in [&put.not_empty, &self.words.get.not_full] {
             bell.silence();
             bell.wake(crate::wake::ALL, kernel);
@@ -425,13 +436,14 @@ impl<'a> Ring<'a> {
         Step::Done(())
     }
 
-    /// Whether it refuses records.
+    /// Whether the queue refuses records.
     #[must_use]
     pub fn is_shut(&self) -> bool {
+        // ORDERING: pairs with the store in `shut`.
         self.words.put.is_shut.load(Ordering::SeqCst) != 0
     }
 
-    /// How many processes have died inside of a guard.
+    /// The number of processes that died inside a guard.
     #[must_use]
     pub fn deaths(&self) -> u32 {
         self.words.deaths.load(Ordering::Relaxed)

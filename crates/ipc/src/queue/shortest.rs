@@ -1,44 +1,46 @@
-//! The shortest of the records that wait for room in a ring.
+//! The length of the shortest record that waits for room in a ring, so that a record that fits is not left asleep.
 //!
-//! Putters that wait sleep on one bell, in the order in which they came, and a getter rings for the first.
-//! Where lengths differ, that one may not fit while a shorter record behind it would. So who is refused writes
-//! down how long its record is, if that is the shortest, and who was rung for in vain wakes the next
-//! sleeper if the shortest would fit. It remembers how many had been taken at that attempt: refused at the same number for
-//! the third time, after sleeps, all that sleep have been, and nobody is woken any more. What they wrote
-//! down meanwhile is what waits still. Twice is not enough: the first time may come before the getter
-//! rings, and the second be due to that ring.
+//! Waiting putters sleep on one bell in order of arrival, and a getter rings for the first. Where lengths differ, the
+//! first record may not fit although a shorter one behind it would. So a putter that is refused records its length if
+//! that is the shortest. A putter that was woken without finding room wakes the next sleeper if the shortest record
+//! would fit.
 //!
-//! Invariant: changed inside of the putters' guard alone; any value of the words costs wake-ups, or a sleep
-//! that its end ends, and nothing else.
+//! A putter remembers how many records had been taken at its last attempt. If it is refused at the same number for
+//! the third time, after sleeps, all sleepers had an attempt, and it wakes none. The lengths recorded meanwhile are
+//! those of the records that still wait. Two times are not enough: the first refusal may come before the getter
+//! rings, and the second may be due to that ring.
+//!
+//! Invariant: the words change only inside the putters' guard. Any value of them costs wake-ups, or a sleep until its
+//! time limit, and nothing else.
 
 use crate::kernel::Slept;
 use crate::shim::{AtomicU32, AtomicU64, Ordering};
 
-/// Refusals at one number of records taken after which all that sleep have had theirs.
+/// Refusals at one number of records taken after which every sleeper had an attempt.
 const ALL_TRIED: u32 = 2;
 
-/// What those that are refused write down.
+/// The lengths that refused putters record.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Shortest {
-    /// No record that waits for room has fewer words; 0 if none is known to.
+    /// The fewest words of a record that waits for room; 0 if unknown.
     words: AtomicU32,
-    /// The same of those that were refused at this number of records taken.
+    /// The same for the records refused at this number of records taken.
     refused_at: AtomicU32,
     refused_words: AtomicU32,
 }
 
-/// What a putter remembers from one attempt at a record to the next.
+/// What a putter remembers between its attempts to put one record.
 #[derive(Debug, Default)]
 pub struct PutAttempts {
-    /// How many records had been taken when there was no room, and one; 0 if there never was none.
+    /// The number of records taken at the last refusal, plus one; 0 if there was none.
     refused_at: AtomicU64,
-    /// How often it was refused there: once, and once more for each time it was after a sleep.
+    /// Refusals at that number: one, and one more for each refusal after a sleep.
     times: AtomicU32,
 }
 
 impl PutAttempts {
-    /// Count a refusal; returns how many there were before.
+    /// Counts a refusal; returns how many there were before.
     fn refuse(&self, taken: u32, slept: Slept) -> u32 {
         let now = u64::from(taken) + 1;
         let is_again = self.refused_at.swap(now, Ordering::Relaxed) == now && slept.has_slept();
@@ -53,8 +55,8 @@ impl PutAttempts {
 }
 
 impl Shortest {
-    /// Write down that there is no room for so many words after so many records were taken; true if a
-    /// shorter one waits that may not have tried since.
+    /// Records that `need` words do not fit after `taken` records were taken; true if a shorter record waits whose
+    /// putter may not have tried since.
     pub(crate) fn refuse(&self, need: u32, taken: u32, attempts: &PutAttempts, slept: Slept) -> bool {
         let least = |word: &AtomicU32| match word.load(Ordering::Relaxed) {
             0 => need,
@@ -72,7 +74,7 @@ impl Shortest {
         !have_all_tried && shortest < need
     }
 
-    /// How many words it has, at least one; a guess.
+    /// The words of the shortest record, at least one; a guess.
     pub(crate) fn words(&self) -> u64 {
         u64::from(self.words.load(Ordering::Relaxed).max(1))
     }

@@ -1,10 +1,10 @@
-//! What a queue's `join` waits for: records that are not dealt with, and those that are promised.
+//! Counts what a queue's `join` waits for: records that are not dealt with, and records that are promised.
 //!
-//! A process whose records found no room keeps them for later, and says so in a ledger: `join` waits for them
-//! too. A record is promised before its `put` returns, and the promise is taken back after the record exists, so it is
-//! counted at every moment. What a process that died had promised does not come: `join` strikes it off.
+//! A process whose records find no room keeps them for later and counts them in a ledger of promises: `join` waits
+//! for these too. A record is promised before its `put` returns, and the promise is resolved after the record exists,
+//! so it is counted at every moment. If the process dies, its promises are void: `join` removes them.
 //!
-//! Invariant: `unfinished` is 0 only if there was a moment at which it was.
+//! Invariant: `unfinished` returns 0 only if at some moment during the call nothing was unfinished.
 
 use super::ring::{Ring, count_of};
 use crate::kernel::{Kernel, Step};
@@ -12,11 +12,11 @@ use crate::ownership::{Account, Books, Ledger, Threads};
 use crate::shim::Ordering;
 use crate::wake::ALL;
 
-/// Processes that may have promised something at once, each known by name. More are counted, but
-/// their deaths are not noticed.
+/// Processes with promises that are known by name. Promises of further processes are counted, but their deaths are
+/// not noticed.
 const PROMISERS: usize = 32;
 
-/// The shared words of what is promised.
+/// The shared words of the promises.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Promises {
@@ -25,7 +25,7 @@ pub(crate) struct Promises {
 }
 
 impl<'a> Ring<'a> {
-    /// The ledger of what is promised.
+    /// The ledger of promises.
     #[must_use]
     pub fn promises(&self, threads: Threads) -> Books<'a> {
         let promises = &self.words.promises;
@@ -38,12 +38,12 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Say that a record will be put later.
+    /// Announces that a record will be put later.
     pub fn promise(&self, books: &Books<'_>, account: Option<&Account>) {
         books.change(account, 1, |_| true);
     }
 
-    /// Say that it has been put, or will not be.
+    /// Resolves a promise: the record was put, or will not be.
     pub fn resolve<K: Kernel>(&self, books: &Books<'_>, account: Option<&Account>, kernel: &K) {
         books.change(account, -1, |promised| promised > 0);
         self.ring_if_done(kernel);
@@ -55,8 +55,9 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Say that a record taken before is dealt with; false if all are already.
+    /// Counts a record as dealt with; false if all are already.
     pub fn task_done<K: Kernel>(&self, kernel: &K) -> bool {
+        // ORDERING: pairs with the load in `unfinished`; the ring follows.
         let counted = self
             .words
             .done
@@ -70,15 +71,17 @@ impl<'a> Ring<'a> {
     }
 
     fn put_count(&self) -> u32 {
+        // ORDERING: pairs with the store in `put_inside`.
         count_of(self.words.put.tail.load(Ordering::SeqCst))
     }
 
-    /// Records put or promised, and not yet dealt with.
+    /// Records that were put or promised and are not dealt with yet.
     #[must_use]
     pub fn unfinished(&self) -> u32 {
         loop {
             let before = self.words.promises.number.state();
-            // In this order: a record that comes and another that is done in between must not cancel out.
+            // ORDERING: pairs with the update in `task_done`. `done` is read before `tail`: a record that is put and
+            // another that is dealt with in between must not cancel out.
             let done = self.words.done.load(Ordering::SeqCst);
             let left = self.put_count().wrapping_sub(done);
             if self.words.promises.number.state() == before {
@@ -87,7 +90,7 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Wait until all records are dealt with.
+    /// Waits until all records are dealt with.
     pub fn join<K: Kernel>(&self, threads: Threads, kernel: &K) -> Step<'a, ()> {
         if self.unfinished() == 0 {
             return Step::Done(());
@@ -97,7 +100,7 @@ impl<'a> Ring<'a> {
             self.promises(threads).repair(kernel);
         }
         if self.unfinished() == 0 {
-            // The others may be asleep, if what was promised was all.
+            // Other waiters may be asleep: only void promises were left.
             self.words.all_done.ring(ALL, kernel);
             return Step::Done(());
         }

@@ -1,39 +1,42 @@
-//! How many stand behind a lock, roughly; and when one who joins them gives way first.
+//! A rough count of the threads behind a lock, from which a newcomer decides whether to yield the processor before it
+//! sleeps.
 //!
-//! A fair scheduler remembers, through any sleep, how much of a processor it owes to a process. On one
-//! processor, those that sleep behind a lock wake with what they are owed, and all of it is
-//! served before a process that is owed nothing runs again, be it the holder between two
-//! instructions or the last one on its way to the lock. With n that run on after the lock that
-//! takes up to four milliseconds of each: seconds, where the lock itself has long been passed along.
-//! So who joins a crowd gives way to all others a few times before it sleeps, which settles what
-//! it is owed. Its own turn is far away: that costs it nothing. Where few stand, giving way would put off
-//! a turn that comes soon, so there one goes to sleep at once.
+//! A fair scheduler keeps a process's claim to processor time through any sleep. On one processor the sleepers behind
+//! a lock wake with that claim. The scheduler serves all of it before a process without a claim runs again. Such a
+//! process may be the holder between two instructions, or the last one on its way to the lock. With n processes that
+//! keep running after they had the lock, this takes up to four milliseconds of each: seconds in total, although the
+//! lock itself was passed along long before.
 //!
-//! Invariant: advice alone. One that is killed stays counted until a later comer finds nobody
-//! asleep; any value of the word costs time and nothing else.
+//! A thread that joins a crowd therefore yields to all others a few times before it sleeps, which uses up its claim.
+//! Many holders come before it, so yielding costs it nothing. Behind few waiters a yield would delay an acquisition
+//! that is near, so the thread sleeps immediately.
+//!
+//! Invariant: the count is only advice. A thread that is killed stays counted until a later newcomer finds no
+//! sleeper; a wrong value costs time and nothing else.
 
 use crate::shim::{AtomicU32, Ordering};
 
-/// From how many on it is a crowd: the turn of who joins it is at least as many holders away.
+/// The smallest crowd: a newcomer is at least this many holders away from the lock.
 const CROWD: u32 = 8;
-/// More than can wait for anything here: the count of one that joined before it was cleared, and left after.
+/// More than the possible number of waiters: the value after a thread joined, the count was cleared, and the thread
+/// left.
 const ABSURD: u32 = 1 << 24;
 
-/// The count of those that stand behind a lock.
+/// The count of the threads behind a lock.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Crowd(AtomicU32);
 
-/// One that stands there; it leaves as this is dropped.
+/// A thread behind a lock; it leaves when this is dropped.
 #[derive(Debug)]
-#[must_use = "who joins leaves at once otherwise"]
+#[must_use = "the caller leaves immediately otherwise"]
 pub struct Standing<'a> {
     crowd: &'a Crowd,
     before: u32,
 }
 
 impl Crowd {
-    /// Stand behind the lock; `is_empty` where the lock's word says that nobody sleeps there.
+    /// Joins the threads behind the lock; `is_empty` if the lock's word says that there is no sleeper.
     pub fn join(&self, is_empty: bool) -> Standing<'_> {
         if is_empty {
             self.0.store(0, Ordering::Relaxed);
@@ -44,7 +47,7 @@ impl Crowd {
 }
 
 impl Standing<'_> {
-    /// Whether those that were there before are a crowd.
+    /// Whether the threads that were there before are a crowd.
     #[must_use]
     pub fn is_in_crowd(&self) -> bool {
         (CROWD..ABSURD).contains(&self.before)
@@ -72,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_are_forgotten_where_nobody_sleeps() {
+    fn dead_threads_are_forgotten_where_there_is_no_sleeper() {
         let crowd = Crowd::default();
         (0..20).for_each(|_| std::mem::forget(crowd.join(false)));
         assert!(crowd.join(false).is_in_crowd());
@@ -80,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_leaves_after_the_count_was_cleared_makes_no_crowd() {
+    fn a_thread_that_leaves_after_the_count_was_cleared_makes_no_crowd() {
         let crowd = Crowd::default();
         let early = crowd.join(true);
         drop(crowd.join(true));

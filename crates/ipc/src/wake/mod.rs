@@ -1,4 +1,5 @@
-//! Waking sleepers: through which word, how many, and what keeps a crowd of them from stalling the holder.
+//! Wake-ups: the word that sleepers are woken through, how many are woken, and how a crowd of sleepers is kept from
+//! stalling the holder.
 //!
 //! Must never know which process holds what; that is `ownership`.
 //!

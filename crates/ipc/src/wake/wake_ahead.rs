@@ -1,48 +1,49 @@
-//! How many sleepers a release of a lock calls: one, or more where each is long on its way.
+//! Wake-ahead: how many sleepers a release of a lock wakes, one or more depending on how long a woken thread takes to
+//! run.
 //!
-//! One is right where the way is free: more of them would stand in each other's. Where many
-//! processes run on few processors, the one that is called first stands in the kernel's line behind
-//! all that run; with one at a time, each hand-over takes a whole round of that line, and passing
-//! a lock along n processes that run on grows with n². Many stand in that line together, and each
-//! finds the lock given back by the one before. So the number doubles with each that was long on its
-//! way, goes down by one with each that was not, and falls back to one as soon as one comes in vain.
-//! It is the rule of the primitives for threads (`unsnarl_sync`), with what is known here in the
-//! place of what is known there.
+//! On an idle machine one is best: several woken threads would only contend. Where many processes run on few
+//! processors, a woken thread queues behind all of them in the kernel's run queue. If each release wakes one sleeper,
+//! every hand-over takes a whole round of that queue, and passing a lock along n running processes takes time that
+//! grows with n². Several woken threads queue together, and each finds the lock released by the one before.
 //!
-//! Invariant: advice alone. Any value of the words, and any loss between two that change them at
-//! once, costs time and nothing else.
+//! The count doubles after each woken thread that took long to run, and decreases by one after each that did not. It
+//! falls back to one as soon as a woken thread finds the lock busy. The primitives for threads (`unsnarl_sync`) use
+//! the same rule on other inputs.
+//!
+//! Invariant: the count is only advice. Any value of the words, and any update lost between two concurrent writers,
+//! costs time and nothing else.
 
 use crate::shim::{AtomicU32, Ordering};
 
-/// As many as can wait for anything here.
+/// Upper bound of the waiters of one lock.
 const MOST: u32 = 1 << 12;
-/// Several times what the kernel needs to give a process a processor.
+/// Microseconds; several times what the kernel needs to schedule a process on an idle processor.
 const LONG_US: u32 = 200;
-/// More than this is no way but a sleep before it: the clock's 32 bits go round.
+/// Microseconds; a longer delay was a sleep before the wake-up: the clock's 32 bits wrap around.
 const TOO_LONG_US: u32 = 10_000_000;
 
-/// What those that give a lock back and those that come for it tell each other.
+/// The words that releasers and woken threads share.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct WakeAhead {
-    /// One less than are called together.
+    /// The number of sleepers to wake at once, minus one.
     more: AtomicU32,
-    /// When somebody was called last, in microseconds that go round.
+    /// The time of the last wake-up in microseconds; wraps around.
     called_us: AtomicU32,
 }
 
 impl WakeAhead {
-    /// How many to call now.
+    /// Returns how many sleepers to wake now.
     pub fn sleepers_to_wake(&self, now_us: u32) -> u32 {
         self.called_us.store(now_us, Ordering::Relaxed);
         self.more.load(Ordering::Relaxed).min(MOST - 1) + 1
     }
 
-    /// One that was called has the lock.
+    /// Notes that a woken thread acquired the lock.
     pub fn acquired(&self, now_us: u32) {
-        let way_us = now_us.wrapping_sub(self.called_us.load(Ordering::Relaxed));
+        let delay_us = now_us.wrapping_sub(self.called_us.load(Ordering::Relaxed));
         let more = self.more.load(Ordering::Relaxed).min(MOST - 1);
-        let then = if (LONG_US..TOO_LONG_US).contains(&way_us) {
+        let then = if (LONG_US..TOO_LONG_US).contains(&delay_us) {
             (more * 2 + 1).min(MOST - 1)
         } else {
             more.saturating_sub(1)
@@ -52,7 +53,7 @@ impl WakeAhead {
         }
     }
 
-    /// One that was called came in vain.
+    /// Notes that a woken thread found the lock busy.
     pub fn found_busy(&self) {
         self.more.store(0, Ordering::Relaxed);
     }
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_doubles_while_the_way_is_long() {
+    fn it_doubles_while_woken_threads_are_slow() {
         let wake_ahead = WakeAhead::default();
         let called: Vec<u32> = (0..4)
             .map(|round| {
@@ -78,10 +79,10 @@ mod tests {
     }
 
     #[test]
-    fn a_free_way_brings_it_back_one_by_one_and_a_vain_one_at_once() {
+    fn fast_threads_bring_it_back_one_by_one_and_a_busy_lock_immediately() {
         let wake_ahead = WakeAhead::default();
         wake_ahead.sleepers_to_wake(u32::MAX);
-        (0..3).for_each(|_| wake_ahead.acquired(LONG_US)); // the clock has gone round
+        (0..3).for_each(|_| wake_ahead.acquired(LONG_US)); // the clock has wrapped around
         assert_eq!(wake_ahead.sleepers_to_wake(0), 8);
         wake_ahead.acquired(LONG_US - 1);
         assert_eq!(wake_ahead.sleepers_to_wake(0), 7);
