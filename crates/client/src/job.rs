@@ -1,26 +1,26 @@
-//! Whether somebody could continue this job if it stopped.
+//! Whether a shell could continue this job if a terminal stopped it.
 //!
-//! A stop by the terminal is discarded in an orphaned process group: one in which each member's parent is a
-//! member too or in another session, as with `docker run -it IMAGE sh -c 'a; b'` or `ssh -t HOST make`. The
-//! parent of a worker is its server, in this session and in another group: it would make such a group one
-//! that somebody seems to look after, and Ctrl-Z would stop it for good.
+//! The kernel discards a terminal's stop signal in an orphaned process group. That is a group in which each member's
+//! parent is either a member too or in another session, as with `docker run -it IMAGE sh -c 'a; b'` or `ssh -t HOST
+//! make`. A worker's parent is its server, in this session and in another group. So a worker would make such a group
+//! appear not orphaned, and Ctrl-Z would stop it for good.
 //!
-//! Asked is the chain of this process's parents alone. Another member's parent might be a shell all the same,
-//! and the command is then run plainly without need.
+//! Only the chain of this process's parents is checked. The parent of another member may still be a shell; the
+//! command then runs plainly although it need not.
 //!
-//! Invariant: in doubt nobody could.
+//! Invariant: in doubt the job counts as orphaned.
 
 use crate::syscall::read_file;
 use core::ffi::c_int;
 
-/// Whether the group of this process, in the session of that leader, is orphaned.
+/// Whether the process group of this process, in the session of `leader`, is orphaned.
 pub(crate) fn is_orphaned(leader: c_int) -> bool {
     // SAFETY: always sound.
     let (group, parent) = unsafe { (libc::getpgrp(), libc::getppid()) };
     let mut ancestor = parent;
-    // Zero: it is in another pid namespace. To the calls below that is this process itself.
+    // Zero: the parent is in another pid namespace. To the calls below 0 means this process itself.
     while ancestor > 0 {
-        // SAFETY: numbers only; of a process that is gone they fail.
+        // SAFETY: numbers only; the calls fail for a process that has ended.
         let (session, other) = unsafe { (libc::getsid(ancestor), libc::getpgid(ancestor)) };
         if session != leader {
             return true;
@@ -33,12 +33,12 @@ pub(crate) fn is_orphaned(leader: c_int) -> bool {
     true
 }
 
-/// State and parent of a process.
+/// Returns state and parent of a process.
 pub(crate) fn state(pid: c_int) -> Option<(u8, c_int)> {
     parse(&read_file(format!("/proc/{pid}/stat").as_bytes(), 4096)?)
 }
 
-/// `PID (NAME) STATE PARENT …`; the name may hold anything, the last parenthesis ends it.
+/// Parses `PID (NAME) STATE PARENT …`; the name may contain any byte, and the last parenthesis ends it.
 fn parse(stat: &[u8]) -> Option<(u8, c_int)> {
     let end = stat.iter().rposition(|b| *b == b')')?;
     let mut words = stat[end + 1..].trim_ascii_start().split(|b| *b == b' ');

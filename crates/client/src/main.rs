@@ -1,16 +1,17 @@
-//! `unsnarl`, the native executable.
+//! The native executable `unsnarl`: runs a Python command in a warm worker, or becomes the plain command.
 //!
-//! It runs a Python command in a warm worker if one may be had at once and
-//! with nothing in doubt, and otherwise *becomes* the plain command. Every
-//! other verb is the business of `unsnarl.cli` in the Python beside this file.
+//! It uses a warm worker only if one is available immediately and nothing is in doubt. It passes every verb that is
+//! not in `verb` to `unsnarl.cli` in the Python next to this file.
 //!
-//! Invariant: a command runs exactly once, warm or plain. All ways lead to
-//! either [`call::handover::run`], which after its point of no return only waits, or
-//! to an `exec` that does not come back.
+//! Arrows: `verb` → `server`, `call` → `job`, `plain`, `target` → `syscall`. `server` and `call` do not know each
+//! other.
 //!
-//! There is no Rust runtime start-up (`no_main`): it would ignore SIGPIPE, and
-//! the disposition this process inherited is part of what is handed over.
-// The tests have a `main` of their own.
+//! Invariant: a command runs exactly once, warm or plain. Every path ends either in [`call::handover::run`], which
+//! only waits after its point of no return, or in an `exec` that does not return.
+//!
+//! There is no Rust runtime start-up (`no_main`): it would ignore SIGPIPE, and the inherited disposition is part of
+//! what the client hands over.
+// The test harness has its own `main`.
 #![cfg_attr(not(test), no_main)]
 #![cfg_attr(test, allow(dead_code))]
 
@@ -28,7 +29,7 @@ use core::ffi::{c_char, c_int};
 /// Entry point called by the C runtime.
 ///
 /// # Safety
-/// `argv` and `envp` are what the kernel gave: NULL-ended arrays of strings.
+/// `argv` and `envp` come from the kernel: NULL-terminated arrays of strings.
 #[cfg(not(test))]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn main(argc: c_int, argv: *const *const c_char, envp: *const *const c_char) -> c_int {

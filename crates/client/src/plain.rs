@@ -1,12 +1,11 @@
-//! Running the plain command: what happens whenever anything is in doubt.
+//! Becomes the plain command, whenever anything is in doubt.
 //!
-//! Invariant: these functions do not return; nothing of the client survives
-//! them but the process id.
+//! Invariant: these functions do not return; only the process id of the client survives them.
 
 use crate::syscall::{Bytes, complain, errno, exec, exit};
 use crate::target::Target;
 
-/// Become the plain command.
+/// Becomes the plain command.
 pub(crate) fn run(target: &Target, args: &[Bytes], environ: &[Bytes]) -> ! {
     let mut argv = target.plain_argv(args);
     argv[0].clone_from(&target.called);
@@ -14,12 +13,12 @@ pub(crate) fn run(target: &Target, args: &[Bytes], environ: &[Bytes]) -> ! {
     fail(&target.python)
 }
 
-/// Become a program that is no Python command we understand.
+/// Becomes a program that is not a known Python command.
 pub(crate) fn run_words(words: &[Bytes], environ: &[Bytes]) -> ! {
     if let Some(file) = crate::target::find(&words[0], environ) {
         exec(&file, words, environ);
         if errno() == libc::ENOEXEC {
-            // As execvp(3) does, and a shell.
+            // A shell and execvp(3) do the same.
             let shell = b"/bin/sh".to_vec();
             let argv: Vec<Bytes> = [shell.clone(), file]
                 .into_iter()
@@ -31,7 +30,7 @@ pub(crate) fn run_words(words: &[Bytes], environ: &[Bytes]) -> ! {
     fail(&words[0])
 }
 
-/// Report that `what` could not be executed; the statuses are the shell's.
+/// Reports that `what` could not be executed; the exit statuses are those of a shell.
 pub(crate) fn fail(what: &[u8]) -> ! {
     let missing = errno() == libc::ENOENT || !what.contains(&b'/');
     let reason = if missing {

@@ -1,7 +1,6 @@
-//! The few system calls the client makes, with their results as Rust values.
+//! The system calls of the client, with their results as Rust values.
 //!
-//! Invariant: all `unsafe` of plain system calls stands here; nothing in this
-//! file decides anything.
+//! Invariant: this file contains the `unsafe` of plain system calls, and decides nothing.
 
 use core::ffi::{CStr, c_char, c_int};
 use std::ffi::CString;
@@ -12,10 +11,10 @@ pub(crate) type Bytes = Vec<u8>;
 /// Highest signal number of Linux.
 pub(crate) const LAST_SIGNAL: c_int = 64;
 
-/// Copy a NULL-ended array of C strings.
+/// Copies a NULL-terminated array of C strings.
 ///
 /// # Safety
-/// `array` points to pointers to NUL-ended strings, the last one NULL.
+/// `array` points to pointers to NUL-terminated strings, the last one NULL.
 pub(crate) unsafe fn strings(array: *const *const c_char) -> Vec<Bytes> {
     let mut out = Vec::new();
     let mut at = array;
@@ -29,7 +28,7 @@ pub(crate) unsafe fn strings(array: *const *const c_char) -> Vec<Bytes> {
     out
 }
 
-/// A C string, cut at an inner NUL (argv and environ hold none).
+/// Returns a C string, cut at an inner NUL (argv and environ contain none).
 pub(crate) fn c_string(bytes: &[u8]) -> CString {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     CString::new(&bytes[..end]).unwrap_or_default()
@@ -47,20 +46,20 @@ pub(crate) fn open(path: &[u8], flags: c_int, mode: libc::mode_t) -> c_int {
     unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, mode) }
 }
 
-/// Remove a file, if it is there.
+/// Removes a file, if it exists.
 pub(crate) fn unlink(path: &[u8]) {
     let name = c_string(path);
     // SAFETY: a NUL-ended name.
     unsafe { libc::unlink(name.as_ptr()) };
 }
 
-/// `close(2)`, result ignored: nothing here is written through it.
+/// `close(2)`; the result is ignored, since nothing is written through the descriptor.
 pub(crate) fn close(fd: c_int) {
     // SAFETY: fd is a number; a wrong one only fails.
     unsafe { libc::close(fd) };
 }
 
-/// Read a small file whole, or as much as `limit` bytes of it.
+/// Reads a small file whole, or its first `limit` bytes.
 pub(crate) fn read_file(path: &[u8], limit: usize) -> Option<Bytes> {
     let fd = open(path, libc::O_RDONLY | libc::O_NOCTTY, 0);
     if fd < 0 {
@@ -127,13 +126,13 @@ pub(crate) fn exec(path: &[u8], argv: &[Bytes], environ: &[Bytes]) {
     unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), environ.as_ptr()) };
 }
 
-/// End at once, without destructors or flushing: there is nothing to flush.
+/// Exits immediately, without destructors or flushing: there is nothing to flush.
 pub(crate) fn exit(status: c_int) -> ! {
     // SAFETY: always sound.
     unsafe { libc::_exit(status) }
 }
 
-/// Write a message to standard error, as far as it goes.
+/// Writes a message to standard error, as far as possible.
 pub(crate) fn complain(message: &str) {
     // SAFETY: the buffer is valid for reads of its length.
     unsafe { libc::write(2, message.as_ptr().cast(), message.len()) };
@@ -146,7 +145,7 @@ pub(crate) fn variable<'a>(environ: &'a [Bytes], name: &[u8]) -> Option<&'a [u8]
         .find_map(|entry| entry.strip_prefix(name)?.strip_prefix(b"="))
 }
 
-/// Read the file mode creation mask.
+/// Reads the file mode creation mask.
 pub(crate) fn umask() -> u32 {
     // SAFETY: always sound; nothing creates a file in between, there is one thread.
     unsafe {
@@ -170,14 +169,14 @@ pub(crate) fn limits() -> Option<Vec<(u32, libc::rlimit)>> {
         .collect()
 }
 
-/// Close everything from `first` on.
+/// Closes every descriptor from `first` on.
 pub(crate) fn close_from(first: u32) {
     close_range(first, u32::MAX);
 }
 
-/// Close the descriptors of a range.
+/// Closes the descriptors of a range.
 pub(crate) fn close_range(first: u32, last: u32) {
-    // SAFETY: numbers only; whoever calls this owns the whole table.
+    // SAFETY: numbers only; the caller owns the whole descriptor table.
     if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } != 0 {
         (first..=last.min(4095)).for_each(|fd| close(fd.cast_signed()));
     }

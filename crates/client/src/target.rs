@@ -1,11 +1,11 @@
-//! Which Python command is meant: by a shim, by name, or by path.
+//! The target of a call: which Python command a shim, a name or a path means.
 //!
-//! Invariant: [`Target::plain_argv`] is what the kernel would have started for
-//! the same words; a command that is not understood is no target at all.
+//! Invariant: [`Target::plain_argv`] is what the kernel would have started for the same words; a command that the
+//! client does not understand is no target.
 
 use crate::syscall::{Bytes, read_file, stat, variable};
 
-/// How the interpreter is told what to run.
+/// The kind of thing that the interpreter runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A file.
@@ -17,9 +17,9 @@ pub(crate) enum Kind {
 /// A command of some Python environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// The interpreter, as the command names it (a venv's own path).
+    /// The interpreter, as the command names it (the path in a venv).
     pub(crate) python: Bytes,
-    /// What the plain command is called by, its first argument: `python3` where that was looked up.
+    /// The first argument of the plain command: `python3` where that was looked up.
     pub(crate) called: Bytes,
     /// Interpreter options, e.g. `-sP`.
     pub(crate) options: Vec<Bytes>,
@@ -32,14 +32,14 @@ pub(crate) struct Target {
 /// First line of a shim, after its `#!` line.
 pub(crate) const SHIM_MAGIC: &[u8] = b"unsnarl-shim 1";
 
-/// How a file begins that the kernel runs itself (elf(5)).
+/// The first bytes of a file that the kernel runs itself (elf(5)).
 const ELF: &[u8] = b"\x7fELF";
 
-/// Longest head of a script that is looked at.
+/// Bytes of a script's head that are read.
 const HEAD: usize = 4096;
 
 impl Target {
-    /// Interpreter and arguments of the plain command.
+    /// Returns interpreter and arguments of the plain command.
     pub(crate) fn plain_argv(&self, args: &[Bytes]) -> Vec<Bytes> {
         let mut argv = vec![self.python.clone()];
         argv.extend(self.options.iter().cloned());
@@ -51,8 +51,8 @@ impl Target {
         argv
     }
 
-    /// Read a shim: `python=`, `option=` any number of times, `script=` or `module=`.
-    /// Without an interpreter it is the script's own.
+    /// Reads a shim: `python=`, `option=` any number of times, `script=` or `module=`. Without an interpreter, the
+    /// script's own is used.
     pub(crate) fn from_shim(text: &[u8], environ: &[Bytes]) -> Option<Self> {
         let mut lines = text
             .split(|b| *b == b'\n')
@@ -74,7 +74,7 @@ impl Target {
         }
         let name = name?;
         let Some(python) = python else {
-            // The shim of a script that has its interpreter looked up: by each call anew.
+            // Each call looks up the interpreter of such a script again.
             return Self::of_script(&name.1, &read_file(&name.1, HEAD)?, environ);
         };
         let (kind, name) = name;
@@ -87,9 +87,8 @@ impl Target {
         })
     }
 
-    /// Understand a command line: a console script's name or path, or a
-    /// `python` with nothing but `-m module` or a script. The rest of the
-    /// words are the command's arguments.
+    /// Reads a command line: the name or path of a console script, or a `python` followed by `-m module` or a script.
+    /// The remaining words are the command's arguments.
     pub(crate) fn from_words(words: &[Bytes], environ: &[Bytes]) -> Option<(Self, usize)> {
         let file = find(words.first()?, environ)?;
         if is_python(&file) {
@@ -98,7 +97,7 @@ impl Target {
         Some((Self::from_file(&file, environ)?, 1))
     }
 
-    /// Understand a script by its first bytes.
+    /// Reads a script's first bytes.
     pub(crate) fn from_file(file: &[u8], environ: &[Bytes]) -> Option<Self> {
         let head = read_file(file, HEAD)?;
         if head.windows(SHIM_MAGIC.len()).any(|w| w == SHIM_MAGIC) {
@@ -107,7 +106,7 @@ impl Target {
         Self::of_script(file, &head, environ)
     }
 
-    /// The script that a shim names, if it can be told.
+    /// Returns the script that a shim names, if it names one.
     pub(crate) fn script_of_shim(file: &[u8]) -> Option<Bytes> {
         let head = read_file(file, HEAD)?;
         let mut lines = head.split(|b| *b == b'\n').skip_while(|line| *line != SHIM_MAGIC);
@@ -125,8 +124,8 @@ impl Target {
         })
     }
 
-    /// Whether the interpreter is a program itself. A script in its place (pyenv, asdf) looks for one anew in
-    /// each call, by what it finds in the directory and the environment.
+    /// Whether the interpreter is a program itself. A script in its place (pyenv, asdf) looks up an interpreter again
+    /// in each call, from the directory and the environment.
     pub(crate) fn names_a_program(&self) -> bool {
         read_file(&self.python, ELF.len()).is_some_and(|head| head == ELF)
     }
@@ -153,7 +152,8 @@ impl Target {
     }
 }
 
-/// What the interpreter of a `#!` line is called by, its path, and its options; pip's form for long paths included.
+/// Returns the name by which a `#!` line calls the interpreter, its path, and its options; also for pip's form for
+/// long paths.
 fn shebang(head: &[u8], environ: &[Bytes]) -> Option<(Bytes, Bytes, Vec<Bytes>)> {
     let mut lines = head.strip_prefix(b"#!")?.split(|b| *b == b'\n');
     let line = lines.next()?.trim_ascii();
@@ -180,10 +180,10 @@ fn shebang(head: &[u8], environ: &[Bytes]) -> Option<(Bytes, Bytes, Vec<Bytes>)>
             )
         });
     }
-    // The kernel gives it one word; with -S it makes several of it.
+    // The kernel passes env one word; with -S env splits it.
     let split = rest?.strip_prefix(b"-S ").map(<[u8]>::trim_ascii);
     if split.is_some_and(|line| line.iter().any(|b| b"\"'\\$#\t".contains(b))) {
-        return None; // a language of env's own
+        return None; // env's own quoting
     }
     let mut words = split
         .unwrap_or(rest?)
@@ -194,7 +194,7 @@ fn shebang(head: &[u8], environ: &[Bytes]) -> Option<(Bytes, Bytes, Vec<Bytes>)>
     is_python(&python).then(|| (called, python, words.map(<[u8]>::to_vec).collect()))
 }
 
-/// `python`, `python3`, `python3.13`, `python3.13t`, by the last part of the path.
+/// Whether the last part of the path is `python`, `python3`, `python3.13`, `python3.13t` or the like.
 fn is_python(path: &[u8]) -> bool {
     let name = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
     name.strip_prefix(b"python").is_some_and(|version| {
@@ -203,10 +203,10 @@ fn is_python(path: &[u8]) -> bool {
     })
 }
 
-/// Where commands are looked for if nobody has said (glibc's `_CS_PATH`).
+/// The search path for commands where PATH is not set (glibc's `_CS_PATH`).
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
-/// The file a word means, as a shell finds it.
+/// Returns the file that a word means, as a shell finds it.
 pub(crate) fn find(word: &[u8], environ: &[Bytes]) -> Option<Bytes> {
     if word.contains(&b'/') {
         return Some(word.to_vec());

@@ -1,13 +1,17 @@
-//! The words after `unsnarl`: the fast verbs here, all others in Python.
+//! The verbs of the executable: the fast ones run here, all others in Python.
 //!
-//! | words | what happens |
+//! | words | effect |
 //! |---|---|
-//! | `--shim FILE args…` (how a shim starts) | that command, warm or plain |
+//! | `--shim FILE args…` (what a shim runs) | that command, warm or plain |
 //! | `warm run [--] CMD args…` | the same without a shim |
 //! | `warm run --require [--] CMD args…` | warm, or not at all |
-//! | `warm start [--] CMD` | start its server and wait until it serves |
+//! | `warm start [--] CMD` | start the command's server and wait until it serves |
 //! | `--warm-serve …` | second step of a start, see [`crate::server::start`] |
-//! | anything else | `unsnarl.cli` in the Python beside this file |
+//! | anything else | `unsnarl.cli` in the Python next to this file |
+//!
+//! Must never import Python code that the verb does not need.
+//!
+//! Invariant: a verb ends in an `exit` or an `exec`.
 
 use crate::call::Declined;
 use crate::call::handover::{self, Call};
@@ -22,7 +26,7 @@ use crate::syscall::{Bytes, complain, exec, exit, stat, unlink};
 use crate::target::{self, Kind, Target};
 use core::ffi::c_int;
 
-/// What happens to a call that no worker takes.
+/// The fallback of a call that no worker takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fallback {
     /// The command runs plainly.
@@ -34,7 +38,7 @@ enum Fallback {
 /// Exit status of a call with `--require` that no worker took: `EX_UNAVAILABLE` of sysexits.h.
 const NOT_WARM: c_int = 69;
 
-/// Do what the words say.
+/// Runs the verb that the words name.
 pub(crate) fn dispatch(args: &[Bytes], environ: Vec<Bytes>) -> c_int {
     let words: Vec<&[u8]> = args.iter().skip(1).map(Vec::as_slice).collect();
     match words.as_slice() {
@@ -53,7 +57,8 @@ pub(crate) fn dispatch(args: &[Bytes], environ: Vec<Bytes>) -> c_int {
     }
 }
 
-/// A shim whose script names an interpreter that is not there, or that is none by now: the script itself tells.
+/// Runs the script of a shim whose interpreter is missing or no longer an interpreter: the script itself reports
+/// that.
 fn without_interpreter(shim: &[u8], args: &[Bytes], environ: &[Bytes]) -> ! {
     if let Some(script) = Target::script_of_shim(shim) {
         let words: Vec<Bytes> = [script].into_iter().chain(args.iter().cloned()).collect();
@@ -88,7 +93,7 @@ fn usage(words: &str) -> ! {
     exit(2)
 }
 
-/// Say that no server can be started for a command: it is not there, or no Python script.
+/// Reports that no server can be started for a command: it is missing, or not a Python script.
 fn not_python(word: &[u8], environ: &[Bytes]) -> ! {
     if target::find(word, environ).and_then(|file| stat(&file)).is_none() {
         plain::fail(word);
@@ -100,7 +105,8 @@ fn not_python(word: &[u8], environ: &[Bytes]) -> ! {
     exit(2)
 }
 
-/// The next step for who finds a command plain: `usual`, unless it is the name or the place that forbids a worker.
+/// Returns the next step for a user whose command runs plainly: `usual`, unless its name or this process's state
+/// forbids a worker.
 fn hint(target: Option<&Target>, usual: &'static str) -> &'static str {
     if target.is_some_and(|target| !target.names_a_program()) {
         "the interpreter is a script that looks for one (pyenv, asdf): name the one it finds, or use an environment of its own"
@@ -136,7 +142,7 @@ fn run(target: &Target, args: &[Bytes], environ: &[Bytes], fallback: Fallback) -
             environ,
             shares_terminal,
         };
-        // Looked at only here: there is no server that was not started.
+        // Checked only here: if a server exists, it was not refused.
         if handover::run(call) == Declined::NoServer && target.names_a_program() && !plan.is_refused() {
             start::in_background(&plan.start(target, environ));
         }
@@ -147,7 +153,7 @@ fn run(target: &Target, args: &[Bytes], environ: &[Bytes], fallback: Fallback) -
     plain::run(target, args, environ)
 }
 
-/// How long `warm start` waits, in steps of [`STEP_MS`].
+/// How many steps of [`STEP_MS`] `warm start` waits.
 const STEPS: u32 = 6000;
 const STEP_MS: c_int = 10;
 
@@ -160,7 +166,7 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
     };
     forget_verdicts(&target, environ);
     for _ in 0..STEPS {
-        // Planned anew each time: learning changes the key.
+        // Planned again each time: learning changes the key.
         let plan = Plan::make(&target, environ).filter(|plan| target.names_a_program() && !plan.is_refused());
         let Some(plan) = plan else {
             complain(&format!(
@@ -180,7 +186,7 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
     exit(1)
 }
 
-/// Who asks for a server has the command looked at again, though it was found to run plainly.
+/// Forgets that the command was found to run plainly: a user who asks for a server has it learned again.
 fn forget_verdicts(target: &Target, environ: &[Bytes]) {
     let Some(directory) = RuntimeDirectory::open(environ) else {
         return;

@@ -1,7 +1,7 @@
-//! The fixed first bytes of a request; the descriptors travel with them.
+//! The header of a request: its first 16 bytes, which carry the descriptors.
 //!
-//! Invariant: a decoded header never announces more than [`MAX_BODY`] bytes or
-//! [`MAX_FDS`] descriptors, so that a reader may allocate what it says.
+//! Invariant: a decoded header never announces more than [`MAX_BODY`] bytes or [`MAX_FDS`] descriptors, so that a
+//! reader may allocate the announced sizes.
 
 use crate::{MAX_BODY, MAX_FDS, Malformed, VERSION};
 
@@ -10,7 +10,7 @@ pub const HEADER_LEN: usize = 16;
 
 const MAGIC: [u8; 4] = *b"UNSW";
 
-/// What follows: how many descriptors, how many bytes of body.
+/// The sizes of the rest of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// Descriptors attached to this message, the working directory first.
@@ -20,7 +20,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Encode, or say which bound is broken.
+    /// Encodes the header, unless a bound is exceeded.
     ///
     /// # Errors
     /// [`Malformed::Bound`] if the body or the descriptors are too many.
@@ -34,7 +34,7 @@ impl Header {
         Ok(out)
     }
 
-    /// Decode the first [`HEADER_LEN`] bytes of a conversation.
+    /// Decodes the first [`HEADER_LEN`] bytes of a conversation.
     ///
     /// # Errors
     /// [`Malformed`] for foreign, newer or oversized messages.

@@ -1,10 +1,9 @@
-//! Messages between the native client and a warm worker.
+//! The message format between the native client and a warm worker.
 //!
-//! Bytes in, bytes out: no socket, no clock, no process. The Python side,
-//! `unsnarl/warm/wire.py`, speaks the same format; a test feeds each side with
-//! what the other one wrote.
+//! Must never open a socket, read a clock or know a process: the crate turns values into bytes and back. The Python
+//! side, `unsnarl/warm/wire.py`, implements the same format; a test gives each side what the other wrote.
 //!
-//! One conversation, over a stream socket:
+//! One conversation over a stream socket:
 //!
 //! | step | from | what |
 //! |---|---|---|
@@ -13,9 +12,8 @@
 //! | 3 | client | the byte [`GO`] |
 //! | 4 | worker or server | `Stopped` any number of times, at most one `Leaving`, one `Ended` |
 //!
-//! Invariant: **a request that was not followed by [`GO`] has not run and will
-//! not run.** So the client may execute the plain command as long as it has
-//! not sent that byte, and must not afterwards.
+//! Invariant: **a request that is not followed by [`GO`] has not run and will not run.** So the client may execute
+//! the plain command until it sends that byte, and must not afterwards.
 #![forbid(unsafe_code)]
 
 mod header;
@@ -48,7 +46,7 @@ pub enum Malformed {
     Magic,
     /// Another version of the format.
     Version(u16),
-    /// A count or a length is over its bound.
+    /// A count or a length exceeds its bound.
     Bound,
     /// A kind this version does not know.
     Kind(u32),

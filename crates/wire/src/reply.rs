@@ -1,4 +1,4 @@
-//! What comes back: fixed frames, so that a reader needs no buffer.
+//! The replies of a worker or server: frames of fixed length, so that a reader needs no buffer.
 //!
 //! Invariant: nothing follows `Ended` or `Refused`.
 
@@ -10,22 +10,22 @@ pub const REPLY_LEN: usize = 8;
 /// Why a worker did not take a request; the client runs the plain command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The peer is another user, or sits in another session.
+    /// The peer is another user, or in another session.
     Peer,
-    /// The key is another one: a hash collision, or an old socket.
+    /// The keys differ: a hash collision, or an old socket.
     Key,
     /// A file that the server has loaded has changed.
     Stale,
-    /// The request cannot be honoured, or is not well-formed.
+    /// The request cannot be served, or is not well-formed.
     Request,
 }
 
 /// One frame to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    /// The worker, by process id, has all it needs and waits for `GO`.
+    /// The worker with this process id has received the request and waits for `GO`.
     Ready(i32),
-    /// The worker will not run it.
+    /// The worker will not run the request.
     Refused(Refusal),
     /// The worker was stopped by this signal.
     Stopped(i32),
@@ -36,7 +36,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Encode one frame.
+    /// Encodes one frame.
     #[must_use]
     pub fn encode(self) -> [u8; REPLY_LEN] {
         let (kind, value) = match self {
@@ -52,7 +52,7 @@ impl Reply {
         out
     }
 
-    /// Decode one frame.
+    /// Decodes one frame.
     ///
     /// # Errors
     /// [`Malformed`] for a frame of another length or kind.

@@ -1,7 +1,7 @@
-//! What the command is to be run with: everything a process inherits.
+//! The body of a request: the command, and everything that its process inherits.
 //!
-//! Strings are raw bytes ended by NUL, as in `execve`; so they hold no NUL
-//! themselves. Numbers are little-endian.
+//! Strings are raw bytes terminated by NUL, as in `execve`; so they contain no NUL themselves. Numbers are
+//! little-endian.
 //!
 //! Invariant: `decode(encode(r)) == r`, and no input makes `decode` allocate
 //! more than a small multiple of the input's own length.
@@ -20,7 +20,7 @@ pub struct SoftLimit {
 /// One command to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Canonical text of the server's key: the worker compares it with its own.
+    /// Canonical text of the server's key: the worker compares it with the key of its server.
     pub key: Vec<u8>,
     /// Arguments after the command itself.
     pub argv: Vec<Vec<u8>>,
@@ -42,7 +42,7 @@ pub struct Request {
 const MAX_LIMITS: u32 = 32;
 
 impl Request {
-    /// Encode the body.
+    /// Encodes the body.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256 + self.environ.iter().map(|v| v.len() + 1).sum::<usize>());
@@ -65,7 +65,7 @@ impl Request {
         out
     }
 
-    /// Decode a whole body.
+    /// Decodes a whole body.
     ///
     /// # Errors
     /// [`Malformed`] if anything is missing, left over or out of bounds.
@@ -90,7 +90,7 @@ impl Request {
 }
 
 fn count(len: usize) -> u32 {
-    // A header bounds the body far below this; saturating keeps it an error there.
+    // A header bounds the body far below this; a saturated length is an error there.
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 

@@ -15,13 +15,13 @@ const READY_TIMEOUT_S: i64 = 5;
 /// Why the command did not run warm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Declined {
-    /// Nobody listens there: worth starting a server.
+    /// No server listens there: worth starting one.
     NoServer,
-    /// Somebody listens, but not for this call.
+    /// A server listens, but did not take this call.
     Refused,
 }
 
-/// Connect to the socket at a path.
+/// Connects to the socket at a path.
 pub(super) fn connect(path: &[u8]) -> Result<c_int, Declined> {
     let is_long = path.len() >= size_of::<libc::sockaddr_un>() - size_of::<libc::sa_family_t>();
     if is_long {
@@ -30,7 +30,7 @@ pub(super) fn connect(path: &[u8]) -> Result<c_int, Declined> {
     connect_to(path)
 }
 
-/// An address holds 107 bytes: a longer path goes by its directory's descriptor.
+/// A socket address holds 107 bytes: a longer path goes through a descriptor of its directory.
 fn connect_by_directory(path: &[u8]) -> Result<c_int, Declined> {
     let Some(slash) = path.iter().rposition(|b| *b == b'/') else {
         return Err(Declined::Refused);
@@ -80,7 +80,7 @@ fn address(path: &[u8]) -> Option<libc::sockaddr_un> {
     Some(address)
 }
 
-/// Limit every later receive and send; 0 seconds is no limit.
+/// Limits every later receive and send; 0 seconds means no limit.
 pub(super) fn set_timeout(socket: c_int, seconds: i64) {
     let time = libc::timeval {
         tv_sec: seconds,
@@ -122,7 +122,7 @@ pub(super) fn is_same_user(socket: c_int) -> bool {
     rc == 0 && peer.uid == unsafe { libc::geteuid() }
 }
 
-/// Send all bytes; the descriptors go with the first ones.
+/// Sends all bytes; the descriptors go with the first ones.
 pub(super) fn send(socket: c_int, bytes: &[u8], fds: &[c_int]) -> Option<()> {
     let mut rest = bytes;
     let mut attached = fds;
@@ -165,16 +165,16 @@ fn send_some(socket: c_int, bytes: &[u8], fds: &[c_int]) -> isize {
     }
 }
 
-/// Why there is no frame.
+/// Why no frame was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoFrame {
-    /// The other side has hung up.
+    /// The peer has hung up.
     HungUp,
-    /// It says nothing, or nonsense.
+    /// The peer sent nothing in time, or an invalid frame.
     Unintelligible,
 }
 
-/// Receive one frame.
+/// Receives one frame.
 pub(super) fn receive(socket: c_int) -> Result<Reply, NoFrame> {
     let mut frame = [0u8; REPLY_LEN];
     let mut len = 0;

@@ -1,10 +1,10 @@
-//! The conversation with a server: connect, judge, hand over, wait.
+//! The hand-over of a call to a worker: connect, check the peer, send the request, wait for the end.
 //!
 //! | state | on failure |
 //! |---|---|
-//! | no connection | a server may be started, the caller runs the command plainly |
-//! | connected, request sent, not yet `Ready` | the connection is closed, the caller runs it plainly |
-//! | `Ready`, `GO` sent | no way back: wait, then end as the worker ended |
+//! | no connection | a server may be started; the caller runs the command plainly |
+//! | connected, request sent, not yet `Ready` | the connection is closed; the caller runs the command plainly |
+//! | `Ready`, `GO` sent | point of no return: wait, then end as the worker ended |
 //!
 //! Invariant: [`run`] returns only before `GO` was sent.
 
@@ -15,17 +15,17 @@ use crate::syscall::{self, Bytes, close, complain, exit, open};
 use core::ffi::c_int;
 use unsnarl_wire::{GO, Header, MAX_FDS, Reply, Request};
 
-/// How often a call is offered: a server that is replaced drops those still in its queue.
+/// How many times a call is offered: a server that is replaced drops the calls in its queue.
 const ATTEMPTS: usize = 3;
 
-/// What became of an offer.
+/// The outcome of an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Offer {
-    /// A worker has it: no way back.
+    /// A worker has taken the call: the point of no return.
     Taken,
-    /// Nobody took it, or it cannot be offered.
+    /// No worker took the call, or it cannot be offered.
     Declined,
-    /// The other side hung up without a word.
+    /// The peer hung up without a reply.
     Gone,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Call<'a> {
     pub(crate) shares_terminal: bool,
 }
 
-/// Run the command in a worker and end as it ends, or say why not.
+/// Runs the command in a worker and ends as it ends, or returns why it did not run.
 pub(crate) fn run(call: Call<'_>) -> Declined {
     for _ in 0..ATTEMPTS {
         let socket = match connect(call.socket) {
@@ -58,7 +58,7 @@ pub(crate) fn run(call: Call<'_>) -> Declined {
     Declined::Refused
 }
 
-/// Whether a worker at the path would take a request now: it is asked with an empty one.
+/// Whether a worker at the path would take a request now: sends an empty request.
 pub(crate) fn is_served(path: &[u8]) -> bool {
     let Ok(socket) = connect(path) else { return false };
     // SAFETY: socket is open; a failure shows in the answer.
@@ -68,7 +68,7 @@ pub(crate) fn is_served(path: &[u8]) -> bool {
     matches!(answer, Ok(Reply::Ready(_)))
 }
 
-/// Offer the request and wait for `Ready`; unless it is taken, nothing has run.
+/// Offers the request and waits for `Ready`; unless a worker takes it, nothing has run.
 fn offer(socket: c_int, call: &Call<'_>) -> Offer {
     if !is_same_user(socket) {
         return Offer::Declined;
@@ -90,8 +90,8 @@ fn commit(socket: c_int, worker: c_int, shares_terminal: bool) -> Offer {
         return Offer::Declined;
     };
     set_timeout(socket, 0);
-    // No signal between the word and the handlers; where the word fails, the plain
-    // command inherits the dispositions and the mask as they were.
+    // Blocks signals between the byte and the handlers. If the byte cannot be sent, the plain command inherits the
+    // dispositions and the mask unchanged.
     let mask = relay::hold_signals();
     if send(socket, &[GO], &[]).is_none() {
         relay::release_signals(&mask);
@@ -102,7 +102,7 @@ fn commit(socket: c_int, worker: c_int, shares_terminal: bool) -> Offer {
     Offer::Taken
 }
 
-/// The bytes of the request, and the descriptors that go with them, the directory first.
+/// Returns the bytes of the request, and the descriptors that go with them, the directory first.
 fn message(socket: c_int, call: &Call<'_>) -> Option<(Vec<u8>, Vec<c_int>)> {
     let directory = open(b".", libc::O_PATH | libc::O_DIRECTORY, 0);
     let fds = inherited::descriptors(&[socket, directory])?;
@@ -129,7 +129,7 @@ fn message(socket: c_int, call: &Call<'_>) -> Option<(Vec<u8>, Vec<c_int>)> {
     Some(([&header.encode().ok()?[..], &body].concat(), attached))
 }
 
-/// Wait for the end of the worker and end in the same way.
+/// Waits for the end of the worker and ends in the same way.
 fn wait(socket: c_int) -> ! {
     let mut leaving = None;
     loop {

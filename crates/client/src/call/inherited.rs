@@ -1,6 +1,6 @@
-//! What this process inherited and hands over: descriptors, signals, limits.
+//! The inherited state that the client hands over: descriptors, signals, limits.
 //!
-//! Invariant: everything is read before anything is changed.
+//! Invariant: the client reads all of it before it changes any.
 
 use crate::syscall::{LAST_SIGNAL, c_string, close_from, close_range, limits};
 use core::ffi::c_int;
@@ -13,12 +13,12 @@ pub(crate) struct Signals {
     pub(crate) blocked: u64,
 }
 
-/// Read dispositions and mask.
+/// Reads dispositions and mask.
 pub(crate) fn signals() -> Signals {
     let mut ignored = 0;
     for signal in 1..=LAST_SIGNAL {
         let mut action = core::mem::MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: only asks; 32 and 33 belong to the C library and fail.
+        // SAFETY: only reads; 32 and 33 belong to the C library, and the call fails for them.
         let rc = unsafe { libc::sigaction(signal, core::ptr::null(), action.as_mut_ptr()) };
         // SAFETY: all zeroes are a valid sigaction.
         let is_ignored = rc == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN;
@@ -36,8 +36,8 @@ pub(crate) fn signals() -> Signals {
     Signals { ignored, blocked }
 }
 
-/// Every open descriptor but `own`; `None` if they cannot be listed, or if a
-/// standard one is missing (the interpreter treats that case itself).
+/// Returns every open descriptor except `own`; `None` if they cannot be listed, or if a standard one is missing (the
+/// interpreter handles that case itself).
 pub(crate) fn descriptors(own: &[c_int]) -> Option<Vec<c_int>> {
     let path = c_string(b"/proc/self/fd");
     // SAFETY: a NUL-ended path.
@@ -67,7 +67,7 @@ pub(crate) fn descriptors(own: &[c_int]) -> Option<Vec<c_int>> {
     found.starts_with(&[0, 1, 2]).then_some(found)
 }
 
-/// Soft limits.
+/// Returns the soft limits.
 pub(crate) fn soft_limits() -> Option<Vec<SoftLimit>> {
     let limits = limits()?;
     Some(
@@ -81,9 +81,9 @@ pub(crate) fn soft_limits() -> Option<Vec<SoftLimit>> {
     )
 }
 
-/// Leave what was inherited to the worker: who waits for the end of a pipe, or for a lock, waits for the command
-/// and not for this process. Standard error stays, for a last word, where it is a file or a device: nobody
-/// waits for their end.
+/// Closes the inherited descriptors, so that only the worker holds them. A process that waits for the end of a pipe,
+/// or for a lock, then waits for the command and not for this process. Standard error stays open for a last message
+/// where it is a file or a device: no process waits for the end of these.
 pub(crate) fn close_all_but(kept: [c_int; 2]) {
     let mut kept: Vec<u32> = kept.iter().map(|fd| fd.cast_unsigned()).collect();
     if is_file_or_device(libc::STDERR_FILENO) {

@@ -1,19 +1,18 @@
-//! While the worker runs, this process is its face: signals sent to the one
-//! are meant for the other.
+//! Stands in for the worker: passes signals on to it, stops with it, and ends as it ended.
 //!
 //! | signal comes from | shared session | detached |
 //! |---|---|---|
 //! | the terminal: [`TERMINAL`], `SI_KERNEL` | the worker is in the same process group and got it too: nothing to do | cannot happen |
 //! | the kernel otherwise: a timer that survived `exec`, a descriptor with an owner | passed on | passed on |
 //! | `kill`, `sigqueue` | passed on | passed on |
-//! | stop of the worker | this process stops itself, unless the stop is over | the same |
+//! | stop of the worker | this process stops itself, unless the stop has ended | the same |
 //! | `SIGCONT` from `kill` | a shell sends it to the group, so the worker got it too; if not, see [`stop`] | passed on |
 //!
-//! A hang-up is a signal to the leader of the session first, and to nobody else: as a leader with a
-//! terminal this process never gets here ([`crate::job`]).
+//! The kernel sends a hang-up to the session leader only. A session leader with a terminal never gets here
+//! ([`crate::job`]).
 //!
-//! Invariant: a handler makes one system call, on a descriptor that names the
-//! worker for good (a pidfd): a reused process id is never signalled.
+//! Invariant: a handler makes one system call, on a descriptor that permanently names the worker (a pidfd): a reused
+//! process id is never signalled.
 
 use crate::job;
 use crate::syscall::{LAST_SIGNAL, exit};
@@ -22,25 +21,25 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
 
 /// pidfd of the worker.
 static WORKER: AtomicI32 = AtomicI32::new(-1);
-/// Its process id.
+/// The worker's process id.
 static WORKER_ID: AtomicI32 = AtomicI32::new(0);
-/// Whether signals of the terminal reach the worker by themselves.
+/// Whether the terminal's signals reach the worker directly.
 static SHARES_TERMINAL: AtomicBool = AtomicBool::new(false);
 
-/// What is known of a stop: one of the three below.
+/// The state of a stop:
 ///
 /// | state | meaning | who sets it |
 /// |---|---|---|
-/// | [`NO_STOP`] | none is on its way | [`stop`], when it is done with one |
-/// | [`STOPPING`] | a stop signal has come, or the word of a stop | the handler, [`stop`] |
-/// | [`CONTINUED`] | and a `SIGCONT` after it | the handler |
+/// | [`NO_STOP`] | no stop is pending | [`stop`], after it handled one |
+/// | [`STOPPING`] | a stop signal or a `Stopped` reply has arrived | the handler, [`stop`] |
+/// | [`CONTINUED`] | a `SIGCONT` followed it | the handler |
 static PHASE: AtomicU8 = AtomicU8::new(NO_STOP);
 const NO_STOP: u8 = 0;
 const STOPPING: u8 = 1;
 const CONTINUED: u8 = 2;
 
-/// What a terminal sends to a whole process group. The kernel may send any other signal to one process
-/// alone, with the same `si_code`.
+/// The signals that a terminal sends to a whole process group. The kernel may send any other signal to a single
+/// process, with the same `si_code`.
 const TERMINAL: &[c_int] = &[
     libc::SIGHUP,
     libc::SIGINT,
@@ -51,11 +50,10 @@ const TERMINAL: &[c_int] = &[
     libc::SIGWINCH,
 ];
 
-/// Signals that keep their meaning for this process: two cannot be caught, and
-/// the state of a child is nobody else's business.
+/// Signals that this process keeps for itself: two cannot be caught, and SIGCHLD concerns its own children only.
 const OWN: &[c_int] = &[libc::SIGKILL, libc::SIGSTOP, libc::SIGCHLD];
 
-/// Open a handle on the worker and return it; `None` on kernels without pidfd (before 5.3).
+/// Opens a pidfd of the worker and returns it; `None` on kernels without pidfd (before 5.3).
 pub(crate) fn aim(worker: c_int, shares_terminal: bool) -> Option<c_int> {
     // SAFETY: numbers only.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, worker, 0) };
@@ -67,7 +65,7 @@ pub(crate) fn aim(worker: c_int, shares_terminal: bool) -> Option<c_int> {
     Some(fd)
 }
 
-/// Keep all signals waiting; returns the mask as it was.
+/// Blocks all signals; returns the previous mask.
 pub(crate) fn hold_signals() -> libc::sigset_t {
     // SAFETY: a zeroed set is valid, both are valid for writes.
     unsafe {
@@ -78,14 +76,14 @@ pub(crate) fn hold_signals() -> libc::sigset_t {
     }
 }
 
-/// Undo [`hold_signals`].
+/// Undoes [`hold_signals`].
 pub(crate) fn release_signals(mask: &libc::sigset_t) {
     // SAFETY: the mask is valid.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, core::ptr::null_mut()) };
 }
 
-/// Start to pass signals on, those held back first. From here on the plain command is no option:
-/// inherited dispositions are gone.
+/// Starts to pass signals on, blocked ones first. From here on the plain command is impossible: the inherited
+/// dispositions are overwritten.
 pub(crate) fn install() {
     // SAFETY: a zeroed sigaction is valid; `pass_on` only makes system calls.
     unsafe {
@@ -115,9 +113,9 @@ extern "C" fn pass_on(signal: c_int, info: *const libc::siginfo_t, _context: *co
     }
 }
 
-/// Whether a signal has reached the worker as well, if it is in this process group.
+/// Whether a signal has also reached a worker in this process group.
 fn is_the_groups(signal: c_int, code: c_int) -> bool {
-    // A late SIGCONT, passed on, would undo the next stop of the worker.
+    // Passing on a late SIGCONT would undo the worker's next stop.
     signal == libc::SIGCONT || (code == libc::SI_KERNEL && TERMINAL.contains(&signal))
 }
 
@@ -145,20 +143,20 @@ fn send(signal: c_int) {
     };
 }
 
-/// Longest time in ms between the stop of a worker and its server's word of it.
+/// Longest time in ms between the stop of a worker and its server's report.
 const NEWS_MS: c_int = 1000;
 
-/// Stop as the worker has stopped, until continued.
+/// Stops as the worker has stopped, until continued.
 ///
-/// The word of a stop may arrive when the stop is over, and nobody would continue this process then. Left
-/// open is the moment between the last look and the system call: a `SIGCONT` in it is lost.
+/// The report of a stop may arrive after the stop has ended, and nothing would continue this process then. One race
+/// is left: a `SIGCONT` between the last check and the system call is lost.
 ///
-/// If only this process was continued, not its group, the worker is stopped
-/// still, and no news of another stop comes: then it is continued from here.
+/// If only this process was continued and not its group, the worker is still stopped, and no report of another stop
+/// arrives: then this process continues the worker.
 pub(crate) fn stop(socket: c_int) {
     let is_shared = SHARES_TERMINAL.load(Ordering::Relaxed);
-    // ORDERING: Relaxed, all in one thread. Without a terminal a SIGCONT was passed on: a worker that is
-    // stopped all the same has stopped again.
+    // ORDERING: Relaxed, all in one thread. Without a terminal a SIGCONT was passed on: a worker that is nevertheless
+    // stopped has stopped again.
     let was_continued = PHASE.swap(STOPPING, Ordering::Relaxed) == CONTINUED && is_shared;
     if is_worker_stopped() != Some(false) {
         if !was_continued && PHASE.load(Ordering::Relaxed) == STOPPING {
@@ -179,18 +177,19 @@ fn has_news(socket: c_int) -> bool {
         events: libc::POLLIN,
         revents: 0,
     };
-    // SAFETY: one valid pollfd. An interruption counts as news: no harm, the next word is waited for.
+    // SAFETY: one valid pollfd. An interruption counts as a report; that does no harm, since the caller then waits
+    // for the next reply.
     unsafe { libc::poll(&mut question, 1, NEWS_MS) != 0 }
 }
 
-/// `None` where the state of the worker cannot be read.
+/// Whether the worker is stopped; `None` where its state cannot be read.
 fn is_worker_stopped() -> Option<bool> {
     let (state, _) = job::state(WORKER_ID.load(Ordering::Relaxed))?;
     // `t`: stopped, and traced.
     Some(matches!(state, b'T' | b't'))
 }
 
-/// End as the worker has ended, by its wait status.
+/// Ends as the worker has ended, by its wait status.
 pub(crate) fn end_as(status: c_int) -> ! {
     if libc::WIFSIGNALED(status) {
         die_of(libc::WTERMSIG(status));
@@ -211,8 +210,8 @@ fn die_of(signal: c_int) {
     exit(128 + signal)
 }
 
-/// A core dump of this process would describe the wrong program. The limit holds for files only: a program
-/// that the kernel pipes dumps into (core(5)) gets them from whoever is dumpable.
+/// Prevents a core dump, which would describe the wrong program. The limit applies to files only; a program to which
+/// the kernel pipes dumps (core(5)) gets them from any dumpable process.
 fn forbid_core() {
     let none = libc::rlimit {
         rlim_cur: 0,
@@ -239,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_process_that_forbids_its_core_is_not_dumpable() {
-        // SAFETY: the child makes system calls only, and leaves at once; status is valid for writes.
+        // SAFETY: the child makes system calls only, and exits immediately; status is valid for writes.
         let status = unsafe {
             let child = libc::fork();
             if child == 0 {

@@ -1,4 +1,4 @@
-//! What a learning run has found out, as far as the client must know it.
+//! The facts that a learning run found about a command, as far as the client needs them.
 //!
 //! Lines of text, written by `unsnarl.warm.facts`:
 //!
@@ -12,15 +12,14 @@
 //! | `until SECONDS` | a plain verdict holds until this time |
 //! | `stamp MTIME_NS SIZE PATH` | a plain verdict holds while these files are as they were |
 //!
-//! Invariant: text that is not understood is no facts; the command is then
-//! learned again.
+//! Invariant: a file with a line that is not understood holds no facts; the command is then learned again.
 
 use crate::syscall::{Bytes, read_file, stat};
 
-/// The client's part of a facts.
+/// The client's part of the facts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// The command is to be run plainly.
+    /// The command must run plainly.
     pub(crate) is_plain: bool,
     /// Variables that belong to the key.
     pub(crate) variables: Vec<Bytes>,
@@ -34,11 +33,11 @@ pub(crate) struct Facts {
     expires_s: Option<libc::time_t>,
 }
 
-/// Longest facts: a few hundred names.
+/// Longest file: a few hundred names.
 const LIMIT: usize = 1 << 18;
 
 impl Facts {
-    /// Read a facts; `None` if there is none that still holds.
+    /// Reads facts; `None` if there are none that still hold.
     pub(crate) fn read(path: &[u8]) -> Option<Self> {
         Self::parse(&read_file(path, LIMIT)?).filter(Self::holds)
     }

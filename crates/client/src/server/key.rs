@@ -1,19 +1,17 @@
-//! The key of a server: all that makes two calls interchangeable.
+//! The key of a server: the text of everything that makes two calls interchangeable.
 //!
-//! The key is a text; its hash names the socket, and the worker compares the
-//! whole text, so a collision costs a plain run and nothing else. It holds
-//! values of the environment: it is never written to a file.
+//! The hash of the key names the socket. The worker compares the whole text, so a collision only costs a plain run.
+//! The key contains values of the environment, so it is never written to a file.
 //!
-//! Invariant: equal keys mean that whatever the imports of the command have
-//! read, as far as the learning run saw it, has the same value.
+//! Invariant: if two keys are equal, everything that the command's imports have read has the same value, as far as
+//! the learning run observed it.
 
 use crate::server::facts::Facts;
 use crate::server::process_state::{self, Session};
 use crate::syscall::{Bytes, readlink, stat, variable};
 use crate::target::{Kind, Target};
 
-/// Variables that decide what the interpreter or the C library do before any
-/// Python code could be watched reading them.
+/// Variables that the interpreter or the C library read before Python code could observe it.
 const NAMES: &[&str] = &[
     "TZ",
     "LANG",
@@ -24,7 +22,7 @@ const NAMES: &[&str] = &[
     "GLIBC_TUNABLES",
 ];
 
-/// The same, by prefix; the last line is what C extensions commonly read.
+/// The same, by prefix; C extensions commonly read the variables from OMP_ on.
 const PREFIXES: &[&str] = &[
     "PYTHON",
     "LC_",
@@ -41,8 +39,8 @@ const PREFIXES: &[&str] = &[
     "SSL_",
 ];
 
-/// Variables that decide which file a module's name stands for: what was learned with one value of
-/// them names the files of that value, and no other's are watched.
+/// Variables that decide which file a module's name stands for. Facts learned with one value name the files of that
+/// value, and no others are watched.
 const SEARCH: &[&str] = &[
     "PYTHONPATH",
     "PYTHONHOME",
@@ -51,8 +49,8 @@ const SEARCH: &[&str] = &[
     "PYTHONSAFEPATH",
 ];
 
-/// Variables that hold paths, separated by colons, of which the interpreter or the dynamic linker takes
-/// relative ones (and in most of them an empty one) from the directory in which a process starts.
+/// Variables that hold paths separated by colons. The interpreter or the dynamic linker resolves relative paths (and
+/// in most of these variables an empty one) from the directory in which a process starts.
 const PATHS: &[&str] = &[
     "PYTHONPATH",
     "PYTHONHOME",
@@ -62,7 +60,7 @@ const PATHS: &[&str] = &[
     "LOCPATH",
 ];
 
-/// Names a command: interpreter, options, script or module, and where modules are looked for.
+/// Returns the id of a command: its interpreter, options, script or module, and module search path.
 pub(crate) fn command_id(target: &Target, environ: &[Bytes]) -> Option<String> {
     let mut text = b"unsnarl-command 2\0".to_vec();
     for word in target.plain_argv(&[]) {
@@ -92,7 +90,7 @@ fn starts_from_directory(target: &Target, environ: &[Bytes]) -> bool {
             .any(|paths| !paths.is_empty() && paths.split(|b| *b == b':').any(|path| !path.starts_with(b"/")))
 }
 
-/// Build the key; `None` if this caller must run plainly.
+/// Builds the key; `None` if this caller must run plainly.
 pub(crate) fn build(target: &Target, facts: &Facts, session: Session, tty: &str, environ: &[Bytes]) -> Option<Bytes> {
     let python = stat(&target.python)?;
     let mut key = format!(
@@ -130,8 +128,8 @@ pub(crate) fn build(target: &Target, facts: &Facts, session: Session, tty: &str,
     Some(key)
 }
 
-/// The relevant entries by name: a shell between two calls may reorder them.
-/// Of one name, the order stays: the first entry is the one that counts.
+/// Returns the relevant entries sorted by name: a shell may reorder them between two calls. Entries of one name keep
+/// their order: the first one counts.
 fn relevant<'a>(environ: &'a [Bytes], facts: &Facts, ignored: &[u8]) -> Vec<&'a Bytes> {
     let mut entries: Vec<&Bytes> = environ
         .iter()
@@ -145,7 +143,7 @@ fn name_of(entry: &[u8]) -> &[u8] {
     entry.split(|b| *b == b'=').next().unwrap_or(entry)
 }
 
-/// Whether the user has vouched for a variable: its value is replayed, not made part of the key.
+/// Whether the user named the variable in UNSNARL_WARM_IGNORE: its value is replayed but is not part of the key.
 fn is_named(entry: &[u8], names: &[u8]) -> bool {
     let name = name_of(entry);
     names.split(|b| *b == b' ').any(|n| n == name)
@@ -158,10 +156,10 @@ fn is_relevant(entry: &[u8], facts: &Facts) -> bool {
         || facts.variables.iter().any(|v| v == name)
 }
 
-/// Whether the interpreter was asked for something only a process of its own can give.
+/// Whether the call needs something that only a separate process can give.
 pub(crate) fn forbids_server(target: &Target, environ: &[Bytes]) -> bool {
     const OWN_PROCESS: &[&str] = &[
-        // Who starts it knows the process by its number, which a worker's is not.
+        // The parent knows the process by its id, which differs from a worker's.
         "LISTEN_PID",
         "LISTEN_FDS",
         "WATCHDOG_PID",
@@ -186,14 +184,15 @@ pub(crate) fn forbids_server(target: &Target, environ: &[Bytes]) -> bool {
         || is_relative_script(target)
 }
 
-/// Whether a script is named by a relative path, which only its own process can take from where it starts.
+/// Whether a script is named by a relative path, which only a separate process can resolve from where it starts.
 pub(crate) fn is_relative_script(target: &Target) -> bool {
     target.kind == Kind::Script && !target.name.starts_with(b"/")
 }
 
-/// Whether an interpreter option leaves the next word to be the script, and the process to be like others.
+/// Whether an interpreter option still takes the next word as the script, and makes no difference to a process that a
+/// worker could not make.
 fn is_allowed(option: &[u8]) -> bool {
-    // Of these two the rest is the value, or the value is a word of its own.
+    // For X and W, the rest is the value, or the next word is.
     let letters = option
         .strip_prefix(b"-")
         .unwrap_or_default()

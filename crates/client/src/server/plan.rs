@@ -13,7 +13,7 @@ use crate::job;
 use crate::syscall::Bytes;
 use crate::target::Target;
 
-/// All that is known about a call before a server is asked.
+/// Everything that is known about a call before a server is asked.
 pub(crate) struct Plan {
     pub(crate) directory: RuntimeDirectory,
     pub(crate) command_id: String,
@@ -50,7 +50,7 @@ impl Plan {
         )
     }
 
-    /// The same for a command that was just learned, in the background: `tty` is the caller's.
+    /// Does the same for a command that was just learned, in the background: `tty` is the caller's.
     pub(crate) fn of_learned(target: &Target, environ: &[Bytes], tty: String) -> Option<Self> {
         let directory = RuntimeDirectory::open(environ)?;
         let session = process_state::session()?;
@@ -93,7 +93,7 @@ impl Plan {
         }
     }
 
-    /// Whether somebody has looked, and found that there can be no server of this key.
+    /// Whether an earlier start found that there can be no server of this key.
     pub(crate) fn is_refused(&self) -> bool {
         Facts::read(&self.directory.file(&self.key_id, ".rec")).is_some_and(|facts| facts.is_plain)
     }
@@ -103,7 +103,7 @@ impl Plan {
     }
 }
 
-/// Whether a terminal could stop this job, and nobody continue it.
+/// Whether a terminal could stop this job for good.
 pub(crate) fn is_orphaned_job(session: Session) -> bool {
     match session {
         Session::Shared(leader) => job::is_orphaned(leader),

@@ -1,13 +1,10 @@
-//! Where this process stands: what a worker could not take over by itself.
+//! The state of this process that a worker could not take over by itself.
 //!
-//! Everything the kernel lets a process change at will travels with a request
-//! (limits, mask, directory). Everything else is written into the key of the
-//! server, and a server is started by a client of the same key, so it was born
-//! with the same. That is how a worker has the privileges of its caller, in
-//! both directions, without a check that could be forgotten.
+//! A request carries everything that the kernel lets a process change at will (limits, mask, directory). The server's
+//! key contains everything else. A client of the same key starts the server, so the server was born with the same
+//! state. That is how a worker has exactly the privileges of its caller, without a check that could be forgotten.
 //!
-//! Invariant: a fact that cannot be read makes the place unknown, and the
-//! command plain.
+//! Invariant: if a part of the state cannot be read, the command runs plainly.
 
 use crate::syscall::{Bytes, close, limits, open, read_file, stat};
 use core::fmt::Write as _;
@@ -17,23 +14,23 @@ use core::fmt::Write as _;
 pub(crate) enum Session {
     /// The caller has a controlling terminal: the server lives in this session.
     Shared(i32),
-    /// The caller has none: one server for all such callers.
+    /// The caller has none: one server serves all such callers.
     Detached,
 }
 
-/// Which session a server for this process must live in.
+/// Returns in which session a server for this process must live.
 pub(crate) fn session() -> Option<Session> {
     let fd = open(b"/dev/tty", libc::O_RDWR | libc::O_NOCTTY, 0);
     if fd < 0 {
         return Some(Session::Detached);
     }
     close(fd);
-    // SAFETY: always sound. Zero: the leader is in another pid namespace.
+    // SAFETY: always sound. It returns zero if the leader is in another pid namespace.
     let leader = unsafe { libc::getsid(0) };
     (leader > 0).then_some(Session::Shared(leader))
 }
 
-/// Text of all facts, or `None` if this process must not use a server.
+/// Returns the state as a text, or `None` if this process must not use a server.
 pub(crate) fn describe() -> Option<String> {
     let mut out = String::with_capacity(1024);
     identity(&mut out)?;
@@ -55,7 +52,7 @@ pub(crate) fn describe() -> Option<String> {
 
 fn identity(out: &mut String) -> Option<()> {
     let (mut user, mut group) = ([0; 3], [0; 3]);
-    // SAFETY: three valid places each.
+    // SAFETY: three valid pointers each.
     unsafe {
         libc::getresuid(&mut user[0], &mut user[1], &mut user[2]);
         libc::getresgid(&mut group[0], &mut group[1], &mut group[2]);
@@ -74,7 +71,7 @@ fn identity(out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Capabilities. A filter or a sandbox cannot be compared: no server then.
+/// Appends the capabilities. A seccomp filter or a sandbox cannot be compared: no server then.
 fn privileges(out: &mut String) -> Option<()> {
     // SAFETY: these options take and fill no memory.
     let (seccomp, nnp, secure_bits) = unsafe {
@@ -102,11 +99,11 @@ fn privileges(out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// The bounding set, asked one by one up to the kernel's last capability.
+/// Returns the bounding set, read one by one up to the kernel's last capability.
 fn bounding_set() -> u64 {
     let mut set = 0;
     for cap in 0..64 {
-        // SAFETY: asks, and takes no memory.
+        // SAFETY: only reads, and takes no memory.
         match unsafe { libc::prctl(libc::PR_CAPBSET_READ, cap, 0, 0, 0) } {
             1 => set |= 1 << cap,
             0 => {}
@@ -116,13 +113,13 @@ fn bounding_set() -> u64 {
     set
 }
 
-/// The ambient set; every member is inheritable too (capabilities(7)), so mostly nothing needs to be asked.
+/// Returns the ambient set. Every member is inheritable too (capabilities(7)), so usually none has to be read.
 fn ambient_set(sets: &[u32; 6]) -> u64 {
     let inheritable = u64::from(sets[2]) | u64::from(sets[5]) << 32;
     (0..64)
         .filter(|cap| inheritable >> cap & 1 == 1)
         .filter(|cap| {
-            // SAFETY: asks, and takes no memory.
+            // SAFETY: only reads, and takes no memory.
             let is_set = unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_IS_SET, *cap, 0, 0) };
             is_set == 1
         })
@@ -169,8 +166,9 @@ fn scheduling(out: &mut String) {
     );
 }
 
-/// The hard limits; and the soft one that counts when a process starts and never again. The kernel leaves room
-/// for the first stack by it, and glibc takes the size of all others from it (2.34, `__pthread_early_init`).
+/// Appends the hard limits, and the only soft limit that counts just when a process starts, that of the stack. The
+/// kernel leaves room for the first stack by it, and glibc takes the size of all other stacks from it (2.34,
+/// `__pthread_early_init`).
 fn limits_at_birth(out: &mut String) -> Option<()> {
     for (resource, limit) in limits()? {
         let _ = write!(out, "{resource}:{} ", limit.rlim_max);
@@ -182,7 +180,7 @@ fn limits_at_birth(out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Which of the standard streams are terminals, as three digits.
+/// Returns which of the standard streams are terminals, as three digits.
 pub(crate) fn terminals() -> String {
     // SAFETY: any number may be asked.
     (0..3)
@@ -190,7 +188,7 @@ pub(crate) fn terminals() -> String {
         .collect()
 }
 
-/// The file a process is an image of.
+/// Returns the directory of this executable.
 pub(crate) fn own_directory() -> Option<Bytes> {
     let exe = crate::syscall::readlink(b"/proc/self/exe")?;
     let slash = exe.iter().rposition(|b| *b == b'/')?;

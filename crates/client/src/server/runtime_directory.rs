@@ -1,7 +1,7 @@
-//! The directory of sockets, locks and records, and whether it may be trusted.
+//! The runtime directory: where sockets, locks and facts are, if it may be trusted.
 //!
-//! Invariant: a [`RuntimeDirectory`] exists only for a directory that is no symlink,
-//! belongs to the effective user, and that nobody else may enter.
+//! Invariant: a [`RuntimeDirectory`] exists only for a directory that is no symlink, belongs to the effective user,
+//! and is closed to all other users.
 
 use crate::syscall::{Bytes, c_string, lstat, stat, variable};
 
@@ -13,7 +13,7 @@ pub(crate) struct RuntimeDirectory {
 }
 
 impl RuntimeDirectory {
-    /// Find or make the directory; `None` if it must not be trusted.
+    /// Finds or makes the directory; `None` if it must not be trusted.
     pub(crate) fn open(environ: &[Bytes]) -> Option<Self> {
         // SAFETY: always succeeds.
         let user = unsafe { libc::geteuid() };
@@ -31,7 +31,7 @@ impl RuntimeDirectory {
         if let Some(dir) = variable(environ, b"UNSNARL_WARM_DIR").filter(|d| d.starts_with(b"/")) {
             return dir.to_vec();
         }
-        // `su` leaves the variable as it was: root would put a directory of its own into another user's.
+        // `su` does not change the variable: root would make its directory inside another user's.
         let is_own = |dir: &&[u8]| dir.starts_with(b"/") && stat(dir).is_some_and(|found| found.st_uid == user);
         if let Some(dir) = variable(environ, b"XDG_RUNTIME_DIR").filter(is_own) {
             return [dir, b"/unsnarl"].concat();
@@ -39,16 +39,16 @@ impl RuntimeDirectory {
         format!("/tmp/unsnarl-{user}").into_bytes()
     }
 
-    /// Path of a file in it.
+    /// Returns the path of a file in the directory.
     pub(crate) fn file(&self, stem: &str, suffix: &str) -> Bytes {
         [&self.path[..], b"/", stem.as_bytes(), suffix.as_bytes()].concat()
     }
 }
 
-/// Make a directory of mode 700, whatever the caller's file mode mask would take away from it.
+/// Makes a directory of mode 700, independent of the caller's file mode mask.
 fn make(path: &[u8]) {
     let name = c_string(path);
-    // SAFETY: a NUL-ended path, and a mask that is given back, there is one thread; who asks judges what is there.
+    // SAFETY: a NUL-ended path, and a mask that is restored, in the only thread; the caller checks the result.
     unsafe {
         let mask = libc::umask(0o077);
         libc::mkdir(name.as_ptr(), 0o700);

@@ -1,8 +1,7 @@
-//! Starting a server in the background, once.
+//! Starts a server in the background, once per key.
 //!
-//! `<key>.lock` is locked by whoever starts or is the server of that key. The
-//! lock passes by inheritance from here through `unsnarl.warm.begin` to the
-//! server, so there is no moment at which a second one could start.
+//! `<key>.lock` is locked by the process that starts the server of that key, and by the server. The lock passes by
+//! inheritance from here through `unsnarl.warm.begin` to the server, so at no moment could a second server start.
 //!
 //! Invariant: the caller never waits for a server here.
 
@@ -12,7 +11,7 @@ use crate::syscall::{Bytes, LAST_SIGNAL, c_string, close_from, exec, exit, open}
 use crate::target::{Kind, Target};
 use core::ffi::c_int;
 
-/// What a starting server is told.
+/// Everything that a starting server is given.
 pub(crate) struct Start<'a> {
     pub(crate) directory: &'a RuntimeDirectory,
     pub(crate) target: &'a Target,
@@ -28,10 +27,10 @@ pub(crate) struct Start<'a> {
 const LOCK_FD: c_int = 3;
 const KEY_FD: c_int = 4;
 
-/// After a start that brought no server, seconds until the next.
+/// Seconds between a start that failed and the next one.
 const COOL_DOWN_S: i64 = 2;
 
-/// Start a server unless somebody else is about to.
+/// Starts a server unless another process is starting it.
 pub(crate) fn in_background(start: &Start<'_>) {
     let Some(lock) = lock(start, true) else { return };
     // SAFETY: one thread; the child only makes system calls and execs.
@@ -46,14 +45,13 @@ pub(crate) fn in_background(start: &Start<'_>) {
         }
         child => {
             crate::syscall::close(lock);
-            // SAFETY: waits for the first child, which exits at once.
+            // SAFETY: waits for the first child, which exits immediately.
             unsafe { libc::waitpid(child, core::ptr::null_mut(), 0) };
         }
     }
 }
 
-/// Be the server of a key that is known only now; this process is already one
-/// in the background.
+/// Becomes the server of a key that is known only now; this process already runs in the background.
 pub(crate) fn in_place(start: &Start<'_>) -> ! {
     if let Some(lock) = lock(start, false) {
         become_server(start, lock);
@@ -64,7 +62,7 @@ pub(crate) fn in_place(start: &Start<'_>) -> ! {
 fn lock(start: &Start<'_>, cools_down: bool) -> Option<c_int> {
     let path = start.directory.file(start.key_id, ".lock");
     if !cools_down && is_open_at(LOCK_FD, &path) {
-        // A server that replaces itself has handed its own lock down.
+        // A server that replaces itself handed its lock down.
         return Some(LOCK_FD);
     }
     let fd = open(&path, libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW, 0o600);
@@ -73,7 +71,7 @@ fn lock(start: &Start<'_>, cools_down: bool) -> Option<c_int> {
     }
     // SAFETY: fd is open; found and times are valid.
     unsafe {
-        // Whatever the caller's file mode mask has left of it.
+        // Independent of the caller's file mode mask.
         libc::fchmod(fd, 0o600);
         let mut found: libc::stat = core::mem::zeroed();
         let mut now: libc::timespec = core::mem::zeroed();
@@ -81,8 +79,8 @@ fn lock(start: &Start<'_>, cools_down: bool) -> Option<c_int> {
         libc::clock_gettime(libc::CLOCK_REALTIME, &mut now);
         let age = now.tv_sec - found.st_mtime;
         let is_cooling = cools_down && found.st_size > 0 && (0..COOL_DOWN_S).contains(&age);
-        // What cannot be signed, as on a full disk, would never cool down: each call would start anew.
-        // By now it may be the lock of nobody: what is over is swept away.
+        // A lock that cannot be signed, as on a full disk, would never cool down: each call would start a server
+        // again. The lock file may also have been swept away by now.
         let is_taken = is_cooling || libc::flock(fd, libc::LOCK_EX | libc::LOCK_NB) != 0;
         if is_taken || !is_open_at(fd, &path) || !sign(fd) {
             crate::syscall::close(fd);
@@ -92,10 +90,10 @@ fn lock(start: &Start<'_>, cools_down: bool) -> Option<c_int> {
     Some(fd)
 }
 
-/// Note a start in its lock.
+/// Records a start in its lock file.
 fn sign(lock: c_int) -> bool {
     const WORDS: &[u8] = b"started\n";
-    // SAFETY: the buffer is valid for its length. The signal is either default or ignored so far: there
+    // SAFETY: the buffer is valid for its length. The disposition is either default or ignored so far: there
     // is no handler yet. It would end the caller where that may not write files at all.
     let written = unsafe {
         let before = libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
@@ -115,7 +113,7 @@ fn is_open_at(fd: c_int, path: &[u8]) -> bool {
     rc == 0 && crate::syscall::lstat(path).is_some_and(|s| (s.st_dev, s.st_ino) == (found.st_dev, found.st_ino))
 }
 
-/// Out of the caller's job, and out of its session if there is no terminal.
+/// Leaves the caller's job, and its session if there is no terminal.
 fn leave_job(session: Session) {
     // SAFETY: numbers only; the child is no group leader.
     unsafe {
@@ -169,7 +167,7 @@ fn arguments(start: &Start<'_>, python: &[u8], bin: &[u8]) -> Vec<Bytes> {
     argv
 }
 
-/// A nameless file holding the key, which must not touch a disk.
+/// Makes an anonymous file that holds the key, which must not touch a disk.
 fn memory_file(contents: &[u8]) -> c_int {
     let name = c_string(b"unsnarl-key");
     // SAFETY: a NUL-ended name, and a buffer valid for its length.
@@ -184,7 +182,7 @@ fn memory_file(contents: &[u8]) -> c_int {
     }
 }
 
-/// Put these descriptors at 0, 1, 2, [`LOCK_FD`], [`KEY_FD`] and close all others.
+/// Moves these descriptors to 0, 1, 2, [`LOCK_FD`], [`KEY_FD`] and closes all others.
 fn arrange(fds: [c_int; 5]) {
     // SAFETY: moves descriptors out of the way, then to their places.
     unsafe {
