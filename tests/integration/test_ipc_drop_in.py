@@ -1,4 +1,4 @@
-"""What programs written for multiprocessing rely on, where ours once did otherwise."""
+"""Behaviour that programs written for multiprocessing rely on, and that once differed here."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ LONG = b"x" * 40_000
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Queues with room for one long item, and a directory of segments of its own."""
+    """Queues with room for one long item, and a separate directory of segments."""
     monkeypatch.setenv("UNSNARL_SHM", str(tmp_path_factory.mktemp("segments")))
     monkeypatch.setattr(process_queue, "CAPACITY", 1 << 16)
 
 
 def spilled() -> list[str]:
-    """Return the files of items that nobody has taken."""
+    """Return the files of items that no process has taken."""
     return [name for name in os.listdir(ipc_directory()) if name.startswith(spill.PREFIX)]
 
 
@@ -87,7 +87,7 @@ def test_join_does_not_wait_for_what_a_dead_process_would_have_put() -> None:
 
 
 def _let_in(memory: mmap.mmap, at: int) -> None:
-    """Leave the guard once somebody waits for it, as its holder would."""
+    """Leave the guard once a thread waits for it, as its holder would."""
     while not int.from_bytes(memory[at : at + 4], "little") & 1 << 31:
         os.sched_yield()
     memory[at : at + 4] = bytes(4)
@@ -197,7 +197,7 @@ def test_a_full_directory_is_not_the_end(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 class Registered:
-    """Something that is pickled by whoever registered last."""
+    """An object that the last registered reducer pickles."""
 
 
 def _reduced(word: str, _: Registered) -> tuple[type[str], tuple[str]]:
@@ -272,7 +272,7 @@ def test_tasks_do_not_turn_where_a_call_is_forbidden() -> None:
     if ended.stderr == "skip\n":
         pytest.skip("no seccomp here")
     assert ended.returncode == 0, ended.stderr
-    # A look every millisecond; without a pause there are tens of thousands.
+    # A check every millisecond; without a pause there are tens of thousands.
     assert 0 < int(ended.stdout) < 1000
 
 
@@ -303,7 +303,7 @@ def test_a_child_in_another_pid_namespace_knows_that_it_is() -> None:
 
 
 def outcome_of_logging_through(items: queue.Queue[Any]) -> str:
-    """Have logging put a message into a queue: what comes out, or why the versions before 3.13 refuse all queues."""
+    """Have logging put a message into a queue: returns it, or why the versions before 3.13 refuse all queues."""
     handlers = {"queue": {"class": "logging.handlers.QueueHandler", "queue": items}}
     logger = {"handlers": ["queue"], "level": "INFO", "propagate": False}
     config = {
@@ -336,7 +336,7 @@ def test_the_end_of_a_thread_is_not_told_as_the_death_of_its_process() -> None:
     thread = threading.Thread(target=lock.acquire)
     thread.start()
     thread.join()
-    with pytest.raises(ipc.OwnerDied, match=f"process {os.getpid()}.*a thread of it ended"):
+    with pytest.raises(ipc.OwnerDied, match=f"process {os.getpid()}.*one of its threads ended"):
         lock.acquire(timeout=TIMEOUT_S)
     lock.make_consistent()
     lock.release()

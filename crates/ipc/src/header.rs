@@ -23,7 +23,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"unsnarl\x01");
 /// Upper bound of a segment's pages: 64 GiB of 4 KiB pages.
 const MAX_PAGES: u32 = 1 << 24;
 
-/// What lies in a segment.
+/// The kinds of primitives that a segment can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 #[allow(missing_docs)]
@@ -80,7 +80,7 @@ impl Kind {
 /// The content of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What lies in the segment.
+    /// The kind of the primitive.
     pub kind: Kind,
     /// Bytes of a page on the machine that created the segment.
     pub page_size: u32,
@@ -149,10 +149,11 @@ impl Header {
 
     /// Decodes a header and checks it.
     ///
+    /// # Errors
     /// The first check that fails.
     pub fn decode(words: &[u64; HEADER_WORDS], expectations: &Expectations) -> Result<Self, Refusal> {
         if words[0] != MAGIC {
-            return Err(Refusal::Damaged("it does not begin as a segment of unsnarl"));
+            return Err(Refusal::Damaged("it does not begin like a segment of unsnarl"));
         }
         let layout = (words[1] >> 32) as u32;
         if layout != LAYOUT {
@@ -176,13 +177,13 @@ impl Header {
 
     fn check(self, expectations: &Expectations) -> Result<Self, Refusal> {
         if self.page_size != expectations.page_size || self.pages == 0 || self.pages > MAX_PAGES {
-            return Err(Refusal::Damaged("its pages are of another size"));
+            return Err(Refusal::Damaged("it has another page size"));
         }
         if u64::from(self.pages) * u64::from(self.page_size) != expectations.file_size {
-            return Err(Refusal::Damaged("the file is not as long as it says"));
+            return Err(Refusal::Damaged("the file's length differs from its header's"));
         }
         if self.pages != self.kind_pages() {
-            return Err(Refusal::Damaged("it has not the size of its kind"));
+            return Err(Refusal::Damaged("its size does not fit its kind"));
         }
         if expectations.kind.is_some_and(|kind| kind != self.kind) {
             return Err(Refusal::Kind(self.kind));

@@ -70,7 +70,7 @@ proptest! {
         prop_assert_eq!(i64::from(words.ledger.value()), i64::from(initial) - held.iter().sum::<i64>() + lost);
     }
 
-    /// Who has none gives back what another one took, as a consumer does for a producer.
+    /// A process without permits gives back what another took, as a consumer does for a producer.
     #[test]
     fn permits_that_others_gave_back_are_not_lost(
         initial in 1..6u32,
@@ -125,7 +125,7 @@ proptest! {
                     if let Step::Done(true) = ring.put(7, &record, &PutAttempts::default(), Slept::NOT, &kernel) {
                         model.push_back(record);
                     } else {
-                        // What is empty has room for every record that is not too long.
+                        // An empty ring has room for every record that is not too long.
                         prop_assert!(!model.is_empty());
                     }
                 }
@@ -166,7 +166,8 @@ proptest! {
     }
 }
 
-/// One took and ended, another gave that back, a third holds what there is: nothing is lost, whoever waits.
+/// One process took and ended, another gave that back, a third holds the permit: nothing is lost, whichever process
+/// waits.
 #[test]
 fn what_was_given_back_for_the_dead_is_not_lost() {
     for threads in [Threads::Serialised, Threads::Concurrent] {
@@ -181,7 +182,7 @@ fn what_was_given_back_for_the_dead_is_not_lost() {
         kernel.process.set(2);
         assert!(words.release(&books, books.open(&kernel), 1, 1, &kernel));
         kernel.dead.set(1 << 1);
-        // The one that gave it back takes it: it has one now, and not none.
+        // The process that gave it back takes it: its sum is one now, and not zero.
         for holder in [2, 3] {
             kernel.process.set(holder);
             let account = books.open(&kernel);
@@ -195,7 +196,7 @@ fn what_was_given_back_for_the_dead_is_not_lost() {
         assert!(words.try_acquire(&books, books.open(&kernel)));
         kernel.process.set(4);
         kernel.dead.set(1 << 1 | 1 << 3);
-        // Nobody is told where permits pass between processes, and the repair is there all the same.
+        // Where permits pass between processes no death is reported, but the repair still works.
         assert_eq!(books.lost(&kernel).map(|(_, count)| count), Some(1));
         assert_eq!(
             (books.unreported(&kernel), books.repair(&kernel), words.ledger.value()),
@@ -204,7 +205,7 @@ fn what_was_given_back_for_the_dead_is_not_lost() {
     }
 }
 
-/// Putters that sleep on one word, in the order in which they came, and how many are to be woken.
+/// Putters that sleep on one word, in order of arrival, and how many are to be woken.
 struct Sleepers {
     kernel: Modelled,
     woken: Cell<u32>,
@@ -228,8 +229,8 @@ impl Kernel for Sleepers {
     fn pause(&self) {}
 }
 
-/// Fill a ring with records of eight bytes, let records of these lengths wait, take one, and have a long record
-/// come that many times before anybody who was woken runs: returns the lengths that were put then, and the attempts.
+/// Fills a ring with records of eight bytes, lets records of these lengths wait, takes one, and has a long record
+/// arrive that many times before a woken putter runs. Returns the lengths that were put then, and the attempts.
 fn after_one_is_taken(waiting: &[usize], comings: usize) -> (Vec<usize>, usize) {
     let words = RingWords::default();
     let data: Vec<AtomicU64> = (0..16).map(|_| AtomicU64::new(0)).collect();
@@ -260,7 +261,7 @@ fn after_one_is_taken(waiting: &[usize], comings: usize) -> (Vec<usize>, usize) 
     assert!(matches!(ring.get(Slept::NOT, &kernel), Step::Done(Take::Record(..))));
     let (late, mut slept) = (PutAttempts::default(), Slept::NOT);
     for _ in 0..comings {
-        // It finds the word changed each time, as it is about to sleep.
+        // It finds the word changed each time it is about to sleep.
         slept = attempt(24, &late, slept).expect("it does not fit");
     }
     let (mut put, mut attempts) = (Vec::new(), 0);

@@ -1,19 +1,17 @@
-//! Segments without names: pieces of an anonymous file (memfd_create(2)).
+//! Segments without names: allocations in an anonymous file (memfd_create(2)).
 //!
-//! Many segments share one file, so that a thousand locks do not need a thousand
-//! descriptors. A child gets them by fork, or by inheriting the descriptor. When the last
-//! process that has one of its segments is gone, the kernel frees the memory: nothing of
-//! it can leak, and neither /dev/shm's absence nor its size matters.
+//! Many segments share one file, so that a thousand locks do not need a thousand descriptors. A child gets them by
+//! fork, or by inheriting the descriptor. When the last process that has one of the segments ends, the kernel frees
+//! the memory: nothing can leak, and neither /dev/shm's absence nor its size matters.
 //!
-//! Invariant: no piece is handed out twice; a piece that was dropped is not used again, since
-//! another process may still use it.
+//! Invariant: no page is allocated twice. A dropped allocation is not reused, since another process may still use it.
 
 use crate::segment::{Problem, SegmentError};
 use rustix::fs::{MemfdFlags, SealFlags};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Pages of an arena. They take no memory until they are used.
+/// Pages of an arena. A page takes no memory until it is used.
 const PAGES: usize = 1024;
 
 /// An anonymous file.
@@ -22,7 +20,7 @@ pub struct Arena {
     file: OwnedFd,
 }
 
-/// A piece of an arena.
+/// Pages of an arena that belong to one segment.
 #[derive(Debug, Clone)]
 pub struct Allocation {
     /// The file.
@@ -40,7 +38,7 @@ struct Current {
 static CURRENT: Mutex<Option<Current>> = Mutex::new(None);
 
 impl Arena {
-    /// Take a descriptor over, as a spawned child gets it.
+    /// Takes over a descriptor, as a spawned child receives it.
     #[must_use]
     pub fn adopt(file: OwnedFd) -> Arc<Self> {
         Arc::new(Self { file })
@@ -63,7 +61,7 @@ impl Arena {
         };
         let file = rustix::fs::memfd_create("unsnarl-ipc", flags).map_err(failed)?;
         rustix::fs::ftruncate(&file, (pages * crate::process::page_size()) as u64).map_err(failed)?;
-        // Nobody can cut off a page that is mapped.
+        // With these seals no process can cut off a mapped page.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         rustix::fs::fcntl_add_seals(&file, seals).map_err(failed)?;
         Ok(Self::adopt(file))
@@ -71,7 +69,7 @@ impl Arena {
 }
 
 impl Allocation {
-    /// A fresh piece.
+    /// Allocates pages.
     pub(crate) fn new(pages: usize) -> Result<Self, SegmentError> {
         if pages > PAGES / 4 {
             return Ok(Self {
@@ -82,13 +80,13 @@ impl Allocation {
         let _alone = crate::process::alone();
         let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
         let epoch = crate::process::epoch();
-        // A forked child starts an arena of its own: the parent goes on with the old one.
+        // A forked child starts a new arena: the parent continues with the old one.
         let has_room = current
             .as_ref()
             .is_some_and(|current| current.epoch == epoch && current.used + pages <= PAGES);
         if !has_room {
             let Ok(arena) = Arena::make(PAGES) else {
-                // Under a limit for files there is room for less: for one piece at a time.
+                // A limit on file sizes leaves room for less: a file for this allocation alone.
                 let arena = Arena::make(pages)?;
                 return Ok(Self { arena, page: 0 });
             };

@@ -1,14 +1,15 @@
-//! Segments with names: files in /dev/shm (or where `UNSNARL_SHM` says).
+//! Segments with names: files in /dev/shm (or in the directory that `UNSNARL_SHM` names), removed by their last user.
 //!
-//! A file is made without a name, filled, and only then linked: nobody ever sees half a
-//! segment. Every process that uses it holds a shared flock(2) on it, which the kernel
-//! counts and which ends with the process, however that ends. Who leaves tries to get
-//! the exclusive one: it succeeds for the last user only, who removes the file. After a
-//! crash of all users the file stays, with what it says about the dead, until somebody
-//! uses it again or removes it (`unsnarl ipc rm`).
+//! A file is created without a name, filled, and only then linked, so no process ever sees half a segment. Every
+//! process that uses the segment holds a shared flock(2) on the file. The kernel counts these locks and releases them
+//! when the process ends in any way.
 //!
-//! Invariant: before a file is mapped it was found to be a regular file of this user, with
-//! mode 0600 and one name, as long as its header says.
+//! A process that leaves tries to get the exclusive lock. Only the last user succeeds, and removes the file. After a
+//! crash of all users the file stays, with its record of the dead, until a process uses it again or removes it
+//! (`unsnarl ipc rm`).
+//!
+//! Invariant: before a file is mapped, it was checked to be a regular file of this user, with mode 0600 and one name,
+//! as long as its header says.
 
 use crate::mapping::Mapping;
 use crate::process;
@@ -22,12 +23,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use unsnarl_ipc::{Expectations, HEADER_WORDS, Header, Kind};
 
-/// The longest name: with the prefix it has to fit into a file's name.
+/// The longest name in bytes; together with the prefix it must fit into a file name.
 const LONGEST_NAME: usize = 200;
-/// How long to wait for somebody who is just making or removing the same name.
+/// How long to wait for another process that is making or removing the same name.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where segments with names are.
+/// The directory of segments with names.
 #[must_use]
 pub fn directory() -> PathBuf {
     std::env::var_os("UNSNARL_SHM").map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from)
@@ -40,14 +41,14 @@ fn prefix() -> String {
 fn path(name: &str) -> Result<PathBuf, SegmentError> {
     let is_allowed = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_allowed) {
-        let what = format!("{name:?} is no name for a segment");
+        let what = format!("{name:?} is not a valid name for a segment");
         let hint = format!("use 1 to {LONGEST_NAME} letters, digits, '.', '_' and '-'");
         return Err(SegmentError::new(Problem::Argument, what, hint));
     }
     Ok(directory().join(prefix() + name))
 }
 
-/// A file with a name that this process uses.
+/// A named file that this process uses.
 #[derive(Debug)]
 pub(crate) struct Named {
     file: OwnedFd,
@@ -57,13 +58,13 @@ pub(crate) struct Named {
 
 enum Found {
     Segment(OwnedFd, Header),
-    /// It is going or coming: look again.
+    /// The file is being made or removed: try again.
     Again,
     Nothing,
 }
 
 impl Named {
-    /// Open it, or make it.
+    /// Opens the file, or makes it.
     pub(crate) fn open_or_make(
         name: &str,
         wanted: &Header,
@@ -89,7 +90,7 @@ impl Named {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        let what = format!("the segment {name:?} is being made or removed all the time");
+        let what = format!("the segment {name:?} is constantly being made or removed");
         Err(SegmentError::new(Problem::Refused, what, "try again".into()))
     }
 
@@ -97,21 +98,20 @@ impl Named {
         &self.name
     }
 
-    /// Map its pages.
+    /// Maps the file's pages.
     pub(crate) fn map(&self, pages: usize) -> rustix::io::Result<Mapping> {
         map(&self.file, pages)
     }
 
-    /// Stop being a user; the last one removes the file.
+    /// Stops being a user; the last user removes the file.
     pub(crate) fn leave(&self) {
         if self.has_left.swap(true, Ordering::Relaxed) {
             return;
         }
         let Ok(path) = path(&self.name) else { return };
         let own = rustix::fs::fstat(&self.file);
-        // A forked child shares the open file, and the lock with it; so ours cannot simply be made
-        // exclusive. Give up this process's descriptor, and try with a new one: the lock of a child
-        // that still has the file stays.
+        // A forked child shares the open file and its lock, so this lock cannot simply be made exclusive. Gives up
+        // this process's descriptor, and tries with a new one: the lock of a child that still has the file stays.
         let Ok(nothing) = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) else {
             return;
         };
@@ -129,10 +129,10 @@ impl Named {
     }
 }
 
-/// The files that this process uses, for `leave_all`.
+/// The named files that this process uses, for `leave_all`.
 static OPEN: Mutex<Vec<Weak<Named>>> = Mutex::new(Vec::new());
 
-/// Leave every named segment: this process is about to end.
+/// Leaves every named segment: this process is about to end.
 pub fn leave_all() {
     let alone = process::alone();
     let open = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
@@ -157,21 +157,21 @@ impl Drop for Named {
     }
 }
 
-/// Map a file through a descriptor of its own: a mapping keeps the open file it was made from, and
-/// with that its lock, which is to end when `leave` is called.
+/// Maps a file through a separate descriptor: a mapping keeps the open file from which it was made, and with it the
+/// lock, which must end when `leave` is called.
 fn map(file: &OwnedFd, pages: usize) -> rustix::io::Result<Mapping> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let again = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     Mapping::new(again.as_fd(), 0, pages)
 }
 
-/// Remove the file if nobody uses it; true if it is gone.
+/// Removes the file if it has no user; true if it was removed.
 fn remove_if_unused(file: &OwnedFd, path: &std::path::Path) -> bool {
     if rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return false;
     }
-    // With the exclusive lock nobody else is between opening and locking the file without
-    // looking again (`open`).
+    // While the exclusive lock is held, a process between opening and locking the file re-checks it after locking
+    // (`open`).
     let is_linked = rustix::fs::fstat(file).is_ok_and(|stat| stat.st_nlink > 0);
     is_linked && rustix::fs::unlink(path).is_ok()
 }
@@ -189,7 +189,7 @@ fn open(name: &str, path: &std::path::Path, kind: Option<Kind>) -> Result<Found,
             ));
         }
     };
-    let failed = |errno| SegmentError::system(&format!("cannot look at the segment {name:?}"), errno);
+    let failed = |errno| SegmentError::system(&format!("cannot inspect the segment {name:?}"), errno);
     check(name, &rustix::fs::fstat(&file).map_err(failed)?)?;
     if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
         return Ok(Found::Again);
@@ -203,7 +203,7 @@ fn open(name: &str, path: &std::path::Path, kind: Option<Kind>) -> Result<Found,
 }
 
 fn foreign(name: &str, what: &str) -> SegmentError {
-    let what = format!("the segment {name:?} is {what}: somebody else made it");
+    let what = format!("the segment {name:?} is {what}: unsnarl did not make it");
     SegmentError::new(Problem::Refused, what, "use another name, or remove that file".into())
 }
 
@@ -223,7 +223,7 @@ fn check(name: &str, stat: &Stat) -> Result<(), SegmentError> {
     Ok(())
 }
 
-/// The header is at the start of the last page.
+/// Reads the header, at the start of the last page.
 fn read(name: &str, file: &OwnedFd, size: u64, kind: Option<Kind>) -> Result<Header, SegmentError> {
     let page_size = process::page_size() as u64;
     let mut bytes = [0; HEADER_WORDS * 8];
@@ -245,7 +245,7 @@ fn read(name: &str, file: &OwnedFd, size: u64, kind: Option<Kind>) -> Result<Hea
     Header::decode(&words, &expectations).map_err(|refusal| SegmentError::refusal(name, refusal))
 }
 
-/// Make the file and give it its name; None if somebody else was faster.
+/// Makes the file and links it under its name; None if another process was faster.
 fn make(
     name: &str,
     path: &std::path::Path,
@@ -263,7 +263,7 @@ fn make(
     rustix::fs::fchmod(&file, mode).map_err(failed)?;
     let size = u64::from(header.pages) * u64::from(header.page_size);
     rustix::fs::ftruncate(&file, size).map_err(failed)?;
-    // Take the memory now, when it is an error, and not at some later store, when it is SIGBUS.
+    // Allocates the memory now, when a failure is an error; at a later store it would be SIGBUS.
     rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size).map_err(failed)?;
     let mapping = Mapping::new(file.as_fd(), 0, header.pages as usize).map_err(failed)?;
     start(&mapping);
@@ -288,13 +288,13 @@ fn make(
 pub struct Listed {
     /// Its name.
     pub name: String,
-    /// Its header, or what is wrong with it.
+    /// Its header, or why it is refused.
     pub header: Result<Header, SegmentError>,
     /// Bytes.
     pub size: u64,
-    /// The processes that use it, as far as the kernel shows them.
+    /// The processes that use it, as far as /proc/locks shows them.
     pub users: Vec<u32>,
-    /// Whether anybody uses it.
+    /// Whether a process uses it.
     pub is_used: bool,
 }
 
@@ -347,7 +347,7 @@ fn inspect(name: &str) -> Option<Listed> {
     })
 }
 
-/// Who holds a lock on the file, by /proc/locks.
+/// The processes that hold a lock on the file, from /proc/locks.
 fn users(stat: &Stat) -> Vec<u32> {
     let inode = format!(":{}", stat.st_ino);
     let text = std::fs::read_to_string("/proc/locks").unwrap_or_default();
@@ -364,21 +364,22 @@ fn users(stat: &Stat) -> Vec<u32> {
     users
 }
 
-/// What became of a removal.
+/// The outcome of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
-    /// It is gone.
+    /// The segment was removed.
     Removed,
-    /// Somebody uses it.
+    /// A process uses the segment.
     Used,
-    /// There is none of that name.
+    /// There is no segment of that name.
     Missing,
 }
 
-/// Remove a named segment; `force` also where somebody uses it, who then keeps what has no name any more.
+/// Removes a named segment. `force` removes it even while processes use it; they keep the memory, which has no name
+/// any more.
 ///
 /// # Errors
-/// The name is no name, or the system says no.
+/// The name is invalid, or the system reports an error.
 pub fn remove(name: &str, force: bool) -> Result<Removal, SegmentError> {
     let path = path(name)?;
     let failed = |errno| SegmentError::system(&format!("cannot remove the segment {name:?}"), errno);
@@ -391,7 +392,7 @@ pub fn remove(name: &str, force: bool) -> Result<Removal, SegmentError> {
             Ok(Removal::Used)
         }
         Err(Errno::NOENT) => Ok(Removal::Missing),
-        // A link, or a file that cannot be opened: it can still be removed.
+        // A symbolic link or a file that cannot be opened can still be removed.
         _ => rustix::fs::unlink(&path).map_err(failed).map(|()| Removal::Removed),
     }
 }

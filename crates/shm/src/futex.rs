@@ -1,6 +1,8 @@
-//! Sleeping on a word that processes share, and waking who sleeps there.
+//! Sleeps on a word that processes share, and wakes the sleepers of such a word: futex(2).
 //!
-//! Never with FUTEX_PRIVATE: the kernel finds the others by the page of the file.
+//! Must never use FUTEX_PRIVATE: the kernel identifies the sleepers of other processes by the page of the file.
+//!
+//! Invariant: every sleep may end spuriously; the caller re-checks the word.
 
 use rustix::io::Errno;
 use rustix::thread::futex;
@@ -10,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Why a sleep ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
-    /// The word changed, or nothing in particular: look at it.
+    /// The word changed, or the wake-up was spurious: re-check the word.
     Perhaps,
     /// The time is up.
     TimedOut,
@@ -33,7 +35,7 @@ fn spec(left: Duration) -> rustix::thread::Timespec {
     }
 }
 
-/// Sleep while the word is `expected`, until then.
+/// Sleeps while the word is `expected`, until the given time.
 pub fn wait(word: &AtomicU32, expected: u32, until: Option<Instant>) -> Woken {
     let left = until.map(|until| until.saturating_duration_since(Instant::now()));
     if left.is_some_and(|left| left.is_zero()) {
@@ -43,10 +45,10 @@ pub fn wait(word: &AtomicU32, expected: u32, until: Option<Instant>) -> Woken {
     woken(futex::wait(word, futex::Flags::empty(), expected, left.as_ref()))
 }
 
-/// Sleep while each of the words has its value, at most that long (Linux 5.16; the number
-/// of words is limited to 128 by the kernel). Returns also which of them was woken.
+/// Sleeps while each word has its value, for at most that long (Linux 5.16; the kernel accepts at most 128 words).
+/// Also returns which word was woken.
 ///
-/// On an older kernel, or where it is forbidden, this sleeps for a millisecond.
+/// On an older kernel, or where the call is forbidden, this sleeps for a millisecond.
 pub fn wait_any(words: &[(&AtomicU32, u32)], left: Duration) -> (Woken, Option<usize>) {
     let waits: Vec<futex::Wait> = words.iter().map(|(word, expected)| entry(word, *expected)).collect();
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -57,7 +59,8 @@ pub fn wait_any(words: &[(&AtomicU32, u32)], left: Duration) -> (Woken, Option<u
         Some(&spec(until)),
         futex::ClockId::Monotonic,
     );
-    // Not there, or refused (seccomp says EPERM or whatever it likes): who asks again at once would turn for ever.
+    // The call is missing or refused (a seccomp filter returns EPERM or any other error): a caller that repeats it
+    // immediately would loop for ever.
     let is_known = |error| matches!(error, Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT);
     if outcome.is_err_and(|error| !is_known(error)) {
         std::thread::sleep(Duration::from_millis(1).min(left));
@@ -74,7 +77,7 @@ fn entry(word: &AtomicU32, expected: u32) -> futex::Wait {
     wait
 }
 
-/// Wake at most `count` of those that sleep on the word.
+/// Wakes at most `count` sleepers of the word.
 pub(crate) fn wake(word: &AtomicU32, count: u32) {
     let _ = futex::wake(word, futex::Flags::empty(), count.min(i32::MAX as u32));
 }

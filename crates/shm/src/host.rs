@@ -1,4 +1,6 @@
-//! The kernel's part of the protocols, by the kernel.
+//! The protocols' kernel trait, implemented with system calls.
+//!
+//! Invariant: `wake` never uses a private futex.
 
 use crate::{futex, process, robust};
 use std::sync::atomic::AtomicU32;

@@ -1,11 +1,10 @@
-//! The mechanism below the primitives between processes.
+//! The system mechanism below the primitives between processes.
 //!
-//! Segments of shared memory with and without names, the robust list of the calling
-//! thread, sleeping and waking across processes, and who is still alive. What the words
-//! mean is decided in `unsnarl-ipc`.
+//! It provides segments of shared memory with and without names, the robust list of the calling thread, sleeping and
+//! waking across processes, and whether a process is alive. `unsnarl-ipc` decides what the words mean.
 //!
-//! Invariant: nothing of a segment is mapped before its owner, mode, type, size, header
-//! and version were found to be right; and no address is ever read from shared memory.
+//! Invariant: a segment is mapped only after its owner, mode, type, size, header and version were checked; no address
+//! is ever read from shared memory.
 #![warn(missing_debug_implementations)]
 
 mod arena;

@@ -1,11 +1,11 @@
-//! A mapping of shared pages, with a private page right behind them.
+//! A mapping of a segment's shared pages, followed by a private page.
 //!
 //! ```text
 //! | shared: tables or ring … | shared: head page … robust word | private: list entry … |
 //! ```
 //!
-//! The head page is the last one of the segment, and the robust word lies 24 bytes before
-//! its end, so that its list entry (robust.rs) is private memory.
+//! The head page is the segment's last page. The robust word lies 24 bytes before its end, so that the list entry of
+//! the word (robust.rs) falls into private memory.
 //!
 //! Invariant: a mapping whose entry is in some thread's list is never unmapped.
 
@@ -17,7 +17,7 @@ use unsnarl_ipc::HEADER_WORDS;
 
 /// Bytes from the robust word to the end of its page.
 const ROBUST_BEFORE_END: usize = 24;
-/// Where the state of a primitive begins, in bytes from the head page's start.
+/// Offset of a primitive's state from the start of the head page, in bytes.
 const STATE: usize = HEADER_WORDS * 8;
 
 /// Shared pages and the private page behind them.
@@ -35,14 +35,14 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Map `pages` pages of the file from the byte `offset` on.
+    /// Maps `pages` pages of the file, starting at the byte `offset`.
     ///
     /// # Errors
     /// The kernel's.
     pub fn new(file: BorrowedFd<'_>, offset: u64, pages: usize) -> rustix::io::Result<Self> {
         let page_size = crate::process::page_size();
         let shared = pages * page_size;
-        // SAFETY: a fresh region, of addresses that nobody uses.
+        // SAFETY: a fresh region, of unused addresses.
         let base = unsafe {
             rustix::mm::mmap_anonymous(
                 std::ptr::null_mut(),
@@ -134,10 +134,10 @@ impl Drop for Mapping {
             NodeState::Mine if !robust::is_mine(word.load(std::sync::atomic::Ordering::Relaxed)) => {
                 robust::let_go(word);
             }
-            // The lock is held until its thread ends: the kernel has to find it then.
+            // The thread holds the lock until it ends, and the kernel must find the entry then: keep the mapping.
             NodeState::Mine | NodeState::Busy => return,
         }
-        // SAFETY: the region made in `new`; nobody can refer to it any more, the robust lists neither.
+        // SAFETY: the region made in `new`; no reference to it is left, nor an entry in a robust list.
         unsafe {
             let _ = rustix::mm::munmap(self.base.cast(), (self.pages + 1) * self.page_size);
         }

@@ -1,10 +1,10 @@
-//! Who a process is, and whether it is still there.
+//! Process identity: a process id with a start time, and whether that process is still running.
 //!
-//! A process is its id together with its start time (field 22 of /proc/PID/stat), so a
-//! reused id is another process. A zombie counts as dead: it holds nothing any more.
+//! The start time is field 22 of /proc/PID/stat, so a reused id is another process. A zombie counts as dead: it holds
+//! nothing any more.
 //!
-//! Invariant: a process that is there is never called dead. Where /proc cannot be read it
-//! is called alive as long as its id exists; in another pid namespace than its memory's, always.
+//! Invariant: a running process is never reported dead. Where /proc cannot be read, a process is reported alive while
+//! its id exists. In another pid namespace than that of its memory, it is always reported alive.
 
 use rustix::fs::{Mode, OFlags};
 use std::cell::UnsafeCell;
@@ -13,9 +13,9 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 static EPOCH: AtomicU32 = AtomicU32::new(1);
 static OWN: AtomicU64 = AtomicU64::new(0);
-/// The pid namespace; UNKNOWN until somebody asks, and in a child.
+/// The pid namespace; UNKNOWN until it is read, and again in a forked child.
 static NAMESPACE: AtomicU64 = AtomicU64::new(UNKNOWN);
-/// That of the process from which this one was forked, by `fork` after `fork`.
+/// The pid namespace in which this process, or the ancestor it was forked from, called `watch_forks`.
 static HOME: AtomicU64 = AtomicU64::new(UNKNOWN);
 const UNKNOWN: u64 = u64::MAX;
 
@@ -26,13 +26,13 @@ pub fn epoch() -> u32 {
     EPOCH.load(Ordering::Relaxed)
 }
 
-/// The only mutex that is taken around what threads of one process share here.
+/// The mutex around the state that threads of one process share in this crate.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Be alone for a few instructions or system calls: no other thread of this process is inside meanwhile, and
-/// none forks, so no child finds anything locked or half-changed.
+/// Locks out other threads and forks for a few instructions or system calls: no other thread of this process is
+/// inside meanwhile, and no thread forks, so no child finds state locked or half-changed.
 ///
-/// Nobody waits, runs Python or calls this again inside.
+/// The caller must not wait, run Python or call this function again inside.
 pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -45,7 +45,8 @@ unsafe impl Sync for Forking {}
 
 static FORKING: Forking = Forking(UnsafeCell::new(None));
 
-/// Count forks, and keep them out of [`alone`]. Called before anything else of this crate.
+/// Registers fork handlers that count forks and keep them out of [`alone`]. Must be called before any other function
+/// of this crate.
 pub fn watch_forks() {
     extern "C" fn before() {
         let guard = alone();
@@ -59,14 +60,14 @@ pub fn watch_forks() {
     extern "C" fn in_child() {
         EPOCH.fetch_add(1, Ordering::Relaxed);
         OWN.store(0, Ordering::Relaxed);
-        // After `unshare(CLONE_NEWPID)` a child is in another one than its parent.
+        // After `unshare(CLONE_NEWPID)` a child is in another pid namespace than its parent.
         NAMESPACE.store(UNKNOWN, Ordering::Relaxed);
         in_parent();
     }
     HOME.store(pid_namespace(), Ordering::Relaxed);
     static WATCH: Once = Once::new();
-    // SAFETY: pthread_atfork(3): the handlers wait for nobody who waits, and an extension module
-    // is never unloaded.
+    // SAFETY: pthread_atfork(3): the handlers wait only for holders that do not wait, and an extension module is
+    // never unloaded.
     WATCH.call_once(|| unsafe {
         libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
     });
@@ -78,7 +79,7 @@ pub fn page_size() -> usize {
     rustix::param::page_size()
 }
 
-/// The time since boot in microseconds, which goes round every 72 minutes: the same in all processes.
+/// The time since boot in microseconds, which wraps around every 72 minutes; the same in all processes.
 #[must_use]
 pub fn microseconds() -> u32 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -87,7 +88,7 @@ pub fn microseconds() -> u32 {
         .wrapping_add(now.tv_nsec.cast_unsigned() as u32 / 1000)
 }
 
-/// How many processors this process may run on.
+/// The number of processors that this process may run on.
 #[must_use]
 pub fn processors() -> usize {
     rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize)
@@ -112,7 +113,7 @@ fn read_identity() -> u64 {
     own
 }
 
-/// Whether the process is still there.
+/// Whether the process is still running.
 #[must_use]
 pub fn is_alive(process: u64) -> bool {
     if process == identity() || is_in_other_namespace() {
@@ -127,12 +128,12 @@ pub fn is_alive(process: u64) -> bool {
     }
     match stat(pid) {
         Some(stat) => !stat.is_dead && (start == 0 || stat.start == start),
-        // Gone between the two looks, or /proc is not there.
+        // The process ended between the two checks, or /proc is missing.
         None => rustix::process::test_kill_process(raw) != Err(rustix::io::Errno::SRCH),
     }
 }
 
-/// Whether ids mean something else here than where the memory came from that this process has by fork.
+/// Whether process ids differ from those in the memory that this process has by fork.
 fn is_in_other_namespace() -> bool {
     let home = HOME.load(Ordering::Relaxed);
     home != UNKNOWN && home != pid_namespace()
@@ -143,7 +144,7 @@ struct Stat {
     is_dead: bool,
 }
 
-/// What /proc/PID/stat says; no allocation, since this runs at forks too.
+/// Reads /proc/PID/stat without allocating, since this also runs at forks.
 fn stat(pid: u32) -> Option<Stat> {
     let mut path = [0; 32];
     let path = write_path(&mut path, pid)?;
@@ -161,13 +162,13 @@ fn write_path(buffer: &mut [u8; 32], pid: u32) -> Option<&str> {
     std::str::from_utf8(&buffer[..32 - left]).ok()
 }
 
-/// The name (field 2) is in parentheses and may contain any byte; what follows the last one is plain.
+/// The name (field 2) is in parentheses and may contain any byte; the fields after the last parenthesis are plain.
 fn parse(text: &[u8]) -> Option<Stat> {
     let end = text.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(text.get(end + 2..)?).ok()?;
     let mut fields = rest.split(' ');
     let state = fields.next()?;
-    // Field 22; the iterator stands at field 4.
+    // Field 22; the iterator is at field 4.
     let start: u64 = fields.nth(18)?.parse().ok()?;
     Some(Stat {
         start: start as u32,
@@ -193,7 +194,7 @@ pub fn pid_namespace() -> u64 {
     found
 }
 
-/// A process as messages name it.
+/// The text by which messages name a process.
 #[must_use]
 pub fn describe(process: u64) -> String {
     let (pid, start) = ((process >> 32) as u32, process as u32);

@@ -1,8 +1,8 @@
-//! The calling thread's robust list: how the kernel learns what a dying thread held.
+//! The calling thread's robust list, in which the kernel finds the locks of a thread that dies.
 //!
-//! glibc registers one list head per thread (set_robust_list(2)) for its own robust
-//! mutexes. Ours are entered into the same list, in glibc's layout, which is ABI since
-//! the list is walked by the kernel and, on unlinking, by whichever of us comes next:
+//! glibc registers one list head per thread (set_robust_list(2)) for its own robust mutexes. Our entries go into the
+//! same list, in glibc's layout. This layout is ABI: the kernel walks the list, and glibc and this crate both unlink
+//! neighbouring entries.
 //!
 //! | address | content |
 //! |---|---|
@@ -10,25 +10,24 @@
 //! | word + 24 | address of the previous entry (glibc's `__list.__prev`) |
 //! | word + 32 | address of the next entry (`__list.__next`); entries point here |
 //!
-//! The page after the shared one is private memory (mapping.rs), so the pointers are
-//! never shared: nobody else can make us or the kernel follow a bad one, and two
-//! processes can have the same word in their lists at once.
+//! The page after the shared page is private memory (mapping.rs), so the pointers are never shared. No other process
+//! can make this one or the kernel follow a bad pointer, and two processes can have the same word in their lists at
+//! once.
 //!
-//! A process may release a lock that another thread holds. The entry then stays in that
-//! thread's list; it is harmless, since the kernel marks only words that name the dying
-//! thread. While it is there no other thread of the process can use it: that one
-//! maps the segment a second time (`NodeState::Busy`).
+//! A thread may release a lock that another thread holds. The entry then stays in the holder's list. It is harmless,
+//! since the kernel marks only words that name the dying thread. Until it is unlinked, no other thread of the process
+//! can use the entry; another thread maps the segment a second time (`NodeState::Busy`).
 //!
-//! So a thread takes the word first, and then makes the entry behind it its own, if it is nobody's; holding the
-//! word does not say that, since anybody may have released it meanwhile. Only the thread that owns an entry links or
-//! unlinks it, and gives it up before it gives the word back. Without a GIL two threads may want
-//! the same entry at the same instant, and one exchange decides (`Threads::Concurrent`).
+//! So a thread takes the word first, and then claims the entry behind it, if the entry is free. Holding the word does
+//! not imply a free entry, since any thread may have released the word meanwhile. Only the thread that owns an entry
+//! links or unlinks it, and it gives the entry up before it releases the word. Without a GIL two threads may want the
+//! same entry at the same instant, and one exchange decides (`Threads::Concurrent`).
 //!
-//! For a few instructions, or a sleep, no entry is needed: `list_op_pending` of the head
-//! names one word that is being worked on.
+//! For a few instructions, or a sleep, no entry is needed: `list_op_pending` of the head names one word that the
+//! thread is working on.
 //!
-//! Invariant: between two calls into this file the list is well-formed, every entry
-//! of ours in it lies in a mapping that exists, and is in the list of the thread it names.
+//! Invariant: between two calls into this file the list is well-formed, and every entry of ours in it lies in an
+//! existing mapping and in the list of the thread that it names.
 
 use crate::host::Host;
 use crate::process;
@@ -47,19 +46,19 @@ struct Head {
     pending: Cell<usize>,
 }
 
-/// What lies behind a robust word, in private memory, from word + 24 on.
+/// The entry behind a robust word, in private memory, from word + 24 on.
 #[repr(C)]
 struct Node {
     previous: Cell<usize>,
     next: Cell<usize>,
-    /// The thread in whose list it is, as [`PerThread::name`]; 0 for none.
+    /// The thread in whose list the entry is, as [`PerThread::name`]; 0 for none.
     owner: AtomicU64,
 }
 
 /// The kernel's thread ids are smaller than 2^22.
 const TID_BITS: u32 = 22;
 
-/// A list head for threads that have none: with `previous` before it, as glibc has it.
+/// A list head for threads that have none, preceded by `previous`, as in glibc.
 #[repr(C)]
 struct OwnHead {
     previous: Cell<usize>,
@@ -70,8 +69,8 @@ struct PerThread {
     head: Cell<*const Head>,
     tid: Cell<u32>,
     epoch: Cell<u32>,
-    /// A number that is never used again, as a tid may be, and the tid, by which another thread, or a
-    /// forked child, finds out whether this one is still there.
+    /// A number that is never reused, unlike a tid, together with the tid. From it another thread or a forked child
+    /// finds out whether this thread is still running.
     name: Cell<u64>,
 }
 
@@ -111,7 +110,7 @@ fn register(me: &PerThread) {
     me.epoch.set(process::epoch());
 }
 
-/// A head of our own, for a libc without one. It is never freed: the kernel reads it as the thread dies.
+/// Registers a list head, for a libc without one. It is never freed: the kernel reads it as the thread dies.
 fn register_head() -> *const Head {
     let own: &'static OwnHead = Box::leak(Box::new(OwnHead {
         previous: Cell::new(0),
@@ -145,29 +144,31 @@ fn entry(word: &AtomicU32) -> usize {
     word.as_ptr() as usize + ENTRY
 }
 
-/// Tell the kernel that this thread works on the word.
+/// Registers the word as the one that this thread is working on.
 #[inline]
 pub(crate) fn begin(word: &AtomicU32) {
     with(|_, head| head.pending.set(entry(word)));
-    // The kernel reads these in program order, as a signal handler of this thread would.
+    // ORDERING: a compiler fence suffices: the kernel reads these words as a signal handler of this thread would, in
+    // program order.
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Tell the kernel that it does so no more.
+/// Ends the registration.
 #[inline]
 pub(crate) fn end() {
+    // ORDERING: as in `begin`.
     compiler_fence(Ordering::SeqCst);
     with(|_, head| head.pending.set(0));
 }
 
-/// Whose list a word's entry is in.
+/// In whose list a word's entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeState {
     /// In none.
     Free,
     /// In the calling thread's.
     Mine,
-    /// In that of another thread of this process.
+    /// In the list of another thread of this process.
     Busy,
 }
 
@@ -177,7 +178,7 @@ fn node(word: &AtomicU32) -> &Node {
     unsafe { &*word.as_ptr().byte_add(24).cast::<Node>() }
 }
 
-/// Whose list the entry of this robust word of a mapping is in.
+/// Returns in whose list the entry of a mapping's robust word is.
 #[inline]
 #[must_use]
 pub fn node_state(word: &AtomicU32) -> NodeState {
@@ -195,16 +196,16 @@ pub fn node_state(word: &AtomicU32) -> NodeState {
     }
 }
 
-/// Whether the thread is one of this process: if it is gone, so is its list, and a forked child has none of its
-/// parent's threads.
+/// Whether the thread belongs to this process and still runs. A thread that ended has no list any more, and a forked
+/// child has none of its parent's threads.
 #[cold]
 fn is_running(owner: u64) -> bool {
     let tid = (owner & ((1 << TID_BITS) - 1)) as libc::pid_t;
-    // SAFETY: tgkill(2) with signal 0 only looks.
+    // SAFETY: tgkill(2) with signal 0 only checks.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) == 0 }
 }
 
-/// Make the entry the calling thread's, if it is nobody's.
+/// Claims the entry for the calling thread, if it is free.
 #[inline]
 fn claim(me: &PerThread, node: &Node, threads: Threads) -> bool {
     if threads == Threads::Serialised && node.owner.load(Ordering::Relaxed) == 0 {
@@ -219,6 +220,7 @@ fn claim(me: &PerThread, node: &Node, threads: Threads) -> bool {
 
 #[cold]
 fn claim_from_dead(me: &PerThread, node: &Node, owner: u64) -> bool {
+    // ORDERING: acquire, as in `claim`; the dead owner's writes came before its death, which the kernel reported.
     !is_running(owner)
         && node
             .owner
@@ -226,7 +228,7 @@ fn claim_from_dead(me: &PerThread, node: &Node, owner: u64) -> bool {
             .is_ok()
 }
 
-/// Enter the word into the calling thread's list; false if its entry is in that of another.
+/// Links the word into the calling thread's list; false if its entry is in the list of another thread.
 #[inline]
 fn link(me: &PerThread, head: &Head, word: &AtomicU32, threads: Threads) -> bool {
     let node = node(word);
@@ -239,11 +241,13 @@ fn link(me: &PerThread, head: &Head, word: &AtomicU32, threads: Threads) -> bool
     let first = head.list.get();
     node.next.set(first);
     node.previous.set(&raw const *head as usize);
+    // ORDERING: as in `begin`: the entry is complete before the list leads to it.
     compiler_fence(Ordering::SeqCst);
     // SAFETY: the first entry of the calling thread's own list, or its head: before either
     // lies the address of the previous entry. Bit 0 marks glibc's PI mutexes.
     unsafe { *(((first & !1) - 8) as *mut usize) = entry(word) };
     head.list.set(entry(word));
+    // ORDERING: as in `begin`.
     compiler_fence(Ordering::SeqCst);
     true
 }
@@ -261,45 +265,48 @@ fn unlink(me: &PerThread, word: &AtomicU32) {
         *(((next & !1) - 8) as *mut usize) = previous;
         *((previous & !1) as *mut usize) = next;
     }
+    // ORDERING: as in `begin`: the list is whole before another thread may claim the entry.
     compiler_fence(Ordering::SeqCst);
     // ORDERING: pairs with the acquire in `claim`.
     node.owner.store(0, Ordering::Release);
 }
 
-/// Enter the word into the thread's list. `begin` was called on it, and it names this thread. False if
-/// the entry is in use: the word is to be entered through another mapping before `end`.
+/// Links the word into the thread's list. The caller has called `begin` on it, and the word names this thread. False
+/// if the entry is in use: the caller must link the word through another mapping before `end`.
 #[must_use]
 pub fn hold(word: &AtomicU32) -> bool {
     with(|me, head| link(me, head, word, Threads::Concurrent))
 }
 
-/// Take the word out of the thread's list, if it is there.
+/// Unlinks the word from the thread's list, if it is there.
 pub(crate) fn let_go(word: &AtomicU32) {
     with(|me, _| unlink(me, word));
 }
 
-/// How an attempt to take a robust word and to enter it ended.
+/// How an attempt to take a robust word and to link its entry ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entered {
-    /// So, and the word, if it was taken, is in the thread's list.
+    /// The attempt ended so; if the word was taken, it is in the thread's list.
     Listed(Attempt),
-    /// It was taken, and the entry behind it is in use: the kernel keeps watch until `end` is called; enter
-    /// it through another mapping ([`hold`]) before.
+    /// The word was taken, but its entry is in use. The registration protects the word until `end` is called; before
+    /// that the caller must link it through another mapping ([`hold`]).
     Unlisted(Attempt),
 }
 
-/// Take the robust word of a mapping if nobody holds it, and enter it into the list.
+/// Takes the robust word of a mapping if it is free, and links it into the list.
 ///
-/// `threads` says how those of this process come to the entry.
+/// `threads` says how the threads of this process access the entry.
 #[inline]
 pub fn try_acquire(word: &AtomicU32, threads: Threads) -> Entered {
     with(|me, head| {
         head.pending.set(entry(word));
+        // ORDERING: as in `begin`.
         compiler_fence(Ordering::SeqCst);
         let attempt = unsnarl_ipc::try_lock(word, me.tid.get(), false);
         if attempt.is_taken() && !link(me, head, word, threads) {
             return Entered::Unlisted(attempt);
         }
+        // ORDERING: as in `begin`: the entry is linked before the registration ends.
         compiler_fence(Ordering::SeqCst);
         head.pending.set(0);
         Entered::Listed(attempt)
@@ -313,11 +320,12 @@ pub fn is_listed(word: &AtomicU32) -> bool {
     with(|me, _| node(word).owner.load(Ordering::Relaxed) == me.name.get())
 }
 
-/// Give the robust word of a mapping back, and wake up to `count` of those that sleep on it.
+/// Releases the robust word of a mapping, and wakes up to `count` of its sleepers.
 #[inline]
 pub fn release(word: &AtomicU32, count: u32) {
     with(|me, head| {
         head.pending.set(entry(word));
+        // ORDERING: as in `begin`, before and after the release.
         compiler_fence(Ordering::SeqCst);
         unlink(me, word);
         unsnarl_ipc::unlock(word, count, &Host);

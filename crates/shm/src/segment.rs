@@ -1,7 +1,6 @@
-//! A segment: where a primitive lies, with or without a name.
+//! A segment: the checked and mapped memory of one primitive, with or without a name.
 //!
-//! Invariant: a `Segment` exists only with a header that was checked, and its mapping is
-//! exactly as long as that header says.
+//! Invariant: a `Segment` exists only with a checked header, and its mapping is exactly as long as the header says.
 
 use crate::arena::{Allocation, Arena};
 use crate::file::Named;
@@ -12,25 +11,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use unsnarl_ipc::{Expectations, HEADER_WORDS, Header, Kind, Refusal};
 
-/// What kind of thing went wrong.
+/// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Problem {
-    /// The caller's argument.
+    /// The caller's argument is invalid.
     Argument,
     /// There is no such segment.
     Missing,
-    /// There is one, and it is not to be used.
+    /// The segment exists but must not be used.
     Refused,
-    /// The operating system said no.
+    /// The operating system reported an error.
     System,
 }
 
-/// Why there is no segment: what, and the next step.
+/// Why a segment could not be made or opened, and the next step.
 #[derive(Debug, Clone)]
 pub struct SegmentError {
     /// The kind.
     pub problem: Problem,
-    /// What, and where.
+    /// The failure, and where it happened.
     pub what: String,
     /// The next step; may be empty.
     pub hint: String,
@@ -89,12 +88,12 @@ enum Origin {
 pub struct Segment {
     /// Its memory.
     pub mapping: Mapping,
-    /// What it is.
+    /// Its checked header.
     pub header: Header,
     origin: Origin,
 }
 
-/// What a new segment is to be.
+/// The header of a new segment.
 #[must_use]
 pub(crate) fn header(kind: Kind, parameter: u64, capacity: u64) -> Header {
     let mut header = Header {
@@ -121,7 +120,7 @@ fn read_header(mapping: &Mapping) -> [u64; HEADER_WORDS] {
 }
 
 impl Segment {
-    /// Make a segment without a name. `start` writes its state before anybody sees it.
+    /// Makes a segment without a name. `start` writes its state before the segment is shared.
     ///
     /// # Errors
     /// No memory or no descriptor left.
@@ -149,16 +148,16 @@ impl Segment {
             .map_err(|errno| SegmentError::system("cannot map shared memory", errno))
     }
 
-    /// Open a segment that another process made without a name, by its file and page.
+    /// Opens a segment that another process made without a name, by its file and page.
     ///
     /// # Errors
-    /// It is not there, or not what it should be.
+    /// The segment is not there, or not as expected.
     pub fn inherited(arena: Arc<Arena>, page: usize, pages: usize, kind: Kind) -> Result<Self, SegmentError> {
         let page_size = process::page_size();
         let stat = rustix::fs::fstat(arena.file()).map_err(|errno| SegmentError::system("no such segment", errno))?;
         let end = page.checked_add(pages).and_then(|end| end.checked_mul(page_size));
         if pages == 0 || end.is_none_or(|end| end as i64 > stat.st_size) {
-            let what = "a segment without a name is not where it should be".to_owned();
+            let what = "a segment without a name is not in its file".to_owned();
             return Err(SegmentError::new(Problem::Refused, what, String::new()));
         }
         let allocation = Allocation { arena, page };
@@ -178,10 +177,10 @@ impl Segment {
         })
     }
 
-    /// Open the segment of that name, or make it.
+    /// Opens the segment of that name, or makes it.
     ///
     /// # Errors
-    /// The name is no name, the segment is refused, or the system says no.
+    /// The name is invalid, the segment is refused, or the system reports an error.
     pub fn named(
         name: &str,
         kind: Kind,
@@ -198,7 +197,7 @@ impl Segment {
         })
     }
 
-    /// Map the same pages once more, at another address.
+    /// Maps the same pages again, at another address.
     ///
     /// # Errors
     /// The kernel's.
@@ -219,7 +218,7 @@ impl Segment {
         }
     }
 
-    /// Without a name: the descriptor and the page, for a child that inherits them.
+    /// The descriptor and first page of a segment without a name, for a child that inherits them.
     #[must_use]
     pub fn allocation(&self) -> Option<(RawFd, usize)> {
         match &self.origin {
@@ -228,7 +227,7 @@ impl Segment {
         }
     }
 
-    /// Stop counting as a user of the name, and remove the segment if that was the last one.
+    /// Stops counting as a user of the name, and removes the segment if this was its last user.
     pub fn leave(&self) {
         if let Origin::Named(named) = &self.origin {
             named.leave();

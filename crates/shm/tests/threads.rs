@@ -1,4 +1,4 @@
-//! Threads of one process at one robust word, without a GIL: each thread's list stays its own.
+//! Threads of one process at one robust word, without a GIL: each thread's list stays consistent.
 #![allow(missing_docs)]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ fn lock() -> Segment {
     Segment::anonymous(Kind::Lock, 0, 0, |_: &Mapping| {}).unwrap()
 }
 
-/// Take the shared word or give it back, whoever holds it, so that entries stay behind in other lists.
+/// Takes the shared word or releases it, whichever thread holds it, so that entries stay behind in other lists.
 fn take_and_give(shared: &Segment, alias: &Mapping, number: usize) {
     let word = shared.mapping.robust_word();
     for round in 0..ROUNDS {
@@ -29,7 +29,7 @@ fn take_and_give(shared: &Segment, alias: &Mapping, number: usize) {
     }
 }
 
-/// An entry that two threads have linked hides what was in a list before it: then a death stays unnoticed.
+/// An entry that two threads linked hides the rest of a list: then the kernel misses a death.
 #[test]
 fn the_kernel_finds_what_a_dying_thread_held() {
     unsnarl_shm::watch_forks();

@@ -167,7 +167,7 @@ pub struct Books<'a> {
     pub accounts: &'a [Account],
     /// The number while every sum is 0.
     pub base: i64,
-    /// What a sum of one does to the number: 1 or -1.
+    /// The change of the number per unit of an account's sum: 1 or -1.
     pub sign: i64,
     /// How the threads of this process access its account.
     pub threads: Threads,

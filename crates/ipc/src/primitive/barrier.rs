@@ -37,7 +37,7 @@ pub struct BarrierWords {
     _reserved: AtomicU32,
 }
 
-/// What became of an arrival.
+/// The outcome of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// Others are missing: the caller waits for the end of the round. The second number is its order of arrival.

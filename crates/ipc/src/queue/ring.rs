@@ -103,7 +103,7 @@ pub struct Ring<'a> {
     pub max_records: u32,
 }
 
-/// What became of a get.
+/// The outcome of a get.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Take {
     /// A record: its tag and its bytes.

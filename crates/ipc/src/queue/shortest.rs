@@ -30,7 +30,7 @@ pub(crate) struct Shortest {
     refused_words: AtomicU32,
 }
 
-/// What a putter remembers between its attempts to put one record.
+/// A putter's memory between its attempts to put one record.
 #[derive(Debug, Default)]
 pub struct PutAttempts {
     /// The number of records taken at the last refusal, plus one; 0 if there was none.

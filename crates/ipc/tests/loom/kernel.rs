@@ -1,11 +1,11 @@
-//! The kernel, modelled: a futex with its check and its queue, and what it does when a thread dies.
+//! A model of the kernel: a futex with its check and its queue, and the kernel's steps when a thread dies.
 
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use unsnarl_ipc::{AtomicU32, DIED, Kernel, Ordering, TID_MASK, WAITERS};
 
-/// Who sleeps: by word, in the order in which they came. A wake-up takes them out at once, as the
-/// kernel does, so that nobody who comes later can have another's.
+/// The sleepers of each word, in order of arrival. A wake-up removes them immediately, as the kernel does, so that a
+/// later sleeper cannot have another's wake-up.
 #[derive(Default)]
 struct Sleepers {
     next: usize,
@@ -39,6 +39,7 @@ pub struct Modelled {
 impl Modelled {
     pub fn sleep(&self, word: &AtomicU32, expected: u32) {
         let mut sleepers = self.futex.sleepers.lock().unwrap();
+        // ORDERING: the modelled kernel is sequentially consistent with every protocol's writes.
         if word.load(Ordering::SeqCst) != expected {
             return;
         }
@@ -50,9 +51,10 @@ impl Modelled {
         }
     }
 
-    /// What `handle_futex_death` does with the word of `list_op_pending`, or one in the list.
+    /// Does what the kernel's `handle_futex_death` does with the word of `list_op_pending`, or with one in the list.
     pub fn die(&self, word: &AtomicU32, is_pending: bool) {
         loop {
+            // ORDERING: as above.
             let value = word.load(Ordering::SeqCst);
             if is_pending && value & TID_MASK == 0 {
                 return self.wake(word, 1);
@@ -62,6 +64,7 @@ impl Modelled {
             }
             let marked = value & WAITERS | DIED;
             if word
+                // ORDERING: as above.
                 .compare_exchange(value, marked, Ordering::SeqCst, Ordering::SeqCst)
                 .is_ok()
             {

@@ -38,7 +38,7 @@ fn a_released_lock_is_had_by_all() {
     });
 }
 
-/// Killed before it took the lock, with it, or between giving it back and waking.
+/// The victim is killed before it took the lock, with the lock, or between releasing it and waking.
 #[test]
 fn a_killed_holder_leaves_the_lock_to_be_had() {
     for instant in 0..3 {
@@ -52,6 +52,7 @@ fn a_killed_holder_leaves_the_lock_to_be_had() {
                         acquire(&word, &kernel);
                     }
                     if instant > 1 {
+                        // ORDERING: pairs with the acquire in `try_lock`.
                         word.swap(0, Ordering::Release);
                     }
                     kernel.die(&word, true);
@@ -60,14 +61,14 @@ fn a_killed_holder_leaves_the_lock_to_be_had() {
             let kernel = Modelled { tid: 1, futex };
             let attempt = acquire(&word, &kernel);
             assert!(attempt == Attempt::Taken || instant == 1);
-            // The victim may be the one that comes later.
+            // The victim may be the later thread.
             unlock(&word, 1, &kernel);
             victim.join().unwrap();
         });
     }
 }
 
-/// The lock is given back to one that is killed as it wakes; another sleeps behind it.
+/// The lock is released to a waiter that is killed as it wakes; another waiter sleeps behind it.
 #[test]
 fn a_killed_waiter_passes_its_wake_up_on() {
     let mut model = loom::model::Builder::new();
@@ -129,7 +130,7 @@ fn a_permit_that_comes_back_wakes_who_waits() {
     });
 }
 
-/// Two permits come back one after the other: the second one wakes nobody, and is had all the same.
+/// Two permits are given back one after the other: the second wakes no thread, and is taken all the same.
 #[test]
 fn every_permit_is_had() {
     let mut model = loom::model::Builder::new();
@@ -163,7 +164,7 @@ fn take_a_permit(words: &SemaphoreWords, accounts: &[Account], kernel: &Modelled
     }
 }
 
-/// Two records, one of which goes where the first one was, through a ring that starts anew.
+/// Two records, one of which goes where the first one was, through a ring that starts over.
 #[test]
 fn a_writer_is_alone() {
     loom::model(|| {
@@ -266,6 +267,7 @@ fn a_bell_is_heard() {
         let other = {
             let (shared, futex) = (shared.clone(), futex.clone());
             thread::spawn(move || {
+                // ORDERING: pairs with the other thread's load of this word.
                 shared.1.store(1, Ordering::SeqCst);
                 shared.0.ring(1, &Modelled { tid: 2, futex });
             })
@@ -273,6 +275,7 @@ fn a_bell_is_heard() {
         let kernel = Modelled { tid: 1, futex };
         loop {
             let (word, heard) = shared.0.listen();
+            // ORDERING: pairs with the store above.
             if shared.1.load(Ordering::SeqCst) == 1 {
                 break;
             }
@@ -313,7 +316,8 @@ fn threads_of_one_process_share_an_account() {
     });
 }
 
-/// Two repair a semaphore at once, and one of them has the dead one's account then, and takes the permit.
+/// Two processes repair a semaphore concurrently; one of them then takes over the dead process's account, and takes
+/// the permit.
 #[test]
 fn a_repair_leaves_the_account_to_its_new_owner() {
     let mut model = loom::model::Builder::new();

@@ -1,4 +1,4 @@
-//! Queues.
+//! Queues: puts, gets and `shut` in every order.
 
 use crate::kernel::{Futex, Modelled};
 use loom::sync::Arc;
@@ -44,7 +44,7 @@ fn ring(shared: &(RingWords, Vec<AtomicU64>)) -> Ring<'_> {
     }
 }
 
-/// Wait for a record, or for the end of all.
+/// Waits for a record, or for the end of the queue.
 fn get(ring: &Ring<'_>, kernel: &Modelled) -> Take {
     let mut slept = Slept::NOT;
     loop {
@@ -124,7 +124,7 @@ fn who_waits_for_an_item_learns_that_none_will_come() {
     });
 }
 
-/// The one that is woken does not fit: the shorter one behind it is put without waiting for more room.
+/// The woken putter's record does not fit: the shorter one behind it is put without waiting for more room.
 #[test]
 fn a_short_record_is_not_left_asleep_behind_a_long_one() {
     let mut model = loom::model::Builder::new();
@@ -150,7 +150,7 @@ fn a_short_record_is_not_left_asleep_behind_a_long_one() {
             }
         };
         (0..3).for_each(|_| by_bytes(&shared, 8, &kernel));
-        // One more word is free: two are for the short one, four for the long one.
+        // One more word is free: two are for the short record, four for the long one.
         let [long, short] = [(2, 24), (3, 8)].map(|(tid, length)| {
             let (shared, futex) = (shared.clone(), futex.clone());
             thread::spawn(move || by_bytes(&shared, length, &Modelled { tid, futex }))

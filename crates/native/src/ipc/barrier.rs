@@ -1,9 +1,11 @@
 //! Barrier: a meeting point for a fixed number of parties in any processes.
+//!
+//! Invariant: a party that leaves early breaks the barrier.
 
 use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
-use super::wait::{self, WaitRound, Watch, told, yes};
+use super::wait::{self, WaitRound, Watch, task_outcome, yes};
 use crate::sync::arguments::Patience as Timeout;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,11 +15,10 @@ use unsnarl_shm::Host;
 
 /// A meeting point between processes.
 ///
-/// `wait` returns the order of arrival, from 0. The action runs in the party that comes last; if it raises,
-/// the barrier breaks. `ValueError` for less than one party.
-/// Fairness: all parties of a round go on together.
-/// Cancellation: a party that is cancelled, interrupted, out of time (seconds) or dead breaks the barrier:
-/// everybody gets `threading.BrokenBarrierError` until `reset`; `statistics` names who died.
+/// `wait` returns the order of arrival, from 0. The last party runs the action; if the action raises, the barrier
+/// breaks. `ValueError` for fewer than one party. Fairness: all parties of a round continue together. Cancellation: a
+/// party that is cancelled, interrupted, out of time (seconds) or dead breaks the barrier: all parties get
+/// `threading.BrokenBarrierError` until `reset`; `statistics` names a dead process.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Barrier")]
 pub(super) struct IpcBarrier {
     body: Body,
@@ -56,7 +57,7 @@ impl IpcBarrier {
         account.and_then(|number| self.accounts().get(number))
     }
 
-    /// The last one runs the action, then lets everybody through.
+    /// Runs the action as the last party, then lets all parties through.
     fn complete(&self, py: Python<'_>, round: u32) -> PyResult<()> {
         if let Some(action) = &self.action
             && let Err(error) = action.call0(py)
@@ -77,7 +78,7 @@ impl IpcBarrier {
         self.words().wait(round)
     }
 
-    /// Arrive, if need be after the end of a round that is complete.
+    /// Arrives, if necessary after the previous, complete round has ended.
     fn arrive(&self, py: Python<'_>, timeout: Timeout, account: Option<&Account>) -> PyResult<Arrival> {
         loop {
             match self.words().arrive(self.parties) {
@@ -164,8 +165,8 @@ impl IpcBarrier {
         self.timeout.as_ref().map(|timeout| timeout.clone_ref(py))
     }
 
-    /// Wait for the others; returns the place in the order of arrival. BrokenBarrierError if
-    /// one gives up or dies inside.
+    /// Wait for the other parties; returns the order of arrival. BrokenBarrierError if a party gives up or dies
+    /// inside.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<u32> {
         let timeout = match timeout {
@@ -179,7 +180,8 @@ impl IpcBarrier {
         outcome
     }
 
-    /// Arrive as a task: (round, place, whether the round is complete); None while the last round is ending.
+    /// Arrives as a task: (round, order of arrival, whether the round is complete); None while the previous round is
+    /// ending.
     fn _arrive(&self, py: Python<'_>) -> PyResult<Option<(u32, u32, bool)>> {
         match self.words().arrive(self.parties) {
             Arrival::Full => Ok(None),
@@ -189,34 +191,34 @@ impl IpcBarrier {
         }
     }
 
-    /// Say that a task of this process is inside: the number of its account, None if none is free.
+    /// Marks a task of this process as inside: the number of its account, None if none is free.
     fn _enter(&self) -> Option<usize> {
         let account = BarrierWords::enter(self.accounts(), &Host)?;
         self.accounts().iter().position(|other| std::ptr::eq(other, account))
     }
 
-    /// Say that it is outside again.
+    /// Marks the task as outside again.
     fn _leave(&self, account: Option<usize>) {
         BarrierWords::leave(self.numbered(account), &Host);
     }
 
-    /// Wait in a task until no complete round is about to end: True, or what to sleep on.
+    /// Attempts for a task to wait until no complete round is about to end: True, or the sleep.
     fn _attempt_idle(slf: &Bound<'_, Self>, account: Option<usize>, is_recheck: bool) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         if is_recheck && BarrierWords::casualty(this.accounts(), this.numbered(account), &Host).is_some() {
             this.words().abort(None, &Host);
         }
-        told(py, slf.as_any(), this.words().wait_until_idle(this.parties), |()| {
+        task_outcome(py, slf.as_any(), this.words().wait_until_idle(this.parties), |()| {
             yes(py)
         })
     }
 
-    /// Wait in a task for the end of the round: True, or what to sleep on.
+    /// Attempts for a task to wait for the end of the round: True, or the sleep.
     fn _attempt(slf: &Bound<'_, Self>, round: u32, account: Option<usize>, is_recheck: bool) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let is_recheck = is_recheck && this.words().is_pending(round);
         let step = this.attempt(round, this.numbered(account), is_recheck);
-        told(py, slf.as_any(), step, |is_through| {
+        task_outcome(py, slf.as_any(), step, |is_through| {
             if is_through {
                 yes(py)
             } else {
@@ -229,7 +231,7 @@ impl IpcBarrier {
         self.words().abort(Some(round), &Host);
     }
 
-    /// Begin anew; who waits gets BrokenBarrierError.
+    /// Start a new round; waiting parties get BrokenBarrierError.
     fn reset(&self) {
         self.words().reset(self.accounts(), &Host);
     }
@@ -239,19 +241,19 @@ impl IpcBarrier {
         self.words().abort(None, &Host);
     }
 
-    /// How many it takes.
+    /// The number of parties.
     #[getter]
     fn parties(&self) -> u32 {
         self.parties
     }
 
-    /// How many wait.
+    /// The number of waiting parties.
     #[getter]
     fn n_waiting(&self) -> u32 {
         self.words().waiting()
     }
 
-    /// Whether it is broken.
+    /// Whether the barrier is broken.
     #[getter]
     fn broken(&self) -> bool {
         self.words().is_broken()

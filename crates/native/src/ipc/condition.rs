@@ -1,13 +1,16 @@
-//! Condition: wait with a lock given up meanwhile, until some process notifies.
+//! Condition: waiters give a lock up, wait until a process notifies them in order of arrival, and take the lock
+//! again.
 //!
 //! The lock is an `unsnarl.ipc.Lock` or `RLock`; this class holds the queue of waiters.
+//!
+//! Invariant: `wait` returns or raises with the lock held, as deeply as before.
 
 use super::locks::IpcLock;
 use super::locks::IpcRLock;
 use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
-use super::wait::{self, Watch, told, yes};
+use super::wait::{self, Watch, task_outcome, yes};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -16,12 +19,10 @@ use unsnarl_shm::Host;
 
 /// A condition variable between processes.
 ///
-/// Over a `Lock` or an `RLock` of `unsnarl.ipc` (`TypeError` for any other); given none it makes an
-/// `RLock`. `RuntimeError` for waiting or notifying without the lock, or if too many wait. `OwnerDied` from
-/// `wait` comes with the lock held.
-/// Fairness: the longest waiting are notified first; a process that died is skipped. Timeouts are in
-/// seconds.
-/// Cancellation: a cancelled task takes the lock back first.
+/// Uses a `Lock` or `RLock` of `unsnarl.ipc` (`TypeError` for any other); without one it makes an `RLock`.
+/// `RuntimeError` for waiting or notifying without the lock, or if too many wait. After `OwnerDied` from `wait` the
+/// lock is held. Fairness: the waiters that have waited longest are notified first; a dead process is skipped.
+/// Timeouts are in seconds. Cancellation: a cancelled task takes the lock back first.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Condition")]
 pub(super) struct IpcCondition {
     body: Body,
@@ -34,7 +35,7 @@ impl Primitive for IpcCondition {
     }
 }
 
-/// A place in the queue of a condition.
+/// A task's position in the queue of a condition.
 #[pyclass(frozen, module = "unsnarl._native", name = "IpcQueuePosition")]
 pub(super) struct QueuePosition {
     condition: Py<IpcCondition>,
@@ -68,7 +69,7 @@ impl IpcCondition {
         if let Ok(lock) = lock.cast::<IpcRLock>() {
             return lock.get().ownership.is_mine(&lock.get().body);
         }
-        // Anybody may release a Lock, so it is enough that somebody holds it.
+        // Any thread may release a Lock, so it is enough that some thread holds it.
         self.is_locked(py)
     }
 
@@ -81,9 +82,9 @@ impl IpcCondition {
             .is_ok_and(|lock| lock.get().ownership.is_held(&lock.get().body))
     }
 
-    /// A notifier wakes while it still holds the lock: let it run on and release, where the one
-    /// that was woken took its processor. Sleeping at once would cost a second wake-up. After a wait
-    /// that ended otherwise it does no harm.
+    /// Yields the processor while the lock is held. A notifier wakes a waiter while it still holds the lock; the
+    /// waiter may have taken its processor. Yielding lets the notifier release the lock; sleeping immediately would
+    /// cost a second wake-up. After a wait that ended otherwise, the yield does no harm.
     fn let_notifier_release(&self, py: Python<'_>) {
         if self.is_locked(py) {
             py.detach(std::thread::yield_now);
@@ -111,7 +112,7 @@ impl IpcCondition {
     fn relock(&self, py: Python<'_>, depth: u32) -> PyResult<()> {
         let lock = self.lock.bind(py);
         let outcome = lock.call_method0(pyo3::intern!(py, "acquire"));
-        // Who is told of a death holds the lock all the same, as often as before.
+        // A caller that gets `OwnerDied` holds the lock all the same, as deeply as before.
         if let Ok(lock) = lock.cast::<IpcRLock>()
             && lock.get().ownership.is_mine(&lock.get().body)
         {
@@ -195,8 +196,8 @@ impl IpcCondition {
         self.lock.bind(py).call_method1("__aexit__", (&none, &none, &none))
     }
 
-    /// Give the lock up, wait to be notified, take the lock again; False if the timeout
-    /// (seconds) passed first. OwnerDied if the one who held the lock died meanwhile.
+    /// Give the lock up, wait to be notified, take the lock again; False if the timeout (seconds) passed first.
+    /// OwnerDied if a holder of the lock died meanwhile.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         self.need_lock(py, "wait")?;
@@ -210,7 +211,8 @@ impl IpcCondition {
         let was_notified = cell.leave();
         self.let_notifier_release(py);
         let relocked = self.relock(py, depth);
-        // What ended the wait goes first: a Ctrl-C comes once, a death is told again by the next acquire.
+        // The error that ended the wait takes precedence: a Ctrl-C is delivered once, while the next acquire reports
+        // the death again.
         outcome.and_then(|_| relocked.map(|()| was_notified))
     }
 
@@ -242,7 +244,7 @@ impl IpcCondition {
         Ok(outcome)
     }
 
-    /// Notify the n that have waited longest.
+    /// Notify the n waiters that have waited longest.
     #[pyo3(signature = (n=1))]
     fn notify(&self, py: Python<'_>, n: i64) -> PyResult<()> {
         self.need_lock(py, "notify")?;
@@ -251,12 +253,12 @@ impl IpcCondition {
         Ok(())
     }
 
-    /// Notify all that wait.
+    /// Notify all waiters.
     fn notify_all(&self, py: Python<'_>) -> PyResult<()> {
         self.notify(py, i64::MAX)
     }
 
-    /// Join the queue as a task, and give the lock up.
+    /// Joins the queue as a task, and gives the lock up.
     fn _arrive(slf: &Bound<'_, Self>) -> PyResult<QueuePosition> {
         let (py, this) = (slf.py(), slf.get());
         this.need_lock(py, "wait")?;
@@ -269,12 +271,12 @@ impl IpcCondition {
         })
     }
 
-    /// Tell whether somebody holds the lock.
+    /// Tell whether the lock is held.
     fn locked(&self, py: Python<'_>) -> PyResult<bool> {
         self.lock.bind(py).call_method0("locked")?.extract()
     }
 
-    /// How many wait.
+    /// The number of waiters.
     #[getter]
     fn waiting(&self) -> usize {
         self.words().waiting(self.cells())
@@ -305,21 +307,21 @@ impl IpcCondition {
 
 #[pymethods]
 impl QueuePosition {
-    /// True if notified, or what to sleep on.
+    /// True if the task was notified, or the sleep.
     fn _attempt(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         let condition = slf.get().condition.get();
-        told(py, slf.as_any(), condition.cells()[slf.get().number].wait(), |()| {
+        task_outcome(py, slf.as_any(), condition.cells()[slf.get().number].wait(), |()| {
             yes(py)
         })
     }
 
-    /// Leave the queue; True if notified.
+    /// Leaves the queue; True if the task was notified.
     fn _leave(&self) -> bool {
         self.condition.get().cells()[self.number].leave()
     }
 
-    /// After the lock was taken again: as many levels as before.
+    /// Restores the depth of the RLock after the task took it again.
     fn _restore(&self, py: Python<'_>) {
         if let Ok(lock) = self.condition.get().lock.bind(py).cast::<IpcRLock>() {
             lock.get().restore(self.depth);

@@ -1,8 +1,8 @@
-//! CountdownEvent: set while its count is zero.
+//! CountdownEvent: an event that is set while its count is zero.
 
 use super::methods::{self, Primitive};
 use super::segment::{Body, Inheritance};
-use super::wait::{self, Watch, told, yes};
+use super::wait::{self, Watch, task_outcome, yes};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -11,8 +11,8 @@ use unsnarl_shm::{Host, Mapping};
 
 /// An event between processes that is set while its count is zero.
 ///
-/// `up` raises the count, `down` lowers it. `ValueError` for a count below zero or beyond 32 bits.
-/// Fairness: at zero everybody goes on. Cancellation: nothing is taken. Timeouts are in seconds.
+/// `up` raises the count, `down` lowers it. `ValueError` for a count below zero or beyond 32 bits. Fairness: at zero
+/// all waiters continue. Cancellation: nothing is taken. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "CountdownEvent")]
 pub(super) struct IpcCountdownEvent {
     body: Body,
@@ -69,7 +69,7 @@ impl IpcCountdownEvent {
         Err(PyValueError::new_err("the count does not fit into 32 bits"))
     }
 
-    /// Lower the count; ValueError if it is smaller than that.
+    /// Lower the count; ValueError if the count is smaller.
     #[pyo3(signature = (count=1))]
     fn down(&self, count: i64) -> PyResult<()> {
         if self.words().down(positive(count)?, &Host) {
@@ -103,12 +103,12 @@ impl IpcCountdownEvent {
         let outcome = wait::block(py, timeout, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
             Ok(words.wait())
         });
-        outcome.map(|had| had.is_some())
+        outcome.map(|done| done.is_some())
     }
 
     fn _attempt(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        told(py, slf.as_any(), slf.get().words().wait(), |()| yes(py))
+        task_outcome(py, slf.as_any(), slf.get().words().wait(), |()| yes(py))
     }
 
     /// Describe the event's state.

@@ -1,8 +1,8 @@
-//! Event: a flag that processes wait for.
+//! Event: a flag that threads and tasks of any processes wait for.
 
 use super::methods::{self, Primitive};
 use super::segment::{Body, Inheritance};
-use super::wait::{self, Watch, told, yes};
+use super::wait::{self, Watch, task_outcome, yes};
 use crate::sync::arguments::Patience as Timeout;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -11,8 +11,8 @@ use unsnarl_shm::Host;
 
 /// A flag between processes.
 ///
-/// Fairness: `set` lets everybody go who waits at that moment, even if `clear` follows at once.
-/// Cancellation: nothing is taken, so nothing can be lost. Timeouts are in seconds.
+/// Fairness: `set` lets all current waiters continue, even if `clear` follows immediately. Cancellation: nothing is
+/// taken, so nothing can be lost. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Event")]
 pub(super) struct IpcEvent {
     body: Body,
@@ -46,12 +46,12 @@ impl IpcEvent {
         Ok(Self { body })
     }
 
-    /// Set the event; everybody that waits goes on.
+    /// Set the event; all waiters continue.
     fn set(&self) {
         self.words().set(&Host);
     }
 
-    /// Make the event unset.
+    /// Clear the event.
     fn clear(&self) {
         self.words().clear();
     }
@@ -81,7 +81,7 @@ impl IpcEvent {
         let outcome = wait::block(py, timeout, Some(&self.body.spin), Watch::Kernel, &is_ready, |_| {
             Ok(words.wait(arrival))
         });
-        outcome.map(|had| had.is_some())
+        outcome.map(|done| done.is_some())
     }
 
     fn _arrive(&self) -> u32 {
@@ -90,7 +90,7 @@ impl IpcEvent {
 
     fn _attempt(slf: &Bound<'_, Self>, arrival: u32) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        told(py, slf.as_any(), slf.get().words().wait(arrival), |()| yes(py))
+        task_outcome(py, slf.as_any(), slf.get().words().wait(arrival), |()| yes(py))
     }
 
     /// Describe the event's state.

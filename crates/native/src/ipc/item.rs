@@ -1,4 +1,4 @@
-//! How an object travels through a queue: a tag and its bytes.
+//! The encoding of an object in a queue: a tag and its bytes.
 //!
 //! | tag | bytes |
 //! |---|---|
@@ -9,8 +9,9 @@
 //! | STR | UTF-8 |
 //! | BYTES | themselves |
 //!
-//! Objects of exactly these types travel without pickle, which takes longer than all the rest.
-//! Invariant: whatever is in shared memory, the outcome is an object or an exception.
+//! Objects of exactly these types travel without pickle, which takes longer than all other steps together.
+//!
+//! Invariant: whatever is in shared memory, decoding yields an object or an exception.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -27,7 +28,7 @@ const FLOAT: u8 = 5;
 const STR: u8 = 6;
 const BYTES: u8 = 7;
 
-/// An object that travels without pickle.
+/// The encoding of an object that needs no pickle.
 pub(super) enum Plain<'a> {
     /// A number.
     Word(u8, [u8; 8]),
@@ -36,7 +37,7 @@ pub(super) enum Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// The object's bytes, if it needs no pickle.
+    /// Encodes the object, if it needs no pickle.
     pub(super) fn of(item: &'a Bound<'_, PyAny>) -> Option<Self> {
         if item.is_exact_instance_of::<PyInt>() {
             let value: i64 = item.extract().ok()?;
@@ -71,7 +72,7 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// The object again.
+/// Decodes an object.
 pub(super) fn object<'py>(py: Python<'py>, tag: u8, record: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     match tag {
         INT => Ok(i64::from_le_bytes(word(record)?).into_pyobject(py)?.into_any()),
@@ -85,7 +86,7 @@ pub(super) fn object<'py>(py: Python<'py>, tag: u8, record: &[u8]) -> PyResult<B
         NONE => Ok(py.None().into_bound(py)),
         FALSE | TRUE => Ok(PyBool::new(py, tag == TRUE).to_owned().into_any()),
         _ => Err(PyRuntimeError::new_err(
-            "somebody wrote over the queue: an item of no known kind",
+            "the queue was overwritten: an item of no known kind",
         )),
     }
 }
@@ -93,5 +94,5 @@ pub(super) fn object<'py>(py: Python<'py>, tag: u8, record: &[u8]) -> PyResult<B
 fn word(record: &[u8]) -> PyResult<[u8; 8]> {
     record
         .try_into()
-        .map_err(|_| PyRuntimeError::new_err("somebody wrote over the queue: a number of a wrong length"))
+        .map_err(|_| PyRuntimeError::new_err("the queue was overwritten: a number of a wrong length"))
 }

@@ -1,7 +1,9 @@
-//! The methods that all the classes have, and those for tasks, which are written in Python.
+//! The methods that all classes share, and the methods for tasks, which are written in Python.
 //!
-//! PyO3 wants all methods of a class in one block; these are put into the class's
-//! dictionary afterwards, once for all classes.
+//! PyO3 wants all methods of a class in one block. These methods are put into the class's dictionary afterwards, once
+//! for all classes.
+//!
+//! Invariant: no function here waits.
 //!
 //! Invariant: nothing here waits.
 
@@ -40,7 +42,7 @@ unsafe extern "C" fn name<T: Primitive>(slf: *mut ffi::PyObject, _: *mut ffi::Py
     fast::enter(|py| Ok(this.body().segment.name().into_pyobject(py)?.into_ptr()))
 }
 
-/// Call `unsnarl.ipc.MODULE.FUNCTION(self)`.
+/// Calls `unsnarl.ipc.MODULE.FUNCTION(self)`.
 fn python(slf: *mut ffi::PyObject, module: &str, function: &str) -> *mut ffi::PyObject {
     fast::enter(|py| {
         // SAFETY: `self` of a method, borrowed for the call.
@@ -141,7 +143,7 @@ pub(super) unsafe extern "C" fn wait_condition_for(
     })
 }
 
-/// The methods of a class that tasks acquire.
+/// The methods by which tasks acquire and release.
 pub(super) const LOCKING: [(&CStr, &CStr, Method); 3] = [
     (c"async_acquire", ACQUIRE, Method::FastKeywords(acquire)),
     (c"__aenter__", ENTER, Method::NoArgs(aenter)),
@@ -167,7 +169,7 @@ pub(super) const WAITING_NOTIFIED: [(&CStr, &CStr, Method); 3] = [
     (c"__await__", NOTIFIED, Method::NoArgs(awaited)),
 ];
 
-/// One method by which tasks join.
+/// The method by which tasks join a queue.
 pub(super) const JOINING: [(&CStr, &CStr, Method); 1] = [(c"async_join", WAIT, Method::FastKeywords(join))];
 
 /// The methods by which tasks wait: `async_wait`, and `await` on the object.
@@ -178,7 +180,7 @@ pub(super) const fn waiting(call: fast::FastKeywords) -> [(&'static CStr, &'stat
     ]
 }
 
-/// Put what every class has into this one, and `more`.
+/// Adds to a class the methods that every class has, and `more`.
 pub(super) fn install<T: Primitive>(
     class: &Bound<'_, PyType>,
     more: &[(&'static CStr, &'static CStr, Method)],

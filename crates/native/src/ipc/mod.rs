@@ -1,14 +1,14 @@
-//! The primitives between processes as Python sees them: thin classes over `unsnarl-ipc`
-//! (what the words mean) and `unsnarl-shm` (where they are).
+//! The Python classes of the primitives between processes: thin layers over `unsnarl-ipc` (the meaning of the words)
+//! and `unsnarl-shm` (their memory).
 //!
-//! Every class has the same three layers: an attempt that never waits, a blocking call
-//! that repeats it (`waiting`), and an attempt for tasks, which python/unsnarl/ipc repeats.
+//! Every class has the same three layers: an attempt that never waits; a blocking call that repeats the attempt
+//! (`wait`); and an attempt for tasks, which python/unsnarl/ipc repeats.
 //!
-//! Threads of one process that use an object at once, where there is no GIL, are to its words what processes
-//! are. What is theirs together are the process's account in a ledger and the entry of a robust list
-//! behind a mapping (`THREADS`), and what `unsnarl_shm::alone` is taken around.
+//! Without a GIL, several threads of one process may use an object at once. To its words they are what processes are.
+//! They share the process's account in a ledger and the robust-list entry behind a mapping (`THREADS`), and what
+//! `unsnarl_shm::alone` guards.
 //!
-//! Invariant: no Python code runs while `Kernel::begin` is in force.
+//! Invariant: no Python code runs between `Kernel::begin` and `Kernel::end`.
 
 mod account;
 mod barrier;
@@ -26,7 +26,7 @@ mod wait;
 use pyo3::prelude::*;
 use unsnarl_ipc::Threads;
 
-/// Whether the GIL lets one thread at a time make an attempt.
+/// Whether threads of this process make attempts one at a time, because of the GIL, or concurrently.
 const THREADS: Threads = if cfg!(Py_GIL_DISABLED) {
     Threads::Concurrent
 } else {

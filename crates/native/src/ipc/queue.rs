@@ -1,4 +1,6 @@
-//! Queue: bounded, of bytes. Pickled objects come on top, in Python.
+//! BytesQueue: a bounded queue of bytes; pickled objects are added in Python.
+//!
+//! Invariant: an item is in the queue whole or not at all.
 
 use super::THREADS;
 use super::account::OwnAccount;
@@ -6,7 +8,7 @@ use super::item::{self, PICKLE, Plain};
 use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
-use super::wait::{self, WaitRound, Watch, told, yes};
+use super::wait::{self, WaitRound, Watch, task_outcome, yes};
 use crate::sync::arguments::{self, Patience as Timeout};
 use crate::sync::fast::{self, Method};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -18,11 +20,11 @@ use unsnarl_shm::Host;
 
 /// A bounded queue of bytes between processes.
 ///
-/// `maxsize` bounds the number of items (0: no bound), `capacity` their bytes; one longer than `longest` is
-/// a `ValueError`. `Full`, `Empty` if there is no room, no item (in time, seconds); `ShutDown` after
-/// `shutdown`. An item is there whole or not at all, whoever is killed meanwhile.
-/// Fairness: none between processes; items come out in the order they went in.
-/// Cancellation: a cancelled get has taken nothing, a cancelled put has put nothing.
+/// `maxsize` bounds the number of items (0: no bound), `capacity` their bytes; an item longer than `longest` is a
+/// `ValueError`. `Full` if there is no room and `Empty` if there is no item (in time, seconds); `ShutDown` after
+/// `shutdown`. An item is in the queue whole or not at all, whichever process is killed. Fairness: none between
+/// processes; items come out in the order they went in. Cancellation: a cancelled get has taken nothing, a cancelled
+/// put has put nothing.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "BytesQueue")]
 pub(super) struct IpcBytesQueue {
     body: Body,
@@ -35,7 +37,7 @@ impl Primitive for IpcBytesQueue {
     }
 }
 
-/// What a task remembers from one attempt at a put to the next.
+/// A task's memory between its attempts at one put.
 #[pyclass(frozen, module = "unsnarl._native", name = "IpcPutAttempts")]
 #[derive(Default)]
 pub(super) struct IpcPutAttempts(PutAttempts);
@@ -71,7 +73,7 @@ impl IpcBytesQueue {
 
     fn damaged(&self) -> PyErr {
         let name = self.body.segment.name().unwrap_or("(no name)");
-        PyRuntimeError::new_err(format!("somebody wrote over the queue {name:?}"))
+        PyRuntimeError::new_err(format!("the queue {name:?} was overwritten"))
     }
 
     fn put_step(
@@ -95,9 +97,10 @@ impl IpcBytesQueue {
         })
     }
 
-    /// Repeats an attempt until it is done; the exception `failure` if that is not in time.
+    /// Repeats an attempt until it is done; raises the exception `failure` if that takes too long.
     ///
-    /// An attempt that fails makes the other side ring for the caller, so `is_ready` is asked before the first one.
+    /// An attempt that fails makes the other side ring for the caller, so `is_ready` is checked before the first
+    /// attempt.
     fn repeat<'a, T>(
         &'a self,
         py: Python<'_>,
@@ -128,13 +131,13 @@ impl IpcBytesQueue {
         outcome.ok_or_else(|| errors::queue(py, failure))
     }
 
-    /// Put what needs no pickle, if there is room; false otherwise.
+    /// Puts an object that needs no pickle, if there is room; false otherwise.
     fn put_plain(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Some(plain) = Plain::of(item) else {
             return Ok(false);
         };
         let (tag, record) = plain.record();
-        // Nobody is told that there is no room before somebody is going to wait for it.
+        // The check comes first: an attempt without room would make a getter ring although no thread waits.
         if record.len() > self.ring().longest() || !self.ring().fits(record.len()) {
             return Ok(false);
         }
@@ -142,7 +145,7 @@ impl IpcBytesQueue {
         Ok(matches!(step, Step::Done(())))
     }
 
-    /// Take a record, waiting for it if need be.
+    /// Takes a record, waiting for it if necessary.
     fn take(&self, py: Python<'_>, block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<(u8, Vec<u8>)> {
         let is_ready = || !self.ring().is_empty();
         self.repeat(py, (block, timeout), "Empty", &is_ready, &mut |slept| {
@@ -151,7 +154,7 @@ impl IpcBytesQueue {
     }
 }
 
-/// What an attempt at the ring came to; a waiter that is about to sleep has nothing under way any more.
+/// Converts the outcome of an attempt at the ring; a caller about to sleep ends its registration with the kernel.
 fn finish<'a, T, U>(step: Step<'a, T>, done: impl FnOnce(T) -> PyResult<U>) -> PyResult<Step<'a, U>> {
     match step {
         Step::Done(value) => done(value).map(Step::Done),
@@ -213,7 +216,7 @@ impl IpcBytesQueue {
         Ok(Self::of(body))
     }
 
-    /// The same class again: the queue of objects is a subclass.
+    /// Inherits an object of the same class: the queue of objects is a subclass.
     #[classmethod]
     fn _inherit<'py>(class: &Bound<'py, PyType>, allocation: Inheritance) -> PyResult<Bound<'py, PyAny>> {
         let arguments = PyDict::new(class.py());
@@ -246,7 +249,7 @@ impl IpcBytesQueue {
         })
     }
 
-    /// Take the oldest bytes; Empty if there are none (in time), ShutDown when there will be none.
+    /// Take the oldest bytes; Empty if there are none (in time), ShutDown if none will follow.
     #[pyo3(signature = (block=true, timeout=None))]
     fn get_bytes<'py>(
         &self,
@@ -258,7 +261,7 @@ impl IpcBytesQueue {
         Ok(PyBytes::new(py, &record))
     }
 
-    /// What a task passes to every attempt at one put.
+    /// The state that a task passes to every attempt at one put.
     #[staticmethod]
     fn _put_attempts() -> IpcPutAttempts {
         IpcPutAttempts::default()
@@ -274,35 +277,35 @@ impl IpcBytesQueue {
         this.check(item.as_bytes().len())?;
         let slept = Slept::somewhere(has_slept);
         let step = this.put_step(py, PICKLE, item.as_bytes(), &attempts.get().0, slept)?;
-        told(py, slf.as_any(), step, |()| Ok(py.None()))
+        task_outcome(py, slf.as_any(), step, |()| Ok(py.None()))
     }
 
     fn _attempt_get(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let step = this.get_step(py, Slept::somewhere(has_slept))?;
-        told(py, slf.as_any(), step, |(tag, record)| {
+        task_outcome(py, slf.as_any(), step, |(tag, record)| {
             item::object(py, tag, &record).map(Bound::unbind)
         })
     }
 
     fn _attempt_join(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        told(py, slf.as_any(), slf.get().ring().join(THREADS, &Host), |()| yes(py))
+        task_outcome(py, slf.as_any(), slf.get().ring().join(THREADS, &Host), |()| yes(py))
     }
 
-    /// Say that this process will put an item later: `join` waits for it from now on.
+    /// Announces that this process will put an item later: `join` waits for it from now on.
     fn _promise(&self) {
         let books = self.ring().promises(THREADS);
         self.ring().promise(&books, self.promiser.of(&books));
     }
 
-    /// Say that it has, or will not.
+    /// Resolves a promise: the item was put, or will not be.
     fn _resolve(&self) {
         let books = self.ring().promises(THREADS);
         self.ring().resolve(&books, self.promiser.of(&books), &Host);
     }
 
-    /// Say that an item taken before is dealt with; ValueError if all are.
+    /// Count an item as dealt with; ValueError if all are.
     fn task_done(&self) -> PyResult<()> {
         if self.ring().task_done(&Host) {
             return Ok(());
@@ -322,7 +325,7 @@ impl IpcBytesQueue {
         Ok(outcome.is_some())
     }
 
-    /// Refuse further items; who gets, gets what is left, then ShutDown.
+    /// Refuse further items; getters take the items that are left, then get ShutDown.
     fn shutdown(&self, py: Python<'_>) -> PyResult<()> {
         let ring = self.ring();
         wait::block(
@@ -340,23 +343,23 @@ impl IpcBytesQueue {
         .map(|_| ())
     }
 
-    /// Tell whether it refuses items.
+    /// Whether the queue refuses items.
     #[getter]
     fn is_shutdown(&self) -> bool {
         self.ring().is_shut()
     }
 
-    /// How many items there are.
+    /// Return the number of items.
     fn qsize(&self) -> u32 {
         self.ring().len()
     }
 
-    /// Tell whether there are none.
+    /// Tell whether there are no items.
     fn empty(&self) -> bool {
         self.ring().is_empty()
     }
 
-    /// Tell whether there are as many as there may be.
+    /// Tell whether the number of items has reached `maxsize`.
     fn full(&self) -> bool {
         self.ring().is_full()
     }
@@ -367,7 +370,7 @@ impl IpcBytesQueue {
         self.ring().max_records
     }
 
-    /// Bytes that fit.
+    /// The capacity in bytes.
     #[getter]
     fn capacity(&self) -> u64 {
         self.body.segment.header.capacity

@@ -1,11 +1,13 @@
-//! Semaphore and BoundedSemaphore: a number of permits, and who has taken them.
+//! Semaphore and BoundedSemaphore: permits in a ledger that records which process took them.
+//!
+//! Invariant: a death is reported to one caller at most, and a caller that gets `OwnerDied` holds no permit.
 
 use super::THREADS;
 use super::account::OwnAccount;
 use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
-use super::wait::{self, WaitRound, Watch, told, yes};
+use super::wait::{self, WaitRound, Watch, task_outcome, yes};
 use crate::sync::arguments::{self, Patience as Timeout};
 use crate::sync::fast::{self, Method};
 use pyo3::exceptions::PyValueError;
@@ -15,18 +17,17 @@ use pyo3::types::PyDict;
 use unsnarl_ipc::{Account, Books, Kind, SemaphoreWords, Step};
 use unsnarl_shm::{Host, Mapping};
 
-/// What sem_post(3) allows, and so multiprocessing.
+/// The largest value that sem_post(3) allows, and so multiprocessing.
 const MOST: u32 = i32::MAX as u32;
 
 /// A counter of permits between processes.
 ///
-/// Who would wait for permits that a dead process has gets `OwnerDied`, once, and no permit;
-/// `make_consistent` gives them back. Once a process has given back more than it took, permits pass between
-/// processes, and no death is reported any more; `statistics()` has what is lost for certain. One that starts at 0 counts events, which nobody holds: no death is
-/// reported there. `ValueError` for a bad value and for more releases than fit.
-/// Fairness: none between processes. Timeouts are in seconds.
-/// Cancellation: a task that is cancelled has taken nothing; a wake-up meant for it goes to another
-/// sleeper.
+/// A caller that would wait for permits of a dead process gets `OwnerDied`, once, and no permit; `make_consistent`
+/// gives them back. Once a process has given back more than it took, permits pass between processes, and no death is
+/// reported any more; `statistics()` reports the permits that are certainly lost. A semaphore that starts at 0 counts
+/// events, which no process holds: no death is reported there. `ValueError` for a bad value and for more releases
+/// than fit. Fairness: none between processes. Timeouts are in seconds. Cancellation: a task that is cancelled has
+/// taken nothing; a wake-up meant for it goes to another sleeper.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Semaphore")]
 pub(super) struct IpcSemaphore {
     body: Body,
@@ -91,7 +92,7 @@ impl IpcSemaphore {
         let books = self.books();
         let account = self.account.of(&books);
         let step = self.words().acquire(&books, account, round.slept.has_slept(), &Host);
-        // About to wait, or waiting in vain: is it for somebody who is dead?
+        // The caller is about to wait, or woke without a permit: check whether a dead process holds permits.
         let has_holders = self.body.segment.header.parameter != 0;
         if let Step::Sleep(..) = step
             && has_holders
@@ -111,7 +112,7 @@ impl IpcSemaphore {
         let outcome = wait::block(py, timeout, Some(&self.body.spin), Watch::Own, &is_ready, |round| {
             self.attempt(py, round, may_wait)
         });
-        outcome.map(|had| had.is_some())
+        outcome.map(|done| done.is_some())
     }
 
     #[inline]
@@ -201,16 +202,16 @@ impl IpcSemaphore {
         Body::inherit(py, allocation, Kind::Semaphore).map(Self::of)
     }
 
-    /// Take a permit for a task: True, or what to sleep on.
+    /// Attempts to take a permit for a task: True, or the sleep.
     fn _attempt(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        // A task does not know why it woke, so it looks for the dead whenever it woke in vain.
+        // A task does not know why it woke, so it checks for dead processes whenever it woke without a permit.
         let round = WaitRound::of_task(has_slept, has_slept);
         let step = slf.get().attempt(py, round, true)?;
-        told(py, slf.as_any(), step, |()| yes(py))
+        task_outcome(py, slf.as_any(), step, |()| yes(py))
     }
 
-    /// Give back what dead processes had taken; returns how many permits that were.
+    /// Give back the permits of dead processes; returns their number.
     fn make_consistent(&self) -> i64 {
         let change = self.books().repair(&Host);
         if change > 0 {
@@ -224,7 +225,7 @@ impl IpcSemaphore {
         self.free() == 0
     }
 
-    /// Free permits.
+    /// The number of free permits.
     #[getter(value)]
     fn free(&self) -> u32 {
         self.words().ledger.value()
@@ -262,7 +263,7 @@ impl IpcSemaphore {
         ))
     }
 
-    // What multiprocessing's own queues and pools ask of a semaphore.
+    // The interface that multiprocessing's own queues and pools expect of a semaphore.
     #[getter]
     fn _semlock<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
         slf.clone()
@@ -301,7 +302,7 @@ impl IpcBoundedSemaphore {
     }
 }
 
-const ACQUIRE: &std::ffi::CStr = c"Acquire a permit; with blocking=False or a timeout (seconds), False if that failed. OwnerDied, once, if it would wait for one that a dead process has.";
+const ACQUIRE: &std::ffi::CStr = c"Acquire a permit; with blocking=False or a timeout (seconds), False if that failed. OwnerDied, once, if it would wait for a permit of a dead process.";
 const RELEASE: &std::ffi::CStr = c"Give n permits back; ValueError beyond the bound.";
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

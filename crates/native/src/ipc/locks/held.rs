@@ -8,7 +8,7 @@
 use super::ownership::{Acquired, Ownership};
 use crate::ipc::methods::Primitive;
 use crate::ipc::segment::errors;
-use crate::ipc::wait::{WaitRound, timeouts, told, yes};
+use crate::ipc::wait::{WaitRound, task_outcome, timeouts, yes};
 use crate::sync::arguments::{self, Patience as Timeout};
 use crate::sync::fast::{self, Method};
 use pyo3::ffi;
@@ -18,7 +18,7 @@ use unsnarl_ipc::Kernel;
 use unsnarl_shm::Host;
 
 const ACQUIRE: &CStr = c"Acquire it; with blocking=False or a timeout (seconds), False if that failed. OwnerDied if its owner died: it is held then.";
-const RELEASE: &CStr = c"Release it; RuntimeError if nobody holds it.";
+const RELEASE: &CStr = c"Release it; RuntimeError if it is not held.";
 
 /// A class whose objects are held by one thread at a time, through a robust word.
 pub(in crate::ipc) trait Held: Primitive {
@@ -64,13 +64,13 @@ pub(in crate::ipc) trait Held: Primitive {
     }
 
     /// Acquires it for `with`, after `attempt`. `with` does not run its block if the owner died, so the lock is
-    /// released again, still to be repaired.
+    /// released again, unrepaired.
     fn enter_slowly(&self, py: Python<'_>, attempt: Option<Acquired>) -> PyResult<bool> {
-        let had = match attempt {
-            Some(had) => Some(had),
+        let acquired = match attempt {
+            Some(acquired) => Some(acquired),
             None => self.ownership().acquire(py, self.body(), Timeout::Endless)?,
         };
-        if had == Some(Acquired::Damaged) {
+        if acquired == Some(Acquired::Damaged) {
             let death = self.death(py);
             self.try_release();
             return Err(death);
@@ -78,7 +78,7 @@ pub(in crate::ipc) trait Held: Primitive {
         Ok(true)
     }
 
-    /// Acquires it for a task: True, or what to sleep on.
+    /// Attempts to take it for a task: True, or the sleep.
     fn attempt_in_task(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         if this.deepen() {
@@ -88,7 +88,7 @@ pub(in crate::ipc) trait Held: Primitive {
             .ownership()
             .attempt(this.body(), WaitRound::of_task(has_slept, false));
         Host.end();
-        told(py, slf.as_any(), step?, |had| match had {
+        task_outcome(py, slf.as_any(), step?, |acquired| match acquired {
             Acquired::Sound => yes(py),
             Acquired::Damaged => Err(this.death(py)),
         })
@@ -137,8 +137,8 @@ unsafe extern "C" fn acquire<T: Held>(
     })
 }
 
-/// The arguments of `acquire(blocking=True, timeout=-1)`; `block`, None and any negative
-/// timeout mean what they mean in multiprocessing, save that -1 waits for ever.
+/// Reads the arguments of `acquire(blocking=True, timeout=-1)`. `block`, None and negative timeouts have the meaning
+/// that they have in multiprocessing, except that -1 waits for ever.
 ///
 /// # Safety
 /// The arguments are those CPython passed to the method.

@@ -1,8 +1,9 @@
-//! Lock: the robust word of a segment.
+//! Lock: a mutual exclusion lock on the robust word of a segment.
 //!
-//! Anybody may release it, as with `multiprocessing.Lock`. It belongs to the thread that
-//! took it as far as dying is concerned: the kernel marks the word when that thread ends,
-//! by itself or with its process.
+//! Any thread may release it, as with `multiprocessing.Lock`. If the thread that took it ends, alone or with its
+//! process, the kernel marks the word.
+//!
+//! Invariant: at most one living thread holds the lock.
 
 use super::held::{self, Held};
 use super::ownership::Ownership;
@@ -15,12 +16,11 @@ use unsnarl_ipc::Kind;
 
 /// A mutual exclusion lock between processes that survives the death of its holder.
 ///
-/// With a name for any process of this user, without one for children. It belongs to the thread that took
-/// it; anybody may release it, `RuntimeError` if it is free. If a holder died, who gets `OwnerDied` from
-/// `acquire` holds the lock, is to repair what it protects, and calls `make_consistent`; from `with` it
-/// comes without the lock.
-/// Fairness: none between processes; whoever runs first takes a free lock. Timeouts are in seconds.
-/// Cancellation: a task that is cancelled has taken nothing; a wake-up meant for it goes to another
+/// With a name for any process of this user, without one for children. It belongs to the thread that took it, but any
+/// thread may release it; `RuntimeError` if it is free. If a holder died, the caller that gets `OwnerDied` from
+/// `acquire` holds the lock, should repair what it protects, and calls `make_consistent`. After `OwnerDied` from
+/// `with` the lock is not held. Fairness: none between processes; the first thread to run takes a free lock. Timeouts
+/// are in seconds. Cancellation: a task that is cancelled has taken nothing; a wake-up meant for it goes to another
 /// sleeper.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Lock")]
 pub(in crate::ipc) struct IpcLock {
@@ -70,17 +70,17 @@ impl IpcLock {
         })
     }
 
-    /// Take it for a task: True, or what to sleep on.
+    /// Attempts to take it for a task: True, or the sleep.
     fn _attempt(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         Held::attempt_in_task(slf, has_slept)
     }
 
-    /// Say that what a dead owner left is repaired: nobody gets OwnerDied for it any more.
+    /// Declare repaired what a dead owner left: no caller gets OwnerDied for it any more.
     fn make_consistent(&self) -> PyResult<()> {
         self.ownership.make_consistent(&self.body)
     }
 
-    /// Tell whether somebody holds the lock.
+    /// Tell whether the lock is held.
     fn locked(&self) -> bool {
         self.ownership.is_held(&self.body)
     }
@@ -94,7 +94,7 @@ impl IpcLock {
         Held::represent(slf)
     }
 
-    // What multiprocessing's own queues and pools ask of a lock.
+    // The interface that multiprocessing's own queues and pools expect of a lock.
     #[getter]
     fn _semlock<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
         slf.clone()

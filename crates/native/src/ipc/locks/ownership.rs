@@ -1,7 +1,7 @@
-//! Holding the robust word of a segment: what Lock, RLock and the writer's side share.
+//! Robust ownership of a segment's word: what Lock, RLock and the writer's side of RWLock share.
 //!
-//! The word says who holds it; the words beside it say who that is in readable form, and
-//! whether the last holder died without anybody having put things right since.
+//! The word names the holder's thread. The words next to it name its process in readable form, and record whether the
+//! last holder died without a repair since.
 //!
 //! Invariant: `damage` is not zero from a holder's death until `make_consistent`.
 
@@ -16,22 +16,22 @@ use std::sync::{Mutex, PoisonError};
 use unsnarl_ipc::{AtomicU32, AtomicU64, Attempt, Crowd, DIED, Kernel, Ordering, Step, TID_MASK, WAITERS, WakeAhead};
 use unsnarl_shm::{Entered, Host, Mapping, SegmentError};
 
-/// The words beside a robust word.
+/// The words next to a robust word.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(in crate::ipc) struct OwnershipWords {
-    /// Not zero: a holder died, and nobody has called `make_consistent` since.
+    /// Not zero after a holder died, until `make_consistent` is called.
     pub(in crate::ipc) damage: AtomicU32,
-    /// How often the holder has taken it.
+    /// How many levels the holder has taken.
     pub(in crate::ipc) depth: AtomicU32,
-    /// The process that holds it, or died with it; 0 while it is free, and for the instants
-    /// between taking it and saying who did, and between unsaying it and giving it back.
+    /// The process that holds the word, or died with it. 0 while the word is free, between taking it and recording
+    /// the holder, and between clearing the record and releasing it.
     pub(in crate::ipc) holder: AtomicU64,
-    /// The process that died with it, last.
+    /// The last process that died with it.
     pub(in crate::ipc) dead: AtomicU64,
-    /// How many to wake when it is given back.
+    /// How many sleepers a release wakes.
     wake_ahead: WakeAhead,
-    /// Those that are in `acquire` for as long as it takes.
+    /// The threads in `acquire`, while they wait.
     crowd: Crowd,
 }
 
@@ -41,39 +41,40 @@ pub(in crate::ipc) struct Ownership {
     aliases: Mutex<Vec<Mapping>>,
 }
 
-/// How an acquisition ended.
+/// The state in which the caller acquired the word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ipc) enum Acquired {
-    /// The caller holds it.
+    /// The caller holds the word.
     Sound,
-    /// The caller holds it, and what it protects may be half-changed.
+    /// The caller holds the word, and the data it protects may be half-changed.
     Damaged,
 }
 
-/// The state behind the header: always first in it.
+/// The ownership words, which always come first in the state behind the header.
 pub(in crate::ipc) fn words(mapping: &Mapping) -> &OwnershipWords {
     // SAFETY: atomics alone.
     unsafe { mapping.state::<OwnershipWords>() }
 }
 
 impl Ownership {
-    /// Take it if nobody holds it.
+    /// Takes the word if it is free.
     #[inline]
     pub(in crate::ipc) fn try_acquire(&self, body: &Body) -> Option<Acquired> {
-        // Known beforehand: a fork makes the child learn it anew, which takes longer than all the rest.
+        // Read before the word is taken: after a fork the child reads its identity from /proc, which takes longer
+        // than all other steps.
         let taker = unsnarl_shm::identity();
         match unsnarl_shm::try_acquire(body.segment.mapping.robust_word(), THREADS) {
             Entered::Listed(Attempt::Busy(_)) => None,
             Entered::Listed(attempt) => Some(self.record_holder(body, attempt, taker)),
             Entered::Unlisted(attempt) => {
-                let had = self.record_holder(body, attempt, taker);
-                self.enter_elsewhere(body).ok().map(|()| had)
+                let acquired = self.record_holder(body, attempt, taker);
+                self.enter_elsewhere(body).ok().map(|()| acquired)
             }
         }
     }
 
-    /// Somebody else released what another thread of this process had taken: its entry is in use
-    /// until that thread comes back or ends. Use that of another mapping; without one, the word is given back.
+    /// Another thread released what a thread of this process had taken: the robust-list entry stays in use until that
+    /// thread returns or ends. Uses the entry of another mapping; without one, the word is released again.
     #[cold]
     fn enter_elsewhere(&self, body: &Body) -> Result<(), SegmentError> {
         let entered = self.enter_alias(body);
@@ -90,13 +91,13 @@ impl Ownership {
         if !aliases.iter().any(|mapping| unsnarl_shm::hold(mapping.robust_word())) {
             let mapping = body.segment.alias()?;
             let is_held = unsnarl_shm::hold(mapping.robust_word());
-            debug_assert!(is_held, "nobody knows the mapping yet");
+            debug_assert!(is_held, "no other thread knows the mapping yet");
             aliases.push(mapping);
         }
         Ok(())
     }
 
-    /// Note who holds it now.
+    /// Records the new holder.
     #[inline]
     fn record_holder(&self, body: &Body, attempt: Attempt, taker: u64) -> Acquired {
         let words = words(&body.segment.mapping);
@@ -104,6 +105,7 @@ impl Ownership {
             words
                 .dead
                 .store(words.holder.load(Ordering::Relaxed), Ordering::Relaxed);
+            // ORDERING: pairs with the acquire in `IpcRWLock::is_damaged`: `dead` is stored before it.
             words.damage.store(1, Ordering::Release);
         }
         words.holder.store(taker, Ordering::Relaxed);
@@ -115,7 +117,7 @@ impl Ownership {
         }
     }
 
-    /// Take it, or name what to sleep on; the kernel keeps watch until `end` is called.
+    /// Takes the word, or names the word to sleep on. The registration with the kernel stays until `end` is called.
     pub(in crate::ipc) fn attempt<'a>(&'a self, body: &'a Body, round: WaitRound) -> PyResult<Step<'a, Acquired>> {
         let word = body.segment.mapping.robust_word();
         let taker = unsnarl_shm::identity();
@@ -123,18 +125,18 @@ impl Ownership {
         match unsnarl_ipc::lock_or_sleep(word, Host.tid(), round.slept.has_slept()) {
             Step::Sleep(word, expected) => Ok(Step::Sleep(word, expected)),
             Step::Done(attempt) => {
-                let had = self.record_holder(body, attempt, taker);
+                let acquired = self.record_holder(body, attempt, taker);
                 if unsnarl_shm::hold(word) {
                     Host.end();
                 } else if let Err(error) = self.enter_elsewhere(body) {
                     return Err(Python::attach(|py| errors::segment(py, error)));
                 }
-                Ok(Step::Done(had))
+                Ok(Step::Done(acquired))
             }
         }
     }
 
-    /// Wait for it; None if the time is up.
+    /// Waits for the word; None if the time is up.
     pub(in crate::ipc) fn acquire(&self, py: Python<'_>, body: &Body, timeout: Timeout) -> PyResult<Option<Acquired>> {
         if matches!(timeout, Timeout::None) {
             return Ok(self.try_acquire(body));
@@ -161,11 +163,12 @@ impl Ownership {
         outcome
     }
 
-    /// Give it back, whoever took it, and wake `count`, or as many as come in time where that is one.
+    /// Releases the word, whichever thread took it. Wakes `count` sleepers; a count of 1 is raised by wake-ahead.
     #[inline]
     pub(in crate::ipc) fn release(&self, body: &Body, count: u32) {
         let words = words(&body.segment.mapping);
-        // Whoever dies right after taking it is never taken for the one that had it before.
+        // Cleared first, so that a thread that dies right after taking the word is never taken for its previous
+        // holder.
         words.holder.store(0, Ordering::Relaxed);
         let word = body.segment.mapping.robust_word();
         let is_awaited = word.load(Ordering::Relaxed) & WAITERS != 0;
@@ -180,7 +183,7 @@ impl Ownership {
         unsnarl_shm::release(word, count);
     }
 
-    /// Of all mappings, the entry may be in this thread's list through any, or through none.
+    /// Releases the word through the mapping whose entry is in this thread's list, or through any if none is.
     #[cold]
     fn release_elsewhere(&self, body: &Body, count: u32) {
         let _alone = unsnarl_shm::alone();
@@ -192,19 +195,20 @@ impl Ownership {
         unsnarl_shm::release(own.unwrap_or_else(|| body.segment.mapping.robust_word()), count);
     }
 
-    /// Whether the calling thread holds it.
+    /// Whether the calling thread holds the word.
     #[inline]
     pub(in crate::ipc) fn is_mine(&self, body: &Body) -> bool {
         unsnarl_shm::is_mine(body.segment.mapping.robust_word().load(Ordering::Relaxed))
     }
 
-    /// Whether a living thread holds it.
+    /// Whether a living thread holds the word.
     #[inline]
     pub(in crate::ipc) fn is_held(&self, body: &Body) -> bool {
+        // ORDERING: pairs with the release in `unlock`.
         body.segment.mapping.robust_word().load(Ordering::Acquire) & TID_MASK != 0
     }
 
-    /// Say that what a dead holder left is repaired.
+    /// Declares repaired what a dead holder left.
     pub(in crate::ipc) fn make_consistent(&self, body: &Body) -> PyResult<()> {
         let words = words(&body.segment.mapping);
         if !self.is_held(body) {
@@ -212,11 +216,12 @@ impl Ownership {
                 "make_consistent() needs the lock: acquire it first",
             ));
         }
+        // ORDERING: pairs with the acquire in `IpcRWLock::is_damaged`: the repair comes before it.
         words.damage.store(0, Ordering::Release);
         Ok(())
     }
 
-    /// OwnerDied for the last death, also one that no successor has noted yet.
+    /// Returns OwnerDied for the last death, also if no successor has recorded it yet.
     pub(in crate::ipc) fn death(&self, py: Python<'_>, body: &Body, what: &str) -> PyErr {
         let words = words(&body.segment.mapping);
         let is_unnoted = body.segment.mapping.robust_word().load(Ordering::Relaxed) & DIED != 0;
@@ -224,7 +229,7 @@ impl Ownership {
         errors::owner_died(py, &format!("{what}{}", body.label()), dead.load(Ordering::Relaxed))
     }
 
-    /// For `statistics()`.
+    /// The dictionary for `statistics()`.
     pub(in crate::ipc) fn describe<'py>(
         &self,
         py: Python<'py>,
@@ -245,7 +250,7 @@ impl Ownership {
         Ok(statistics)
     }
 
-    /// `locked by process 42, started …`, or `unlocked`, for `repr`.
+    /// The text for `repr`: `locked by process 42, started …`, or `unlocked`.
     pub(in crate::ipc) fn state(&self, body: &Body) -> String {
         let word = body.segment.mapping.robust_word().load(Ordering::Relaxed);
         let words = words(&body.segment.mapping);

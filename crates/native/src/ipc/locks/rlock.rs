@@ -1,4 +1,6 @@
-//! RLock: a lock that the thread which holds it may take again.
+//! RLock: a lock that its holder's thread may take again.
+//!
+//! Invariant: `depth` is at least 1 while the lock is held.
 
 use super::held::{self, Held};
 use super::ownership::{self, Ownership};
@@ -11,9 +13,9 @@ use unsnarl_ipc::{AtomicU32, Kind, Ordering};
 
 /// A re-entrant lock between processes that survives the death of its holder.
 ///
-/// Its owner is a thread, or the task of that thread that took it by `async_acquire`; a release by anybody
-/// else raises `RuntimeError`. `OwnerDied` and `make_consistent`: as `Lock`.
-/// Fairness: none between processes. Cancellation: as `Lock`. Timeouts are in seconds.
+/// Its owner is a thread, or the task of that thread that took it by `async_acquire`; a release by any other raises
+/// `RuntimeError`. `OwnerDied` and `make_consistent`: as `Lock`. Fairness: none between processes. Cancellation: as
+/// `Lock`. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "RLock")]
 pub(in crate::ipc) struct IpcRLock {
     pub(in crate::ipc) body: Body,
@@ -32,14 +34,14 @@ impl IpcRLock {
         &ownership::words(&self.body.segment.mapping).depth
     }
 
-    /// For `Condition.wait`: give all levels back; returns how many there were.
+    /// Releases all levels for `Condition.wait`; returns how many there were.
     pub(in crate::ipc) fn release_all(&self) -> u32 {
         let depth = self.depth().load(Ordering::Relaxed);
         self.ownership.release(&self.body, 1);
         depth
     }
 
-    /// For `Condition.wait`: take as many levels back.
+    /// Restores that many levels for `Condition.wait`.
     pub(in crate::ipc) fn restore(&self, depth: u32) {
         self.depth().store(depth.max(1), Ordering::Relaxed);
     }
@@ -95,17 +97,17 @@ impl IpcRLock {
         })
     }
 
-    /// Take it for a task: True, or what to sleep on.
+    /// Attempts to take it for a task: True, or the sleep.
     fn _attempt(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         Held::attempt_in_task(slf, has_slept)
     }
 
-    /// Say that what a dead owner left is repaired: nobody gets OwnerDied for it any more.
+    /// Declare repaired what a dead owner left: no caller gets OwnerDied for it any more.
     fn make_consistent(&self) -> PyResult<()> {
         self.ownership.make_consistent(&self.body)
     }
 
-    /// Tell whether somebody holds the lock.
+    /// Tell whether the lock is held.
     fn locked(&self) -> bool {
         self.ownership.is_held(&self.body)
     }
@@ -126,7 +128,7 @@ impl IpcRLock {
         Held::represent(slf)
     }
 
-    // What multiprocessing's own queues and pools ask of a lock.
+    // The interface that multiprocessing's own queues and pools expect of a lock.
     #[getter]
     fn _semlock<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
         slf.clone()

@@ -1,11 +1,13 @@
-//! RWLock: many readers in any processes, or one writer.
+//! RWLock: many readers in any processes, or one writer; writers do not starve.
+//!
+//! Invariant: a writer is alone inside when `drain` has returned true.
 
 use super::ownership::{Acquired, Ownership, OwnershipWords};
 use crate::ipc::THREADS;
 use crate::ipc::account::OwnAccount;
 use crate::ipc::methods::{self, Primitive};
 use crate::ipc::segment::{Body, Inheritance};
-use crate::ipc::wait::{self, WaitRound, Watch, told, yes};
+use crate::ipc::wait::{self, WaitRound, Watch, task_outcome, yes};
 use crate::sync::arguments::Patience as Timeout;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -15,11 +17,11 @@ use unsnarl_shm::Host;
 
 /// A read/write lock between processes; writers do not starve.
 ///
-/// Many readers together, or one writer alone. If a writer died inside, the next writer gets `OwnerDied`
-/// and holds the lock, to repair and to call `make_consistent`; until then readers get it too, and hold
-/// nothing. A reader that dies is taken back silently.
-/// Fairness: new readers stay out while a writer waits; readers may starve behind writers without pause.
-/// Cancellation: a task that is cancelled has taken nothing. Timeouts are in seconds.
+/// Many readers together, or one writer alone. If a writer died inside, the next writer gets `OwnerDied` and holds
+/// the lock, to repair and to call `make_consistent`; until then readers get `OwnerDied` too, and hold nothing. A
+/// reader that dies releases its read lock silently. Fairness: new readers stay out while a writer waits; readers may
+/// starve behind writers that follow each other without a pause. Cancellation: a task that is cancelled has taken
+/// nothing. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "RWLock")]
 pub(in crate::ipc) struct IpcRWLock {
     body: Body,
@@ -41,8 +43,7 @@ struct Words {
 
 /// One side of a read/write lock between processes.
 ///
-/// `RuntimeError` for a release of what nobody holds; `OwnerDied`, fairness and cancellation are those of
-/// `RWLock`.
+/// `RuntimeError` for a release without a holder; `OwnerDied`, fairness and cancellation are those of `RWLock`.
 #[pyclass(frozen, module = "unsnarl.ipc", name = "RWLockSide")]
 pub(in crate::ipc) struct IpcRWLockSide {
     lock: Py<IpcRWLock>,
@@ -80,6 +81,7 @@ impl IpcRWLock {
     fn is_damaged(&self) -> bool {
         super::ownership::words(&self.body.segment.mapping)
             .damage
+            // ORDERING: pairs with the release stores in `ownership`.
             .load(Ordering::Acquire)
             != 0
     }
@@ -105,42 +107,43 @@ impl IpcRWLock {
         let outcome = wait::block(py, timeout, Some(&self.body.spin), Watch::Kernel, &is_ready, |round| {
             self.read_attempt(py, round.slept.has_slept())
         });
-        outcome.map(|had| had.is_some())
+        outcome.map(|done| done.is_some())
     }
 
-    /// Whether nothing is half-changed: a writer that died before it was alone has changed nothing.
-    fn is_sound(&self, had: Acquired) -> bool {
-        had == Acquired::Sound || self.words().is_writing.load(Ordering::SeqCst) == 0
+    /// Whether no data is half-changed: a writer that died before it was alone changed nothing.
+    fn is_sound(&self, acquired: Acquired) -> bool {
+        // ORDERING: pairs with the store in `RwWords::drain` by a writer that died.
+        acquired == Acquired::Sound || self.words().is_writing.load(Ordering::SeqCst) == 0
     }
 
-    /// The writer's word is taken: wait for the readers to leave; false if the time was up.
-    fn drain(&self, py: Python<'_>, timeout: Timeout, had: Acquired) -> PyResult<bool> {
-        let is_sound = self.is_sound(had);
+    /// Waits until all readers have left; false if the time was up. The caller holds the writer's word.
+    fn drain(&self, py: Python<'_>, timeout: Timeout, acquired: Acquired) -> PyResult<bool> {
+        let is_sound = self.is_sound(acquired);
         let is_ready = || self.words().readers.value() == 0;
         let outcome = wait::block(py, timeout, Some(&self.body.spin), Watch::Own, &is_ready, |_| {
             Ok(self.words().drain(&self.books(), &Host))
         });
         if let Ok(Some(())) = outcome {
-            return self.conclude(py, had, is_sound).map(|()| true);
+            return self.conclude(py, acquired, is_sound).map(|()| true);
         }
-        self.back_out(had)?;
+        self.back_out(acquired)?;
         outcome.map(|_| false)
     }
 
-    /// Alone inside: tell what the writer before left.
-    fn conclude(&self, py: Python<'_>, had: Acquired, is_sound: bool) -> PyResult<()> {
+    /// Reports a writer's death, if it left damage. The caller is alone inside.
+    fn conclude(&self, py: Python<'_>, acquired: Acquired, is_sound: bool) -> PyResult<()> {
         if !is_sound {
             return Err(self.death(py));
         }
-        if had == Acquired::Damaged {
+        if acquired == Acquired::Damaged {
             self.ownership.make_consistent(&self.body)?;
         }
         Ok(())
     }
 
-    /// Give the writer's word back without having been alone inside.
-    fn back_out(&self, had: Acquired) -> PyResult<()> {
-        if had == Acquired::Damaged && self.is_sound(had) {
+    /// Releases the writer's word without having been alone inside.
+    fn back_out(&self, acquired: Acquired) -> PyResult<()> {
+        if acquired == Acquired::Damaged && self.is_sound(acquired) {
             self.ownership.make_consistent(&self.body)?;
         }
         self.ownership.release(&self.body, ALL);
@@ -149,16 +152,17 @@ impl IpcRWLock {
 
     fn write(&self, py: Python<'_>, timeout: Timeout) -> PyResult<bool> {
         match self.ownership.acquire(py, &self.body, timeout)? {
-            Some(had) => self.drain(py, timeout, had),
+            Some(acquired) => self.drain(py, timeout, acquired),
             None => Ok(false),
         }
     }
 
     fn release_write(&self) -> PyResult<()> {
         if !self.ownership.is_held(&self.body) {
-            return Err(PyRuntimeError::new_err("release of a write lock that nobody holds"));
+            return Err(PyRuntimeError::new_err("release of a write lock that is not held"));
         }
         if !self.is_damaged() {
+            // ORDERING: pairs with the load in `RwWords::read`.
             self.words().is_writing.store(0, Ordering::SeqCst);
         }
         self.ownership.release(&self.body, ALL);
@@ -169,7 +173,7 @@ impl IpcRWLock {
         if self.words().leave(&self.books(), self.account(), &Host) {
             return Ok(());
         }
-        Err(PyRuntimeError::new_err("release of a read lock that nobody holds"))
+        Err(PyRuntimeError::new_err("release of a read lock that is not held"))
     }
 }
 
@@ -186,7 +190,7 @@ impl IpcRWLock {
         Body::inherit(py, allocation, Kind::RWLock).map(Self::of)
     }
 
-    /// The side for readers.
+    /// The readers' side.
     #[getter]
     fn reader(slf: &Bound<'_, Self>) -> IpcRWLockSide {
         IpcRWLockSide {
@@ -195,7 +199,7 @@ impl IpcRWLock {
         }
     }
 
-    /// The side for writers.
+    /// The writers' side.
     #[getter]
     fn writer(slf: &Bound<'_, Self>) -> IpcRWLockSide {
         IpcRWLockSide {
@@ -213,40 +217,40 @@ impl IpcRWLock {
         self.release_write()
     }
 
-    /// Turn the read lock that is held into the write lock, if nobody else reads or waits to
-    /// write; never waits. False, and the read lock is still held, otherwise.
+    /// Turn the held read lock into the write lock, if no other reader is inside and no writer waits; never waits.
+    /// False otherwise, with the read lock still held.
     fn try_upgrade(&self, py: Python<'_>) -> PyResult<bool> {
         if !self.account().is_none_or(Account::holds) || self.readers() == 0 {
             return Err(PyRuntimeError::new_err(
                 "upgrade of a read lock that this process does not hold",
             ));
         }
-        let Some(had) = self.ownership.try_acquire(&self.body) else {
+        let Some(acquired) = self.ownership.try_acquire(&self.body) else {
             return Ok(false);
         };
-        // New readers stay out now; one that is just finding that out may be counted.
+        // New readers stay out now; a reader that is just finding the word taken may still be counted.
         if self.readers() != 1 {
             self.books().repair(&Host);
         }
         if self.readers() != 1 {
-            self.back_out(had)?;
+            self.back_out(acquired)?;
             return Ok(false);
         }
         self.words().leave(&self.books(), self.account(), &Host);
-        self.drain(py, Timeout::Endless, had)
+        self.drain(py, Timeout::Endless, acquired)
     }
 
-    /// Say that what a dead writer left is repaired.
+    /// Declare repaired what a dead writer left.
     fn make_consistent(&self) -> PyResult<()> {
         self.ownership.make_consistent(&self.body)
     }
 
-    /// Tell whether anybody is inside.
+    /// Tell whether a reader or writer is inside.
     fn locked(&self) -> bool {
         self.ownership.is_held(&self.body) || self.readers() > 0
     }
 
-    /// How many read.
+    /// The number of readers.
     #[getter]
     fn readers(&self) -> u32 {
         self.words().readers.value()
@@ -303,27 +307,27 @@ impl IpcRWLockSide {
         self.release()
     }
 
-    /// Take this side for a task: True, or what to sleep on.
+    /// Attempts to take this side for a task: True, or the sleep.
     fn _attempt(slf: &Bound<'_, Self>, has_slept: bool) -> PyResult<Py<PyAny>> {
         let (py, lock) = (slf.py(), slf.get().lock.get());
         let done = |()| yes(py);
         if !slf.get().is_writer {
-            return told(py, slf.as_any(), lock.read_attempt(py, has_slept)?, done);
+            return task_outcome(py, slf.as_any(), lock.read_attempt(py, has_slept)?, done);
         }
         let round = WaitRound::of_task(has_slept, false);
         let step = lock.ownership.attempt(&lock.body, round);
         Host.end();
         match step? {
-            Step::Sleep(word, expected) => told(py, slf.as_any(), Step::Sleep(word, expected), yes),
-            // Readers leave soon; a task waits for them by trying again.
-            Step::Done(had) => {
-                let is_sound = lock.is_sound(had);
+            Step::Sleep(word, expected) => task_outcome(py, slf.as_any(), Step::Sleep(word, expected), yes),
+            // Readers leave soon; a task waits for them by repeating the attempt.
+            Step::Done(acquired) => {
+                let is_sound = lock.is_sound(acquired);
                 let alone = lock.words().drain(&lock.books(), &Host);
                 if let Step::Sleep(word, expected) = alone {
-                    lock.back_out(had)?;
-                    return told(py, slf.as_any(), Step::Sleep(word, expected), done);
+                    lock.back_out(acquired)?;
+                    return task_outcome(py, slf.as_any(), Step::Sleep(word, expected), done);
                 }
-                lock.conclude(py, had, is_sound)?;
+                lock.conclude(py, acquired, is_sound)?;
                 yes(py)
             }
         }
@@ -343,7 +347,7 @@ impl IpcRWLockSide {
         }
     }
 
-    /// `with` does not run its block if a writer died, so the lock is given back, still to be repaired.
+    /// `with` does not run its block if a writer died, so the lock is released again, unrepaired.
     fn __enter__(&self, py: Python<'_>) -> PyResult<bool> {
         let entered = self.acquire(py, true, None);
         if entered.is_err() && self.is_writer && self.lock.get().ownership.is_mine(&self.lock.get().body) {

@@ -1,4 +1,6 @@
-//! What all the classes have: a segment, and how it is made, named and handed to a child.
+//! The segment that every object has, and how it is made, named and handed to a child.
+//!
+//! Invariant: descriptors of one file share one arena in this process.
 
 use crate::ipc::segment::errors;
 use crate::ipc::wait::Spin;
@@ -9,14 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use unsnarl_ipc::Kind;
 use unsnarl_shm::{Arena, Mapping, Segment};
 
-/// A primitive's segment.
+/// An object's segment, and whether spinning pays at it.
 pub(in crate::ipc) struct Body {
     pub(in crate::ipc) segment: Segment,
     pub(in crate::ipc) spin: Spin,
 }
 
 impl Body {
-    /// Make a segment, or open the one of that name.
+    /// Makes a segment, or opens the segment of that name.
     pub(in crate::ipc) fn make(
         py: Python<'_>,
         name: Option<&str>,
@@ -39,7 +41,7 @@ impl Body {
         }
     }
 
-    /// Open what a parent handed over: descriptor, page and number of pages.
+    /// Opens the segment that a parent handed over: descriptor, page and number of pages.
     pub(in crate::ipc) fn inherit(py: Python<'_>, (file, page, pages): Inheritance, kind: Kind) -> PyResult<Self> {
         let arena = adopt(file)?;
         Segment::inherited(arena, page, pages, kind)
@@ -47,13 +49,13 @@ impl Body {
             .map_err(|error| errors::segment(py, error))
     }
 
-    /// What to hand to a child; None for a segment with a name.
+    /// Returns what a child needs to inherit the segment; None for a segment with a name.
     pub(in crate::ipc) fn allocation(&self) -> Option<Inheritance> {
         let (file, page) = self.segment.allocation()?;
         Some((file, page, self.segment.header.pages as usize))
     }
 
-    /// The name and the size, for `statistics()`.
+    /// Name and creator, for `statistics()`.
     pub(in crate::ipc) fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let statistics = PyDict::new(py);
         statistics.set_item("name", self.segment.name())?;
@@ -61,7 +63,7 @@ impl Body {
         Ok(statistics)
     }
 
-    /// `name='jobs'` or nothing, for `repr`.
+    /// The name for `repr`, or nothing.
     pub(in crate::ipc) fn label(&self) -> String {
         self.segment.name().map(|name| format!(" {name:?}")).unwrap_or_default()
     }
@@ -70,7 +72,7 @@ impl Body {
 /// Descriptor, first page, pages.
 pub(in crate::ipc) type Inheritance = (RawFd, usize, usize);
 
-/// The arena behind a descriptor; the same one for every descriptor of one file.
+/// Returns the arena behind a descriptor; the same arena for every descriptor of one file.
 fn adopt(file: RawFd) -> PyResult<Arc<Arena>> {
     static ADOPTED: Mutex<Vec<(u64, Weak<Arena>)>> = Mutex::new(Vec::new());
     let copy = duplicate(file)?;

@@ -1,4 +1,6 @@
-//! What goes wrong, as Python's exceptions. Those of unsnarl are written in Python.
+//! Converts failures into Python's exceptions; those of unsnarl are classes written in Python.
+//!
+//! Invariant: building an exception never panics; a failure to build it is raised instead.
 
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -22,7 +24,7 @@ fn made(py: Python<'_>, name: &str, arguments: impl for<'py> pyo3::call::PyCallA
     }
 }
 
-/// A segment that cannot be had.
+/// The exception for a segment that could not be made or opened.
 pub(in crate::ipc) fn segment(py: Python<'_>, error: SegmentError) -> PyErr {
     let text = if error.hint.is_empty() {
         error.what.clone()
@@ -37,28 +39,28 @@ pub(in crate::ipc) fn segment(py: Python<'_>, error: SegmentError) -> PyErr {
     }
 }
 
-/// The process that held something is dead; `what` is the thing.
+/// `OwnerDied`: the process that held `what` is dead.
 pub(in crate::ipc) fn owner_died(py: Python<'_>, what: &str, process: u64) -> PyErr {
     let who = if process == 0 {
-        "a process that is gone".to_owned()
+        "an unknown process".to_owned()
     } else {
         unsnarl_shm::describe(process)
     };
-    // A lock belongs to the thread that took it, and is told of by its process.
+    // A lock belongs to a thread but is reported by process, so the process may still be alive.
     let message = if process != 0 && unsnarl_shm::is_alive(process) {
-        format!("{who}: a thread of it ended while it held {what}")
+        format!("{who}: one of its threads ended while it held {what}")
     } else {
         format!("{who}, died while it held {what}")
     };
     made(py, "OwnerDied", (message, (process >> 32) as u32))
 }
 
-/// What is released or used is not held by the caller.
+/// `NotHeld`: the caller released or used what it does not hold.
 pub(in crate::ipc) fn not_held(py: Python<'_>, message: &str) -> PyErr {
     made(py, "NotHeld", (message,))
 }
 
-/// A barrier that broke.
+/// `BrokenBarrierError` of `threading`.
 pub(in crate::ipc) fn broken_barrier(py: Python<'_>) -> PyErr {
     let class = py
         .import("threading")
@@ -69,7 +71,7 @@ pub(in crate::ipc) fn broken_barrier(py: Python<'_>) -> PyErr {
     }
 }
 
-/// One of the exceptions of queues, by name.
+/// An exception of the queues, by name.
 pub(in crate::ipc) fn queue(py: Python<'_>, name: &str) -> PyErr {
     let class = py.import("unsnarl.sync.errors").and_then(|module| module.getattr(name));
     match class.and_then(|class| class.call0()) {

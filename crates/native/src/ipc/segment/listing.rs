@@ -1,4 +1,6 @@
-//! What `unsnarl ipc` asks: which named segments there are, and to remove one.
+//! The functions of `unsnarl ipc`: list and remove named segments.
+//!
+//! Invariant: a segment in use is removed only by force.
 
 use crate::ipc::segment::errors;
 use pyo3::prelude::*;

@@ -1,15 +1,13 @@
-//! Waiting of threads for words in shared memory; and what a task sleeps on.
+//! Blocks a thread on a word in shared memory: a short spin, then sleeps of at most a second.
 //!
-//! A short spin, then sleep. Spinning pays between processes, unlike between threads of one
-//! interpreter: the other one has a GIL of its own, and a wake-up costs more than most
-//! critical sections. It is given up where it does not pay, and on one processor.
+//! A waiter spins first if that pays at the object (`spin.rs`).
 //!
-//! No sleep is longer than a second: whatever a process that was killed owed to others
-//! (a wake-up, a count), they see it then at the latest. The holder's death is not among
-//! these: the kernel wakes a waiter for that. So does a signal, but for one that comes between
-//! the last look for signals and the sleep: its handler runs at the end of the sleep.
+//! No sleep is longer than a second. If a process was killed while it owed others a wake-up or a count, they notice
+//! at the latest after that second. A lock holder's death needs no such limit: the kernel wakes a waiter. A signal
+//! also ends the sleep, except a signal that arrives between the last check for signals and the sleep: its handler
+//! runs at the end of the sleep.
 //!
-//! Invariant: who leaves without what it waited for, after a sleep, wakes another in its stead.
+//! Invariant: a waiter that leaves after a sleep without what it waited for wakes another sleeper.
 
 use super::spin::{Spin, is_parallel};
 use crate::sync::arguments::Patience as Timeout;
@@ -20,20 +18,21 @@ use unsnarl_ipc::{Kernel, Slept, Step};
 use unsnarl_shm::{Host, Woken};
 
 pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// The kernel owes a process at most a tick, 4 ms, or two slices; giving way once costs it a slice, 1.4 ms and more.
+/// How often a waiter yields. The kernel owes a process at most a tick, 4 ms, or two slices; each yield uses up a
+/// slice, 1.4 ms or more.
 const WAYS_GIVEN: u32 = 4;
-/// Who tells a waiter of the death of another.
+/// How a waiter learns of another process's death.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ipc) enum Watch {
-    /// The kernel, or nobody has to: the waiter looks for a wake-up that it was owed, alone.
+    /// The kernel wakes the waiter, or no death matters: the waiter only re-checks for a lost wake-up.
     Kernel,
-    /// The waiter itself, by looking sooner, and then less and less often.
+    /// The waiter checks by itself, soon at first and then less often.
     Own,
 }
 
 impl Watch {
-    /// Many may wait, and each look is a switch of processes: with looks after 10, 30, 70 ms …, forty
-    /// processes behind a lock on one processor took five times as long to get through it.
+    /// Many threads may wait, and each check is a context switch. With checks after 10, 30, 70 ms …, forty processes
+    /// behind a lock on one processor took five times as long to get through it.
     fn first_sleep(self) -> Duration {
         match self {
             Self::Kernel => LONGEST_SLEEP,
@@ -42,17 +41,17 @@ impl Watch {
     }
 }
 
-/// What an attempt is told.
+/// An attempt's knowledge of the wait so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::ipc) struct WaitRound {
     /// Whether the caller has slept on a word of this operation: others may sleep there too.
     pub(in crate::ipc) slept: Slept,
-    /// Nothing has happened for a while: look whether the others are alive.
+    /// Nothing has happened for a while: the attempt checks whether other processes are alive.
     pub(in crate::ipc) is_recheck: bool,
 }
 
 impl WaitRound {
-    /// That of a task, which does not know on which word it slept.
+    /// The round of a task, which does not know on which word it slept.
     pub(in crate::ipc) fn of_task(has_slept: bool, is_recheck: bool) -> Self {
         Self {
             slept: Slept::somewhere(has_slept),
@@ -61,9 +60,10 @@ impl WaitRound {
     }
 }
 
-/// Let all others that can run do so some times, on one processor, where a crowd waits (`unsnarl_ipc::Crowd`).
+/// Yields to all other runnable threads several times, on one processor, for a waiter in a crowd
+/// (`unsnarl_ipc::Crowd`).
 ///
-/// Not for a waiter whose time is limited: what it gives away may be more than that.
+/// Not for a waiter with a timeout: yielding may take longer than the timeout.
 pub(in crate::ipc) fn give_way(py: Python<'_>, is_ready: &(dyn Fn() -> bool + Sync)) -> PyResult<()> {
     if is_parallel() {
         return Ok(());
@@ -76,13 +76,13 @@ pub(in crate::ipc) fn give_way(py: Python<'_>, is_ready: &(dyn Fn() -> bool + Sy
             std::thread::yield_now();
         }
     });
-    // A signal that has come meanwhile would not end the sleep that follows.
+    // A signal that arrived meanwhile would not end the sleep that follows.
     py.check_signals()
 }
 
-/// Try until it is done, or the time is up (None).
+/// Repeats the attempt until it is done; None if the time is up.
 ///
-/// `is_ready` is a cheap guess whether `attempt` will be done.
+/// `is_ready` is a cheap guess whether `attempt` would succeed.
 pub(in crate::ipc) fn block<'a, T>(
     py: Python<'_>,
     timeout: Timeout,
@@ -94,8 +94,9 @@ pub(in crate::ipc) fn block<'a, T>(
     block_behind_guard(py, timeout, spin, watch, is_ready, &|_| false, attempt)
 }
 
-/// The same behind guards: whose time is up waits for its turn there, since it has not yet seen whether there is
-/// what it came for; for a second, since the one inside may be stopped.
+/// Does the same behind guards. A waiter whose time is up at a guard still waits to enter, since it has not yet
+/// checked whether what it waits for is available. It waits at most a second longer, since the thread inside may be
+/// stopped.
 pub(in crate::ipc) fn block_behind_guard<'a, T>(
     py: Python<'_>,
     timeout: Timeout,

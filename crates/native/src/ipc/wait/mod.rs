@@ -10,5 +10,5 @@ mod spin;
 pub(super) mod timeouts;
 
 pub(super) use blocking::{WaitRound, Watch, block, block_behind_guard, give_way};
-pub(super) use sleep::{register, told, yes};
+pub(super) use sleep::{register, task_outcome, yes};
 pub(super) use spin::Spin;

@@ -1,4 +1,4 @@
-//! What a task sleeps on, and the call by which a thread of unsnarl sleeps for many tasks.
+//! The word that a task sleeps on, and the call by which one thread of unsnarl sleeps for many tasks.
 //!
 //! Invariant: a sleep keeps the object alive in whose mapping its word is.
 
@@ -23,7 +23,7 @@ unsafe impl Sync for Sleep {}
 
 #[pymethods]
 impl Sleep {
-    /// Wake another sleeper: this one leaves without what it waited for.
+    /// Wakes another sleeper: this task leaves without what it waited for.
     fn pass_on(&self) {
         Host.wake(self.word(), 1);
     }
@@ -41,8 +41,8 @@ pub(in crate::ipc) fn yes(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(true.into_pyobject(py)?.to_owned().into_any().unbind())
 }
 
-/// The outcome of an attempt for a task: the value, or a `Sleep`.
-pub(in crate::ipc) fn told<T>(
+/// Converts the outcome of an attempt for a task: the value, or a `Sleep`.
+pub(in crate::ipc) fn task_outcome<T>(
     py: Python<'_>,
     owner: &Bound<'_, PyAny>,
     step: Step<'_, T>,
@@ -61,8 +61,8 @@ pub(in crate::ipc) fn told<T>(
     }
 }
 
-/// Sleep until one of the words changes or is woken, or `timeout` seconds have passed; at most
-/// 128 words. Returns the numbers of those sleeps that are over, None if the time was up.
+/// Sleep until one of the words changes or is woken, or `timeout` seconds have passed; at most 128 words. Returns the
+/// numbers of the sleeps that ended, None if the time was up.
 #[pyfunction]
 fn ipc_wait_any(py: Python<'_>, sleeps: Vec<Py<Sleep>>, timeout: f64) -> Option<Vec<usize>> {
     let words: Vec<(&AtomicU32, u32)> = sleeps
@@ -71,12 +71,13 @@ fn ipc_wait_any(py: Python<'_>, sleeps: Vec<Py<Sleep>>, timeout: f64) -> Option<
         .collect();
     let left = Duration::try_from_secs_f64(timeout).unwrap_or(super::blocking::LONGEST_SLEEP);
     let (woken, number) = py.detach(|| unsnarl_shm::wait_any(&words, left));
-    let is_over = |at: usize| {
+    let has_ended = |at: usize| {
         let (word, expected) = words[at];
-        // One that was woken is over even if its word is what it was: it may have been there and back.
+        // A woken sleep has ended even if its word has the old value: the word may have changed and changed back.
+        // ORDERING: pairs with the writes of the word by other processes, whichever order they use.
         number == Some(at) || word.load(Ordering::SeqCst) != expected
     };
-    (woken != Woken::TimedOut).then(|| (0..words.len()).filter(|at| is_over(*at)).collect())
+    (woken != Woken::TimedOut).then(|| (0..words.len()).filter(|at| has_ended(*at)).collect())
 }
 
 pub(in crate::ipc) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

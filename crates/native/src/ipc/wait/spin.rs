@@ -7,11 +7,11 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-/// Looks at the word before sleeping: some 10 to 30 microseconds, two to four wake-ups.
+/// Checks of the word before sleeping: some 10 to 30 microseconds, two to four wake-ups.
 const SPINS: u32 = 600;
-/// Failures in a row after which spinning is tried only now and then.
+/// Consecutive failures after which spinning is tried only occasionally.
 const CREDIT: i32 = 8;
-/// How often it then is.
+/// How many waits then pass without spinning.
 const RETRY: i32 = -64;
 
 /// Whether spinning has paid at this object, in this process.
@@ -36,7 +36,7 @@ pub(super) fn is_parallel() -> bool {
 }
 
 impl Spin {
-    /// Looks at the word for a while; true if it is ready.
+    /// Checks the word repeatedly; true as soon as it is ready.
     pub(super) fn run(&self, is_ready: &dyn Fn() -> bool) -> bool {
         let credit = self.0.load(Ordering::Relaxed);
         if credit == i32::MIN {
