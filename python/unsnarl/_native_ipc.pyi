@@ -316,7 +316,12 @@ class IpcBytesQueue:
     """A bounded queue of bytes between processes."""
 
     def __new__(
-        cls, maxsize: int = 0, name: str | None = None, *, capacity: int = 1048576, _allocation: _Allocation | None = None
+        cls,
+        maxsize: int = 0,
+        name: str | None = None,
+        *,
+        capacity: int = 1048576,
+        _allocation: _Allocation | None = None,
     ) -> Self: ...
     @property
     def name(self) -> str | None: ...

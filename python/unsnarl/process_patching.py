@@ -1,7 +1,7 @@
 """Give multiprocessing's own contexts the primitives of `unsnarl.ipc`.
 
-Invariant: `unpatch()` puts back exactly what `patch()` replaced; multiprocessing is not
-imported for it: a program that never uses processes pays nothing.
+Invariant: `unpatch()` restores exactly what `patch()` replaced. Patching does not import multiprocessing: a program
+that never uses processes pays nothing.
 """
 
 import sys
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 _MODULE = "multiprocessing"
 _replaced: "dict[str, Any]" = {}
 _patched: "list[Any]" = []
-"""The module, which others may have taken out of ``sys.modules``."""
+"""The module, which other code may have removed from ``sys.modules``."""
 
 
 def patch() -> None:
     """Replace the primitives of every context, now or when multiprocessing is imported.
 
-    Not in green threads, where `unsnarl.ipc` is refused as the standard library's own are.
+    Does nothing in green threads, where `unsnarl.ipc` is refused as the standard library's own primitives are.
     """
     if "unsnarl.green.refusals" not in sys.modules and not _replaced:
         _hook.arm()
 
 
 def unpatch() -> None:
-    """Put the standard library's primitives back."""
+    """Restore the standard library's primitives."""
     _hook.disarm()
     if not _replaced:
         return
@@ -51,7 +51,7 @@ def _replace(module: "Any") -> None:
 
 
 def _bind(module: "Any") -> None:
-    """Make the module's functions those of its default context again."""
+    """Bind the module's functions to its default context again."""
     from unsnarl.ipc.context import NAMES
 
     for name in NAMES:

@@ -1,4 +1,4 @@
-"""Which task holds a lock, as told to whoever would wait for it for ever.
+"""Which task holds a lock, as reported to a caller that would wait for it for ever.
 
 Invariant: as in the scenarios: states and orders are asserted, never times.
 """
@@ -35,7 +35,7 @@ async def async_sure_deadlock_raises(world: Any) -> None:
 @scenario
 async def async_sure_deadlock_over_a_grant_raises(world: Any) -> None:
     """The lock is a task's from its release on, and not only when that task runs."""
-    import_module("asyncio")  # which may be there and not run
+    import_module("asyncio")  # which may be installed and not run
     for make in (unsnarl.Lock, unsnarl.RLock):
         lock = make()
         held, complaints = unsnarl.Event(), list[str]()
@@ -60,7 +60,7 @@ async def async_sure_deadlock_over_a_grant_raises(world: Any) -> None:
 
 @scenario
 async def async_sure_deadlock_behind_a_task_raises(world: Any) -> None:
-    """A task of the same loop comes first, whoever holds the lock now."""
+    """A task of the same loop comes first, whichever task holds the lock now."""
     for make in (unsnarl.Lock, unsnarl.RLock):
         lock = make()
         taken, done = threading.Event(), threading.Event()
@@ -103,7 +103,7 @@ async def async_sure_deadlock_over_a_side_raises(world: Any) -> None:
 
 @scenario
 async def async_sure_deadlock_behind_a_task_at_a_side_raises(world: Any) -> None:
-    """A reader waits for a writer that came before it, not for readers that enter with it."""
+    """A reader waits for a writer that arrived before it, not for readers that enter with it."""
     lock = unsnarl.RWLock()
     complaints: list[str] = []
     lock.reader.acquire()
@@ -153,7 +153,7 @@ async def async_no_deadlock_over_a_side_that_was_changed_or_left(world: Any) -> 
     lock.writer.acquire()
     lock.writer.release()
     await lock.reader.async_acquire()
-    thread = threading.Thread(target=lock.reader.release)  # anybody may leave for a task
+    thread = threading.Thread(target=lock.reader.release)  # any thread may release for a task
     thread.start()
     thread.join(60)
     lock.writer.acquire()
@@ -163,7 +163,7 @@ async def async_no_deadlock_over_a_side_that_was_changed_or_left(world: Any) -> 
 
 @scenario
 async def async_no_deadlock_over_a_side_that_was_left_beside_others(world: Any) -> None:
-    """Where others read, nobody knows for whom a thread has left."""
+    """Where others read, it is unknown for whom a thread has left."""
     lock = unsnarl.RWLock()
     lock.reader.acquire()
     await lock.reader.async_acquire()
@@ -219,7 +219,7 @@ def let_go_when_waited_for(lock: Any, let_go: Callable[[], object]) -> None:
 
 @scenario
 async def async_no_deadlock_over_a_task_that_is_over(world: Any) -> None:
-    """Anybody may release a Lock: whoever does it for a task that has ended is still to come."""
+    """Any thread may release a Lock: the release for a task that has ended is still to come."""
     lock = unsnarl.Lock()
 
     async def take() -> None:

@@ -1,4 +1,4 @@
-"""What the primitives between processes promise, as scenarios with real processes.
+"""The promises of the primitives between processes, as scenarios with real processes.
 
     python -m tests.contract.process_scenarios METHOD [NAME]...
 
@@ -126,7 +126,7 @@ def permits_pass_between_processes(context: Any) -> None:
     semaphore, ready = context.Semaphore(1), context.Event()
     join(started(context, 1, _take_one, semaphore))
     semaphore.release()
-    # The second time it has what it takes: that it gave one back before does not count against it.
+    # The second time it holds what it takes: the permit that it gave back before does not count against it.
     semaphore.acquire()
     assert not semaphore.acquire(timeout=0.05)
     semaphore.release()
@@ -277,7 +277,7 @@ def _get_until_shut(queue: Any, done: Any) -> None:
 
 
 def shutdown_ends_every_wait(context: Any) -> None:
-    """One that was rung for takes the only item; it, and those beside it, learn that there will be no other."""
+    """The woken getter takes the only item; it and the other getters learn that there will be no more."""
     queue, done = ipc.Queue(), context.Semaphore(0)
     processes = started(context, 3, _get_until_shut, queue, done)
     queue.put(1)
@@ -329,7 +329,7 @@ def reader_is_upgraded(context: Any) -> None:
     except RuntimeError:
         pass
     else:
-        raise AssertionError("upgraded what nobody holds")
+        raise AssertionError("upgraded a lock that is not held")
     (process,) = started(context, 1, hold_side, "reader", lock, ready)
     assert ready.wait(TIMEOUT_S)
     lock.reader.acquire()
@@ -409,7 +409,7 @@ INHERITANCE = [
     "lock_excludes", "holder_is_killed", "barrier_meets", "event_releases_all", "condition_notifies",
     "queues_are_inherited", "readers_share", "pool_works", "gate_opens",
 ]  # fmt: skip
-"""Those that differ by how a child gets the primitives: the others are run with fork alone."""
+"""The scenarios that depend on how a child gets the primitives: all others run with fork alone."""
 
 
 if __name__ == "__main__":

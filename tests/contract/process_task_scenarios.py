@@ -1,4 +1,4 @@
-"""What the primitives between processes promise to tasks, as scenarios with real processes.
+"""The promises of the primitives between processes to tasks, as scenarios with real processes.
 
     python -m tests.contract.process_task_scenarios METHOD [NAME]...
 
@@ -39,7 +39,7 @@ def tasks_wait(context: Any) -> None:
 
 
 def _loops() -> list[Callable[[Any], Any]]:
-    """Return what runs a coroutine: asyncio, and trio where it is installed."""
+    """Return the functions that run a coroutine: asyncio's, and trio's where it is installed."""
     try:
         import trio
     except ImportError:

@@ -16,17 +16,17 @@ ROOT = Path(__file__).resolve().parents[2]
 RUNNER = Path(__file__).with_name("multiprocessing_tests_runner.py")
 
 KNOWN_DIFFERENCES = {
-    # They look at how the standard library prints its own classes.
+    # They check how the standard library prints its own classes.
     "test_repr",
     "test_repr_lock",
     "test_repr_rlock",
     "test_repr_barrier",
-    # A child takes the lock and ends: ours can be had as soon as it is dead, which the test may
-    # see or not; the standard library's is lost for ever.
+    # A child takes the lock and ends. Ours can be taken as soon as the child is dead, which the test may see or not;
+    # the standard library's is lost for ever.
     "test_lock_locked_2processes",
     "test_rlock_locked_2processes",
 }
-"""What CPython's tests ask of multiprocessing's classes and ours do otherwise, on purpose."""
+"""Requirements of CPython's tests on multiprocessing's classes that ours do not meet, on purpose."""
 
 needs_test_package = pytest.mark.skipif(
     find_spec("test") is None or find_spec("test._test_multiprocessing") is None,

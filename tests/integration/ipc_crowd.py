@@ -2,9 +2,9 @@
 
     python ipc_crowd.py PROCESSES
 
-Every process takes the lock, a permit and a read lock, puts an item, meets all the others at a
-barrier and waits for the event. Invariant: nothing is counted twice or lost, also not by the
-tenth of them that is killed afterwards, holding a permit.
+Every process takes the lock, a permit and a read lock, puts an item, meets all the others at a barrier and waits for
+the event. Invariant: nothing is counted twice or lost, not even by the tenth of them that is killed afterwards while
+it holds a permit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TIMEOUT_S = 240
 
 
 class Shared:
-    """What they share."""
+    """The primitives that the processes share."""
 
     def __init__(self, count: int) -> None:
         self.context: Any = ipc.get_context("fork")
@@ -30,7 +30,7 @@ class Shared:
         self.queue, self.barrier, self.event = self.context.Queue(), self.context.Barrier(count + 1), ipc.Event()
 
     def work(self, number: int, is_doomed: bool) -> None:
-        """Use one of each; who is doomed waits for its end with a permit."""
+        """Use one of each; a doomed process waits for its end with a permit."""
         with self.lock:
             self.total.value += 1
         with self.rw.reader:
@@ -44,7 +44,7 @@ class Shared:
             os._exit(3)
 
     def check(self, count: int) -> None:
-        """All are there: nothing was counted twice, or lost."""
+        """Check that all processes arrived: nothing was counted twice or lost."""
         assert self.total.value == count, self.total.value
         assert sorted(self.queue.get(timeout=TIMEOUT_S) for _ in range(count)) == list(range(count))
         assert self.rw.writer.acquire(timeout=TIMEOUT_S)
@@ -52,7 +52,7 @@ class Shared:
 
 
 def main() -> None:
-    """Start that many."""
+    """Start that many processes."""
     count = int(sys.argv[1])
     shared, doomed = Shared(count), count // 10
     processes: list[Any] = [

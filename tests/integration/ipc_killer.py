@@ -1,12 +1,11 @@
-"""Kill workers that share primitives, at random instants, and check that all goes on.
+"""Kill workers that share primitives, at random instants, and check that the others continue.
 
     python ipc_killer.py SECONDS [SEED]
 
-Workers take locks, permits and read locks, meet no barrier, and move numbered items through a
-queue. An item counts as acknowledged once its `put` has returned and the worker has said so on a
-pipe of its own, by a write that is whole or not there. Invariant at the end: the locks can be
-taken, the permits are all there, every acknowledged item came out or went to a worker that was
-killed, and nothing is left in the segments' directory.
+Workers take locks, permits and read locks, meet at no barrier, and move numbered items through a queue. An item
+counts as acknowledged once its `put` has returned and the worker has reported it on its own pipe, by a write that is
+whole or missing. Invariant at the end: the locks can be taken, all permits are there, every acknowledged item came
+out or went to a worker that was killed, and nothing is left in the segments' directory.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ PUT, GOT = 1, 2
 
 
 class Shared:
-    """What the workers share."""
+    """The primitives that the workers share."""
 
     def __init__(self) -> None:
         self.lock = ipc.Lock(f"killer.{os.getpid()}")
@@ -43,7 +42,7 @@ class Shared:
 
 
 def take(lock: Any) -> None:
-    """Acquire, repairing if need be."""
+    """Acquire, repairing if necessary."""
     while True:
         try:
             if not lock.acquire(timeout=WATCHDOG_S):
@@ -60,7 +59,7 @@ lock_of: dict[int, Any] = {}
 
 
 def work(shared: Shared, seed: int, worker: int, report: int) -> None:
-    """Do random things for ever."""
+    """Do random operations for ever."""
     dice, numbers = random.Random(seed), itertools.count(1)
     reader, writer = shared.rw.reader, shared.rw.writer
     lock_of.update({id(reader): shared.rw, id(writer): shared.rw})
@@ -80,7 +79,7 @@ def work(shared: Shared, seed: int, worker: int, report: int) -> None:
 
 
 def meet(condition: ipc.Condition) -> None:
-    """Notify whoever waits, and wait a moment for somebody else to."""
+    """Notify the waiters, and wait a moment for another worker's notification."""
     take(condition.lock)
     condition.notify()
     try:
@@ -114,7 +113,7 @@ def start(shared: Shared, seed: int, worker: int, report: int) -> int:
 
 
 def drain(report: int, seen: dict[int, set[tuple[int, int]]]) -> None:
-    """Take the reports that have come."""
+    """Read the reports that have arrived."""
     while select.select([report], [], [], 0)[0]:
         data = os.read(report, MESSAGE.size * 1000)
         for kind, worker, number in MESSAGE.iter_unpack(data):
@@ -122,7 +121,7 @@ def drain(report: int, seen: dict[int, set[tuple[int, int]]]) -> None:
 
 
 def main() -> None:
-    """Kill for that many seconds, then look."""
+    """Kill for that many seconds, then check."""
     seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
     dice = random.Random(seed)
     shared, seen = Shared(), {PUT: set[tuple[int, int]](), GOT: set[tuple[int, int]]()}
@@ -133,7 +132,7 @@ def main() -> None:
         while len(alive) < WORKERS:
             number += 1
             alive[start(shared, dice.getrandbits(32), number, write)] = number
-        # The instant is what is random here, not something that is waited for.
+        # The instant is random here; the test does not wait for anything.
         select.select([report], [], [], dice.random() * 0.01)
         drain(report, seen)
         victim = dice.choice(list(alive))

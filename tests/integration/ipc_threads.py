@@ -35,7 +35,7 @@ def run(*bodies: Callable[[], object]) -> None:
         gate.wait()
         try:
             body()
-        except BaseException as error:  # noqa: BLE001 - told in the main thread
+        except BaseException as error:  # noqa: BLE001 - raised in the main thread
             errors.put(error)
 
     threads = [threading.Thread(target=guarded, args=(body,), daemon=True) for body in bodies]
@@ -79,7 +79,7 @@ def deaths_are_noticed(locks: list[Any]) -> None:
             lock.make_consistent()
             lock.release()
         else:
-            raise AssertionError("a thread ended with the lock, and nobody was told")
+            raise AssertionError("a thread ended with the lock, and its death was not reported")
 
 
 def lock(rounds: int, kind: Any = ipc.Lock) -> None:
@@ -98,7 +98,7 @@ def lock(rounds: int, kind: Any = ipc.Lock) -> None:
 
 
 def rlock(rounds: int) -> None:
-    """The same, and one level deeper."""
+    """Count under a lock that is taken twice."""
     lock(rounds, ipc.RLock)
     counter = [0]
 
@@ -113,7 +113,7 @@ def rlock(rounds: int) -> None:
 
 
 def baton(rounds: int) -> None:
-    """What one thread takes another gives back, so that entries stay behind in lists."""
+    """Release in one thread what another takes, so that entries stay behind in lists."""
     counter = [0]
     hands: queue.SimpleQueue[Any] = queue.SimpleQueue()
     is_over = threading.Barrier(2 * CREW)
@@ -123,7 +123,7 @@ def baton(rounds: int) -> None:
             lock.acquire()
             counter[0] += 1
             hands.put(lock)
-        # The lock belongs to this thread until it is given back.
+        # The lock belongs to this thread until it is released.
         is_over.wait()
 
     def give() -> None:
@@ -138,7 +138,7 @@ def baton(rounds: int) -> None:
 
 
 def semaphore(rounds: int, kind: Any = ipc.Semaphore) -> None:
-    """Take and give permits: the account of the process says how many it has."""
+    """Take and give permits: the account of the process shows how many it has."""
     inside = [0] * CREW
 
     def use(number: int, permits: Any) -> None:
@@ -161,12 +161,12 @@ def semaphore(rounds: int, kind: Any = ipc.Semaphore) -> None:
 
 
 def bounded(rounds: int) -> None:
-    """The same with a bound."""
+    """Take and give permits of a bounded semaphore."""
     semaphore(rounds, ipc.BoundedSemaphore)
 
 
 def rwlock(rounds: int) -> None:
-    """Writers change two numbers; readers see them alike."""
+    """Let writers change two numbers; readers always see them equal."""
     pair = [0, 0]
 
     def use(number: int, lock: Any) -> None:
@@ -183,14 +183,14 @@ def rwlock(rounds: int) -> None:
         run(*(lambda number=number, lock=lock: use(number, lock) for number, lock in enumerate(locks)))
         assert pair == [rounds * CREW // 4] * 2, pair
         assert locks[0].readers == 0
-        # The writer finds the dead reader by what the accounts of the living say.
+        # The writer finds the dead reader from what the living processes' accounts say.
         in_killed_child(locks[0].reader.acquire)
         with locks[0].writer:
             assert locks[0].readers == 0
 
 
 def condition(rounds: int) -> None:
-    """Every item notified of is had."""
+    """Take every item that was notified."""
     items = [0]
 
     def put(changed: Any) -> None:
@@ -237,7 +237,7 @@ def events(rounds: int) -> None:
 
 
 def barrier(rounds: int) -> None:
-    """Every round has each place once."""
+    """Check that every round has each order of arrival once."""
     places: list[list[int]] = [[] for _ in range(rounds)]
 
     def meet(barrier: Any) -> None:
@@ -250,7 +250,7 @@ def barrier(rounds: int) -> None:
 
 
 def items(rounds: int) -> None:
-    """Items of many lengths through a queue that is mostly full: none is lost, twice there or out of order."""
+    """Move items of many lengths through a queue that is mostly full: none is lost, duplicated or out of order."""
     had: list[list[tuple[int, int]]] = [[], []]
 
     def put(number: int, channel: Any) -> None:
@@ -277,7 +277,7 @@ def items(rounds: int) -> None:
 
 
 def opening(rounds: int) -> None:
-    """Objects of one name that are made at once are one, with one account of this process."""
+    """Check that objects of one name that are made concurrently are one, with one account of this process."""
     for turn in range(max(1, rounds // 20)):
         name = f"{NAME}-{turn}"
         made: list[Any] = []
@@ -295,7 +295,7 @@ def opening(rounds: int) -> None:
 
 
 def forks(rounds: int) -> None:
-    """A child that is forked while threads are inside finds nothing locked."""
+    """Check that a child forked while threads are inside finds nothing locked."""
     warnings.simplefilter("ignore", DeprecationWarning)
     is_over = threading.Event()
 
@@ -328,7 +328,7 @@ SCENARIOS: dict[str, tuple[Callable[[int], None], int]] = {
         (condition, 5_000), (events, 5_000), (barrier, 2_000), (items, 5_000), (opening, 1_000), (forks, 1_000),
     )
 }  # fmt: skip
-"""Each with rounds that take some tenths of a second."""
+"""Each with a number of rounds that takes some tenths of a second."""
 
 if __name__ == "__main__":
     faulthandler.dump_traceback_later(WATCHDOG_S, exit=True)

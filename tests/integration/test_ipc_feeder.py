@@ -1,4 +1,4 @@
-"""A queue of processes whose items wait for room: what a process's feeder owes, and to whom."""
+"""A queue of processes whose items wait for room: what `join` and exit wait for in each process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The primitives between processes where the machine has no more to give: memory, names, processes."""
+"""The primitives between processes at the limits of the machine: memory, names, processes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ print("room again" if ipc.Lock("lock.0").acquire() else "")
 
 
 def _with_a_tiny_directory(directory: Path, program: str) -> list[str]:
-    """Return a command that runs the program with a tmpfs of 64 KiB, seen by nobody else."""
+    """Return a command that runs the program with a private tmpfs of 64 KiB."""
     unshare, mount = shutil.which("unshare"), shutil.which("mount")
     if unshare is None or mount is None:
         pytest.skip("this machine has no unshare(1) or no mount(8)")

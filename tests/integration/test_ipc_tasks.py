@@ -1,6 +1,6 @@
-"""Tasks that wait for other processes: the thread that sleeps on their behalf loses nothing.
+"""Tasks that wait for other processes: the thread that sleeps on their behalf loses no wake-up.
 
-Invariant: no test relies on how long anything takes; a limit is for what would never come.
+Invariant: no test relies on how long anything takes; a time limit is for what would never happen.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ async def come_and_go():
 async def main():
     others = asyncio.create_task(come_and_go())
     waiter = asyncio.create_task(semaphore.async_acquire())
-    await asyncio.sleep(0)  # it waits, and nobody is dead yet
+    await asyncio.sleep(0)  # it waits, and no process is dead yet
     gate.set()
     try:
         await asyncio.wait_for(waiter, 60)
@@ -61,7 +61,7 @@ def test_a_task_looks_for_the_dead_though_others_come_and_go() -> None:
 
 
 class Slept:
-    """In the place of a sleep: counts how often the wake-up that it had was passed on."""
+    """A stand-in for a sleep: counts how often its wake-up was passed on."""
 
     def __init__(self) -> None:
         self.passed_on = 0

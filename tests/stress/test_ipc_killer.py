@@ -1,4 +1,4 @@
-"""Random participants are killed at random instants: nothing hangs, nothing acknowledged is lost.
+"""Random participants are killed at random instants: nothing hangs, and nothing acknowledged is lost.
 
 Time-boxed by `UNSNARL_KILLER_S` (seconds; a minute by default).
 """

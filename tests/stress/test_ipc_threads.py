@@ -1,6 +1,6 @@
 """Threads of one process hammer each kind of object between processes.
 
-With a GIL they take turns; without one their attempts overlap, which is what this is for.
+With a GIL they take turns; without one their attempts overlap, which this test is for.
 """
 
 from __future__ import annotations

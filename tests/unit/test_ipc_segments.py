@@ -1,4 +1,4 @@
-"""Named segments: who may use them, when they go, and what somebody can do to them."""
+"""Named segments: which process may use them, when they are removed, and what damage they withstand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PREFIX = f"unsnarl-{os.geteuid()}-"
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where this test's segments are, so that it sees no others. A tmpfs, as in life."""
+    """A directory for this test's segments, so that it sees no others: a tmpfs, as in production."""
     monkeypatch.setenv("UNSNARL_SHM", str(tmp_path))
     return tmp_path
 
@@ -144,7 +144,7 @@ def test_another_version_is_refused(directory: Path, capfd: pytest.CaptureFixtur
 
 
 def test_any_content_gives_an_answer(directory: Path) -> None:
-    """Whatever the words of a running queue become, its users get results or errors."""
+    """Overwrite the words of a running queue: its users get results or errors."""
     queue = ipc.BytesQueue(0, "a", capacity=4096)
     path = directory / f"{PREFIX}a"
     dice = random.Random(2)
@@ -211,7 +211,7 @@ def test_misuse() -> None:
 
 
 class Celsius(float):
-    """A class of this module: what unpickling looks for by name."""
+    """A class of this module, which unpickling finds by name."""
 
 
 def test_items_keep_their_types() -> None:

@@ -1,12 +1,10 @@
 """Locks, semaphores, events, barriers and queues between processes.
 
-In shared memory, on futexes: with a name (``Lock("jobs")``) for any process of
-this user, without one for children by fork, spawn or forkserver. The death of a
-holder is noticed: see `OwnerDied`.
+They are futexes in shared memory: with a name (``Lock("jobs")``) for any process of this user, without one for
+children by fork, spawn or forkserver. The next holder learns of a holder's death: see `OwnerDied`.
 
-The classes are native (`unsnarl._native`); this package gives them their names,
-pickled objects on top of the queue of bytes, tasks, and multiprocessing's contexts.
-Nothing here is imported by ``import unsnarl``.
+The classes are native (`unsnarl._native`). This package adds their names, pickled objects on top of the queue of
+bytes, methods for tasks, and multiprocessing's contexts. ``import unsnarl`` imports nothing of it.
 """
 
 import atexit
@@ -48,13 +46,13 @@ __all__ = [
     "start_together",
 ]
 
-# A module's globals may outlive the interpreter's last line: leave the names by then.
+# A module's globals may outlive the interpreter's last line: leave the named segments before that.
 atexit.register(_leave)
 
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """Load what needs multiprocessing on first use."""
+        """Load the functions that need multiprocessing on first use."""
         if name == "get_context":
             from unsnarl.ipc.context import get_context
 

@@ -1,8 +1,8 @@
-"""multiprocessing's contexts with the primitives of `unsnarl.ipc` inside.
+"""Give multiprocessing's contexts the primitives of `unsnarl.ipc`.
 
-``get_context("spawn")`` gives what `multiprocessing.get_context` gives: Process, Pool,
-Manager, Value … and Lock, RLock, Semaphore, BoundedSemaphore, Condition, Event, Barrier,
-Queue, JoinableQueue and SimpleQueue that survive the death of a process.
+``get_context("spawn")`` returns a context like that of `multiprocessing.get_context`: Process, Pool, Manager, Value …
+and Lock, RLock, Semaphore, BoundedSemaphore, Condition, Event, Barrier, Queue, JoinableQueue and SimpleQueue that
+survive the death of a process.
 
 Invariant: a context refers to itself as the context of everything it makes.
 """
@@ -82,11 +82,11 @@ NAMES = (
 
 
 primitives = _Primitives
-"""What `patch()` puts into the standard library's own contexts."""
+"""The factories that `patch()` puts into the standard library's own contexts."""
 
 
 class _Family:
-    """Give contexts of this module where the standard library gives its own."""
+    """Return contexts of this module where the standard library returns its own."""
 
     def get_context(self, method: str | None = None) -> Any:
         """Return the context of that start method, this one by default."""
@@ -131,7 +131,7 @@ def _leave_at_exit(_: object) -> None:
 
 
 class _Anchor:
-    """Something that can be referred to weakly."""
+    """An object that can be referenced weakly."""
 
 
 _anchor = _Anchor()

@@ -1,4 +1,4 @@
-"""What can go wrong between processes and not between threads."""
+"""Exceptions for failures that occur between processes and not between threads."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from unsnarl.errors import UnsnarlError
 
 
 class OwnerDied(UnsnarlError):  # noqa: N818 -- a fact about another process, not a mistake
-    """Say that a process died while it held what was waited for.
+    """Report that a process died while it held what the caller waited for.
 
-    Of `Lock`, `RLock` and `RWLock.writer`: the one who gets it from ``acquire()`` *holds* the
-    lock, may repair what the lock protects, and then calls ``make_consistent()``; until
-    somebody does, every later ``acquire()`` raises it too. From ``with`` it comes
-    without the lock. Of `Semaphore`: nothing was acquired; ``make_consistent()`` gives
-    the dead process's permits back.
+    Of `Lock`, `RLock` and `RWLock.writer`: the caller that gets it from ``acquire()`` *holds* the lock, may repair
+    what the lock protects, and then calls ``make_consistent()``. Until then every later ``acquire()`` raises it too.
+    After ``OwnerDied`` from ``with`` the lock is not held. Of `Semaphore`: nothing was acquired;
+    ``make_consistent()`` gives the dead process's permits back.
 
     Attributes:
         pid: the id of the process that died, 0 if unknown.
@@ -31,15 +30,15 @@ class OwnerDied(UnsnarlError):  # noqa: N818 -- a fact about another process, no
 
 
 class NotHeld(UnsnarlError, RuntimeError, ValueError, AssertionError):  # noqa: N818 -- as the standard library's
-    """Say that a lock is released, or a condition used, by one who does not hold it.
+    """Report that a caller releases a lock, or uses a condition, without holding it.
 
-    It is what `threading` raises there, a RuntimeError, and what multiprocessing does: a ValueError of a
-    Lock, an AssertionError of an RLock and a Condition.
+    `threading` raises a RuntimeError there. multiprocessing raises a ValueError for a Lock, and an AssertionError for
+    an RLock and a Condition.
     """
 
 
 class SegmentRefused(UnsnarlError):  # noqa: N818 -- a verdict about somebody else's file
-    """Say that a named segment is not used: damaged, foreign, of another kind or version.
+    """Report that a named segment is not used: damaged, foreign, of another kind or version.
 
     Attributes:
         reason: what is wrong with it, as a sentence without a full stop.

@@ -1,10 +1,11 @@
-"""How a primitive gets into a child: by name, or by the descriptor of its memory.
+"""Pickles a primitive for a child: by name, or by the descriptor of its memory.
 
-A primitive with a name can be pickled at any time. One without lives in anonymous memory
-that only this process and its descendants can reach, so it can be pickled only while a
-child is being started (as multiprocessing's own); with fork it is simply there.
+A primitive with a name can be pickled at any time. A primitive without a name lives in anonymous memory that only
+this process and its descendants can reach, so it can be pickled only while a child is being started (as
+multiprocessing's own). A child by fork already has it.
 
-One that has a number (parties, permits, room) and is gone meanwhile is not made anew: `SegmentRefused`.
+If a named primitive with a number (parties, permits, room) no longer exists when it is unpickled, it is not created
+again: `SegmentRefused`.
 
 Invariant: a descriptor is handed to a child once, however many primitives lie in it.
 """
@@ -33,7 +34,7 @@ def reduce(primitive: Any) -> tuple[Any, ...]:
 
 
 def _extra(primitive: Any) -> tuple[Any, ...]:
-    """Return what lies outside of shared memory."""
+    """Return the state that lies outside shared memory."""
     kind = {base.__name__ for base in type(primitive).__mro__}
     if "Barrier" in kind:
         return (primitive._action, primitive._timeout)
@@ -68,7 +69,7 @@ def _handed_over(primitive: object, descriptor: int) -> Any:
 
 
 _MADE_TO_MEASURE = frozenset(("Barrier", "Semaphore", "CountdownEvent", "BytesQueue"))
-"""Kinds that another one of the same name could not replace: it would have other numbers."""
+"""Kinds that a new segment of the same name could not replace: its numbers would differ."""
 
 
 def _by_name(cls: Any, name: str, extra: tuple[Any, ...]) -> Any:

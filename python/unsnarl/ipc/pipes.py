@@ -1,11 +1,11 @@
-"""SimpleQueue: multiprocessing's, on a pipe, with locks that survive their holders.
+"""SimpleQueue: multiprocessing's queue on a pipe, with locks that survive their holders.
 
-A Pool waits for the descriptors of its queues, so they have to be pipes. Its workers are
-killed while they wait for the next task with the lock held: with the standard library's
-lock no other worker ever gets a task again. Here the next one takes the lock over.
+A Pool waits for the descriptors of its queues, so the queues must be pipes. A Pool kills its workers while they wait
+for the next task with the lock held. With the standard library's lock no other worker ever gets a task again; here
+the next worker takes the lock over.
 
-Invariant: the lock is taken over only from a process that had begun to read no message:
-one that died in the middle has left half of it in the pipe, and that is an error.
+Invariant: the lock is taken over only from a process that had not begun to read a message. A process that died in the
+middle left half a message in the pipe, which is an error.
 """
 
 from __future__ import annotations

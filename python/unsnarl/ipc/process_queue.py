@@ -1,8 +1,8 @@
-"""Queue and JoinableQueue with the methods and manners of multiprocessing's.
+"""Queue and JoinableQueue with the methods and behaviour of multiprocessing's.
 
-There a ``put`` without ``maxsize`` never waits: a thread feeds a pipe from a buffer. Here
-items go straight into shared memory; the buffer and its thread exist only while that is
-full. An item too long for the queue travels in a file of its own.
+In multiprocessing a ``put`` without ``maxsize`` never waits: a thread feeds a pipe from a buffer. Here items go
+straight into shared memory; the buffer and its thread exist only while that is full. An item too long for the queue
+travels in a separate file.
 
 Invariant: the items of one process come out in the order in which it put them.
 """
@@ -24,13 +24,13 @@ from unsnarl.ipc.queue import dumps
 from unsnarl.ipc.spill import SpilledItem
 
 CAPACITY = 64 << 20
-"""Bytes of a queue; memory is taken as it is used."""
+"""Bytes of a queue; memory is allocated as it is used."""
 SPILLED_FROM = 4096
-"""Bytes from which an item may go into a file: what names the file is not much shorter."""
+"""Bytes from which an item may go into a file: the reference to the file is not much shorter."""
 
 
 class _Feeder:
-    """What this process could not put at once."""
+    """The items that this process could not put immediately."""
 
     def __init__(self, ring: IpcBytesQueue) -> None:
         self._ring = ring
@@ -45,7 +45,7 @@ class _Feeder:
         return not self._items
 
     def add(self, item: bytes) -> None:
-        """Put the item later, behind those that wait already; `join` of the queue waits for it from now on."""
+        """Put the item later, after the items that already wait; `join` of the queue waits for it from now on."""
         with self._ready:
             self._ring._promise()
             self._items.append(item)
@@ -80,7 +80,7 @@ class _Feeder:
             return self._ready.wait_for(lambda: self._thread is None, timeout)
 
     def cancel(self) -> None:
-        """Let the process end without waiting for what is not put yet."""
+        """Let the process end without waiting for items that are not put yet."""
         with self._ready:
             self._is_cancelled = True
             if self._end is not None:
@@ -98,7 +98,7 @@ else:
 class ProcessQueue(StockQueue):
     """A queue with the methods of `multiprocessing.Queue`.
 
-    It is one by its class, for whoever asks (`logging.config` does), and by nothing else: all is its own.
+    It is a subclass only because some callers check the class (`logging.config` does); it inherits no behaviour.
     """
 
     def __init__(self, maxsize: int = 0, *, ring: IpcBytesQueue | None = None) -> None:
@@ -115,18 +115,18 @@ class ProcessQueue(StockQueue):
     def _own_feeder(self) -> _Feeder:
         """Return this process's feeder: a forked child has none of its parent's items."""
         pid = os.getpid()
-        # Of two threads that come at once, both get the one that is entered first.
+        # If two threads arrive at the same time, both get the feeder that is entered first.
         return self._feeders.get(pid) or self._feeders.setdefault(pid, _Feeder(self._ring))
 
     def put(self, obj: object, block: bool = True, timeout: float | None = None) -> None:
         """Put an item at the end; Full if there are maxsize already (and still, after a timeout in seconds).
 
-        One that cannot be pickled is left out, and stderr has the traceback, as with
-        multiprocessing's: it finds out in a thread. `unsnarl.ipc.Queue` raises.
+        An item that cannot be pickled is dropped, with a traceback on stderr, as in multiprocessing, which pickles in
+        a thread. `unsnarl.ipc.Queue` raises.
         """
         if self._is_closed:
             raise ValueError(f"Queue {self!r} is closed")
-        # Without a feeder nothing of this process waits to be put.
+        # Without a feeder no item of this process is waiting.
         if not self._feeders and self._put_plain(obj):
             self._has_put = True
             return
@@ -144,7 +144,7 @@ class ProcessQueue(StockQueue):
             self._put_or_feed(data)
 
     def _put_bounded(self, data: bytes, block: bool, timeout: float | None) -> None:
-        """Wait for one of maxsize places alone: where bytes are missing, the item goes into a file."""
+        """Wait only for one of maxsize places: if bytes are missing, the item goes into a file."""
         try:
             self._ring.put_bytes(data, False)
         except sync.Full:
@@ -198,7 +198,7 @@ class ProcessQueue(StockQueue):
     async def async_put(self, obj: object, timeout: float | None = None) -> None:
         """Put an item at the end from a task; Full if there were maxsize until the timeout (seconds).
 
-        Multiprocessing has no such method to be like: what cannot be pickled raises.
+        multiprocessing has no such method to imitate: an item that cannot be pickled raises.
         """
         if self._is_closed:
             raise ValueError(f"Queue {self!r} is closed")
@@ -238,7 +238,7 @@ class ProcessQueue(StockQueue):
         return self._ring.empty()
 
     def full(self) -> bool:
-        """Tell whether there are as many as there may be."""
+        """Tell whether the number of items has reached maxsize."""
         return self._ring.full()
 
     def statistics(self) -> dict[str, Any]:
@@ -246,24 +246,24 @@ class ProcessQueue(StockQueue):
         return self._ring.statistics()
 
     def close(self) -> None:
-        """Say that this process puts and gets no more."""
+        """Declare that this process puts and gets no more items."""
         self._is_closed = True
 
     def join_thread(self) -> None:
-        """Wait until all that this process put is in shared memory; after `close`."""
+        """Wait until all items that this process put are in shared memory; after `close`."""
         assert self._is_closed, f"Queue {self!r} not closed"
         self._own_feeder().join()
 
     def cancel_join_thread(self) -> None:
-        """Let the process end without waiting for what is not put yet."""
+        """Let the process end without waiting for items that are not put yet."""
         self._own_feeder().cancel()
 
 
 class JoinableQueue(ProcessQueue, StockJoinableQueue):
-    """A queue that can be waited for until every item is dealt with."""
+    """A queue whose `join` waits until every item is dealt with."""
 
     def task_done(self) -> None:
-        """Say that an item taken before is dealt with; ValueError if all are."""
+        """Count an item as dealt with; ValueError if all are."""
         self._ring.task_done()
 
     def join(  # type: ignore[override]
@@ -274,7 +274,7 @@ class JoinableQueue(ProcessQueue, StockJoinableQueue):
 
 
 def _waited(timeout: float | None) -> float | None:
-    """Return a timeout as multiprocessing takes it: one below zero does not wait."""
+    """Return a timeout as multiprocessing reads it: a negative timeout does not wait."""
     return timeout if timeout is None or timeout > 0 else 0.0
 
 

@@ -1,6 +1,6 @@
 """Queue: pickled objects on a bounded queue of bytes.
 
-What is exactly an int, float, str, bytes, bool or None travels without pickle, by native code.
+Objects of exactly the types int, float, str, bytes, bool or None travel without pickle, by native code.
 
 Invariant: `put` returns after the item is in shared memory, whole; a `put` that raises has
 put nothing.
@@ -20,11 +20,12 @@ from unsnarl.ipc import tasks
 from unsnarl.sync import ShutDown
 
 _PLAIN = frozenset((int, float, str, bytes, bool, type(None)))
-"""Types whose pickles depend on nothing else: too large for a word, or for the room there is."""
+"""Types whose pickles depend on nothing else; an object is pickled if it is too large for a word or for the free
+room."""
 
 
 def _reducers() -> Mapping[type, Any]:
-    """Return what pickle does with each class, multiprocessing's own reducers first; never a copy that grows old."""
+    """Return pickle's reducers by class, multiprocessing's own first; a view, so never a stale copy."""
     from multiprocessing.reduction import ForkingPickler
 
     extra: dict[type, Any] = getattr(ForkingPickler, "_extra_reducers", {})
@@ -32,7 +33,7 @@ def _reducers() -> Mapping[type, Any]:
 
 
 def dumps(item: object) -> bytes:
-    """Pickle an item as multiprocessing would: connections and the like by its own reducers."""
+    """Pickle an item as multiprocessing would: connections and the like by multiprocessing's reducers."""
     if type(item) in _PLAIN:
         return pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
     buffer = io.BytesIO()
@@ -45,8 +46,8 @@ def dumps(item: object) -> bytes:
 class Queue(IpcBytesQueue):
     """A bounded queue of objects between processes.
 
-    ``maxsize`` bounds the number of items (0: no bound), ``capacity`` their bytes. An item is
-    put and taken whole or not at all, whoever is killed meanwhile.
+    ``maxsize`` bounds the number of items (0: no bound), ``capacity`` their bytes. An item is put and taken whole or
+    not at all, whichever process is killed.
 
     Fairness: none between processes; items come out in the order they went in.
     Cancellation: a cancelled get has taken nothing, a cancelled put has put nothing.

@@ -1,9 +1,9 @@
-"""Items that a queue has no room for: each travels in a file of its own.
+"""Items that a queue has no room for: each travels in a separate file.
 
-The file is in the directory of segments, which is memory, or on disk where that is full. Who takes the
-item removes it, and so does a put that fails.
+The file is in the directory of segments, which is memory, or on disk where that directory is full. The process that
+takes the item removes the file; so does a put that fails.
 
-Invariant: no name of such a file is one of a segment's.
+Invariant: the name of such a file is never the name of a segment.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class SpilledItem:
         return _read_back, (self.path,)
 
     def pickled(self) -> bytes:
-        """Return what travels in the queue."""
+        """Return the bytes that travel in the queue."""
         return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
 
     def remove(self) -> None:
-        """Remove the file: nobody will read it."""
+        """Remove the file: no process will read it."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
 

@@ -1,8 +1,7 @@
 """Start many processes at once: none runs before all are started.
 
-A process that runs as soon as it is started takes processor time from the one that
-starts the others: starting n of them then takes a time that grows with the square of n.
-Behind a gate they sleep until the last one is there.
+A process that runs as soon as it is started takes processor time from the process that starts the others. Starting n
+of them then takes a time that grows with the square of n. Behind a gate they sleep until the last one is started.
 
 Invariant: a child whose parent died before the gate opened ends without running its target.
 """
@@ -18,27 +17,27 @@ from typing import Any
 from unsnarl._native import IpcEvent
 
 RECHECK_S = 1.0
-"""Seconds between two looks of a waiting child at its parent."""
+"""Seconds between two checks of a waiting child on its parent."""
 
 
 def start_together(processes: Iterable[BaseProcess]) -> None:
     """Start the processes, and let them run when the last one is started.
 
-    Where one cannot be started, those that were are let go on, and the error is raised.
+    If one cannot be started, those already started continue, and the error is raised.
     """
     gate = IpcEvent()
     try:
         for process in processes:
             vars(process)["run"] = functools.partial(_run_behind, gate, process)
             process.start()
-            # Not needed any more, and it refers to the process itself.
+            # No longer needed, and it refers to the process itself.
             del vars(process)["run"]
     finally:
         gate.set()
 
 
 def _run_behind(gate: Any, process: BaseProcess) -> None:
-    """Wait for the gate, then run what the process is for."""
+    """Wait for the gate, then run the process's target."""
     parent = multiprocessing.parent_process()
     while not gate.wait(RECHECK_S):
         if parent is not None and not parent.is_alive():

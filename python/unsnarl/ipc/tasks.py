@@ -1,12 +1,11 @@
-"""How tasks wait for other processes: the loop's thread never sleeps in shared memory.
+"""Lets tasks wait for other processes: the loop's thread never sleeps on a word in shared memory.
 
-An attempt that cannot be done at once names the word to sleep on (`_native.IpcSleep`). A
-thread of ours sleeps on up to 126 such words at a time (futex_waitv(2)) and sets an
-`unsnarl.Event` when one changes, which wakes the task in whatever loop it lives. The task
-then tries again, in its own thread: a lock belongs to the thread that took it.
+An attempt that does not succeed returns the word to sleep on (`_native.IpcSleep`). A thread of unsnarl sleeps on up
+to 126 such words at a time (futex_waitv(2)). When one changes, it sets an `unsnarl.Event`, which wakes the task in
+its loop. The task then tries again in its own thread: a lock belongs to the thread that took it.
 
-The thread is there only while somebody waits. Invariant: a wake-up that reached a sleep
-whose task has left is passed on to another sleeper.
+The thread exists only while a task waits. Invariant: if a wake-up reaches a sleep whose task has left, it is passed
+on to another sleeper.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from unsnarl.ipc.errors import OwnerDied
 from unsnarl.sync.backends.condition import take_back
 
 WORDS_PER_THREAD = 126
-"""The kernel takes 128 words; one wakes the thread itself."""
+"""The kernel accepts 128 words; one of them wakes the thread itself."""
 RECHECK_S = 1.0
-"""Seconds after which every task looks for itself, whatever it was owed."""
+"""Seconds after which every task re-checks, in case a wake-up was lost."""
 
 
 class _Entry:
@@ -51,7 +50,7 @@ class _Watcher:
         self._runs = False
 
     def add(self, entry: _Entry) -> bool:
-        """Take a sleep on, if there is room."""
+        """Add a sleep, if there is room."""
         with self._guard:
             if len(self._entries) >= WORDS_PER_THREAD:
                 return False
@@ -63,7 +62,7 @@ class _Watcher:
         return True
 
     def remove(self, entry: _Entry) -> None:
-        """Forget a sleep whose task has left."""
+        """Remove a sleep whose task has left."""
         with self._guard:
             entry.has_left = True
             if entry in self._entries:
@@ -81,15 +80,15 @@ class _Watcher:
             if not isinstance(news, IpcSleep):
                 self._news.clear()
                 continue
-            over = ipc_wait_any([news, *(entry.sleep for entry in entries)], max(0.0, recheck - time.monotonic()))
-            if over is None or time.monotonic() >= recheck:
+            ended = ipc_wait_any([news, *(entry.sleep for entry in entries)], max(0.0, recheck - time.monotonic()))
+            if ended is None or time.monotonic() >= recheck:
                 woken, recheck = entries, time.monotonic() + RECHECK_S
             else:
-                woken = [entries[number - 1] for number in over if number > 0]
+                woken = [entries[number - 1] for number in ended if number > 0]
             self._wake(woken)
 
     def _begin(self) -> list[_Entry] | None:
-        """Return what to sleep on; None, and the thread ends, if that is nothing."""
+        """Return the sleeps; None if there are none, and the thread ends."""
         with self._guard:
             if not self._entries:
                 self._runs = False
@@ -113,7 +112,7 @@ _watchers: list[_Watcher] = []
 
 
 def _forget() -> None:
-    """In a forked child the watchers' threads do not exist."""
+    """Drop the watchers in a forked child, where their threads do not exist."""
     _watchers.clear()
 
 
@@ -144,9 +143,9 @@ async def _sleep(sleep: IpcSleep, left: float | None) -> bool:
 
 
 async def until(attempt: Callable[[bool], Any], timeout: float | None) -> Any:
-    """Repeat the attempt until it is done; returns its value, or an `IpcSleep` if the time was up.
+    """Repeat the attempt until it succeeds; returns its value, or an `IpcSleep` if the time was up.
 
-    Cancellation: what a wake-up was for goes to another sleeper.
+    Cancellation: a wake-up that reached a cancelled task goes to another sleeper.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     outcome = attempt(False)
@@ -169,7 +168,7 @@ async def acquire(lock: Any, timeout: float | None) -> bool:
 
 
 _inner: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-"""To each RLock the lock that tells the tasks of one thread apart."""
+"""The inner lock of each RLock, which distinguishes the tasks of one thread."""
 
 
 async def acquire_reentrant(lock: Any, timeout: float | None) -> bool:
@@ -202,7 +201,7 @@ def release_reentrant(lock: Any) -> None:
 
 
 async def enter(lock: Any) -> None:
-    """Begin ``async with``; OwnerDied comes without the lock."""
+    """Begin ``async with``; after OwnerDied the lock is not held."""
     try:
         await lock.async_acquire()
     except OwnerDied:
@@ -233,7 +232,7 @@ async def wait_countdown(event: Any, timeout: float | None) -> bool:
 
 
 async def wait_barrier(barrier: Any, timeout: float | None) -> int:
-    """Meet the others."""
+    """Wait for the other parties."""
     timeout = barrier._timeout if timeout is None else timeout
     deadline = None if timeout is None else time.monotonic() + timeout
     account = barrier._enter()
@@ -246,7 +245,7 @@ async def wait_barrier(barrier: Any, timeout: float | None) -> int:
 async def _meet(barrier: Any, account: int | None, deadline: float | None) -> int:
     arrival = barrier._arrive()
     while arrival is None:
-        # A complete round is about to end, by somebody who runs its action.
+        # A complete round is about to end; the last party runs its action.
         if not is_done(await until(lambda has_slept: barrier._attempt_idle(account, has_slept), _left(deadline))):
             barrier.abort()
         arrival = barrier._arrive()
@@ -270,9 +269,9 @@ def _left(deadline: float | None) -> float | None:
 
 
 class _TakenBack:
-    """A condition's lock as `take_back` wants it.
+    """A condition's lock in the form that `take_back` expects.
 
-    Who gets `OwnerDied` holds the lock, so that is no reason to try again; it is told afterwards.
+    A caller that gets `OwnerDied` holds the lock, so it must not try again; the death is reported afterwards.
     """
 
     def __init__(self, lock: Any, levels: int) -> None:
