@@ -16,9 +16,10 @@ use unsnarl_shm::Host;
 /// A meeting point between processes.
 ///
 /// `wait` returns the order of arrival, from 0. The last party runs the action; if the action raises, the barrier
-/// breaks. `ValueError` for fewer than one party. Fairness: all parties of a round continue together. Cancellation: a
-/// party that is cancelled, interrupted, out of time (seconds) or dead breaks the barrier: all parties get
-/// `threading.BrokenBarrierError` until `reset`; `statistics` names a dead process.
+/// breaks. `ValueError` for fewer than one party.
+/// Fairness: all parties of a round continue together.
+/// Cancellation: a party that is cancelled, interrupted, out of time (seconds) or dead breaks the barrier: all
+/// parties get `threading.BrokenBarrierError` until `reset`; `statistics` names a dead process.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Barrier")]
 pub(super) struct IpcBarrier {
     body: Body,

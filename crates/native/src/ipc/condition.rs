@@ -20,9 +20,11 @@ use unsnarl_shm::Host;
 /// A condition variable between processes.
 ///
 /// Uses a `Lock` or `RLock` of `unsnarl.ipc` (`TypeError` for any other); without one it makes an `RLock`.
-/// `RuntimeError` for waiting or notifying without the lock, or if too many wait. After `OwnerDied` from `wait` the
-/// lock is held. Fairness: the waiters that have waited longest are notified first; a dead process is skipped.
-/// Timeouts are in seconds. Cancellation: a cancelled task takes the lock back first.
+/// `RuntimeError` for waiting or notifying without the lock, or if too many wait. After `OwnerDied` from `wait`
+/// the lock is held.
+/// Fairness: the waiters that have waited longest are notified first; a dead process is skipped. Timeouts are in
+/// seconds.
+/// Cancellation: a cancelled task takes the lock back first.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Condition")]
 pub(super) struct IpcCondition {
     body: Body,

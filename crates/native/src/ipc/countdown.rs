@@ -11,8 +11,9 @@ use unsnarl_shm::{Host, Mapping};
 
 /// An event between processes that is set while its count is zero.
 ///
-/// `up` raises the count, `down` lowers it. `ValueError` for a count below zero or beyond 32 bits. Fairness: at zero
-/// all waiters continue. Cancellation: nothing is taken. Timeouts are in seconds.
+/// `up` raises the count, `down` lowers it. `ValueError` for a count below zero or beyond 32 bits.
+/// Fairness: at zero all waiters continue.
+/// Cancellation: nothing is taken. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "CountdownEvent")]
 pub(super) struct IpcCountdownEvent {
     body: Body,

@@ -11,8 +11,8 @@ use unsnarl_shm::Host;
 
 /// A flag between processes.
 ///
-/// Fairness: `set` lets all current waiters continue, even if `clear` follows immediately. Cancellation: nothing is
-/// taken, so nothing can be lost. Timeouts are in seconds.
+/// Fairness: `set` lets all current waiters continue, even if `clear` follows immediately.
+/// Cancellation: nothing is taken, so nothing can be lost. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Event")]
 pub(super) struct IpcEvent {
     body: Body,

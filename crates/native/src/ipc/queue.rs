@@ -22,9 +22,9 @@ use unsnarl_shm::Host;
 ///
 /// `maxsize` bounds the number of items (0: no bound), `capacity` their bytes; an item longer than `longest` is a
 /// `ValueError`. `Full` if there is no room and `Empty` if there is no item (in time, seconds); `ShutDown` after
-/// `shutdown`. An item is in the queue whole or not at all, whichever process is killed. Fairness: none between
-/// processes; items come out in the order they went in. Cancellation: a cancelled get has taken nothing, a cancelled
-/// put has put nothing.
+/// `shutdown`. An item is in the queue whole or not at all, whichever process is killed.
+/// Fairness: none between processes; items come out in the order they went in.
+/// Cancellation: a cancelled get has taken nothing, a cancelled put has put nothing.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "BytesQueue")]
 pub(super) struct IpcBytesQueue {
     body: Body,

@@ -22,12 +22,13 @@ const MOST: u32 = i32::MAX as u32;
 
 /// A counter of permits between processes.
 ///
-/// A caller that would wait for permits of a dead process gets `OwnerDied`, once, and no permit; `make_consistent`
-/// gives them back. Once a process has given back more than it took, permits pass between processes, and no death is
-/// reported any more; `statistics()` reports the permits that are certainly lost. A semaphore that starts at 0 counts
-/// events, which no process holds: no death is reported there. `ValueError` for a bad value and for more releases
-/// than fit. Fairness: none between processes. Timeouts are in seconds. Cancellation: a task that is cancelled has
-/// taken nothing; a wake-up meant for it goes to another sleeper.
+/// A caller that would wait for permits of a dead process gets `OwnerDied`, once, and no permit;
+/// `make_consistent` gives them back. Once a process has given back more than it took, permits pass between
+/// processes, and no death is reported any more; `statistics()` reports the permits that are certainly lost. A
+/// semaphore that starts at 0 counts events, which no process holds: no death is reported there. `ValueError` for
+/// a bad value and for more releases than fit.
+/// Fairness: none between processes. Timeouts are in seconds.
+/// Cancellation: a task that is cancelled has taken nothing; a wake-up meant for it goes to another sleeper.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Semaphore")]
 pub(super) struct IpcSemaphore {
     body: Body,

@@ -16,12 +16,12 @@ use unsnarl_ipc::Kind;
 
 /// A mutual exclusion lock between processes that survives the death of its holder.
 ///
-/// With a name for any process of this user, without one for children. It belongs to the thread that took it, but any
-/// thread may release it; `RuntimeError` if it is free. If a holder died, the caller that gets `OwnerDied` from
-/// `acquire` holds the lock, should repair what it protects, and calls `make_consistent`. After `OwnerDied` from
-/// `with` the lock is not held. Fairness: none between processes; the first thread to run takes a free lock. Timeouts
-/// are in seconds. Cancellation: a task that is cancelled has taken nothing; a wake-up meant for it goes to another
-/// sleeper.
+/// With a name for any process of this user, without one for children. It belongs to the thread that took it, but
+/// any thread may release it; `RuntimeError` if it is free. If a holder died, the caller that gets `OwnerDied`
+/// from `acquire` holds the lock, should repair what it protects, and calls `make_consistent`. After `OwnerDied`
+/// from `with` the lock is not held.
+/// Fairness: none between processes; the first thread to run takes a free lock. Timeouts are in seconds.
+/// Cancellation: a task that is cancelled has taken nothing; a wake-up meant for it goes to another sleeper.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "Lock")]
 pub(in crate::ipc) struct IpcLock {
     pub(in crate::ipc) body: Body,

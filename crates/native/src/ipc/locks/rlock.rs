@@ -13,9 +13,10 @@ use unsnarl_ipc::{AtomicU32, Kind, Ordering};
 
 /// A re-entrant lock between processes that survives the death of its holder.
 ///
-/// Its owner is a thread, or the task of that thread that took it by `async_acquire`; a release by any other raises
-/// `RuntimeError`. `OwnerDied` and `make_consistent`: as `Lock`. Fairness: none between processes. Cancellation: as
-/// `Lock`. Timeouts are in seconds.
+/// Its owner is a thread, or the task of that thread that took it by `async_acquire`; a release by any other
+/// raises `RuntimeError`. `OwnerDied` and `make_consistent`: as `Lock`.
+/// Fairness: none between processes.
+/// Cancellation: as `Lock`. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "RLock")]
 pub(in crate::ipc) struct IpcRLock {
     pub(in crate::ipc) body: Body,

@@ -17,11 +17,12 @@ use unsnarl_shm::Host;
 
 /// A read/write lock between processes; writers do not starve.
 ///
-/// Many readers together, or one writer alone. If a writer died inside, the next writer gets `OwnerDied` and holds
-/// the lock, to repair and to call `make_consistent`; until then readers get `OwnerDied` too, and hold nothing. A
-/// reader that dies releases its read lock silently. Fairness: new readers stay out while a writer waits; readers may
-/// starve behind writers that follow each other without a pause. Cancellation: a task that is cancelled has taken
-/// nothing. Timeouts are in seconds.
+/// Many readers together, or one writer alone. If a writer died inside, the next writer gets `OwnerDied` and
+/// holds the lock, to repair and to call `make_consistent`; until then readers get `OwnerDied` too, and hold
+/// nothing. A reader that dies releases its read lock silently.
+/// Fairness: new readers stay out while a writer waits; readers may starve behind writers that follow each other
+/// without a pause.
+/// Cancellation: a task that is cancelled has taken nothing. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl.ipc", name = "RWLock")]
 pub(in crate::ipc) struct IpcRWLock {
     body: Body,
