@@ -9,13 +9,15 @@
 //! only looked at and changed with the GIL held; an installation, which gives the
 //! GIL up on its way, has the `Turn`, and nobody waits for a turn with the GIL.
 
+pub(crate) mod attach;
+
 use crate::cond::{self, notify_all, with_mutex};
 use crate::error::Unsupported;
 use crate::gil::{self, COND, MUTEX, SWITCH_COND};
 use crate::object::LoadedObject;
 use crate::slots::{Replacement, Slots};
 use crate::thread::{self, CAPACITY, with_own};
-use crate::{attach, fork, kernel, processors, record, sem, spawn};
+use crate::{fork, kernel, processors, record, sem, spawn};
 use libc::{c_int, c_void, pthread_cond_t, pthread_mutex_t};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};

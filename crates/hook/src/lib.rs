@@ -11,26 +11,39 @@
 
 #![cfg(target_os = "linux")]
 
-mod attach;
 mod clock;
-mod cond;
-mod departed;
-pub mod elf;
+/// The interpreter's ELF object and its relocation slots.
+pub mod elf {
+    pub(crate) mod object;
+    pub(crate) mod slots;
+    mod tables;
+    pub use tables::{Malformed, Tables, slot_offsets};
+}
 mod error;
-mod fork;
-mod gil;
+mod gil {
+    pub(crate) mod cond;
+    pub(crate) mod departed;
+    pub(crate) mod fork;
+    pub(crate) mod lock;
+    pub(crate) mod sem;
+    pub(crate) mod slice;
+    mod state;
+    pub(crate) use state::*;
+}
 mod install;
-mod kernel;
-mod lock;
-mod object;
-mod parker;
 mod processors;
 pub mod record;
-mod sem;
-mod slice;
-mod slots;
 mod spawn;
-mod thread;
+mod thread {
+    pub(crate) mod kernel;
+    pub(crate) mod parker;
+    mod per_thread;
+    pub(crate) use per_thread::*;
+}
+
+use elf::{object, slots};
+use gil::{cond, departed, fork, lock, sem, slice};
+use thread::{kernel, parker};
 
 pub use error::Unsupported;
 pub use install::{Options, PythonApi, install, is_installed, start_recording, stop_recording, uninstall};
