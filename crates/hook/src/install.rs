@@ -11,13 +11,14 @@
 
 pub(crate) mod attach;
 
-use crate::cond::{self, notify_all, with_mutex};
+use crate::cond::{notify_all, with_mutex};
 use crate::error::Unsupported;
 use crate::gil::{self, COND, MUTEX, SWITCH_COND};
+use crate::hooked::{self, Purpose};
 use crate::object::LoadedObject;
-use crate::slots::{Replacement, Slots};
+use crate::slots::Slots;
 use crate::thread::{self, CAPACITY, with_own};
-use crate::{fork, kernel, processors, record, sem, spawn};
+use crate::{fork, kernel, processors, record};
 use libc::{c_int, c_void, pthread_cond_t, pthread_mutex_t};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -132,56 +133,6 @@ static SEEN_COND: AtomicPtr<pthread_cond_t> = AtomicPtr::new(std::ptr::null_mut(
 static SEEN_MUTEX: AtomicPtr<pthread_mutex_t> = AtomicPtr::new(std::ptr::null_mut());
 static SEEN_SWITCH: AtomicPtr<pthread_cond_t> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The hooked functions: all that are called are listed here, and nowhere else.
-fn replacements() -> [Replacement; 6] {
-    let required = |name, ours, theirs, original| Replacement::new(name, ours, theirs, original, true);
-    let optional = |name, ours, theirs, original| Replacement::new(name, ours, theirs, original, false);
-    let (signal, timedwait) = (cond::signal as *const (), cond::timedwait as *const ());
-    [
-        required(
-            "pthread_cond_signal",
-            signal,
-            libc::pthread_cond_signal as *const (),
-            &cond::REAL_SIGNAL,
-        ),
-        required(
-            "pthread_cond_wait",
-            cond::wait as *const (),
-            libc::pthread_cond_wait as *const (),
-            &cond::REAL_WAIT,
-        ),
-        required(
-            "pthread_cond_timedwait",
-            timedwait,
-            libc::pthread_cond_timedwait as *const (),
-            &cond::REAL_TIMEDWAIT,
-        ),
-        optional(
-            "sem_wait",
-            sem::wait as *const (),
-            libc::sem_wait as *const (),
-            &sem::REAL_WAIT,
-        ),
-        optional(
-            "sem_timedwait",
-            sem::timedwait as *const (),
-            libc::sem_timedwait as *const (),
-            &sem::REAL_TIMEDWAIT,
-        ),
-        optional(
-            "sem_clockwait",
-            sem::clockwait as *const (),
-            sem_clockwait as *const (),
-            &sem::REAL_CLOCKWAIT,
-        ),
-    ]
-}
-
-unsafe extern "C" {
-    /// glibc 2.30; CPython uses it where it is there.
-    fn sem_clockwait(sem: *mut libc::sem_t, clock: libc::clockid_t, until: *const libc::timespec) -> c_int;
-}
-
 /// Installs the scheduler; does nothing if it is installed.
 ///
 /// The calling thread holds the GIL of the main interpreter; it gives it up and
@@ -282,7 +233,7 @@ pub fn start_recording(api: &PythonApi, destination: &record::Destination) -> Re
     thread::prepare()?;
     fork::register()?;
     redirect(api, || {
-        let own = Slots::find(&interpreter(api)?, &record::calls::replacements())?;
+        let own = Slots::find(&interpreter(api)?, &hooked::replacements(&[Purpose::Recording]))?;
         own.replace()
             .and_then(|()| settle(&own))
             .or_else(|error| own.restore().and(Err(error)))?;
@@ -328,11 +279,13 @@ pub fn is_installed() -> bool {
 /// The slots of the interpreter, and those through which it starts programs.
 fn find_slots(api: &PythonApi) -> Result<Slots, Unsupported> {
     let object = interpreter(api)?;
-    let mut slots = Slots::find(&object, &replacements())?;
-    slots.append(Slots::find(&object, &spawn::replacements())?);
+    let mut slots = Slots::find(
+        &object,
+        &hooked::replacements(&[Purpose::Gil, Purpose::Locks, Purpose::Starts]),
+    )?;
     let subprocess = LoadedObject::containing(api.fork_exec.addr());
     if let Some(subprocess) = subprocess.filter(|subprocess| *subprocess != object) {
-        slots.append(Slots::find(&subprocess, &spawn::replacements())?);
+        slots.append(Slots::find(&subprocess, &hooked::replacements(&[Purpose::Starts]))?);
     }
     Ok(slots)
 }

@@ -15,6 +15,7 @@ mod clock;
 /// The interpreter's ELF object and its relocation slots.
 pub mod elf {
     pub(crate) mod object;
+    pub(crate) mod original;
     pub(crate) mod slots;
     mod tables;
     pub use tables::{Malformed, Tables, slot_offsets};
@@ -30,6 +31,7 @@ mod gil {
     mod state;
     pub(crate) use state::*;
 }
+mod hooked;
 mod install;
 mod processors;
 pub mod record;
@@ -42,7 +44,7 @@ mod thread {
 }
 
 use elf::{object, slots};
-use gil::{cond, departed, fork, lock, sem, slice};
+use gil::{cond, departed, fork, lock, slice};
 use thread::{kernel, parker};
 
 pub use error::Unsupported;

@@ -5,7 +5,7 @@
 //! Invariant: all slices point into memory that the loader mapped for an object
 //! that is never unloaded.
 
-use crate::elf::{Malformed, Tables, slot_offsets};
+use super::tables::{Malformed, Tables, slot_offsets};
 use object::elf::{Dyn64, Rela64, Sym64};
 use object::endian::NativeEndian;
 use std::ffi::c_void;

@@ -4,60 +4,54 @@
 //! the protection it had before `replace`; a slot is written with one aligned
 //! store, so a concurrent call sees the old or the new function.
 
+use super::object::LoadedObject;
+use super::original::{Original, address_of};
 use crate::error::Unsupported;
-use crate::object::LoadedObject;
 use procfs_core::FromBufRead;
 use procfs_core::process::{MMPermissions, MemoryMaps};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
-/// A function of libc and what takes its place.
+/// A function of libc and the hook that replaces it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Replacement {
     /// Symbol name.
-    pub(crate) name: &'static str,
-    /// Address of ours.
-    pub(crate) ours: usize,
-    /// Address of libc's, as this library is linked to it.
-    pub(crate) theirs: usize,
-    /// Where the function to call instead of a slot's is kept.
-    pub(crate) original: &'static AtomicUsize,
-    /// Whether the scheduler cannot work without it.
-    pub(crate) is_required: bool,
+    name: &'static str,
+    /// Address of the hook.
+    ours: usize,
+    /// Address of libc's function, as this library is linked to it.
+    theirs: usize,
+    /// Word of the hook's [`Original`].
+    original: &'static AtomicPtr<()>,
+    /// Whether an object without a slot for it is refused.
+    is_required: bool,
 }
 
 impl Replacement {
-    /// Keeps what is to be called instead of a slot's present `value`; returns
-    /// what restores the slot.
+    /// Pairs a hook with its original, of the same signature `F`.
+    pub(crate) fn new<F: Copy>(name: &'static str, original: &'static Original<F>, hook: F, is_required: bool) -> Self {
+        Self {
+            name,
+            ours: address_of(hook) as usize,
+            theirs: original.libc(),
+            original: original.word(),
+            is_required,
+        }
+    }
+
+    /// Stores the function to call instead of a slot's present `value`; returns the
+    /// value that restores the slot.
     ///
-    /// A slot that still holds our function (a fork in the midst of an
-    /// installation, a page that could not be written) was left behind by an
-    /// earlier installation, which has kept the original.
+    /// A slot that still holds the hook was left behind by an earlier installation (a fork
+    /// in the middle of one, a page that could not be written), which has stored the original.
     fn keep_original(&self, value: usize, object: &LoadedObject) -> usize {
         if value == self.ours {
-            return self.original.load(SeqCst);
+            return self.original.load(SeqCst) as usize;
         }
         // A slot that points back into its own object is not bound yet.
         let is_bound = value != 0 && !object.contains(value);
-        self.original.store(if is_bound { value } else { self.theirs }, SeqCst);
+        let original = if is_bound { value } else { self.theirs };
+        self.original.store(original as *mut (), SeqCst);
         value
-    }
-}
-
-impl Replacement {
-    pub(crate) fn new(
-        name: &'static str,
-        ours: *const (),
-        theirs: *const (),
-        original: &'static AtomicUsize,
-        is_required: bool,
-    ) -> Self {
-        Self {
-            name,
-            ours: ours as usize,
-            theirs: theirs as usize,
-            original,
-            is_required,
-        }
     }
 }
 

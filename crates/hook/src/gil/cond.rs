@@ -18,21 +18,22 @@
 //! the call that follows at once under the same hold of the mutex: no request is
 //! ever ignored.
 
+use crate::elf::original::Original;
 use crate::gil::{self, MUTEX, SWITCHING};
 use crate::parker::Outcome;
 use crate::thread::{Own, parker, with_own};
 use crate::{clock, departed, fork, install, kernel, processors, record};
 use libc::{pthread_cond_t, pthread_mutex_t, timespec};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use unsnarl_policy::{Nanos, Policy, ThreadId, Verdict};
 
 type Signal = unsafe extern "C" fn(*mut pthread_cond_t) -> libc::c_int;
 type Wait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> libc::c_int;
 type TimedWait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t, *const timespec) -> libc::c_int;
 
-pub(crate) static REAL_SIGNAL: AtomicUsize = AtomicUsize::new(0);
-pub(crate) static REAL_WAIT: AtomicUsize = AtomicUsize::new(0);
-pub(crate) static REAL_TIMEDWAIT: AtomicUsize = AtomicUsize::new(0);
+pub(crate) static REAL_SIGNAL: Original<Signal> = Original::new(libc::pthread_cond_signal);
+pub(crate) static REAL_WAIT: Original<Wait> = Original::new(libc::pthread_cond_wait);
+pub(crate) static REAL_TIMEDWAIT: Original<TimedWait> = Original::new(libc::pthread_cond_timedwait);
 
 /// How long a thread in a forced switch stays awake when the one it switches to
 /// is awake: a hand-over between two processors takes a microsecond or two.
@@ -43,31 +44,6 @@ const MUTEX_TRIES: u32 = 200;
 
 /// Set by a drop whose heir is awake: the switch will be over soon.
 static IS_HEIR_AWAKE: AtomicU32 = AtomicU32::new(0);
-
-unsafe fn real_signal(cond: *mut pthread_cond_t) -> libc::c_int {
-    // SAFETY: holds the address of pthread_cond_signal since `Slots::find`.
-    let signal: Signal = unsafe { std::mem::transmute(REAL_SIGNAL.load(Relaxed)) };
-    // SAFETY: the caller's arguments, unchanged.
-    unsafe { signal(cond) }
-}
-
-unsafe fn real_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> libc::c_int {
-    // SAFETY: holds the address of pthread_cond_wait since `Slots::find`.
-    let wait: Wait = unsafe { std::mem::transmute(REAL_WAIT.load(Relaxed)) };
-    // SAFETY: the caller's arguments, unchanged.
-    unsafe { wait(cond, mutex) }
-}
-
-unsafe fn real_timedwait(
-    cond: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-    until: *const timespec,
-) -> libc::c_int {
-    // SAFETY: holds the address of pthread_cond_timedwait since `Slots::find`.
-    let wait: TimedWait = unsafe { std::mem::transmute(REAL_TIMEDWAIT.load(Relaxed)) };
-    // SAFETY: the caller's arguments, unchanged.
-    unsafe { wait(cond, mutex, until) }
-}
 
 /// Takes the place of `pthread_cond_signal`.
 ///
@@ -127,7 +103,7 @@ unsafe fn scheduled_signal(cond: *mut pthread_cond_t) -> libc::c_int {
         return unsafe { signal_another(cond) };
     }
     // SAFETY: the caller's argument, unchanged.
-    unsafe { real_signal(cond) }
+    unsafe { REAL_SIGNAL.get()(cond) }
 }
 
 /// `drop_gil`, and somebody waits in the policy's queue.
@@ -139,7 +115,7 @@ unsafe extern "C" fn signal_heir(cond: *mut pthread_cond_t) -> libc::c_int {
         return 0;
     }
     // SAFETY: the caller's argument, unchanged.
-    unsafe { real_signal(cond) }
+    unsafe { REAL_SIGNAL.get()(cond) }
 }
 
 /// The end of `take_gil`, and somebody waits or is about to come back.
@@ -155,7 +131,7 @@ unsafe extern "C" fn signal_switch(cond: *mut pthread_cond_t) -> libc::c_int {
         return 0;
     }
     // SAFETY: the caller's argument, unchanged.
-    unsafe { real_signal(cond) }
+    unsafe { REAL_SIGNAL.get()(cond) }
 }
 
 /// `drop_gil`; nobody waits, and the kernel believes of some thread that it is CPU-bound.
@@ -163,7 +139,7 @@ unsafe extern "C" fn signal_switch(cond: *mut pthread_cond_t) -> libc::c_int {
 unsafe extern "C" fn signal_heir_beside_told(cond: *mut pthread_cond_t) -> libc::c_int {
     with_own(kernel::dropped);
     // SAFETY: the caller's argument, unchanged.
-    unsafe { real_signal(cond) }
+    unsafe { REAL_SIGNAL.get()(cond) }
 }
 
 /// The end of `take_gil`, likewise.
@@ -175,7 +151,7 @@ unsafe extern "C" fn signal_switch_beside_told(cond: *mut pthread_cond_t) -> lib
         return 0;
     }
     // SAFETY: the caller's argument, unchanged.
-    unsafe { real_signal(cond) }
+    unsafe { REAL_SIGNAL.get()(cond) }
 }
 
 /// Of no concern to the scheduler, but perhaps to an installation.
@@ -183,7 +159,7 @@ unsafe extern "C" fn signal_switch_beside_told(cond: *mut pthread_cond_t) -> lib
 unsafe extern "C" fn signal_another(cond: *mut pthread_cond_t) -> libc::c_int {
     install::notice_signal(cond);
     // SAFETY: the caller's argument, unchanged.
-    unsafe { real_signal(cond) }
+    unsafe { REAL_SIGNAL.get()(cond) }
 }
 
 /// The GIL has been dropped; whether a waiter of ours was notified. If not, one
@@ -247,7 +223,7 @@ unsafe fn scheduled_timedwait(
     if !gil::is_gil_cond(cond) {
         install::notice_wait(cond, mutex);
         // SAFETY: the caller's arguments, unchanged.
-        return unsafe { real_timedwait(cond, mutex, until) };
+        return unsafe { REAL_TIMEDWAIT.get()(cond, mutex, until) };
     }
     with_own(|own| {
         fork::notice(own);
@@ -361,7 +337,7 @@ pub(crate) unsafe extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthr
 unsafe fn scheduled_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> libc::c_int {
     if !gil::is_switch_cond(cond) {
         // SAFETY: the caller's arguments, unchanged.
-        return unsafe { real_wait(cond, mutex) };
+        return unsafe { REAL_WAIT.get()(cond, mutex) };
     }
     let takes = gil::takes();
     if IS_HEIR_AWAKE.load(Relaxed) != 0 && processors::spin(SWITCH_SPIN_NS) > 0 {
@@ -375,7 +351,7 @@ unsafe fn scheduled_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t)
         // before the load above, or finds SWITCHING set.
         SWITCHING.fetch_add(1, Relaxed);
         // SAFETY: the caller's arguments, unchanged.
-        unsafe { real_wait(cond, mutex) };
+        unsafe { REAL_WAIT.get()(cond, mutex) };
         SWITCHING.fetch_sub(1, Relaxed);
     }
     if processors::is_alone() {
@@ -411,7 +387,7 @@ unsafe fn let_heir_pass(own: &Own, cond: *mut pthread_cond_t, mutex: *mut pthrea
         }
         SWITCHING.fetch_add(1, Relaxed);
         // SAFETY: the caller's arguments; CPython's condvars use this clock.
-        unsafe { real_timedwait(cond, mutex, &clock::timespec(until)) };
+        unsafe { REAL_TIMEDWAIT.get()(cond, mutex, &clock::timespec(until)) };
         SWITCHING.fetch_sub(1, Relaxed);
     }
 }

@@ -5,14 +5,23 @@
 //! `_PySemaphore_Wait` (`Python/parking_lot.c`) call them, after a first try
 //! that does not block has failed.
 
+use crate::elf::original::Original;
 use crate::thread::with_own;
 use crate::{gil, record};
 use libc::{clockid_t, sem_t, timespec};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-pub(crate) static REAL_WAIT: AtomicUsize = AtomicUsize::new(0);
-pub(crate) static REAL_TIMEDWAIT: AtomicUsize = AtomicUsize::new(0);
-pub(crate) static REAL_CLOCKWAIT: AtomicUsize = AtomicUsize::new(0);
+type Wait = unsafe extern "C" fn(*mut sem_t) -> libc::c_int;
+type TimedWait = unsafe extern "C" fn(*mut sem_t, *const timespec) -> libc::c_int;
+type ClockWait = unsafe extern "C" fn(*mut sem_t, clockid_t, *const timespec) -> libc::c_int;
+
+pub(crate) static REAL_WAIT: Original<Wait> = Original::new(libc::sem_wait);
+pub(crate) static REAL_TIMEDWAIT: Original<TimedWait> = Original::new(libc::sem_timedwait);
+pub(crate) static REAL_CLOCKWAIT: Original<ClockWait> = Original::new(sem_clockwait);
+
+unsafe extern "C" {
+    /// glibc 2.30; CPython uses it where it is there.
+    fn sem_clockwait(sem: *mut sem_t, clock: clockid_t, until: *const timespec) -> libc::c_int;
+}
 
 /// Makes the call, and notes that the thread comes from a lock if it got it.
 fn noted(sem: *mut sem_t, call: impl FnOnce() -> libc::c_int) -> libc::c_int {
@@ -29,26 +38,18 @@ fn noted(sem: *mut sem_t, call: impl FnOnce() -> libc::c_int) -> libc::c_int {
 
 /// Takes the place of `sem_wait`.
 pub(crate) unsafe extern "C" fn wait(sem: *mut sem_t) -> libc::c_int {
-    // SAFETY: holds the address of sem_wait since `Slots::find`.
-    let real: unsafe extern "C" fn(*mut sem_t) -> libc::c_int = unsafe { std::mem::transmute(REAL_WAIT.load(Relaxed)) };
     // SAFETY: the caller's arguments, unchanged.
-    noted(sem, || unsafe { real(sem) })
+    noted(sem, || unsafe { REAL_WAIT.get()(sem) })
 }
 
 /// Takes the place of `sem_timedwait`.
 pub(crate) unsafe extern "C" fn timedwait(sem: *mut sem_t, until: *const timespec) -> libc::c_int {
-    // SAFETY: holds the address of sem_timedwait since `Slots::find`.
-    let real: unsafe extern "C" fn(*mut sem_t, *const timespec) -> libc::c_int =
-        unsafe { std::mem::transmute(REAL_TIMEDWAIT.load(Relaxed)) };
     // SAFETY: the caller's arguments, unchanged.
-    noted(sem, || unsafe { real(sem, until) })
+    noted(sem, || unsafe { REAL_TIMEDWAIT.get()(sem, until) })
 }
 
 /// Takes the place of `sem_clockwait`.
 pub(crate) unsafe extern "C" fn clockwait(sem: *mut sem_t, clock: clockid_t, until: *const timespec) -> libc::c_int {
-    // SAFETY: holds the address of sem_clockwait since `Slots::find`.
-    let real: unsafe extern "C" fn(*mut sem_t, clockid_t, *const timespec) -> libc::c_int =
-        unsafe { std::mem::transmute(REAL_CLOCKWAIT.load(Relaxed)) };
     // SAFETY: the caller's arguments, unchanged.
-    noted(sem, || unsafe { real(sem, clock, until) })
+    noted(sem, || unsafe { REAL_CLOCKWAIT.get()(sem, clock, until) })
 }
