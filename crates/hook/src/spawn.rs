@@ -13,8 +13,7 @@
 //! [`vfork`] jumps to libc's with the stack as it was.
 
 use crate::elf::original::Original;
-use crate::kernel;
-use crate::thread::with_own;
+use crate::thread::{PerThread, with_current};
 use libc::{c_char, c_int, c_void, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t, pthread_attr_t, pthread_t};
 
 type Fork = unsafe extern "C" fn() -> pid_t;
@@ -50,7 +49,7 @@ unsafe extern "C" {
 
 /// Makes the calling thread normal; called by [`vfork`], with nothing to save.
 extern "C" fn prepare() {
-    with_own(kernel::forget);
+    with_current(PerThread::withdraw_hint);
 }
 
 /// Takes the place of `vfork`.

@@ -1,31 +1,32 @@
-//! The replacements of the condition variable calls: where the interpreter
-//! waits for the GIL, drops it, takes it, and switches.
+//! Hooks of the condition variable calls by which the interpreter waits for the GIL, drops
+//! it, takes it, and switches threads.
 //!
 //! | call | in CPython (`Python/ceval_gil.c`) | here |
 //! |---|---|---|
 //! | `pthread_cond_timedwait(gil.cond)` | `take_gil`, the GIL is held | wait in the policy's queue |
 //! | `pthread_cond_signal(gil.cond)` | `drop_gil_impl` | dropped: notify the heir |
 //! | `pthread_cond_signal(gil.switch_cond)` | `take_gil`, done | taken |
-//! | `pthread_cond_wait(gil.switch_cond)` | `drop_gil`, a drop was requested | stay awake for the hand-over, else the real wait |
+//! | `pthread_cond_wait(gil.switch_cond)` | `drop_gil`, a drop was requested | spin for the hand-over, else the original wait |
 //!
-//! All four arrive with the mutex of their condvar held: that is the queue's
-//! lock. Must never: call Python, allocate, take another lock, return anything
+//! The interpreter makes all four calls with the mutex of their condvar held. `gil.mutex` is
+//! the queue's lock. Must never: call Python, allocate, take another lock, return anything
 //! but 0 or ETIMEDOUT for the GIL's condvar. Every other condvar passes through.
 //!
-//! ETIMEDOUT makes `take_gil` set the holder's drop request, but only if no other
-//! thread took the GIL since it last looked. So a thread that has slept returns
-//! 0 first (a spurious wake-up, which the standard allows), and ETIMEDOUT from
-//! the call that follows at once under the same hold of the mutex: no request is
-//! ever ignored.
+//! ETIMEDOUT makes `take_gil` set the holder's drop request, but only if no other thread has
+//! taken the GIL since `take_gil` last checked. So a thread that has slept returns 0 first (a
+//! spurious wake-up, which the standard allows). It returns ETIMEDOUT from the call that
+//! follows immediately, under the same hold of the mutex: no request is ever ignored.
 
+use super::enter::{enter, lock, with_mutex};
+use super::state::{self, SWITCHING};
+use super::{departed, sighting, slice};
 use crate::elf::original::Original;
-use crate::gil::{self, MUTEX, SWITCHING};
-use crate::parker::Outcome;
-use crate::thread::{Own, parker, with_own};
-use crate::{clock, departed, fork, install, kernel, processors, record};
+use crate::thread::parker::{self, Outcome};
+use crate::thread::{PerThread, kernel, with_current};
+use crate::{clock, processors, record};
 use libc::{pthread_cond_t, pthread_mutex_t, timespec};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use unsnarl_policy::{Nanos, Policy, ThreadId, Verdict};
+use unsnarl_policy::{Nanos, Policy, Verdict};
 
 type Signal = unsafe extern "C" fn(*mut pthread_cond_t) -> libc::c_int;
 type Wait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> libc::c_int;
@@ -35,21 +36,17 @@ pub(crate) static REAL_SIGNAL: Original<Signal> = Original::new(libc::pthread_co
 pub(crate) static REAL_WAIT: Original<Wait> = Original::new(libc::pthread_cond_wait);
 pub(crate) static REAL_TIMEDWAIT: Original<TimedWait> = Original::new(libc::pthread_cond_timedwait);
 
-/// How long a thread in a forced switch stays awake when the one it switches to
-/// is awake: a hand-over between two processors takes a microsecond or two.
+/// How long a thread in a forced switch spins if the heir is awake: a hand-over between two
+/// processors takes a microsecond or two.
 const SWITCH_SPIN_NS: Nanos = 20_000;
-/// How often the mutex is tried before the thread sleeps for it: it is held for
-/// a few hundred nanoseconds, and for a wake call at the most.
-const MUTEX_TRIES: u32 = 200;
-
-/// Set by a drop whose heir is awake: the switch will be over soon.
+/// Set by a drop whose heir is awake: the forced switch will end soon.
 static IS_HEIR_AWAKE: AtomicU32 = AtomicU32::new(0);
 
-/// Takes the place of `pthread_cond_signal`.
+/// Replaces `pthread_cond_signal`.
 ///
-/// Every call that releases the GIL comes through here twice. So what happens while
-/// nobody waits calls nothing but as its last act, and only what cannot unwind: no register
-/// has to be saved for it.
+/// Every call that releases the GIL passes through here twice. So while no thread waits, this
+/// path makes only tail calls, and only to functions that cannot unwind: no register has to be
+/// saved for them.
 pub(crate) unsafe extern "C" fn signal(cond: *mut pthread_cond_t) -> libc::c_int {
     if record::is_recording() {
         // SAFETY: the caller's argument, unchanged.
@@ -68,33 +65,33 @@ unsafe extern "C" fn recorded_signal(cond: *mut pthread_cond_t) -> libc::c_int {
 
 #[inline(always)]
 unsafe fn scheduled_signal(cond: *mut pthread_cond_t) -> libc::c_int {
-    if gil::is_gil_cond(cond) {
+    if state::is_gil_cond(cond) {
         // SAFETY: `drop_gil_impl` signals this condvar with its mutex held.
-        if let Some(policy) = unsafe { gil::policy() } {
+        if let Some(policy) = unsafe { state::policy() } {
             if policy.has_waiters() {
                 // SAFETY: the caller's argument, unchanged.
                 return unsafe { signal_heir(cond) };
             }
             policy.dropped_uncontended(None);
-            if kernel::has_told() {
+            if kernel::has_hinted() {
                 // SAFETY: the caller's argument, unchanged.
-                return unsafe { signal_heir_beside_told(cond) };
+                return unsafe { signal_heir_with_hints(cond) };
             }
         }
-    } else if gil::is_switch_cond(cond) {
+    } else if state::is_switch_cond(cond) {
         // SAFETY: `take_gil` signals this condvar with the GIL's mutex held.
-        if let Some(policy) = unsafe { gil::policy() } {
+        if let Some(policy) = unsafe { state::policy() } {
             if !policy.is_uncontended() {
                 // SAFETY: the caller's argument, unchanged.
                 return unsafe { signal_switch(cond) };
             }
             policy.taken_uncontended(None);
-            if kernel::has_told() {
+            if kernel::has_hinted() {
                 // SAFETY: the caller's argument, unchanged.
-                return unsafe { signal_switch_beside_told(cond) };
+                return unsafe { signal_switch_with_hints(cond) };
             }
         }
-        gil::count_take();
+        state::count_take();
         if SWITCHING.load(Relaxed) == 0 {
             return 0;
         }
@@ -106,27 +103,30 @@ unsafe fn scheduled_signal(cond: *mut pthread_cond_t) -> libc::c_int {
     unsafe { REAL_SIGNAL.get()(cond) }
 }
 
-/// `drop_gil`, and somebody waits in the policy's queue.
+/// `drop_gil` while a thread waits in the policy's queue.
 #[inline(never)]
 unsafe extern "C" fn signal_heir(cond: *mut pthread_cond_t) -> libc::c_int {
-    with_own(fork::notice);
-    // SAFETY: as for the caller.
-    if unsafe { gil::policy() }.is_some_and(dropped) {
+    let is_notified = with_current(|current| {
+        // SAFETY: as for the caller, the GIL's mutex is held.
+        unsafe { enter(current) }.is_some_and(|policy| dropped(current, policy))
+    });
+    if is_notified {
         return 0;
     }
     // SAFETY: the caller's argument, unchanged.
     unsafe { REAL_SIGNAL.get()(cond) }
 }
 
-/// The end of `take_gil`, and somebody waits or is about to come back.
+/// The end of `take_gil` while a thread waits or is about to return.
 #[inline(never)]
 unsafe extern "C" fn signal_switch(cond: *mut pthread_cond_t) -> libc::c_int {
-    with_own(fork::notice);
-    // SAFETY: as for the caller.
-    if let Some(policy) = unsafe { gil::policy() } {
-        taken(policy);
-    }
-    gil::count_take();
+    with_current(|current| {
+        // SAFETY: as for the caller, the GIL's mutex is held.
+        if let Some(policy) = unsafe { enter(current) } {
+            taken(current, policy);
+        }
+    });
+    state::count_take();
     if SWITCHING.load(Relaxed) == 0 {
         return 0;
     }
@@ -134,19 +134,19 @@ unsafe extern "C" fn signal_switch(cond: *mut pthread_cond_t) -> libc::c_int {
     unsafe { REAL_SIGNAL.get()(cond) }
 }
 
-/// `drop_gil`; nobody waits, and the kernel believes of some thread that it is CPU-bound.
+/// `drop_gil` while no thread waits and some thread is hinted to the kernel as CPU-bound.
 #[inline(never)]
-unsafe extern "C" fn signal_heir_beside_told(cond: *mut pthread_cond_t) -> libc::c_int {
-    with_own(kernel::dropped);
+unsafe extern "C" fn signal_heir_with_hints(cond: *mut pthread_cond_t) -> libc::c_int {
+    with_current(PerThread::dropped_gil);
     // SAFETY: the caller's argument, unchanged.
     unsafe { REAL_SIGNAL.get()(cond) }
 }
 
 /// The end of `take_gil`, likewise.
 #[inline(never)]
-unsafe extern "C" fn signal_switch_beside_told(cond: *mut pthread_cond_t) -> libc::c_int {
-    with_own(kernel::taken);
-    gil::count_take();
+unsafe extern "C" fn signal_switch_with_hints(cond: *mut pthread_cond_t) -> libc::c_int {
+    with_current(PerThread::took_uncontended);
+    state::count_take();
     if SWITCHING.load(Relaxed) == 0 {
         return 0;
     }
@@ -154,53 +154,48 @@ unsafe extern "C" fn signal_switch_beside_told(cond: *mut pthread_cond_t) -> lib
     unsafe { REAL_SIGNAL.get()(cond) }
 }
 
-/// Of no concern to the scheduler, but perhaps to an installation.
+/// A condvar that is not the scheduled GIL's; a sighting may be on.
 #[inline(never)]
 unsafe extern "C" fn signal_another(cond: *mut pthread_cond_t) -> libc::c_int {
-    install::notice_signal(cond);
+    sighting::notice_signal(cond);
     // SAFETY: the caller's argument, unchanged.
     unsafe { REAL_SIGNAL.get()(cond) }
 }
 
-/// The GIL has been dropped; whether a waiter of ours was notified. If not, one
-/// may be left in the real condvar from before the installation.
-fn dropped(policy: &mut Policy) -> bool {
-    let (thread, now) = with_own(|own| {
-        kernel::dropped(own);
-        (own.id(), clock::now())
-    });
-    departed::notice(policy, thread);
-    let Some(grant) = policy.dropped(thread, now) else {
+/// Reports a drop to the policy and notifies the heir; returns whether a waiter of the policy
+/// was notified. If not, a thread may still wait on the original condvar, from before the
+/// installation.
+fn dropped(current: &PerThread, policy: &mut Policy) -> bool {
+    current.dropped_gil();
+    let now = clock::now();
+    let Some(grant) = policy.dropped(current.id(), now) else {
         return false;
     };
     if grant.not_before > now {
-        parker(grant.heir).notify_if_awake(grant.not_before);
+        parker::of(grant.heir).notify_if_awake(grant.not_before);
         return true;
     }
-    let was_asleep = parker(grant.heir).notify(grant.not_before);
+    let was_asleep = parker::of(grant.heir).notify(grant.not_before);
     IS_HEIR_AWAKE.store(u32::from(!was_asleep), Relaxed);
     true
 }
 
-/// The GIL has been taken.
-fn taken(policy: &mut Policy) {
-    with_own(|own| {
-        departed::notice(policy, own.id());
-        let (thread, now) = (own.register(policy), clock::now());
-        let taken = policy.taken(thread, now, own.take_arrival(now));
-        if let Some(thread) = thread {
-            kernel::taken_from_others(own, policy.class(thread));
-        }
-        if let Some(revoked) = taken.revoked {
-            parker(revoked).revoke(now);
-        }
-        if let Some(appointed) = taken.appoint {
-            parker(appointed).notify(0);
-        }
-    });
+/// Reports a take to the policy, and does what follows from it.
+fn taken(current: &PerThread, policy: &mut Policy) {
+    let (thread, now) = (current.register(policy), clock::now());
+    let taken = policy.taken(thread, now, current.take_arrival(now));
+    if let Some(thread) = thread {
+        current.took_contended(policy.class(thread));
+    }
+    if let Some(revoked) = taken.revoked {
+        parker::of(revoked).revoke(now);
+    }
+    if let Some(appointed) = taken.appoint {
+        parker::of(appointed).notify(0);
+    }
 }
 
-/// Takes the place of `pthread_cond_timedwait`.
+/// Replaces `pthread_cond_timedwait`.
 pub(crate) unsafe extern "C" fn timedwait(
     cond: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
@@ -220,53 +215,43 @@ unsafe fn scheduled_timedwait(
     mutex: *mut pthread_mutex_t,
     until: *const timespec,
 ) -> libc::c_int {
-    if !gil::is_gil_cond(cond) {
-        install::notice_wait(cond, mutex);
+    if !state::is_gil_cond(cond) {
+        sighting::notice_wait(cond, mutex);
         // SAFETY: the caller's arguments, unchanged.
         return unsafe { REAL_TIMEDWAIT.get()(cond, mutex, until) };
     }
-    with_own(|own| {
-        fork::notice(own);
-        // SAFETY: `take_gil` waits with the GIL's mutex held.
-        let Some(policy) = (unsafe { gil::policy() }) else {
-            return 0;
-        };
-        departed::notice(policy, own.id());
-        match own.register(policy) {
-            Some(thread) => {
-                // SAFETY: `take_gil` passes a valid deadline.
-                wait_in_queue(own, thread, mutex, unsafe { &*until })
-            }
-            // SAFETY: as above, the mutex is held.
-            None => unsafe { wait_by_polling(mutex) },
-        }
-    })
+    // SAFETY: `take_gil` waits with the GIL's mutex held, and passes a valid deadline.
+    with_current(|current| unsafe { wait_in_queue(current, mutex, &*until) })
 }
 
-/// Waits for the GIL in the policy's queue, with `mutex` held at both ends.
-fn wait_in_queue(own: &Own, thread: ThreadId, mutex: *mut pthread_mutex_t, until: &timespec) -> libc::c_int {
+/// Waits for the GIL in the policy's queue.
+///
+/// # Safety
+/// `mutex` is the GIL's, and the calling thread, which is `current`, holds it at both ends.
+unsafe fn wait_in_queue(current: &PerThread, mutex: *mut pthread_mutex_t, until: &timespec) -> libc::c_int {
+    // SAFETY: the mutex is held.
+    let Some(mut policy) = (unsafe { enter(current) }) else {
+        return 0;
+    };
+    let Some(thread) = current.register(policy) else {
+        // SAFETY: the mutex is held.
+        return unsafe { wait_by_polling(mutex) };
+    };
     let mut now = clock::now();
     let mut has_slept = false;
-    let takes = gil::takes();
-    let parker = parker(thread);
+    let takes = state::takes();
+    let parker = parker::of(thread);
     loop {
-        // SAFETY: the mutex is held here in every round.
-        let Some(policy) = (unsafe { gil::policy() }) else {
-            return 0;
-        };
-        departed::notice(policy, Some(thread));
-        if !gil::is_active() {
+        if !state::is_active() {
             policy.cancel(thread);
             return 0;
         }
         parker.reset();
-        if !has_slept {
-            install::observe_slice(policy, clock::nanos(until).saturating_sub(now));
-        }
         let verdict = if has_slept {
             policy.look(thread, now)
         } else {
-            policy.wait(thread, now, own.take_arrival(now))
+            slice::observe(policy, clock::nanos(until).saturating_sub(now));
+            policy.wait(thread, now, current.take_arrival(now))
         };
         match verdict {
             Verdict::Go => {
@@ -275,7 +260,7 @@ fn wait_in_queue(own: &Own, thread: ThreadId, mutex: *mut pthread_mutex_t, until
             }
             Verdict::Ask => {
                 departed::sent_back(thread);
-                if has_slept && gil::takes() != takes {
+                if has_slept && state::takes() != takes {
                     policy.retract_ask(thread);
                     return 0;
                 }
@@ -283,29 +268,28 @@ fn wait_in_queue(own: &Own, thread: ThreadId, mutex: *mut pthread_mutex_t, until
             }
             Verdict::Park { until, spin_ns } => {
                 let class = policy.class(thread);
-                let spin_ns = processors::spin(spin_ns);
                 // SAFETY: the mutex is held by this thread.
                 unsafe { libc::pthread_mutex_unlock(mutex) };
-                kernel::tell(own, class);
-                let outcome = parker.park(now, spin_ns, until);
+                current.hint_kernel(class);
+                let outcome = parker.park(now, processors::spin(spin_ns), until);
                 lock(mutex);
-                now = clock::now();
-                has_slept = true;
-                note_outcome(thread, outcome);
+                (now, has_slept) = (clock::now(), true);
+                // SAFETY: the mutex is held again, and the reference from before the park is replaced.
+                let Some(entered) = (unsafe { enter(current) }) else {
+                    return 0;
+                };
+                policy = entered;
+                policy.stayed_awake(thread, outcome == Outcome::NotifiedAwake);
             }
         }
     }
 }
 
-fn note_outcome(thread: ThreadId, outcome: Outcome) {
-    // SAFETY: called with the mutex held.
-    if let Some(policy) = unsafe { gil::policy() } {
-        policy.stayed_awake(thread, outcome == Outcome::NotifiedAwake);
-    }
-}
-
-/// Waits as one thread too many: a short sleep, then a request to drop. Both
-/// are legal at any time, so nothing can be lost.
+/// Waits by polling, for a thread beyond the table's capacity: a short sleep, then a request
+/// to drop. Both are legal at any time, so no wake-up can be lost.
+///
+/// # Safety
+/// The calling thread holds `mutex`.
 unsafe fn wait_by_polling(mutex: *mut pthread_mutex_t) -> libc::c_int {
     // SAFETY: the caller holds the mutex.
     unsafe { libc::pthread_mutex_unlock(mutex) };
@@ -314,19 +298,7 @@ unsafe fn wait_by_polling(mutex: *mut pthread_mutex_t) -> libc::c_int {
     libc::ETIMEDOUT
 }
 
-fn lock(mutex: *mut pthread_mutex_t) {
-    for _ in 0..MUTEX_TRIES {
-        // SAFETY: the GIL's mutex is valid as long as threads wait for the GIL.
-        if unsafe { libc::pthread_mutex_trylock(mutex) } == 0 {
-            return;
-        }
-        std::hint::spin_loop();
-    }
-    // SAFETY: as above.
-    unsafe { libc::pthread_mutex_lock(mutex) };
-}
-
-/// Takes the place of `pthread_cond_wait`.
+/// Replaces `pthread_cond_wait`.
 pub(crate) unsafe extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> libc::c_int {
     // SAFETY: the caller's arguments, unchanged.
     let result = unsafe { scheduled_wait(cond, mutex) };
@@ -335,18 +307,18 @@ pub(crate) unsafe extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthr
 }
 
 unsafe fn scheduled_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> libc::c_int {
-    if !gil::is_switch_cond(cond) {
+    if !state::is_switch_cond(cond) {
         // SAFETY: the caller's arguments, unchanged.
         return unsafe { REAL_WAIT.get()(cond, mutex) };
     }
-    let takes = gil::takes();
+    let takes = state::takes();
     if IS_HEIR_AWAKE.load(Relaxed) != 0 && processors::spin(SWITCH_SPIN_NS) > 0 {
         // SAFETY: `drop_gil` waits with this mutex held.
         unsafe { libc::pthread_mutex_unlock(mutex) };
         spin_until_taken(takes);
         lock(mutex);
     }
-    if gil::takes() == takes {
+    if state::takes() == takes {
         // `take_gil` signals with this mutex held: it either counts a take
         // before the load above, or finds SWITCHING set.
         SWITCHING.fetch_add(1, Relaxed);
@@ -356,33 +328,32 @@ unsafe fn scheduled_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t)
     }
     if processors::is_alone() {
         // SAFETY: the caller's arguments, with this mutex held.
-        with_own(|own| unsafe { let_heir_pass(own, cond, mutex) });
+        with_current(|current| unsafe { let_heir_pass(current, cond, mutex) });
     }
-    with_own(|own| own.switched(clock::now()));
+    with_current(|current| current.switched(clock::now()));
     0
 }
 
-/// On one processor: waits on in the forced switch while the policy wants the heir
-/// to come first, until the next take or for the short time that the policy says.
-/// Tells the kernel, too: a thread that always finds the GIL free when it comes
-/// back never parks.
+/// Prolongs the forced switch on a single processor while the policy wants the heir to take
+/// the GIL first: until the next take, or until the time that the policy returns. Also hints
+/// the kernel, since a thread that always finds the GIL free when it returns never parks.
 ///
 /// # Safety
-/// `mutex` is `gil.switch_mutex`, held. `take_gil` locks it inside of the GIL's, so
-/// it is given up for the look at the policy.
-unsafe fn let_heir_pass(own: &Own, cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) {
-    let Some(id) = own.id() else { return };
-    while gil::is_active() {
+/// `mutex` is `gil.switch_mutex`, held. `take_gil` locks it inside of the GIL's, so it is
+/// released while this function uses the policy.
+unsafe fn let_heir_pass(current: &PerThread, cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) {
+    let Some(id) = current.id() else { return };
+    while state::is_active() {
         // SAFETY: held by this thread.
         unsafe { libc::pthread_mutex_unlock(mutex) };
-        let look = |policy: &mut Policy| (policy.class(id), policy.lets_pass(id, clock::now()), gil::takes());
-        let seen = with_mutex(look);
+        let read = |policy: &mut Policy| (policy.class(id), policy.lets_pass(id, clock::now()), state::takes());
+        let seen = with_mutex(read);
         if let Some((class, ..)) = seen {
-            kernel::tell(own, class);
+            current.hint_kernel(class);
         }
         lock(mutex);
         let Some((_, Some(until), takes)) = seen else { return };
-        if gil::takes() != takes {
+        if state::takes() != takes {
             return;
         }
         SWITCHING.fetch_add(1, Relaxed);
@@ -396,7 +367,7 @@ fn spin_until_taken(takes: u32) {
     let deadline = clock::now() + SWITCH_SPIN_NS;
     loop {
         for _ in 0..32 {
-            if gil::takes() != takes {
+            if state::takes() != takes {
                 return;
             }
             std::hint::spin_loop();
@@ -405,33 +376,4 @@ fn spin_until_taken(takes: u32) {
             return;
         }
     }
-}
-
-/// Wakes every thread that waits in our queue: it finds the hooks passive, or
-/// looks again.
-pub(crate) fn notify_all(policy: &Policy) {
-    policy.for_each_waiting(|thread| {
-        parker(thread).notify(0);
-    });
-}
-
-/// Locks the GIL's mutex for `f`, from outside of `take_gil` and `drop_gil`.
-pub(crate) fn with_mutex<R>(f: impl FnOnce(&mut Policy) -> R) -> Option<R> {
-    let mutex = MUTEX.load(Relaxed);
-    if mutex.is_null() {
-        return None;
-    }
-    lock(mutex);
-    let by = with_own(|own| {
-        fork::notice(own);
-        own.id()
-    });
-    // SAFETY: the mutex is held.
-    let result = unsafe { gil::policy() }.map(|policy| {
-        departed::notice(policy, by);
-        f(policy)
-    });
-    // SAFETY: locked above.
-    unsafe { libc::pthread_mutex_unlock(mutex) };
-    result
 }

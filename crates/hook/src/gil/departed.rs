@@ -1,30 +1,32 @@
-//! Notices who has left `take_gil` without the GIL, although still in the policy's queue.
+//! Notices a waiter that has left `take_gil` without the GIL, and cancels its wait.
 //!
-//! A waiter that the hook sends back to `take_gil`, for a look or with ETIMEDOUT, comes
-//! again or takes the GIL under the same hold of the GIL's mutex; or the interpreter is
-//! ending, and `take_gil` ends the thread (before CPython 3.14) or hangs it for ever. So if
-//! anybody else comes first, it has left, and its place is given up.
+//! The hook sends a waiter back to `take_gil` to check the GIL, or with ETIMEDOUT. The waiter
+//! calls again or takes the GIL under the same hold of the GIL's mutex. Otherwise the
+//! interpreter is ending, and `take_gil` ends the thread (before CPython 3.14) or hangs it for
+//! ever. So if another thread locks the mutex first, the waiter has left; its place in the
+//! queue is given up.
 //!
-//! Invariant: only touched with the GIL's mutex held. Were a CPython to let go of the mutex
-//! in between, a waiter would lose its place and queue up anew, no more.
+//! Invariant: only used with the GIL's mutex held. If a CPython released the mutex in
+//! between, a waiter would lose its place and queue up again, no more.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use unsnarl_policy::{Policy, ThreadId};
 
-const NOBODY: usize = usize::MAX;
+const NO_THREAD: usize = usize::MAX;
 
-/// Who has been sent back and not been seen since.
-static SENT_BACK: AtomicUsize = AtomicUsize::new(NOBODY);
+/// The waiter that was sent back last and has not been seen since.
+static SENT_BACK: AtomicUsize = AtomicUsize::new(NO_THREAD);
 
-/// `thread` is sent back, and stays in its queue.
-pub(crate) fn sent_back(thread: ThreadId) {
+/// Notes that `thread` is sent back, and stays in its queue.
+pub(super) fn sent_back(thread: ThreadId) {
     SENT_BACK.store(thread.index(), Relaxed);
 }
 
-/// `by` has locked the GIL's mutex: who was sent back is it, or has left.
-pub(crate) fn notice(policy: &mut Policy, by: Option<ThreadId>) {
+/// Cancels the wait of the thread that was sent back, unless it is `by`, which has locked
+/// the GIL's mutex.
+pub(super) fn notice(policy: &mut Policy, by: Option<ThreadId>) {
     let index = SENT_BACK.load(Relaxed);
-    if index == NOBODY {
+    if index == NO_THREAD {
         return;
     }
     forget();
@@ -34,7 +36,7 @@ pub(crate) fn notice(policy: &mut Policy, by: Option<ThreadId>) {
     }
 }
 
-/// The queues have been emptied.
-pub(crate) fn forget() {
-    SENT_BACK.store(NOBODY, Relaxed);
+/// Forgets the thread that was sent back: the queues have been emptied.
+pub(super) fn forget() {
+    SENT_BACK.store(NO_THREAD, Relaxed);
 }

@@ -1,23 +1,22 @@
-//! What a fork does to the scheduler.
+//! Resets the scheduler and the recorder in the child of a fork.
 //!
-//! `_PyEval_ReInitThreads` re-initialises the GIL's mutex and condvars at the same
-//! addresses; the other threads are gone, and so are their places in the queues.
-//! Memory is copied while others may be in the midst of a change to the policy: it
-//! is plain data, and all of it but the survivor's record is reset.
+//! `_PyEval_ReInitThreads` re-initialises the GIL's mutex and condvars at the same addresses.
+//! The other threads do not exist in the child, and neither do their places in the queues.
+//! The fork may copy memory while another thread changes the policy. The policy is plain data,
+//! and all of it but the survivor's record is reset.
 //!
-//! Must never: touch the GIL, allocate, wait: these handlers also run when C code
-//! forks. Nor hold the GIL's mutex across the fork, for the policy to be at rest:
-//! handlers that were registered before ours run between `before` and the other two,
-//! and one that gives the GIL up would wait for its own thread for ever.
+//! Must never: touch the GIL, allocate, wait, since these handlers also run when C code
+//! forks. Nor hold the GIL's mutex across the fork so that the policy is at rest: handlers
+//! registered before ours run between `before` and the other two, and one that drops the GIL
+//! would wait for its own thread for ever.
 
+use super::{departed, state};
 use crate::error::Unsupported;
-use crate::gil::{self, SWITCHING};
-use crate::thread::{self, Own, with_own};
-use crate::{departed, install, kernel, record};
-use std::cell::Cell;
+use crate::record;
+use crate::thread::{self, PerThread, kernel, with_current};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Set and read by whoever has the turn to install.
+/// Read and written only by a thread that holds the installation guard.
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
 /// Registers the handlers, once.
@@ -39,69 +38,41 @@ pub(crate) fn register() -> Result<(), Unsupported> {
     Ok(())
 }
 
-/// Where the calling thread is in a fork.
-pub(crate) struct Fork {
-    /// The process that it forks, from `before` on until a later handler of ours; else 0.
-    process: Cell<libc::pid_t>,
-    /// The scheduler has become the child's already.
-    is_settled: Cell<bool>,
-}
-
-impl Fork {
-    pub(crate) const fn none() -> Self {
-        Self {
-            process: Cell::new(0),
-            is_settled: Cell::new(false),
-        }
-    }
-}
-
 extern "C" fn before() {
-    with_own(|own| {
-        own.fork.process.set(process());
-        own.fork.is_settled.set(false);
-    });
+    with_current(|current| current.fork.begin());
 }
 
 extern "C" fn after_in_parent() {
-    with_own(|own| own.fork.process.set(0));
+    with_current(|current| current.fork.end_in_parent());
 }
 
 extern "C" fn after_in_child() {
-    with_own(|own| {
-        if !own.fork.is_settled.get() {
-            settle(own);
+    with_current(|current| {
+        if !current.fork.is_prepared() {
+            prepare_child(current);
         }
     });
 }
 
-/// Called by the hooks before they ask the policy about other threads: a handler older
-/// than ours may give the GIL up in the child, where those are gone.
+/// Prepares the child if a fork handler older than ours has dropped the GIL there: the policy
+/// still lists threads that do not exist.
 #[inline]
-pub(crate) fn notice(own: &Own) {
-    if own.fork.process.get() != 0 && own.fork.process.get() != process() {
-        settle(own);
+pub(super) fn notice(current: &PerThread) {
+    if current.fork.is_in_unprepared_child() {
+        prepare_child(current);
     }
 }
 
-/// Makes the scheduler that of the child.
 #[cold]
-fn settle(own: &Own) {
-    own.fork.process.set(0);
-    own.fork.is_settled.set(true);
+fn prepare_child(current: &PerThread) {
+    current.fork.end_in_child();
     // SAFETY: the child has one thread.
-    if let Some(policy) = unsafe { gil::policy() } {
-        policy.restart_in_child(own.id());
+    if let Some(policy) = unsafe { state::policy() } {
+        policy.restart_in_child(current.id());
     }
     departed::forget();
     thread::restart_in_child();
-    install::restart_in_child();
+    state::restart_in_child();
     record::restart_in_child();
-    SWITCHING.store(0, Relaxed);
-    kernel::restart_in_child(own);
-}
-
-fn process() -> libc::pid_t {
-    // SAFETY: getpid has no preconditions.
-    unsafe { libc::getpid() }
+    kernel::restart_in_child(current.id());
 }

@@ -4,8 +4,9 @@
 //! Must never: call Python, allocate, wait. Invariant: where neither the scheduler nor
 //! the recorder is at work, a call here is two loads.
 
-use crate::thread::with_own;
-use crate::{gil, record};
+use super::state;
+use crate::record;
+use crate::thread::with_current;
 
 /// A wait for a lock, from its beginning, by the thread that waits.
 #[derive(Debug)]
@@ -31,8 +32,8 @@ impl LockWait {
         if self.is_recorded {
             record::lock_ends(self.lock, has_it);
         }
-        if has_it && gil::is_active() {
-            with_own(|own| own.was_on_lock());
+        if has_it && state::is_active() {
+            with_current(|current| current.was_on_lock());
         }
     }
 }

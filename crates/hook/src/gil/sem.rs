@@ -5,9 +5,10 @@
 //! `_PySemaphore_Wait` (`Python/parking_lot.c`) call them, after a first try
 //! that does not block has failed.
 
+use super::state;
 use crate::elf::original::Original;
-use crate::thread::with_own;
-use crate::{gil, record};
+use crate::record;
+use crate::thread::with_current;
 use libc::{clockid_t, sem_t, timespec};
 
 type Wait = unsafe extern "C" fn(*mut sem_t) -> libc::c_int;
@@ -30,8 +31,8 @@ fn noted(sem: *mut sem_t, call: impl FnOnce() -> libc::c_int) -> libc::c_int {
     if is_recorded {
         record::lock_ends(sem as usize, result == 0);
     }
-    if result == 0 && gil::is_active() {
-        with_own(|own| own.was_on_lock());
+    if result == 0 && state::is_active() {
+        with_current(|current| current.was_on_lock());
     }
     result
 }

@@ -8,7 +8,7 @@
 //!
 //! Must never: be used with anything on the stack whose drop another thread waits for.
 
-use crate::install::PythonApi;
+use super::python_api::PythonApi;
 
 /// Hangs the thread that is unwound through it.
 struct HangWhenUnwound;

@@ -7,7 +7,7 @@
 use super::buffer::{self, Chunk, Totals};
 use super::counter;
 use super::processor::ProcessorTime;
-use crate::thread::with_own;
+use crate::thread::with_current;
 use std::cell::Cell;
 use std::io;
 use std::sync::OnceLock;
@@ -112,7 +112,7 @@ pub(super) fn with_writer(f: impl FnOnce(&Writer)) {
             return;
         }
         if own.epoch.get() != epoch {
-            if with_own(|thread| thread.is_probe.get()) {
+            if with_current(|current| current.is_probe.get()) {
                 return;
             }
             own.register(epoch);

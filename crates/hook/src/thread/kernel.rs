@@ -1,27 +1,26 @@
-//! Tells the kernel's scheduler which threads are CPU-bound.
+//! Hints to the kernel's scheduler about which threads are CPU-bound.
 //!
-//! A thread that the policy found CPU-bound becomes SCHED_BATCH with a long
-//! slice: it keeps its share of the processor (both are about latency only),
-//! but a thread or process with the default slice that wakes up on its
-//! processor runs at once instead of after its slice (EEVDF, Linux ≥ 6.12:
-//! `PREEMPT_SHORT` in `kernel/sched/features.h`). Undone as soon as the thread is
-//! found interactive, has blocked while nobody else wanted the GIL, or the hints are
-//! switched off.
+//! A thread that the policy found CPU-bound becomes SCHED_BATCH with a long slice. It keeps
+//! its share of the processor (both are about latency only). But a thread or process with the
+//! default slice that wakes up on its processor runs immediately instead of after its slice
+//! (EEVDF, Linux ≥ 6.12: `PREEMPT_SHORT` in `kernel/sched/features.h`). The hint is withdrawn
+//! as soon as the thread is found interactive, has blocked while no other thread wanted the
+//! GIL, or the hints are switched off.
 //!
-//! | who                         | changes `TOLD` of a thread        | and the kernel's idea of it |
-//! |-----------------------------|-----------------------------------|------------------------------|
-//! | the thread, CPU-bound       | 0 → its id, before it is batch    | batch                        |
-//! | the thread, or its end      | its id → 0                        | normal                       |
-//! | who switches the hints off  | its id → 0, with `IS_ENABLED` false | normal                     |
+//! | writer | its entry in `HINTED` | the thread's scheduling |
+//! |---|---|---|
+//! | the thread, when CPU-bound | 0 → its id, before it is batch | batch |
+//! | the thread, or its end | its id → 0 | normal |
+//! | the thread that switches the hints off | its id → 0, with `IS_ENABLED` false | normal |
 //!
-//! Invariant: a thread is batch by our doing only while its entry is its id, or it is
-//! about to look at the entry and at `IS_ENABLED`.
+//! Invariant: unsnarl has made a thread batch only while its entry is its id, or while the
+//! thread is about to check the entry and `IS_ENABLED`.
 //!
-//! Must never: change a thread whose scheduling somebody has chosen (anything but
+//! Must never: change a thread whose scheduling the program has chosen (anything but
 //! SCHED_OTHER with the default slice); need a privilege.
 
-use crate::thread::{CAPACITY, Own};
-use crate::{clock, processors};
+use super::table::{CAPACITY, Table};
+use crate::processors;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use unsnarl_policy::{Class, MICROSECOND, Nanos, ThreadId};
 
@@ -29,24 +28,24 @@ use unsnarl_policy::{Class, MICROSECOND, Nanos, ThreadId};
 /// as ours.
 const LONG_SLICE_NS: u64 = 99_000_017;
 
-/// On a single processor: whoever watches the clock for the others needs it too,
+/// The slice on a single processor. The timekeeper of the waiters needs that processor too,
 /// and as a CPU-bound thread it waits for the end of this slice.
 const SLICE_ALONE_NS: u64 = 5_000_017;
 
-/// The slice of a thread for which nobody has chosen one; 0 where the kernel reports none
-/// (before 6.12), `ANY` while it is not known.
+/// The slice of a thread for which the program has chosen none; 0 where the kernel reports
+/// none (before 6.12), `ANY` while it is unknown.
 static DEFAULT_SLICE_NS: AtomicU64 = AtomicU64::new(ANY);
 const ANY: u64 = u64::MAX;
 
-/// Time off the GIL that counts as blocked when nobody waits (the policy is not asked
-/// then): its `block_ns`.
-const BLOCKED_NS: Nanos = 30 * MICROSECOND;
+/// Time off the GIL that counts as blocked while no thread waits; the policy is not called
+/// then. The value is the policy's `block_ns`.
+pub(super) const BLOCKED_NS: Nanos = 30 * MICROSECOND;
 
 static IS_ENABLED: AtomicBool = AtomicBool::new(false);
-/// The kernel's ids of the threads that it has been told of, by record; else 0.
-static TOLD: [AtomicI32; CAPACITY] = [const { AtomicI32::new(0) }; CAPACITY];
-/// How many there are.
-static TOLD_COUNT: AtomicU32 = AtomicU32::new(0);
+/// The kernel's id of each thread that is hinted; 0 for the others.
+static HINTED: Table<AtomicI32> = [const { AtomicI32::new(0) }; CAPACITY];
+/// How many threads are hinted.
+static HINTED_COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// `struct sched_attr` of Linux 4.20 and later (include/uapi/linux/sched/types.h).
 #[repr(C)]
@@ -66,12 +65,12 @@ struct SchedAttr {
 
 /// Switches the hints on, or off for all threads.
 pub(crate) fn enable(is_enabled: bool) {
-    // ORDERING: SeqCst, as in `announce`: either this sees the thread's id, or the
-    // thread sees that the hints are off.
+    // ORDERING: SeqCst pairs with `announce`: either the loads below see the thread's id,
+    // or the thread sees that the hints are off.
     IS_ENABLED.store(is_enabled, SeqCst);
-    if !is_enabled && TOLD_COUNT.load(SeqCst) != 0 {
-        for told in &TOLD {
-            let id = if told.load(SeqCst) == 0 { 0 } else { withdraw(told) };
+    if !is_enabled && HINTED_COUNT.load(SeqCst) != 0 {
+        for entry in &HINTED {
+            let id = if entry.load(SeqCst) == 0 { 0 } else { clear(entry) };
             if id != 0 {
                 become_normal(id);
             }
@@ -79,8 +78,8 @@ pub(crate) fn enable(is_enabled: bool) {
     }
 }
 
-/// Learns the default slice, from the calling thread: a new one of ours, which may have
-/// inherited a chosen one and gives it up.
+/// Learns the default slice from the calling thread, a new probe thread. It may have inherited
+/// a slice that the program has chosen; it resets that.
 pub(crate) fn learn_default() {
     let Some(mut attr) = get(0) else { return };
     attr.runtime = 0;
@@ -90,110 +89,90 @@ pub(crate) fn learn_default() {
     }
 }
 
-/// Whether the kernel has been told of any thread: asked by every call that releases
-/// the GIL.
+/// Whether any thread is hinted: read at every call that releases the GIL.
 #[inline]
-pub(crate) fn has_told() -> bool {
-    TOLD_COUNT.load(Relaxed) != 0
+pub(crate) fn has_hinted() -> bool {
+    HINTED_COUNT.load(Relaxed) != 0
 }
 
-/// Tells the kernel about the calling thread, if there is news.
-pub(crate) fn tell(own: &Own, class: Class) {
+/// Hints the kernel that the calling thread, which is `thread`, is of this class, if that is new.
+pub(super) fn hint(thread: ThreadId, class: Class) {
     let is_batch = class == Class::Batch && IS_ENABLED.load(Relaxed);
-    match own.id() {
-        Some(thread) if is_batch && !is_told(own) => announce(thread),
-        _ if !is_batch => forget(own),
-        _ => {}
+    if !is_batch {
+        withdraw_own(thread);
+    } else if !is_hinted(thread) {
+        announce(thread);
     }
 }
 
-/// The calling thread has dropped the GIL.
-pub(crate) fn dropped(own: &Own) {
-    if is_told(own) {
-        own.is_off_since.set(clock::now());
-    }
-}
-
-/// The calling thread has taken the GIL, and nobody else wanted it.
-pub(crate) fn taken(own: &Own) {
-    let since = own.is_off_since.take();
-    if since != 0 && is_told(own) && clock::now().saturating_sub(since) >= BLOCKED_NS {
-        forget(own);
-    }
-}
-
-/// The calling thread has taken the GIL as one of this class: it may have found it free,
-/// and not come by [`tell`].
-pub(crate) fn taken_from_others(own: &Own, class: Class) {
-    own.is_off_since.set(0);
-    if class != Class::Batch {
-        forget(own);
-    }
-}
-
-/// Makes the calling thread what it was: it is not CPU-bound any more, or about to end
-/// up in other hands.
-pub(crate) fn forget(own: &Own) {
-    if own.id().is_some_and(retire) {
+/// Makes the scheduling of the calling thread, which is `thread`, what it was.
+pub(super) fn withdraw_own(thread: ThreadId) {
+    if clear(&HINTED[thread.index()]) != 0 {
         become_normal(0);
     }
 }
 
-/// The thread that had this record has ended, or is to be told something else; whether
-/// the kernel had been told of it.
-pub(crate) fn retire(thread: ThreadId) -> bool {
-    withdraw(&TOLD[thread.index()]) != 0
+/// Forgets that a thread, which has ended, was hinted.
+pub(super) fn forget_ended(thread: ThreadId) {
+    clear(&HINTED[thread.index()]);
 }
 
 /// Makes the only thread of a forked child normal, and forgets the others.
-pub(crate) fn restart_in_child(own: &Own) {
-    forget(own);
-    if has_told() {
-        TOLD.iter()
-            .filter(|told| told.load(Relaxed) != 0)
-            .for_each(|told| told.store(0, Relaxed));
-        TOLD_COUNT.store(0, Relaxed);
+pub(crate) fn restart_in_child(survivor: Option<ThreadId>) {
+    if let Some(thread) = survivor {
+        withdraw_own(thread);
+    }
+    if has_hinted() {
+        HINTED
+            .iter()
+            .filter(|entry| entry.load(Relaxed) != 0)
+            .for_each(|entry| entry.store(0, Relaxed));
+        HINTED_COUNT.store(0, Relaxed);
     }
 }
 
-fn is_told(own: &Own) -> bool {
-    own.id().is_some_and(|thread| TOLD[thread.index()].load(Relaxed) != 0)
+/// Whether this thread is hinted.
+pub(super) fn is_hinted(thread: ThreadId) -> bool {
+    HINTED[thread.index()].load(Relaxed) != 0
 }
 
 fn announce(thread: ThreadId) {
     // SAFETY: gettid has no preconditions.
     let id = unsafe { libc::gettid() };
-    let told = &TOLD[thread.index()];
-    // In this order: a child of a fork in between counts one too many, which it finds out.
-    TOLD_COUNT.fetch_add(1, SeqCst);
-    told.store(id, SeqCst);
+    let entry = &HINTED[thread.index()];
+    // Count first: the child of a fork in between counts one too many, and corrects that.
+    // ORDERING: SeqCst pairs with `enable`: its store to `IS_ENABLED` comes before its loads of
+    // the count and the entries, and these stores come before the load of `IS_ENABLED` below.
+    HINTED_COUNT.fetch_add(1, SeqCst);
+    entry.store(id, SeqCst);
     if !become_batch() {
-        withdraw(told);
+        clear(entry);
         return;
     }
-    // ORDERING: SeqCst pairs with `enable`, which looks at the entries after its store.
-    let was_withdrawn = told.load(SeqCst) == 0;
+    // ORDERING: SeqCst, as above: `enable` may have cleared the entry, or will see it.
+    let was_withdrawn = entry.load(SeqCst) == 0;
     if was_withdrawn || !IS_ENABLED.load(SeqCst) {
-        withdraw(told);
+        clear(entry);
         become_normal(0);
     }
 }
 
-/// Takes an entry back; the id in it, or 0.
-fn withdraw(told: &AtomicI32) -> libc::pid_t {
-    if told.load(Relaxed) == 0 {
+/// Clears an entry; returns the id that it held, or 0.
+fn clear(entry: &AtomicI32) -> libc::pid_t {
+    if entry.load(Relaxed) == 0 {
         return 0;
     }
-    let id = told.swap(0, SeqCst);
+    // ORDERING: SeqCst, as in `announce` and `enable`; one of two concurrent calls gets the id.
+    let id = entry.swap(0, SeqCst);
     if id != 0 {
-        TOLD_COUNT.fetch_sub(1, SeqCst);
+        HINTED_COUNT.fetch_sub(1, SeqCst);
     }
     id
 }
 
-/// Makes a new thread normal that a thread found CPU-bound has started: Linux
-/// lets it inherit what that one was told. Where the kernel reports no slices
-/// (before 6.12) it cannot be told from a thread that somebody else made batch.
+/// Makes a new thread normal that inherited its scheduling from a hinted thread. Where the
+/// kernel reports no slices (before 6.12) it cannot be distinguished from a thread that the
+/// program made batch, and stays as it is.
 pub(crate) fn disinherit() {
     if IS_ENABLED.load(Relaxed) && get(0).is_some_and(|attr| is_marked(&attr)) {
         become_normal(0);
@@ -215,13 +194,13 @@ fn become_batch() -> bool {
     set(0, &attr)
 }
 
-/// Whether this is what we tell the kernel, and nobody else does.
+/// Whether unsnarl has chosen this scheduling: the slice marks it.
 fn is_marked(attr: &SchedAttr) -> bool {
     attr.policy == libc::SCHED_BATCH as u32 && [LONG_SLICE_NS, SLICE_ALONE_NS].contains(&attr.runtime)
 }
 
-/// Makes a thread normal of which the kernel was told, unless somebody has chosen something
-/// else for it since; by the kernel's id, 0: the calling one.
+/// Makes a hinted thread normal, unless the program has chosen another scheduling for it
+/// since. `id` is the kernel's; 0 is the calling thread.
 fn become_normal(id: libc::pid_t) {
     let Some(mut attr) = get(id) else { return };
     let is_unreported = attr.policy == libc::SCHED_BATCH as u32 && attr.runtime == 0;
@@ -242,6 +221,6 @@ fn get(id: libc::pid_t) -> Option<SchedAttr> {
 }
 
 fn set(id: libc::pid_t, attr: &SchedAttr) -> bool {
-    // SAFETY: `attr` is readable and says its own size.
+    // SAFETY: `attr` is readable and holds its own size.
     unsafe { libc::syscall(libc::SYS_sched_setattr, id, std::ptr::from_ref(attr), 0) == 0 }
 }

@@ -12,9 +12,10 @@
 //! The notification is a hint to look; the truth is in the policy, under the
 //! GIL's mutex.
 
+use super::table::{CAPACITY, Table};
 use crate::clock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use unsnarl_policy::Nanos;
+use unsnarl_policy::{Nanos, ThreadId};
 
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
@@ -40,8 +41,15 @@ pub(crate) struct Parker {
     not_before: AtomicU64,
 }
 
+static PARKERS: Table<Parker> = [const { Parker::new() }; CAPACITY];
+
+/// The parker of a thread.
+pub(crate) fn of(thread: ThreadId) -> &'static Parker {
+    &PARKERS[thread.index()]
+}
+
 impl Parker {
-    pub(crate) const fn new() -> Self {
+    const fn new() -> Self {
         Self {
             word: AtomicU32::new(AWAKE),
             not_before: AtomicU64::new(0),
