@@ -21,10 +21,10 @@ const PERHAPS_PREEMPTED_WITHIN_NS: Nanos = MILLISECOND;
 
 /// Where an arriving thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct QueueEntry {
     pub(crate) class: Class,
     /// It resumes its slice, at the head of its class.
-    pub(crate) keeps_turn: bool,
+    pub(crate) resumes_slice: bool,
 }
 
 /// How the thread's time off the GIL ended.
@@ -39,41 +39,41 @@ enum Return {
 }
 
 /// Books the return of a thread, and says where it waits.
-pub(crate) fn classify(record: &mut Thread, config: &Config, now: Nanos, arrival: Arrival) -> Place {
+pub(crate) fn classify(thread_state: &mut Thread, config: &Config, now: Nanos, arrival: Arrival) -> QueueEntry {
     let dropped_at = arrival
         .switched_at
-        .or(record.dropped_at)
-        .filter(|_| record.dropped_at.is_some());
+        .or(thread_state.dropped_at)
+        .filter(|_| thread_state.dropped_at.is_some());
     let away_ns = dropped_at.map(|dropped_at| now.saturating_sub(dropped_at));
-    record.dropped_at = None;
-    let how = how_it_returned(record, config, away_ns, arrival);
+    thread_state.dropped_at = None;
+    let how = how_it_returned(thread_state, config, away_ns, arrival);
     match (how, away_ns) {
-        (Return::Blocked, _) => record.finish_burst(config),
-        (_, Some(away)) => record.burst_ns = record.burst_ns.saturating_sub(away),
+        (Return::Blocked, _) => thread_state.finish_burst(config),
+        (_, Some(away)) => thread_state.burst_ns = thread_state.burst_ns.saturating_sub(away),
         (_, None) => {}
     }
-    let by_history = if record.is_new {
+    let by_history = if thread_state.is_new {
         Class::Handed
     } else {
-        class_by_history(record, config, arrival, how)
+        class_by_history(thread_state, config, arrival, how)
     };
-    record.class = match record.hint {
+    thread_state.class = match thread_state.hint {
         Hint::None => by_history,
         Hint::Interactive => by_history.min(Class::Io),
         Hint::Batch => Class::Batch,
     };
-    let is_resuming = record.class == Class::Batch && how != Return::Blocked;
-    Place {
-        class: record.class,
-        keeps_turn: is_resuming && !renew_slice(record, config),
+    let is_resuming = thread_state.class == Class::Batch && how != Return::Blocked;
+    QueueEntry {
+        class: thread_state.class,
+        resumes_slice: is_resuming && !renew_slice(thread_state, config),
     }
 }
 
-fn how_it_returned(record: &mut Thread, config: &Config, away_ns: Option<Nanos>, arrival: Arrival) -> Return {
+fn how_it_returned(thread_state: &mut Thread, config: &Config, away_ns: Option<Nanos>, arrival: Arrival) -> Return {
     let Some(away) = away_ns else { return Return::Blocked };
-    let was_preempted = record.was_asked && !arrival.was_on_lock && away < PERHAPS_PREEMPTED_WITHIN_NS;
+    let was_preempted = thread_state.was_asked && !arrival.was_on_lock && away < PERHAPS_PREEMPTED_WITHIN_NS;
     if !(was_preempted && away < PREEMPTED_WITHIN_NS) {
-        record.predictor.record(away < config.short_ns);
+        thread_state.predictor.record(away < config.short_ns);
     }
     if was_preempted {
         Return::Preempted
@@ -84,26 +84,26 @@ fn how_it_returned(record: &mut Thread, config: &Config, away_ns: Option<Nanos>,
     }
 }
 
-fn class_by_history(record: &Thread, config: &Config, arrival: Arrival, how: Return) -> Class {
-    let is_on_and_on = record.burst_ns >= config.batch_after_ns;
-    let was_batch = record.class == Class::Batch;
+fn class_by_history(thread_state: &Thread, config: &Config, arrival: Arrival, how: Return) -> Class {
+    let is_on_and_on = thread_state.burst_ns >= config.batch_after_ns;
+    let was_batch = thread_state.class == Class::Batch;
     match how {
-        Return::Blocked if record.burst_mean_ns > config.burst_cap_ns => Class::Batch,
+        Return::Blocked if thread_state.burst_mean_ns > config.burst_cap_ns => Class::Batch,
         Return::Blocked if arrival.was_on_lock => Class::Handed,
         Return::Blocked => Class::Io,
-        Return::Short if record.burst_ns > config.burst_cap_ns || (was_batch && is_on_and_on) => Class::Batch,
+        Return::Short if thread_state.burst_ns > config.burst_cap_ns || (was_batch && is_on_and_on) => Class::Batch,
         Return::Short => Class::Io,
         Return::Preempted if is_on_and_on => Class::Batch,
         Return::Preempted if was_batch => Class::Yielded,
-        Return::Preempted => record.class,
+        Return::Preempted => thread_state.class,
     }
 }
 
 /// Gives a new slice to a thread that has used its own up; whether it did.
-pub(crate) const fn renew_slice(record: &mut Thread, config: &Config) -> bool {
-    let is_used_up = record.slice_left_ns <= config.slice_ns / 16;
+pub(crate) const fn renew_slice(thread_state: &mut Thread, config: &Config) -> bool {
+    let is_used_up = thread_state.slice_left_ns <= config.slice_ns / 16;
     if is_used_up {
-        record.slice_left_ns = config.slice_ns;
+        thread_state.slice_left_ns = config.slice_ns;
     }
     is_used_up
 }

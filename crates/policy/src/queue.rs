@@ -1,4 +1,4 @@
-//! FIFO queues threaded through a table of records by index.
+//! FIFO queues threaded through a table of entries by index.
 //!
 //! Invariant: a thread is in at most one queue; every operation is O(1) and
 //! allocates nothing; links are only meaningful while `Links::queued` is true.
@@ -13,7 +13,7 @@ pub(crate) struct Links {
     pub(crate) is_queued: bool,
 }
 
-/// A table of records that carry [`Links`].
+/// A table of entries that carry [`Links`].
 pub(crate) trait Table {
     fn links(&mut self, thread: ThreadId) -> &mut Links;
 }
@@ -89,8 +89,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    struct Records(Vec<Links>);
-    impl Table for Records {
+    struct Entries(Vec<Links>);
+    impl Table for Entries {
         fn links(&mut self, thread: ThreadId) -> &mut Links {
             &mut self.0[thread.index()]
         }
@@ -99,17 +99,17 @@ mod tests {
     proptest! {
         #[test]
         fn behaves_as_a_deque_without_duplicates(steps in prop::collection::vec((0usize..8, 0u8..3), 0..200)) {
-            let mut records = Records(vec![Links::default(); 8]);
+            let mut entries = Entries(vec![Links::default(); 8]);
             let mut queue = Queue::default();
             let mut model = VecDeque::new();
             for (index, step) in steps {
                 let thread = ThreadId::new(index);
                 let is_queued = model.contains(&thread);
-                prop_assert_eq!(records.0[index].is_queued, is_queued);
+                prop_assert_eq!(entries.0[index].is_queued, is_queued);
                 match (step, is_queued) {
-                    (0, false) => { queue.push_back(&mut records, thread); model.push_back(thread); }
-                    (1, false) => { queue.push_front(&mut records, thread); model.push_front(thread); }
-                    (2, true) => { queue.remove(&mut records, thread); model.retain(|&other| other != thread); }
+                    (0, false) => { queue.push_back(&mut entries, thread); model.push_back(thread); }
+                    (1, false) => { queue.push_front(&mut entries, thread); model.push_front(thread); }
+                    (2, true) => { queue.remove(&mut entries, thread); model.retain(|&other| other != thread); }
                     _ => {}
                 }
                 prop_assert_eq!(queue.head(), model.front().copied());

@@ -22,7 +22,7 @@ mod picking;
 mod timing;
 
 use crate::class::{Class, Hint};
-use crate::classify::{Place, classify, renew_slice};
+use crate::classify::{QueueEntry, classify, renew_slice};
 use crate::config::Config;
 use crate::ports::{Arrival, Grant, Taken, Verdict};
 use crate::predictor::Predictor;
@@ -32,7 +32,7 @@ use crate::thread::{Awake, ThreadId, Threads};
 
 /// The current hold of the GIL.
 #[derive(Debug, Clone, Copy)]
-struct Tenure {
+struct Hold {
     holder: Option<ThreadId>,
     class: Class,
     /// Its start, or the arrival of the first waiter; `None` if nobody waits.
@@ -41,7 +41,7 @@ struct Tenure {
     protected_until: Nanos,
 }
 
-impl Tenure {
+impl Hold {
     const fn unknown() -> Self {
         Self {
             holder: None,
@@ -55,9 +55,9 @@ impl Tenure {
 
 /// Why a thread was picked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum Pick {
     /// It is the first of the best class.
-    Regular,
+    First,
     /// Out of order: CPU-bound threads are owed their least share.
     Share,
     /// Out of order: it has waited for too long. Only this pays the ration of aged
@@ -71,7 +71,7 @@ enum Turn {
 struct Heir {
     thread: ThreadId,
     picked_at: Nanos,
-    turn: Turn,
+    pick: Pick,
 }
 
 /// A thread that has dropped the GIL on request. Most come straight back, but one
@@ -92,7 +92,7 @@ pub struct Policy {
     queues: [Queue; Class::COUNT],
     waiting: u32,
     is_held: bool,
-    tenure: Tenure,
+    hold: Hold,
     heir: Option<Heir>,
     last_holder: Option<ThreadId>,
     timekeeper: Option<ThreadId>,
@@ -122,7 +122,7 @@ impl Policy {
             queues: [Queue::default(); Class::COUNT],
             waiting: 0,
             is_held: false,
-            tenure: Tenure::unknown(),
+            hold: Hold::unknown(),
             heir: None,
             last_holder: None,
             timekeeper: None,
@@ -148,7 +148,7 @@ impl Policy {
     pub fn retire(&mut self, thread: ThreadId) {
         self.cancel(thread);
         self.end_return(thread);
-        for role in [&mut self.last_holder, &mut self.tenure.holder] {
+        for role in [&mut self.last_holder, &mut self.hold.holder] {
             if *role == Some(thread) {
                 *role = None;
             }
@@ -163,7 +163,7 @@ impl Policy {
         self.queues = [Queue::default(); Class::COUNT];
         self.waiting = 0;
         self.is_held = false;
-        self.tenure = Tenure::unknown();
+        self.hold = Hold::unknown();
         self.heir = None;
         self.last_holder = survivor;
         self.timekeeper = None;
@@ -177,9 +177,9 @@ impl Policy {
     /// `thread` holds it now. Those who wait keep their places.
     pub fn resume(&mut self, thread: Option<ThreadId>) {
         self.is_held = true;
-        self.tenure = Tenure {
+        self.hold = Hold {
             holder: thread,
-            ..Tenure::unknown()
+            ..Hold::unknown()
         };
         self.heir = None;
         self.last_holder = thread;
@@ -250,7 +250,7 @@ impl Policy {
         }
         let due = self.ask_due(now);
         if due <= now {
-            self.tenure.asked_at = Some(now);
+            self.hold.asked_at = Some(now);
             self.threads[thread].awake = Some(Awake::ForAnswer);
             let class = self.threads[thread].class;
             self.stats.classes[class.index()].asks += 1;
@@ -261,10 +261,10 @@ impl Policy {
 
     /// Takes back the verdict [`Verdict::Ask`]: it was not passed on.
     pub fn retract_ask(&mut self, thread: ThreadId) {
-        self.tenure.asked_at = None;
-        let record = &mut self.threads[thread];
-        record.awake = None;
-        self.stats.classes[record.class.index()].asks -= 1;
+        self.hold.asked_at = None;
+        let thread_state = &mut self.threads[thread];
+        thread_state.awake = None;
+        self.stats.classes[thread_state.class.index()].asks -= 1;
     }
 
     /// Calls `visit` for every thread that waits.
@@ -278,12 +278,12 @@ impl Policy {
         }
     }
 
-    /// Records whether a notification came while `thread` stayed awake.
+    /// Entries whether a notification came while `thread` stayed awake.
     pub fn stayed_awake(&mut self, thread: ThreadId, came: bool) {
-        let record = &mut self.threads[thread];
-        match record.awake.take() {
-            Some(Awake::ForAnswer) => record.spin_answer.record(came),
-            Some(Awake::ForResume) => record.spin_resume.record(came),
+        let thread_state = &mut self.threads[thread];
+        match thread_state.awake.take() {
+            Some(Awake::ForAnswer) => thread_state.spin_answer.record(came),
+            Some(Awake::ForResume) => thread_state.spin_resume.record(came),
             None => {}
         }
     }
@@ -303,23 +303,23 @@ impl Policy {
     /// The holder has dropped the GIL: whom to notify, if anybody.
     pub fn dropped(&mut self, thread: Option<ThreadId>, now: Nanos) -> Option<Grant> {
         self.is_held = false;
-        let tenure = std::mem::replace(&mut self.tenure, Tenure::unknown());
+        let hold = std::mem::replace(&mut self.hold, Hold::unknown());
         if let Some(thread) = thread {
-            self.end_tenure(thread, now, tenure);
+            self.end_hold(thread, now, hold);
         }
-        let was_preempted_for_first = tenure.class == Class::Batch && tenure.asked_at.is_some();
-        let (heir, turn) = if was_preempted_for_first {
-            (self.first()?, Turn::Regular)
+        let was_preempted_for_first = hold.class == Class::Batch && hold.asked_at.is_some();
+        let (heir, pick) = if was_preempted_for_first {
+            (self.first()?, Pick::First)
         } else {
             self.pick(now)?
         };
         let heir = Heir {
             thread: heir,
             picked_at: now,
-            turn,
+            pick,
         };
         self.heir = Some(heir);
-        let not_before = now + self.linger(thread, tenure, heir, now);
+        let not_before = now + self.linger(thread, hold, heir, now);
         Some(Grant {
             heir: heir.thread,
             not_before,
@@ -331,8 +331,8 @@ impl Policy {
         self.is_held = true;
         let heir = self.heir.take();
         let is_heir = heir.is_some_and(|heir| Some(heir.thread) == thread);
-        let class = thread.map_or(Class::Yielded, |thread| self.start_tenure(thread, now, arrival));
-        self.tenure = Tenure {
+        let class = thread.map_or(Class::Yielded, |thread| self.start_hold(thread, now, arrival));
+        self.hold = Hold {
             holder: thread,
             class,
             since: self.has_waiters().then_some(now),
@@ -343,7 +343,7 @@ impl Policy {
             self.stats.hand_overs += 1;
             self.last_holder = thread;
         }
-        if heir.is_some_and(|heir| heir.turn == Turn::Aged) && is_heir {
+        if heir.is_some_and(|heir| heir.pick == Pick::Aged) && is_heir {
             self.picks_since_aged = 0;
         }
         let revoked = heir.filter(|_| !is_heir).map(|heir| self.barge(heir, class, now));
@@ -358,12 +358,12 @@ impl Policy {
     /// decided and no clock is needed. `None`: whoever is known to hold it.
     pub fn dropped_uncontended(&mut self, thread: Option<ThreadId>) {
         self.is_held = false;
-        if let Some(holder) = thread.or(self.tenure.holder) {
-            self.tenure = Tenure::unknown();
-            let record = &mut self.threads[holder];
-            record.dropped_at = None;
-            record.was_asked = false;
-            record.is_new = false;
+        if let Some(holder) = thread.or(self.hold.holder) {
+            self.hold = Hold::unknown();
+            let thread_state = &mut self.threads[holder];
+            thread_state.dropped_at = None;
+            thread_state.was_asked = false;
+            thread_state.is_new = false;
         }
     }
 
@@ -372,15 +372,15 @@ impl Policy {
     pub fn taken_uncontended(&mut self, thread: Option<ThreadId>) {
         self.is_held = true;
         self.last_holder = thread;
-        if thread.is_some() || self.tenure.holder.is_some() {
-            self.tenure = Tenure {
+        if thread.is_some() || self.hold.holder.is_some() {
+            self.hold = Hold {
                 holder: thread,
                 class: thread.map_or(Class::Yielded, |thread| self.threads[thread].class),
-                ..Tenure::unknown()
+                ..Hold::unknown()
             };
         } else {
-            self.tenure.since = None;
-            self.tenure.asked_at = None;
+            self.hold.since = None;
+            self.hold.asked_at = None;
         }
     }
 
@@ -403,17 +403,17 @@ impl Policy {
     // ---- classification ---------------------------------------------------
 
     fn enqueue(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) {
-        let Place { class, keeps_turn } = self.classify(thread, now, arrival);
+        let QueueEntry { class, resumes_slice } = self.classify(thread, now, arrival);
         self.end_return(thread);
-        self.tenure.since.get_or_insert(now);
-        let record = &mut self.threads[thread];
+        self.hold.since.get_or_insert(now);
+        let thread_state = &mut self.threads[thread];
         if class != Class::Batch {
             // One that never blocks for long would be asked as soon as it has the GIL.
-            renew_slice(record, &self.config);
+            renew_slice(thread_state, &self.config);
         }
-        record.waiting_since = now;
-        record.awake = keeps_turn.then_some(Awake::ForResume);
-        if keeps_turn {
+        thread_state.waiting_since = now;
+        thread_state.awake = resumes_slice.then_some(Awake::ForResume);
+        if resumes_slice {
             self.queues[class.index()].push_front(&mut self.threads, thread);
         } else {
             self.queues[class.index()].push_back(&mut self.threads, thread);
@@ -432,10 +432,10 @@ impl Policy {
         }
     }
 
-    fn classify(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) -> Place {
-        let place = classify(&mut self.threads[thread], &self.config, now, arrival);
-        self.finish_gap(place.class, now);
-        place
+    fn classify(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) -> QueueEntry {
+        let entry = classify(&mut self.threads[thread], &self.config, now, arrival);
+        self.finish_gap(entry.class, now);
+        entry
     }
 
     fn end_return(&mut self, thread: ThreadId) {

@@ -9,7 +9,7 @@ use crate::queue::{Links, Table};
 use crate::spin::SpinScore;
 use crate::{Config, Nanos};
 
-/// Index of a thread's record.
+/// Index of a thread's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ThreadId(u32);
 
@@ -95,48 +95,48 @@ impl Thread {
 /// All threads, by index.
 #[derive(Debug)]
 pub(crate) struct Threads {
-    records: Vec<Thread>,
+    entries: Vec<Thread>,
     free: Vec<ThreadId>,
 }
 
 impl Table for Threads {
     fn links(&mut self, thread: ThreadId) -> &mut Links {
-        &mut self.records[thread.index()].links
+        &mut self.entries[thread.index()].links
     }
 }
 
 impl std::ops::Index<ThreadId> for Threads {
     type Output = Thread;
     fn index(&self, thread: ThreadId) -> &Thread {
-        &self.records[thread.index()]
+        &self.entries[thread.index()]
     }
 }
 
 impl std::ops::IndexMut<ThreadId> for Threads {
     fn index_mut(&mut self, thread: ThreadId) -> &mut Thread {
-        &mut self.records[thread.index()]
+        &mut self.entries[thread.index()]
     }
 }
 
 impl Threads {
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self {
-            records: Vec::with_capacity(capacity),
+            entries: Vec::with_capacity(capacity),
             free: Vec::with_capacity(capacity),
         }
     }
 
-    /// A fresh record, or `None` when the table is full.
+    /// A fresh entry, or `None` when the table is full.
     pub(crate) fn register(&mut self, config: &Config, tag: u64) -> Option<ThreadId> {
         if let Some(thread) = self.free.pop() {
             self[thread] = Thread::new(config, tag);
             return Some(thread);
         }
-        if self.records.len() == self.records.capacity() {
+        if self.entries.len() == self.entries.capacity() {
             return None;
         }
-        self.records.push(Thread::new(config, tag));
-        Some(ThreadId::new(self.records.len() - 1))
+        self.entries.push(Thread::new(config, tag));
+        Some(ThreadId::new(self.entries.len() - 1))
     }
 
     pub(crate) fn retire(&mut self, thread: ThreadId) {
@@ -147,9 +147,9 @@ impl Threads {
     /// Forgets everybody but `survivor` (in the child of a fork).
     pub(crate) fn keep_only(&mut self, survivor: Option<ThreadId>) {
         self.free.clear();
-        for (index, record) in self.records.iter_mut().enumerate() {
-            record.links = Links::default();
-            record.awake = None;
+        for (index, thread_state) in self.entries.iter_mut().enumerate() {
+            thread_state.links = Links::default();
+            thread_state.awake = None;
             let thread = ThreadId::new(index);
             if Some(thread) != survivor {
                 self.free.push(thread);

@@ -14,7 +14,7 @@
 //! | the line's end is behind the clock | begins at the clock's time |
 //! | it is ahead of it | begins where the line ended, and is slower until they meet |
 //! | only one of the clocks has gone on | begins at the clock's time, by the pace known before |
-//! | that, or no sample at all, [`PATIENCE`] times in a row | is none |
+//! | that, or no sample at all, [`MAX_FAILURES`] times in a row | is none |
 //! | one of the clocks has gone back | is none |
 
 use crate::Nanos;
@@ -32,7 +32,7 @@ const CHANGE: u64 = 8;
 /// ahead of it by a processor that does not wait for what comes before. Some microseconds.
 const SLACK: u64 = 1 << 16;
 /// With so many failures in a row the counter is not followed any longer.
-pub const PATIENCE: u32 = 8;
+pub const MAX_FAILURES: u32 = 8;
 /// The least number of nanoseconds between two samples that give a pace.
 pub const APART_NS: Nanos = 50_000;
 
@@ -151,11 +151,11 @@ impl Follower {
         })
     }
 
-    /// The same line after a sample could not be had. `None` after [`PATIENCE`] failures in a row.
+    /// The same line after a sample could not be had. `None` after [`MAX_FAILURES`] failures in a row.
     #[must_use]
     pub fn failed(&self) -> Option<Self> {
         let failures = self.failures + 1;
-        (failures < PATIENCE).then_some(Self { failures, ..*self })
+        (failures < MAX_FAILURES).then_some(Self { failures, ..*self })
     }
 
     /// Goes on at the clock's time: nobody has read the line to its end while the machine slept.
@@ -354,10 +354,10 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_gives_no_sample_is_given_up_after_some_patience() {
+    fn a_clock_that_gives_no_sample_is_given_up_after_some_failures() {
         let (mut machine, begun) = follow(2_000_000_000);
         let mut follower = begun;
-        for _ in 1..PATIENCE {
+        for _ in 1..MAX_FAILURES {
             follower = follower.failed().unwrap();
         }
         assert!(follower.failed().is_none());
@@ -366,9 +366,9 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_of_another_pace_is_given_up_after_some_patience() {
+    fn a_counter_of_another_pace_is_given_up_after_some_failures() {
         let (mut machine, mut follower) = follow(2_000_000_000);
-        for _ in 1..PATIENCE {
+        for _ in 1..MAX_FAILURES {
             machine.elapsed += 5_000_000;
             let sample = machine.pass(5_000_000, 0, 0);
             assert_eq!(read(&mut follower, sample), sample.nanos);

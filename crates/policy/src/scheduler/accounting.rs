@@ -1,34 +1,34 @@
-//! What a tenure is charged to: the thread, the statistics, and the least share.
+//! What a hold is charged to: the thread, the statistics, and the least share.
 //!
 //! Invariant: GIL time is booked once, at the drop; what CPU-bound threads are owed
 //! stays within two quanta either way.
 
-use super::{Heir, Policy, Returning, Tenure, Turn};
+use super::{Heir, Hold, Pick, Policy, Returning};
 use crate::class::Class;
 use crate::ports::Arrival;
 use crate::{Nanos, ThreadId};
 
 impl Policy {
-    pub(super) fn end_tenure(&mut self, thread: ThreadId, now: Nanos, tenure: Tenure) {
-        let was_asked = tenure.asked_at.is_some();
-        let record = &mut self.threads[thread];
-        record.is_new = false;
-        record.dropped_at = Some(now);
-        record.was_asked = was_asked;
+    pub(super) fn end_hold(&mut self, thread: ThreadId, now: Nanos, hold: Hold) {
+        let was_asked = hold.asked_at.is_some();
+        let thread_state = &mut self.threads[thread];
+        thread_state.is_new = false;
+        thread_state.dropped_at = Some(now);
+        thread_state.was_asked = was_asked;
         if was_asked {
             self.returning = Some(Returning {
                 thread,
-                is_batch: tenure.class == Class::Batch,
+                is_batch: hold.class == Class::Batch,
                 takes: 0,
             });
-            self.stats.classes[tenure.class.index()].forced_drops += 1;
+            self.stats.classes[hold.class.index()].forced_drops += 1;
         }
-        let Some(since) = tenure.since else { return };
+        let Some(since) = hold.since else { return };
         let hold_ns = now.saturating_sub(since);
-        record.burst_ns = record.burst_ns.saturating_add(hold_ns);
-        record.slice_left_ns = record.slice_left_ns.saturating_sub(hold_ns);
-        self.stats.record_hold(record.tag, hold_ns);
-        self.account_share(tenure.class, hold_ns);
+        thread_state.burst_ns = thread_state.burst_ns.saturating_add(hold_ns);
+        thread_state.slice_left_ns = thread_state.slice_left_ns.saturating_sub(hold_ns);
+        self.stats.record_hold(thread_state.tag, hold_ns);
+        self.account_share(hold.class, hold_ns);
     }
 
     fn account_share(&mut self, class: Class, hold_ns: Nanos) {
@@ -43,7 +43,7 @@ impl Policy {
     }
 
     /// Books the end of the wait, or classifies a thread that did not wait.
-    pub(super) fn start_tenure(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) -> Class {
+    pub(super) fn start_hold(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) -> Class {
         if self.threads[thread].links.is_queued {
             let class = self.threads[thread].class;
             let waited_ns = now.saturating_sub(self.threads[thread].waiting_since);
@@ -55,20 +55,20 @@ impl Policy {
             self.stats.lingers_hit += 1;
         }
         self.end_return(thread);
-        let place = self.classify(thread, now, arrival);
-        if place.class == Class::Batch && !place.keeps_turn {
+        let entry = self.classify(thread, now, arrival);
+        if entry.class == Class::Batch && !entry.resumes_slice {
             // A new slice is had by waiting for it, not by coming first.
             self.threads[thread].slice_left_ns = 0;
         }
-        place.class
+        entry.class
     }
 
     pub(super) fn barge(&mut self, heir: Heir, by: Class, now: Nanos) -> ThreadId {
         if !self.is_lingering {
             let is_aged = self.is_aged(heir.thread, now);
-            let record = &mut self.threads[heir.thread];
-            record.was_overtaken |= heir.turn != Turn::Regular || is_aged || by == Class::Batch;
-            self.stats.classes[record.class.index()].barged += 1;
+            let thread_state = &mut self.threads[heir.thread];
+            thread_state.was_overtaken |= heir.pick != Pick::First || is_aged || by == Class::Batch;
+            self.stats.classes[thread_state.class.index()].barged += 1;
         }
         heir.thread
     }

@@ -6,20 +6,20 @@
 //! thread that was asked for a better class: that would only change which
 //! CPU-bound thread runs.
 
-use super::{Heir, Policy, Tenure, Turn};
+use super::{Heir, Hold, Pick, Policy};
 use crate::class::Class;
 use crate::queue::Queue;
 use crate::{Nanos, ThreadId};
 
 impl Policy {
-    pub(super) fn pick(&mut self, now: Nanos) -> Option<(ThreadId, Turn)> {
+    pub(super) fn pick(&mut self, now: Nanos) -> Option<(ThreadId, Pick)> {
         let first = self.first()?;
         if self.threads[first].class != Class::Batch
             && self.is_batch_owed()
             && let Some(batch) = self.queues[Class::Batch.index()].head()
         {
             self.stats.share_picks += 1;
-            return Some((batch, Turn::Share));
+            return Some((batch, Pick::Share));
         }
         self.picks_since_aged = self.picks_since_aged.saturating_add(1);
         if self.picks_since_aged >= self.config.aged_pick_every
@@ -27,9 +27,9 @@ impl Policy {
             && aged != first
         {
             self.stats.aged_picks += 1;
-            return Some((aged, Turn::Aged));
+            return Some((aged, Pick::Aged));
         }
-        Some((first, Turn::Regular))
+        Some((first, Pick::First))
     }
 
     /// Whether CPU-bound threads have a piece of their least share to their credit.
@@ -57,17 +57,17 @@ impl Policy {
     /// and back would have paid off.
     /// Never one whose turn is overdue: those who come straight back may be a
     /// pair that wakes each other up, and would do so for ever.
-    pub(super) fn linger(&mut self, dropper: Option<ThreadId>, tenure: Tenure, heir: Heir, now: Nanos) -> Nanos {
-        let record = &self.threads[heir.thread];
-        if tenure.class == Class::Batch || record.class != Class::Batch {
+    pub(super) fn linger(&mut self, dropper: Option<ThreadId>, hold: Hold, heir: Heir, now: Nanos) -> Nanos {
+        let thread_state = &self.threads[heir.thread];
+        if hold.class == Class::Batch || thread_state.class != Class::Batch {
             return 0;
         }
         self.gap_since = Some(now);
         let is_back_soon = dropper.is_some_and(|dropper| self.threads[dropper].predictor.is_short_expected());
-        let is_overdue = heir.turn != Turn::Regular || self.is_aged(heir.thread, now);
+        let is_overdue = heir.pick != Pick::First || self.is_aged(heir.thread, now);
         if is_overdue
             || !self.is_watched(now)
-            || tenure.asked_at.is_some()
+            || hold.asked_at.is_some()
             || !(is_back_soon || self.gaps.is_short_expected())
         {
             return 0;
@@ -90,7 +90,7 @@ impl Policy {
     /// or one that was picked out of order, runs at least for a quantum.
     pub(super) fn protection(&self, heir: Option<Heir>, class: Class, now: Nanos) -> Nanos {
         let is_owed = class == Class::Batch && self.is_batch_owed();
-        if is_owed || heir.is_some_and(|heir| heir.turn != Turn::Regular) {
+        if is_owed || heir.is_some_and(|heir| heir.pick != Pick::First) {
             now + self.config.batch_quantum_ns
         } else {
             0

@@ -4,7 +4,7 @@
 //! matters, and `alarm` is when it looks; whoever would have to look earlier takes
 //! the office over. A timer on every waiter would be a storm.
 
-use super::{Policy, Turn};
+use super::{Pick, Policy};
 use crate::class::Class;
 use crate::config::MICROSECOND;
 use crate::ports::Verdict;
@@ -27,42 +27,39 @@ pub(super) const LINGER_WATCH_NS: Nanos = 1_000 * MICROSECOND;
 impl Policy {
     /// When the holder is to be asked, for the sake of whoever is most urgent.
     pub(super) fn ask_due(&self, now: Nanos) -> Nanos {
-        if let Some(asked_at) = self.tenure.asked_at {
+        if let Some(asked_at) = self.hold.asked_at {
             return asked_at + self.config.slice_ns;
         }
-        let since = self.tenure.since.unwrap_or(now);
+        let since = self.hold.since.unwrap_or(now);
         let by_class = |class: Class| {
             self.queues[class.index()]
                 .head()
-                .map(|head| since + self.patience(head))
+                .map(|head| since + self.hold_limit(head))
         };
         let due = Class::ALL.into_iter().filter_map(by_class).min().unwrap_or(Nanos::MAX);
-        due.max(self.tenure.protected_until)
+        due.max(self.hold.protected_until)
     }
 
-    /// How long into the holder's tenure `waiter` lets it run.
-    pub(super) fn patience(&self, waiter: ThreadId) -> Nanos {
-        let record = &self.threads[waiter];
-        if record.class == Class::Batch {
-            return match self.tenure.holder {
+    /// How long into the holder's hold `waiter` lets it run.
+    pub(super) fn hold_limit(&self, waiter: ThreadId) -> Nanos {
+        let thread_state = &self.threads[waiter];
+        if thread_state.class == Class::Batch {
+            return match self.hold.holder {
                 Some(holder) => self.threads[holder].slice_left_ns.min(self.config.slice_ns),
                 None => self.config.slice_ns,
             };
         }
-        if self.tenure.class == Class::Batch {
+        if self.hold.class == Class::Batch {
             return 0;
         }
-        let holder_burst_ns = self
-            .tenure
-            .holder
-            .map_or(0, |holder| self.threads[holder].burst_mean_ns);
-        let usual_ns = 2 * record.burst_mean_ns.max(holder_burst_ns);
+        let holder_burst_ns = self.hold.holder.map_or(0, |holder| self.threads[holder].burst_mean_ns);
+        let usual_ns = 2 * thread_state.burst_mean_ns.max(holder_burst_ns);
         self.config.grace_ns.max(usual_ns).min(self.config.slice_ns)
     }
 
     pub(super) fn park(&mut self, thread: ThreadId, now: Nanos, due: Nanos) -> Verdict {
         let insurance = now + self.config.insurance_ns.saturating_mul(u64::from(self.waiting));
-        let watch = if self.tenure.class == Class::Batch {
+        let watch = if self.hold.class == Class::Batch {
             Nanos::MAX
         } else {
             now + LINGER_WATCH_NS
@@ -86,25 +83,25 @@ impl Policy {
 
     pub(super) fn spin(&mut self, thread: ThreadId) -> Nanos {
         let config = self.config;
-        let holder_is_short = self.tenure.class != Class::Batch;
+        let holder_is_short = self.hold.class != Class::Batch;
         let is_next = holder_is_short && self.first() == Some(thread);
-        let record = &mut self.threads[thread];
-        if record.was_overtaken {
-            record.awake = None;
+        let thread_state = &mut self.threads[thread];
+        if thread_state.was_overtaken {
+            thread_state.awake = None;
             return config.spin_resume_ns;
         }
-        if record.awake.is_none() && is_next {
-            record.awake = Some(Awake::ForResume);
+        if thread_state.awake.is_none() && is_next {
+            thread_state.awake = Some(Awake::ForResume);
         }
-        let (score, spin_ns) = match record.awake {
-            Some(Awake::ForAnswer) => (&mut record.spin_answer, config.spin_ask_ns),
-            Some(Awake::ForResume) if holder_is_short => (&mut record.spin_resume, config.spin_resume_ns),
+        let (score, spin_ns) = match thread_state.awake {
+            Some(Awake::ForAnswer) => (&mut thread_state.spin_answer, config.spin_ask_ns),
+            Some(Awake::ForResume) if holder_is_short => (&mut thread_state.spin_resume, config.spin_resume_ns),
             _ => return 0,
         };
         if score.is_worth_it() {
             return spin_ns;
         }
-        record.awake = None;
+        thread_state.awake = None;
         0
     }
 
@@ -126,12 +123,12 @@ impl Policy {
     #[must_use]
     pub fn lets_pass(&self, thread: ThreadId, now: Nanos) -> Option<Nanos> {
         let heir = self.heir.filter(|heir| heir.thread != thread && !self.is_held)?;
-        let record = &self.threads[thread];
-        let is_heirs_turn = heir.turn != Turn::Regular
+        let thread_state = &self.threads[thread];
+        let is_heir_due = heir.pick != Pick::First
             || self.is_aged(heir.thread, now)
-            || record.slice_left_ns <= self.config.slice_ns / 16;
+            || thread_state.slice_left_ns <= self.config.slice_ns / 16;
         let until = heir.picked_at + HEIR_OVERDUE_NS;
-        (record.class == Class::Batch && is_heirs_turn && !self.is_lingering && now < until).then_some(until)
+        (thread_state.class == Class::Batch && is_heir_due && !self.is_lingering && now < until).then_some(until)
     }
 
     /// Chooses a sleeping thread to look again, if nobody would look in time: an
@@ -147,7 +144,7 @@ impl Policy {
             return None;
         }
         let passed_over = self.queues[..Class::Batch.index()].iter().find_map(Queue::head);
-        if self.tenure.class == Class::Batch && passed_over.is_some() {
+        if self.hold.class == Class::Batch && passed_over.is_some() {
             return passed_over;
         }
         if is_return_due {
@@ -163,7 +160,7 @@ impl Policy {
         let Some(returning) = &mut self.returning else {
             return false;
         };
-        let is_due = returning.takes == 0 && returning.is_batch && self.tenure.class != Class::Batch;
+        let is_due = returning.takes == 0 && returning.is_batch && self.hold.class != Class::Batch;
         returning.takes += 1;
         if returning.takes > RETURN_TAKES {
             self.returning = None;

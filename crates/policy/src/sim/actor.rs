@@ -58,7 +58,7 @@ pub(super) enum Doing {
 
 /// Where the thread is for the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum RunState {
     Off,
     Queued,
     On(usize),
@@ -70,7 +70,7 @@ pub(super) struct Actor {
     pub(super) position: usize,
     pub(super) rounds_done: u64,
     pub(super) doing: Doing,
-    pub(super) place: Place,
+    pub(super) run_state: RunState,
     pub(super) last_core: usize,
     /// What is left of what it does, and since when it does it.
     pub(super) remaining_ns: Nanos,
@@ -78,7 +78,7 @@ pub(super) struct Actor {
     pub(super) interrupted_ns: Nanos,
     pub(super) since: Nanos,
     /// Number of its valid `Turn`, and of its valid `Timer` or `Wake`.
-    pub(super) turn: u32,
+    pub(super) step_number: u32,
     pub(super) alarm: u32,
     pub(super) id: Option<ThreadId>,
     pub(super) parker: Parker,
@@ -102,12 +102,12 @@ impl Actor {
             position: 0,
             rounds_done: 0,
             doing: Doing::Unstarted,
-            place: Place::Off,
+            run_state: RunState::Off,
             last_core: 0,
             remaining_ns: 0,
             interrupted_ns: 0,
             since: 0,
-            turn: 0,
+            step_number: 0,
             alarm: 0,
             id: None,
             parker: Parker::default(),

@@ -93,7 +93,7 @@ impl Cores {
     }
 
     /// What the mechanism tells the kernel about a thread that waits.
-    pub(super) fn tell(&mut self, thread: usize, is_batch: bool) {
+    pub(super) fn hint(&mut self, thread: usize, is_batch: bool) {
         let is_batch = is_batch && self.takes_hints;
         let entity = &mut self.entities[thread];
         if entity.is_batch != is_batch {

@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     /// What the thread does on its processor is over, or is to be looked at.
-    Turn { thread: usize, number: u32 },
+    Step { thread: usize, number: u32 },
     /// A sleeping thread's timer.
     Timer { thread: usize, number: u32 },
     /// A wake-up reaches a sleeping thread.

@@ -3,7 +3,7 @@
 //! `drop_gil` and the end of `take_gil` of `Python/ceval_gil.c` (3.13), with the
 //! calls of the policy where the replaced condition variable calls have them.
 
-use super::actor::{After, Doing, Place};
+use super::actor::{After, Doing, RunState};
 use super::world::World;
 use crate::{Arrival, Class, Nanos, ThreadId};
 use std::collections::VecDeque;
@@ -118,21 +118,21 @@ impl World<'_> {
         }
         self.gil.is_drop_requested = false;
         self.gil.switching.push(thread);
-        self.tell_kernel(thread);
+        self.hint_kernel(thread);
         if self.is_active && self.gil.is_heir_awake && self.scenario.machine.processors > 1 {
             let deadline = self.now + SWITCH_SPIN_NS;
             let takes = self.gil.takes;
             self.actors[thread].doing = Doing::SwitchingAwake { after, takes, deadline };
-            return self.plan_turn(thread, deadline);
+            return self.plan_step(thread, deadline);
         }
         self.actors[thread].doing = Doing::Switching(after);
         self.leave_processor(thread);
     }
 
     /// As the mechanism's `kernel::tell`.
-    pub(super) fn tell_kernel(&mut self, thread: usize) {
+    pub(super) fn hint_kernel(&mut self, thread: usize) {
         if let (Some(policy), Some(id)) = (&self.policy, self.actors[thread].id) {
-            self.cores.tell(thread, policy.class(id) == Class::Batch);
+            self.cores.hint(thread, policy.class(id) == Class::Batch);
         }
     }
 
@@ -143,7 +143,7 @@ impl World<'_> {
             self.actors[thread].doing = Doing::Switching(after);
             self.leave_processor(thread);
         } else {
-            self.plan_turn(thread, deadline);
+            self.plan_step(thread, deadline);
         }
     }
 
@@ -232,11 +232,11 @@ impl World<'_> {
 
     fn end_switches(&mut self) {
         for thread in std::mem::take(&mut self.gil.switching) {
-            match (self.actors[thread].doing, self.actors[thread].place) {
-                (Doing::SwitchingAwake { .. }, Place::On(_)) => {
-                    self.plan_turn(thread, self.now + self.scenario.machine.watch_ns);
+            match (self.actors[thread].doing, self.actors[thread].run_state) {
+                (Doing::SwitchingAwake { .. }, RunState::On(_)) => {
+                    self.plan_step(thread, self.now + self.scenario.machine.watch_ns);
                 }
-                (Doing::Switching(_), Place::Off) => self.plan_wake(thread, self.scenario.machine.wake_ns),
+                (Doing::Switching(_), RunState::Off) => self.plan_wake(thread, self.scenario.machine.wake_ns),
                 _ => {}
             }
         }

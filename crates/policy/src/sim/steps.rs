@@ -3,7 +3,7 @@
 //! Invariant: the effect of a step comes when its time with the GIL is over, and
 //! the thread has the GIL then.
 
-use super::actor::{After, Doing, Place};
+use super::actor::{After, Doing, RunState};
 use super::cores::Cores;
 use super::gil::Gil;
 use super::scenario::Step;
@@ -160,15 +160,15 @@ impl World<'_> {
             if actor.doing != Doing::Unstarted {
                 actor.doing = Doing::Ended;
             }
-            (actor.place, actor.id) = (Place::Off, None);
-            actor.turn += 1;
+            (actor.run_state, actor.id) = (RunState::Off, None);
+            actor.step_number += 1;
             actor.alarm += 1;
         }
         for semaphore in &mut self.semaphores {
             semaphore.waiters.clear();
         }
         self.cores = Cores::new(&self.scenario.machine, self.actors.len());
-        self.actors[survivor].place = Place::On(0);
+        self.actors[survivor].run_state = RunState::On(0);
         self.cores.begin_new(0, survivor, self.now);
         self.gil = Gil::new(self.gil.interval_ns, self.scenario.capacity);
         self.restart_policy_in_child(survivor);

@@ -4,7 +4,7 @@
 //! `timedwait` does it: a thread that has slept passes a request on only if the
 //! GIL was not taken meanwhile, else it returns and asks from a fresh call.
 
-use super::actor::{After, Doing, Place};
+use super::actor::{After, Doing, RunState};
 use super::parker::Word;
 use super::world::{NEVER, World};
 use crate::{MILLISECOND, Nanos, Verdict};
@@ -75,7 +75,7 @@ impl World<'_> {
         let Some(holder) = self.gil.last_holder else { return };
         let actor = &self.actors[holder];
         // One that is just coming onto its processor will see the request there.
-        let is_running = matches!(actor.place, Place::On(_)) && actor.since != NEVER;
+        let is_running = matches!(actor.run_state, RunState::On(_)) && actor.since != NEVER;
         if actor.is_interruptible() && is_running {
             self.account(holder);
             let notice_ns = self.scenario.machine.notice_ns.max(1);
@@ -169,14 +169,14 @@ impl World<'_> {
         let insurance_ns = self.policy.as_ref().map_or(0, |policy| {
             policy.config().insurance_ns.saturating_mul(u64::from(policy.waiting()))
         });
-        self.tell_kernel(thread);
+        self.hint_kernel(thread);
         let actor = &mut self.actors[thread];
         actor.until = until;
         actor.is_insurance = until >= self.now + insurance_ns;
         if spin_ns > 0 && self.scenario.machine.processors > 1 {
             let deadline = self.now + spin_ns;
             actor.doing = Doing::Spinning { deadline, until };
-            self.plan_turn(thread, deadline);
+            self.plan_step(thread, deadline);
         } else {
             self.sleep(thread);
         }
@@ -191,7 +191,7 @@ impl World<'_> {
             deadline
         };
         if self.now < at {
-            self.plan_turn(thread, at);
+            self.plan_step(thread, at);
         } else if parker.word == Word::Notified {
             self.look_again(thread, true);
         } else {
@@ -231,7 +231,7 @@ impl World<'_> {
             Doing::Sleeping if was_asleep => self.plan_wake(thread, self.scenario.machine.wake_ns),
             Doing::Spinning { .. } => {
                 let at = not_before.max(self.now + self.scenario.machine.watch_ns);
-                self.plan_turn(thread, at);
+                self.plan_step(thread, at);
             }
             _ => {}
         }
@@ -280,7 +280,7 @@ impl World<'_> {
             } => true,
             // One that was woken, or whose time is up, looks as soon as it has a processor.
             Doing::Sleeping => {
-                actor.place != Place::Off
+                actor.run_state != RunState::Off
                     || actor.parker.word != Word::Asleep
                     || (!actor.is_insurance && actor.until <= soon)
             }

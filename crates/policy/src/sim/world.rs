@@ -1,9 +1,9 @@
 //! The simulated world: time, threads and processors.
 //!
 //! Invariant: `now` never goes back; a thread acts only while it is on a
-//! processor (`Place::On`), in `turn`.
+//! processor (`RunState::On`), in `turn`.
 
-use super::actor::{Actor, Doing, Place};
+use super::actor::{Actor, Doing, RunState};
 use super::cores::Cores;
 use super::events::{Event, Events};
 use super::gil::Gil;
@@ -92,9 +92,10 @@ impl<'s> World<'s> {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Turn { thread, number } => {
-                if self.actors[thread].turn == number && matches!(self.actors[thread].place, Place::On(_)) {
-                    self.turn(thread);
+            Event::Step { thread, number } => {
+                if self.actors[thread].step_number == number && matches!(self.actors[thread].run_state, RunState::On(_))
+                {
+                    self.act(thread);
                 }
             }
             Event::Timer { thread, number } if self.actors[thread].alarm == number => self.time_out(thread),
@@ -108,7 +109,7 @@ impl<'s> World<'s> {
         }
     }
 
-    fn turn(&mut self, thread: usize) {
+    fn act(&mut self, thread: usize) {
         let elapsed_ns = self.account(thread);
         match self.actors[thread].doing {
             Doing::Holding => self.hold(thread, elapsed_ns),
@@ -154,15 +155,15 @@ impl<'s> World<'s> {
     /// Lets the thread go on; its next turn comes after so long.
     pub(super) fn go_on(&mut self, thread: usize, for_ns: Nanos) {
         self.actors[thread].since = self.now;
-        self.plan_turn(thread, self.now + for_ns);
+        self.plan_step(thread, self.now + for_ns);
     }
 
-    pub(super) fn plan_turn(&mut self, thread: usize, at: Nanos) {
+    pub(super) fn plan_step(&mut self, thread: usize, at: Nanos) {
         let actor = &mut self.actors[thread];
-        actor.turn += 1;
-        let number = actor.turn;
-        if matches!(actor.place, Place::On(_)) {
-            self.events.plan(at, Event::Turn { thread, number });
+        actor.step_number += 1;
+        let number = actor.step_number;
+        if matches!(actor.run_state, RunState::On(_)) {
+            self.events.plan(at, Event::Step { thread, number });
         }
     }
 
@@ -198,7 +199,7 @@ impl<'s> World<'s> {
     }
 
     fn make_runnable(&mut self, thread: usize) {
-        if self.actors[thread].place != Place::Off {
+        if self.actors[thread].run_state != RunState::Off {
             return;
         }
         let core = self.cores.place(self.actors[thread].last_core);
@@ -206,7 +207,7 @@ impl<'s> World<'s> {
             let look_at = self.cores.begin_new(core, thread, self.now);
             return self.dispatch(core, thread, look_at);
         }
-        self.actors[thread].place = Place::Queued;
+        self.actors[thread].run_state = RunState::Queued;
         let at = self.cores.enqueue(core, thread, self.now);
         let number = self.cores.all[core].number;
         self.events.plan(at, Event::Slice { core, number });
@@ -218,10 +219,10 @@ impl<'s> World<'s> {
             let number = self.cores.all[core].number;
             self.events.plan(at, Event::Slice { core, number });
         }
-        self.actors[thread].place = Place::On(core);
+        self.actors[thread].run_state = RunState::On(core);
         self.actors[thread].last_core = core;
         self.actors[thread].since = NEVER;
-        self.plan_turn(thread, self.now + self.scenario.machine.context_switch_ns);
+        self.plan_step(thread, self.now + self.scenario.machine.context_switch_ns);
     }
 
     /// Ends the turn of the thread that runs on `core`, if it is another one's.
@@ -233,8 +234,8 @@ impl<'s> World<'s> {
         let look_at = self.cores.begin(core, next.unwrap_or(running), self.now);
         if let Some(next) = next {
             self.account(running);
-            self.actors[running].turn += 1;
-            self.actors[running].place = Place::Queued;
+            self.actors[running].step_number += 1;
+            self.actors[running].run_state = RunState::Queued;
             self.dispatch(core, next, look_at);
         } else if let Some(at) = look_at {
             let number = self.cores.all[core].number;
@@ -244,10 +245,10 @@ impl<'s> World<'s> {
 
     /// Takes the thread off its processor, which runs another one.
     pub(super) fn leave_processor(&mut self, thread: usize) {
-        let Place::On(core) = std::mem::replace(&mut self.actors[thread].place, Place::Off) else {
+        let RunState::On(core) = std::mem::replace(&mut self.actors[thread].run_state, RunState::Off) else {
             return;
         };
-        self.actors[thread].turn += 1;
+        self.actors[thread].step_number += 1;
         if let Some(next) = self.cores.leave(core, self.now) {
             let look_at = self.cores.begin(core, next, self.now);
             self.dispatch(core, next, look_at);
