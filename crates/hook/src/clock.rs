@@ -10,14 +10,13 @@ pub(crate) fn now() -> Nanos {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// When the kernel's tick came last, some milliseconds ago at the most: a clock that is
-/// read without asking the processor's.
+/// The time of the kernel's last tick, at most some milliseconds ago. Reading it does not read
+/// the processor's counter.
 pub(crate) fn last_tick() -> Nanos {
     read(libc::CLOCK_MONOTONIC_COARSE)
 }
 
-/// For how long the calling thread has had a processor: another clock, of that thread
-/// alone, that costs a system call.
+/// The processor time of the calling thread, by a clock of its own; reading it costs a system call.
 pub(crate) fn processor_time() -> Nanos {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }

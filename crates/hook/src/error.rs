@@ -1,11 +1,13 @@
-//! Why the scheduler cannot be installed, and what to do about it.
+//! The error of an installation: why it failed, and what the user can do.
+//!
+//! Invariant: both texts are for the user; a caller adds nothing to them.
 
 use std::fmt;
 
-/// A reason, in the words of the user, and a next step.
+/// The reason, in the user's terms, and a next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unsupported {
-    /// What is the matter.
+    /// Why it failed.
     pub reason: String,
     /// What the user can do.
     pub hint: String,

@@ -29,11 +29,10 @@ use redirection::{installed, redirect, release};
 
 /// Installs the scheduler; does nothing if it is installed.
 ///
-/// The calling thread holds the GIL of the main interpreter; it gives it up and
-/// takes it again meanwhile.
+/// The calling thread holds the GIL of the main interpreter, and releases it meanwhile.
 ///
 /// # Errors
-/// [`Unsupported`], with the interpreter as it was before.
+/// [`Unsupported`]; the interpreter is as it was before.
 pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
     let _guard = InstallGuard::acquire(api);
     if state::is_active() {
@@ -44,7 +43,7 @@ pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
     redirect(api, || activate(api, options))
 }
 
-/// Uninstalls the scheduler; says whether it was installed. The calling thread
+/// Uninstalls the scheduler; returns whether it was installed. The calling thread
 /// holds the GIL of the main interpreter.
 ///
 /// # Errors

@@ -1,13 +1,30 @@
-//! Mechanism of the GIL scheduler: redirects what a running CPython does when it
-//! waits for, drops and takes its GIL to [`unsnarl_policy`].
+//! Mechanism of the GIL scheduler: hooks the calls by which a running CPython waits for, drops
+//! and takes its GIL, and has [`unsnarl_policy`] decide.
 //!
-//! How: by writing the relocation slots (GOT) of a few functions in the one ELF
-//! object that contains the interpreter (and in the one where `subprocess` starts
-//! programs). No LD_PRELOAD, no other object touched, undone by [`uninstall`]. See `docs/design/gil-mechanism.md`.
+//! The hooks are installed by writing the relocation slots (GOT) of a few functions in the one
+//! ELF object that contains the interpreter, and in the one where `subprocess` starts programs.
+//! There is no LD_PRELOAD, no other object is changed, and [`uninstall`] restores the slots. See
+//! `docs/design/gil-mechanism.md`.
 //!
-//! Must never: decide anything (that is the policy's), call Python from a hook,
-//! allocate in a hook. Once loaded the library is never unloaded: a thread may be
-//! inside a hook, or hang there for ever at the end of the process.
+//! Must never: decide anything (the policy does), call Python from a hook, allocate in a hook.
+//! Once loaded the library is never unloaded: a thread may be inside a hook, or hang there for
+//! ever at the end of the process.
+//!
+//! Arrows between the folders, each pointing to what it uses:
+//!
+//! ```text
+//! install ──► hooked ──► gil ──► record ──► thread ──► clock, processors, error
+//!    │           └──► spawn ──────────────────┘
+//!    └──────────────► elf: slots, originals (used by every hook)
+//! ```
+//!
+//! - `elf`: the interpreter's object, its slots, the functions behind them;
+//! - `thread`: what is kept of each thread: state, parker, hint to the kernel, fork;
+//! - `record`: the recorder;
+//! - `gil`: the hooks of the GIL's and the locks' calls, and the state of the GIL;
+//! - `spawn`: the hooks of the calls that start threads and programs;
+//! - `hooked`: the list of hooked functions;
+//! - `install`: installs, records, uninstalls.
 
 #![cfg(target_os = "linux")]
 
@@ -41,7 +58,7 @@ pub fn reset_stats() {
     with_mutex(unsnarl_policy::Policy::reset_stats);
 }
 
-/// Says what the calling thread is; returns what was said before.
+/// Sets the hint of the calling thread; returns the previous one.
 pub fn hint(hint: Hint) -> Hint {
     let replace = |policy: &mut unsnarl_policy::Policy| {
         let thread = thread::with_current(|current| current.register(policy))?;

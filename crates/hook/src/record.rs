@@ -1,13 +1,13 @@
-//! The recorder: notes in a file what each thread does with the GIL and with locks.
+//! The recorder: writes to a mapped file what each thread does with the GIL and with locks.
 //!
-//! It looks on from the replaced functions (`cond`, `sem`) and from two of its own
-//! (`record::calls`), whether the scheduler is at work or the interpreter's own code.
-//! Nothing that it does changes what those functions do.
+//! It observes the hooks (`cond`, `sem`) and two functions of its own (`record::calls`), whether
+//! the scheduler or the interpreter's own code decides. Nothing that it does changes what those
+//! functions do.
 //!
-//! Must never: call Python code, allocate, wait, or fail. Invariants: a thread writes
-//! into its own chunk only; the tables that all share are touched by the thread that
-//! holds the GIL only (at a drop, a take and a release of a lock), or by the one that
-//! is giving it up or taking it, with the GIL's mutex held.
+//! Must never: call Python code, allocate, wait, or fail. Invariants: a thread writes only into
+//! its own chunk; the shared tables are changed only by the thread that holds the GIL (at a
+//! drop, a take and a release of a lock), or by the thread that is dropping or taking it, with
+//! the GIL's mutex held.
 
 mod buffer;
 pub(crate) mod calls;
@@ -29,7 +29,7 @@ use unsnarl_trace::layout::thread as total;
 use unsnarl_trace::record::{Drop, Kind, Take};
 use writer::{Writer, with_writer};
 
-/// `gil->cond` while a recording is on, else null.
+/// `gil->cond` while a recording is on; else null.
 static GIL: AtomicPtr<pthread_cond_t> = AtomicPtr::new(std::ptr::null_mut());
 /// `gil->switch_cond`, likewise.
 static SWITCH: AtomicPtr<pthread_cond_t> = AtomicPtr::new(std::ptr::null_mut());
@@ -43,28 +43,29 @@ static NEXT_STACK: AtomicU64 = AtomicU64::new(0);
 /// How many threads are blocked on a lock with an address of this hash.
 static BLOCKED: [AtomicU16; 1024] = [const { AtomicU16::new(0) }; 1024];
 
-/// A call that gave the GIL up for less than this, while nobody wanted it, is counted
+/// A call that released the GIL for less than this, while no thread wanted it, is counted
 /// instead of recorded: reading a cached file is such a call.
 const SHORT_CALL_NS: u64 = 20_000;
 /// A hold, a wait or a call is worth a stack from this length on.
 const NOTABLE_NS: u64 = 1_000_000;
-/// Computing is noted from this part (one in so many) of such a call on: a call that
-/// waits takes some processor time, too.
+/// Computing is recorded if it took at least this part (one in so many) of such a call: a call
+/// that waits takes some processor time, too.
 const NOTABLE_SHARE: u64 = 16;
-/// Processor time in which a thread that was asked to drop the GIL does more than that.
+/// If a thread that was asked to drop the GIL takes more processor time than this, it has done
+/// more than drop it.
 const NOTABLE_CALL_NS: u64 = 200_000;
 /// A wait for a lock is worth a stack from this length on.
 const NOTABLE_LOCK_NS: u64 = 100_000;
-/// A next event that comes later after a wait for a lock is not its end: C code has worked
-/// in between. Some ticks of the kernel.
+/// If the next event comes later than this after a wait for a lock, C code has run in between,
+/// and the event does not mark the end of the wait. Some ticks of the kernel.
 const LATE_NS: u64 = 20_000_000;
 /// At most one stack in this time on average: some microseconds in 1,000, under half a percent. Notable
-/// holds alone are never more, since one follows the other. Calls of several threads overlap, and waits for
-/// locks are notable sooner: of those, some may go without a stack, and are counted as such.
+/// holds alone are never more frequent, since one follows the other. Calls of several threads overlap, and
+/// waits for locks are notable sooner: some of those may have no stack, and are counted as such.
 const STACK_INTERVAL_NS: u64 = 1_000_000;
-/// Stacks that may be taken at once after a quiet time, as a time.
+/// How many stacks may be taken in a burst after a quiet time, as a time.
 const STACK_BURST_NS: u64 = 100_000_000;
-/// Likewise, of releases of locks: there may be any number of them, and the holds shall have theirs.
+/// Likewise for releases of locks, which may be frequent: the rest is reserved for holds.
 const POST_BURST_NS: u64 = STACK_BURST_NS / 2;
 
 /// Whether a recording is on.
@@ -74,7 +75,7 @@ pub fn is_recording() -> bool {
     !GIL.load(Relaxed).is_null()
 }
 
-/// Begins to look on. The calling thread holds the GIL.
+/// Begins to record. The calling thread holds the GIL.
 pub(crate) fn begin(gil: *mut pthread_cond_t, switch: *mut pthread_cond_t) {
     WAITERS.store(0, Relaxed);
     SWITCH.store(switch, Relaxed);
@@ -82,13 +83,13 @@ pub(crate) fn begin(gil: *mut pthread_cond_t, switch: *mut pthread_cond_t) {
     taken();
 }
 
-/// Stops looking on.
+/// Stops recording.
 pub(crate) fn end() {
     GIL.store(std::ptr::null_mut(), Relaxed);
     SWITCH.store(std::ptr::null_mut(), Relaxed);
 }
 
-/// Forgets the recording of the parent: its file is its own.
+/// Stops in the child of a fork: the file belongs to the parent.
 pub(crate) fn restart_in_child() {
     end();
     buffer::forget();
@@ -98,7 +99,8 @@ pub(crate) fn restart_in_child() {
     }
 }
 
-/// A condvar is signalled: the GIL has been dropped, or taken, or it is another one.
+/// Notes that a condvar is signalled: the GIL has been dropped, or taken, or the condvar is
+/// another one.
 #[inline]
 pub(crate) fn signalled(cond: *mut pthread_cond_t) {
     if cond == GIL.load(Relaxed) {
@@ -108,7 +110,7 @@ pub(crate) fn signalled(cond: *mut pthread_cond_t) {
     }
 }
 
-/// A timed wait begins; whether it is for the GIL. The GIL's mutex is held.
+/// Notes that a timed wait begins; returns whether it is for the GIL. The GIL's mutex is held.
 #[inline]
 pub(crate) fn wait_begins(cond: *mut pthread_cond_t) -> bool {
     if cond != GIL.load(Relaxed) {
@@ -117,7 +119,7 @@ pub(crate) fn wait_begins(cond: *mut pthread_cond_t) -> bool {
     with_writer(|own| {
         if own.wait_began.get() == 0 {
             let now = counter::now();
-            settle_lock(own, now);
+            write_lock_end(own, now);
             note_preemption(own, now);
             own.wait_began.set(now);
             own.wakeups.set(0);
@@ -127,13 +129,13 @@ pub(crate) fn wait_begins(cond: *mut pthread_cond_t) -> bool {
     true
 }
 
-/// A timed wait for the GIL has ended, with the mutex held; the GIL may be free or not.
+/// Notes that a timed wait for the GIL has ended. The mutex is held; the GIL may be free or not.
 pub(crate) fn wait_ends() {
     with_writer(|own| own.wakeups.set(own.wakeups.get() + 1));
 }
 
-/// A wait for a forced switch has ended. That says nothing about the drop: a thread
-/// that goes into I/O while others want the GIL comes by here as well.
+/// Notes that a wait for a forced switch has ended. It does not show that the drop was forced:
+/// a thread that starts I/O while others want the GIL waits here as well.
 #[inline]
 pub(crate) fn switched(cond: *mut pthread_cond_t) {
     if cond == SWITCH.load(Relaxed) {
@@ -155,9 +157,9 @@ fn blocks() -> u64 {
     usage.ru_nvcsw.cast_unsigned() + 1
 }
 
-/// The thread wants the GIL: was it made to drop it before? If it has neither blocked
-/// since nor computed, it has done nothing else than to come back, however long that
-/// took it.
+/// Records that the thread, which requests the GIL, was made to drop it before. That is so if
+/// it has neither blocked nor computed since: then it did nothing but return, however long that
+/// took.
 fn note_preemption(own: &Writer, now: u64) {
     let at_drop = own.blocks_at_drop.take();
     if at_drop != 0 && blocks() == at_drop && own.processor.since_reading() < NOTABLE_CALL_NS {
@@ -167,10 +169,10 @@ fn note_preemption(own: &Writer, now: u64) {
     }
 }
 
-/// The GIL has been dropped by this thread, and its mutex is held.
+/// Records that this thread has dropped the GIL, whose mutex is held.
 ///
-/// Every call that releases the GIL comes through here and through [`taken`]: what does not happen at
-/// each of them is out of line.
+/// Every call that releases the GIL passes through here and through [`taken`], so what does not
+/// happen at each of them is out of line.
 #[inline(never)]
 fn dropped() {
     with_writer(|own| {
@@ -196,7 +198,7 @@ fn dropped() {
     });
 }
 
-/// The same, and somebody waits for it.
+/// The same while another thread waits for it.
 #[inline(never)]
 fn drop_wanted(own: &Writer, held: u64, now: u64) {
     own.raise(total::LONGEST_HOLD, held);
@@ -209,7 +211,7 @@ fn drop_wanted(own: &Writer, held: u64, now: u64) {
     }
 }
 
-/// The GIL has been taken by this thread, and its mutex is held.
+/// Records that this thread has taken the GIL, whose mutex is held.
 #[inline(never)]
 fn taken() {
     with_writer(|own| {
@@ -220,7 +222,7 @@ fn taken() {
         let now = counter::now();
         let away = now.saturating_sub(own.dropped_at.get());
         let is_short = away < SHORT_CALL_NS && own.wait_began.get() == 0 && own.lock_end.get() == 0;
-        // Where somebody waits, two holds must not look like one that could not be ended.
+        // If a thread waits, two holds must not look like one that could not be ended.
         if is_short && !own.was_wanted.get() && own.unwrite_drop() {
             own.count_short_call(away);
             own.is_held.set(true);
@@ -232,10 +234,10 @@ fn taken() {
     });
 }
 
-/// Notes a take that ends more than a short call.
+/// Records a take that ends more than a short call.
 #[inline(never)]
 fn take(own: &Writer, now: u64) {
-    settle_lock(own, now);
+    write_lock_end(own, now);
     let began = own.wait_began.take();
     let away = now.saturating_sub(own.dropped_at.get());
     own.is_held.set(true);
@@ -254,7 +256,7 @@ fn take(own: &Writer, now: u64) {
     own.start_hold(now);
 }
 
-/// Whether the thread that takes the GIL had it last; from now on it has.
+/// Whether the thread that takes the GIL was the last taker; makes it the last taker.
 fn is_last_taker(own: &Writer) -> bool {
     let address = std::ptr::from_ref(own) as usize;
     let is_last = LAST_TAKER.load(Relaxed) == address;
@@ -271,7 +273,7 @@ fn end_wait(own: &Writer, began: u64, now: u64) -> Take {
             ..Take::default()
         };
     }
-    // Others may have left without taking: threads that end while they wait.
+    // Threads that end while they wait have left without taking.
     let waiters = WAITERS.load(Relaxed).saturating_sub(1);
     WAITERS.store(waiters, Relaxed);
     let waited = now.saturating_sub(began);
@@ -285,8 +287,8 @@ fn end_wait(own: &Writer, began: u64, now: u64) -> Take {
     }
 }
 
-/// Was the thread on a processor for a good part of a long time off the GIL? Then that
-/// was C code, and no I/O: returns for how long, 0 if it was not.
+/// Records, and returns, for how long the thread had a processor during a long time off the GIL.
+/// If that was a good part of it, C code computed and the time was not I/O; else returns 0.
 fn note_computing(own: &Writer, away: u64, waited: u64, now: u64) -> u64 {
     if own.dropped_at.get() == 0 {
         return 0;
@@ -304,7 +306,7 @@ fn note_computing(own: &Writer, away: u64, waited: u64, now: u64) -> u64 {
     computed
 }
 
-/// Adds the time since the drop to what it was spent on.
+/// Adds the time since the drop to the totals, by what it was spent on.
 fn account(own: &Writer, waited: u64, away: u64, computed: u64) {
     if own.dropped_at.get() == 0 {
         own.add(total::WAITED, waited);
@@ -330,8 +332,8 @@ fn account(own: &Writer, waited: u64, away: u64, computed: u64) {
     );
 }
 
-/// Records the stack of the calling thread, which holds the GIL or has it at its
-/// mercy, unless too many were taken lately: for more time than `burst_ns`.
+/// Records the stack of the calling thread, which holds the GIL or is dropping or taking it,
+/// unless too many stacks were taken lately: for more time than `burst_ns`.
 #[inline(never)]
 fn take_stack(own: &Writer, now: u64, burst_ns: u64) {
     let next = NEXT_STACK.load(Relaxed).max(now);
@@ -351,7 +353,7 @@ fn blocked_on(address: usize) -> &'static AtomicU16 {
     &BLOCKED[hash as usize]
 }
 
-/// A thread blocks on the lock with this address; whether that is recorded.
+/// Records that the thread blocks on the lock with this address; returns whether it is recorded.
 #[inline]
 pub(crate) fn lock_begins(address: usize) -> bool {
     if !is_recording() {
@@ -360,16 +362,16 @@ pub(crate) fn lock_begins(address: usize) -> bool {
     blocked_on(address).fetch_add(1, Relaxed);
     with_writer(|own| {
         let now = now_or_at_drop(own);
-        settle_lock(own, now);
+        write_lock_end(own, now);
         own.lock_began.set(now);
         own.push(Kind::LockBegin, address as u64, now);
     });
     true
 }
 
-/// The time; that of the drop if the thread has only just dropped the GIL, as it has
-/// where the interpreter blocks on a lock. C code may have worked meanwhile: that is
-/// seen by the coarse clock, which costs a quarter of the other, from a tick on.
+/// The time now, or that of the drop if the thread has only just dropped the GIL, as it has
+/// when the interpreter blocks on a lock. If C code has run for a tick in between, the coarse
+/// clock shows it, at a quarter of the cost of the other clock.
 fn now_or_at_drop(own: &Writer) -> u64 {
     let dropped_at = own.just_dropped_at.take();
     if dropped_at != 0 && clock::last_tick() <= dropped_at {
@@ -379,24 +381,24 @@ fn now_or_at_drop(own: &Writer) -> u64 {
     }
 }
 
-/// It does no longer. Without the GIL the thread wants that now, and the end is written
-/// with the time of this next event: one look at the clock for both.
+/// Notes that the wait for this lock has ended. A thread without the GIL requests it next, and the
+/// end is written with the time of that event: one reading of the clock for both.
 pub(crate) fn lock_ends(address: usize, has_it: bool) {
     blocked_on(address).fetch_sub(1, Relaxed);
     with_writer(|own| {
         own.lock_end.set(address as u64 & !1 | u64::from(has_it));
         own.lock_end_tick.set(clock::last_tick());
         if own.is_held.get() {
-            settle_lock(own, counter::now());
+            write_lock_end(own, counter::now());
         }
     });
 }
 
-/// Writes the end of a wait for a lock that has not been written yet.
-fn settle_lock(own: &Writer, now: u64) {
+/// Writes the end of a wait for a lock, if it is still to be written.
+fn write_lock_end(own: &Writer, now: u64) {
     let end = own.lock_end.take();
     if end != 0 {
-        // Long after, C code has worked meanwhile without the GIL: the tick is right to some milliseconds.
+        // Long after it, C code has run without the GIL: the tick is right to some milliseconds.
         let tick = own.lock_end_tick.get().max(own.lock_began.get());
         let now = if now.saturating_sub(tick) > LATE_NS { tick } else { now };
         let waited = now.saturating_sub(own.lock_began.get());
@@ -406,13 +408,13 @@ fn settle_lock(own: &Writer, now: u64) {
     }
 }
 
-/// A lock is released; noted if somebody is blocked on it.
+/// Records that a lock is released, if a thread is blocked on it.
 #[inline]
 pub(crate) fn posts(address: usize) {
     if is_recording() && blocked_on(address).load(Relaxed) > 0 {
         with_writer(|own| {
             let now = counter::now();
-            settle_lock(own, now);
+            write_lock_end(own, now);
             own.push(Kind::Post, address as u64, now);
             if own.is_held.get() {
                 take_stack(own, now, POST_BURST_NS);
@@ -421,12 +423,12 @@ pub(crate) fn posts(address: usize) {
     }
 }
 
-/// The thread goes to sleep.
+/// Records that the thread goes to sleep.
 pub(crate) fn sleeps() {
     if is_recording() {
         with_writer(|own| {
             let now = counter::now();
-            settle_lock(own, now);
+            write_lock_end(own, now);
             own.is_asleep.set(true);
             own.push(Kind::Sleep, 0, now);
         });
@@ -434,7 +436,7 @@ pub(crate) fn sleeps() {
 }
 
 impl Writer {
-    /// The counts stay: this record may be taken back.
+    /// The counts stay: this record may be withdrawn.
     fn drop_payload(&self, is_wanted: bool) -> u64 {
         Drop {
             short_ns: self.short_ns.get(),

@@ -1,16 +1,16 @@
-//! The replacements of the calls that start threads, and of those that start programs
-//! without fork handlers.
+//! Hooks of the calls that start threads, and of those that start programs without running
+//! fork handlers.
 //!
-//! A thread or program inherits the scheduling of the thread that starts it, and so
-//! what the kernel was told about that thread; `fork` undoes it in the child (fork.rs),
-//! but `vfork`, `posix_spawn`, `system` and `exec` run no handler. So the calling thread
-//! becomes normal before it starts one; when it next waits for the GIL the kernel is
-//! told again. The child of `vfork` calls `exec` with its parent's memory: it finds that
-//! the parent has become normal, and changes nothing.
+//! A thread or program inherits the scheduling of the thread that starts it, and with it that
+//! thread's hint to the kernel. After `fork`, the child withdraws the hint (`gil/fork.rs`). But
+//! `vfork`, `posix_spawn`, `system` and `exec` run no handler. So the calling thread becomes
+//! normal before it starts a thread or program, and is hinted again when it next waits for the
+//! GIL. The child of `vfork` calls `exec` with its parent's memory: it finds that the parent
+//! has become normal, and changes nothing.
 //!
-//! Must never: be on the stack of a child of `vfork` (it shares the parent's, so
-//! the parent would return through a frame that the child has overwritten):
-//! [`vfork`] jumps to libc's with the stack as it was.
+//! Must never: have a frame on the stack of a child of `vfork`. The child shares the parent's
+//! stack, so the parent would return through a frame that the child has overwritten. [`vfork`]
+//! jumps to libc's function with the stack as it was.
 
 use crate::elf::original::Original;
 use crate::thread::{PerThread, with_current};
@@ -47,12 +47,12 @@ unsafe extern "C" {
     fn libc_vfork() -> pid_t;
 }
 
-/// Makes the calling thread normal; called by [`vfork`], with nothing to save.
+/// Makes the calling thread normal. [`vfork`] calls it with no register to save.
 extern "C" fn prepare() {
     with_current(PerThread::withdraw_hint);
 }
 
-/// Takes the place of `vfork`.
+/// Replaces `vfork`.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn vfork() -> pid_t {
@@ -66,7 +66,7 @@ pub(crate) unsafe extern "C" fn vfork() -> pid_t {
     )
 }
 
-/// Takes the place of `vfork`.
+/// Replaces `vfork`.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn vfork() -> pid_t {
@@ -82,14 +82,14 @@ pub(crate) unsafe extern "C" fn vfork() -> pid_t {
     )
 }
 
-/// Takes the place of `system`.
+/// Replaces `system`.
 pub(crate) unsafe extern "C" fn system(command: *const c_char) -> c_int {
     prepare();
     // SAFETY: the caller's arguments, unchanged.
     unsafe { REAL_SYSTEM.get()(command) }
 }
 
-/// Takes the place of `posix_spawn`.
+/// Replaces `posix_spawn`.
 pub(crate) unsafe extern "C" fn spawn(
     pid: *mut pid_t,
     path: *const c_char,
@@ -103,7 +103,7 @@ pub(crate) unsafe extern "C" fn spawn(
     unsafe { REAL_SPAWN.get()(pid, path, actions, attributes, arguments, environment) }
 }
 
-/// Takes the place of `posix_spawnp`.
+/// Replaces `posix_spawnp`.
 pub(crate) unsafe extern "C" fn spawnp(
     pid: *mut pid_t,
     file: *const c_char,
@@ -117,7 +117,7 @@ pub(crate) unsafe extern "C" fn spawnp(
     unsafe { REAL_SPAWNP.get()(pid, file, actions, attributes, arguments, environment) }
 }
 
-/// Takes the place of `pthread_create`.
+/// Replaces `pthread_create`.
 pub(crate) unsafe extern "C" fn create(
     thread: *mut pthread_t,
     attributes: *const pthread_attr_t,
@@ -129,14 +129,14 @@ pub(crate) unsafe extern "C" fn create(
     unsafe { REAL_CREATE.get()(thread, attributes, start, argument) }
 }
 
-/// Takes the place of `execv`.
+/// Replaces `execv`.
 pub(crate) unsafe extern "C" fn execv(path: *const c_char, arguments: *const *const c_char) -> c_int {
     prepare();
     // SAFETY: the caller's arguments, unchanged.
     unsafe { REAL_EXECV.get()(path, arguments) }
 }
 
-/// Takes the place of `execve`.
+/// Replaces `execve`.
 pub(crate) unsafe extern "C" fn execve(
     path: *const c_char,
     arguments: *const *const c_char,
@@ -147,7 +147,7 @@ pub(crate) unsafe extern "C" fn execve(
     unsafe { REAL_EXECVE.get()(path, arguments, environment) }
 }
 
-/// Takes the place of `fexecve`.
+/// Replaces `fexecve`.
 pub(crate) unsafe extern "C" fn fexecve(
     file: c_int,
     arguments: *const *const c_char,

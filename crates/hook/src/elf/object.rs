@@ -1,7 +1,7 @@
 //! The loaded ELF object that contains the interpreter, and its dynamic tables.
 //!
-//! The tables are read from memory, not from the file: the file may have been
-//! replaced by an upgrade since it was loaded.
+//! Must never: read the tables from the file, which an upgrade may have replaced since it was
+//! loaded.
 //! Invariant: all slices point into memory that the loader mapped for an object
 //! that is never unloaded.
 
@@ -29,8 +29,8 @@ impl LoadedObject {
         search.found
     }
 
-    /// Whether `address` lies in the object: a slot that points back into it
-    /// has not been bound yet.
+    /// Whether `address` lies in the object. A slot that points back into its own object has not
+    /// been bound yet.
     pub(crate) fn contains(&self, address: usize) -> bool {
         self.segments.iter().any(|segment| segment.contains(&address))
     }
@@ -62,7 +62,7 @@ struct Search {
     found: Option<LoadedObject>,
 }
 
-/// Called by dl_iterate_phdr for each object; ends the search with 1.
+/// Callback of dl_iterate_phdr for each object; returns 1 to end the search.
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> libc::c_int {
     // SAFETY: the loader passes a valid info, and `data` is our `Search`.
     let (info, search) = unsafe { (&*info, &mut *data.cast::<Search>()) };

@@ -45,11 +45,15 @@ impl Replacement {
     /// in the middle of one, a page that could not be written), which has stored the original.
     fn keep_original(&self, value: usize, object: &LoadedObject) -> usize {
         if value == self.ours {
+            // ORDERING: SeqCst, though no order is needed: it pairs with the store below, of an
+            // earlier call by a thread that held the installation guard.
             return self.original.load(SeqCst) as usize;
         }
         // A slot that points back into its own object is not bound yet.
         let is_bound = value != 0 && !object.contains(value);
         let original = if is_bound { value } else { self.theirs };
+        // ORDERING: SeqCst orders this before the store to the slot in `write`, whose partner is the
+        // processor's load of the slot at a call: the hook finds the original.
         self.original.store(original as *mut (), SeqCst);
         value
     }
@@ -64,14 +68,14 @@ struct Slot {
     protection: libc::c_int,
 }
 
-/// The slots that have been replaced.
+/// A set of slots that are replaced and restored together.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     slots: Vec<Slot>,
 }
 
 impl Slots {
-    /// Finds the slots of all `replacements` in `object`, and the original of each.
+    /// Finds the slots of all `replacements` in `object`, and stores the original of each.
     pub(crate) fn find(object: &LoadedObject, replacements: &[Replacement]) -> Result<Self, Unsupported> {
         let protections = Protections::read()?;
         let mut slots = Vec::new();
@@ -109,17 +113,18 @@ impl Slots {
         self.slots.extend(other.slots);
     }
 
-    /// Points every slot to our function.
+    /// Points every slot to its hook.
     pub(crate) fn replace(&self) -> Result<(), Unsupported> {
         self.write(|slot| slot.ours)
     }
 
-    /// Points every slot to what it pointed to before.
+    /// Restores the former value of every slot.
     pub(crate) fn restore(&self) -> Result<(), Unsupported> {
         self.write(|slot| slot.before)
     }
 
-    /// Whether a late fix-up of the dynamic linker has overwritten one of them.
+    /// Whether every slot still points to its hook: no late fix-up of the dynamic linker has
+    /// overwritten one.
     pub(crate) fn is_intact(&self) -> bool {
         self.slots
             .iter()
@@ -129,6 +134,7 @@ impl Slots {
     fn write(&self, value: impl Fn(&Slot) -> usize) -> Result<(), Unsupported> {
         for entry in &self.slots {
             let value = value(entry);
+            // ORDERING: SeqCst pairs with the store in `keep_original`, as said there.
             entry.while_writable(|| slot(entry.address).store(value, SeqCst))?;
         }
         Ok(())
@@ -136,8 +142,7 @@ impl Slots {
 }
 
 impl Slot {
-    /// Runs `write` while the page of the slot is writable, and puts its
-    /// protection back.
+    /// Runs `write` while the page of the slot is writable, and restores its protection.
     fn while_writable(&self, write: impl FnOnce()) -> Result<(), Unsupported> {
         if self.protection & libc::PROT_WRITE != 0 {
             write();
@@ -155,7 +160,7 @@ fn slot(address: usize) -> &'static AtomicUsize {
     unsafe { AtomicUsize::from_ptr(address as *mut usize) }
 }
 
-/// What /proc/self/maps says about the protection of pages.
+/// The protection of pages, from /proc/self/maps.
 struct Protections {
     maps: MemoryMaps,
 }

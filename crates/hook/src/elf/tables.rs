@@ -1,7 +1,7 @@
-//! Finds the relocation slots of named symbols in the tables of a loaded object.
+//! Finds the relocation slots of a named symbol in the dynamic tables of a loaded object.
 //!
-//! Pure: slices in, offsets out; no memory is read that the slices do not cover,
-//! and a table that refers outside of another one is an error, not a crash.
+//! Pure: slices in, offsets out. Must never: read memory outside of the slices. Invariant: a table
+//! that refers outside of another one is an error, not a crash.
 
 use object::elf::{self, Rela64, Sym64};
 use object::endian::NativeEndian;
@@ -38,7 +38,7 @@ pub struct Malformed;
 ///
 /// # Errors
 /// [`Malformed`] if a relocation names a symbol, or a symbol a string, that is
-/// outside of its table.
+/// outside its table.
 pub fn slot_offsets(tables: &Tables<'_>, name: &str) -> Result<Vec<u64>, Malformed> {
     let mut offsets = Vec::new();
     for relocation in tables.relocations {

@@ -3,7 +3,7 @@
 //! `_PyEval_ReInitThreads` re-initialises the GIL's mutex and condvars at the same addresses.
 //! The other threads do not exist in the child, and neither do their places in the queues.
 //! The fork may copy memory while another thread changes the policy. The policy is plain data,
-//! and all of it but the survivor's record is reset.
+//! and all of it but the survivor's entry is reset.
 //!
 //! Must never: touch the GIL, allocate, wait, since these handlers also run when C code
 //! forks. Nor hold the GIL's mutex across the fork so that the policy is at rest: handlers

@@ -1,14 +1,16 @@
-//! Waits for locks that are not the interpreter's own: whoever blocks elsewhere than in
-//! its semaphores says so here, and is served and recorded like who blocks there.
+//! Waits for locks that are not the interpreter's own.
 //!
-//! Must never: call Python, allocate, wait. Invariant: where neither the scheduler nor
-//! the recorder is at work, a call here is two loads.
+//! A thread that blocks elsewhere than in the interpreter's semaphores reports its wait here. It
+//! is then served and recorded like a thread that blocks on a semaphore.
+//!
+//! Must never: call Python, allocate, wait. Invariant: while neither the scheduler nor the
+//! recorder is active, a call here is two loads.
 
 use super::state;
 use crate::record;
 use crate::thread::with_current;
 
-/// A wait for a lock, from its beginning, by the thread that waits.
+/// One wait for a lock, from its beginning to its end, by the thread that waits.
 #[derive(Debug)]
 #[must_use]
 pub struct LockWait {
@@ -17,9 +19,9 @@ pub struct LockWait {
 }
 
 impl LockWait {
-    /// The calling thread, which has given the GIL up, blocks on the lock with this
-    /// address. An address is even; whoever releases the lock names the same to
-    /// [`releases_lock`].
+    /// Reports that the calling thread, which has released the GIL, blocks on the lock with this
+    /// address. An address is even; the thread that releases the lock passes the same address
+    /// to [`releases_lock`].
     pub fn begin(lock: usize) -> Self {
         Self {
             lock,
@@ -27,7 +29,7 @@ impl LockWait {
         }
     }
 
-    /// The wait is over; whether it came to what was waited for.
+    /// Reports that the wait has ended; `has_it` is whether the thread acquired the lock.
     pub fn end(self, has_it: bool) {
         if self.is_recorded {
             record::lock_ends(self.lock, has_it);
@@ -38,7 +40,7 @@ impl LockWait {
     }
 }
 
-/// The calling thread lets somebody go on who waits for the lock with this address.
+/// Reports that the calling thread releases the lock with this address to a waiter.
 #[inline]
 pub fn releases_lock(lock: usize) {
     record::posts(lock);

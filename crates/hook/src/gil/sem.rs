@@ -1,9 +1,11 @@
-//! The replacements of the semaphore waits, in which a contended
-//! `threading.Lock` blocks: they only note that the thread comes from a lock.
+//! Hooks of the semaphore waits, in which a contended `threading.Lock` blocks: they note that
+//! the thread has blocked on a lock.
 //!
 //! `PyThread_acquire_lock_timed` (`Python/thread_pthread.h`) and, from 3.13 on,
-//! `_PySemaphore_Wait` (`Python/parking_lot.c`) call them, after a first try
-//! that does not block has failed.
+//! `_PySemaphore_Wait` (`Python/parking_lot.c`) call them, after a first non-blocking try has
+//! failed.
+//!
+//! Must never: change what the call does or returns.
 
 use super::state;
 use crate::elf::original::Original;
@@ -20,11 +22,11 @@ pub(crate) static REAL_TIMEDWAIT: Original<TimedWait> = Original::new(libc::sem_
 pub(crate) static REAL_CLOCKWAIT: Original<ClockWait> = Original::new(sem_clockwait);
 
 unsafe extern "C" {
-    /// glibc 2.30; CPython uses it where it is there.
+    /// From glibc 2.30 on; CPython uses it where it exists.
     fn sem_clockwait(sem: *mut sem_t, clock: clockid_t, until: *const timespec) -> libc::c_int;
 }
 
-/// Makes the call, and notes that the thread comes from a lock if it got it.
+/// Makes the call; notes that the thread has blocked on a lock if it acquired it.
 fn noted(sem: *mut sem_t, call: impl FnOnce() -> libc::c_int) -> libc::c_int {
     let is_recorded = record::lock_begins(sem as usize);
     let result = call();
@@ -37,19 +39,19 @@ fn noted(sem: *mut sem_t, call: impl FnOnce() -> libc::c_int) -> libc::c_int {
     result
 }
 
-/// Takes the place of `sem_wait`.
+/// Replaces `sem_wait`.
 pub(crate) unsafe extern "C" fn wait(sem: *mut sem_t) -> libc::c_int {
     // SAFETY: the caller's arguments, unchanged.
     noted(sem, || unsafe { REAL_WAIT.get()(sem) })
 }
 
-/// Takes the place of `sem_timedwait`.
+/// Replaces `sem_timedwait`.
 pub(crate) unsafe extern "C" fn timedwait(sem: *mut sem_t, until: *const timespec) -> libc::c_int {
     // SAFETY: the caller's arguments, unchanged.
     noted(sem, || unsafe { REAL_TIMEDWAIT.get()(sem, until) })
 }
 
-/// Takes the place of `sem_clockwait`.
+/// Replaces `sem_clockwait`.
 pub(crate) unsafe extern "C" fn clockwait(sem: *mut sem_t, clock: clockid_t, until: *const timespec) -> libc::c_int {
     // SAFETY: the caller's arguments, unchanged.
     noted(sem, || unsafe { REAL_CLOCKWAIT.get()(sem, clock, until) })

@@ -15,7 +15,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering::Relaxed;
 use unsnarl_policy::{Config, Nanos, Policy};
 
-/// What the user can choose.
+/// Options of an installation.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// Initial slice of CPU-bound threads (`sys.getswitchinterval()`).

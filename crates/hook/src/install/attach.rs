@@ -1,12 +1,12 @@
-//! Gives the GIL up and takes it back, in code of ours that the interpreter's end may catch
-//! without the GIL.
+//! Releases the GIL and takes it again, in Rust code that may be without the GIL when the
+//! interpreter ends.
 //!
-//! Then `take_gil` never returns: before CPython 3.14 it ends the thread by `pthread_exit`,
-//! which unwinds the stack by force, from 3.14 on it hangs it. Rust's frames must not be
-//! unwound by force up to a `catch_unwind` (every thread of `std` has one, and every
-//! function of PyO3): the process would be aborted. So the thread hangs here, too.
+//! `take_gil` never returns then. Before CPython 3.14 it ends the thread by `pthread_exit`,
+//! which unwinds the stack by force; from 3.14 on it hangs the thread. A forced unwinding of
+//! Rust frames up to a `catch_unwind` (every thread of `std` has one, and every function of
+//! PyO3) would abort the process. So the thread hangs here, too.
 //!
-//! Must never: be used with anything on the stack whose drop another thread waits for.
+//! Must never: be used with a value on the stack whose drop another thread waits for.
 
 use super::python_api::PythonApi;
 
@@ -22,8 +22,8 @@ impl Drop for HangWhenUnwound {
     }
 }
 
-/// Runs `work` without the GIL, which the calling thread holds before and after; never
-/// returns if the interpreter ends meanwhile.
+/// Runs `work` without the GIL, which the calling thread holds before and after. Never returns
+/// if the interpreter ends meanwhile.
 pub(crate) fn without_gil<R>(api: &PythonApi, work: impl FnOnce() -> R) -> R {
     // SAFETY: the caller holds the GIL.
     let thread_state = unsafe { (api.save_thread)() };
@@ -35,11 +35,11 @@ pub(crate) fn without_gil<R>(api: &PythonApi, work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Takes the GIL from a thread that the interpreter does not know, and gives it up; never
-/// returns if the interpreter ends meanwhile.
+/// Takes and releases the GIL in a thread that the interpreter does not know. Never returns if
+/// the interpreter ends meanwhile.
 pub(crate) fn visit(api: &PythonApi) {
     let guard = HangWhenUnwound;
-    // SAFETY: the interpreter is initialised, and the thread that asks for the visit waits for its end.
+    // SAFETY: the interpreter is initialised, and the thread that started this one waits for its end.
     unsafe { (api.release)((api.ensure)()) };
     std::mem::forget(guard);
 }

@@ -17,9 +17,9 @@ pub struct PythonApi {
     /// `PyEval_RestoreThread`
     pub restore_thread: unsafe extern "C-unwind" fn(*mut c_void),
     /// The function behind `_posixsubprocess.fork_exec`, which may be in an object
-    /// of its own; null if it cannot be had.
+    /// of its own; null if it is unknown.
     pub fork_exec: *const c_void,
-    /// Whether the interpreter is ending: no other thread gets the GIL any more.
+    /// Whether the interpreter is ending: no other thread gets the GIL then.
     pub is_ending: bool,
 }
 

@@ -11,8 +11,8 @@ use crate::gil::{fork, sighting, state};
 use crate::hooked::{self, Purpose};
 use crate::{record, thread};
 
-/// Starts to record into a new file, with the scheduler or without. The calling thread
-/// holds the GIL of the main interpreter; it gives it up and takes it again meanwhile.
+/// Starts to record into a new file, whether or not the scheduler is installed. The calling thread
+/// holds the GIL of the main interpreter, and releases it meanwhile.
 ///
 /// # Errors
 /// [`Unsupported`] if the slots cannot be replaced or the file cannot be made; the
@@ -45,7 +45,7 @@ pub fn start_recording(api: &PythonApi, destination: &record::Destination) -> Re
     })
 }
 
-/// Ends the recording; says whether there was one. The calling thread holds the GIL of
+/// Ends the recording; returns whether there was one. The calling thread holds the GIL of
 /// the main interpreter.
 ///
 /// # Errors

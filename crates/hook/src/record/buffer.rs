@@ -1,10 +1,11 @@
-//! The mapped file: made, shared out in chunks, finished.
+//! The mapped trace file: created, handed out in chunks, finished.
 //!
-//! Invariants: its blocks are allocated before it is mapped, so that a full disk is
-//! an error at the start and not a SIGBUS later; it is never unmapped in the process
-//! that made it, since a thread may be about to write; only a chunk that nobody
-//! writes into any more is used again, and none of the first, which hold the program's start. Killed at any moment, the process leaves what
-//! it wrote: the pages are the kernel's.
+//! If the process is killed at any moment, what it wrote is kept: the pages are the kernel's.
+//!
+//! Must never: be unmapped in the process that created it, since a thread may be about to write.
+//! Invariants: its blocks are allocated before it is mapped, so that a full disk is an error at
+//! the start and not a SIGBUS later; a chunk is used again only when no thread writes into it,
+//! and the first chunks, which hold the program's start, never are.
 
 use super::counter;
 use crate::clock;
@@ -24,15 +25,15 @@ static STARTED: AtomicU64 = AtomicU64::new(0);
 /// Number of the recording, 0 while there is none.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 static LAST_EPOCH: AtomicU32 = AtomicU32::new(0);
-/// Path of the file, to cut it to what was used; locked by Python threads only.
+/// Path of the file, to truncate it to what was used; locked by Python threads only.
 static PATH: Mutex<Option<CString>> = Mutex::new(None);
 
-/// Chunks that are looked at for one that is free.
+/// Chunks that are tried to find a free one.
 const CHUNK_TRIES: u32 = 64;
 /// Added to the count of chunks at the end, so that no more are handed out.
 const CLOSED: u64 = 1 << 40;
 
-/// Where to record to, and what to say about the program.
+/// The file to record to, and what to write about the program.
 #[derive(Debug)]
 pub struct Destination {
     /// Path of the file, which must not exist.
@@ -59,7 +60,7 @@ pub(super) fn since_start(now: u64) -> u64 {
     now.saturating_sub(STARTED.load(Relaxed))
 }
 
-/// Makes the file and maps it; records may be written from now on.
+/// Creates the file and maps it; records may be written from now on.
 ///
 /// # Errors
 /// The operating system's.
@@ -77,6 +78,7 @@ pub(crate) fn create(destination: &Destination, is_scheduled: bool) -> io::Resul
     if let Ok(mut path) = PATH.lock() {
         *path = Some(destination.path.clone());
     }
+    // ORDERING: Release pairs with the Acquire fence in `Writer::register`: the mapping is there.
     EPOCH.store(LAST_EPOCH.fetch_add(1, Relaxed).wrapping_add(1).max(1), Release);
     Ok(())
 }
@@ -88,7 +90,7 @@ fn map(path: &CString, size: usize) -> io::Result<*mut u8> {
     if file < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: just opened, and nobody else has it.
+    // SAFETY: just opened, and not owned elsewhere.
     let file = unsafe { OwnedFd::from_raw_fd(file) };
     let length = libc::off_t::try_from(size).map_err(|_| io::ErrorKind::FileTooLarge)?;
     // SAFETY: the descriptor is open.
@@ -161,14 +163,15 @@ fn half(at: usize) -> Option<&'static AtomicU32> {
 
 pub(super) fn set64(at: usize, value: u64) {
     if let Some(word) = word(at) {
-        // ORDERING: Release, so that whatever was written before is in the file when
-        // this word is, whenever the process is killed.
+        // ORDERING: Release has no partner in this process. Everything written before is in the file
+        // once this word is, whenever the process is killed: the reader of the file is the partner.
         word.store(value, Release);
     }
 }
 
 pub(super) fn set32(at: usize, value: u32) {
     if let Some(half) = half(at) {
+        // ORDERING: Release, as in `set64`.
         half.store(value, Release);
     }
 }
@@ -191,12 +194,12 @@ pub(super) fn write_text(at: usize, size: usize, text: impl Iterator<Item = u8>)
     }
 }
 
-/// Adds one to a counter of the header; returns what it was.
+/// Adds to a counter of the header; returns its former value.
 pub(super) fn count(at: usize, by: u64) -> u64 {
     word(at).map_or(0, |word| word.fetch_add(by, Relaxed))
 }
 
-/// Notes that the program's first line comes now.
+/// Records that the program's first line runs next.
 pub fn mark_first_line() {
     if epoch() != 0 {
         set64(header::FIRST_LINE, since_start(counter::now()));
@@ -221,24 +224,24 @@ impl Chunk {
         Self(Some(unsafe { &*base.add(at).cast() }))
     }
 
-    /// Writes a record; whether it could.
+    /// Writes a record; returns whether it could.
     pub(super) fn write(self, place: usize, first: u64, payload: u64) -> bool {
         let Some(words) = self.0 else { return lose() };
         let Some([head, tail]) = words.get(place / 8..place / 8 + 2) else {
             return false;
         };
         tail.store(payload, Relaxed);
-        // ORDERING: Release: the first word makes the record valid.
+        // ORDERING: Release, as in `set64`: the first word makes the record valid.
         head.store(first, Release);
         true
     }
 
-    /// Says that nobody writes into it any more.
+    /// Marks the chunk as done: no thread writes into it any more.
     pub(super) fn leave(self) {
         let Some(words) = self.0 else { return };
         let state = words[chunk::STATE / 8].as_ptr().cast::<u32>();
         // SAFETY: the first half of one of the chunk's words, used as an atomic everywhere.
-        // ORDERING: Release pairs with the AcqRel of `new_chunk`: the records are there.
+        // ORDERING: Release pairs with the AcqRel exchange in `new_chunk`: the records are there.
         unsafe { AtomicU32::from_ptr(state) }.store(chunk::DONE, Release);
     }
 }
@@ -253,7 +256,7 @@ fn lose() -> bool {
 
 const _: () = assert!(chunk::STATE.is_multiple_of(8));
 
-/// Hands a chunk out: a new one, or else the oldest that is done and not kept.
+/// Hands out a chunk: a new one, or else the oldest that is done and not kept.
 pub(super) fn new_chunk(entry: u32, tid: u32, ident: u64) -> Chunk {
     let chunks = CHUNKS.load(Relaxed);
     for _ in 0..CHUNK_TRIES {
@@ -263,6 +266,7 @@ pub(super) fn new_chunk(entry: u32, tid: u32, ident: u64) -> Chunk {
         }
         let at = layout::CHUNKS_AT + layout::chunk_place(number, chunks) as usize * layout::CHUNK_SIZE;
         let from = if number < chunks { chunk::FREE } else { chunk::DONE };
+        // ORDERING: AcqRel: the Acquire pairs with the Release in `Chunk::leave`; the Release is not needed.
         let is_mine = half(at + chunk::STATE)
             .is_some_and(|state| state.compare_exchange(from, chunk::ACTIVE, AcqRel, Relaxed).is_ok());
         if is_mine {
@@ -298,6 +302,7 @@ pub(super) fn new_thread(tid: u32, ident: u64, now: u64) -> u32 {
     let number = count(header::THREADS, 1);
     let entry = (number % layout::THREADS as u64) as u32 + 1;
     let at = entry_at(entry);
+    // ORDERING: AcqRel: the Acquire pairs with the Release of `set32` in `end_thread`.
     let is_free = number < layout::THREADS as u64
         || half(at + thread::HAS_ENDED).is_some_and(|ended| ended.compare_exchange(1, 0, AcqRel, Relaxed).is_ok());
     if !is_free {
@@ -313,7 +318,7 @@ pub(super) fn new_thread(tid: u32, ident: u64, now: u64) -> u32 {
     entry
 }
 
-/// Says that the thread of this entry has ended.
+/// Marks the thread of this entry as ended.
 pub(super) fn end_thread(entry: u32) {
     if entry != 0 {
         set32(entry_at(entry) + thread::HAS_ENDED, 1);
@@ -325,7 +330,7 @@ pub(super) fn end_thread(entry: u32) {
 pub(super) struct Totals(Option<&'static [AtomicU64; layout::THREAD_SIZE / 8]>);
 
 impl Totals {
-    /// Nobody's: what is added to them is not kept.
+    /// Totals that are not kept.
     pub(super) const NONE: Self = Self(None);
 
     /// Those of this entry; for use in this recording only.
@@ -367,9 +372,11 @@ impl Totals {
     }
 }
 
-/// Ends the recording in order: notes the time, and cuts the file to what was used.
+/// Ends the recording in order: writes the time, and truncates the file to what was used.
 pub(crate) fn finish() {
     super::end();
+    // ORDERING: AcqRel: the Acquire pairs with the Release of the epoch in `create`; the Release is not
+    // needed, since threads may write until they see it.
     if EPOCH.swap(0, AcqRel) == 0 {
         return;
     }
@@ -377,13 +384,13 @@ pub(crate) fn finish() {
     let used = count(header::NEXT_CHUNK, CLOSED).min(CHUNKS.load(Relaxed));
     let path = PATH.lock().ok().and_then(|mut path| path.take());
     if let (Some(path), Ok(length)) = (path, libc::off_t::try_from(layout::file_size(used as usize))) {
-        // No chunk beyond is in use, and none is handed out any more.
+        // No chunk beyond the length is in use, and none is handed out any more.
         // SAFETY: a C string.
         unsafe { libc::truncate(path.as_ptr(), length) };
     }
 }
 
-/// Lets go of a file that belongs to the parent; runs in the child of a fork.
+/// Unmaps the parent's file in the child of a fork.
 pub(super) fn forget() {
     EPOCH.store(0, Relaxed);
     let base = BASE.swap(std::ptr::null_mut(), Relaxed);

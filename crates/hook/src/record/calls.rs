@@ -1,5 +1,7 @@
-//! Two functions of libc that only the recorder looks at: the release of a semaphore
-//! and `time.sleep`. Their slots are replaced while a recording is on.
+//! Hooks of two functions that only the recorder observes: the release of a semaphore and
+//! `time.sleep`. Their slots are replaced while a recording is on.
+//!
+//! Must never: change what the call does or returns.
 
 use crate::elf::original::Original;
 use libc::{c_int, clockid_t, sem_t, timespec};
@@ -10,14 +12,14 @@ type Sleep = unsafe extern "C" fn(clockid_t, c_int, *const timespec, *mut timesp
 pub(crate) static REAL_POST: Original<Post> = Original::new(libc::sem_post);
 pub(crate) static REAL_SLEEP: Original<Sleep> = Original::new(libc::clock_nanosleep);
 
-/// Takes the place of `sem_post`, which releases a lock.
+/// Replaces `sem_post`, which releases a lock.
 pub(crate) unsafe extern "C" fn post(sem: *mut sem_t) -> c_int {
     super::posts(sem as usize);
     // SAFETY: the caller's arguments, unchanged.
     unsafe { REAL_POST.get()(sem) }
 }
 
-/// Takes the place of `clock_nanosleep`, in which `time.sleep` waits.
+/// Replaces `clock_nanosleep`, in which `time.sleep` waits.
 pub(crate) unsafe extern "C" fn nanosleep(
     clock: clockid_t,
     flags: c_int,

@@ -1,19 +1,19 @@
-//! The recorder's clock: CLOCK_MONOTONIC by way of the processor's counter.
+//! The recorder's clock: CLOCK_MONOTONIC computed from the processor's counter.
 //!
-//! libc's way to that clock reads the same counter where the kernel takes it for its clock,
-//! but waits first until whatever the processor has under way is done: after a system
-//! call that is most of what a look costs. The recorder needs no such order but where
-//! another thread had the GIL last ([`ordered_now`]).
+//! libc's clock reads the same counter where the kernel uses it as its clock source, but first
+//! waits until all earlier instructions have completed. After a system call that is most of the
+//! cost of a reading. The recorder needs that order only where another thread had the GIL last
+//! ([`ordered_now`]).
 //!
-//! Used only where the kernel itself relies on the counter, since it knows whether that
-//! runs steadily and is the same on all processors; elsewhere, and whenever anything is out of
-//! order, each look is one at libc's clock. The arithmetic is `unsnarl_trace::pace`. A look at
-//! libc's clock while a line is ahead of it may be earlier than one at the line before:
+//! The counter is read only where the kernel itself relies on it, since the kernel knows whether
+//! it runs steadily and is the same on all processors. Elsewhere, and whenever a check fails,
+//! each reading is one of libc's clock. The arithmetic is `unsnarl_trace::pace`. A reading of
+//! libc's clock while a line is ahead of it may be earlier than the line's reading before it;
 //! the writer keeps each thread's records in order.
 //!
-//! Must never: allocate, wait. Invariants: two lines take turns; readers use the one that
-//! `GENERATION` names and find out if it was written to meanwhile; one thread at
-//! a time renews, and the others do not wait for it.
+//! Must never: allocate, wait. Invariants: two lines alternate; a reader uses the line that
+//! `GENERATION` names, and detects that it was overwritten meanwhile; one thread at a time
+//! renews, and the others do not wait for it.
 
 use crate::clock;
 use std::cell::UnsafeCell;
@@ -23,7 +23,7 @@ use std::sync::atomic::{
 use unsnarl_policy::Nanos;
 use unsnarl_trace::pace::{APART_NS, Follower, Line, Sample};
 
-/// How often both clocks are read for one sample: the closest pair counts.
+/// How often both clocks are read for one sample; the closest pair is used.
 const TRIES: u32 = 4;
 /// Clocks read further apart than this make no sample: the thread was interrupted.
 const CLOSE_NS: Nanos = 2_000;
@@ -47,11 +47,11 @@ impl Shared {
     }
 }
 
-/// The line in use and the one to be written next, in turn.
+/// The line in use and the one to be written next, alternating.
 static LINES: [Shared; 2] = [const { Shared::new() }; 2];
-/// Lines written so far; the lowest bit is the place of the one in use.
+/// Lines written so far; the lowest bit is the index of the line in use.
 static GENERATION: AtomicUsize = AtomicUsize::new(0);
-/// Whether a thread is about to write one.
+/// Whether a thread is writing a line.
 static IS_RENEWING: AtomicBool = AtomicBool::new(false);
 
 struct Followed(UnsafeCell<Option<Follower>>);
@@ -62,7 +62,7 @@ static FOLLOWED: Followed = Followed(UnsafeCell::new(None));
 /// Now, but perhaps some tens of nanoseconds too early where the processor runs ahead.
 #[inline]
 pub(super) fn now() -> Nanos {
-    // ORDERING: pairs with the Release in `publish`: the line is there.
+    // ORDERING: Acquire pairs with the Release store in `publish`: the line is there.
     let generation = GENERATION.load(Acquire);
     let shared = &LINES[generation & 1];
     let line = Line {
@@ -71,8 +71,8 @@ pub(super) fn now() -> Nanos {
         scale: shared.scale.load(Relaxed),
         due: shared.due.load(Relaxed),
     };
-    // ORDERING: pairs with the fence in `publish`: if the line was written to meanwhile, the
-    // generation that made its place the free one is seen here.
+    // ORDERING: Acquire pairs with the fence in `publish`: if the line was overwritten meanwhile, the
+    // generation that freed it is seen here.
     fence(Acquire);
     if line.due == 0 || GENERATION.load(Relaxed) != generation {
         return by_libc();
@@ -91,19 +91,20 @@ fn by_libc() -> Nanos {
     clock::now()
 }
 
-/// Now, and not before anything that this thread has seen of others.
+/// Now, and not before anything that this thread has observed of others.
 #[inline]
 pub(super) fn ordered_now() -> Nanos {
     processor::order();
     now()
 }
 
-/// The time, and a new line for those who come next, unless another thread has made it just now; while one is
-/// at it, or where it cannot be made, libc's clock.
+/// The time, after writing a new line for later readers. Reads libc's clock instead while another thread
+/// writes a line, or if no line can be made.
 #[cold]
 #[inline(never)]
 fn renewed() -> Nanos {
-    // ORDERING: Acquire pairs with the Release below: what the last one left is seen.
+    // ORDERING: Acquire pairs with the Release store of false, here and in `begin`: this thread sees the
+    // follower that the last writer left.
     if IS_RENEWING.swap(true, Acquire) {
         return clock::now();
     }
@@ -116,17 +117,18 @@ fn renewed() -> Nanos {
     });
     let line = followed.map(|follower| follower.line());
     publish(line);
+    // ORDERING: Release pairs with the Acquire of the swaps here and in `begin`.
     IS_RENEWING.store(false, Release);
     let now = line.zip(sample).map(|(line, sample)| line.at(sample.ticks));
     now.unwrap_or_else(clock::now)
 }
 
-/// Puts a line into use; none: libc's clock from now on.
+/// Puts a line into use; without one, libc's clock is read from now on.
 fn publish(line: Option<Line>) {
     let line = line.unwrap_or_default();
     let generation = GENERATION.load(Relaxed);
     let shared = &LINES[generation.wrapping_add(1) & 1];
-    // ORDERING: pairs with the fence in `now`.
+    // ORDERING: Release pairs with the Acquire fence in `now`.
     fence(Release);
     shared.ticks.store(line.ticks, Relaxed);
     shared.nanos.store(line.nanos, Relaxed);
@@ -136,7 +138,7 @@ fn publish(line: Option<Line>) {
     GENERATION.store(generation.wrapping_add(1), Release);
 }
 
-/// Both clocks at one moment, as nearly as it can be had; `None` if it cannot.
+/// Both clocks at one moment, as nearly as possible; `None` if the thread was interrupted each time.
 fn sample() -> Option<Sample> {
     let mut closest = u64::MAX;
     let mut result = None;
@@ -155,10 +157,10 @@ fn sample() -> Option<Sample> {
     result.filter(|_| closest < CLOSE_NS)
 }
 
-/// Begins to read the counter, if the kernel does and `is_wanted`; whether it is so. For whoever begins
-/// a recording: waits for some microseconds.
+/// Begins to read the counter if the kernel does and `is_wanted`; returns whether it does. Called at the
+/// start of a recording; waits for some microseconds.
 pub(super) fn begin(is_wanted: bool) -> bool {
-    // ORDERING: as in `renewed`; a thread of an earlier recording may be at it.
+    // ORDERING: Acquire, as in `renewed`; a thread of an earlier recording may still renew.
     while IS_RENEWING.swap(true, Acquire) {
         std::thread::yield_now();
     }
@@ -166,6 +168,7 @@ pub(super) fn begin(is_wanted: bool) -> bool {
     // SAFETY: this thread has set `IS_RENEWING`.
     unsafe { *FOLLOWED.0.get() = follower };
     publish(follower.map(|follower| follower.line()));
+    // ORDERING: Release, as in `renewed`.
     IS_RENEWING.store(false, Release);
     follower.is_some()
 }
@@ -178,7 +181,7 @@ fn first_samples() -> Option<Follower> {
     Follower::new(first, sample()?)
 }
 
-/// Lets the child of a fork renew, whoever was at it in the parent.
+/// Lets the child of a fork renew, even if another thread of the parent was renewing.
 pub(super) fn restart_in_child() {
     IS_RENEWING.store(false, Relaxed);
 }
@@ -196,7 +199,7 @@ fn is_kernel_clock() -> bool {
 mod processor {
     use std::arch::x86_64::{_mm_lfence, _rdtsc};
 
-    /// What the kernel calls it as a source of its clock (`arch/x86/kernel/tsc.c`).
+    /// The kernel's name of it as a clock source (`arch/x86/kernel/tsc.c`).
     pub(super) const KERNEL_NAME: Option<&str> = Some("tsc");
 
     #[inline]
@@ -206,7 +209,7 @@ mod processor {
         unsafe { _rdtsc() }
     }
 
-    /// Waits until what comes before has been done.
+    /// Waits until all earlier instructions have completed.
     #[inline]
     pub(super) fn order() {
         // SAFETY: part of SSE2, which every x86-64 processor has.
@@ -217,7 +220,7 @@ mod processor {
 /// The processor's counter.
 #[cfg(target_arch = "aarch64")]
 mod processor {
-    /// What the kernel calls it as a source of its clock (`drivers/clocksource/arm_arch_timer.c`).
+    /// The kernel's name of it as a clock source (`drivers/clocksource/arm_arch_timer.c`).
     pub(super) const KERNEL_NAME: Option<&str> = Some("arch_sys_counter");
 
     #[inline]
@@ -228,7 +231,7 @@ mod processor {
         ticks
     }
 
-    /// Waits until what comes before has been done.
+    /// Waits until all earlier instructions have completed.
     #[inline]
     pub(super) fn order() {
         // SAFETY: only waits.

@@ -1,14 +1,16 @@
-//! The Python stack of the calling thread, read without running any Python.
+//! Reads the Python stack of the calling thread without running any Python.
 //!
-//! A thread that is in a call of `take_gil` or `drop_gil` stands still as far as its
-//! frames go: they are its own, they are chained from its thread state, and each
-//! keeps its code object alive. Reading them takes loads only; the line comes from
-//! `PyCode_Addr2Line`, which allocates nothing.
+//! While a thread is in `take_gil` or `drop_gil`, its frames do not change: only the thread
+//! itself changes them, they are chained from its thread state, and each keeps its code object
+//! alive. Reading them takes only loads; the line comes from `PyCode_Addr2Line`, which
+//! allocates nothing.
 //!
-//! Where the fields are depends on CPython's version ([`FrameLayout`], by the headers
-//! of each). It is not taken on trust: [`calibrate`] reads the frame of its caller with
-//! checked reads and compares with what CPython's API says. If that differs there
-//! are no stacks, and everything else works.
+//! The offsets of the fields depend on CPython's version ([`FrameLayout`], by the headers of
+//! each). They are checked first: [`calibrate`] reads the frame of its caller with checked reads
+//! and compares it with the result of CPython's API. If they differ, no stacks are taken, and
+//! everything else works.
+//!
+//! Must never: load from an address before `calibrate` has succeeded.
 
 use super::tables::{self, Describe, mix};
 use std::os::unix::fs::FileExt;
@@ -17,9 +19,9 @@ use unsnarl_trace::layout;
 
 /// Frames of one stack, the innermost ones.
 const DEPTH: usize = 32;
-/// Frames that are looked at: some are the interpreter's own.
+/// Frames that are visited: some are the interpreter's own.
 const LOOKS: usize = 96;
-/// No code object is as long; an instruction pointer beyond is none.
+/// No code object is this long; an instruction pointer beyond it is invalid.
 const CODE_MAX: usize = 1 << 26;
 /// `PyObject.ob_type`, in builds with a GIL.
 const OB_TYPE: usize = 8;
@@ -62,18 +64,18 @@ pub struct FrameApi {
     pub character: unsafe extern "C" fn(*mut libc::c_void, isize) -> u32,
     /// Address of `PyCode_Type`.
     pub code_type: usize,
-    /// Where the fields are.
+    /// Offsets of the fields.
     pub layout: FrameLayout,
 }
 
 static API: OnceLock<FrameApi> = OnceLock::new();
 
-/// How memory is read: at once, or checked.
+/// A way to read memory: directly, or checked.
 trait Memory {
     fn read(&self, address: usize) -> Option<usize>;
 }
 
-/// Loads.
+/// Plain loads.
 struct Direct;
 
 impl Memory for Direct {
@@ -82,7 +84,7 @@ impl Memory for Direct {
             return None;
         }
         // SAFETY: `calibrate` has shown that the chain of pointers from the thread
-        // state leads where it should; see the file's head for why it stands still.
+        // state is as expected; the file's head says why it does not change.
         Some(unsafe { (address as *const usize).read() })
     }
 }
@@ -130,10 +132,10 @@ fn walk(memory: &impl Memory, api: &FrameApi, thread_state: usize, mut visit: im
     Some(())
 }
 
-/// The node of the calling thread's stack; 0 if it has none, or if there is no room for all of it: without
-/// its inner frames it would name a caller's line.
+/// The node of the calling thread's stack; 0 if it has none, or if the tables have no room for all of it:
+/// without its inner frames it would name a caller's line.
 ///
-/// The thread holds the GIL, or is about to give it up or has just been given it.
+/// The thread holds the GIL, or is dropping or taking it.
 pub(super) fn own_stack() -> u32 {
     let Some(api) = API.get() else { return 0 };
     // SAFETY: callable by any thread; null for one that has no thread state.
@@ -159,14 +161,15 @@ pub(super) fn own_stack() -> u32 {
     }
 }
 
-/// The number of a frame's line, 0 if there is no room for it; `None` for a frame that has no texts.
+/// The number of a frame's line, 0 if the table has no room for it; `None` for a frame without a file and
+/// a function name.
 fn locate(api: &FrameApi, frame: Frame) -> Option<u32> {
     let field = |offset| Direct.read(frame.code + offset).unwrap_or(0);
     let (file, function) = (field(api.layout.filename), field(api.layout.qualname));
     if file == 0 || function == 0 {
         return None;
     }
-    // The texts are part of it, as the address of a code object may be used again.
+    // The texts are part of the fingerprint, since the address of a code object may be used again.
     let fingerprint = [
         frame.code,
         frame.instruction,
@@ -254,8 +257,8 @@ impl Iterator for Text<'_> {
     }
 }
 
-/// Makes sure that the frames are where `api` says: `code` and `line` are those of the
-/// calling thread's innermost Python frame. Whether there will be stacks.
+/// Checks the offsets in `api`: `code` and `line` are those of the calling thread's innermost
+/// Python frame. Returns whether stacks will be taken.
 #[must_use]
 pub fn calibrate(api: FrameApi, code: usize, line: i32) -> bool {
     let Ok(file) = std::fs::File::open("/proc/self/mem") else {

@@ -1,16 +1,16 @@
-//! Whether a thread that was off the GIL for long computed meanwhile: C code that gave
-//! the GIL up looks like I/O but for the processor time that it takes.
+//! Measures whether a thread computed during a long time off the GIL. C code that released the
+//! GIL looks like I/O, but takes processor time.
 //!
-//! The clock of a thread's processor time costs a system call. So it is read after a
-//! long call and, since long calls come in rows, before the next one. Before the first
-//! of a row the time since the last reading that the thread spent in any other way
-//! stands for the processor time it took, of which that is an upper bound.
-//! Invariant: what [`ProcessorTime::after_long_call`] returns is never too much.
+//! The clock of a thread's processor time costs a system call. So it is read after a long call
+//! and, since long calls come in rows, before the next one. Before the first of a row, the time
+//! that the thread spent otherwise since the last reading stands for its processor time, of
+//! which it is an upper bound.
+//! Invariant: [`ProcessorTime::after_long_call`] never returns too much.
 
 use crate::clock;
 use std::cell::Cell;
 
-/// A thread's processor time, as far as it was read; nanoseconds.
+/// The last reading of a thread's processor time, in nanoseconds.
 pub(super) struct ProcessorTime {
     read: Cell<u64>,
     /// Time spent since then on anything but a long call.
@@ -28,7 +28,7 @@ impl ProcessorTime {
         }
     }
 
-    /// Reads the clock: from here on the calling thread is recorded.
+    /// Reads the clock, from which the next measurement counts.
     #[inline(never)]
     pub(super) fn restart(&self) {
         self.read.set(clock::processor_time());
@@ -40,25 +40,25 @@ impl ProcessorTime {
         clock::processor_time().saturating_sub(self.read.get())
     }
 
-    /// Time spent otherwise: with the GIL, or in a call that was not long.
+    /// Adds time spent otherwise: with the GIL, or in a call that was not long.
     pub(super) fn spend(&self, nanos: u64) {
         self.since.set(self.since.get().saturating_add(nanos));
     }
 
-    /// A call begins that gives the GIL up.
+    /// A call that releases the GIL begins.
     pub(super) fn before_call(&self) {
         if self.is_in_row.get() {
             self.restart();
         }
     }
 
-    /// A call of `nanos` has ended that was not long.
+    /// A call that was not long has ended after `nanos`.
     pub(super) fn after_short_call(&self, nanos: u64) {
         self.is_in_row.set(false);
         self.spend(nanos);
     }
 
-    /// A long call has ended: for how much of it the thread had a processor.
+    /// A long call has ended; returns for how much of it the thread had a processor.
     pub(super) fn after_long_call(&self) -> u64 {
         let (read, since) = (self.read.get(), self.since.get());
         self.restart();

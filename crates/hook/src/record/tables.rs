@@ -1,8 +1,9 @@
-//! The tables that all threads share: lines of Python, stacks, names of threads.
+//! Hash tables that all threads share: lines of Python, stacks, names of threads.
 //!
-//! Invariant: only touched with the GIL held (or at the moment it is taken or given
-//! up, with its mutex held), so there is one writer at a time. Hash tables with a
-//! bounded search: what finds no room is left out; a stack is counted as such.
+//! Must never: search without a bound. An entry that finds no room is left out; a stack that is
+//! left out is counted.
+//! Invariant: there is one writer at a time, the thread that holds the GIL (or that drops or
+//! takes it, with its mutex held).
 
 use super::buffer::{count, epoch, set32, set64, since_start, word, write_text};
 use super::counter;
@@ -11,18 +12,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use unsnarl_trace::layout::{self, header};
 use unsnarl_trace::record::Kind;
 
-/// Places that are looked at for an entry.
+/// Indices that are tried for an entry.
 const PROBES: usize = 32;
 
-/// What is written about a line.
+/// The description of a line.
 pub(super) trait Describe {
     /// The line's number.
     fn line(&self) -> u32;
-    /// Hands every byte of the file's path to `put`.
+    /// The bytes of the file's path.
     fn file(&self) -> impl Iterator<Item = u8>;
-    /// Likewise the function's name.
+    /// The bytes of the function's name.
     fn function(&self) -> impl Iterator<Item = u8>;
-    /// How many of the path's bytes are to be left out, at its beginning.
+    /// How many bytes to skip at the beginning of the path.
     fn skip(&self) -> usize;
 }
 
@@ -34,7 +35,7 @@ pub(super) fn mix(fingerprint: u64, value: u64) -> u64 {
     (mixed ^ mixed >> 31).max(1)
 }
 
-/// The number of a location, from one; written down if it is new, 0 if there is no room.
+/// The number of a location, from one, which is written if it is new; 0 if there is no room.
 pub(super) fn location(fingerprint: u64, kind: u32, describe: &impl Describe) -> u32 {
     for probe in 0..PROBES {
         let index = (fingerprint as usize).wrapping_add(probe) % layout::LOCATIONS;
@@ -96,7 +97,7 @@ pub(super) fn leave_stack_out() {
     count(header::STACKS_LEFT_OUT, 1);
 }
 
-/// Notes the name of a thread; the latest ones are kept. The GIL is held.
+/// Records the name of a thread; the latest names are kept. The GIL is held.
 pub fn name_thread(ident: u64, name: &str) {
     if epoch() == 0 || ident == 0 {
         return;
@@ -113,7 +114,7 @@ pub fn name_thread(ident: u64, name: &str) {
     set64(at, ident);
 }
 
-/// The beginning of a text, without half a character at its end.
+/// The beginning of a text, cut between two characters.
 fn whole_characters(text: &str, bytes: usize) -> &str {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
@@ -139,7 +140,7 @@ impl Describe for Module<'_> {
     }
 }
 
-/// Notes that the calling thread begins to import a module. The GIL is held.
+/// Records that the calling thread begins to import a module. The GIL is held.
 pub fn import_begins(module: &str) {
     if epoch() == 0 {
         return;
@@ -149,7 +150,7 @@ pub fn import_begins(module: &str) {
     with_writer(|own| own.push(Kind::ImportBegin, u64::from(number), counter::now()));
 }
 
-/// Notes that the import begun last has ended. The GIL is held.
+/// Records that the import begun last has ended. The GIL is held.
 pub fn import_ends() {
     with_writer(|own| own.push(Kind::ImportEnd, 0, counter::now()));
 }
@@ -181,7 +182,7 @@ mod tests {
         let full = (1..most).find(|&location| stack(&[location]) == 0).unwrap();
         let outer = stack(&[1]);
         assert!(outer != 0 && stack(&[1]) == outer);
-        // Neither the caller's stack nor one that begins within this one stands for it.
+        // Neither the caller's stack nor a part of this stack is returned for it.
         assert_eq!((stack(&[1, full]), stack(&[])), (0, 0));
         let inner = (1..most).find(|&location| stack(&[location, 1]) == 0).unwrap();
         assert_eq!(stack(&[2, inner, 1]), 0);

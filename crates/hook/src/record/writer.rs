@@ -1,8 +1,8 @@
-//! The calling thread's place in the file: its chunk and its totals.
+//! The calling thread's writer: its chunk of the file, its totals, and what it did last.
 //!
-//! Invariant: plain data without a Rust destructor, as in `thread`; the chunk is let
-//! go by a pthread key's destructor. A writer that belongs to an earlier recording
-//! (its epoch is another) registers anew before it writes.
+//! Must never: have a Rust destructor, as in `thread`; a pthread key's destructor releases the
+//! chunk. Invariant: a writer of an earlier recording (with another epoch) registers again
+//! before it writes.
 
 use super::buffer::{self, Chunk, Totals};
 use super::counter;
@@ -22,13 +22,13 @@ pub(crate) struct Writer {
     filled: Cell<usize>,
     /// The kind of the last record.
     last: Cell<u8>,
-    /// Its time: later ones are not before it.
+    /// Its time; later records are not before it.
     last_time: Cell<u64>,
     /// Number of its entry among the threads, from one; 0 for none.
     entry: Cell<u32>,
     totals: Cell<Totals>,
     pub(super) is_held: Cell<bool>,
-    /// Whether somebody waited for the GIL at the last drop.
+    /// Whether a thread waited for the GIL at the last drop.
     pub(super) was_wanted: Cell<bool>,
     pub(super) taken_at: Cell<u64>,
     pub(super) dropped_at: Cell<u64>,
@@ -99,7 +99,7 @@ pub(super) fn prepare() -> io::Result<()> {
     if error != 0 {
         return Err(io::Error::from_raw_os_error(error));
     }
-    // Nobody else is at it: the caller has the turn to install.
+    // No other thread creates it: the caller holds the installation guard.
     KEY.get_or_init(|| key);
     Ok(())
 }
@@ -125,8 +125,8 @@ impl Writer {
     #[cold]
     #[inline(never)]
     fn register(&self, epoch: u32) {
-        // ORDERING: pairs with the Release store of the epoch, which was read relaxed: what is kept
-        // from here on points into the mapping that belongs to it.
+        // ORDERING: the Acquire fence pairs with the Release store of the epoch in `create`; the epoch
+        // was read relaxed. The pointers kept from here on point into the mapping of that epoch.
         std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
         self.epoch.set(epoch);
         self.chunk.set(Chunk::NONE);
@@ -165,7 +165,7 @@ impl Writer {
         self.write(kind, payload, now);
     }
 
-    /// The same, where that is written again and again.
+    /// The same, inlined for the records that are written most.
     #[inline]
     pub(super) fn write(&self, kind: Kind, payload: u64, now: u64) {
         if self.filled.get() >= layout::RECORDS {
@@ -176,7 +176,7 @@ impl Writer {
         if self.chunk.get().write(place, first_word(time, kind), payload) {
             self.filled.set(self.filled.get() + 1);
         } else {
-            self.filled.set(layout::RECORDS); // tries for a chunk again the next time
+            self.filled.set(layout::RECORDS); // the next record tries for a chunk again
         }
         self.last.set(kind as u8);
         self.last_time.set(time);
@@ -191,7 +191,7 @@ impl Writer {
         self.filled.set(0);
     }
 
-    /// Takes the last record back if it is a drop; whether it was.
+    /// Withdraws the last record if it is a drop; returns whether it was.
     pub(super) fn unwrite_drop(&self) -> bool {
         let filled = self.filled.get();
         if self.last.get() != Kind::Drop as u8 || filled == 0 || filled > layout::RECORDS {
@@ -231,7 +231,7 @@ fn ident() -> u64 {
 extern "C" fn leave(_value: *mut libc::c_void) {
     with_writer(|own| {
         let now = counter::now();
-        super::settle_lock(own, now);
+        super::write_lock_end(own, now);
         own.push(Kind::End, 0, now);
         own.chunk.get().leave();
         buffer::end_thread(own.entry.get());

@@ -1,16 +1,17 @@
-//! Where a thread waits for its notification: one futex word each.
+//! A parker for each thread: one futex word, on which its owner spins and then sleeps until it
+//! is notified.
 //!
-//! | word     | meaning                                   | who may change it |
+//! | word     | meaning                                   | transitions |
 //! |----------|-------------------------------------------|-------------------|
 //! | `AWAKE`  | not notified; the owner is on a processor | owner → `ASLEEP`, others → `NOTIFIED` |
 //! | `ASLEEP` | the owner is in, or about to enter, FUTEX_WAIT | owner → `AWAKE`, others → `NOTIFIED` + FUTEX_WAKE |
 //! | `NOTIFIED` | notified, not yet noticed               | owner → `AWAKE`, `revoke` → `AWAKE` |
 //!
-//! Invariant: a word is `ASLEEP` only while its owner is committed to sleep, and
-//! whoever changes it from `ASLEEP` to `NOTIFIED` makes the one wake call: a
-//! notification is never lost, and costs a system call only if the owner sleeps.
-//! The notification is a hint to look; the truth is in the policy, under the
-//! GIL's mutex.
+//! Must never: be taken for the decision itself. A notification is a hint to re-check; the
+//! policy decides, under the GIL's mutex.
+//! Invariant: a word is `ASLEEP` only while its owner is committed to sleep, and the thread that
+//! changes it from `ASLEEP` to `NOTIFIED` makes the one wake call. So a notification is never
+//! lost, and costs a system call only if the owner sleeps.
 
 use super::table::{CAPACITY, Table};
 use crate::clock;
@@ -28,16 +29,16 @@ pub(crate) enum Outcome {
     NotifiedAwake,
     /// Notified in its sleep.
     Notified,
-    /// Its time was up, or a signal arrived.
+    /// The deadline passed.
     TimedOut,
 }
 
-/// One thread's place to wait. Aligned so that no two share a cache line.
+/// The parker of one thread, aligned so that no two share a cache line.
 #[repr(align(64))]
 #[derive(Debug)]
 pub(crate) struct Parker {
     word: AtomicU32,
-    /// An awake owner leaves the GIL alone until then.
+    /// An awake owner does not take the GIL before this time.
     not_before: AtomicU64,
 }
 
@@ -56,13 +57,13 @@ impl Parker {
         }
     }
 
-    /// Forgets an earlier notification. The owner calls it under the GIL's
-    /// mutex, before it decides to wait.
+    /// Clears an earlier notification. The owner calls it with the GIL's mutex held, before the
+    /// policy decides whether it waits.
     pub(crate) fn reset(&self) {
         self.word.store(AWAKE, Relaxed);
     }
 
-    /// Waits for a notification: awake for `spin_ns`, then asleep until `until`.
+    /// Waits for a notification: spins for `spin_ns`, then sleeps until `until`.
     pub(crate) fn park(&self, start: Nanos, spin_ns: Nanos, until: Nanos) -> Outcome {
         if spin_ns > 0 && self.spin(start + spin_ns) {
             self.reset();
@@ -76,7 +77,7 @@ impl Parker {
     fn spin(&self, deadline: Nanos) -> bool {
         loop {
             for _ in 0..32 {
-                // ORDERING: pairs with the Release in `notify`: `not_before`
+                // ORDERING: Acquire pairs with the Release in `notify`, here and below: `not_before`
                 // was written before it.
                 if self.word.load(Acquire) == NOTIFIED {
                     break;
@@ -84,6 +85,7 @@ impl Parker {
                 std::hint::spin_loop();
             }
             let now = clock::now();
+            // ORDERING: Acquire, as above.
             if self.word.load(Acquire) == NOTIFIED {
                 if now >= self.not_before.load(Relaxed) {
                     return true;
@@ -100,14 +102,15 @@ impl Parker {
             return Outcome::NotifiedAwake;
         }
         loop {
-            let is_over = futex_wait(&self.word, ASLEEP, until);
+            let is_late = futex_wait(&self.word, ASLEEP, until);
             // Anything but ASLEEP: notified, and perhaps revoked since.
+            // ORDERING: Acquire pairs with the Release in `notify`, here and in the exchange.
             if self.word.load(Acquire) != ASLEEP {
                 return Outcome::Notified;
             }
-            if is_over {
-                // A notification that comes between the load and this exchange
-                // is seen by it.
+            if is_late {
+                // The exchange sees a notification that arrives after the load.
+                // ORDERING: as above.
                 return match self.word.compare_exchange(ASLEEP, AWAKE, Relaxed, Acquire) {
                     Ok(_) => Outcome::TimedOut,
                     Err(_) => Outcome::Notified,
@@ -118,8 +121,8 @@ impl Parker {
 
     /// Notifies the owner; returns whether it had to be woken from its sleep.
     ///
-    /// An earlier notification that is still unnoticed keeps its urgency. The
-    /// caller holds the GIL's mutex, which serialises all who notify.
+    /// An earlier notification that is still unnoticed keeps its urgency. The caller holds the
+    /// GIL's mutex, which serialises all notifications.
     pub(crate) fn notify(&self, not_before: Nanos) -> bool {
         let is_pending = self.word.load(Relaxed) == NOTIFIED;
         let earliest = if is_pending {
@@ -136,15 +139,15 @@ impl Parker {
         was_asleep
     }
 
-    /// Notifies the owner for later if it is awake; else leaves it asleep.
+    /// Notifies the owner to take the GIL at `not_before` if it is awake; else lets it sleep.
     pub(crate) fn notify_if_awake(&self, not_before: Nanos) {
         if self.word.load(Relaxed) != ASLEEP {
             self.notify(not_before);
         }
     }
 
-    /// Takes a notification back if the owner is still to leave the GIL alone.
-    /// Any other one stays: the owner looks, and waits on.
+    /// Revokes a notification whose `not_before` has not passed. Any other notification stays: the
+    /// owner re-checks, and parks again.
     pub(crate) fn revoke(&self, now: Nanos) {
         if now >= self.not_before.load(Relaxed) {
             return;
@@ -153,7 +156,7 @@ impl Parker {
     }
 }
 
-/// Sleeps while `word` is `expected`; true when the time is up.
+/// Sleeps while `word` is `expected`; true if the deadline has passed.
 fn futex_wait(word: &AtomicU32, expected: u32, until: Nanos) -> bool {
     let deadline = clock::timespec(until);
     // SAFETY: the word outlives the call; FUTEX_WAIT_BITSET takes an absolute

@@ -3,7 +3,7 @@
 //! Must never: have a Rust destructor. A thread may end inside `take_gil`, or hang there for
 //! ever from CPython 3.14 on.
 //! Invariant: the end of a thread is noticed by a pthread key's destructor, which takes no
-//! lock and calls no Python; it pushes the thread's record on the list of retired ones.
+//! lock and calls no Python; it pushes the thread's entry on the list of retired ones.
 
 use super::fork::Fork;
 use super::{kernel, parker, retired};
@@ -24,7 +24,7 @@ pub(crate) struct PerThread {
     /// When its last wait for a lock ended; 0 once that has been used.
     on_lock_until: Cell<Nanos>,
     switched_at: Cell<Nanos>,
-    /// When it dropped the GIL, if the kernel holds it for CPU-bound; else 0.
+    /// When it dropped the GIL, if it is hinted to the kernel as CPU-bound; else 0.
     is_off_since: Cell<Nanos>,
     /// It is the probe thread, which provokes waits during installation.
     pub(crate) is_probe: Cell<bool>,
@@ -74,13 +74,13 @@ pub(crate) fn prepare() -> Result<(), Unsupported> {
 }
 
 impl PerThread {
-    /// The thread's record, if it has one.
+    /// The thread's entry in the policy's table, if it has one.
     pub(crate) fn id(&self) -> Option<ThreadId> {
         let id = self.id.get();
         (id != NONE).then(|| ThreadId::new(id as usize))
     }
 
-    /// The thread's record, made on first use; the GIL's mutex is held.
+    /// The thread's entry, made on first use, if the table has room; the GIL's mutex is held.
     pub(crate) fn register(&self, policy: &mut Policy) -> Option<ThreadId> {
         if let Some(id) = self.id() {
             return Some(id);
@@ -166,7 +166,7 @@ impl PerThread {
     }
 }
 
-/// Destructor of the key: the thread with this record has ended.
+/// Destructor of the key: the thread with this entry has ended.
 extern "C" fn retire(value: *mut libc::c_void) {
     let thread = ThreadId::new(value.addr() - 1);
     CURRENT.with(|current| current.id.set(NONE));

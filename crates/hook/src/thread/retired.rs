@@ -1,4 +1,4 @@
-//! A lock-free list of the records of ended threads, linked by index.
+//! A lock-free list of the entries of ended threads, linked by index.
 //!
 //! A thread's end may come while the GIL's mutex is held by another thread, so it cannot
 //! change the policy. It pushes its index; the next thread that registers drains the list.
@@ -15,7 +15,7 @@ const NONE: u32 = u32::MAX;
 static NEXT: Table<AtomicU32> = [const { AtomicU32::new(NONE) }; CAPACITY];
 static HEAD: AtomicU32 = AtomicU32::new(NONE);
 
-/// Adds the record of the calling thread, which ends.
+/// Adds the entry of the calling thread, which ends.
 pub(super) fn push(thread: ThreadId) {
     let index = thread.index() as u32;
     let mut head = HEAD.load(Relaxed);
@@ -29,7 +29,7 @@ pub(super) fn push(thread: ThreadId) {
     }
 }
 
-/// Returns the records of ended threads to the policy; the GIL's mutex is held.
+/// Returns the entries of ended threads to the policy; the GIL's mutex is held.
 pub(super) fn drain(policy: &mut Policy) {
     // ORDERING: Acquire pairs with the Release in `push`, which publishes the link before
     // the index.
@@ -41,7 +41,7 @@ pub(super) fn drain(policy: &mut Policy) {
     }
 }
 
-/// Empties the list in the child of a fork, which has one thread; the policy frees the records itself.
+/// Empties the list in the child of a fork, which has one thread; the policy frees the entries itself.
 pub(crate) fn restart_in_child() {
     HEAD.store(NONE, Relaxed);
 }
