@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Unsupported {
     /// Why it failed.
     pub reason: String,
-    /// What the user can do.
+    /// The next step for the user.
     pub hint: String,
 }
 

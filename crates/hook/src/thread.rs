@@ -1,4 +1,4 @@
-//! What is kept of each thread: its state, its parker, and what the kernel was told about it.
+//! The state of each thread: its registration, its parker, its hint to the kernel, its forks.
 //!
 //! Must never: know the GIL or the policy's decisions. Arrows between the files: `per_thread`
 //! uses `parker`, `kernel`, `fork` and `retired`; all tables are as large as `table` says.

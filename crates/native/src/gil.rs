@@ -45,9 +45,9 @@ pub(crate) fn check_build() -> PyResult<()> {
 }
 
 // PyO3 wraps some of these; the hook crate needs the interpreter's own addresses. Before
-// CPython 3.14 they may end the thread, by unwinding: declared as functions that do not,
-// they would be taken for such everywhere in the library, and PyO3's guard against that
-// (its `HangThread`) would be left out by the linker.
+// CPython 3.14 they may end the thread, by unwinding. If they were declared as functions that do
+// not unwind, the whole library would be compiled so, and the linker would leave out PyO3's
+// guard against unwinding (its `HangThread`).
 unsafe extern "C-unwind" {
     fn PyGILState_Ensure() -> c_int;
     fn PyGILState_Release(state: c_int);
@@ -56,14 +56,14 @@ unsafe extern "C-unwind" {
 }
 
 unsafe extern "C" {
-    /// Public from 3.13 on; before, by another name.
+    /// Public from 3.13 on; private under another name before.
     #[cfg_attr(not(Py_3_13), link_name = "_Py_IsFinalizing")]
     fn Py_IsFinalizing() -> c_int;
 }
 
-/// What the hook crate needs to know, with the GIL held. `fork_exec` is the built-in function through
-/// which `subprocess` starts programs. It is not looked for here: an import runs Python code, and
-/// a thread that the interpreter ends in its midst would be unwound through this library.
+/// The functions and facts that the hook crate needs, with the GIL held. `fork_exec` is the built-in
+/// function through which `subprocess` starts programs. The caller imports it: an import runs Python
+/// code, and a thread that the interpreter ends in the middle would be unwound through this library.
 pub(crate) fn python_api(fork_exec: Option<&Bound<'_, PyCFunction>>) -> PythonApi {
     // SAFETY: it is a built-in function, as its type says.
     let fork_exec = fork_exec.and_then(|function| unsafe { ffi::PyCFunction_GetFunction(function.as_ptr()) });

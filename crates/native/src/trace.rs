@@ -1,4 +1,4 @@
-//! The recorder's functions for Python, and the reading of what it wrote.
+//! The recorder's functions for Python, and the reader of its files.
 //!
 //! Must never: change what a call that it times or names returns or raises.
 
@@ -11,7 +11,7 @@ use std::ffi::{CString, OsString, c_int, c_void};
 use std::os::unix::ffi::OsStringExt;
 use unsnarl_hook::record::{self, Destination, FrameApi, FrameLayout};
 
-// PyO3 gives these other types, or leaves them out.
+// PyO3 declares these with other types, or not at all.
 unsafe extern "C" {
     fn PyGILState_GetThisThreadState() -> *mut c_void;
     fn PyCode_Addr2Line(code: *mut c_void, offset: c_int) -> c_int;
@@ -48,7 +48,7 @@ const LAYOUT: FrameLayout = FrameLayout {
     },
 };
 
-/// Start to record into a new file; `has_counter` is whether the processor's counter may be read for the time.
+/// Start to record into a new file; `has_counter` is whether times may be read from the processor's counter.
 #[pyfunction]
 #[pyo3(signature = (path, chunks, text, executed_ns, interval_ns, *, has_counter=true, fork_exec=None))]
 pub(crate) fn trace_start(
@@ -88,7 +88,7 @@ pub(crate) fn trace_is_on() -> bool {
     record::is_recording()
 }
 
-/// Make sure that stacks can be read: `code` and `line` are those of the calling frame.
+/// Check that stacks can be read; return whether they can. `code` and `line` are those of the calling frame.
 #[pyfunction]
 #[pyo3(signature = (code, line, /))]
 pub(crate) fn trace_calibrate(code: &Bound<'_, PyAny>, line: i32) -> bool {
@@ -103,13 +103,13 @@ pub(crate) fn trace_calibrate(code: &Bound<'_, PyAny>, line: i32) -> bool {
     check_build().is_ok() && record::calibrate(api, code.as_ptr() as usize, line)
 }
 
-/// Note that the program's first line comes now.
+/// Record that the program's first line runs next.
 #[pyfunction]
 pub(crate) fn trace_first_line() {
     record::mark_first_line();
 }
 
-/// Note the name of a thread.
+/// Record the name of a thread.
 #[pyfunction]
 #[pyo3(signature = (ident, name, /))]
 pub(crate) fn trace_name(ident: u64, name: &str) {
@@ -128,7 +128,7 @@ pub(crate) fn trace_read(py: Python<'_>, path: OsString) -> PyResult<String> {
         .map_err(|error| PyOSError::new_err(error.to_string()))
 }
 
-/// Calls something, and notes how long it takes as the import of a module, if that has a name.
+/// Calls `original`, and records its duration as the import of the module `name`, if there is a name.
 fn timed<'py>(
     original: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
@@ -145,8 +145,8 @@ fn timed<'py>(
     result
 }
 
-/// Call something and note how long it takes, as the import of the module that the
-/// first argument names.
+/// Call a function and record its duration as the import of the module that the first argument
+/// names.
 #[pyclass(frozen, module = "unsnarl._native")]
 pub(crate) struct TimedImport {
     original: Py<PyAny>,
@@ -172,8 +172,8 @@ impl TimedImport {
     }
 }
 
-/// The method of a loader that runs a module's body, timed as a part of the module's
-/// import, or as its import where the body runs later: `importlib.util.LazyLoader`, `reload`.
+/// The method of a loader that runs a module's body. It is timed as a part of the module's import, or as
+/// the import itself where the body runs later: `importlib.util.LazyLoader`, `reload`.
 #[pyclass(frozen, module = "unsnarl._native")]
 pub(crate) struct TimedBody {
     original: Py<PyAny>,
@@ -206,14 +206,14 @@ impl TimedBody {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // The method itself looks the name up first.
+        // The method itself reads the name first.
         let name = args.get_item(1).and_then(|module| module.getattr("__name__"));
         let name = name.as_ref().ok().and_then(|name| name.extract::<&str>().ok());
         timed(self.original.bind(py), args, kwargs, name)
     }
 }
 
-/// Start a thread, and note its name.
+/// Start a thread, and record its name.
 #[pyclass(frozen, module = "unsnarl._native")]
 pub(crate) struct NamedStart {
     original: Py<PyAny>,
@@ -241,9 +241,9 @@ impl NamedStart {
     }
 }
 
-/// The identifier is what `start_new_thread` returns, or the handle that
-/// `start_joinable_thread` was given or returns; the name is that of the
-/// `threading.Thread` whose method is started, or else the function's.
+/// Records the name of a started thread. The identifier is the result of `start_new_thread`, or of the
+/// handle that `start_joinable_thread` returns. The name is that of the `threading.Thread` whose method is
+/// started, or else the function's.
 fn note_name(result: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     let function = match args.get_item(0) {
         Ok(function) => function,

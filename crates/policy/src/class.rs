@@ -2,18 +2,18 @@
 //!
 //! Invariant: the numeric value *is* the rank; a smaller one goes first.
 
-/// Why a thread wants the GIL, as far as its history tells.
+/// The class of a thread that wants the GIL, by its history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Class {
-    /// Was blocked on a lock, or is new: someone else is probably waiting for
-    /// what it will do. Removes the square: the one thread that starts or wakes
-    /// the others is served before those that it has already started.
+    /// Was blocked on a lock, or is new: another thread is probably waiting for it. This class
+    /// makes programs linear that would be quadratic: the one thread that starts or wakes the
+    /// others is served before those that it has already started.
     Handed = 0,
-    /// Comes back from a blocking call (I/O, sleep).
+    /// Returns from a blocking call (I/O, sleep).
     Io = 1,
-    /// Gave the GIL up on request after a short time, or came straight back
-    /// from a call: runnable, not known to be CPU-bound.
+    /// Dropped the GIL on request after a short time, or returned immediately from a call:
+    /// runnable, not known to be CPU-bound.
     Yielded = 2,
     /// CPU-bound: was preempted after a long run.
     Batch = 3,
@@ -31,7 +31,7 @@ impl Class {
         self as usize
     }
 
-    /// Whether a thread of this class asks a CPU-bound holder to drop at once.
+    /// Whether a thread of this class asks a CPU-bound holder to drop immediately.
     #[must_use]
     pub const fn is_interactive(self) -> bool {
         matches!(self, Self::Handed | Self::Io)
@@ -49,7 +49,7 @@ impl Class {
     }
 }
 
-/// What the program itself said about a thread.
+/// The program's own classification of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hint {
     /// Nothing: its history decides.

@@ -1,9 +1,9 @@
-//! The class of a thread that wants the GIL, from what it has done.
+//! Classifies a thread that requests the GIL, by its history.
 //!
-//! Pure: one record and one arrival in, a class out. Invariants: a thread is
-//! CPU-bound only after it had to be preempted or never stays off the GIL as long
-//! as on it; a requested drop alone proves nothing (an I/O thread drops
-//! voluntarily at that moment too), so it never lowers a class by itself.
+//! Pure: one thread's state and one arrival in, a class out. Invariants: a thread is CPU-bound only
+//! after it had to be preempted, or if it never stays off the GIL as long as on it; a requested
+//! drop alone proves nothing (an I/O thread may drop voluntarily at that moment), so it never
+//! lowers a class by itself.
 
 use crate::Nanos;
 use crate::class::{Class, Hint};
@@ -11,15 +11,14 @@ use crate::config::{Config, MICROSECOND, MILLISECOND};
 use crate::ports::Arrival;
 use crate::thread::Thread;
 
-/// A thread that returns within this time of a drop it was asked for was
-/// preempted between two bytecodes: `drop_gil` and `take_gil` follow each other
-/// in `_Py_HandlePending`.
+/// A thread that returns within this time after a requested drop was preempted between two
+/// bytecodes: `drop_gil` and `take_gil` follow each other in `_Py_HandlePending`.
 const PREEMPTED_WITHIN_NS: Nanos = 10 * MICROSECOND;
-/// One that returns within this time may have been: on a busy machine the kernel
-/// takes the processor away between the two calls. It keeps its class.
+/// A thread that returns within this time may have been preempted so: on a busy machine the
+/// kernel preempts it between the two calls. It keeps its class.
 const PERHAPS_PREEMPTED_WITHIN_NS: Nanos = MILLISECOND;
 
-/// Where an arriving thread waits.
+/// The class and the end of the queue at which an arriving thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QueueEntry {
     pub(crate) class: Class,
@@ -38,7 +37,7 @@ enum Return {
     Preempted,
 }
 
-/// Books the return of a thread, and says where it waits.
+/// Accounts for the return of a thread; returns where it queues.
 pub(crate) fn classify(thread_state: &mut Thread, config: &Config, now: Nanos, arrival: Arrival) -> QueueEntry {
     let dropped_at = arrival
         .switched_at
@@ -99,7 +98,7 @@ fn class_by_history(thread_state: &Thread, config: &Config, arrival: Arrival, ho
     }
 }
 
-/// Gives a new slice to a thread that has used its own up; whether it did.
+/// Gives a new slice to a thread that has used up its own; returns whether it did.
 pub(crate) const fn renew_slice(thread_state: &mut Thread, config: &Config) -> bool {
     let is_used_up = thread_state.slice_left_ns <= config.slice_ns / 16;
     if is_used_up {

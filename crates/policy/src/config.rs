@@ -1,7 +1,7 @@
-//! The constants of the policy, each with its unit and where it comes from.
+//! The constants of the policy, each with its unit and origin.
 //!
-//! Invariant: a value here is a *policy* value. What the machine can do (how
-//! many processors, how precise a timer) is decided by the mechanism.
+//! Invariant: a value here is a *policy* value. The mechanism decides what the machine can do
+//! (how many processors, how precise a timer).
 
 use crate::Nanos;
 
@@ -16,42 +16,42 @@ pub struct Config {
     /// Slice of a CPU-bound thread while others wait: `sys.getswitchinterval()`,
     /// CPython's own default of 5 ms. The mechanism keeps it up to date.
     pub slice_ns: Nanos,
-    /// How long a holder nothing is known about may run before a better class
-    /// asks it to drop. Longer than the 5–20 µs that a request/response burst
-    /// holds the GIL, so that such a burst is not cut in two.
+    /// How long a holder with unknown history may run before a better class asks it to drop.
+    /// Longer than the 5–20 µs that a request/response burst holds the GIL, so that such a
+    /// burst is not cut in two.
     pub grace_ns: Nanos,
     /// GIL time since its last block after which a thread that had to be
     /// preempted is CPU-bound (batch).
     pub batch_after_ns: Nanos,
-    /// Mean burst above which a thread gets no wake-up boost although it
-    /// blocks: a worker that computes 20 ms for each item of a queue.
+    /// Mean burst above which a blocking thread gets no wake-up boost: for example a worker that
+    /// computes 20 ms for each item of a queue.
     pub burst_cap_ns: Nanos,
     /// Time off the GIL from which a call counts as "blocked"; shorter ones
     /// (a `send` into a free socket buffer takes 5–15 µs) are a yield.
     pub block_ns: Nanos,
-    /// How long an awake heir lets a GIL linger that was dropped by a thread
-    /// which is predicted to come straight back.
+    /// How long an awake heir lets the GIL linger after a drop by a thread that is predicted to
+    /// return immediately.
     pub linger_ns: Nanos,
-    /// An off-GIL period up to this long counts as "came straight back" for the
-    /// predictor: about what two hand-overs cost.
+    /// An off-GIL period up to this long counts as an immediate return for the predictor: about
+    /// the cost of two hand-overs.
     pub short_ns: Nanos,
     /// Age from which a waiter may be picked out of order.
     pub age_ns: Nanos,
-    /// One pick in this many may go to an aged waiter. Without rationing, under
-    /// overload everyone is aged and the order of classes inverts.
+    /// One pick in this many may go to an aged waiter. Without this ration, every waiter is aged
+    /// under overload, and the order of classes inverts.
     pub aged_pick_every: u32,
-    /// Least share of the GIL that waiting CPU-bound threads keep while other
-    /// classes are busy: 1 part of theirs for this many parts of the others'.
+    /// Least share of the GIL that waiting CPU-bound threads keep while other classes are busy: 1
+    /// part for this many parts of the others.
     pub batch_share_of: u64,
-    /// Piece in which that share is paid out, during which no one asks: the
-    /// longest wait it can cause an interactive thread.
+    /// Quantum in which that share is paid; no thread asks for the GIL during it. It is the longest
+    /// wait that the share can cause an interactive thread.
     pub batch_quantum_ns: Nanos,
-    /// How long a thread that asked stays awake for the hand-over.
+    /// How long a thread that asked spins for the hand-over.
     pub spin_ask_ns: Nanos,
-    /// How long a preempted thread stays awake for its turn to resume.
+    /// How long a preempted thread spins until it may resume.
     pub spin_resume_ns: Nanos,
-    /// Every parked thread looks around after this time times the number of
-    /// waiters, whatever happens: an insurance, never a mechanism.
+    /// Every parked thread re-checks after this time times the number of waiters: an insurance
+    /// against lost wake-ups, never a mechanism.
     pub insurance_ns: Nanos,
 }
 

@@ -1,7 +1,7 @@
 //! A histogram of durations with logarithmic buckets, eight per octave.
 //!
-//! Invariant: `record` is a shift and an increment (no division, no allocation);
-//! a quantile is exact to one part in eight, the maximum is exact.
+//! Must never: divide or allocate in `record`, which is a shift and an increment. Invariant: a
+//! quantile is exact to one part in eight, and the maximum is exact.
 
 use crate::Nanos;
 

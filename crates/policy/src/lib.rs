@@ -1,14 +1,13 @@
 //! The scheduling policy of the GIL: events in, decisions out.
 //!
-//! Pure: it knows no clock, no thread, no libc and no Python, so that it can be
-//! simulated in virtual time ([`sim`]). The mechanism calls it in the order of
-//! events, with one lock held.
+//! Pure: it knows no clock, no thread, no libc and no Python, so it can be simulated in virtual
+//! time ([`sim`]). The mechanism calls it in the order of events, with one lock held.
 //!
 //! # The policy
 //!
-//! With *away* the time since a thread dropped the GIL, *burst* its GIL time since
-//! it last blocked (less short times away) and *mean* the mean of its bursts, it
-//! waits in the best class that applies, first come first served:
+//! A thread waits in the best class that applies, first come first served. *away* is the time
+//! since it dropped the GIL, *burst* its GIL time since it last blocked (less short times away),
+//! *mean* the mean of its bursts:
 //!
 //! ```text
 //! Handed   new; or blocked on a lock, mean ≤ burst_cap
@@ -17,7 +16,7 @@
 //! Batch    asked to drop, burst ≥ batch_after; or mean or burst > burst_cap
 //! ```
 //!
-//! At a drop the heir is
+//! At a drop the heir is:
 //!
 //! ```text
 //! the first of the best class,   but unless a Batch holder was asked to drop
@@ -28,8 +27,7 @@
 //!          − Σ GIL time of Batch,    within ± 2 batch_quantum
 //! ```
 //!
-//! and the holder is asked to drop, for the sake of the most urgent head, once it
-//! has held the GIL for
+//! The holder is asked to drop, on behalf of the most urgent head, once it has held the GIL for:
 //!
 //! ```text
 //! waiter better, holder Batch     0
@@ -37,20 +35,19 @@
 //! waiter Batch                    what is left of the holder's slice
 //! ```
 //!
-//! A slice that is used up is renewed when its owner comes to wait; a Batch thread
-//! that comes first instead has none.
+//! A used-up slice is renewed when its owner queues; a Batch thread that barges instead has no
+//! slice.
 //!
-//! An awake Batch heir leaves the GIL alone for `linger` when the dropper, or
-//! whoever else is interactive, is predicted to be back within `short`; never when
-//! its own turn is overdue.
+//! An awake Batch heir does not take the GIL for `linger` if the dropper, or another interactive
+//! thread, is predicted to return within `short`; but never if the heir itself is overdue.
 //!
 //! # Bounds
 //!
-//! With n runnable threads everyone has the GIL within 50 ms × n / 2, plus the
-//! calls that nobody can interrupt; CPU-bound threads alone wait for n − 1 slices.
-//! Waiting CPU-bound threads keep 1 part in `batch_share_of` + 1 of the time for
-//! which the GIL is held, and delay an interactive one by a `batch_quantum` for it.
-//! The argument, and what it takes for granted, is in `docs/design/gil-policy.md`;
+//! With n runnable threads each thread gets the GIL within 50 ms × n / 2, plus the calls that
+//! cannot be interrupted; CPU-bound threads alone wait for n − 1 slices. Waiting CPU-bound
+//! threads keep 1 part in `batch_share_of` + 1 of the time for which the GIL is held, and delay
+//! an interactive thread by at most a `batch_quantum` for it. The argument and its assumptions
+//! are in `docs/design/gil-policy.md`;
 //! the constants, with their origins, in [`Config`].
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What the mechanism tells the policy, and what the policy answers.
+//! The values that the mechanism passes to the policy, and those that the policy returns.
 //!
 //! Invariant: plain data; times are of the clock that the mechanism passes in.
 
@@ -9,41 +9,41 @@ use crate::{Nanos, ThreadId};
 pub struct Arrival {
     /// It was blocked on a lock of the interpreter since it last had the GIL.
     pub was_on_lock: bool,
-    /// When it came out of the wait that a requested drop imposes, if it was in
-    /// one; that wait is not time it blocked.
+    /// When the wait that a requested drop imposes ended, if there was one; the thread did not
+    /// block for that time.
     pub switched_at: Option<Nanos>,
 }
 
-/// What a waiting thread does next.
+/// The next step of a waiting thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Ask the holder to drop the GIL, then look again.
+    /// Ask the holder to drop the GIL, then re-check.
     Ask,
-    /// Wait to be notified: awake for `spin_ns`, then asleep until `until`.
+    /// Park until notified: spin for `spin_ns`, then sleep until `until`.
     Park {
-        /// When to look again if nobody notifies (the policy's clock).
+        /// When to re-check without a notification (the policy's clock).
         until: Nanos,
-        /// How long to stay awake first.
+        /// How long to spin first.
         spin_ns: Nanos,
     },
-    /// The GIL is free and this thread's to take.
+    /// Take the GIL, which is free.
     Go,
 }
 
-/// Whom to notify after a drop.
+/// The heir to notify after a drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
     /// The thread the GIL is meant for.
     pub heir: ThreadId,
-    /// If it is awake, it leaves the GIL alone until then.
+    /// If it is awake, it does not take the GIL before this time.
     pub not_before: Nanos,
 }
 
 /// Consequences of a thread having taken the GIL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Taken {
-    /// The heir whose grant is void: it waits on, in its place.
+    /// The heir whose grant is void: it keeps waiting, in its place.
     pub revoked: Option<ThreadId>,
-    /// A sleeping thread to wake so that it keeps time.
+    /// A sleeping thread to wake so that it becomes the timekeeper.
     pub appoint: Option<ThreadId>,
 }

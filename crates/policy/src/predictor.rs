@@ -1,16 +1,16 @@
-//! Predicts whether a thread that drops the GIL comes straight back.
+//! Predicts whether a thread that drops the GIL returns immediately.
 //!
 //! A two-level adaptive predictor (Yeh & Patt, MICRO-24, 1991): the outcomes of
 //! the last four drops select one of 16 two-bit saturating counters. It learns
 //! patterns such as "send is short, recv is long" exactly, per thread, in eight
 //! bytes.
 //!
-//! Invariant: an untrained predictor says "long"; one wrong "short" in a context
-//! takes two right outcomes to be believed there again.
+//! Invariant: an untrained predictor predicts "long"; after one wrong "short" in a context it takes
+//! two right outcomes until "short" is predicted there again.
 
 const HISTORY_MASK: u8 = 0b1111;
 const STRONGLY_SHORT: u32 = 3;
-/// From this counter value on, "short" is believed.
+/// From this counter value on, "short" is predicted.
 const BELIEVE: u32 = 2;
 
 /// Outcome history and counters of one thread.
@@ -21,13 +21,13 @@ pub(crate) struct Predictor {
 }
 
 impl Predictor {
-    /// Says whether the next off-GIL period is expected to be short.
+    /// Whether the next off-GIL period is expected to be short.
     #[must_use]
     pub(crate) const fn is_short_expected(&self) -> bool {
         self.counter() >= BELIEVE
     }
 
-    /// Records how the last period turned out.
+    /// Records whether the last period was short.
     pub(crate) const fn record(&mut self, was_short: bool) {
         let counter = self.counter();
         let next = if was_short {

@@ -1,11 +1,11 @@
 //! FIFO queues threaded through a table of entries by index.
 //!
-//! Invariant: a thread is in at most one queue; every operation is O(1) and
-//! allocates nothing; links are only meaningful while `Links::queued` is true.
+//! Must never: allocate; every operation is O(1). Invariant: a thread is in at most one queue; links
+//! are valid only while `Links::is_queued` is true.
 
 use crate::ThreadId;
 
-/// The links that a record lends to the queue it is in.
+/// The links of an entry in the queue that it is in.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Links {
     pub(crate) next: Option<ThreadId>,

@@ -1,26 +1,25 @@
-//! The policy proper: events in, decisions out. See the crate's documentation
-//! for the rules as formulas.
+//! The policy itself: a state machine, events in, decisions out. The crate's documentation has
+//! the rules as formulas.
 //!
 //! Must never: block, allocate after construction, read a clock, know Python.
 //! Invariants:
-//! - a waiting thread is in exactly one queue from `wait` until `taken` or
-//!   `cancel`; being picked does not remove it, so a picked thread that finds
-//!   the GIL taken again keeps its class and its place;
+//! - a waiting thread is in exactly one queue from `wait` until `taken` or `cancel`. A pick does
+//!   not remove it, so a picked thread that finds the GIL taken again keeps its class and place;
 //! - there is at most one heir; while there is one, the GIL is free;
-//! - while threads wait, one of them (the timekeeper) has a timer, or the thread
-//!   that was just asked to drop is on its way back to become it, or the
-//!   insurance of every parked thread wakes one.
+//! - while threads wait, one of them (the timekeeper) has a timer; or the thread that was just
+//!   asked to drop is returning and becomes the timekeeper; or the insurance of the parked
+//!   threads wakes one of them.
 //!
 //! Things that do not work (measured or simulated): a timer on every waiter (a
 //! storm); least-GIL-time-first (starting n threads stays quadratic); an aged
 //! thread goes first without rationing (inverts under overload); dequeuing the
 //! picked thread (it loses its class to every barger).
 
-use crate::Nanos;
 mod accounting;
 mod picking;
 mod timing;
 
+use crate::Nanos;
 use crate::class::{Class, Hint};
 use crate::classify::{QueueEntry, classify, renew_slice};
 use crate::config::Config;
@@ -35,7 +34,7 @@ use crate::thread::{Awake, ThreadId, Threads};
 struct Hold {
     holder: Option<ThreadId>,
     class: Class,
-    /// Its start, or the arrival of the first waiter; `None` if nobody waits.
+    /// Its start, or the arrival of the first waiter; `None` if no thread waits.
     since: Option<Nanos>,
     asked_at: Option<Nanos>,
     protected_until: Nanos,
@@ -56,17 +55,17 @@ impl Hold {
 /// Why a thread was picked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pick {
-    /// It is the first of the best class.
+    /// First of the best class.
     First,
     /// Out of order: CPU-bound threads are owed their least share.
     Share,
-    /// Out of order: it has waited for too long. Only this pays the ration of aged
-    /// picks: were it paid by shares, which are due more often, aged threads of the
-    /// classes in between would starve.
+    /// Out of order: it has waited for too long. Only such a pick uses the ration of aged picks. If
+    /// shares, which are due more often, used it too, aged threads of the classes in between
+    /// would starve.
     Aged,
 }
 
-/// A pick that has not been taken up yet.
+/// A picked thread that has not taken the GIL yet.
 #[derive(Debug, Clone, Copy)]
 struct Heir {
     thread: ThreadId,
@@ -74,13 +73,13 @@ struct Heir {
     pick: Pick,
 }
 
-/// A thread that has dropped the GIL on request. Most come straight back, but one
-/// that was about to block anyway does not.
+/// A thread that has dropped the GIL on request. Most return immediately, but a thread that was
+/// about to block does not.
 #[derive(Debug, Clone, Copy)]
 struct Returning {
     thread: ThreadId,
     is_batch: bool,
-    /// How often others have taken the GIL meanwhile.
+    /// How often other threads have taken the GIL since.
     takes: u32,
 }
 
@@ -96,18 +95,18 @@ pub struct Policy {
     heir: Option<Heir>,
     last_holder: Option<ThreadId>,
     timekeeper: Option<ThreadId>,
-    /// When the timekeeper looks again.
+    /// When the timekeeper re-checks.
     alarm: Nanos,
-    /// The thread that was last asked to drop, if it has not been seen since.
+    /// The thread that was last asked to drop, until it returns.
     returning: Option<Returning>,
-    /// The GIL was left lingering for whoever comes straight back.
+    /// The GIL lingers for a thread that is predicted to return immediately.
     is_lingering: bool,
     /// Since when only CPU-bound threads want the GIL.
     gap_since: Option<Nanos>,
-    /// How such gaps turned out.
+    /// Predicts whether such a gap is short.
     gaps: Predictor,
     picks_since_aged: u32,
-    /// GIL time that CPU-bound threads are owed; negative when they had too much.
+    /// GIL time that CPU-bound threads are owed; negative if they had too much.
     batch_credit_ns: i64,
     stats: Stats,
 }
@@ -137,14 +136,14 @@ impl Policy {
         }
     }
 
-    /// Makes a record for a thread; `None` when the table is full.
+    /// Makes an entry for a thread; `None` if the table is full.
     ///
-    /// `tag` is the caller's name for it, given back in the statistics.
+    /// `tag` is the caller's name for it, which the statistics return.
     pub fn register(&mut self, tag: u64) -> Option<ThreadId> {
         self.threads.register(&self.config, tag)
     }
 
-    /// Gives the record of a thread that will not come back to reuse.
+    /// Returns a dead thread's entry to the free list.
     pub fn retire(&mut self, thread: ThreadId) {
         self.cancel(thread);
         self.end_return(thread);
@@ -156,8 +155,8 @@ impl Policy {
         self.threads.retire(thread);
     }
 
-    /// Forgets all waiters; in the child of a fork only `survivor` exists. The others may
-    /// have been in the midst of a change: nothing of theirs is relied on.
+    /// Forgets all waiters: in the child of a fork only `survivor` exists. Another thread may have
+    /// been in the middle of a change, so nothing of theirs is relied on.
     pub fn restart_in_child(&mut self, survivor: Option<ThreadId>) {
         self.threads.keep_only(survivor);
         self.queues = [Queue::default(); Class::COUNT];
@@ -173,8 +172,8 @@ impl Policy {
         self.gap_since = None;
     }
 
-    /// Takes up work again after a time in which the GIL changed hands unseen;
-    /// `thread` holds it now. Those who wait keep their places.
+    /// Resumes after a time in which the policy did not see the GIL change hands; `thread` holds it
+    /// now. Waiters keep their places.
     pub fn resume(&mut self, thread: Option<ThreadId>) {
         self.is_held = true;
         self.hold = Hold {
@@ -198,12 +197,12 @@ impl Policy {
         &self.config
     }
 
-    /// Replaces what the program says about a thread.
+    /// Sets the program's hint about a thread.
     pub fn set_hint(&mut self, thread: ThreadId, hint: Hint) {
         self.threads[thread].hint = hint;
     }
 
-    /// What the program said about a thread.
+    /// The program's hint about a thread.
     #[must_use]
     pub fn hint(&self, thread: ThreadId) -> Hint {
         self.threads[thread].hint
@@ -234,7 +233,7 @@ impl Policy {
 
     // ---- a thread wants the GIL -------------------------------------------
 
-    /// Enters `thread`, which found the GIL held, into its queue, and decides.
+    /// Queues `thread`, which found the GIL held, and decides its next step.
     pub fn wait(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) -> Verdict {
         self.is_held = true;
         if !self.threads[thread].links.is_queued {
@@ -243,7 +242,7 @@ impl Policy {
         self.look(thread, now)
     }
 
-    /// Decides for a thread that waits already and has woken up, or asked.
+    /// Decides the next step of a waiting thread that has woken up, or has asked.
     pub fn look(&mut self, thread: ThreadId, now: Nanos) -> Verdict {
         if !self.is_held {
             return self.look_at_free_gil(thread, now);
@@ -259,7 +258,7 @@ impl Policy {
         self.park(thread, now, due)
     }
 
-    /// Takes back the verdict [`Verdict::Ask`]: it was not passed on.
+    /// Retracts the verdict [`Verdict::Ask`]: the request was not made.
     pub fn retract_ask(&mut self, thread: ThreadId) {
         self.hold.asked_at = None;
         let thread_state = &mut self.threads[thread];
@@ -288,7 +287,7 @@ impl Policy {
         }
     }
 
-    /// Takes `thread` out of its queue without the GIL.
+    /// Removes `thread`, which does not get the GIL, from its queue.
     pub fn cancel(&mut self, thread: ThreadId) {
         if self.threads[thread].links.is_queued {
             self.dequeue(thread);
@@ -300,7 +299,7 @@ impl Policy {
 
     // ---- the GIL changes hands --------------------------------------------
 
-    /// The holder has dropped the GIL: whom to notify, if anybody.
+    /// The holder has dropped the GIL; returns the heir to notify, if there is one.
     pub fn dropped(&mut self, thread: Option<ThreadId>, now: Nanos) -> Option<Grant> {
         self.is_held = false;
         let hold = std::mem::replace(&mut self.hold, Hold::unknown());
@@ -354,8 +353,8 @@ impl Policy {
         }
     }
 
-    /// The same as [`dropped`](Self::dropped) when nobody waits: nothing is
-    /// decided and no clock is needed. `None`: whoever is known to hold it.
+    /// The same as [`dropped`](Self::dropped) if no thread waits: nothing is decided and no clock is
+    /// needed. `None` stands for the known holder.
     pub fn dropped_uncontended(&mut self, thread: Option<ThreadId>) {
         self.is_held = false;
         if let Some(holder) = thread.or(self.hold.holder) {
@@ -367,8 +366,8 @@ impl Policy {
         }
     }
 
-    /// The same as [`taken`](Self::taken) when nobody waits. `None`: it costs too
-    /// much to find out who; a holder nothing is known about is asked later.
+    /// The same as [`taken`](Self::taken) if no thread waits. `None`: finding out which thread it is
+    /// would cost too much; an unknown holder is asked to drop later.
     pub fn taken_uncontended(&mut self, thread: Option<ThreadId>) {
         self.is_held = true;
         self.last_holder = thread;
@@ -384,7 +383,7 @@ impl Policy {
         }
     }
 
-    /// Whether anybody waits: decides between [`dropped`](Self::dropped) and its
+    /// Whether a thread waits: selects between [`dropped`](Self::dropped) and its
     /// uncontended form.
     #[must_use]
     pub const fn has_waiters(&self) -> bool {
@@ -392,9 +391,9 @@ impl Policy {
     }
 
     /// Whether a take may be reported by [`taken_uncontended`](Self::taken_uncontended):
-    /// nobody waits, and nobody is about to resume. On one processor a preempted
-    /// thread comes back only when the GIL is free again; it would remain unknown
-    /// for ever, and an unknown holder has a grace before each request.
+    /// no thread waits, and none is about to resume. On a single processor a preempted thread
+    /// returns only when the GIL is free again; it would remain unknown for ever, and an unknown
+    /// holder has a grace before each request.
     #[must_use]
     pub const fn is_uncontended(&self) -> bool {
         self.waiting == 0 && self.returning.is_none()
@@ -408,7 +407,7 @@ impl Policy {
         self.hold.since.get_or_insert(now);
         let thread_state = &mut self.threads[thread];
         if class != Class::Batch {
-            // One that never blocks for long would be asked as soon as it has the GIL.
+            // A thread that never blocks for long would be asked as soon as it has the GIL.
             renew_slice(thread_state, &self.config);
         }
         thread_state.waiting_since = now;

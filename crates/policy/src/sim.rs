@@ -10,7 +10,7 @@
 //! Must never: read a clock, start a thread, or decide anything that is the
 //! policy's to decide. Invariant: the same scenario gives the same trace.
 //!
-//! What it does not model: the time that the policy itself takes, caches, and
+//! Not modelled: the time that the policy itself takes, caches, and
 //! the waits for the GIL's mutex (every call of the policy is one instant).
 
 mod actor;

@@ -1,10 +1,9 @@
-//! Decides whether staying awake for a hand-over has paid off lately.
+//! Decides whether to spin for a hand-over, by a score of recent successes.
 //!
-//! Invariant: after enough failures only one try in [`RETRY`] is made, so a
-//! thread whose hand-overs are slow pays almost nothing, and one whose
-//! hand-overs became fast again finds out.
+//! Invariant: after enough failures only one try in [`RETRY`] is made. So a thread whose
+//! hand-overs are slow pays almost nothing, and still detects that they have become fast.
 
-/// One try in this many while staying awake does not pay.
+/// One try in this many while spinning does not pay.
 const RETRY: u8 = 16;
 const BEST: u8 = 7;
 const INITIAL: u8 = 4;
@@ -27,7 +26,7 @@ impl Default for SpinScore {
 }
 
 impl SpinScore {
-    /// Says whether to stay awake this time.
+    /// Whether to spin this time.
     pub(crate) const fn is_worth_it(&mut self) -> bool {
         if self.score >= WORTH_IT {
             return true;
@@ -36,7 +35,7 @@ impl SpinScore {
         self.skipped == 0
     }
 
-    /// Records whether the hand-over came while awake.
+    /// Records whether the hand-over came while the thread spun.
     pub(crate) const fn record(&mut self, came: bool) {
         if !came {
             self.score = self.score.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! What the policy counts.
+//! The counters of the policy.
 //!
 //! Invariant: counters only grow until `reset`; every wait that ended with the
 //! GIL is in exactly one class's histogram.
@@ -18,17 +18,17 @@ pub struct ClassStats {
     pub asks: u64,
     /// Times a holder of this class dropped because it had been asked to.
     pub forced_drops: u64,
-    /// Times a thread that did not wait took the GIL before one of this class
-    /// that it had been meant for (which kept its place).
+    /// Times a thread that did not wait took the GIL before an heir of this class, which kept
+    /// its place.
     pub barged: u64,
 }
 
 /// The longest time one thread held the GIL while another wanted it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongestHold {
-    /// Whose: the tag it was registered with.
+    /// The tag that the thread was registered with.
     pub tag: u64,
-    /// How long, nanoseconds.
+    /// Length of the hold, nanoseconds.
     pub hold_ns: Nanos,
 }
 
@@ -37,16 +37,15 @@ pub struct LongestHold {
 pub struct Stats {
     /// Per class, indexed by [`Class::index`].
     pub classes: [ClassStats; Class::COUNT],
-    /// Times the GIL went to another thread than the one that held it before,
-    /// while someone waited.
+    /// Times the GIL went to another thread than its last holder, while a thread waited.
     pub hand_overs: u64,
     /// Picks out of order because a waiter had aged.
     pub aged_picks: u64,
-    /// Picks that paid CPU-bound threads their least share.
+    /// Picks by which CPU-bound threads got their least share.
     pub share_picks: u64,
-    /// Drops at which an awake heir was asked to let the GIL linger.
+    /// Drops at which an awake heir had to let the GIL linger.
     pub lingers: u64,
-    /// Those of them at which the dropper did come straight back.
+    /// Those of them at which the dropper did return immediately.
     pub lingers_hit: u64,
     /// Longest hold seen.
     pub longest_hold: Option<LongestHold>,

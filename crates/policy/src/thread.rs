@@ -1,7 +1,7 @@
-//! What the policy remembers of one thread, and the table of all of them.
+//! The policy's state of one thread, and the table of all threads.
 //!
-//! Invariant: a [`ThreadId`] is valid from `register` to `retire`; the table
-//! never grows past the capacity it was made with, so it never allocates.
+//! Must never: allocate after construction; the table never grows past its capacity. Invariant: a
+//! [`ThreadId`] is valid from `register` to `retire`.
 
 use crate::class::{Class, Hint};
 use crate::predictor::Predictor;
@@ -27,14 +27,14 @@ impl ThreadId {
     }
 }
 
-/// Which staying-awake a thread is in, so that its outcome is booked there.
+/// Why a thread spins, which selects the score that its outcome changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awake {
     ForAnswer,
     ForResume,
 }
 
-/// History and place of one thread.
+/// History and queue links of one thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Thread {
     pub(crate) links: Links,
@@ -44,9 +44,9 @@ pub(crate) struct Thread {
     pub(crate) is_new: bool,
     /// When it entered the queue.
     pub(crate) waiting_since: Nanos,
-    /// When it last dropped the GIL; `None` when nobody was there to notice.
+    /// When it last dropped the GIL; `None` if the drop was uncontended.
     pub(crate) dropped_at: Option<Nanos>,
-    /// Whether that drop had been asked for.
+    /// Whether that drop was requested.
     pub(crate) was_asked: bool,
     /// GIL time since it last blocked, less what it spent off the GIL since.
     pub(crate) burst_ns: Nanos,
@@ -57,7 +57,7 @@ pub(crate) struct Thread {
     pub(crate) spin_answer: SpinScore,
     pub(crate) spin_resume: SpinScore,
     pub(crate) awake: Option<Awake>,
-    /// Others took the GIL before it although its turn was overdue.
+    /// Others took the GIL before it although it was overdue.
     pub(crate) was_overtaken: bool,
 }
 
@@ -144,7 +144,7 @@ impl Threads {
         self.free.push(thread);
     }
 
-    /// Forgets everybody but `survivor` (in the child of a fork).
+    /// Forgets every thread but `survivor` (in the child of a fork).
     pub(crate) fn keep_only(&mut self, survivor: Option<ThreadId>) {
         self.free.clear();
         for (index, thread_state) in self.entries.iter_mut().enumerate() {

@@ -1,10 +1,9 @@
-//! What holds for any program: random threads on random machines.
+//! Properties of every program: random threads on random machines.
 //!
-//! Invariants of every run: no contradiction in the policy's books, nobody waits
-//! beyond the bound, whoever was started gets on, equal threads get equal shares,
-//! and no insurance timer was needed. The seed is fixed, so that a run of the
-//! tests always tries the same programs; `PROPTEST_CASES` says how many, and
-//! `PROPTEST_RNG_SEED` which.
+//! Invariants of every run: the policy's counters agree, no thread waits beyond the bound, every
+//! started thread makes progress, equal threads get equal shares, and no insurance timer was
+//! needed. The seed is fixed, so each run of the tests tries the same programs;
+//! `UNSNARL_PROGRAMS` is their number.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Runner, RngSeed};
@@ -34,7 +33,7 @@ fn span(from: Nanos, to: Nanos) -> impl Strategy<Value = Nanos> {
     (0..=octaves, 1.0..2.0f64).prop_map(move |(octave, part)| ((from << octave) as f64 * part).min(to as f64) as Nanos)
 }
 
-/// Something that a thread does: one step, or a critical section.
+/// One action of a thread: a single step, or a critical section.
 fn action() -> impl Strategy<Value = Vec<Step>> {
     let hints = prop_oneof![Just(Hint::None), Just(Hint::Interactive), Just(Hint::Batch)];
     prop_oneof![
@@ -52,7 +51,7 @@ fn action() -> impl Strategy<Value = Vec<Step>> {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(action(), 1..6).prop_map(|actions| {
         let mut steps = actions.concat();
-        // A round takes some time: the simulation has to come to an end.
+        // A round takes some time, so that the simulation ends.
         steps.push(Step::Compute(50 * US));
         steps
     })
@@ -97,8 +96,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         })
 }
 
-/// 50 ms for every second thread that can run, and the calls that nobody can
-/// interrupt.
+/// 50 ms for every second thread that can run, and the calls that cannot be interrupted.
 fn bound_ns(trace: &Trace) -> Nanos {
     50 * MS * trace.most_contenders.div_ceil(2) + trace.most_contenders * LONGEST_CALL_NS
 }
@@ -144,7 +142,7 @@ proptest! {
     ) {
         let mut scenario = scenario;
         let last = scenario.programs.len() - 1;
-        // The GIL is kept meanwhile: CPython's own wait promises nobody a turn.
+        // The GIL is kept meanwhile: CPython's own wait promises no thread the GIL.
         let toggle = [Step::Uninstall, Step::Call(pause_ns), Step::Install, Step::Block(pause_ns)];
         let mut main = [&[Step::Block(20 * MS)], &toggle[..]].concat();
         if forks {

@@ -1,7 +1,7 @@
 //! Scenarios in virtual time, each with the bound that the policy promises there.
 //!
-//! Invariant: no clock and no machine of the tester's is involved; a failure
-//! repeats exactly. Sizes are smaller in debug builds.
+//! Invariant: no real clock and no real machine is involved; a failure repeats exactly. Sizes are
+//! smaller in debug builds.
 
 use unsnarl_policy::sim::{Program, Scenario, Step, Trace, growth_exponent, run};
 use unsnarl_policy::{Class, Config, Hint, MICROSECOND, MILLISECOND, Nanos};
@@ -64,9 +64,9 @@ fn an_echo_thread_keeps_most_of_its_rate_beside_any_number_of_cpu_threads() {
     }
 }
 
-/// Beside several CPU threads on one processor it is the kernel that decides: a
-/// second one that has been woken keeps the echo thread from preempting the first,
-/// so each request costs a slice of the kernel's. Measured machines do the same.
+/// With several CPU threads on one processor the kernel decides: a second CPU thread that has been
+/// woken keeps the echo thread from preempting the first, so each request costs a slice of the
+/// kernel's. Measured machines behave the same.
 #[test]
 fn an_echo_thread_on_one_processor_is_served_beside_several_cpu_threads() {
     for count in [2, 4, 8] {
@@ -105,8 +105,8 @@ fn cpu_threads_alone_share_fairly_and_lose_no_time() {
                 "{processors} processors, {count} threads"
             );
             assert!(trace.utilisation() >= 0.995 * stock.utilisation());
-            // On one processor whoever watches the clock has to get it first, from a
-            // thread whose slice for the kernel is as long.
+            // On one processor the timekeeper has to get the processor first, from a thread
+            // whose slice for the kernel is as long.
             let slices = if processors == 1 { 2 } else { 1 };
             assert!(trace.longest_wait_ns(0..count) <= slices * (count as Nanos) * 11 * MS / 2);
         }
@@ -239,8 +239,8 @@ fn nobody_starves_beside_a_hundred_wakeup_abusers() {
 
 #[test]
 fn a_class_in_between_is_starved_neither_by_better_ones_nor_by_the_least_share() {
-    // Two threads that wake each other up are always better, and CPU-bound ones
-    // take their share; the one in between has only its age.
+    // Two threads that wake each other up are always in a better class, and CPU-bound threads take
+    // their share; the thread in between has only its age.
     let handing = |compute_ns| Program::forever([Acquire(0), Compute(compute_ns), Release(0), Compute(50 * US)]);
     let between = Program::forever([Step::Hint(Hint::Interactive), Compute(50 * US)]);
     let programs = beside(vec![handing(120 * US), between, handing(US)], hogs(1));
@@ -314,8 +314,8 @@ fn a_long_c_call_is_named_by_the_statistics() {
 
 #[test]
 fn a_thread_that_blocks_when_it_was_asked_leaves_nobody_without_a_timer() {
-    // The request comes during the call, and is answered by the drop before the
-    // sleep: this thread does not come back to keep time.
+    // The request comes during the call, and is answered by the drop before the sleep: this thread
+    // does not return to become the timekeeper.
     let leaver = Program::forever([Compute(6 * MS), Call(3 * MS), Block(200 * MS)]);
     for processors in [2, 64] {
         let trace = simulate(&Scenario::new(processors, beside(vec![leaver.clone(); 2], hogs(4))));
@@ -445,7 +445,7 @@ fn ten_thousand_threads_on_64_processors() {
     let trace = simulate(&scenario);
     assert!(trace.longest_wait_ns(0..count + 4) <= starvation_bound(&trace));
     // The share is one of the time that the GIL is held: while it goes from one
-    // sleeping thread to the next, nobody has it.
+    // sleeping thread to the next, no thread has it.
     let hogs_ns: Nanos = trace.threads[count..].iter().map(|hog| hog.work_ns).sum();
     let held_ns = trace.utilisation() * trace.ended_at as f64;
     assert!(

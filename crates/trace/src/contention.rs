@@ -1,26 +1,27 @@
-//! Who waited for the GIL, behind whom, how long; and how many woke up for nothing.
+//! Attributes waits for the GIL to the threads that held it, and counts spurious wake-ups.
 //!
-//! A wait is laid to the thread that held the GIL for most of it. A hold is *long*
-//! if somebody waited through several switch intervals of it: an eval loop that is
-//! asked to drop does so at the next bytecode, so that was one call into C.
+//! A wait is attributed to the thread that held the GIL for most of it. A hold is *long* if a thread
+//! waited through several switch intervals of it: an eval loop that is asked to drop does so at
+//! the next bytecode, so the hold was one call into C.
+//! Invariant: a wait is attributed to at most one pair of threads.
 
 use crate::Nanos;
 use crate::timeline::{State, Stretch};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Waits shorter than this are laid to nobody: they are hand-overs.
+/// Waits shorter than this are not attributed: they are hand-overs.
 pub const NOTABLE_WAIT_NS: Nanos = 500_000;
-/// A hold is long from so many switch intervals that somebody waited through.
+/// A hold is long if a thread waited through this many switch intervals of it.
 const LONG_HOLD_INTERVALS: u64 = 3;
-/// One wait is laid to one of at most so many holds, the last ones.
+/// A wait is compared with at most this many holds, the last ones.
 const HOLDS_PER_WAIT: usize = 4096;
 /// Buckets of the histogram, a power of two of microseconds each.
 pub const BUCKETS: usize = 32;
 /// Upper bounds of the groups by number of waiters.
 const WAITER_GROUPS: [u32; 7] = [1, 3, 7, 15, 31, 63, u32::MAX];
 
-/// The waits of one thread that are laid to another.
+/// The waits of one thread that are attributed to another.
 #[derive(Debug, Clone, Default, Serialize, PartialEq, Eq)]
 pub struct Pair {
     /// Number of the thread that waited.
@@ -50,11 +51,11 @@ pub struct LongHold {
     pub begin_ns: Nanos,
     /// How long it had it.
     pub length_ns: Nanos,
-    /// The longest that somebody waited meanwhile.
+    /// The longest that a thread waited meanwhile.
     pub waited_ns: Nanos,
     /// How many threads waited.
     pub victims: u64,
-    /// Where it held it; 0 if unknown.
+    /// Stack at which it held the GIL; 0 if unknown.
     pub node: u32,
 }
 
@@ -100,7 +101,7 @@ struct Tally {
     waiter_nodes: HashMap<u32, Nanos>,
 }
 
-/// The node with most time, unless it is known for none.
+/// The known node with most time; 0 if none is known.
 pub(crate) fn most(nodes: &HashMap<u32, Nanos>) -> u32 {
     nodes
         .iter()
@@ -109,8 +110,8 @@ pub(crate) fn most(nodes: &HashMap<u32, Nanos>) -> u32 {
         .map_or(0, |(&node, _)| node)
 }
 
-/// Looks at the stretches of all threads. Waits that ended before `from` are left out: of the threads that
-/// had the GIL then there may be no records any more.
+/// Examines the stretches of all threads. Waits that ended before `from` are left out: the records of the
+/// threads that held the GIL then may be overwritten.
 #[must_use]
 pub fn examine(threads: &[Vec<Stretch>], interval: Nanos, from: Nanos) -> Contention {
     let holds = holds_of(threads);
@@ -188,7 +189,7 @@ fn count(wait: &Stretch, histogram: &mut [u64], groups: &mut [WakeupGroup]) {
     groups[place].waiters += u64::from(wait.waiters);
 }
 
-/// Lays a wait to the thread that held the GIL for most of it.
+/// Attributes a wait to the thread that held the GIL for most of it.
 fn blame(
     waiter: usize,
     wait: &Stretch,

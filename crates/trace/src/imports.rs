@@ -1,8 +1,8 @@
-//! What was imported, by whom, and how long each took: itself, and with all that it
-//! imported in turn.
+//! The tree of imports, with the duration of each: its own, and including the imports it caused.
 //!
-//! The body of a module is noted as well, under the same name. Within the import it is a
-//! part of that; where it runs later (lazily, or anew) it is an import by itself.
+//! The body of a module is recorded as well, under the same name. Within the import it is a part
+//! of the import; where it runs later (lazily, or again) it is an import by itself.
+//! Invariant: an import's own time and those of its imports add up to its total.
 
 use crate::Nanos;
 use crate::reader::Trace;
@@ -20,14 +20,14 @@ pub struct Import {
     pub thread: usize,
     /// When it began.
     pub begin_ns: Nanos,
-    /// With all that it imported.
+    /// Including the imports that it caused.
     pub total_ns: Nanos,
-    /// Itself.
+    /// Its own time.
     pub self_ns: Nanos,
 }
 
-/// All imports, in order of their beginnings within each thread. One that never
-/// ended lasts to the thread's last record, or the last before a gap.
+/// All imports, in order of their beginnings within each thread. An import that never ended lasts
+/// to the thread's last record, or to the last record before a gap.
 #[must_use]
 pub fn imports(trace: &Trace) -> Vec<Import> {
     let mut result = Vec::new();
@@ -94,7 +94,7 @@ fn close(index: Option<usize>, time: Nanos, result: &mut [Import]) {
     let Some(index) = index else { return };
     let total = time.saturating_sub(result[index].begin_ns);
     result[index].total_ns = total;
-    // Its own imports have taken their time from it already.
+    // So far `self_ns` is the time of the imports that it caused.
     result[index].self_ns = total.saturating_sub(result[index].self_ns);
     if let Some(parent) = result[index].parent {
         result[parent].self_ns += total;

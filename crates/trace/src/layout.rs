@@ -1,4 +1,4 @@
-//! Where things are in a trace file. Sizes are fixed, so a file is bounded.
+//! The layout of a trace file: offsets and sizes, all fixed, so a file is bounded.
 //!
 //! | at | what |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | [`THREADS_AT`] | [`THREADS`] threads with totals over the whole recording |
 //! | [`CHUNKS_AT`] | chunks of records, each filled by one thread |
 //!
-//! All integers are the machine's own; [`ENDIAN_MARK`] tells a foreign file.
+//! All integers have the machine's byte order; [`ENDIAN_MARK`] identifies a foreign file.
 //! Invariant: a record, an entry or a chunk counts once its first word is not zero,
 //! and that word is written last. So a process can be killed at any instruction.
 
@@ -42,9 +42,9 @@ pub mod header {
     pub const IS_SCHEDULED: usize = 52;
     /// `u64`: chunks handed out so far.
     pub const NEXT_CHUNK: usize = 56;
-    /// `u64`: records that newer ones took the place of.
+    /// `u64`: records that were overwritten by newer ones.
     pub const OVERWRITTEN: usize = 64;
-    /// `u64`: stacks that were not taken, to keep the cost bounded or for want of room.
+    /// `u64`: stacks that were not taken, to bound the cost or because a table was full.
     pub const STACKS_LEFT_OUT: usize = 72;
     /// `u64`: records for which no chunk was free.
     pub const LOST: usize = 80;
@@ -52,7 +52,7 @@ pub mod header {
     pub const NAMES: usize = 88;
     /// `u64`: threads seen so far.
     pub const THREADS: usize = 96;
-    /// `u64`: CLOCK_MONOTONIC when the program was started, by whoever started it; zero if unknown.
+    /// `u64`: CLOCK_MONOTONIC when the launcher started the program; zero if unknown.
     pub const EXECUTED: usize = 104;
     /// `u64`: time of the program's first line; zero if it never came.
     pub const FIRST_LINE: usize = 112;
@@ -69,41 +69,41 @@ pub const PAGE: usize = 4096;
 /// Bytes for the text of the header.
 pub const TEXT_SIZE: usize = PAGE - header::TEXT;
 
-/// Lines and modules that can be told apart.
+/// Lines and modules that can be distinguished.
 pub const LOCATIONS: usize = 2048;
-/// One of them: `u64` fingerprint, `u32` line, `u32` kind, file, function.
+/// Bytes of one location: `u64` fingerprint, `u32` line, `u32` kind, file, function.
 pub const LOCATION_SIZE: usize = 160;
-/// Where the line number is.
+/// Offset of the line number.
 pub const LOCATION_LINE: usize = 8;
-/// Where the kind is: 0 a line of Python, 1 an imported module.
+/// Offset of the kind: 0 a line of Python, 1 an imported module.
 pub const LOCATION_KIND: usize = 12;
-/// Where the path of the file is; of a long one the end is kept.
+/// Offset of the file's path; of a long path the end is kept.
 pub const LOCATION_FILE: usize = 16;
 /// Bytes for the path.
 pub const FILE_SIZE: usize = 96;
-/// Where the name of the function is.
+/// Offset of the function's name.
 pub const LOCATION_FUNCTION: usize = LOCATION_FILE + FILE_SIZE;
 /// Bytes for the name.
 pub const FUNCTION_SIZE: usize = 48;
 
 /// Nodes of the trie of stacks.
 pub const NODES: usize = 16_384;
-/// One of them: `u64`, parent's number in the high half, location's in the low half,
+/// Bytes of one node: `u64`, parent's number in the high half, location's in the low half,
 /// both counted from one; parent zero is the root.
 pub const NODE_SIZE: usize = 8;
 
 /// Names of threads kept.
 pub const NAMES: usize = 2048;
-/// One of them: `u64` identifier of the thread, `u64` time plus one, the name.
+/// Bytes of one name: `u64` identifier of the thread, `u64` time plus one, the name.
 pub const NAME_SIZE: usize = 64;
-/// Where the name is.
+/// Offset of the name.
 pub const NAME_TEXT: usize = 16;
 /// Bytes for it.
 pub const NAME_TEXT_SIZE: usize = NAME_SIZE - NAME_TEXT;
 
-/// Threads with totals of their own.
+/// Threads whose totals are kept.
 pub const THREADS: usize = 4096;
-/// One of them.
+/// Bytes of one thread.
 pub const THREAD_SIZE: usize = 192;
 
 /// Fields of a thread.
@@ -136,13 +136,13 @@ pub mod thread {
     pub const LOCK_WAITS: usize = 88;
     /// `u64`: times it woke up while waiting for the GIL.
     pub const WAKEUPS: usize = 96;
-    /// `u64`: longest time with the GIL while somebody waited.
+    /// `u64`: longest time with the GIL while another thread waited.
     pub const LONGEST_HOLD: usize = 104;
     /// `u64`: longest wait for it.
     pub const LONGEST_WAIT: usize = 112;
-    /// `u64`: times it dropped the GIL because it was asked.
+    /// `u64`: times it dropped the GIL on request.
     pub const FORCED: usize = 120;
-    /// `u64`: nanoseconds in C code that gave the GIL up and computed.
+    /// `u64`: nanoseconds in C code that released the GIL and computed.
     pub const COMPUTED: usize = 128;
 }
 
@@ -160,11 +160,11 @@ pub mod chunk {
     pub const STATE: usize = 24;
     /// Bytes of the head.
     pub const HEAD: usize = 32;
-    /// Nobody has used it.
+    /// Unused.
     pub const FREE: u32 = 0;
-    /// A thread writes into it.
+    /// A thread writes into the chunk.
     pub const ACTIVE: u32 = 1;
-    /// Nobody writes into it any more.
+    /// No thread writes into the chunk any more.
     pub const DONE: u32 = 2;
 }
 
@@ -188,14 +188,14 @@ pub const CHUNKS_AT: usize = THREADS_AT + THREADS * THREAD_SIZE;
 
 const _: () = assert!(CHUNKS_AT.is_multiple_of(PAGE) && LOCATION_FUNCTION + FUNCTION_SIZE == LOCATION_SIZE);
 
-/// How many of so many chunks are never used again: the first ones, in which the start of the program is.
+/// How many of the chunks are never used again: the first ones, which hold the start of the program.
 #[must_use]
 pub const fn kept_chunks(chunks: u64) -> u64 {
     let share = chunks / 8;
     if share < 128 { share } else { 128 }
 }
 
-/// The place of the chunk that is handed out after `number` others.
+/// The index of the chunk that is handed out after `number` others.
 #[must_use]
 pub const fn chunk_place(number: u64, chunks: u64) -> u64 {
     if number < chunks {
@@ -205,7 +205,7 @@ pub const fn chunk_place(number: u64, chunks: u64) -> u64 {
     kept + (number - kept) % (chunks - kept)
 }
 
-/// Bytes of a file with so many chunks.
+/// Bytes of a file with this number of chunks.
 #[must_use]
 pub const fn file_size(chunks: usize) -> usize {
     CHUNKS_AT + chunks * CHUNK_SIZE

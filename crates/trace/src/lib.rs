@@ -1,9 +1,8 @@
 //! The trace file of a process: its layout, and what can be read from it.
 //!
-//! Pure: bytes in, facts out. The recorder (`unsnarl-hook`) takes the layout from
-//! here and writes it; [`summary::summarise`] reads any bytes whatever: a file that
-//! was cut off, that belongs to something else, or whose process was killed in the
-//! midst of a record.
+//! Pure: bytes in, facts out. The recorder (`unsnarl-hook`) writes the file by the layout that is
+//! defined here. [`summary::summarise`] accepts any bytes: a truncated file, a foreign file, or
+//! a file whose process was killed in the middle of a record.
 //!
 //! Invariant: no input makes this crate panic, loop, or allocate more than a small
 //! multiple of the input's size.

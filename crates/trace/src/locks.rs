@@ -1,8 +1,9 @@
-//! Who blocked on a lock, who released it, and what that thread did meanwhile.
+//! Waits for locks, with the thread that released each lock and its activity during the wait.
 //!
-//! A lock's address is that of the semaphore its waiters sleep on. Up to CPython
-//! 3.13 that is the lock; later it belongs to the waiting thread, so locks are told
-//! apart by the stacks at which they are waited for.
+//! A lock's address is that of the semaphore on which its waiters sleep. Up to CPython 3.13 that
+//! is the lock. Later the semaphore belongs to the waiting thread, so locks are distinguished by
+//! the stacks at which threads wait for them.
+//! Invariant: each wait is counted once.
 
 use crate::Nanos;
 use crate::contention::most;
@@ -14,27 +15,27 @@ use std::collections::HashMap;
 
 /// A wait is worth a stack from this length on; a shorter one has none.
 const NOTABLE_WAIT_NS: Nanos = 100_000;
-/// A release is seen a little later than the waiter it wakes may be.
+/// A release may be recorded a little later than the end of the wait that it ends.
 const RELEASE_SLACK_NS: Nanos = 50_000;
-/// One wait is compared with at most so many stretches of the thread that released.
+/// A wait is compared with at most this many stretches of the releasing thread.
 const STRETCHES_PER_WAIT: usize = 2048;
 
 /// The waits at one stack that one thread ended from one stack.
 #[derive(Debug, Clone, Default, Serialize, PartialEq, Eq)]
 pub struct LockWaits {
-    /// Where the lock was waited for; 0 if unknown.
+    /// Stack at which threads waited for the lock; 0 if unknown.
     pub wait_node: u32,
     /// Number of a thread that waited.
     pub waiter: usize,
     /// How many threads waited.
     pub waiters: usize,
-    /// Number of the thread that released it; `None` if nobody was seen to.
+    /// Number of the thread that released it; `None` if no release was recorded.
     pub releaser: Option<usize>,
-    /// Where it released it.
+    /// Stack at which it released the lock.
     pub release_node: u32,
-    /// Where that thread spent most of the waits.
+    /// Stack at which that thread spent most of the waits.
     pub holder_node: u32,
-    /// What it did there, as in [`State`].
+    /// Its state there, as in [`State`].
     pub holder_state: u8,
     /// Share of the waits that it spent in that state, in thousandths.
     pub holder_permille: u64,
@@ -42,13 +43,13 @@ pub struct LockWaits {
     pub count: u64,
     /// How many of those timed out.
     pub timeouts: u64,
-    /// Of how many the stack was left out: it is taken for that of the thread's last wait for the lock.
+    /// Waits whose stack was left out, and is assumed to be that of the thread's last wait for the lock.
     pub guessed: u64,
-    /// Of how many it was left out, and there was none to take it for.
+    /// Waits whose stack was left out, without an earlier wait to take it from.
     pub left_out: u64,
-    /// All together; of a wait that began before there were records, what is after that.
+    /// Sum of all; of a wait that began before the first record, the part after that record.
     pub total_ns: Nanos,
-    /// Those whose stack was left out, likewise.
+    /// Sum of the waits whose stack was left out, likewise.
     pub left_out_ns: Nanos,
     /// The longest, from its begin.
     pub longest_ns: Nanos,
@@ -68,7 +69,7 @@ struct Tally {
     nodes: HashMap<(u8, u32), Nanos>,
 }
 
-/// Looks at the lock waits of all threads that ended after `from`; largest total first.
+/// Examines the lock waits of all threads that ended after `from`; largest total first.
 #[must_use]
 pub fn examine(threads: &[Thread], stretches: &[Vec<Stretch>], from: Nanos) -> Vec<LockWaits> {
     let posts = posts_of(threads);
@@ -99,8 +100,8 @@ pub fn examine(threads: &[Thread], stretches: &[Vec<Stretch>], from: Nanos) -> V
     result
 }
 
-/// Where a thread waits. Stacks are taken for a bounded part of the time; one that was left out is taken for that
-/// of the same thread's last wait for the same lock, as far as there was one.
+/// The stack at which a thread waits. Stacks are taken for a bounded part of the time; one that was left out is
+/// assumed to be that of the same thread's last wait for the same lock, if there was one.
 fn node_of(wait: &Stretch, last_nodes: &mut HashMap<u64, u32>) -> u32 {
     let address = wait.detail & !1;
     if wait.node != 0 {
@@ -111,8 +112,8 @@ fn node_of(wait: &Stretch, last_nodes: &mut HashMap<u64, u32>) -> u32 {
     wait.node
 }
 
-/// Whether a wait should have a stack, and has none. One that has not ended (and so has no address) is no
-/// such wait: its stack would have been taken at its end.
+/// Whether a wait should have a stack, and has none. A wait that has not ended (and so has no address) does not
+/// count: its stack would have been taken at its end.
 const fn is_left_out(wait: &Stretch) -> bool {
     wait.node == 0 && wait.detail != 0 && wait.length() >= NOTABLE_WAIT_NS
 }
@@ -163,7 +164,7 @@ fn release_of<'a>(wait: &Stretch, waiter: usize, posts: &'a HashMap<u64, Vec<Pos
         .find(|post| post.thread != waiter)
 }
 
-/// Adds a wait, of which `seen` is the part that counts.
+/// Adds a wait; `seen` is the part of it that counts.
 fn add(tally: &mut Tally, waiter: usize, wait: &Stretch, seen: &Stretch) {
     if tally.waits.count == 0 || wait.length() > tally.waits.longest_ns {
         tally.waits.waiter = waiter;
@@ -175,7 +176,7 @@ fn add(tally: &mut Tally, waiter: usize, wait: &Stretch, seen: &Stretch) {
     tally.waits.longest_ns = tally.waits.longest_ns.max(wait.length());
 }
 
-/// Adds what the thread that released the lock did during the wait.
+/// Adds the activity of the releasing thread during the wait.
 fn watch(tally: &mut Tally, wait: &Stretch, holder: &[Stretch]) {
     let until = holder.partition_point(|stretch| stretch.begin < wait.end);
     for stretch in holder[..until].iter().rev().take(STRETCHES_PER_WAIT) {

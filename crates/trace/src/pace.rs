@@ -1,21 +1,21 @@
-//! From the processor's counter to CLOCK_MONOTONIC: a straight line that is renewed.
+//! Converts the processor's counter to CLOCK_MONOTONIC by a straight line that is renewed.
 //!
-//! Pure arithmetic: the counter and the clock are read elsewhere. A [`Line`] gives
-//! nanoseconds for ticks; after [`Line::due`] ticks the [`Follower`] makes the next from a new
-//! [`Sample`] of both clocks, at first after a millisecond, then less and less often, since
-//! the longer it is, the better the pace is known.
+//! Pure arithmetic: the caller reads the counter and the clock. A [`Line`] gives nanoseconds for
+//! ticks. After [`Line::due`] ticks the [`Follower`] makes the next line from a new [`Sample`] of
+//! both clocks: at first after a millisecond, then less and less often, since a longer interval
+//! gives a more precise pace.
 //!
-//! Invariants: a line never goes back, and nobody reads it when it is overdue, or by a count from before
-//! it. While both clocks go on, a renewed line does not begin before the furthest that the one before it
-//! could be read; so times that are read from lines go back only where the machine has slept.
+//! Invariants: a line never goes back, and is not read when it is overdue, or for a count from before it.
+//! While both clocks run, a renewed line does not begin before the furthest reading of its predecessor;
+//! so times read from lines go back only where the machine has slept.
 //!
 //! | at the new sample | the next line |
 //! |---|---|
 //! | the line's end is behind the clock | begins at the clock's time |
-//! | it is ahead of it | begins where the line ended, and is slower until they meet |
-//! | only one of the clocks has gone on | begins at the clock's time, by the pace known before |
-//! | that, or no sample at all, [`MAX_FAILURES`] times in a row | is none |
-//! | one of the clocks has gone back | is none |
+//! | the line's end is ahead of the clock | begins where the line ended, and is slower until they meet |
+//! | only one of the clocks has run | begins at the clock's time, by the pace known before |
+//! | the same, or no sample at all, [`MAX_FAILURES`] times in a row | does not exist |
+//! | one of the clocks has gone back | does not exist |
 
 use crate::Nanos;
 
@@ -25,13 +25,13 @@ const POINT: u32 = 32;
 const FIRST_NS: Nanos = 1_000_000;
 /// The longest: short enough that ticks times scale fit into 64 bits.
 const LONGEST_NS: Nanos = 500_000_000;
-/// A pace that differs from the one before by more than this part (one in so many) of the larger is none:
-/// the machine has slept meanwhile, and only one of the clocks went on.
+/// A pace that differs from the last by more than this part (one in so many) of the larger is invalid: the
+/// machine has slept meanwhile, and only one of the clocks ran.
 const CHANGE: u64 = 8;
-/// Counts so far below the sample that a line was made from still belong to it: they were read
-/// ahead of it by a processor that does not wait for what comes before. Some microseconds.
+/// Counts up to this far below the sample of a line still belong to the line: a processor that
+/// does not wait for earlier instructions read them ahead. Some microseconds.
 const SLACK: u64 = 1 << 16;
-/// With so many failures in a row the counter is not followed any longer.
+/// After this many failures in a row the counter is not followed any longer.
 pub const MAX_FAILURES: u32 = 8;
 /// The least number of nanoseconds between two samples that give a pace.
 pub const APART_NS: Nanos = 50_000;
@@ -48,13 +48,13 @@ pub struct Sample {
 /// Nanoseconds as a function of ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Where it begins: a little before the sample that it was made from.
+    /// Its first count: a little before the sample that it was made from.
     pub ticks: u64,
     /// The time there.
     pub nanos: Nanos,
     /// Nanoseconds a tick, 32 bits of them after the point.
     pub scale: u64,
-    /// From so many ticks after its beginning on it is to be renewed; 0 for no line.
+    /// Ticks after its beginning from which on it must be renewed; 0 for no line.
     pub due: u64,
 }
 
@@ -67,20 +67,20 @@ impl Line {
         self.nanos.wrapping_add(since.wrapping_mul(self.scale) >> POINT)
     }
 
-    /// Whether it is to be renewed before it is read at this count. A count from before the line is
-    /// overdue as well, being far above its end where numbers begin again: the counter was set back.
+    /// Whether it must be renewed before it is read at this count. A count from before the line is
+    /// overdue as well, since it wraps to far above the line's end: the counter was set back.
     #[must_use]
     #[inline]
     pub const fn is_overdue(&self, ticks: u64) -> bool {
         ticks.wrapping_sub(self.ticks) >= self.due
     }
 
-    /// The furthest that it can be read.
+    /// Its last reading.
     const fn end(&self) -> Nanos {
         self.at(self.ticks.wrapping_add(self.due))
     }
 
-    /// Through this moment, at this pace, and from there for so long; `None` for a pace that cannot be had.
+    /// The line through this moment, at this pace, for `interval` from there; `None` for an impossible pace.
     fn new(through: Sample, scale: u64, interval: Nanos) -> Option<Self> {
         let due = (u128::from(interval) << POINT).checked_div(u128::from(scale))?;
         let due = u64::try_from(due).ok().filter(|&due| due > 0)?;
@@ -98,15 +98,15 @@ impl Line {
 pub struct Follower {
     line: Line,
     last: Sample,
-    /// What was measured last while both clocks went on.
+    /// The last pace measured while both clocks ran.
     pace: u64,
-    /// How often in a row there was nothing to measure since.
+    /// Failures in a row since.
     failures: u32,
 }
 
 impl Follower {
-    /// Begins with two samples, which should be [`APART_NS`] apart or more; `None` if no pace
-    /// can be had from them: the counter stands still, or goes back, or is far too slow or too fast.
+    /// Begins with two samples, which should be [`APART_NS`] apart or more; `None` if they
+    /// give no pace: the counter stands still, or goes back, or is far too slow or too fast.
     #[must_use]
     pub fn new(first: Sample, second: Sample) -> Option<Self> {
         let scale = pace(first, second)?;
@@ -118,14 +118,14 @@ impl Follower {
         })
     }
 
-    /// The line that holds now.
+    /// The present line.
     #[must_use]
     pub const fn line(&self) -> Line {
         self.line
     }
 
     /// Renews the line with a new sample, if it is overdue: samples are never closer to each other than a
-    /// line is long. `None` if the clocks cannot be followed (any longer).
+    /// line is long. `None` if the clocks cannot be followed any longer.
     #[must_use]
     pub fn renewed(&self, now: Sample) -> Option<Self> {
         if !self.line.is_overdue(now.ticks) {
@@ -151,14 +151,14 @@ impl Follower {
         })
     }
 
-    /// The same line after a sample could not be had. `None` after [`MAX_FAILURES`] failures in a row.
+    /// The same line after a sample failed. `None` after [`MAX_FAILURES`] failures in a row.
     #[must_use]
     pub fn failed(&self) -> Option<Self> {
         let failures = self.failures + 1;
         (failures < MAX_FAILURES).then_some(Self { failures, ..*self })
     }
 
-    /// Goes on at the clock's time: nobody has read the line to its end while the machine slept.
+    /// Continues at the clock's time: no thread has read the line to its end while the machine slept.
     fn resumed(&self, now: Sample) -> Option<Self> {
         Some(Self {
             line: Line::new(now, self.pace, FIRST_NS)?,

@@ -1,8 +1,8 @@
-//! From the bytes of a trace file to each thread's records, in order.
+//! Parses a trace file into each thread's records, in order of time.
 //!
-//! Invariant: what cannot be right (a number past its table, a text that is no
-//! UTF-8, a time that goes backwards) is left out or made harmless; only a file
-//! that is not ours at all is refused.
+//! Must never: panic, or refuse a damaged trace. Invariant: invalid data (a number past its table, a
+//! text that is not UTF-8, a time that goes backwards) is left out or made harmless; only a file
+//! that is not a trace is refused.
 
 use crate::Nanos;
 use crate::layout::{self, chunk, header, thread};
@@ -10,7 +10,7 @@ use crate::record::Record;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Why a file is no trace.
+/// Why a file is not a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
     /// Shorter than its tables.
@@ -49,7 +49,7 @@ pub struct Location {
     pub line: u32,
 }
 
-/// A thread: who it was, what it added up, what it did.
+/// A thread: its identity, its totals, its records.
 #[derive(Debug, Clone, Default)]
 pub struct Thread {
     /// `threading.get_ident()`.
@@ -64,13 +64,13 @@ pub struct Thread {
     pub span: (Nanos, Nanos),
     /// Whether it ended before the recording did.
     pub has_ended: bool,
-    /// What is left of its records, in order of time.
+    /// Its records that were not overwritten, in order of time.
     pub records: Vec<Record>,
-    /// Records of the start; between them and the others, some were overwritten.
+    /// Its records of the start; some between them and the others were overwritten.
     pub start: Vec<Record>,
 }
 
-/// A trace file, read.
+/// A parsed trace file.
 #[derive(Debug, Clone, Default)]
 pub struct Trace {
     /// Fields of the header by their names in [`header`].
@@ -81,17 +81,17 @@ pub struct Trace {
     pub nodes: HashMap<u32, (u32, u32)>,
     /// In order of their first events.
     pub threads: Vec<Thread>,
-    /// What is left of the records.
+    /// The times of which records are left.
     pub extent: Extent,
 }
 
-/// Which times there are records of.
+/// The times of which records are left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// From here on, of the threads that were at work; 0 if none were overwritten. Those that have been idle
-    /// since may have older ones, which have nothing beside them.
+    /// Start of the records of all active threads; 0 if none were overwritten. A thread that has been idle
+    /// since may have older ones, without those of other threads for the same time.
     pub from: Nanos,
-    /// And up to here, of the start; [`Nanos::MAX`] if none were overwritten.
+    /// End of the records of the start; [`Nanos::MAX`] if none were overwritten.
     pub start_until: Nanos,
 }
 
@@ -142,7 +142,7 @@ fn text_at(bytes: &[u8], at: usize, size: usize) -> String {
 /// Reads a trace.
 ///
 /// # Errors
-/// [`Malformed`] if it is none, or is cut off within its tables.
+/// [`Malformed`] if it is not a trace, or is truncated within its tables.
 pub fn read(bytes: &[u8]) -> Result<Trace, Malformed> {
     if bytes.len() < layout::MAGIC.len() || bytes[..layout::MAGIC.len()] != layout::MAGIC {
         return Err(if bytes.is_empty() {
@@ -211,7 +211,7 @@ fn read_locations(bytes: &[u8]) -> HashMap<u32, Location> {
     locations
 }
 
-/// Nodes whose parent comes to the root within as many steps as there are nodes.
+/// All nodes of the trie. A chain of parents is not checked to reach the root.
 fn read_nodes(bytes: &[u8]) -> HashMap<u32, (u32, u32)> {
     let mut nodes = HashMap::new();
     for index in 0..layout::NODES {
@@ -281,15 +281,16 @@ fn read_chunks(
     }
 }
 
-/// A thread that has filled the chunks of the start has gone on in others, which may be overwritten.
+/// Separates the records of the start. A thread that has filled its chunks of the start has continued in others,
+/// which may be overwritten.
 fn set_start_apart(thread: &mut Thread) {
     if thread.records.len().is_multiple_of(layout::RECORDS) {
         thread.start = std::mem::take(&mut thread.records);
     }
 }
 
-/// The chunks that were handed out in the lap that ends with the last one; a lap is so many. An older one is
-/// left only because its thread has been idle since: it says nothing about what the others did.
+/// The chunks that were handed out in the lap of `lap` chunks that ends with the last one. An older chunk is left
+/// only because its thread has been idle since: it does not show what the others did.
 fn latest_lap(chunks: &[(u64, usize)], lap: u64) -> &[(u64, usize)] {
     let last = chunks.last().map_or(0, |&(sequence, _)| sequence);
     &chunks[chunks.partition_point(|&(sequence, _)| sequence.saturating_add(lap) <= last)..]
@@ -330,7 +331,7 @@ fn new_thread(bytes: &[u8], (entry, tid): (u32, u32), ident: u64) -> Thread {
     }
     let at = entry_at(entry);
     if u64_at(bytes, at) == 0 || u32_at(bytes, at + thread::TID) != tid {
-        return result; // the entry was handed on to a later thread
+        return result; // the entry was reused by a later thread
     }
     result.ident = u64_at(bytes, at);
     result.has_ended = u32_at(bytes, at + thread::HAS_ENDED) != 0;
@@ -375,8 +376,8 @@ fn give_names(bytes: &[u8], threads: &mut [Thread]) {
     for list in names.values_mut() {
         list.sort();
     }
-    // A thread may run before the one that started it has written its name down, so
-    // threads of one identifier are matched in their order where there are as many names.
+    // A thread may run before the thread that started it has recorded its name. So threads of one
+    // identifier are matched in their order if there are as many names.
     let mut by_ident: HashMap<u64, Vec<usize>> = HashMap::new();
     for (index, thread) in threads.iter().enumerate() {
         by_ident.entry(thread.ident).or_default().push(index);

@@ -1,23 +1,25 @@
-//! One record: what a thread did, and when. Two words: the time above the kind, and
-//! a payload.
+//! One record: an event of a thread, in two words. The first holds the time above the kind, the
+//! second a payload.
+//!
+//! Must never: change a discriminant or a bit without a new `layout::VERSION`.
 
 use crate::Nanos;
 
-/// What happened; the discriminants are the file's.
+/// The kind of event; the discriminants are the file's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
     /// Took the GIL. Payload: [`Take`].
     Take = 1,
-    /// Dropped it. Payload: [`Drop`].
+    /// Dropped the GIL. Payload: [`Drop`].
     Drop = 2,
-    /// Wants the GIL, and has done nothing since the drop before: that was asked for.
+    /// Requests the GIL, and has done nothing since its last drop: that drop was forced.
     Forced = 3,
     /// Blocks on a lock. Payload: the address of its semaphore.
     LockBegin = 4,
-    /// No longer; whether it got the lock is the lowest bit of that address.
+    /// No longer blocks on the lock. The lowest bit of that address is whether it acquired it.
     LockEnd = 5,
-    /// Releases a lock that somebody waits for. Payload: the address.
+    /// Releases a lock that another thread waits for. Payload: the address.
     Post = 6,
     /// The stack of the record before. Payload: its node.
     Stack = 7,
@@ -25,12 +27,12 @@ pub enum Kind {
     Sleep = 8,
     /// Begins to import a module. Payload: its location.
     ImportBegin = 9,
-    /// Has imported it, or failed to.
+    /// Has imported the module, or failed to.
     ImportEnd = 10,
     /// The thread has ended.
     End = 11,
-    /// Was on a processor for a good part of the time since the drop, without the GIL.
-    /// Payload: for how long. Comes before the take.
+    /// Had a processor for a good part of the time since the drop, without the GIL. Payload: for
+    /// how long. Precedes the take.
     Computed = 12,
 }
 
@@ -68,7 +70,7 @@ pub struct Take {
     pub waited: Nanos,
     /// How often it woke up meanwhile, up to 4,095.
     pub wakeups: u64,
-    /// Who else waits now, up to 4,095.
+    /// Number of other waiters, up to 4,095.
     pub waiters: u64,
 }
 
@@ -98,11 +100,11 @@ const SHORT_CALLS_MAX: u64 = (1 << 24) - 1;
 /// Payload of [`Kind::Drop`]; larger values are cut to the largest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Drop {
-    /// Nanoseconds since the take before that it was off the GIL in short calls.
+    /// Nanoseconds since the last take that the thread was off the GIL in short calls.
     pub short_ns: u64,
     /// How many short calls those were.
     pub short_calls: u64,
-    /// Whether somebody waits for the GIL.
+    /// Whether a thread waits for the GIL.
     pub is_wanted: bool,
 }
 
@@ -124,14 +126,14 @@ impl Drop {
     }
 }
 
-/// A record, read.
+/// A decoded record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
     /// Since the start of the recording.
     pub time: Nanos,
-    /// What happened.
+    /// The kind of event.
     pub kind: Kind,
-    /// More about it.
+    /// Further data of the event.
     pub payload: u64,
 }
 
@@ -142,7 +144,7 @@ pub const fn first_word(time: Nanos, kind: Kind) -> u64 {
 }
 
 impl Record {
-    /// From the two words; `None` if the first is none of ours, or not yet written.
+    /// Decodes two words; `None` if the first is invalid or not yet written.
     #[must_use]
     pub const fn unpack(first: u64, payload: u64) -> Option<Self> {
         match Kind::from_byte(first as u8) {

@@ -1,7 +1,7 @@
-//! Everything a report needs to know about one process, as plain data.
+//! The summary of one process's trace, as plain data for a report.
 //!
-//! Invariant: its size is bounded whatever the trace holds: stretches too short to
-//! see are merged until [`MAX_STRETCHES`] are left, and lists have their `MAX_`.
+//! Invariant: its size is bounded for any trace: the shortest stretches are merged until
+//! [`MAX_STRETCHES`] are left, and each list has its `MAX_`.
 
 use crate::Nanos;
 use crate::contention::{self, Contention};
@@ -23,7 +23,7 @@ const MAX_STACKS: usize = 2000;
 /// Bins of the rates over time.
 const BINS: usize = 240;
 
-/// A thread, summed up.
+/// The summary of a thread.
 #[derive(Debug, Clone, Serialize)]
 #[allow(
     missing_docs,
@@ -62,7 +62,7 @@ pub struct Rates {
     pub begin_ns: Nanos,
     /// Times the GIL was taken after a wait.
     pub hand_overs: Vec<u64>,
-    /// Waits for the GIL begun in it that woke up more than once: the further wake-ups.
+    /// Wake-ups of waits for the GIL that ended in it.
     pub wakeups: Vec<u64>,
     /// Times a thread blocked on a lock.
     pub lock_waits: Vec<u64>,
@@ -79,7 +79,7 @@ pub struct Summary {
     pub parent: u32,
     pub started_ns: Nanos,
     pub started_real_ns: Nanos,
-    /// Since the start; the last event if the end is not known.
+    /// Length since the start; up to the last event if the end is unknown.
     pub length_ns: Nanos,
     /// Whether the recording was ended in order.
     pub is_complete: bool,
@@ -92,13 +92,13 @@ pub struct Summary {
     pub first_line_ns: Nanos,
     pub interval_ns: Nanos,
     pub thread_count: u64,
-    /// What the recorder wrote about the program.
+    /// The recorder's text about the program.
     pub text: String,
     /// Stretches shorter than this may have been merged.
     pub resolution_ns: Nanos,
-    /// From when on there are records; before, totals only.
+    /// Start of the records; before it there are only totals.
     pub records_from_ns: Nanos,
-    /// And the imports of the start up to here: up to the end, if no records were overwritten.
+    /// End of the imports of the start; the end of the recording, if no records were overwritten.
     pub start_until_ns: Nanos,
     pub threads: Vec<ThreadSummary>,
     pub contention: Contention,
@@ -113,10 +113,10 @@ pub struct Summary {
     pub stacks: Vec<(usize, u8, u32, Nanos)>,
 }
 
-/// Sums a trace file up.
+/// Summarises a trace file.
 ///
 /// # Errors
-/// [`Malformed`] if it is no trace.
+/// [`Malformed`] if it is not a trace.
 pub fn summarise(bytes: &[u8]) -> Result<Summary, Malformed> {
     let trace = reader::read(bytes)?;
     let last = trace.threads.iter().map(|thread| thread.span.1).max().unwrap_or(0);
@@ -159,7 +159,7 @@ pub fn summarise(bytes: &[u8]) -> Result<Summary, Malformed> {
     })
 }
 
-/// What can be moved out of the trace as it is.
+/// A summary with the parts of the trace that are moved unchanged.
 fn head(trace: Trace) -> Summary {
     let header = trace.header;
     Summary {
@@ -205,8 +205,8 @@ fn time_in(stretches: &[Stretch], state: State) -> Nanos {
         .sum()
 }
 
-/// The totals that the thread kept itself, and the time since its last event, which
-/// it could not add any more; from the stretches for a thread that kept none.
+/// The totals that the thread kept itself, and the time since its last event, which it could not
+/// add. For a thread that kept none, the totals are computed from its stretches.
 #[allow(clippy::too_many_lines, reason = "a line a field")]
 fn sum_up(thread: &Thread, stretches: &[Stretch], shown: Vec<Stretch>, end: Nanos) -> ThreadSummary {
     let counted = |kind| thread.records.iter().filter(|record| record.kind == kind).count() as u64;
@@ -282,7 +282,7 @@ fn merged(threads: &[Vec<Stretch>]) -> (Nanos, Vec<Vec<Stretch>>) {
     (resolution, shown)
 }
 
-/// Groups neighbours until each group is long enough; a group shows what it did most.
+/// Groups neighbours until each group is long enough; a group has its most frequent state.
 fn merge(stretches: &[Stretch], resolution: Nanos) -> Vec<Stretch> {
     let mut result: Vec<Stretch> = Vec::new();
     let mut group: Vec<Stretch> = Vec::new();

@@ -1,4 +1,4 @@
-//! From a thread's records to stretches of time, each in one state.
+//! Converts a thread's records to consecutive stretches of time, each in one state.
 //!
 //! | between | the thread is |
 //! |---|---|
@@ -15,21 +15,21 @@ use crate::Nanos;
 use crate::reader::Thread;
 use crate::record::{Drop, Kind, Record, Take};
 
-/// What a thread does.
+/// The state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum State {
     /// Has the GIL.
     Running = 0,
-    /// Wants it.
+    /// Waits for the GIL.
     Waiting = 1,
     /// Blocked on a lock.
     OnLock = 2,
-    /// In a call that gave the GIL up and waits, or is short: mostly I/O.
+    /// In a call that released the GIL and waits, or is short: mostly I/O.
     InIo = 3,
     /// In `time.sleep`.
     Asleep = 4,
-    /// In C code that gave the GIL up and computes.
+    /// In C code that released the GIL and computes.
     Computing = 5,
 }
 
@@ -40,20 +40,20 @@ pub struct Stretch {
     pub begin: Nanos,
     /// When it ends.
     pub end: Nanos,
-    /// What the thread does.
+    /// The state of the thread.
     pub state: State,
-    /// Node of the stack it does it at; 0 if none was taken.
+    /// Node of its stack; 0 if none was taken.
     pub node: u32,
     /// For [`State::Waiting`]: how often it woke up; for [`State::OnLock`]: the address.
     pub detail: u64,
     /// For [`State::Waiting`]: how many others waited at its end.
     pub waiters: u32,
-    /// For [`State::Running`]: whether somebody waited at its end.
+    /// For [`State::Running`]: whether another thread waited at its end.
     pub is_wanted: bool,
 }
 
 impl Stretch {
-    /// How long it is.
+    /// Its length.
     #[must_use]
     pub const fn length(&self) -> Nanos {
         self.end - self.begin
@@ -78,7 +78,7 @@ struct Builder {
 #[must_use]
 pub fn stretches(thread: &Thread, end: Nanos) -> Vec<Stretch> {
     if thread.records.is_empty() {
-        return Vec::new(); // what it did is not known
+        return Vec::new(); // its activity is unknown
     }
     let mut builder = Builder {
         stretches: Vec::with_capacity(thread.records.len()),
@@ -200,7 +200,7 @@ impl Builder {
         }
     }
 
-    /// After a drop it is where the thread held the GIL, after a take where it was blocked.
+    /// Assigns a stack: after a drop to the hold, after a take to the stretches since the drop.
     fn at_stack(&mut self, record: &Record, last: Option<Kind>) {
         let node = record.payload as u32;
         match last {

@@ -1,4 +1,4 @@
-//! Any bytes can be read, or are refused: nothing panics, and what comes out is in order.
+//! The reader accepts or refuses any bytes without a panic, and its results are in order of time.
 
 use proptest::prelude::*;
 use unsnarl_trace::layout::{self, chunk, header, thread};
@@ -111,7 +111,7 @@ fn the_imports_of_the_start_are_kept_and_the_rest_begins_after_the_gap() {
     assert_eq!(stretches, [&(9000, 500, 0, 0), &(5, 1, 0, 0)]);
 }
 
-/// Of 16 chunks two are kept, so a lap is 14; a thread that is idle has kept its chunk through a lap.
+/// Two of 16 chunks are kept, so a lap is 14. An idle thread has kept its chunk through a lap.
 #[test]
 fn a_chunk_that_an_idle_thread_has_kept_does_not_say_since_when_there_are_records() {
     let (mut file, ms) = (Builder::new(16), 1_000_000);

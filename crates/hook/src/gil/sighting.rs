@@ -53,7 +53,7 @@ pub(crate) fn has_seen_signal() -> bool {
     !SWITCH_COND.load(Acquire).is_null()
 }
 
-/// What the last sighting has seen.
+/// The addresses that the last sighting has seen.
 pub(crate) fn last() -> Sighting {
     Sighting {
         cond: COND.load(Relaxed),

@@ -1,7 +1,7 @@
-//! What a hold is charged to: the thread, the statistics, and the least share.
+//! Charges each hold of the GIL to its thread, to the statistics, and to the least share.
 //!
-//! Invariant: GIL time is booked once, at the drop; what CPU-bound threads are owed
-//! stays within two quanta either way.
+//! Invariant: GIL time is charged once, at the drop; the credit of CPU-bound threads stays within two
+//! quanta either way.
 
 use super::{Heir, Hold, Pick, Policy, Returning};
 use crate::class::Class;
@@ -42,7 +42,7 @@ impl Policy {
         }
     }
 
-    /// Books the end of the wait, or classifies a thread that did not wait.
+    /// Accounts for the end of the wait, or classifies a thread that did not wait.
     pub(super) fn start_hold(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) -> Class {
         if self.threads[thread].links.is_queued {
             let class = self.threads[thread].class;
@@ -57,7 +57,7 @@ impl Policy {
         self.end_return(thread);
         let entry = self.classify(thread, now, arrival);
         if entry.class == Class::Batch && !entry.resumes_slice {
-            // A new slice is had by waiting for it, not by coming first.
+            // A thread gets a new slice by waiting for it, not by barging.
             self.threads[thread].slice_left_ns = 0;
         }
         entry.class

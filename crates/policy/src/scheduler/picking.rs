@@ -1,10 +1,9 @@
-//! Who gets the GIL next, and for how long it is left alone.
+//! Picks the heir of the GIL, and how long the GIL lingers for a thread that returns.
 //!
-//! Invariants: the best class first, first come first served within it, but for
-//! two bounds: an aged waiter at one pick in `aged_pick_every`, and the least
-//! share of CPU-bound threads. Neither is paid out at the drop of a CPU-bound
-//! thread that was asked for a better class: that would only change which
-//! CPU-bound thread runs.
+//! Invariants: the best class first, first come first served within it, with two exceptions: an
+//! aged waiter at one pick in `aged_pick_every`, and the least share of CPU-bound threads. Neither
+//! applies at the drop of a CPU-bound thread that was asked on behalf of a better class: it
+//! would only change which CPU-bound thread runs.
 
 use super::{Heir, Hold, Pick, Policy};
 use crate::class::Class;
@@ -32,7 +31,7 @@ impl Policy {
         Some((first, Pick::First))
     }
 
-    /// Whether CPU-bound threads have a piece of their least share to their credit.
+    /// Whether CPU-bound threads are owed a quantum of their least share.
     fn is_batch_owed(&self) -> bool {
         self.batch_credit_ns >= self.config.batch_quantum_ns.cast_signed()
     }
@@ -41,7 +40,7 @@ impl Policy {
         self.queues.iter().find_map(Queue::head)
     }
 
-    /// The longest waiting head, if it has waited past the age.
+    /// The longest waiting head, if it has aged.
     pub(super) fn aged(&self, now: Nanos) -> Option<ThreadId> {
         let heads = self.queues.iter().filter_map(Queue::head);
         let oldest = heads.min_by_key(|&head| self.threads[head].waiting_since)?;
@@ -52,11 +51,10 @@ impl Policy {
         self.threads[thread].waiting_since + self.config.age_ns <= now
     }
 
-    /// How long an awake heir leaves the GIL alone after this drop: a CPU-bound
-    /// one does, when an interactive thread is expected before a hand-over to it
-    /// and back would have paid off.
-    /// Never one whose turn is overdue: those who come straight back may be a
-    /// pair that wakes each other up, and would do so for ever.
+    /// How long an awake heir does not take the GIL after this drop. A CPU-bound heir lingers if an
+    /// interactive thread is expected before a hand-over to the heir and back would have paid
+    /// off. An overdue heir never lingers: the threads that return immediately may be a pair that
+    /// wakes each other up, and could do so for ever.
     pub(super) fn linger(&mut self, dropper: Option<ThreadId>, hold: Hold, heir: Heir, now: Nanos) -> Nanos {
         let thread_state = &self.threads[heir.thread];
         if hold.class == Class::Batch || thread_state.class != Class::Batch {
@@ -77,7 +75,7 @@ impl Policy {
         self.config.linger_ns
     }
 
-    /// Books the end of a gap in which only CPU-bound threads wanted the GIL.
+    /// Records the end of a gap in which only CPU-bound threads wanted the GIL.
     pub(super) fn finish_gap(&mut self, class: Class, now: Nanos) {
         if class != Class::Batch
             && let Some(since) = self.gap_since.take()
@@ -86,8 +84,8 @@ impl Policy {
         }
     }
 
-    /// Until when nobody asks: a CPU-bound thread that is owed its least share,
-    /// or one that was picked out of order, runs at least for a quantum.
+    /// Until when no thread asks the new holder to drop. A CPU-bound thread that is owed its least
+    /// share, or a thread that was picked out of order, runs for at least a quantum.
     pub(super) fn protection(&self, heir: Option<Heir>, class: Class, now: Nanos) -> Nanos {
         let is_owed = class == Class::Batch && self.is_batch_owed();
         if is_owed || heir.is_some_and(|heir| heir.pick != Pick::First) {

@@ -1,8 +1,8 @@
-//! When to ask the holder, who watches the clock, and who stays awake.
+//! When to ask the holder to drop, which waiter is the timekeeper, and which waiter spins.
 //!
-//! Invariants: at most one waiting thread, the timekeeper, has a timer that
-//! matters, and `alarm` is when it looks; whoever would have to look earlier takes
-//! the office over. A timer on every waiter would be a storm.
+//! Must never: set a timer on every waiter, which would be a storm of wake-ups. Invariants: at most one
+//! waiting thread, the timekeeper, has a timer that matters, and `alarm` is when it re-checks; a
+//! waiter that would have to re-check earlier becomes the timekeeper.
 
 use super::{Pick, Policy};
 use crate::class::Class;
@@ -12,20 +12,20 @@ use crate::queue::Queue;
 use crate::thread::Awake;
 use crate::{Nanos, ThreadId};
 
-/// A picked thread that has not arrived after this time is held up by the
-/// kernel's scheduler; whoever is awake may go first.
+/// A picked thread that has not arrived after this time is delayed by the kernel's scheduler; a thread
+/// that is awake may take the GIL first.
 const HEIR_OVERDUE_NS: Nanos = 200 * MICROSECOND;
-/// A timer that is late by no more than this is left alone.
+/// A timer that is late by no more than this is kept.
 const ALARM_SLACK_NS: Nanos = 100 * MICROSECOND;
-/// One that was asked to drop and has not come back after others took the GIL so
-/// often is not about to resume: it has blocked.
+/// A thread that was asked to drop and has not returned after this many takes by others is not
+/// about to resume: it has blocked.
 const RETURN_TAKES: u32 = 16;
-/// While an interactive thread holds the GIL, or left it lingering, somebody
-/// looks at least this often: the price of a wrong prediction.
+/// While an interactive thread holds the GIL, or the GIL lingers, a waiter re-checks at least this
+/// often: the cost of a wrong prediction.
 pub(super) const LINGER_WATCH_NS: Nanos = 1_000 * MICROSECOND;
 
 impl Policy {
-    /// When the holder is to be asked, for the sake of whoever is most urgent.
+    /// When the holder is to be asked to drop, on behalf of the most urgent waiter.
     pub(super) fn ask_due(&self, now: Nanos) -> Nanos {
         if let Some(asked_at) = self.hold.asked_at {
             return asked_at + self.config.slice_ns;
@@ -40,7 +40,7 @@ impl Policy {
         due.max(self.hold.protected_until)
     }
 
-    /// How long into the holder's hold `waiter` lets it run.
+    /// How long `waiter` lets the present holder hold the GIL.
     pub(super) fn hold_limit(&self, waiter: ThreadId) -> Nanos {
         let thread_state = &self.threads[waiter];
         if thread_state.class == Class::Batch {
@@ -115,11 +115,11 @@ impl Policy {
         }
     }
 
-    /// Until when a CPU-bound thread that comes out of a forced switch lets the heir
-    /// pass, if it is to: when its own slice is used up, or the heir is overdue.
+    /// Until when a CPU-bound thread at the end of a forced switch lets the heir take the GIL first;
+    /// `None` if it need not. It must if its own slice is used up, or if the heir is overdue.
     ///
-    /// On one processor the preempted thread runs before the heir has woken up,
-    /// finds the GIL free, and would take it every time.
+    /// On a single processor the preempted thread runs before the heir has woken up, finds the GIL
+    /// free, and would take it every time.
     #[must_use]
     pub fn lets_pass(&self, thread: ThreadId, now: Nanos) -> Option<Nanos> {
         let heir = self.heir.filter(|heir| heir.thread != thread && !self.is_held)?;
@@ -131,9 +131,9 @@ impl Policy {
         (thread_state.class == Class::Batch && is_heir_due && !self.is_lingering && now < until).then_some(until)
     }
 
-    /// Chooses a sleeping thread to look again, if nobody would look in time: an
-    /// interactive one that was passed over, or else the one that will have its
-    /// turn last, so that it keeps time longest.
+    /// Appoints a sleeping thread to re-check, if no thread would re-check in time: an interactive
+    /// thread that was passed over, or else the thread that will be picked last, so that it is the
+    /// timekeeper for longest.
     pub(super) fn appoint(&mut self, now: Nanos) -> Option<ThreadId> {
         let is_return_due = self.is_return_due();
         if !self.has_waiters() {
@@ -153,9 +153,9 @@ impl Policy {
         self.queues.iter().rev().find_map(Queue::tail)
     }
 
-    /// Whether a preempted thread is about to wait for this holder, and will keep
-    /// time. Not to be relied on beside a CPU-bound holder: a thread that was
-    /// asked when it was about to block does not come back.
+    /// Whether a preempted thread is about to wait for this holder, and will be the timekeeper. Not
+    /// relied on while a CPU-bound thread holds the GIL: a thread that was asked when it was
+    /// about to block does not return.
     fn is_return_due(&mut self) -> bool {
         let Some(returning) = &mut self.returning else {
             return false;
@@ -168,7 +168,7 @@ impl Policy {
         is_due
     }
 
-    /// Whether a sleeping thread looks soon enough at a GIL that is left free.
+    /// Whether a sleeping thread re-checks soon enough a GIL that lingers.
     pub(super) fn is_watched(&self, now: Nanos) -> bool {
         self.timekeeper.is_some() && self.alarm <= now + LINGER_WATCH_NS + ALARM_SLACK_NS
     }

@@ -1,14 +1,14 @@
-//! One simulated thread: where it is in its program, and in `take_gil` or
+//! The state of one simulated thread: its position in its program, and in `take_gil` or
 //! `drop_gil`.
 //!
-//! Invariant: `doing` says what the thread does when it next has a processor (or
-//! that it will have none before something wakes it).
+//! Invariant: `doing` is what the thread does when it next has a processor, or names what has to
+//! wake it first.
 
 use super::parker::Parker;
 use super::scenario::{Program, Step};
 use crate::{Nanos, ThreadId};
 
-/// What follows a drop of the GIL.
+/// The action that follows a drop of the GIL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     /// Wants it again: it was asked to drop it.
@@ -25,7 +25,7 @@ pub(super) enum Doing {
     Holding,
     /// Computes without the GIL.
     Working,
-    /// In `drop_gil`, before it looks whether it must switch.
+    /// In `drop_gil`, before it checks whether it must switch.
     Leaving(After),
     /// In the forced switch, awake.
     SwitchingAwake {
@@ -56,7 +56,7 @@ pub(super) enum Doing {
     Ended,
 }
 
-/// Where the thread is for the kernel.
+/// The thread's state in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunState {
     Off,
@@ -72,12 +72,12 @@ pub(super) struct Actor {
     pub(super) doing: Doing,
     pub(super) run_state: RunState,
     pub(super) last_core: usize,
-    /// What is left of what it does, and since when it does it.
+    /// Time that is left of its present activity, and since when it runs.
     pub(super) remaining_ns: Nanos,
-    /// What was left of the step when it was interrupted by a forced switch.
+    /// Time that was left of the step when a forced switch interrupted it.
     pub(super) interrupted_ns: Nanos,
     pub(super) since: Nanos,
-    /// Number of its valid `Turn`, and of its valid `Timer` or `Wake`.
+    /// Number of its valid `Step`, and of its valid `Timer` or `Wake`.
     pub(super) step_number: u32,
     pub(super) alarm: u32,
     pub(super) id: Option<ThreadId>,

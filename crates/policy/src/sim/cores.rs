@@ -1,16 +1,15 @@
-//! The processors: who runs, who waits for a processor, and where a thread wakes.
+//! The processors: a model of run queues, preemption and wake-up placement.
 //!
 //! A model of Linux's fair scheduler (EEVDF, `kernel/sched/fair.c` of 6.12 and
 //! later) for threads of equal weight. Per processor, V is the mean virtual
 //! runtime of those that run or could. A thread is *eligible* if its own is not
 //! above V; of the eligible the one with the earliest virtual deadline runs, and
 //! is protected for the shortest slice that anybody there has. What a thread is
-//! owed (its lag, V less its own) it keeps while it sleeps, and a debt is burnt off
-//! by what the others run meanwhile (`DELAY_DEQUEUE`). One that wakes up preempts at
-//! once only with a shorter slice than that of the one that runs (`PREEMPT_SHORT`),
-//! and never when it is `SCHED_BATCH`.
+//! owed (its lag, V less its own) it keeps while it sleeps, and a debt is reduced by what the
+//! others run meanwhile (`DELAY_DEQUEUE`). A thread that wakes up preempts immediately only with
+//! a shorter slice than the running thread's (`PREEMPT_SHORT`), and never if it is `SCHED_BATCH`.
 //!
-//! Not modelled: the tick (a turn ends exactly).
+//! Not modelled: the tick (a slice ends exactly).
 //!
 //! Invariant: a thread is on one processor or in one run queue, or in none; no
 //! processor is idle while its own run queue is not empty.
@@ -18,18 +17,18 @@
 use super::scenario::Machine;
 use crate::{MILLISECOND, Nanos};
 
-/// What the mechanism asks for on behalf of a CPU-bound thread.
+/// The slice that the mechanism requests for a CPU-bound thread.
 const BATCH_SLICE_NS: Nanos = 99 * MILLISECOND;
 /// The same on a single processor: the slice that such threads have anyway.
 const BATCH_SLICE_ALONE_NS: Nanos = 5 * MILLISECOND;
 
-/// What the kernel remembers of one thread.
+/// The kernel's state of one thread.
 #[derive(Debug, Clone, Copy)]
 struct Entity {
     /// Virtual runtime and deadline on the processor it is on.
     runtime: i64,
     deadline: i64,
-    /// What it was owed when it left its last processor.
+    /// Its lag when it left its last processor.
     lag: i64,
     left_at: Nanos,
     slice_ns: Nanos,
@@ -40,7 +39,7 @@ struct Entity {
 pub(super) struct Core {
     pub(super) running: Option<usize>,
     pub(super) queue: Vec<usize>,
-    /// Number of the current turn, until when it has been booked, and its start.
+    /// Number of the current slice, until when it has been accounted for, and its start.
     pub(super) number: u32,
     booked_at: Nanos,
     since: Nanos,
@@ -92,7 +91,7 @@ impl Cores {
         }
     }
 
-    /// What the mechanism tells the kernel about a thread that waits.
+    /// The mechanism's hint about a thread that waits.
     pub(super) fn hint(&mut self, thread: usize, is_batch: bool) {
         let is_batch = is_batch && self.takes_hints;
         let entity = &mut self.entities[thread];
@@ -102,8 +101,8 @@ impl Cores {
         }
     }
 
-    /// Where a thread that ran on `last` wakes up: there, or on an idle
-    /// processor, or where the fewest wait.
+    /// The processor on which a thread that ran on `last` wakes up: the same, or an idle processor,
+    /// or the least loaded.
     pub(super) fn place(&self, last: usize) -> usize {
         if self.is_sticky || self.all[last].running.is_none() {
             return last;
@@ -112,7 +111,7 @@ impl Cores {
         (0..self.all.len()).min_by_key(load).unwrap_or(last)
     }
 
-    /// Enters a thread that wakes up; when the one that runs is to be looked at.
+    /// Queues a thread that wakes up; returns when to check the running thread.
     pub(super) fn enqueue(&mut self, core: usize, thread: usize, now: Nanos) -> Nanos {
         self.book(core, now);
         self.enter(core, thread, now);
@@ -140,15 +139,15 @@ impl Cores {
         chosen.since + slice_ns.unwrap_or(self.slice_ns)
     }
 
-    /// Lets `thread` run, which is new on this processor.
+    /// Starts a slice of `thread`, which is new on this processor.
     pub(super) fn begin_new(&mut self, core: usize, thread: usize, now: Nanos) -> Option<Nanos> {
         self.book(core, now);
         self.enter(core, thread, now);
         self.begin(core, thread, now)
     }
 
-    /// Begins a turn of one that is on the processor already; when it is to be
-    /// looked at, if others wait.
+    /// Starts a slice of a thread that is on the processor already; returns when to check it, if
+    /// others wait.
     pub(super) fn begin(&mut self, core: usize, thread: usize, now: Nanos) -> Option<Nanos> {
         let chosen = &mut self.all[core];
         chosen.running = Some(thread);
@@ -157,8 +156,8 @@ impl Cores {
         (!chosen.queue.is_empty()).then(|| self.end_of_protection(core))
     }
 
-    /// Looks at the one that runs: who runs next, if it is another one. Either way
-    /// a new turn has begun.
+    /// Checks the running thread; returns the thread that runs next, if it is another. A new slice
+    /// starts either way.
     pub(super) fn rotate(&mut self, core: usize, now: Nanos) -> Option<usize> {
         self.book(core, now);
         let running = self.all[core].running?;
@@ -176,7 +175,7 @@ impl Cores {
         Some(next)
     }
 
-    /// Takes the running thread off its processor; who runs next.
+    /// Takes the running thread off its processor; returns the thread that runs next.
     pub(super) fn leave(&mut self, core: usize, now: Nanos) -> Option<usize> {
         self.book(core, now);
         let running = self.all[core].running?;
@@ -190,7 +189,7 @@ impl Cores {
         Some(next)
     }
 
-    /// Brings one thread over from the longest queue.
+    /// Moves one thread here from the longest queue.
     fn steal(&mut self, core: usize, now: Nanos) {
         let longest = (0..self.all.len()).max_by_key(|&other| self.all[other].queue.len());
         let Some(other) = longest.filter(|&other| !self.all[other].queue.is_empty()) else {
@@ -215,7 +214,7 @@ impl Cores {
         })
     }
 
-    /// Books the time that the running thread has run.
+    /// Accounts for the time that the running thread has run.
     fn book(&mut self, core: usize, now: Nanos) {
         let chosen = &mut self.all[core];
         let ran = now.saturating_sub(chosen.booked_at) as i64;
@@ -226,8 +225,7 @@ impl Cores {
         }
     }
 
-    /// Places a thread so that it is owed what it was owed before: its own weight
-    /// moves the mean (`place_entity`).
+    /// Places a thread so that its lag is kept: its own weight moves the mean (`place_entity`).
     fn enter(&mut self, core: usize, thread: usize, now: Nanos) {
         let chosen = &mut self.all[core];
         let others = chosen.load() as i64;

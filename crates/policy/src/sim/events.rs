@@ -1,4 +1,4 @@
-//! What will happen, in the order of time.
+//! The event queue: future events, in order of time.
 //!
 //! Invariant: events of the same instant come in the order in which they were
 //! planned; an event whose number is out of date is ignored by its receiver.
@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// What the thread does on its processor is over, or is to be looked at.
+    /// The thread's present activity on its processor has ended, or is to be checked.
     Step { thread: usize, number: u32 },
     /// A sleeping thread's timer.
     Timer { thread: usize, number: u32 },
@@ -17,7 +17,7 @@ pub(super) enum Event {
     Wake { thread: usize, number: u32 },
     /// The kernel's slice on a processor.
     Slice { core: usize, number: u32 },
-    /// Some waiting thread looks without reason.
+    /// Some waiting thread re-checks spuriously.
     Spurious,
 }
 

@@ -1,4 +1,4 @@
-//! The GIL as CPython's, its hooks as the mechanism's, and what both must uphold.
+//! A model of CPython's GIL and of the mechanism's hooks, with the invariants of both.
 //!
 //! `drop_gil` and the end of `take_gil` of `Python/ceval_gil.c` (3.13), with the
 //! calls of the policy where the replaced condition variable calls have them.
@@ -8,11 +8,11 @@ use super::world::World;
 use crate::{Arrival, Class, Nanos, ThreadId};
 use std::collections::VecDeque;
 
-/// From the drop to the look at `last_holder` in `drop_gil`.
+/// From the drop to the check of `last_holder` in `drop_gil`.
 const LEAVE_NS: Nanos = 100;
-/// How long the mechanism stays awake for a forced switch to an awake heir.
+/// How long the mechanism spins for a forced switch to an awake heir.
 const SWITCH_SPIN_NS: Nanos = 20_000;
-/// With up to so many waiters, every take is checked; else one in 1,024.
+/// With up to this many waiters, every take is checked; else one in 1,024.
 const MOST_WATCHED: u32 = 8;
 
 #[derive(Debug)]
@@ -29,11 +29,11 @@ pub(super) struct Gil {
     /// In the real condition variable.
     pub(super) stock_waiters: VecDeque<usize>,
     is_heir_awake: bool,
-    /// Since when it is free although somebody wants it.
+    /// Since when it is free although a thread wants it.
     free_since: Option<Nanos>,
     /// Threads between the beginning of `take_gil` and its end.
     pub(super) wanting: u64,
-    /// Whose record each one of the policy is, and records to give back.
+    /// The owner of each of the policy's entries, and entries to free.
     pub(super) owners: Vec<Option<usize>>,
     pub(super) retired: Vec<ThreadId>,
 }
@@ -65,7 +65,7 @@ impl World<'_> {
         self.release_gil(thread);
         if self.gil.is_drop_requested {
             self.actors[thread].doing = Doing::Leaving(after);
-            // The step's own rest is kept in `interrupted_ns` meanwhile.
+            // `interrupted_ns` keeps the rest of the step meanwhile.
             let rest_ns = std::mem::replace(&mut self.actors[thread].remaining_ns, LEAVE_NS);
             self.actors[thread].interrupted_ns = rest_ns;
             self.go_on(thread, LEAVE_NS);
@@ -110,7 +110,7 @@ impl World<'_> {
         true
     }
 
-    /// `drop_gil` with a drop request: waits until somebody has taken the GIL.
+    /// `drop_gil` with a drop request: waits until another thread has taken the GIL.
     pub(super) fn leave_gil(&mut self, thread: usize, after: After) {
         self.actors[thread].remaining_ns = std::mem::take(&mut self.actors[thread].interrupted_ns);
         if self.gil.last_holder != Some(thread) || !self.gil.is_drop_requested {
@@ -129,7 +129,7 @@ impl World<'_> {
         self.leave_processor(thread);
     }
 
-    /// As the mechanism's `kernel::tell`.
+    /// As the mechanism's `hint_kernel`.
     pub(super) fn hint_kernel(&mut self, thread: usize) {
         if let (Some(policy), Some(id)) = (&self.policy, self.actors[thread].id) {
             self.cores.hint(thread, policy.class(id) == Class::Batch);
@@ -197,7 +197,7 @@ impl World<'_> {
         let arrival = self.take_arrival(thread);
         let Some(policy) = &mut self.policy else { return };
         if policy.is_uncontended() {
-            // As the mechanism, which does not find out who it is.
+            // As the mechanism, which does not find out which thread it is.
             return policy.taken_uncontended(None);
         }
         let is_watched = policy.waiting() <= MOST_WATCHED || self.trace.takes.is_multiple_of(1_024);
@@ -292,7 +292,7 @@ impl World<'_> {
         }
     }
 
-    /// The thread's record, made if need be.
+    /// The thread's entry, made on first use.
     pub(super) fn register(&mut self, thread: usize) -> Option<ThreadId> {
         if self.actors[thread].id.is_some() {
             return self.actors[thread].id;
@@ -327,7 +327,7 @@ impl World<'_> {
         waiting
     }
 
-    /// Class and order of those who wait, but for `taker`.
+    /// Class and order of all waiters but `taker`.
     fn order(&self, taker: Option<ThreadId>) -> Vec<(ThreadId, Class)> {
         let Some(policy) = &self.policy else { return Vec::new() };
         let others = self

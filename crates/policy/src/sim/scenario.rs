@@ -1,35 +1,35 @@
-//! What is simulated: programs, a machine, and what may go wrong on it.
+//! The input of a simulation: programs, a machine, and its delays.
 //!
 //! Invariant: plain data; all times are nanoseconds of virtual time.
 
 use crate::{Config, Hint, MICROSECOND, MILLISECOND, Nanos};
 
-/// One thing that a thread does, with the GIL unless it says otherwise.
+/// One step of a thread, with the GIL unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Runs bytecodes for so long; they notice a drop request.
+    /// Runs bytecodes for this time; they notice a drop request.
     Compute(Nanos),
-    /// One C call that keeps the GIL for so long, whatever is requested.
+    /// One C call that keeps the GIL for this time, even if a drop is requested.
     Call(Nanos),
-    /// Releases the GIL and blocks for so long: I/O, a sleep.
+    /// Releases the GIL and blocks for this time: I/O, a sleep.
     Block(Nanos),
-    /// Releases the GIL and computes for so long in C.
+    /// Releases the GIL and computes in C for this time.
     Work(Nanos),
     /// Takes a permit of this semaphore; releases the GIL and blocks if it has none.
     Acquire(usize),
-    /// Gives a permit, to the longest waiter if there is one.
+    /// Releases a permit, to the longest waiter if there is one.
     Release(usize),
     /// Starts this thread.
     Start(usize),
     /// Counts one unit of work as done: a request answered.
     Mark,
-    /// Goes on as the child of a fork, in which no other thread exists.
+    /// Continues as the child of a fork, in which no other thread exists.
     Fork,
     /// Uninstalls the scheduler.
     Uninstall,
     /// Installs it again.
     Install,
-    /// Says what the thread is.
+    /// Sets the thread's hint.
     Hint(Hint),
     /// Changes the switch interval.
     SetInterval(Nanos),
@@ -38,7 +38,7 @@ pub enum Step {
     Finalize,
 }
 
-/// What a thread does, and how often.
+/// The steps of a thread, and how often it runs them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     pub(super) steps: Vec<Step>,
@@ -53,7 +53,7 @@ impl Program {
         Self::times(1, steps)
     }
 
-    /// These steps, so many times.
+    /// These steps, `rounds` times.
     #[must_use]
     pub fn times(rounds: u64, steps: impl Into<Vec<Step>>) -> Self {
         Self {
@@ -88,11 +88,11 @@ pub struct Machine {
     pub context_switch_ns: Nanos,
     /// How long a thread runs while others wait for its processor.
     pub slice_ns: Nanos,
-    /// Whether the kernel heeds that a thread was found CPU-bound (Linux ≥ 6.12):
-    /// any other one that wakes up beside it may run at once.
+    /// Whether the kernel uses the hint that a thread is CPU-bound (Linux ≥ 6.12): any other
+    /// thread that wakes up on its processor may run immediately.
     pub has_kernel_hints: bool,
-    /// Whether a thread always wakes up on the processor it ran on, even beside
-    /// an idle one.
+    /// Whether a thread always wakes up on the processor it ran on, even if
+    /// another is idle.
     pub is_sticky: bool,
     /// From a drop request to the bytecode that notices it.
     pub notice_ns: Nanos,
@@ -103,7 +103,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine with so many processors, otherwise as a small cloud instance.
+    /// A machine with this number of processors, otherwise like a small cloud instance.
     #[must_use]
     pub const fn with(processors: usize) -> Self {
         Self {
@@ -120,18 +120,18 @@ impl Machine {
     }
 }
 
-/// What goes wrong: each event is late by a random time up to a limit.
+/// Delays: each event is late by a random time up to a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Delays {
     /// How late a wake-up may come.
     pub wake_ns: Nanos,
     /// How late a timer may fire.
     pub timer_ns: Nanos,
-    /// Some waiting thread looks without reason, about this often (0: never).
+    /// Some waiting thread re-checks spuriously, about this often (0: never).
     pub spurious_every_ns: Nanos,
 }
 
-/// Who decides who gets the GIL.
+/// The scheduler of the GIL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheduler {
     /// CPython's condition variable.
@@ -145,9 +145,9 @@ pub enum Scheduler {
 pub struct Scenario {
     /// The machine.
     pub machine: Machine,
-    /// What goes wrong on it.
+    /// The delays on it.
     pub delays: Delays,
-    /// Who schedules the GIL.
+    /// The scheduler of the GIL.
     pub scheduler: Scheduler,
     /// The threads.
     pub programs: Vec<Program>,
@@ -164,7 +164,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// These programs under the default policy on so many processors, for one second.
+    /// These programs under the default policy on this number of processors, for one second.
     #[must_use]
     pub fn new(processors: usize, programs: Vec<Program>) -> Self {
         Self {

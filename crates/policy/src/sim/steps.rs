@@ -1,7 +1,7 @@
-//! What the steps of a program do.
+//! Executes the steps of a program.
 //!
-//! Invariant: the effect of a step comes when its time with the GIL is over, and
-//! the thread has the GIL then.
+//! Invariant: a step takes effect at the end of its time with the GIL, while the thread still holds
+//! the GIL.
 
 use super::actor::{After, Doing, RunState};
 use super::cores::Cores;
@@ -38,7 +38,7 @@ impl World<'_> {
         }
     }
 
-    /// Goes on with the GIL, having run for `elapsed_ns`.
+    /// Continues with the GIL after having run for `elapsed_ns`.
     pub(super) fn hold(&mut self, thread: usize, elapsed_ns: Nanos) {
         let remaining_ns = self.actors[thread].remaining_ns;
         if remaining_ns == 0 {
@@ -92,7 +92,7 @@ impl World<'_> {
         self.next_step(thread);
     }
 
-    /// The step that released the GIL is over: the next one, if there is one.
+    /// Continues after the step that released the GIL: with the next step, if there is one.
     pub(super) fn resume_program(&mut self, thread: usize) {
         let is_step_left = self.actors[thread].remaining_ns > 0;
         let is_fresh = self.trace.threads[thread].takes == 1;
@@ -105,7 +105,7 @@ impl World<'_> {
         }
     }
 
-    /// After the drop: what the thread dropped the GIL for.
+    /// After the drop: does what the thread dropped the GIL for.
     pub(super) fn proceed(&mut self, thread: usize, after: After) {
         match after {
             After::Retake => self.want(thread),
@@ -144,7 +144,7 @@ impl World<'_> {
         self.end(thread);
     }
 
-    /// The thread is no more.
+    /// Ends the thread.
     pub(super) fn end(&mut self, thread: usize) {
         self.actors[thread].doing = Doing::Ended;
         self.trace.threads[thread].has_ended = true;
@@ -153,7 +153,7 @@ impl World<'_> {
         self.is_over |= self.scenario.ends_with == Some(thread);
     }
 
-    /// Goes on as the child of a fork.
+    /// Continues as the child of a fork.
     fn fork(&mut self, survivor: usize) {
         for thread in (0..self.actors.len()).filter(|&thread| thread != survivor) {
             let actor = &mut self.actors[thread];

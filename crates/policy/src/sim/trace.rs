@@ -1,11 +1,11 @@
-//! What came out of a run, and what it means.
+//! The results of a run, and figures computed from them.
 //!
 //! Invariant: everything here is measured by the simulator itself, at the GIL;
 //! `stats` are the policy's own counters, so that the two can be compared.
 
 use crate::{Nanos, Stats};
 
-/// What one thread got.
+/// Results of one thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Served {
     /// Time on a processor with the GIL, nanoseconds.
@@ -14,8 +14,7 @@ pub struct Served {
     pub marks: u64,
     /// Times it got the GIL.
     pub takes: u64,
-    /// Longest time from wanting the GIL to having it; one that still waits at
-    /// the end counts.
+    /// Longest time from requesting the GIL to taking it; includes a wait that lasts to the end.
     pub longest_wait_ns: Nanos,
     /// Sum of these times.
     pub waited_ns: Nanos,
@@ -23,7 +22,7 @@ pub struct Served {
     pub has_ended: bool,
 }
 
-/// What came out of a run.
+/// Results of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
     /// When it ended.
@@ -36,23 +35,23 @@ pub struct Trace {
     pub hand_overs: u64,
     /// Drop requests that reached the holder.
     pub requests: u64,
-    /// Longest time in which the GIL was free although somebody wanted it.
+    /// Longest time in which the GIL was free although a thread wanted it.
     pub longest_free_ns: Nanos,
     /// Sum of these times.
     pub free_ns: Nanos,
     /// Most threads that wanted or had the GIL at a time.
     pub most_contenders: u64,
-    /// Insurance timers that fired and found that all is well.
+    /// Insurance timers that fired with nothing to do.
     pub insurance_idle: u64,
-    /// Insurance timers that had to act: nobody else would have looked.
+    /// Insurance timers that had to act: no other thread would have re-checked.
     pub insurance_needed: u64,
     /// Waits given up: uninstalled, forked, ended in the wait.
     pub cancelled: u64,
-    /// Threads that the policy held at the end to be waiting.
+    /// Threads that the policy listed as waiting at the end.
     pub waiting: u64,
     /// The policy's counters.
     pub stats: Stats,
-    /// Contradictions found on the way; empty in a good run.
+    /// Violated invariants; empty in a correct run.
     pub violations: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use super::parker::Word;
 use super::world::{NEVER, World};
 use crate::{MILLISECOND, Nanos, Verdict};
 
-/// How long one thread too many sleeps between two looks.
+/// How long a thread beyond the table's capacity sleeps between two polls.
 const POLL_NS: Nanos = MILLISECOND;
 
 /// How a wait call ended, if it did.
@@ -46,7 +46,7 @@ impl World<'_> {
         }
     }
 
-    /// What `take_gil` does when the wait has returned; whether it waits again.
+    /// The rest of `take_gil` after the wait has returned; returns whether it waits again.
     fn is_to_go_on(&mut self, thread: usize, call: Call) -> bool {
         let is_switched = self.actors[thread].switch_number != self.gil.switch_number;
         match call {
@@ -74,7 +74,7 @@ impl World<'_> {
         self.gil.is_drop_requested = true;
         let Some(holder) = self.gil.last_holder else { return };
         let actor = &self.actors[holder];
-        // One that is just coming onto its processor will see the request there.
+        // A thread that is being dispatched will see the request on its processor.
         let is_running = matches!(actor.run_state, RunState::On(_)) && actor.since != NEVER;
         if actor.is_interruptible() && is_running {
             self.account(holder);
@@ -182,7 +182,7 @@ impl World<'_> {
         }
     }
 
-    /// A turn of a parked thread that stays awake.
+    /// A step of a parked thread that spins.
     pub(super) fn spin(&mut self, thread: usize, deadline: Nanos) {
         let parker = self.actors[thread].parker;
         let at = if parker.word == Word::Notified {
@@ -209,7 +209,7 @@ impl World<'_> {
         self.leave_processor(thread);
     }
 
-    /// Looks again after a park, of which `is_awake` says how it ended.
+    /// Re-checks after a park; `is_awake` is whether the thread was notified while it spun.
     pub(super) fn look_again(&mut self, thread: usize, is_awake: bool) {
         self.actors[thread].has_slept = true;
         if let (Some(policy), Some(id)) = (&mut self.policy, self.actors[thread].id) {
@@ -246,14 +246,14 @@ impl World<'_> {
 
     // ---- insurance --------------------------------------------------------
 
-    /// Whether this look happens because the insurance fired.
+    /// Whether this check happens because the insurance fired.
     fn is_last_resort(&mut self, thread: usize) -> bool {
         let actor = &mut self.actors[thread];
         std::mem::take(&mut actor.has_timed_out) && actor.has_slept && actor.is_insurance
     }
 
-    /// Insurance that finds something to do, when nobody else was about to look,
-    /// has covered a defect.
+    /// Counts an insurance timer. If it finds something to do while no other thread was about to
+    /// re-check, it has covered a defect.
     fn judge_insurance(&mut self, is_last_resort: bool, verdict: Verdict) {
         if !is_last_resort {
             return;
@@ -270,7 +270,7 @@ impl World<'_> {
         let actor = &self.actors[thread];
         let soon = self.now + MILLISECOND + self.scenario.delays.timer_ns;
         match actor.doing {
-            // A preempted thread on its way back keeps time once it is here.
+            // A preempted thread that returns becomes the timekeeper.
             Doing::Spinning { .. }
             | Doing::Wants
             | Doing::Leaving(After::Retake)
@@ -278,7 +278,7 @@ impl World<'_> {
             | Doing::SwitchingAwake {
                 after: After::Retake, ..
             } => true,
-            // One that was woken, or whose time is up, looks as soon as it has a processor.
+            // A thread that was woken, or whose timer fired, re-checks as soon as it has a processor.
             Doing::Sleeping => {
                 actor.run_state != RunState::Off
                     || actor.parker.word != Word::Asleep

@@ -1,7 +1,7 @@
-//! The simulated world: time, threads and processors.
+//! The simulation's main loop: virtual time, threads and processors.
 //!
-//! Invariant: `now` never goes back; a thread acts only while it is on a
-//! processor (`RunState::On`), in `turn`.
+//! Invariant: `now` never goes back; a thread acts only while it is on a processor
+//! (`RunState::On`), in `act`.
 
 use super::actor::{Actor, Doing, RunState};
 use super::cores::Cores;
@@ -138,7 +138,7 @@ impl<'s> World<'s> {
 
     // ---- time on a processor ----------------------------------------------
 
-    /// Books the time since the thread went on; returns it.
+    /// Accounts for the time since the thread continued; returns it.
     pub(super) fn account(&mut self, thread: usize) -> Nanos {
         let actor = &mut self.actors[thread];
         let elapsed_ns = self.now.saturating_sub(actor.since);
@@ -152,7 +152,7 @@ impl<'s> World<'s> {
         elapsed_ns
     }
 
-    /// Lets the thread go on; its next turn comes after so long.
+    /// Lets the thread continue; its next step comes after `for_ns`.
     pub(super) fn go_on(&mut self, thread: usize, for_ns: Nanos) {
         self.actors[thread].since = self.now;
         self.plan_step(thread, self.now + for_ns);
@@ -178,7 +178,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Wakes a sleeping thread, after `after_ns` and what the machine adds.
+    /// Wakes a sleeping thread, after `after_ns` and the machine's delay.
     pub(super) fn plan_wake(&mut self, thread: usize, after_ns: Nanos) {
         let late_ns = self.random.up_to(self.scenario.delays.wake_ns);
         let number = self.next_alarm(thread);
@@ -213,7 +213,7 @@ impl<'s> World<'s> {
         self.events.plan(at, Event::Slice { core, number });
     }
 
-    /// Lets the thread run; `look_at`: when the kernel looks at it again.
+    /// Lets the thread run; `look_at` is when the kernel checks it again.
     fn dispatch(&mut self, core: usize, thread: usize, look_at: Option<Nanos>) {
         if let Some(at) = look_at {
             let number = self.cores.all[core].number;
@@ -225,7 +225,7 @@ impl<'s> World<'s> {
         self.plan_step(thread, self.now + self.scenario.machine.context_switch_ns);
     }
 
-    /// Ends the turn of the thread that runs on `core`, if it is another one's.
+    /// Ends the slice of the thread that runs on `core`, if another thread is next.
     fn rotate(&mut self, core: usize) {
         let Some(running) = self.cores.all[core].running else {
             return;
@@ -243,7 +243,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Takes the thread off its processor, which runs another one.
+    /// Takes the thread off its processor, which runs another thread.
     pub(super) fn leave_processor(&mut self, thread: usize) {
         let RunState::On(core) = std::mem::replace(&mut self.actors[thread].run_state, RunState::Off) else {
             return;
