@@ -13,42 +13,42 @@ import asyncio
 import queue
 import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import unsnarl
 from bench.worlds.programs.counted import timed, together
 
+Wait = Callable[[], object]
+Pass = Callable[[], object]
 
-def lock_ping_pong(library: Any, count: int = 5000) -> float:
+
+def _ping_pong(first: Wait, first_lets: Pass, second: Wait, second_lets: Pass, count: int = 5000) -> float:
+    """Round trips of two threads, each of which waits and then lets the other one go on."""
+
+    def player(wait: Wait, let_other_go_on: Pass) -> Callable[[], None]:
+        def play() -> None:
+            for _ in range(count):
+                wait()
+                let_other_go_on()
+
+        return play
+
+    return count / together([player(first, first_lets), player(second, second_lets)])
+
+
+def lock_ping_pong(library: Any) -> float:
     """Round trips of two threads over two locks, each released by the other thread."""
     one, other = library.Lock(), library.Lock()
     other.acquire()
-
-    def player(mine: Any, theirs: Any) -> Callable[[], None]:
-        def play() -> None:
-            for _ in range(count):
-                mine.acquire()
-                theirs.release()
-
-        return play
-
-    return count / together([player(one, other), player(other, one)])
+    return _ping_pong(one.acquire, other.release, other.acquire, one.release)
 
 
-def simple_queue_ping_pong(library: Any, count: int = 5000) -> float:
+def simple_queue_ping_pong(library: Any) -> float:
     """Round trips of two threads over two SimpleQueues."""
     one, other = library.SimpleQueue(), library.SimpleQueue()
     one.put(None)
-
-    def player(mine: Any, theirs: Any) -> Callable[[], None]:
-        def play() -> None:
-            for _ in range(count):
-                mine.get()
-                theirs.put(None)
-
-        return play
-
-    return count / together([player(one, other), player(other, one)])
+    return _ping_pong(one.get, partial(other.put, None), other.get, partial(one.put, None))
 
 
 def _through(shared: Any, sides: int, count: int) -> float:

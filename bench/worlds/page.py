@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.render import table
+from bench.markdown import table, write
 from bench.worlds.plan import IDLE_WAITERS_CPU, STOCK
 from bench.worlds.verdict import BOUND, LOSS, Judged, judge
 from bench.worlds.world import WORLDS
@@ -171,11 +171,7 @@ def main() -> None:
     parser.add_argument("results", type=Path, metavar="DIR")
     parser.add_argument("--out", type=Path, metavar="PAGE", help="the page (default: stdout)")
     arguments = parser.parse_args()
-    text = page(load(arguments.results))
-    if arguments.out is None:
-        print(text, end="")
-    else:
-        arguments.out.write_text(text, encoding="utf-8")
+    write(page(load(arguments.results)), arguments.out)
 
 
 if __name__ == "__main__":

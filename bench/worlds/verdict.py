@@ -2,7 +2,7 @@
 
 Each pair of a case holds two identical stock runs and one run of each variant. The A/A ratio of a pair is second stock
 over first stock; a variant's ratio is the variant over the mean of both stock runs. Intervals are those of the median
-between order statistics (`unsnarl.demo.comparison`), which assume no distribution.
+between order statistics (`unsnarl.statistics`), which assume no distribution.
 
 | verdict | when |
 |---|---|
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from unsnarl.demo.comparison import FEWEST_PAIRS, Ratio, ratio_of
+from unsnarl.statistics import FEWEST_PAIRS, Ratio, ratio_of
 
 BOUND = 0.97
 """The least ratio to stock that is not a loss."""
