@@ -101,13 +101,14 @@ impl IpcBytesQueue {
     ///
     /// An attempt that fails makes the other side ring for the caller, so `is_ready` is checked before the first
     /// attempt.
+    #[inline]
     fn repeat<'a, T>(
         &'a self,
         py: Python<'_>,
         limit: (bool, Option<&Bound<'_, PyAny>>),
         failure: &str,
-        is_ready: &dyn Fn() -> bool,
-        attempt: &mut dyn FnMut(Slept) -> PyResult<Step<'a, T>>,
+        is_ready: impl Fn() -> bool,
+        mut attempt: impl FnMut(Slept) -> PyResult<Step<'a, T>>,
     ) -> PyResult<T> {
         if is_ready()
             && let Step::Done(done) = attempt(Slept::NOT)?
@@ -124,7 +125,7 @@ impl IpcBytesQueue {
             timeout,
             Some(&self.body.spin),
             Watch::Kernel,
-            is_ready,
+            &is_ready,
             &|word| ring.is_guard(word),
             |round: WaitRound| attempt(round.slept),
         )?;
@@ -148,7 +149,7 @@ impl IpcBytesQueue {
     /// Takes a record, waiting for it if necessary.
     fn take(&self, py: Python<'_>, block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<(u8, Vec<u8>)> {
         let is_ready = || !self.ring().is_empty();
-        self.repeat(py, (block, timeout), "Empty", &is_ready, &mut |slept| {
+        self.repeat(py, (block, timeout), "Empty", is_ready, |slept| {
             self.get_step(py, slept)
         })
     }
@@ -244,7 +245,7 @@ impl IpcBytesQueue {
         self.check(record.len())?;
         let attempts = PutAttempts::default();
         let is_ready = || self.ring().fits(record.len());
-        self.repeat(py, (block, timeout.as_ref()), "Full", &is_ready, &mut |slept| {
+        self.repeat(py, (block, timeout.as_ref()), "Full", is_ready, |slept| {
             self.put_step(py, PICKLE, record, &attempts, slept)
         })
     }

@@ -17,10 +17,12 @@ use std::time::{Duration, Instant};
 use unsnarl_ipc::{Kernel, Slept, Step};
 use unsnarl_shm::{Host, Woken};
 
+/// Upper bound of every sleep in shared memory.
 pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// How often a waiter yields. The kernel owes a process at most a tick, 4 ms, or two slices; each yield uses up a
 /// slice, 1.4 ms or more.
-const WAYS_GIVEN: u32 = 4;
+const YIELDS: u32 = 4;
+
 /// How a waiter learns of another process's death.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ipc) enum Watch {
@@ -69,7 +71,7 @@ pub(in crate::ipc) fn give_way(py: Python<'_>, is_ready: &(dyn Fn() -> bool + Sy
         return Ok(());
     }
     py.detach(|| {
-        for _ in 0..WAYS_GIVEN {
+        for _ in 0..YIELDS {
             if is_ready() {
                 return;
             }
@@ -116,7 +118,7 @@ pub(in crate::ipc) fn block_behind_guard<'a, T>(
         Timeout::None => Some(Instant::now()),
         timeout => timeout.deadline(),
     };
-    let mut look = watch.first_sleep();
+    let mut recheck_after = watch.first_sleep();
     let mut round = WaitRound::default();
     loop {
         let (word, expected) = match attempt(round)? {
@@ -134,14 +136,14 @@ pub(in crate::ipc) fn block_behind_guard<'a, T>(
         if end.is_some_and(|end| end <= now) {
             return Ok(give_up(round, word, None));
         }
-        let until = end.map_or(now + look, |end| end.min(now + look));
+        let until = end.map_or(now + recheck_after, |end| end.min(now + recheck_after));
         let woken = py.detach(|| unsnarl_shm::wait(word, expected, Some(until)));
         round = WaitRound {
             slept: Slept::on(word),
             is_recheck: woken == Woken::TimedOut,
         };
         if woken != Woken::Perhaps {
-            look = (look * 2).min(LONGEST_SLEEP);
+            recheck_after = (recheck_after * 2).min(LONGEST_SLEEP);
             if let Err(error) = py.check_signals() {
                 return Err(give_up(round, word, error));
             }
