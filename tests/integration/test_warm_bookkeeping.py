@@ -15,7 +15,7 @@ import pytest
 from tests.integration.conftest import UNSNARL
 from tests.integration.test_warm_terminal import Terminal
 from tests.integration.waiting import LISTEN, LISTENS, WATCHDOG_S, until, until_gone
-from unsnarl.warm import spare
+from unsnarl.warm.worker import spare
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Rig

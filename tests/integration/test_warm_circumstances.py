@@ -14,7 +14,7 @@ import pytest
 from tests.integration.conftest import NOT_WARM, UNSNARL
 from tests.integration.test_warm_commands import on_a_terminal
 from tests.integration.waiting import until
-from unsnarl.warm import watch
+from unsnarl.warm.serving import file_watch
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Rig
@@ -475,11 +475,11 @@ def test_only_known_file_systems_are_trusted_to_tell(tmp_path: Path, kind: str, 
     place = tmp_path / "with blank"
     place.mkdir()
     mounts = [("/", "gpfs"), (f"{tmp_path}/", kind), (f"{tmp_path}/other/", "nfs")]
-    assert watch._is_local(str(place), mounts) == is_local
-    assert not watch._is_local(str(place), [])
-    assert watch._is_local(str(place), [("/elsewhere/", "proc")]), "a chroot: its root's own mount is not listed"
+    assert file_watch._is_local(str(place), mounts) == is_local
+    assert not file_watch._is_local(str(place), [])
+    assert file_watch._is_local(str(place), [("/elsewhere/", "proc")]), "a chroot: its root's own mount is not listed"
 
 
 def test_mounts_are_read_with_their_blanks() -> None:
-    assert watch._unescaped("/a\\040b") == "/a b"
-    assert ("/proc/", "proc") in watch._mounts()
+    assert file_watch._unescaped("/a\\040b") == "/a b"
+    assert ("/proc/", "proc") in file_watch._mounts()

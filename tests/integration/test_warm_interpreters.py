@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.conftest import NOT_WARM, UNSNARL
-from unsnarl.warm import preload
+from unsnarl.warm.importing import preload
 
 if TYPE_CHECKING:
     from pathlib import Path

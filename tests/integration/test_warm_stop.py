@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.waiting import WATCHDOG_S, until, until_gone
-from unsnarl.warm import house
+from unsnarl.warm.managing import runtime_directory
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Rig
@@ -111,7 +111,7 @@ def at_work(rig: "Rig") -> list[bytes]:
     it does after ``warm stop`` has returned, but it has to leave.
     """
     found = left(rig)
-    holders = [pid for pid in found if house.open_locks(pid)]
+    holders = [pid for pid in found if runtime_directory.open_locks(pid)]
     for pid in found.keys() - set(holders):
         until_gone(pid)
     return [found[pid] for pid in holders]

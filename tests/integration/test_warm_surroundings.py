@@ -15,8 +15,8 @@ import pytest
 from tests.integration.conftest import UNSNARL
 from tests.integration.test_warm_commands import on_a_terminal
 from tests.integration.waiting import WATCHDOG_S, until
-from unsnarl.warm import house
-from unsnarl.warm.trampolines import HIGH_FD
+from unsnarl.warm.importing.trampolines import HIGH_FD
+from unsnarl.warm.managing import runtime_directory
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Rig
@@ -85,7 +85,7 @@ def test_the_runtime_directory_of_another_user_is_left_alone(
     assert fallback.is_dir()
     monkeypatch.delenv("UNSNARL_WARM_DIR", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(theirs))
-    assert house.path() == str(fallback)
+    assert runtime_directory.path() == str(fallback)
 
 
 @pytest.mark.usefixtures("fallback")
@@ -96,9 +96,9 @@ def test_a_users_own_runtime_directory_is_used(rig: "Rig", monkeypatch: pytest.M
     assert stat.S_IMODE((mine / "unsnarl").stat().st_mode) == 0o700
     monkeypatch.delenv("UNSNARL_WARM_DIR", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(mine))
-    assert house.path() == str(mine / "unsnarl")
+    assert runtime_directory.path() == str(mine / "unsnarl")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(mine / "not-there"))
-    assert house.path() == f"/tmp/unsnarl-{os.geteuid()}"
+    assert runtime_directory.path() == f"/tmp/unsnarl-{os.geteuid()}"
 
 
 def test_a_mask_that_takes_everything_does_not_lock_the_directory(rig: "Rig") -> None:
@@ -136,7 +136,7 @@ HELD = "import os, sys\nprint('up', flush=True)\nsys.stdin.read()\nos._exit(7)\n
 
 def server_of(rig: "Rig") -> int:
     """Return the process that serves."""
-    (server,) = house.servers(str(rig.house))
+    (server,) = runtime_directory.servers(str(rig.house))
     return server.pid
 
 

@@ -6,8 +6,8 @@ import uuid
 from typing import TYPE_CHECKING
 
 from tests.integration.waiting import until
-from unsnarl.warm import begin
 from unsnarl.warm import facts as facts_of
+from unsnarl.warm.managing import begin
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Rig

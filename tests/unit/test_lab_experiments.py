@@ -19,7 +19,7 @@ from unsnarl.lab.experiments import convoy, micro, startup, storm, web
 from unsnarl.lab.running import commands
 from unsnarl.lab.running.process import PROGRAMS, LaunchContext, Run, RunFailed, execute
 from unsnarl.lab.variants import PACKED, PLAIN, STOCK, WARM
-from unsnarl.warm import house
+from unsnarl.warm.managing import runtime_directory
 
 LIMIT_S = 60.0
 AB = """
@@ -140,12 +140,12 @@ def test_the_processor_time_of_a_server_counts_with_its_workers(monkeypatch: pyt
     """The processor time includes the server and its reaped workers, as the kernel accounts them."""
     child = subprocess.run([sys.executable, "-c", "sum(range(10_000_000))"], check=True)
     assert child.returncode == 0
-    found = [house.Server("stem", os.getpid(), {}), house.Server("gone", 2**22 + 1, {})]
+    found = [runtime_directory.Server("stem", os.getpid(), {}), runtime_directory.Server("gone", 2**22 + 1, {})]
 
-    def servers(_directory: str) -> list[house.Server]:
+    def servers(_directory: str) -> list[runtime_directory.Server]:
         return found
 
-    monkeypatch.setattr(house, "servers", servers)
+    monkeypatch.setattr(runtime_directory, "servers", servers)
     (time_s,) = commands.server_times(LaunchContext("/", {"UNSNARL_WARM_DIR": "/nowhere"})).values()
     used = os.times()
     assert time_s == pytest.approx(sum(used[:4]), abs=0.2)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from unsnarl.warm import pages
+from unsnarl.warm.worker import pages
 
 # The watchdog is a thread; the child does not go near anything that it may hold.
 pytestmark = pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from unsnarl.warm import spare
+from unsnarl.warm.worker import spare
 
 
 class Files:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from unsnarl.warm import successor
+from unsnarl.warm.serving import successor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from unsnarl.warm.server import Server
+    from unsnarl.warm.serving.server import Server
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from unsnarl.warm import facts as facts_of
-from unsnarl.warm import sweep
+from unsnarl.warm.managing import sweep
 
 KEY, COMMAND = "a" * 32, "b" * 32
 

@@ -102,7 +102,7 @@ def _program(words: _Words) -> "Program":
 
     from unsnarl.cli.program import console_script
     from unsnarl.pack.recorder import Program
-    from unsnarl.warm import shims
+    from unsnarl.warm.managing import shims
 
     if words.module:
         return Program(sys.executable, [], "module", words.module)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from unsnarl.cli.failure import NOT_FOUND, CommandError
 from unsnarl.cli.result import show
 from unsnarl.warm import facts as facts_of
-from unsnarl.warm import house, shims, stop
+from unsnarl.warm.managing import runtime_directory, shims, stop
 
 _USAGE_TEXT = """\
 usage: unsnarl warm VERB [ARGUMENTS...]
@@ -101,21 +101,21 @@ def _status(arguments: list[str]) -> int:
     directory = _safe_runtime_directory()
     for name in shims.names():
         show(f"shim    {name}\n")
-    for server in house.servers(directory):
+    for server in runtime_directory.servers(directory):
         show(f"server  {_describe(server)}\n")
     return 0
 
 
 def _safe_runtime_directory() -> str:
     """Return the runtime directory; raises if it must not be trusted."""
-    directory = house.path()
-    unsafe = house.why_unsafe(directory)
+    directory = runtime_directory.path()
+    unsafe = runtime_directory.why_unsafe(directory)
     if unsafe is not None:
         raise CommandError(f"{directory} is not used: {unsafe}", "remove it; it is created again with mode 700", 1)
     return directory
 
 
-def _describe(server: house.Server) -> str:
+def _describe(server: runtime_directory.Server) -> str:
     info = server.info
     idle_s = max(0.0, time.monotonic() - server.last_used_s)
     return (
@@ -171,7 +171,7 @@ def _explain(name: str, facts: facts_of.Facts) -> str:
 
 
 def _learned(command: str) -> list[tuple[str, facts_of.Facts]]:
-    directory = house.path()
+    directory = runtime_directory.path()
     try:
         entries = sorted(os.listdir(directory))
     except OSError:
@@ -203,7 +203,7 @@ def _is_called(command: str, name: str) -> bool:
 
 
 def _logs(arguments: list[str]) -> int:
-    directory = house.path()
+    directory = runtime_directory.path()
     words = _words(arguments)
     name = _named(words) if words else ""
     for entry in sorted(os.listdir(directory)) if os.path.isdir(directory) else []:

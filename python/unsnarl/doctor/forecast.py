@@ -234,7 +234,7 @@ def _last_number(made: trial.Trial) -> list[int]:
 
 def _witness(command: Command, witness: str, times: Times, run: Callable[[list[str]], trial.Trial]) -> None:
     """Run the command with each of the two ends, and add the recorded times."""
-    rule = os.path.join(os.path.dirname(_PACKAGE), "warm", "teardown.py")
+    rule = os.path.join(os.path.dirname(_PACKAGE), "warm", "worker", "teardown.py")
     for ends, used in ((times.ends, ""), (times.hastened_ends, rule)):
         notes = f"{witness}.notes"
         run([*command.interpreter, witness, notes, used, command.kind, command.name, *command.arguments])

@@ -106,7 +106,7 @@ def _hasten_end() -> None:
     Streams are flushed and the status is passed on as ever.
     """
     # By its path: nothing is listed to find it, and nobody else imports it.
-    path = f"{__file__.rpartition('/')[0].rpartition('/')[0]}/warm/teardown.py"
+    path = f"{__file__.rpartition('/')[0].rpartition('/')[0]}/warm/worker/teardown.py"
     loader = SourceFileLoader(f"{__package__}.teardown", path)
     teardown: Any = type(sys)(loader.name)
     teardown.__file__ = path

@@ -4,7 +4,7 @@ Nothing of unsnarl needs to be installed there: the siblings of this file are
 found beside it, under the name ``_unsnarl_warm``.
 
 Invariant: when the command's code runs, this module's frame is the only one of
-ours beneath :func:`worker.run`'s, and ``__main__`` is no longer this module.
+ours beneath :func:`worker.worker.run`'s, and ``__main__`` is no longer this module.
 """
 
 import sys
@@ -36,8 +36,8 @@ def _import_ours(name: str) -> "ModuleType":
     library = os.path.dirname(os.__file__)
     sys.path[:] = [entry for entry in path if (entry + "/").startswith(library + "/") and "-packages" not in entry]
     try:
-        if name == "server":
-            _import_ours("trampolines").import_ctypes()  # before anybody else
+        if name == "serving.server":
+            _import_ours("importing.trampolines").import_ctypes()  # before anybody else
         return __import__("_unsnarl_warm." + name, fromlist=["main"])
     finally:
         sys.path[:] = path
@@ -48,7 +48,7 @@ if __name__ == "__main__":
         sys.exit("unsnarl warm needs Python 3.11 or later, this is " + sys.version.split(" ", maxsplit=1)[0])
     _siblings()
     if sys.argv[1] == "probe":
-        _import_ours("probe").main(sys.argv[2:])
+        _import_ours("learning.probe").main(sys.argv[2:])
     else:
-        _job = _import_ours("server").main(sys.argv[2:])
-        sys.modules["_unsnarl_warm.worker"].run(_job)
+        _job = _import_ours("serving.server").main(sys.argv[2:])
+        sys.modules["_unsnarl_warm.worker.worker"].run(_job)

@@ -1,7 +1,7 @@
 //! Starts a server in the background, once per key.
 //!
 //! `<key>.lock` is locked by the process that starts the server of that key, and by the server. The lock passes by
-//! inheritance from here through `unsnarl.warm.begin` to the server, so at no moment could a second server start.
+//! inheritance from here through `unsnarl.warm.managing.begin` to the server, so at no moment could a second server start.
 //!
 //! Invariant: the caller never waits for a server here.
 
@@ -157,7 +157,7 @@ fn arguments(start: &Start<'_>, python: &[u8], bin: &[u8]) -> Vec<Bytes> {
         Kind::Module => "module",
     };
     let mut argv: Vec<Bytes> = vec![python.to_vec()];
-    argv.extend(["-P", "-B", "-m", "unsnarl.warm.begin"].map(|s| s.as_bytes().to_vec()));
+    argv.extend(["-P", "-B", "-m", "unsnarl.warm.managing.begin"].map(|s| s.as_bytes().to_vec()));
     argv.push([bin, b"/unsnarl"].concat());
     argv.push(start.directory.path.clone());
     argv.extend([start.command_id, start.key_id, session, start.tty, kind].map(|s| s.as_bytes().to_vec()));

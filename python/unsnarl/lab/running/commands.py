@@ -18,7 +18,7 @@ from typing import NamedTuple
 from unsnarl.doctor import warmth
 from unsnarl.lab import presence
 from unsnarl.lab.running.process import Done, LaunchContext, Run, RunFailed, execute
-from unsnarl.warm import house
+from unsnarl.warm.managing import runtime_directory
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "python -c pass": ("python", "-c", "pass"),
@@ -184,7 +184,7 @@ def await_server(run: Run, path: str, context: LaunchContext) -> None:
 
 def server_times(context: LaunchContext) -> dict[int, float]:
     """Return the processor time in seconds of each server of a context by pid, including ended workers."""
-    servers = house.servers(context.variables["UNSNARL_WARM_DIR"])
+    servers = runtime_directory.servers(context.variables["UNSNARL_WARM_DIR"])
     times = ((server.pid, _processor_s(server.pid)) for server in servers)
     return {pid: time_s for pid, time_s in times if time_s is not None}
 

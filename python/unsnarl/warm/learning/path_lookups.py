@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
-from .facts import kind_of, stamp_of
+from ..facts import kind_of, stamp_of
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ import atexit
 import os
 import sys
 
-from . import hooked, pages, teardown, wire
+from .. import wire
+from . import import_hooks, pages, teardown
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from .server import Server
+    from ..serving.server import Server
 else:
     import _signal
 
 # What prints an exception where the program's hook does not, whatever it has put in its place.
 _DISPLAY = sys.__excepthook__
-_HERE = __file__.rpartition("/")[0] + "/"
+# The directory that all rooms lie in.
+_HERE = __file__.rpartition("/worker/")[0] + "/"
 _SIGINT_STATUS = -2
 # Of a command whose last words could not be written.
 _LOST_STATUS = 120
@@ -104,12 +106,12 @@ class Ending:
     def _report_modules(self) -> None:
         """Note modules that this run had to load itself, for the next learning run."""
         baseline = self._server.baseline
-        if hooked.MARK in baseline:
+        if import_hooks.MARK in baseline:
             return
         news = [name for name in sys.modules.keys() - baseline if not name.startswith("_unsnarl")]
         lines = "".join(f"{name}\t{file}\n" for name in news if (file := _loaded_file(name)))
         if self._server.finders.are_hooked():
-            lines = f"{hooked.MARK}\t-\n"
+            lines = f"{import_hooks.MARK}\t-\n"
         if lines and os.geteuid() == os.stat(self._server.house).st_uid:
             path = f"{self._server.house}/{self._server.command_id}.wanted"
             fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)

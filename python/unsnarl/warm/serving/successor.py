@@ -75,7 +75,7 @@ def _start(server: Server) -> int:
     pid = os.posix_spawn(
         python,
         [
-            python, "-P", "-B", "-m", "unsnarl.warm.begin",
+            python, "-P", "-B", "-m", "unsnarl.warm.managing.begin",
             server.exe, server.house, server.command_id, server.key_id, server.session, server.tty,
             server.command.kind, server.command.name, *server.launch_argv[:launch],
         ],

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 
-from . import preload
+from ..importing import preload
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import os
 import resource
 import time
 
-from .trampolines import HIGH_FD
+from ..importing.trampolines import HIGH_FD
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:

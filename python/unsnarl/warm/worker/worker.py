@@ -17,15 +17,18 @@ import sys
 import time
 from importlib.machinery import SourceFileLoader
 
-from . import forks, leave, preload, signals, streams, teardown, temporary, values, wire
-from .trampolines import KEPT
+from .. import wire
+from ..importing import preload, temporary, values
+from ..importing.trampolines import KEPT
+from . import forks, signals, streams, teardown
+from .exit import Ending
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from .server import Server
+    from ..serving.server import Server
     from .spare import Taken
 
 
@@ -41,7 +44,7 @@ def run(taken: Taken) -> None:
     """Run the request; raises SystemExit at its end, or ends the process."""
     try:
         conn = _dress(taken)
-        ending = leave.Ending(conn, taken.server)
+        ending = Ending(conn, taken.server)
         main = _fresh_main(taken)
     except BaseException as problem:
         taken.decline(problem)

@@ -7,7 +7,7 @@ listens, and the one whose number is in the lock's file, which is a start. Both
 are asked to end in every round, so it does not matter which of them has just
 become the other, or was between two programs when it was asked first.
 
-Invariant: as that of ``house``.
+Invariant: as that of ``runtime_directory``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import signal
 import time
 from collections.abc import Iterable
 
-from . import house
+from . import runtime_directory
 
 LOOK_S = 0.01
 # Seconds after which a start that does not react to SIGTERM, as an import may arrange, is killed.
@@ -41,7 +41,7 @@ class Holder:
 
     def holds_a_lock(self) -> bool:
         """Say whether it is still there and has a lock of the directory open."""
-        return any(os.path.dirname(lock) == self._directory for lock in house.open_locks(self.pid))
+        return any(os.path.dirname(lock) == self._directory for lock in runtime_directory.open_locks(self.pid))
 
     def end(self, signum: signal.Signals) -> None:
         """Send it a signal; nobody else gets it, even if the number has been given away."""
@@ -92,7 +92,7 @@ class Stop:
         stem = f"{self._directory}/{key}"
         if _is_free(stem + ".lock"):
             return False
-        server = house.server(stem)
+        server = runtime_directory.server(stem)
         pid, command = _starter(stem)
         known = {command, server.info.get("command", "") if server else ""} - {""}
         if known and self._names and not self._names & (known | {os.path.basename(name) for name in known}):
@@ -112,7 +112,7 @@ class Stop:
                 holder = Holder(self._directory, pid)
             except OSError:
                 return None
-            if os.path.realpath(stem + ".lock") not in house.open_locks(pid):
+            if os.path.realpath(stem + ".lock") not in runtime_directory.open_locks(pid):
                 holder.close()
                 return None
             self._asked[pid] = holder

@@ -17,14 +17,15 @@ from _struct import unpack
 from array import array
 from select import POLLIN, poll
 
-from . import pages, signals, wire, worker
+from .. import wire
+from . import pages, signals, worker
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     import signal as _signal
     from typing import Any, NoReturn
 
-    from .server import Server
+    from ..serving.server import Server
 else:
     import _signal
 

@@ -21,7 +21,7 @@ import os
 import time
 from select import POLLIN, poll
 
-from .facts import Facts, is_as, stamp_of
+from ..facts import Facts, is_as, stamp_of
 
 # linux/inotify.h
 _ATTRIB, _CLOSE_WRITE, _MODIFY = 0x004, 0x008, 0x002

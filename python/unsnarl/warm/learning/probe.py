@@ -23,8 +23,9 @@ import os
 import sys
 import time
 
-from . import arguments, effects, lookups, plugins, preload, recorders, surroundings, temporary, trampolines, values
-from . import facts as facts_of
+from .. import facts as facts_of
+from ..importing import preload, temporary, trampolines, values
+from . import arguments, effects, path_lookups, plugins, process_state, recorders
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ NOTED = {
 
 # Relative paths that are worth a watch each; imports that look at more walk through the directory.
 MOST_RELATIVE = 100
+# The directory that all rooms lie in.
+_OURS = __file__.rpartition("/learning/")[0] + "/"
 # Modules known to do nothing with the working directory but to keep it.
 KEPT_DIRECTORY = {"multiprocessing.process": ("multiprocessing.process", "ORIGINAL_DIR", "cwd")}
 
@@ -82,7 +85,7 @@ class Watch:
         self.variables: set[str] = set()
         self.opened: set[str] = set()
         self.relative: set[str] = set()
-        self.seen = lookups.Seen()
+        self.seen = path_lookups.Seen()
         self.asks_tty = False
         self.asks_cwd = False
         self.asks_umask = False
@@ -128,13 +131,13 @@ class Watch:
 
     def look(self, path: object, event: str = "") -> None:
         """Note that a path was looked at: a relative one leads elsewhere in each directory."""
-        name = lookups.text_of(path)
+        name = path_lookups.text_of(path)
         if self.is_on and name.startswith("/"):
             if event != "open" and not effects.is_temporary(name, self.temporary.made):
                 (self.seen.read_names if event else self.seen.ask)(name)
         elif self.is_on and name:
             self.read_directory()
-            self.relative.update(lookups.above(name))
+            self.relative.update(path_lookups.above(name))
             if len(self.relative) > MOST_RELATIVE:
                 self.fail("looks at many files of the working directory")
 
@@ -142,7 +145,7 @@ class Watch:
         """Judge an audit event of the interpreter."""
         if not self.is_on:
             return
-        if event in lookups.EVENTS:
+        if event in path_lookups.EVENTS:
             self.look(args[0], event)
         elif effects.is_by_path(event, args):
             self.look(args[0])  # what it makes is there for its runs, or is made anew
@@ -150,7 +153,7 @@ class Watch:
         if what is not None:
             self.forbid(what)
         if event == "open":
-            path = lookups.text_of(args[0])
+            path = path_lookups.text_of(args[0])
             is_read = isinstance(args[2], int) and not args[2] & (os.O_WRONLY | os.O_RDWR)
             if is_read and not effects.is_temporary(path, self.temporary.made):
                 self.opened.add(path)
@@ -164,7 +167,7 @@ class Watch:
         if directory is not None:
             self.directories.append((self.current, directory, effects.may_be_there()))
         elif event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
-            self.temporary.made.append(temporary.Made(lookups.text_of(args[0]), self.current, _importing()))
+            self.temporary.made.append(temporary.Made(path_lookups.text_of(args[0]), self.current, _importing()))
         elif effects.is_listing_libraries(event, args):
             self.opened.add(effects.LIBRARIES)
         elif event in NOTED:
@@ -204,7 +207,7 @@ def _import_all(
     hosts = plugins.hosts_of([one.name for one in named])
     # Where one of a package's modules is a plug-in, others import it.
     left_out = {plugins.top_of(module) for module in excluded if plugins.is_foreign(module, hosts)}
-    unkept = surroundings.Unkept()
+    unkept = process_state.Unkept()
     for one in named:
         if one.is_certain and one.name not in excluded and one.is_wanted():
             _import_one(watch, command, one.name)
@@ -226,7 +229,7 @@ def _judge_origin(watch: Watch, name: str, origin: str, is_there: bool) -> None:
 
 
 def _import_other(
-    watch: Watch, command: preload.Command, name: str, hosts: frozenset[str], process: surroundings.Process
+    watch: Watch, command: preload.Command, name: str, hosts: frozenset[str], process: process_state.Process
 ) -> bool:
     """Import a module that only some runs ask for, perhaps, which must leave alone what others find."""
     host = plugins.Host(hosts) if name not in sys.modules and plugins.is_foreign(name, hosts) else None
@@ -254,12 +257,12 @@ def _import_one(watch: Watch, command: preload.Command, name: str) -> bool:
     return is_there
 
 
-def _first_look(watch: Watch, unkept: surroundings.Unkept) -> surroundings.Process:
+def _first_look(watch: Watch, unkept: process_state.Unkept) -> process_state.Process:
     """Judge what the modules that each run imports have changed, before others are imported."""
     where = _unwatched(watch, unkept.change)
     if where is not None:
         watch.fatal.append(("", f"an import changes {where}"))
-    return surroundings.Process()
+    return process_state.Process()
 
 
 def _unwatched(watch: Watch, look: Callable[[], str | None]) -> str | None:
@@ -337,8 +340,7 @@ def _files(watch: Watch, command: preload.Command) -> list[str]:
             files.add(path)
     with open("/proc/self/maps") as maps:
         files |= {line.split(None, 5)[5].strip() for line in maps if "/" in line}
-    here = __file__.rpartition("/")[0]
-    kept = {os.path.abspath(f) for f in files if f.startswith("/") and not f.startswith(("/proc/", "/dev/", here))}
+    kept = {os.path.abspath(f) for f in files if f.startswith("/") and not f.startswith(("/proc/", "/dev/", _OURS))}
     # What is cached there belongs to a source that is watched, and any plain run may write more of it.
     kept = {path for path in kept if "/__pycache__/" not in path}
     first = [command.name] if command.kind == "script" else []
@@ -353,8 +355,7 @@ def _directories() -> list[str]:
             found += [entry for entry in path or () if isinstance(entry, str) and os.path.isdir(entry)]
         except Exception:  # a lazy or broken package path: its files are stamped all the same
             continue
-    here = __file__.rpartition("/")[0]
-    return [entry for entry in dict.fromkeys(found) if entry != here]
+    return [entry for entry in dict.fromkeys(found) if not f"{entry}/".startswith(_OURS)]
 
 
 def _missing() -> list[str]:
@@ -380,7 +381,7 @@ def _install(watch: Watch) -> None:
     sys.addaudithook(watch.audit)
     recorders.install(watch)
     arguments.watch(functools.partial(watch.fail, "decides something by the arguments"))
-    lookups.watch(watch.look)
+    path_lookups.watch(watch.look)
     atexit.register(watch.temporary.remove)  # the last of all
     watch.temporary.watch_ends()
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from unsnarl.warm import facts as facts_of
-from unsnarl.warm import watch
+from unsnarl.warm.serving import file_watch
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> watch.Files:
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_watch.Files:
     """Watch a directory with a module, and a caller's in which imports have looked at a file."""
-    monkeypatch.setattr(watch, "_mounts", lambda: [("/", "nfs")])
+    monkeypatch.setattr(file_watch, "_mounts", lambda: [("/", "nfs")])
     here, place = tmp_path / "here", tmp_path / "place"
     for directory in (here, here / "below", place, tmp_path / "empty"):
         directory.mkdir()
@@ -27,7 +27,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> watch.Files:
     facts.files = {str(place / "mod.py"): facts_of.stamp_of(str(place / "mod.py"))}
     facts.directories = [str(tmp_path / "empty"), "below", "below/settings.ini", str(tmp_path / "gone")]
     facts.asks_cwd = True
-    result = watch.Files(facts)
+    result = file_watch.Files(facts)
     assert result.fd == -1
     assert not result.is_in_doubt()
     assert result.reason() is None
@@ -53,14 +53,14 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_a_change_is_noticed(files: watch.Files, tmp_path: Path, what: str) -> None:
+def test_a_change_is_noticed(files: file_watch.Files, tmp_path: Path, what: str) -> None:
     CHANGES[what](tmp_path)
     assert files.is_in_doubt()
     assert files.have_moved()
     assert files.reason() is not None
 
 
-def test_what_hides_nothing_is_no_change(files: watch.Files, tmp_path: Path) -> None:
+def test_what_hides_nothing_is_no_change(files: file_watch.Files, tmp_path: Path) -> None:
     (tmp_path / "place" / "__pycache__").mkdir()
     (tmp_path / "place" / "README.txt").touch()
     os.utime(tmp_path / "empty")

@@ -26,12 +26,16 @@ import sys
 import time
 from select import POLLHUP, POLLIN, poll
 
-from . import facts as facts_of
-from . import forks, leave, limits, pages, preload, signals, streams, successor, teardown, temporary, wire, worker
-from .hooked import Finders
-from .spare import REFUSED_STATUS, UNWANTED_STATUS, Spare, Taken, is_committed
-from .trampolines import HIGH_FD
-from .watch import Files
+from .. import facts as facts_of
+from .. import wire
+from ..importing import preload, temporary
+from ..importing.trampolines import HIGH_FD
+from ..worker import forks, limits, pages, signals, streams, teardown, worker
+from ..worker.exit import Ending
+from ..worker.import_hooks import Finders
+from ..worker.spare import REFUSED_STATUS, UNWANTED_STATUS, Spare, Taken, is_committed
+from . import successor
+from .file_watch import Files
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -43,7 +47,7 @@ else:
     import _signal
 
 # Loaded before the first fork, and used after it.
-_FOR_WORKERS = (leave, pages, signals, streams, teardown, worker)
+_FOR_WORKERS = (Ending, pages, signals, streams, teardown, worker)
 
 # Seconds without a request after which a server ends.
 IDLE_S = 3600.0

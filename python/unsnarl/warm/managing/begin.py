@@ -1,6 +1,6 @@
 """Second step of a start: learn the command if need be, then become its server.
 
-``python -m unsnarl.warm.begin EXE HOUSE COMMAND_ID KEY_ID SESSION TTY KIND NAME PYTHON [options]``
+``python -m unsnarl.warm.managing.begin EXE HOUSE COMMAND_ID KEY_ID SESSION TTY KIND NAME PYTHON [options]``
 with the key's lock at descriptor 3 and the key at descriptor 4.
 
 Invariant: this process either becomes the server, or becomes the native
@@ -23,7 +23,10 @@ import time
 from typing import NoReturn
 
 from unsnarl.warm import facts as facts_of
-from unsnarl.warm import hooked, house, preload, successor, sweep, values
+from unsnarl.warm.importing import preload, values
+from unsnarl.warm.managing import runtime_directory, sweep
+from unsnarl.warm.serving import successor
+from unsnarl.warm.worker import import_hooks
 
 # A module may drag another unwelcome one in; each round leaves out what failed.
 ROUNDS = 6
@@ -38,7 +41,7 @@ TRY_AGAIN_S = 600
 # Circumstances that are remembered; the others are looked at again.
 MOST_VERIFIED = 256
 
-_LAUNCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.py")
+_LAUNCH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "launch.py")
 
 
 class Start:
@@ -67,7 +70,7 @@ def learn(start: Start, known: facts_of.Facts | None = None) -> facts_of.Facts:
     """
     wanted = _wanted(start)
     notes: list[str] = []
-    if hooked.MARK in wanted:
+    if import_hooks.MARK in wanted:
         wanted = {}
         notes.append("nothing is learned from its runs: they change how modules are imported, or measure them")
     result = facts_of.Facts()
@@ -283,7 +286,7 @@ def _refused(start: Start, why: str) -> facts_of.Facts:
 
 
 def _sign(start: Start) -> None:
-    """Write into the lock who is starting, and end in order when asked to (``unsnarl.warm.stop``)."""
+    """Write into the lock who is starting, and end in order when asked to (``unsnarl.warm.managing.stop``)."""
     signal.signal(signal.SIGTERM, _end)
     line = f"{os.getpid()}\t{start.name}\n".encode(errors="surrogateescape")
     os.pwrite(3, line, 0)
@@ -312,7 +315,7 @@ def main(words: list[str]) -> None:
     if not _is_the_same(start, facts):
         return
     facts_of.mark(start.stem)
-    house.make_room(start.house)
+    runtime_directory.make_room(start.house)
     with contextlib.suppress(OSError):
         sweep.sweep(start.house)
     for fd in (3, 4):

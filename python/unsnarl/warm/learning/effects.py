@@ -9,7 +9,7 @@ is left to the runs.
 |---|---|
 | what is written in ``__pycache__`` | any import may write it, and it says what the source says |
 | ``/dev/null``, terminals, the standard streams | nothing stays; what is printed is noticed by itself |
-| temporary files | of this process alone; what is left of them is judged by :mod:`temporary` |
+| temporary files | of this process alone; what is left of them is judged by :mod:`importing.temporary` |
 | a directory that is there already | it stays as it is |
 | a new directory | a run makes it too, or finds it; where the module is not imported ahead it is taken back, or left |
 | ``/sbin/ldconfig -p`` | prints a file: it is how ``ctypes.util.find_library`` finds a library |
@@ -22,13 +22,13 @@ from __future__ import annotations
 import os
 import sys
 
-from . import lookups
+from . import path_lookups
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from types import FrameType
 
-    from .temporary import Made
+    from ..importing.temporary import Made
 
 
 class VetoedError(BaseException):
@@ -107,7 +107,7 @@ def forbidden(event: str, args: tuple[object, ...], made: list[Made]) -> str | N
 def _change(event: str, args: tuple[object, ...]) -> tuple[str, list[str]] | None:
     """Return what happens to which files; None if nothing does."""
     if event == "open":
-        path, flags = lookups.text_of(args[0]), args[2]
+        path, flags = path_lookups.text_of(args[0]), args[2]
         is_harmless = not isinstance(flags, int) or not flags & _WRITING or flags & _UNNAMED or _is_stream(path)
         return None if is_harmless or not path else ("writes a file", [path])
     if event in _CHANGING:
@@ -141,7 +141,7 @@ def _is_there(path: str) -> bool:
 
 def _whole(path: object, directory: object) -> str:
     """Return a path from the root, or from the working directory; one that only a descriptor leads to as nothing."""
-    text = lookups.text_of(path)
+    text = path_lookups.text_of(path)
     if text.startswith("/") or directory in (-1, None):
         return text
     try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from . import wire
+    from .. import wire
 else:
     import _signal
 

@@ -1,0 +1,1 @@
+"""Runs in the server of one key: imports once, listens, forks the workers."""
