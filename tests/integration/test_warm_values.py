@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tests.integration.waiting import until
 from unsnarl.warm import facts as facts_of
 from unsnarl.warm.managing import begin
+from unsnarl.warm.renewals import Recipe, Renewal
 
 if TYPE_CHECKING:
     from tests.integration.conftest import Rig
@@ -65,8 +66,9 @@ def test_a_module_may_be_left_out_for_two_reasons(rig: Rig) -> None:
 
 
 def test_a_number_that_fits_into_one_clock_by_chance_is_none() -> None:
-    clock, constant = ("logging", "_startTime", "time_ns"), ("asyncio.constants", "TIMEOUT", "monotonic")
+    clock = Renewal("logging", "_startTime", Recipe("time_ns"))
+    constant = Renewal("asyncio.constants", "TIMEOUT", Recipe("monotonic"))
     looks = [facts_of.Facts() for _ in range(3)]
-    looks[0].clocks, looks[1].clocks, looks[2].clocks = [constant, clock], [], [clock]
+    looks[0].renewals, looks[1].renewals, looks[2].renewals = [constant, clock], [], [clock]
     assert begin._of_most(looks[:1]) == [constant, clock]
     assert begin._of_most(looks) == [clock]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unsnarl.warm import facts, wire
+from unsnarl.warm.renewals import HEX, TIME, UUID, Recipe, Renewal
 
 STRINGS = st.lists(st.binary(max_size=30).map(lambda b: b.replace(b"\0", b"")), max_size=8)
 
@@ -63,7 +64,7 @@ def test_no_header_announces_too_much(data: bytes) -> None:
 @given(st.text(max_size=200))
 def test_arbitrary_facts_are_refused_or_read(text: str) -> None:
     try:
-        facts.parse("unsnarl-facts 2\n" + text)
+        facts.parse("unsnarl-facts 3\n" + text)
     except ValueError:
         return
 
@@ -73,6 +74,6 @@ def test_facts_are_read_back() -> None:
     written.command, written.modules, written.asks_tty, written.asks_cwd = "/bin/x", ["a", "b.c"], True, True
     written.asks_umask = True
     written.files = {"/a b": (1, 2, 3)}
-    written.clocks = [("m", "T", "time")]
+    written.renewals = [Renewal("m", "T", TIME), Renewal("m", "ID", Recipe(HEX, 12)), Renewal("m", "U", UUID)]
     written.refusals = ["because"]
     assert vars(facts.parse(facts.dump(written))) == vars(written)

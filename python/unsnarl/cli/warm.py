@@ -165,7 +165,7 @@ def _explain(name: str, facts: facts_of.Facts) -> str:
         rows.append("  a server for each working directory: its imports read it\n")
     if facts.asks_umask:
         rows.append("  a server for each file mode mask: its imports read it\n")
-    rows += [f"  set again in each run: {module}.{key} ({clock})\n" for module, key, clock in facts.clocks]
+    rows += [f"  set again in each run: {one.module}.{one.name} ({one.recipe})\n" for one in facts.renewals]
     rows += [f"  {note}\n" for note in facts.notes]
     return head + "".join(rows)
 

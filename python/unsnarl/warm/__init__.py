@@ -4,7 +4,7 @@ One folder a process:
 
 | folder | runs in |
 |---|---|
-| this one: ``launch``, ``facts``, ``wire`` | each of them |
+| this one: ``launch``, ``facts``, ``renewals``, ``wire`` | each of them |
 | ``learning`` | the learning process |
 | ``importing`` | the learning process and the server |
 | ``serving`` | the server |

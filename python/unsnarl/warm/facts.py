@@ -13,6 +13,8 @@ import os
 import stat
 import time
 
+from .renewals import Recipe, Renewal
+
 # Seconds after which a plain verdict is looked into again: chance or the moment may have had a part in it.
 LOOK_AGAIN_S = 3600
 # Variables that a module's C code reads, which nobody sees.
@@ -32,9 +34,7 @@ class Facts:
     ``(mtime_ns, size, inode)``, the command and its interpreter first; ``directories`` hold what else may decide
     what is loaded, a relative one as seen from the caller's; ``asked`` are other paths that imports have looked at,
     with a stamp or the kind of what is there, and ``listed`` directories of which they have read the names;
-    ``clocks`` are ``(module, name, clock)`` of
-    globals that hold the time (or, as clock ``cwd``, the directory) of their
-    import, to be set anew in each worker; ``notes`` say in words what was
+    ``renewals`` are the globals that each worker computes again; ``notes`` say in words what was
     found; a verdict is plain if ``refusals`` is not empty. ``verified`` names circumstances in which the
     same has been found; ``learner`` is the process that has learned, and is about to serve; ``fingerprint`` stands
     for the values of all globals that were compared; ``expires`` is
@@ -52,7 +52,7 @@ class Facts:
         self.directories: list[str] = []
         self.asked: dict[str, tuple[int, int, int]] = {}
         self.listed: list[str] = []
-        self.clocks: list[tuple[str, str, str]] = []
+        self.renewals: list[Renewal] = []
         self.notes: list[str] = []
         self.refusals: list[str] = []
         self.verified: list[str] = []
@@ -77,7 +77,7 @@ class Facts:
     def imports_as(self, other: Facts) -> bool:
         """Say whether a server would import and watch the same."""
         mine, others = (
-            (f.modules, f.clocks, f.directories, sorted(f.files), sorted(f.asked), f.listed) for f in (self, other)
+            (f.modules, f.renewals, f.directories, sorted(f.files), sorted(f.asked), f.listed) for f in (self, other)
         )
         return mine == others
 
@@ -128,7 +128,7 @@ def dump(facts: Facts) -> str:
     rows += [("umask",)] if facts.asks_umask else []
     rows += [("directory", path) for path in facts.directories]
     rows += [("listing", path) for path in facts.listed]
-    rows += [("clock", *clock) for clock in facts.clocks]
+    rows += [("clock", one.module, one.name, one.recipe) for one in facts.renewals]
     rows += [("note", note) for note in facts.notes]
     rows += [("refusal", why) for why in facts.refusals]
     rows += [("verified", which) for which in facts.verified]
@@ -164,8 +164,8 @@ def parse(text: str) -> Facts:
         elif kind in ("tty", "cwd", "umask"):
             setattr(facts, f"asks_{kind}", True)
         elif kind == "clock":
-            module, name, clock = rest.split("\t")
-            facts.clocks.append((module, name, clock))
+            module, name, recipe = rest.split("\t")
+            facts.renewals.append(Renewal(module, name, Recipe.parse(recipe)))
         elif kind in ("file", "asked"):
             mtime, size, inode, path = rest.split("\t", 3)
             (facts.files if kind == "file" else facts.asked)[path] = (int(mtime), int(size), int(inode))

@@ -35,8 +35,6 @@ SERVERS = frozenset(
     ]
 )  # fmt: skip
 
-CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
-
 
 class Command:
     """Hold which command is meant: ``kind`` is ``script`` or ``module``."""

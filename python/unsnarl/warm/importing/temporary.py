@@ -16,6 +16,7 @@ import gc
 import os
 import sys
 
+from ..renewals import TEMPORARY_DIRECTORY, Renewal
 from . import holders
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 else:
     from _functools import partial
 
-# What :mod:`unsnarl.warm.facts` calls a global that holds such a path.
-FORM = "mkdtemp"
 # How many characters of a name tempfile draws, and from which; and the mode it gives.
 _DRAWN, _CHARACTERS, _MODE = 8, "abcdefghijklmnopqrstuvwxyz0123456789_", 0o40700
 
@@ -155,12 +154,15 @@ class Directories:
 
     def stems(self) -> list[tuple[str, str, str, str]]:
         """Return what is the same in each run, to be compared: ``(module asked for, module, name, value)``."""
-        return [(one.owner, one.module, f"{FORM} {number}", one.stem()) for number, one in enumerate(self.made, 1)]
+        return [
+            (one.owner, one.module, f"{TEMPORARY_DIRECTORY} {number}", one.stem())
+            for number, one in enumerate(self.made, 1)
+        ]
 
-    def settle(self, clocks: list[tuple[str, str, str]]) -> str:
+    def settle(self, renewals: list[Renewal]) -> str:
         """Watch no more, find what knows of the server's own directories, and remove them.
 
-        Returns what was learned (``clocks``) and does not hold here, nothing if all does.
+        Returns what was learned (``renewals``) and does not hold here, nothing if all does.
         """
         if not self._replaced:
             return ""
@@ -179,7 +181,8 @@ class Directories:
                 os.rmdir(made.path)
             except OSError:
                 lost = made.path
-        learned = [(module, name) for module, name, form in clocks if form == FORM and module in sys.modules]
+        expected = [one for one in renewals if one.recipe == TEMPORARY_DIRECTORY and one.module in sys.modules]
+        learned = [(one.module, one.name) for one in expected]
         return lost or next((".".join(place) for place in learned if place not in places), "")
 
     def make_anew(self) -> None:
@@ -217,10 +220,10 @@ class Directories:
                 pass  # it is gone, or there is something in it
 
 
-def expected(clocks: list[tuple[str, str, str]]) -> Directories:
+def expected(renewals: list[Renewal]) -> Directories:
     """Begin to watch a server's imports, where learning has found that they make directories."""
     result = Directories()
-    if any(form == FORM for _, _, form in clocks):
+    if any(one.recipe == TEMPORARY_DIRECTORY for one in renewals):
         result.watch_ends()
         result.watch_calls()
     return result

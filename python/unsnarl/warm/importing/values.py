@@ -17,6 +17,7 @@ import os
 import sys
 import time
 
+from ..renewals import DECIMAL, HEX, PROCESS_ID, UUID, Recipe
 from . import preload
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
@@ -25,12 +26,6 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any
 
-# What a worker sets anew, beside clocks: the name of a function of `os`.
-PID = "getpid"
-# The same for random digits, followed by their number; and what may be one of them, having no letter by chance.
-HEX, DIGITS = "hex", "dec"
-# Those of a random UUID (RFC 9562, 5.4), whose version and variant are no chance.
-UUID = "uuid4"
 _FEWEST_DIGITS = 8
 _SCALARS: tuple[type, ...] = (str, bytes, int, float, bool)
 _SEQUENCES: tuple[type, ...] = (tuple, list, set, frozenset)
@@ -91,17 +86,17 @@ def _digest(value: object) -> int:
     return 0 if "0x" in text else hash(text)
 
 
-def _form(key: str, value: object) -> str:
-    """Return what a global could be set anew as: the process's number, or so many random hexadecimal digits."""
+def _recipe(key: str, value: object) -> Recipe | None:
+    """Return how each worker could compute a global: as the process's number, or as random hexadecimal digits."""
     if not key.isidentifier():
-        return ""  # in a class
+        return None  # in a class
     if type(value) is int:
-        return PID if value == os.getpid() else ""
+        return PROCESS_ID if value == os.getpid() else None
     if type(value) is str and len(value) >= _FEWEST_DIGITS and not value.strip("0123456789abcdef"):
         if len(value) == 32 and value[12] == "4" and value[16] in "89ab":
             return UUID
-        return f"{DIGITS if value.isdecimal() else HEX}{len(value)}"
-    return ""
+        return Recipe(DECIMAL if value.isdecimal() else HEX, len(value))
+    return None
 
 
 def write(
@@ -119,7 +114,9 @@ def write(
         for name in modules:
             for key, value in of_module(name):
                 if (name, key) not in known and key.isprintable() and not preload.holds_arguments(value):
-                    file.write(f"{owners.get(name, '')}\t{name}\t{key}\t{_digest(value)}\t{_form(key, value)}\n")
+                    file.write(
+                        f"{owners.get(name, '')}\t{name}\t{key}\t{_digest(value)}\t{_recipe(key, value) or ''}\n"
+                    )
         for owner, name, key, value in others:
             file.write(f"{owner}\t{name}\t{key}\t{_digest(value)}\t\n")
 
@@ -134,40 +131,37 @@ def is_today(value: object) -> bool:
     return bool(abs(day.toordinal() - time.time() // 86400 - 719163) <= 1)
 
 
-def is_by_comparison(form: str) -> bool:
-    """Say whether it takes two runs to find what is set anew in this form."""
-    return form in (PID, UUID) or form.startswith(HEX)
+def differing(one: str, other: str) -> list[tuple[str, str, str, Recipe | None]]:
+    """Compare two such files: ``(owner, module, name, recipe)`` of each global that differs.
 
-
-def differing(one: str, other: str) -> list[tuple[str, str, str, str]]:
-    """Compare two such files: ``(owner, module, name, form)`` of each global that differs.
-
-    The form is what it is to be set anew as, empty if it cannot be. Of random digits there may be one value only,
+    The recipe is None if no worker could compute the value. Of random digits there may be one value only,
     if in several places: another one may be made of it.
     """
     before = _read(one)
-    found: list[tuple[str, str, str, str]] = []
+    found: list[tuple[str, str, str, Recipe | None]] = []
     random: set[tuple[str, str]] = set()
-    for (name, key), (owner, digest, form) in _read(other).items():
-        _, old, was = before.get((name, key), (owner, digest, form))
+    for (name, key), (owner, digest, text) in _read(other).items():
+        _, old, was = before.get((name, key), (owner, digest, text))
         if old != digest:
-            agreed = _agreed(was, form)
-            if agreed not in ("", PID):
+            agreed = _agreed(*(Recipe.parse(each) if each else None for each in (was, text)))
+            if agreed not in (None, PROCESS_ID):
                 random.add((old, digest))
             found.append((owner, name, key, agreed))
     if len(random) > 1:
-        found = [(owner, name, key, form if form == PID else "") for owner, name, key, form in found]
+        found = [(owner, name, key, how if how == PROCESS_ID else None) for owner, name, key, how in found]
     return found
 
 
-def _agreed(one: str, other: str) -> str:
-    """Return what two values are to be set anew as, nothing if that cannot be told."""
+def _agreed(one: Recipe | None, other: Recipe | None) -> Recipe | None:
+    """Return the recipe that fits the values of both runs, None if there is none."""
+    if one is None or other is None:
+        return None
     if one == other:
         # Digits without a letter in both runs may be those of a time.
-        return "" if one.startswith(DIGITS) else one
-    if {one[:3], other[:3]} == {HEX, DIGITS} and one[3:] == other[3:]:
-        return HEX + one[3:]
-    return f"{HEX}32" if {one, other} == {UUID, f"{HEX}32"} else ""
+        return None if one.kind == DECIMAL else one
+    if {one.kind, other.kind} == {HEX, DECIMAL} and one.digits == other.digits:
+        return Recipe(HEX, one.digits)
+    return Recipe(HEX, 32) if {one, other} == {UUID, Recipe(HEX, 32)} else None
 
 
 def fingerprint(path: str) -> str:

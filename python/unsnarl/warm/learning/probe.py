@@ -21,16 +21,17 @@ import gc
 import importlib.util
 import os
 import sys
-import time
 
 from .. import facts as facts_of
 from ..importing import preload, temporary, trampolines, values
+from ..renewals import CLOCKS, TEMPORARY_DIRECTORY, TIME, WORKING_DIRECTORY, Recipe, Renewal
 from . import arguments, effects, path_lookups, plugins, process_state, recorders
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
+    from typing import Any
 
 # Loaded here so that they do not count as the command's: preload needs them.
 _LOADED = (ast, importlib.util)
@@ -66,7 +67,7 @@ MOST_RELATIVE = 100
 # The directory that all rooms lie in.
 _OURS = __file__.rpartition("/learning/")[0] + "/"
 # Modules known to do nothing with the working directory but to keep it.
-KEPT_DIRECTORY = {"multiprocessing.process": ("multiprocessing.process", "ORIGINAL_DIR", "cwd")}
+KEPT_DIRECTORY = {"multiprocessing.process": Renewal("multiprocessing.process", "ORIGINAL_DIR", WORKING_DIRECTORY)}
 
 
 class Watch:
@@ -89,7 +90,7 @@ class Watch:
         self.asks_tty = False
         self.asks_cwd = False
         self.asks_umask = False
-        self.clocks: list[tuple[str, str, str]] = []
+        self.renewals: list[Renewal] = []
         self.temporary = temporary.Directories()
         # Directories that imports have made, to stay: by whom, and whether it may find them there.
         self.directories: list[tuple[str, str, bool]] = []
@@ -126,8 +127,8 @@ class Watch:
             kept = KEPT_DIRECTORY.get(_importing())
             if kept is None:
                 self.asks_cwd = True
-            elif kept not in self.clocks:
-                self.clocks.append(kept)
+            elif kept not in self.renewals:
+                self.renewals.append(kept)
 
     def look(self, path: object, event: str = "") -> None:
         """Note that a path was looked at: a relative one leads elsewhere in each directory."""
@@ -274,25 +275,29 @@ def _unwatched(watch: Watch, look: Callable[[], str | None]) -> str | None:
         watch.is_on = True
 
 
-def _kept_clocks(watch: Watch, start: dict[str, float], modules: list[str]) -> list[tuple[str, str, str]]:
+def _kept_times(watch: Watch, start: dict[Recipe, Any], modules: list[str]) -> list[Renewal]:
     """Find globals that hold the time of their import."""
-    windows = {clock: (start[clock], getattr(time, clock)()) for clock in preload.CLOCKS}
-    found: list[tuple[str, str, str]] = []
+    windows = {clock: (low, _now(clock)) for clock, low in start.items()}
+    found: list[Renewal] = []
     for name in modules:
         for key, value in list(getattr(sys.modules.get(name), "__dict__", {}).items()):
             for clock, (low, high) in windows.items():
                 if type(value) is type(low) and low <= value <= high:
-                    found.append((name, key, clock))
+                    found.append(Renewal(name, key, clock))
                     break
             else:
                 if values.is_today(value):
                     watch.fatal.append((watch.owners.get(name, ""), f"{name}.{key} keeps the date of its import"))
-    clocks = {(name, key) for name, key, _ in found}
-    for name, key in values.Moment(start["time"]).find(modules):
-        if (name, key) not in clocks:
+    known = {(one.module, one.name) for one in found}
+    for name, key in values.Moment(start[TIME]).find(modules):
+        if (name, key) not in known:
             reason = f"{name}.{key} is made of the time of its import"
             watch.fatal.append((watch.owners.get(name, ""), reason))
     return found
+
+
+def _now(clock: Recipe) -> Any:
+    return clock.value()
 
 
 # No import sets this mask; it keeps files as private as the usual 077 does.
@@ -311,7 +316,7 @@ def _judge_temporary(watch: Watch, command: preload.Command) -> None:
     watched |= {os.path.abspath(path) for path in watch.relative}
     for made in watch.temporary.made:
         if made.stem() and os.path.dirname(made.path) not in watched and made.find_places():
-            watch.clocks += [(module, name, temporary.FORM) for module, name in made.places]
+            watch.renewals += [Renewal(module, name, TEMPORARY_DIRECTORY) for module, name in made.places]
         else:
             watch.fatal.append((made.owner, f"{made.module} makes the temporary {made.path} while it is imported"))
     watch.temporary.tell_ends()
@@ -419,7 +424,7 @@ def _result(watch: Watch, command: preload.Command, found: list[str]) -> facts_o
     user_site: set[str] = {"HOME"} if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", True) else set()
     result.variables = sorted(watch.variables | user_site)
     result.asks_tty, result.asks_umask = watch.asks_tty, watch.asks_umask
-    result.clocks = watch.clocks
+    result.renewals = watch.renewals
     result.notes = list(dict.fromkeys(watch.notes))
     if not all(str(entry).startswith("/") for entry in sys.path):
         watch.asks_cwd = True  # an import has put it on the path
@@ -455,17 +460,17 @@ def main(args: list[str]) -> None:
     arguments.stand_in(int(words))
     descriptors, baseline = _open_descriptors(), set(sys.modules)
     _umask(_MASK)
-    start = {clock: getattr(time, clock)() for clock in preload.CLOCKS}
+    start = {clock: _now(clock) for clock in CLOCKS}
     roots = _watched(watch, command, *_wishes(wanted_file))
     found = [module for module in sys.modules if module not in baseline]
-    watch.clocks += _kept_clocks(watch, start, found)
+    watch.renewals += _kept_times(watch, start, found)
     gc.collect()
     _judge_process(watch, descriptors)
     _judge_temporary(watch, command)
     for where in preload.argument_copies()[1]:
         watch.fatal.append(("", f"{where} keeps the arguments in a form that cannot be replaced"))
     if not sys.flags.ignore_environment:  # then the seed is not ours, and what is made of sets differs
-        known = {clock[:2] for clock in watch.clocks}
+        known = {(one.module, one.name) for one in watch.renewals}
         values.write(f"{out}.values", found, watch.owners, known, watch.temporary.stems())
     _write(out, _result(watch, command, found), watch, roots)
 

@@ -25,6 +25,7 @@ from typing import NoReturn
 from unsnarl.warm import facts as facts_of
 from unsnarl.warm.importing import preload, values
 from unsnarl.warm.managing import runtime_directory, sweep
+from unsnarl.warm.renewals import Recipe, Renewal
 from unsnarl.warm.serving import successor
 from unsnarl.warm.worker import import_hooks
 
@@ -142,29 +143,29 @@ def _compare(
 ) -> tuple[facts_of.Facts, dict[str, str]]:
     """Look again, and a third time where chance or a clock that was set has misled one of two looks."""
     looks = [first]
-    differing: dict[tuple[str, str], tuple[str, str]] = {}
+    differing: dict[tuple[str, str], tuple[str, Recipe | None]] = {}
     for before, out in itertools.pairwise(outs):
         again, excluded = _look(start, wish, out, 0 if len(looks) == 1 else ARGUMENTS)
         if again.refusals or excluded:
             return again, excluded
         looks.append(again)
-        for owner, module, name, form in values.differing(before + ".values", out + ".values"):
-            differing[module, name] = (owner, form or differing.get((module, name), ("", ""))[1])
-        if set(again.clocks) == set(first.clocks) and all(form for _, form in differing.values()):
+        for owner, module, name, recipe in values.differing(before + ".values", out + ".values"):
+            differing[module, name] = (owner, recipe or differing.get((module, name), ("", None))[1])
+        if set(again.renewals) == set(first.renewals) and all(recipe for _, recipe in differing.values()):
             break
-    first.clocks = _of_most(looks)
+    first.renewals = _of_most(looks)
     return first, _judge_differing(first, differing, wanted)
 
 
 def _judge_differing(
-    result: facts_of.Facts, differing: dict[tuple[str, str], tuple[str, str]], wanted: dict[str, str]
+    result: facts_of.Facts, differing: dict[tuple[str, str], tuple[str, Recipe | None]], wanted: dict[str, str]
 ) -> dict[str, str]:
     """Have what differs set anew, or else leave out or refuse who makes it; returns what is left out, and why."""
     excluded: dict[str, str] = {}
-    for (module, name), (owner, form) in differing.items():
+    for (module, name), (owner, recipe) in differing.items():
         reason = f"{module}.{name} differs from run to run"
-        if form:
-            result.clocks.append((module, name, form))
+        if recipe:
+            result.renewals.append(Renewal(module, name, recipe))
         elif owner in wanted:
             excluded[owner] = reason
         else:
@@ -172,17 +173,17 @@ def _judge_differing(
     return excluded
 
 
-def _of_most(looks: list[facts_of.Facts]) -> list[tuple[str, str, str]]:
-    """Return the clocks that most of the looks have found: a number that is always the same fits into one by chance."""
-    found = [clock for look in looks for clock in look.clocks]
-    return [clock for clock in dict.fromkeys(found) if 2 * found.count(clock) > len(looks)]
+def _of_most(looks: list[facts_of.Facts]) -> list[Renewal]:
+    """Return what most of the looks have found: a number that is always the same fits into a clock's by chance."""
+    found = [one for look in looks for one in look.renewals]
+    return [one for one in dict.fromkeys(found) if 2 * found.count(one) > len(looks)]
 
 
 def _are_constant(result: facts_of.Facts, known: facts_of.Facts | None) -> bool:
     """Say whether nothing in these modules is known to differ from run to run, and they hold what was compared."""
-    if known is None or any(values.is_by_comparison(form) for _, _, form in known.clocks):
+    if known is None or any(one.recipe.needs_comparison for one in known.renewals):
         return False
-    return result.fingerprint == known.fingerprint and set(result.clocks) <= set(known.clocks)
+    return result.fingerprint == known.fingerprint and set(result.renewals) <= set(known.renewals)
 
 
 def _look(start: Start, wish: str, out: str, count: int = ARGUMENTS) -> tuple[facts_of.Facts, dict[str, str]]:

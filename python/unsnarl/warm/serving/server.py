@@ -149,14 +149,14 @@ class Server:
         preload.arrange(self.command)
         if covered := preload.covered():
             self._rule_out(covered)
-        self.temporary = temporary.expected(self.facts.clocks)
+        self.temporary = temporary.expected(self.facts.renewals)
         with forks.Imports():
             for name in [m for m in ("runpy", "pkgutil") if self.command.kind == "module"] + self.facts.modules:
                 try:
                     __import__(name)
                 except BaseException as problem:
                     self._log(f"{name} is left out: {type(problem).__name__}")
-        if lost := self.temporary.settle(self.facts.clocks):
+        if lost := self.temporary.settle(self.facts.renewals):
             self._rule_out(f"{lost} of its imports cannot be made anew")
         os.chdir("/")
         os.umask(0o077)

@@ -18,8 +18,9 @@ import time
 from importlib.machinery import SourceFileLoader
 
 from .. import wire
-from ..importing import preload, temporary, values
+from ..importing import preload
 from ..importing.trampolines import KEPT
+from ..renewals import TEMPORARY_DIRECTORY, Recipe, Renewal
 from . import forks, signals, streams, teardown
 from .exit import Ending
 
@@ -78,7 +79,7 @@ def rehearse(server: Server) -> None:
     time.tzset()
     streams.rebuild(server.line_buffering)
     server.limits.rehearse()
-    _clocks(server.facts.clocks)
+    _renew(server.facts.renewals)
     signals.put_on(wire.Request.empty(), {})
     teardown.is_unobserved()
     compile("None", "rehearsal", "exec")
@@ -100,7 +101,7 @@ def _dress(taken: Taken) -> int:
     _kept_variables(server.kept_variables)
     server.limits.put_on(request.limits)
     signals.put_on(request, server.taken_over)
-    _clocks(server.facts.clocks)
+    _renew(server.facts.renewals)
     streams.rebuild(server.line_buffering)
     server.temporary.make_anew()
     _authority()
@@ -175,26 +176,14 @@ def _kept_variables(kept: list[tuple[object, str, bytes, bool]]) -> None:
         setattr(module, key, raw if is_bytes or raw is None else os.fsdecode(raw))
 
 
-def _clocks(clocks: list[tuple[str, str, str]]) -> None:
-    drawn: dict[str, object] = {}  # random digits are one value, in however many places
-    for module, name, clock in clocks:
-        if clock != temporary.FORM and module in sys.modules:
-            value = _now(clock) if clock not in drawn else drawn[clock]
-            if clock == values.UUID or clock.startswith(values.HEX):
-                drawn[clock] = value
-            setattr(sys.modules[module], name, value)
-
-
-def _now(clock: str) -> object:
-    if clock == "cwd":
-        return os.getcwd()
-    if clock == values.UUID:
-        number = bytearray(os.urandom(16))
-        number[6], number[8] = number[6] & 0x0F | 0x40, number[8] & 0x3F | 0x80
-        return number.hex()
-    if clock.startswith(values.HEX):
-        return os.urandom(int(clock[3:])).hex()[: int(clock[3:])]
-    return os.getpid() if clock == "getpid" else getattr(time, clock)()
+def _renew(renewals: list[Renewal]) -> None:
+    drawn: dict[Recipe, object] = {}  # random digits are one value, in however many places
+    for one in renewals:
+        if one.recipe != TEMPORARY_DIRECTORY and one.module in sys.modules:
+            value = drawn[one.recipe] if one.recipe in drawn else one.recipe.value()
+            if one.recipe.is_random:
+                drawn[one.recipe] = value
+            setattr(sys.modules[one.module], one.name, value)
 
 
 def _name(path: str) -> None:
