@@ -163,8 +163,8 @@ def test_a_doubt_that_comes_between_two_looks_is_seen() -> None:
     class Scene:
         files = Events()
 
-        def __init__(self, doubt_in: int) -> None:
-            self.doubt_in = doubt_in
+        def __init__(self, doubt: int) -> None:
+            self.doubt = doubt
 
     try:
         scene: Any = Scene(doubt_in)

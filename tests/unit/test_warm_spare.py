@@ -25,20 +25,20 @@ class Files:
         return self.is_moved
 
 
-class Server:
-    """What a spare knows of its server."""
+class Scene:
+    """What a spare inherits, as far as it asks for it here."""
 
     def __init__(self) -> None:
-        self.doubt_in, self.doubt_out = os.pipe()
+        self.doubt, self.doubt_out = os.pipe()
         self.files = Files(0)
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    server = Server()
-    yield server
-    os.close(server.doubt_in)
-    os.close(server.doubt_out)
+def scene() -> Iterator[Scene]:
+    scene = Scene()
+    yield scene
+    os.close(scene.doubt)
+    os.close(scene.doubt_out)
 
 
 @pytest.fixture(autouse=True)
@@ -47,30 +47,30 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spare, "_VERDICT_S", 1e9)
 
 
-def is_stale(server: Any) -> bool:
-    return spare.Spare(server).is_stale()
+def is_stale(scene: Any) -> bool:
+    return spare.Spare(scene).is_stale()
 
 
-def test_without_an_event_nothing_is_stale(server: Server) -> None:
-    assert not is_stale(server)
+def test_without_an_event_nothing_is_stale(scene: Scene) -> None:
+    assert not is_stale(scene)
 
 
-def test_an_event_that_the_server_has_read_and_found_harmless_is_forgotten(server: Server) -> None:
-    server.files = Files(3)
-    assert not is_stale(server)
+def test_an_event_that_the_server_has_read_and_found_harmless_is_forgotten(scene: Scene) -> None:
+    scene.files = Files(3)
+    assert not is_stale(scene)
 
 
-def test_a_verdict_is_heeded(server: Server) -> None:
-    os.write(server.doubt_out, b"?!")
-    assert is_stale(server)
+def test_a_verdict_is_heeded(scene: Scene) -> None:
+    os.write(scene.doubt_out, b"?!")
+    assert is_stale(scene)
 
 
-def test_what_no_event_tells_of_needs_no_verdict(server: Server) -> None:
-    server.files = Files(1 << 60, is_moved=True)
-    assert is_stale(server)
+def test_what_no_event_tells_of_needs_no_verdict(scene: Scene) -> None:
+    scene.files = Files(1 << 60, is_moved=True)
+    assert is_stale(scene)
 
 
-def test_a_server_that_does_not_say_is_not_waited_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_say_is_not_waited_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spare, "_VERDICT_S", -1.0)
-    os.write(server.doubt_out, b"?")
-    assert is_stale(server)
+    os.write(scene.doubt_out, b"?")
+    assert is_stale(scene)

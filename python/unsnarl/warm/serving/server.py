@@ -33,6 +33,7 @@ from ..importing.trampolines import HIGH_FD
 from ..worker import forks, limits, pages, signals, streams, teardown, worker
 from ..worker.exit import Ending
 from ..worker.import_hooks import Finders
+from ..worker.inherited import Imported, Inherited
 from ..worker.spare import REFUSED_STATUS, UNWANTED_STATUS, Spare, Taken, is_committed
 from . import successor
 from .file_watch import Files
@@ -40,7 +41,6 @@ from .file_watch import Files
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     import signal as _signal
-    from collections.abc import Callable
     from types import CodeType
     from typing import NoReturn
 else:
@@ -64,10 +64,7 @@ _FINAL = wire.REPLY.pack
 
 
 class Server:
-    """Hold everything a forked process needs; see the head of this file."""
-
-    flush_c: Callable[[None], object]
-    """libc's fflush, as a spare has found it before anybody came."""
+    """Hold what the server knows; see the head of this file."""
 
     def __init__(self, words: list[str]) -> None:
         self.exe, self.house, self.command_id, self.key_id, self.session, self.tty = words[:6]
@@ -122,17 +119,22 @@ class Server:
         with self.limits, buffering, signals.Imports():
             self._import()
         self.limits.widen()
-        self.line_buffering = buffering.line_buffering()
-        self.environment_delta = preload.environment_delta(self.first_environment, worker.environment_data())
-        self.kept_variables = preload.kept_variables(self.first_environment)
-        self.argument_lists, _ = preload.argument_copies()
         is_beside = self.command.kind == "module" and not sys.flags.safe_path
-        # With -m the caller's directory is the first to be looked in, by who has not imported yet.
-        self.hideable: frozenset[str] = preload.hideable() if is_beside else frozenset()
-        # What a run has loaded before and learning has left out is no news.
-        self.baseline = frozenset(sys.modules) | self._considered()
-        self.finders = Finders()
-        self.code = self._compile()
+        self.imported = Imported(
+            line_buffering=buffering.line_buffering(),
+            environment_delta=preload.environment_delta(self.first_environment, worker.environment_data()),
+            kept_variables=preload.kept_variables(self.first_environment),
+            argument_lists=preload.argument_copies()[0],
+            # With -m the caller's directory is the first to be looked in, by who has not imported yet.
+            hideable=preload.hideable() if is_beside else frozenset(),
+            # What a run has loaded before and learning has left out is no news.
+            baseline=frozenset(sys.modules) | self._considered(),
+            finders=Finders(),
+            code=self._compile(),
+            renewals=self.facts.renewals,
+            temporary=self.temporary,
+            limits=self.limits,
+        )
         gc.collect()
         gc.freeze()
         if (changed := self.facts.changed_file() or self.files.reason()) is not None:
@@ -197,15 +199,14 @@ class Server:
 
     # -- serving ------------------------------------------------------------
 
-    def serve(self) -> Taken:
-        """Serve until there is a reason to end; returns only in a worker, with its request."""
-        self.taken_over = signals.take_over(self.wake_out)
+    def serve(self) -> Inherited:
+        """Serve until there is a reason to end; returns only in a forked process."""
+        self.handlers = signals.take_over(self.wake_out)
         leader = self._watch_session()
         self._tell()
         while True:
-            taken = self._fill()
-            if taken is not None:
-                return taken
+            if self._fork_spares():
+                return self._inherited()
             question = poll()
             for fd in (self.wake_in, self.taken_in, *((leader, self.files.fd) if self.is_open else ())):
                 if fd >= 0:
@@ -217,8 +218,8 @@ class Server:
             if not self.is_open and not self.workers and not self.spares:
                 self._leave()
 
-    def _fill(self) -> Taken | None:
-        """Fork spares; returns the request in each of them once it has one."""
+    def _fork_spares(self) -> bool:
+        """Fork the spares that are missing; True in each of them."""
         while len(self.spares) < self._wanted_spares():
             try:
                 pid = os.fork()
@@ -226,12 +227,33 @@ class Server:
                 if not self.is_short:
                     self._log(f"{self.command.name}: no spare, {problem.strerror}")
                 self.is_short = True
-                return None  # those who come meanwhile run plainly; tried again soon
+                return False  # those who come meanwhile run plainly; tried again soon
             self.is_short = False
             if pid == 0:
-                return Spare(self).wait()
+                return True
             self.spares.add(pid)
-        return None
+        return False
+
+    def _inherited(self) -> Inherited:
+        return Inherited(
+            server_pid=self.pid,
+            command=self.command,
+            runtime_directory=self.house,
+            record=f"{self.house}/{self.command_id}",
+            stem=self.stem,
+            key=self.key,
+            environment=self.first_environment,
+            is_in_session=self.session == "shared",
+            handlers=self.handlers,
+            imported=self.imported,
+            files=self.files,
+            listener=self.listener,
+            taken=self.taken_out,
+            doubt=self.doubt_in,
+            connections=tuple(self.workers.values()),
+            pages=self.pages,
+            is_surveyed=self.surveys_left > 0,
+        )
 
     def _wanted_spares(self) -> int:
         if not self.is_open:
@@ -492,7 +514,12 @@ def _high(fd: int) -> int:
 
 
 def main(words: list[str]) -> Taken:
-    """Be a server; returns only in a worker."""
+    """Be a server; returns only in a worker, with its request."""
+    return Spare(_serve(words)).wait()
+
+
+def _serve(words: list[str]) -> Inherited:
+    """Return in each spare what it inherits; it lets go of the server before it waits."""
     server = Server(words)
     server.prepare()
     return server.serve()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from ..serving.server import Server
+    from .spare import Taken
 else:
     import _signal
 
@@ -48,9 +48,9 @@ _WANTED_BYTES = 1 << 20
 class Ending:
     """The end of one worker."""
 
-    def __init__(self, conn: int, server: Server) -> None:
+    def __init__(self, conn: int, taken: Taken) -> None:
         self._conn = conn
-        self._server = server
+        self._inherited, self._flush_c = taken.inherited, taken.flush_c
         self._pid = os.getpid()
         self.problem: BaseException | None = None
         """What the program has raised, if anything."""
@@ -67,7 +67,7 @@ class Ending:
     def after(self) -> None:
         """End after the program's last line, or after what it has raised."""
         problem, self.problem = self.problem, None
-        if self._server.command.kind == "script":
+        if self._inherited.command.kind == "script":
             _flush_quietly()  # before anything is told of it, as _PyRun_SimpleFile does
         status = _status(problem)
         del problem
@@ -78,7 +78,7 @@ class Ending:
         if self._conn < 0 or os.getpid() != self._pid:
             _finalise(status)
         teardown.flush()
-        self._server.flush_c(None)
+        self._flush_c(None)
         for report in (self._report_modules, self._report_pages):
             try:
                 report()
@@ -105,25 +105,28 @@ class Ending:
 
     def _report_modules(self) -> None:
         """Note modules that this run had to load itself, for the next learning run."""
-        baseline = self._server.baseline
+        baseline = self._inherited.imported.baseline
         if import_hooks.MARK in baseline:
             return
         news = [name for name in sys.modules.keys() - baseline if not name.startswith("_unsnarl")]
         lines = "".join(f"{name}\t{file}\n" for name in news if (file := _loaded_file(name)))
-        if self._server.finders.are_hooked():
+        if self._inherited.imported.finders.are_hooked():
             lines = f"{import_hooks.MARK}\t-\n"
-        if lines and os.geteuid() == os.stat(self._server.house).st_uid:
-            path = f"{self._server.house}/{self._server.command_id}.wanted"
+        if lines and os.geteuid() == self._owner():
+            path = f"{self._inherited.record}.wanted"
             fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             os.fchmod(fd, 0o600)  # whatever mask the command has set: the next one writes here, too
             if os.fstat(fd).st_size < _WANTED_BYTES:
                 os.write(fd, lines.encode(errors="surrogateescape"))
             os.close(fd)
 
+    def _owner(self) -> int:
+        return os.stat(self._inherited.runtime_directory).st_uid
+
     def _report_pages(self) -> None:
         """Note which pages this run has made its own, for the spares to come."""
-        if self._server.surveys_left and os.geteuid() == os.stat(self._server.house).st_uid:
-            pages.store(pages.survey(), f"{self._server.stem}.pages.{self._pid}")
+        if self._inherited.is_surveyed and os.geteuid() == self._owner():
+            pages.store(pages.survey(), f"{self._inherited.stem}.pages.{self._pid}")
 
 
 def _loaded_file(name: str) -> str:

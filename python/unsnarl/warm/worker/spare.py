@@ -23,9 +23,10 @@ from . import pages, signals, worker
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     import signal as _signal
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from ..serving.server import Server
+    from .inherited import Inherited
 else:
     import _signal
 
@@ -49,8 +50,13 @@ _COMMITTED = 1
 class Taken:
     """Hold a request that was accepted, and what belongs to it."""
 
-    def __init__(self, server: Server, conn: _socket.socket, request: wire.Request, fds: list[int], peer: int) -> None:
-        self.server = server
+    flush_c: Callable[[None], object]
+    """The C library's ``fflush``."""
+
+    def __init__(
+        self, inherited: Inherited, conn: _socket.socket, request: wire.Request, fds: list[int], peer: int
+    ) -> None:
+        self.inherited = inherited
         self.conn = conn
         self.request = request
         self.fds = fds
@@ -66,7 +72,7 @@ class Taken:
         except OSError:
             word = b""
         if word != wire.GO:
-            self.server.temporary.discard()
+            self.inherited.imported.temporary.discard()
             os._exit(UNWANTED_STATUS)
         self.is_committed = True
         # Before the first line of the command: it can end at any time from here.
@@ -84,33 +90,33 @@ class Taken:
             trace = trace.tb_next
         where = trace.tb_frame.f_code.co_name if trace is not None else "?"
         what = str(problem) if isinstance(problem, worker.UnfitError) else f"{type(problem).__name__} in {where}"
-        note(self.server, f"a request could not be put on: {what}")
-        self.server.temporary.discard()
+        note(self.inherited, f"a request could not be put on: {what}")
+        self.inherited.imported.temporary.discard()
         _refuse(self.conn, wire.REQUEST)
 
 
 class Spare:
     """One waiting process."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, inherited: Inherited) -> None:
+        self._inherited = inherited
 
     def wait(self) -> Taken:
         """Wait for a client and return its request. Ends the process if it must be refused."""
-        server = self._server
-        signals.give_up(server.taken_over)
-        for others in server.workers.values():
-            os.close(others)
+        inherited = self._inherited
+        signals.give_up(inherited.handlers)
+        for connection in inherited.connections:
+            os.close(connection)
         libc: Any = ctypes.CDLL(None)
-        server.flush_c = ctypes.PyDLL(None).fflush
+        flush_c = ctypes.PyDLL(None).fflush
         prctl = libc.prctl
         prctl(_PR_SET_PDEATHSIG, int(_signal.SIGKILL))
-        if os.getppid() != server.pid:
+        if os.getppid() != inherited.server_pid:
             os._exit(0)  # it ended before it could take this process with it
-        worker.rehearse(server)
+        worker.rehearse(inherited)
         self._rehearse()
-        pages.prepare(server.pages, libc)
-        listener: Any = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, server.listener)
+        pages.prepare(inherited.pages, libc)
+        listener: Any = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, inherited.listener)
         try:
             fd, _ = listener._accept()
         except OSError:
@@ -120,15 +126,17 @@ class Spare:
         listener.detach()
         conn = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
         self._tell_server(fd)
-        return self._receive(conn)
+        taken = self._receive(conn)
+        taken.flush_c = flush_c
+        return taken
 
     def _rehearse(self) -> None:
         """Receive a request of the usual size, as :meth:`_receive` will (see :func:`worker.rehearse`)."""
-        body = wire.sample(self._server.key, self._server.first_environment)
+        body = wire.sample(self._inherited.key, self._inherited.environment)
         if len(body) > _REHEARSED:
             return
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array("i", [self._server.doubt_in]))]
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array("i", [self._inherited.doubt]))]
         ours.sendmsg([wire.HEADER.pack(wire.MAGIC, wire.VERSION, 1, len(body), 0) + body], rights)
         theirs.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVTIMEO, _PATIENCE)
         unpack("3i", theirs.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))
@@ -139,7 +147,7 @@ class Spare:
         theirs.close()
 
     def _tell_server(self, fd: int) -> None:
-        channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, self._server.taken_out)
+        channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, self._inherited.taken)
         rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array("i", [fd]))]
         try:
             channel.sendmsg([os.getpid().to_bytes(8, "little")], rights)
@@ -157,14 +165,14 @@ class Spare:
         try:
             request, fds = _read_request(conn)
         except (ValueError, OSError) as problem:
-            note(self._server, f"a request could not be read: {problem}")
+            note(self._inherited, f"a request could not be read: {problem}")
             _refuse(conn, wire.REQUEST)
-        if request.key != self._server.key:
+        if request.key != self._inherited.key:
             _refuse(conn, wire.KEY)
-        return Taken(self._server, conn, request, fds, peer)
+        return Taken(self._inherited, conn, request, fds, peer)
 
     def _is_in_session(self, peer: int) -> bool:
-        if self._server.session != "shared":
+        if not self._inherited.is_in_session:
             return True
         try:
             return os.getsid(peer) == os.getsid(0)
@@ -179,7 +187,7 @@ class Spare:
         """
         ends_s = time.monotonic() + _VERDICT_S
         while self._is_in_doubt():
-            if self._server.files.have_moved() or _bytes_in(self._server.doubt_in) > 1 or time.monotonic() > ends_s:
+            if self._inherited.files.have_moved() or _bytes_in(self._inherited.doubt) > 1 or time.monotonic() > ends_s:
                 return True
             poll().poll(1)
         return False
@@ -187,8 +195,8 @@ class Spare:
     def _is_in_doubt(self) -> bool:
         # The files first: the server says that it doubts before it reads what they have told.
         question = poll()
-        question.register(self._server.doubt_in, POLLIN)
-        return self._server.files.is_in_doubt() or bool(question.poll(0))
+        question.register(self._inherited.doubt, POLLIN)
+        return self._inherited.files.is_in_doubt() or bool(question.poll(0))
 
 
 def _bytes_in(pipe: int) -> int:
@@ -214,12 +222,12 @@ def _refuse(conn: _socket.socket, why: int) -> NoReturn:
     os._exit(REFUSED_STATUS + why)
 
 
-def note(server: Server, words: str) -> None:
+def note(inherited: Inherited, words: str) -> None:
     """Add a line to the log by its path: descriptor 2 may be the client's already."""
-    path = f"{server.house}/{server.command_id}.log"
+    path = f"{inherited.record}.log"
     try:
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.write(fd, f"{server.command.name}: {words}\n".encode(errors="surrogateescape"))
+        os.write(fd, f"{inherited.command.name}: {words}\n".encode(errors="surrogateescape"))
         os.close(fd)
     except OSError:
         pass  # no room, or no place: the client is told all the same

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from ..serving.server import Server
+    from .inherited import Inherited
     from .spare import Taken
 
 
@@ -45,7 +45,7 @@ def run(taken: Taken) -> None:
     """Run the request; raises SystemExit at its end, or ends the process."""
     try:
         conn = _dress(taken)
-        ending = Ending(conn, taken.server)
+        ending = Ending(conn, taken)
         main = _fresh_main(taken)
     except BaseException as problem:
         taken.decline(problem)
@@ -53,13 +53,13 @@ def run(taken: Taken) -> None:
         taken.await_go()
         ending.arm()
         forks.begin()
-        if taken.server.command.kind == "module":
+        if taken.inherited.command.kind == "module":
             import runpy
 
             as_main: Any = runpy  # what `python -m` calls is private, and has no type
-            as_main._run_module_as_main(taken.server.command.name)
+            as_main._run_module_as_main(taken.inherited.command.name)
         else:
-            exec(taken.server.code, main.__dict__)
+            exec(taken.inherited.imported.code, main.__dict__)
     except BaseException as raised:
         if not taken.is_committed:
             taken.decline(raised)  # a Ctrl-C for the group, before the client's word
@@ -68,18 +68,19 @@ def run(taken: Taken) -> None:
     ending.after()
 
 
-def rehearse(server: Server) -> None:
+def rehearse(inherited: Inherited) -> None:
     """Put on the server's own dress while nobody waits.
 
     The first write to each page after a fork copies it; what every request
     touches is copied here, off the path of any client.
     """
-    environ = [name + b"=" + value for name, value in server.first_environment.items()]
-    _environment(environ, server.environment_delta)
+    imported = inherited.imported
+    environ = [name + b"=" + value for name, value in inherited.environment.items()]
+    _environment(environ, imported.environment_delta)
     time.tzset()
-    streams.rebuild(server.line_buffering)
-    server.limits.rehearse()
-    _renew(server.facts.renewals)
+    streams.rebuild(imported.line_buffering)
+    imported.limits.rehearse()
+    _renew(imported.renewals)
     signals.put_on(wire.Request.empty(), {})
     teardown.is_unobserved()
     compile("None", "rehearsal", "exec")
@@ -87,25 +88,26 @@ def rehearse(server: Server) -> None:
 
 def _dress(taken: Taken) -> int:
     """Apply the request; returns the number the connection has moved to."""
-    server, request = taken.server, taken.request
-    if server.session == "shared":
+    request, imported = taken.request, taken.inherited.imported
+    if taken.inherited.is_in_session:
         os.setpgid(0, os.getpgid(taken.peer))
     else:
         os.setpgid(0, 0)
     os.fchdir(taken.fds[0])
     os.umask(request.umask)
     conn = _install_descriptors(taken)
-    _environment(request.environ, server.environment_delta)
+    _environment(request.environ, imported.environment_delta)
     time.tzset()  # /etc/localtime may be another by now, and localtime_r does not look again
     _arguments(taken)
-    _kept_variables(server.kept_variables)
-    server.limits.put_on(request.limits)
-    signals.put_on(request, server.taken_over)
-    _renew(server.facts.renewals)
-    streams.rebuild(server.line_buffering)
-    server.temporary.make_anew()
+    _kept_variables(imported.kept_variables)
+    imported.limits.put_on(request.limits)
+    signals.put_on(request, taken.inherited.handlers)
+    _renew(imported.renewals)
+    streams.rebuild(imported.line_buffering)
+    imported.temporary.make_anew()
     _authority()
-    _name(server.command.name if server.command.kind == "script" else sys.executable)
+    command = taken.inherited.command
+    _name(command.name if command.kind == "script" else sys.executable)
     return conn
 
 
@@ -161,10 +163,10 @@ def _arguments(taken: Taken) -> None:
     text = [os.fsdecode(word) for word in raw]
     for words in (sys.argv, sys.orig_argv):
         words[words.index(preload.SENTINEL) :] = text
-    for kept, index, is_bytes in taken.server.argument_lists:
+    for kept, index, is_bytes in taken.inherited.imported.argument_lists:
         kept[index : index + 1] = raw if is_bytes else text
-    if taken.server.command.kind == "module" and not sys.flags.safe_path:
-        hidden = preload.hidden(taken.server.hideable)
+    if taken.inherited.command.kind == "module" and not sys.flags.safe_path:
+        hidden = preload.hidden(taken.inherited.imported.hideable)
         if hidden:
             raise UnfitError(f"{hidden} in the caller's directory hides what is loaded")
         sys.path.insert(0, os.getcwd())
@@ -206,8 +208,8 @@ def _fresh_main(taken: Taken) -> ModuleType:
     names["__doc__"] = None
     if "__annotations__" in names:
         names["__annotations__"] = {}
-    if taken.server.command.kind == "script":
-        name = taken.server.command.name
+    if taken.inherited.command.kind == "script":
+        name = taken.inherited.command.name
         names.update(__file__=name, __loader__=SourceFileLoader("__main__", name))
     else:
         for name in ("__file__", "__cached__"):  # runpy's to set

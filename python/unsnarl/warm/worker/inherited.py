@@ -1,0 +1,92 @@
+"""Everything a forked worker inherits from its server: two frozen dataclasses, and nothing else of the server.
+
+Spares, workers and the end of a worker reach the server's data through :class:`Inherited` only, so this file is
+the complete list. Descriptors are named by their numbers, which are the same in both processes.
+
+Invariant: a field is never assigned after the fork. Objects that fields refer to (limits, temporary directories)
+belong to the worker from the fork on: a change in the worker does not reach the server.
+"""
+
+from __future__ import annotations
+
+from ..dataclass import dataclass
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from types import CodeType
+    from typing import Any, Protocol
+
+    from ..importing.preload import Command
+    from ..importing.temporary import Directories
+    from ..renewals import Renewal
+    from .import_hooks import Finders
+    from .limits import Limits
+    from .pages import Rows
+
+    class Freshness(Protocol):
+        """Answers whether a loaded file may have changed; callable in a fork, reads no event."""
+
+        def is_in_doubt(self) -> bool:
+            """Whether an event waits that the server has not judged, or a file has changed without an event."""
+            ...
+
+        def have_moved(self) -> bool:
+            """Whether a file has changed without an event."""
+            ...
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What the command's imports have left in the process, and each worker has to put right."""
+
+    code: CodeType | str
+    """The compiled script; empty for ``python -m``, which finds the module by itself."""
+    argument_lists: list[tuple[list[object], int, bool]]
+    """Copies of the arguments, as ``(list, index, is_bytes)``."""
+    environment_delta: list[tuple[bytes, bytes | None]]
+    """Variables that the imports have set, or removed (None)."""
+    kept_variables: list[tuple[object, str, bytes, bool]]
+    """Globals with the value of an ignored variable, as ``(module, global, variable, is_bytes)``."""
+    line_buffering: list[bool | None]
+    """For each standard stream what the imports have requested, None if nothing."""
+    renewals: list[Renewal]
+    temporary: Directories
+    limits: Limits
+    hideable: frozenset[str]
+    """With ``-m``: loaded modules that a module in the caller's directory would hide."""
+    finders: Finders
+    baseline: frozenset[str]
+    """Modules whose loading in a run is no news: loaded here, or considered while learning."""
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """What one fork inherits."""
+
+    server_pid: int
+    command: Command
+    runtime_directory: str
+    record: str
+    """Path of the command's files, without suffix."""
+    stem: str
+    """Path of the key's files, without suffix."""
+    key: bytes
+    environment: dict[bytes, bytes]
+    """That of the caller that has started the server: of the usual size, for rehearsals."""
+    is_in_session: bool
+    """Whether the server is in its callers' session, with their terminal."""
+    handlers: dict[int, Any]
+    """What the imports have set for the signals that the server handles itself."""
+    imported: Imported
+    files: Freshness
+    listener: int
+    taken: int
+    """Where a spare sends its number and the connection it has accepted."""
+    doubt: int
+    """Pipe with one byte while the server judges an event, more when a loaded file has changed."""
+    connections: tuple[int, ...]
+    """Those of other workers, which a spare closes."""
+    pages: Rows
+    """Pages that earlier runs have written."""
+    is_surveyed: bool
+    """Whether a run is to report its pages."""
