@@ -1,6 +1,8 @@
-"""Learn again once runs have loaded more than was learned: start the server's successor.
+"""Starts a server's successor once runs have loaded modules that were not learned.
 
-Invariant: whatever goes wrong here, the server serves on with what it knows.
+The successor learns again, listens in the server's place, and inherits the start lock without a gap.
+
+Invariant: no failure here ends the server, which serves on with the modules it has.
 """
 
 from __future__ import annotations
@@ -9,25 +11,29 @@ import os
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    from .server import Server
+    from ..worker.limits import Limits
+    from .origin import Origin
 
-# Runs of a server after which it is worth learning again if they have loaded more modules; by how often that was
-# done since the command was learned from scratch. Who loads modules of ever new names must not learn for ever.
+# Runs of a server after which it learns again if they have loaded new modules, by how often that was done since
+# the command was learned from scratch: a command whose modules always have new names must not learn for ever.
 RELEARN_AFTER = (1, 2, 4, 8, 16, 64, 256, 1024)
 
+# What unsnarl's own interpreter runs for a start; a process of another room, so it is named and not imported.
+BEGIN = "unsnarl.warm.managing.begin"
 
-def start_if_wanted(server: Server) -> int:
-    """Start a process that learns, and serves then; return its number, or 0."""
-    stem = f"{server.house}/{server.command_id}"
+
+def start_if_wanted(origin: Origin, limits: Limits, requests: int) -> int:
+    """Start a process that learns and then serves, if runs have given reason to; return its number, or 0."""
+    stem = origin.record
     size, (seen, times) = _size(stem), _seen(stem)
-    if size == seen or server.requests < RELEARN_AFTER[min(times, len(RELEARN_AFTER) - 1)]:
+    if size == seen or requests < RELEARN_AFTER[min(times, len(RELEARN_AFTER) - 1)]:
         return 0
     try:
         _note(stem, size, times + 1)
         open(stem + ".news", "w").close()
-        os.umask(server.umask)
-        _go(server.directory)
-        return _start(server)
+        os.umask(origin.umask)
+        _go(origin.directory)
+        return _start(origin, limits)
     except OSError:
         return 0  # no room for another process, or for what it would write
     finally:
@@ -53,7 +59,7 @@ def _note(stem: str, size: int, times: int) -> None:
 
 
 def _seen(stem: str) -> tuple[int, int]:
-    """Return how much of what runs have loaded was learned from, and how often."""
+    """Return the size of the list of loaded modules at the last learning, and how often a successor has learned."""
     try:
         with open(stem + ".seen") as file:
             size, times = map(int, file.read().split())
@@ -66,23 +72,22 @@ def _go(directory: str) -> None:
     try:
         os.chdir(directory)
     except OSError:
-        pass  # it is gone, and with it all callers to whom it mattered
+        pass  # removed, and with it all callers to whom it mattered
 
 
-def _start(server: Server) -> int:
-    launch = next(i for i, word in enumerate(server.launch_argv) if word.endswith("/launch.py"))
-    python = os.path.dirname(server.exe) + "/python"
+def _start(origin: Origin, limits: Limits) -> int:
+    python = os.path.dirname(origin.exe) + "/python"
     pid = os.posix_spawn(
         python,
         [
-            python, "-P", "-B", "-m", "unsnarl.warm.managing.begin",
-            server.exe, server.house, server.command_id, server.key_id, server.session, server.tty,
-            server.command.kind, server.command.name, *server.launch_argv[:launch],
+            python, "-P", "-B", "-m", BEGIN,
+            origin.exe, origin.runtime_directory, origin.command_id, origin.key_id, origin.session, origin.tty,
+            origin.command.kind, origin.command.name, *origin.python,
         ],
-        server.first_environment,
-        file_actions=[(os.POSIX_SPAWN_DUP2, server.lock, 3)],
+        origin.environment,
+        file_actions=[(os.POSIX_SPAWN_DUP2, origin.lock, 3)],
     )  # fmt: skip
-    # Its interpreter is not up yet, and what asks for limits is imported two processes later. Set here around the
-    # spawn they would bind the server: with its processor time used up, the kernel would end it.
-    server.limits.hand_on(pid)
+    # Set here, from outside: set around the spawn they would bind the server, and with its processor time used up
+    # the kernel would end it. The new process's imports, for which limits matter, come two programs later.
+    limits.hand_on(pid)
     return pid

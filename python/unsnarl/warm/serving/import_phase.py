@@ -1,0 +1,93 @@
+"""Imports a command's modules in the server, and notes what its workers have to put right.
+
+The imports run under the circumstances of the caller that has started the server: its limits, its file mode mask
+and, if they ask for it, its directory; afterwards the server has its own again.
+
+Invariant: a module that cannot be imported is left out, and each run imports it itself. What would make a worker
+differ from a plain run raises :class:`UnfitError`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..importing import preload, temporary
+from ..worker import forks, signals, streams, worker
+from ..worker.import_hooks import Finders
+from ..worker.inherited import Imported
+from ..worker.limits import Limits
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from types import CodeType
+
+    from ..facts import Facts
+    from .log import Log
+    from .origin import Origin
+
+
+class UnfitError(Exception):
+    """The imports cannot be kept for others; the text says why."""
+
+
+def run(origin: Origin, facts: Facts, log: Log) -> Imported:
+    """Import what was learned. Raises UnfitError."""
+    command, limits, buffering = origin.command, Limits(), streams.Imports()
+    with limits, buffering, signals.Imports():
+        directories = _import(origin, facts, log)
+    limits.widen()
+    is_beside = command.kind == "module" and not sys.flags.safe_path
+    return Imported(
+        line_buffering=buffering.line_buffering(),
+        environment_delta=preload.environment_delta(origin.environment, worker.environment_data()),
+        kept_variables=preload.kept_variables(origin.environment),
+        argument_lists=preload.argument_copies()[0],
+        # With -m Python looks in the caller's directory first for each module that is not loaded yet.
+        hideable=preload.hideable() if is_beside else frozenset(),
+        baseline=frozenset(sys.modules) | _considered(origin),
+        finders=Finders(),
+        code=_compile(command),
+        renewals=facts.renewals,
+        temporary=directories,
+        limits=limits,
+    )
+
+
+def _import(origin: Origin, facts: Facts, log: Log) -> temporary.Directories:
+    if not facts.asks_cwd:
+        os.chdir("/")
+    # In any case: what is cached in __pycache__ belongs to all who may read it plainly.
+    os.umask(origin.umask)
+    preload.terminals(origin.tty)
+    preload.arrange(origin.command)
+    if covered := preload.covered():
+        raise UnfitError(covered)
+    directories = temporary.expected(facts.renewals)
+    with forks.Imports():
+        for name in [m for m in ("runpy", "pkgutil") if origin.command.kind == "module"] + facts.modules:
+            try:
+                __import__(name)
+            except BaseException as problem:
+                log.write(f"{name} is left out: {type(problem).__name__}")
+    if lost := directories.settle(facts.renewals):
+        raise UnfitError(f"{lost} of its imports cannot be made anew")
+    os.chdir("/")
+    os.umask(0o077)
+    return directories
+
+
+def _considered(origin: Origin) -> set[str]:
+    """Return the modules that runs have loaded before: learning has taken them or left them out."""
+    try:
+        with open(f"{origin.record}.wanted", encoding="utf-8", errors="surrogateescape") as file:
+            return {line.partition("\t")[0] for line in file}
+    except OSError:
+        return set()
+
+
+def _compile(command: preload.Command) -> CodeType | str:
+    if command.kind == "module":
+        return ""
+    with open(command.name, "rb") as file:
+        return compile(file.read(), command.name, "exec", dont_inherit=True)
