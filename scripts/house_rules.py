@@ -14,6 +14,8 @@ import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import rooms
+
 ROOT = Path(__file__).resolve().parent.parent
 
 CODE_SUFFIXES = {".py", ".pyi", ".rs"}
@@ -208,6 +210,12 @@ def architecture(_files: list[Path]) -> Complaints:
         yield f"ARCHITECTURE.md: {lines} lines, not under {MAX_ARCHITECTURE_LINES}"
 
 
+def walls(files: list[Path]) -> Complaints:
+    """Let no import go through a wall between rooms, and no string name a module that is not there."""
+    yield from rooms.complaints(files, ROOT)
+    yield from rooms.misnamed(files, ROOT)
+
+
 RULES: list[Rule] = [
     lengths,
     headers,
@@ -217,6 +225,7 @@ RULES: list[Rule] = [
     architecture,
     subjects,
     orderings,
+    walls,
 ]
 
 
