@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 
 from unsnarl.doctor import trial
 from unsnarl.pack import container, recorder
+from unsnarl.warm.worker import teardown
 
 _ATTEMPTS = 3
 """Measurements of each part, of which the median counts."""
@@ -234,8 +235,7 @@ def _last_number(made: trial.Trial) -> list[int]:
 
 def _witness(command: Command, witness: str, times: Times, run: Callable[[list[str]], trial.Trial]) -> None:
     """Run the command with each of the two ends, and add the recorded times."""
-    rule = os.path.join(os.path.dirname(_PACKAGE), "warm", "worker", "teardown.py")
-    for ends, used in ((times.ends, ""), (times.hastened_ends, rule)):
+    for ends, used in ((times.ends, ""), (times.hastened_ends, teardown.__file__)):
         notes = f"{witness}.notes"
         run([*command.interpreter, witness, notes, used, command.kind, command.name, *command.arguments])
         ended_ns = time.monotonic_ns()

@@ -25,6 +25,9 @@ _KIND, _REGULAR = 0o170000, 0o100000
 _WRITABLE_BY_OTHERS = 0o022
 _UNTRACKED: "dict[str, Any]" = {"trackfd": False} if sys.version_info >= (3, 13) else {}
 """A map keeps a descriptor of its file, which the program would find among its own; newer interpreters need none."""
+_TEARDOWN = "unsnarl.warm.worker.teardown"
+"""The module that decides whether the end may be shortened; a warm worker uses it too. Found by its path: here the
+packages have other names."""
 _IMPORT: "Any" = _frozen_importlib  # what loads a module is private there, and has no type
 
 
@@ -105,8 +108,9 @@ def _hasten_end() -> None:
     reference cycles, which nearly all objects of a module are, are then not collected.
     Streams are flushed and the status is passed on as ever.
     """
-    # By its path: nothing is listed to find it, and nobody else imports it.
-    path = f"{__file__.rpartition('/')[0].rpartition('/')[0]}/warm/worker/teardown.py"
+    # By its path: no directory is listed to find it, and no other module imports it.
+    packages = __file__.rsplit("/", 3)[0]
+    path = f"{packages}/{_TEARDOWN.replace('.', '/')}.py"
     loader = SourceFileLoader(f"{__package__}.teardown", path)
     teardown: Any = type(sys)(loader.name)
     teardown.__file__ = path
