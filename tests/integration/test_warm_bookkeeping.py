@@ -1,4 +1,4 @@
-"""What a server and its workers do for themselves never shows in what a command does.
+"""The bookkeeping of a server and its workers never shows in the behaviour of a command.
 
 Invariant: whatever becomes of the runtime directory, of the disk, of the session or of the
 server's own children, the command ends as it would have, and nobody works without end.
@@ -156,7 +156,7 @@ def test_a_doubt_that_comes_between_two_looks_is_seen() -> None:
 
     class Events:
         def is_in_doubt(self) -> bool:
-            # What the server does while the spare looks.
+            # As the server does between the spare's two looks.
             os.write(doubt_out, b"?")
             return False
 

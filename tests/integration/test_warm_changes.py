@@ -1,4 +1,4 @@
-"""What a module changes in the process it is imported into is not left to runs that have not asked for the module."""
+"""A module that changes the process it is imported into does not change runs that have not imported it."""
 
 from __future__ import annotations
 

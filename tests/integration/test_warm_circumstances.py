@@ -1,4 +1,4 @@
-"""What imports do depends on circumstances: the terminal, variables, the moment. Each run finds its own.
+"""Imports depend on circumstances: the terminal, variables, the moment. Each run gets the results of its own.
 
 Invariant: no run is served by what was imported in circumstances that its own imports would have told apart.
 """

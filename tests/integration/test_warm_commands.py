@@ -57,7 +57,7 @@ def test_on_pipes(rig: "Rig", command: list[str]) -> None:
 
 
 def test_after_learning_from_a_run(rig: "Rig", command: list[str]) -> None:
-    """What the first run has loaded is imported ahead from the second one on: the state in which users live."""
+    """Modules that the first run has loaded are imported ahead from the second one on: the usual state."""
     if rig.verb("start", "--", *command).returncode != 0:
         # Some interpreters' own modules rule a command out: uuid reads the whole environment where it asks ifconfig.
         reason = rig.verb("why", command[0]).stdout.decode().splitlines()[1]

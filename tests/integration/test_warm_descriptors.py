@@ -1,4 +1,4 @@
-"""What a command closes is closed: nobody waits for the client in place of the command.
+"""A descriptor that a command closes is closed: no process waits for the client in place of the command.
 
 Invariant: while a command runs, its client holds none of what it has handed over, but a file or a device as
 standard error.

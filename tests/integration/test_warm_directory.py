@@ -43,7 +43,7 @@ def test_a_relative_search_path_is_the_callers(rig: "Rig", path: str) -> None:
         (here / "lib").symlink_to(".")
         rig.start(script, cwd=here, env=env)
         assert rig.served(script, cwd=here, env=env).stdout == f"{here.name} warm\n".encode(), rig.log()
-    # What was learned in the one directory says nothing about the other: its files are watched as well.
+    # Facts of one directory do not hold for the other: its files are watched as well.
     (places[1] / "mod.py").write_text("VALUE = 'changed'\n")
     assert rig.warm(script, cwd=places[1], env=env).stdout.startswith(b"changed ")
 
@@ -94,7 +94,7 @@ def test_the_callers_directory_hides_what_the_package_imports(rig: "Rig") -> Non
     here = checkout(rig, "elsewhere", part="WHERE = 'hidden'\n", sys="", os="")
     assert rig.warm(*words, env=env, cwd=here).stdout == b"hidden False\n"
     (here / "part.py").unlink()
-    # What the interpreter has built in, or loads before anything else, cannot be hidden.
+    # Modules that the interpreter has built in, or loads first, cannot be hidden.
     assert rig.served(*words, env=env, cwd=here).stdout == b"installed True\n", rig.log()
 
 

@@ -1,4 +1,4 @@
-"""What a run must do once is done once: learning and servers import it only if it does nothing that stays."""
+"""Side effects of a run happen once: learning runs and servers import only modules without lasting effects."""
 
 from __future__ import annotations
 

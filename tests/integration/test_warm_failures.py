@@ -1,4 +1,4 @@
-"""What dies, when: a server at each step of a request, a clock set back, a command that outlives its server.
+"""Failures: a server that dies at each step of a request, a clock set back, a command that outlives its server.
 
 A server that dies at a given step is played: the test listens in its place, speaks the
 protocol up to that step, and hangs up. The command counts its runs in a file, since the
@@ -352,7 +352,7 @@ def test_a_start_of_the_future_does_not_hold_the_next_one_off(rig: "Rig", counte
 
 
 def test_a_clock_set_back_ends_no_server(rig: "Rig") -> None:
-    # What the server takes for the time of day is read from a file.
+    # The server reads the time of day from a file here.
     (rig.directory / "clock").mkdir()
     (rig.directory / "clock" / "sitecustomize.py").write_text(
         "import os, time\n"
@@ -374,7 +374,7 @@ def test_a_clock_set_back_ends_no_server(rig: "Rig") -> None:
 
 def test_a_command_outlives_the_idle_time_of_its_server(rig: "Rig") -> None:
     rig.env["UNSNARL_WARM_IDLE"] = "1"
-    # What an hour is to the usual idle time, twice over.
+    # Twice the idle time, as two hours are usually.
     script = rig.script("long", "import sys, time\nprint('up', flush=True)\ntime.sleep(2)\nsys.exit(7)\n")
     process = None
     while process is None:

@@ -63,7 +63,7 @@ def test_a_runner_of_tests_rewrites_what_it_loads(rig: "Rig") -> None:
     # One that rewrites nothing comes first, and what it loads is ordinary.
     words = ("-p", "helper", "-p", "no:cacheprovider")
     learned_from_runs(rig, script, "--assert=plain", *words)
-    # What the first run has loaded is imported ahead by now, but not for long.
+    # The modules of the first run are imported ahead by now, but not for long.
     told = b"AssertionError: assert 'left' == 'right'"
     expected = rig.plain(script, *words).stdout.count(told)
     until(lambda: rig.served(script, *words).stdout.count(told) == expected)

@@ -1,4 +1,4 @@
-"""What imports have looked at by an absolute path is as it was then, or no request is served with the answer."""
+"""A path that imports have examined is unchanged, or no request is served with the result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write(path: Path) -> None:
     path.write_text("text")
 
 
-# What is asked of a directory, and the file that comes there.
+# A query about a directory, and the file that appears there.
 LOOKS = {
     "a file": ("os.path.exists({place!r} + '/rc')", "rc"),
     "a file beneath what is not there": ("os.path.isfile({place!r} + '/conf.d/rc')", "conf.d/rc"),

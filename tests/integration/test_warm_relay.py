@@ -189,7 +189,7 @@ def test_a_descriptor_signals_its_owner(rig: "Rig", terminal: Terminal) -> None:
 
 READER = f"import sys\nprint('up', {WHO}, flush=True)\nprint('got', sys.stdin.readline(), flush=True)\n"
 ORPHANS = ["exec {}", "exec sh -c '{}; true'", "exec sh -c 'sh -c \"{}; true\"; true'"]
-"""What leaves no shell with job control above a command: it is the session's leader, or beneath it in its group."""
+"""Two ways to leave no shell with job control above a command: as the session's leader, or in the leader's group."""
 
 
 @pytest.mark.parametrize("line", ORPHANS)

@@ -1,4 +1,4 @@
-"""What a caller brings along: the limits it was started with, and the directories its environment names."""
+"""A caller's circumstances reach the command: its limits, and the directories that its environment names."""
 
 import fcntl
 import os

@@ -64,7 +64,7 @@ def test_a_command_sees_the_same(rig: "Rig", names: dict[str, str] | None) -> No
     plain, warm = reports(rig, rig.script("report", REPORT), "a", "", "ü", "--x=1", env=env)
     for name, value in plain.items():
         assert warm[name] == value, name
-    # What learning ends with is the server of this very caller.
+    # Learning ends with the server of this very caller.
     assert rig.verb("status").stdout.count(b"report") == 1
 
 
@@ -209,7 +209,7 @@ def test_a_command_ends_the_same(rig: "Rig", name: str) -> None:
     rig.start(script)
     plain, warm = rig.plain(script), rig.served(script)
     assert (warm.returncode, warm.stdout, warm.stderr) == (plain.returncode, plain.stdout, plain.stderr)
-    # What is written to one place is there in the same order.
+    # Output to one place arrives in the same order.
     both: dict[str, object] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     plain, warm = rig.plain(script, **both), rig.served(script, **both)
     assert (warm.returncode, warm.stdout) == (plain.returncode, plain.stdout)
@@ -245,7 +245,7 @@ def test_a_module_is_not_there_before_it_runs(rig: "Rig") -> None:
     words = [sys.executable, "-m", "pkg.tool"]
     env = package(rig, tool=AS_MAIN, other="import pkg.tool\n", quiet="")
     rig.start(*words, env=env)
-    # What a run imports is imported ahead of the next ones, but for what would have Python warn of them.
+    # Modules of a run are imported ahead of the next ones, unless Python would then warn.
     assert rig.served(*words, "pkg.other", "pkg.quiet", env=env).stderr == b"run\n"
     until(lambda: b"pkg.other is not imported ahead" in rig.verb("why", "pkg.tool").stdout)
     rig.start(*words, env=env)

@@ -1,4 +1,4 @@
-"""What imports do that a worker would not have from its server: the command runs plainly, and is told why."""
+"""State of imports that workers cannot inherit: the command runs plainly, and `why` says so."""
 
 from __future__ import annotations
 

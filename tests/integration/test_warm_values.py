@@ -1,4 +1,4 @@
-"""What imports make of chance and of the moment: each run has its own, and what only looks like it is left alone."""
+"""Values that imports make of chance and of the moment differ in each run; similar constants are left alone."""
 
 from __future__ import annotations
 

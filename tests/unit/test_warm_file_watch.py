@@ -1,4 +1,4 @@
-"""What is noticed where no event can be trusted: the stamps of files and directories, and names in them."""
+"""Changes are noticed without events, by the stamps of files and directories and the names in them."""
 
 from __future__ import annotations
 

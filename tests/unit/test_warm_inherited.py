@@ -1,4 +1,4 @@
-"""What a worker inherits is frozen, and no part of it is the server."""
+"""The data that a worker inherits is frozen, and no part of it is the server."""
 
 from typing import Any
 

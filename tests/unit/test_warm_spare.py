@@ -1,4 +1,4 @@
-"""What a spare makes of an event that is not judged yet: it waits for the verdict, and refuses without one."""
+"""A spare that finds an event without a verdict waits for the verdict, and refuses if none arrives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Files:
 
 
 class Scene:
-    """What a spare inherits, as far as it asks for it here."""
+    """The part of its inheritance that a spare uses here."""
 
     def __init__(self) -> None:
         self.doubt, self.doubt_out = os.pipe()

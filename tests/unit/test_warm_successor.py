@@ -1,4 +1,4 @@
-"""When a server learns again: rarer and rarer while runs bring ever new modules."""
+"""A server learns again after new modules, and less and less often while they keep appearing."""
 
 import os
 from collections.abc import Iterator

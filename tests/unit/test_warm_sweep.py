@@ -1,4 +1,4 @@
-"""What is removed from the runtime directory, and what is not."""
+"""A sweep removes expired files from the runtime directory, and no others."""
 
 import fcntl
 import os
@@ -30,13 +30,22 @@ def left(directory: Path) -> set[str]:
 
 
 def test_a_key_that_nobody_serves_is_over(tmp_path: Path) -> None:
-    aged(tmp_path, sweep.KEY_OVER_S + 60, f"{KEY}.lock", f"{KEY}.info", f"{KEY}.rec", f"{KEY}.pages.7", "else", "x.log")
+    aged(
+        tmp_path,
+        sweep.KEY_EXPIRES_S + 60,
+        f"{KEY}.lock",
+        f"{KEY}.info",
+        f"{KEY}.rec",
+        f"{KEY}.pages.7",
+        "else",
+        "x.log",
+    )
     assert left(tmp_path) == {"else", "x.log"}
 
 
 def test_a_key_with_a_server_or_of_today_is_not(tmp_path: Path) -> None:
     files = {f"{KEY}.lock", f"{KEY}.info"}
-    aged(tmp_path, sweep.KEY_OVER_S + 60, *files)
+    aged(tmp_path, sweep.KEY_EXPIRES_S + 60, *files)
     with open(tmp_path / f"{KEY}.lock", "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert left(tmp_path) == files
@@ -45,10 +54,10 @@ def test_a_key_with_a_server_or_of_today_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("age_s", "is_there", "is_over"), [
-    (sweep.KEY_OVER_S + 60, True, False),
-    (sweep.KEY_OVER_S + 60, False, True),
+    (sweep.KEY_EXPIRES_S + 60, True, False),
+    (sweep.KEY_EXPIRES_S + 60, False, True),
     (60, False, False),
-    (sweep.COMMAND_OVER_S + 60, True, True),
+    (sweep.COMMAND_EXPIRES_S + 60, True, True),
 ])  # fmt: skip
 def test_what_was_learned_goes_with_the_script(tmp_path: Path, age_s: float, is_there: bool, is_over: bool) -> None:
     script = tmp_path / "script"

@@ -1,10 +1,10 @@
-"""What a learning run has found out about a command, kept between servers.
+"""The facts file of a command: what a learning run has found, stored for servers and for the client.
 
-``COMMAND.rec`` is the client's part (crates/client/src/server/facts.rs describes
-it); ``COMMAND.facts`` is the server's: lines of tab-separated words.
+``COMMAND.rec`` is the client's part (crates/client/src/server/facts.rs describes it); ``COMMAND.facts`` is the
+server's: lines of tab-separated words.
 
-Invariant: both are written whole, to a temporary name, and renamed; a reader
-sees an old record or a new one. Nothing in them is a value of the environment.
+Invariant: both files are written under a temporary name and renamed, so a reader sees an old record or a new one.
+Neither holds the value of a variable.
 """
 
 from __future__ import annotations
@@ -15,30 +15,35 @@ import time
 
 from .renewals import Recipe, Renewal
 
-# Seconds after which a plain verdict is looked into again: chance or the moment may have had a part in it.
+# Seconds after which a plain verdict is checked again: it may have been due to chance or to the moment.
 LOOK_AGAIN_S = 3600
-# Variables that a module's C code reads, which nobody sees.
+# Variables that a module's C code reads, which no recorder notices.
 _TERMINAL = ("TERM", "TERMINFO", "TERMINFO_DIRS", "COLUMNS", "LINES")
 _READ_IN_C = {"_curses": _TERMINAL, "readline": (*_TERMINAL, "INPUTRC")}
-# Sources of its author's own whose change ends a plain verdict.
+# Most source files outside site-packages whose change ends a plain verdict.
 MOST_EDITED = 64
-# Stands in a stamp in the place of a time: only of which kind the file is, and which directory.
+# Replaces the time in a stamp that holds only the kind of a file and, of a directory, its inode.
 KIND = -1
 _HEAD = "unsnarl-facts 3"
 
 
 class Facts:
-    """Hold a verdict and its grounds.
+    """A verdict, warm or plain, and its grounds.
 
-    ``modules`` are imported in this order; ``files`` map a path to
-    ``(mtime_ns, size, inode)``, the command and its interpreter first; ``directories`` hold what else may decide
-    what is loaded, a relative one as seen from the caller's; ``asked`` are other paths that imports have looked at,
-    with a stamp or the kind of what is there, and ``listed`` directories of which they have read the names;
-    ``renewals`` are the globals that each worker computes again; ``notes`` say in words what was
-    found; a verdict is plain if ``refusals`` is not empty. ``verified`` names circumstances in which the
-    same has been found; ``learner`` is the process that has learned, and is about to serve; ``fingerprint`` stands
-    for the values of all globals that were compared; ``expires`` is
-    the time in whole seconds, if any, after which a refusal is to be looked into again.
+    | field | content |
+    |---|---|
+    | ``modules`` | what a server imports, in this order |
+    | ``files`` | path to ``(mtime_ns, size, inode)``; the command and its interpreter come first |
+    | ``directories`` | other places that decide what is loaded; a relative path starts at the caller's directory |
+    | ``asked`` | other paths that imports have examined, with the stamp or the kind of the file there |
+    | ``listed`` | directories whose names imports have read |
+    | ``renewals`` | globals that each worker computes again |
+    | ``notes`` | findings in words |
+    | ``refusals`` | reasons for a plain verdict; empty if the verdict is warm |
+    | ``verified`` | names of circumstances in which a learning run has found the same |
+    | ``learner`` | the process that has learned these facts and is about to serve |
+    | ``fingerprint`` | a digest of all globals that were compared |
+    | ``expires`` | seconds since the epoch after which a refusal is checked again; 0 for never |
     """
 
     def __init__(self) -> None:
@@ -61,7 +66,7 @@ class Facts:
         self.expires = 0
 
     def join(self, other: Facts) -> bool:
-        """Take over what the imports ask for in other circumstances; say whether any of it was new."""
+        """Add what the imports ask for in other circumstances; return whether any of it was new."""
         before = client_text(self)
         self.variables = sorted({*self.variables, *other.variables})
         self.asks_tty |= other.asks_tty
@@ -75,26 +80,26 @@ class Facts:
         self.variables = sorted({*self.variables, *known})
 
     def imports_as(self, other: Facts) -> bool:
-        """Say whether a server would import and watch the same."""
+        """Return whether a server would import and watch the same."""
         mine, others = (
             (f.modules, f.renewals, f.directories, sorted(f.files), sorted(f.asked), f.listed) for f in (self, other)
         )
         return mine == others
 
     def changed_file(self) -> str | None:
-        """Return a file that is not as it was, or None."""
+        """Return a file that has changed, or None."""
         for path, stamp in self.files.items():
             if stamp_of(path) != stamp:
                 return path
         return self.changed_answer()
 
     def changed_answer(self) -> str | None:
-        """Return a path that imports have looked at where something else would be found, or None."""
+        """Return a path that imports have examined and that leads to something else now, or None."""
         return next((path for path, stamp in self.asked.items() if not is_as(path, stamp)), None)
 
 
 def stamp_of(path: str) -> tuple[int, int, int]:
-    """Return modification time in ns, size in bytes, inode; zeroes if there is none."""
+    """Return modification time in ns, size in bytes and inode; zeroes if there is no file."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -103,17 +108,17 @@ def stamp_of(path: str) -> tuple[int, int, int]:
 
 
 def kind_of(path: str) -> tuple[int, int, int]:
-    """Return of which kind a file is, in the place of a stamp, and which directory; with zeroes if there is none."""
+    """Return a stamp of the kind of a file and, of a directory, its inode; zeroes if there is no file."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
         return (KIND, 0, 0)
-    # A link may lead to another one of them by now.
+    # The inode of a directory: a link may lead to another one by now.
     return (KIND, stat.S_IFMT(found.st_mode), found.st_ino if stat.S_ISDIR(found.st_mode) else 0)
 
 
 def is_as(path: str, stamp: tuple[int, int, int]) -> bool:
-    """Say whether a file, or there being none, is as a stamp or a kind says."""
+    """Return whether a path still fits its stamp, which may stand for a missing file or for a kind only."""
     return (kind_of(path) if stamp[0] == KIND else stamp_of(path)) == stamp
 
 
@@ -177,7 +182,7 @@ def parse(text: str) -> Facts:
 def client_text(facts: Facts) -> str:
     """Return the text of the client's .rec file."""
     if facts.refusals:
-        # Few, for the client looks at them on every call: what an installation changes, and its author.
+        # Few, since the client checks them in every call: what an installation or the author changes.
         paths = [path for path in facts.directories if path.endswith("-packages")] + list(facts.files)[:2]
         paths += [path for path in list(facts.files)[2:] if _is_edited(path)][:MOST_EDITED]
         stamps = "".join(f"stamp {s[0]} {s[1]} {path}\n" for path in paths if (s := stamp_of(path))[2])
@@ -189,7 +194,7 @@ def client_text(facts: Facts) -> str:
 
 
 def rule_out(stem: str, facts: Facts, why: str) -> None:
-    """Have one key's calls run plainly for a time, or until something is changed; ``stem`` is the key's."""
+    """Make the calls of one key run plainly for a time, or until a file changes; ``stem`` is the key's."""
     refused = Facts()
     refused.refusals, refused.expires = [why], int(time.time()) + LOOK_AGAIN_S
     refused.files, refused.directories = facts.files, facts.directories
@@ -197,12 +202,12 @@ def rule_out(stem: str, facts: Facts, why: str) -> None:
 
 
 def _is_edited(path: str) -> bool:
-    """Say whether a file is of the user's own making: neither installed nor the interpreter's."""
+    """Return whether a file is the user's own source: neither installed nor the interpreter's."""
     return path.endswith(".py") and "-packages/" not in path and "/python3." not in path
 
 
 def load(path: str) -> Facts | None:
-    """Read a .facts file; None if there is none that can be read."""
+    """Read a .facts file; None if it is missing or unreadable."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return parse(file.read())
@@ -211,11 +216,11 @@ def load(path: str) -> Facts | None:
 
 
 def mark(stem: str) -> None:
-    """Note that a record is in use: one that nobody uses is swept (sweep.py); ``stem`` is its path without suffix."""
+    """Update the time of a record in use: unused ones are swept (sweep.py). ``stem`` is its path without suffix."""
     try:
         os.utime(stem + ".facts")
     except OSError:
-        pass  # it is gone already
+        pass  # removed meanwhile
 
 
 def store(facts: Facts, stem: str) -> None:
@@ -225,7 +230,7 @@ def store(facts: Facts, stem: str) -> None:
 
 
 def write(path: str, text: str) -> None:
-    """Write a file whole, or not at all."""
+    """Write a file under a temporary name, then rename it."""
     temporary = f"{path}.{os.getpid()}"
     with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)

@@ -1,7 +1,6 @@
 """Entry into the command's own interpreter: ``python [options] launch.py ROLE …``.
 
-Nothing of unsnarl needs to be installed there: the siblings of this file are
-found beside it, under the name ``_unsnarl_warm``.
+Unsnarl need not be installed there: this file's directory becomes the package ``_unsnarl_warm``.
 
 Invariant: when the command's code runs, this module's frame is the only one of
 ours beneath :func:`worker.worker.run`'s, and ``__main__`` is no longer this module.
@@ -26,9 +25,9 @@ def _siblings() -> None:
 
 
 def _import_ours(name: str) -> "ModuleType":
-    """Import a module of ours with the standard library alone on the path.
+    """Import a module of ours with only the standard library on the path.
 
-    A command's own module may have the name of one that is needed here. Whether it has, ``preload`` looks.
+    A module of the command may have the name of a standard one that is needed here; ``preload.covered`` checks that.
     """
     import os  # frozen: nothing on the path hides it
 
@@ -37,7 +36,7 @@ def _import_ours(name: str) -> "ModuleType":
     sys.path[:] = [entry for entry in path if (entry + "/").startswith(library + "/") and "-packages" not in entry]
     try:
         if name == "serving.server":
-            _import_ours("importing.trampolines").import_ctypes()  # before anybody else
+            _import_ours("importing.trampolines").import_ctypes()  # before any other module imports it
         return __import__("_unsnarl_warm." + name, fromlist=["main"])
     finally:
         sys.path[:] = path

@@ -1,7 +1,7 @@
-"""The worker's side of the wire format; crates/wire is its description.
+"""Decoder of requests and encoder of replies: the worker's side of the wire format that crates/wire describes.
 
-Invariant: no input makes :func:`decode_request` allocate more than a small
-multiple of its own length; whatever is not exactly a request raises ValueError.
+Invariant: :func:`decode_request` allocates at most a small multiple of its input's length, and raises ValueError
+for everything but exactly one request.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import _struct
 from _struct import Struct
 
-# Without a type in the stubs of type checkers.
+# The stubs of type checkers lack it.
 _struct_error: type[Exception] = vars(_struct)["error"]
 
 HEADER = Struct("<4sHHII")
@@ -30,7 +30,7 @@ _MAX_LIMITS = 32
 
 
 class Request:
-    """Hold what a command is to be run with; see crates/wire/src/request.rs."""
+    """The circumstances of one run, as a client hands them over; see crates/wire/src/request.rs."""
 
     __slots__ = ("argv", "blocked", "environ", "fds", "ignored", "key", "limits", "umask")
 
@@ -45,12 +45,12 @@ class Request:
 
     @classmethod
     def empty(cls) -> Request:
-        """Return a request that asks for nothing."""
+        """Return a request without arguments, descriptors, environment or limits."""
         return _decode(bytes(_FIXED.size + 4 * _COUNT.size))
 
 
 def sample(key: bytes, environ: dict[bytes, bytes]) -> bytes:
-    """Return the body of a request with this key and environment, and nothing else."""
+    """Return the body of a request that has only a key and an environment."""
     entries = b"".join([name + b"=" + value + b"\0" for name, value in environ.items()])
     blobs = b"".join([_COUNT.pack(len(blob)) + blob for blob in (key, b"", entries)])
     return bytes(_FIXED.size) + _COUNT.pack(0) + blobs

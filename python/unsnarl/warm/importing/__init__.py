@@ -1,1 +1,1 @@
-"""Runs in the learning process and in the server: imports a command's modules as a plain run would."""
+"""Runs in the learning process and in the server: what both need to import a command's modules."""

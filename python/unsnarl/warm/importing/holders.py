@@ -1,10 +1,13 @@
-"""Search the heap for all that holds a text.
+"""Heap search: finds every object that holds a text, and which globals are exactly that text.
 
-Invariant: what Python's collector can reach is looked into; nothing of the watched modules is called.
+Invariant: the search covers all objects that the garbage collector can reach, and calls no code of the modules
+it searches.
 
-Does not work: ``gc.get_referrers(text)``, for what is made of the text does not refer to it, and
-dictionaries and tuples of texts alone are not tracked. Nor does a search with a generator expression:
-the cell of what it looks for is found.
+Things that do not work:
+
+- ``gc.get_referrers(text)``: what was derived from the text does not refer to it, and dictionaries and tuples that
+  hold only texts are not tracked;
+- a generator expression in the search: the search finds the cell that holds its own needle.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ _CodeType = type(compile("", "", "exec"))
 
 
 def modules() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the loaded modules' names and globals, but for unsnarl's own."""
+    """Yield names and globals of the loaded modules, without unsnarl's own."""
     for name, module in list(sys.modules.items()):
         names: Any = getattr(module, "__dict__", None)
         if type(names) is dict and not name.startswith("_unsnarl_warm"):
@@ -32,9 +35,10 @@ def modules() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def find(path: str, is_fit: Callable[[Any], bool], ours: tuple[type, ...]) -> tuple[list[tuple[str, str]], bool]:
-    """Return the globals that are a path and fit, as ``(module, name)``, and whether anything else has its last name.
+    """Return the globals that equal a path and pass ``is_fit``, as ``(module, name)``.
 
-    Objects of the types ``ours`` are passed over.
+    Second value: whether any other object holds a text with the path's last component. Objects of the types
+    ``ours`` are skipped.
     """
     needle = os.path.basename(path)
     known_modules = {id(names): (name, names) for name, names in modules()}
@@ -58,11 +62,11 @@ def find(path: str, is_fit: Callable[[Any], bool], ours: tuple[type, ...]) -> tu
 
 
 def _texts(thing: Any, depth: int = 4) -> Iterator[Any]:
-    """Yield the texts that something refers to, and those in containers of texts, which are not tracked."""
+    """Yield the texts that an object refers to, directly or through untracked containers."""
     held: list[Any] = gc.get_referents(thing)
     if issubclass(type(thing), dict):
         names: dict[Any, Any] = thing
-        # Texts alone are not among its referents.
+        # Its referents lack keys if all of them are texts.
         held += dict.keys(names)  # pyright: ignore[reportUnknownMemberType]
     for one in held:
         kind = _kind(one)

@@ -1,11 +1,9 @@
-"""Put an interpreter into the state in which the command's imports run.
+"""Brings an interpreter into the state in which the command's imports run, and finds what they have kept of it.
 
-Used by the probe, which watches what happens, and by the server, which keeps
-the result.
+The learning run watches the imports, the server keeps their result.
 
-Invariant: after :func:`arrange` the interpreter looks to an importing module
-as it would in a plain run of the command: ``sys.argv``, ``sys.path``, standard
-streams of the right kind.
+Invariant: after :func:`arrange`, ``sys.argv``, ``sys.path`` and the kind of each standard stream are for an
+importing module as in a plain run of the command.
 """
 
 from __future__ import annotations
@@ -21,12 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-# Stands for the arguments of the command while it is imported. A module that
-# copies sys.argv copies this, and the copy is found by it.
+# Placeholder for the command's arguments while it is imported. A module that copies sys.argv copies the
+# placeholder, by which the copy is found.
 SENTINEL = "--unsnarl-arguments-to-be"
 _SENTINEL_BYTES = SENTINEL.encode()
 
-# What a server loads, and a probe need not: neither built in nor frozen.
+# Modules that a server loads and a learning run need not; neither built in nor frozen.
 SERVERS = frozenset(
     [
         "__future__", "_ctypes", "_py_warnings", "_socket", "_struct", "_weakrefset", "array", "collections",
@@ -37,7 +35,7 @@ SERVERS = frozenset(
 
 
 class Command:
-    """Hold which command is meant: ``kind`` is ``script`` or ``module``."""
+    """A command: ``kind`` is ``script`` or ``module``, ``name`` the path or the module's name."""
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind = kind
@@ -56,23 +54,23 @@ def arrange(command: Command) -> None:
 
 
 class Import:
-    """Hold a module that the command's own file names in an import."""
+    """A module that the command's own file names in an import statement."""
 
     def __init__(self, name: str, is_certain: bool, is_from: bool = False) -> None:
         self.name = name
-        # Imported by each run, as far as the place of the statement tells.
+        # Whether each run imports it, judged by where the statement is.
         self.is_certain = is_certain
-        # Named by `from package import name`: it need be no module.
+        # Whether it comes from `from package import name`, where the name may be no module.
         self.is_from = is_from
 
     def is_wanted(self) -> bool:
-        """Say whether to import it, now that those before it are imported."""
+        """Return whether it is left to import after the modules before it."""
         package, _, name = self.name.rpartition(".")
         return not self.is_from or (package in sys.modules and name not in vars(sys.modules[package]))
 
 
 def imports(command: Command) -> list[Import]:
-    """Return what the command's own file names in imports, what each run imports first."""
+    """Return the modules that the command's own file names in imports; those that each run imports come first."""
     path = command.name
     if command.kind == "module":
         found = _module_file(command.name)
@@ -93,7 +91,7 @@ def imports(command: Command) -> list[Import]:
 
 
 def missing(command: Command) -> str:
-    """Say in words that the module to run is nowhere on the path, if so; the caller's directory is not looked in."""
+    """Return in words that the module to run is nowhere on the path, or nothing; ignores the caller's directory."""
     from importlib.util import find_spec
 
     if command.kind == "script":
@@ -106,29 +104,29 @@ def missing(command: Command) -> str:
 
 
 def package_loads(command: Command) -> bool:
-    """Import the package of a module that is run, as happens first; says whether it loads that very module."""
+    """Import the package of a module that is run; return whether the package imports that very module."""
     if command.kind == "module":
         _module_file(command.name)
     return has_loaded(command)
 
 
 def has_loaded(command: Command) -> bool:
-    """Say whether the module that is to run as ``__main__`` is imported as well: runpy warns of what it finds so."""
+    """Return whether the module that is to run as ``__main__`` is imported already, which runpy warns about."""
     names = (command.name, command.name + ".__main__") if command.kind == "module" else ()
     return any("." in name and name in sys.modules and not hasattr(sys.modules[name], "__path__") for name in names)
 
 
 def hideable() -> frozenset[str]:
-    """Return the names of loaded modules that others on the path could hide: neither built in nor frozen."""
+    """Return the names of loaded modules that other files on the path could hide: neither built in nor frozen."""
     names = {name.partition(".")[0] for name in sys.modules}
     builtin = {name for name in names if name in sys.builtin_module_names or _imp.is_frozen(name)}
     return frozenset(names - builtin - {"__main__", "_unsnarl_warm"})
 
 
 def covered() -> str:
-    """Say in words which module that is loaded here the command would find elsewhere; nothing if none is.
+    """Return in words which loaded module the command would find in another place; nothing if there is none.
 
-    Asked before the command's imports: what is loaded then is unsnarl's doing, or that of start-up files.
+    To be called before the command's imports: only unsnarl and start-up files have loaded modules by then.
     """
     library = os.path.dirname(os.__file__)
     for entry in sys.path[: sys.path.index(library) if library in sys.path else 0]:
@@ -139,15 +137,15 @@ def covered() -> str:
 
 
 def hidden(names: frozenset[str], directory: str = "") -> str:
-    """Return which of the loaded modules one in a directory hides, the working one if none is named; or nothing."""
+    """Return a loaded module that a file in a directory hides, or nothing. Default: the working directory."""
     try:
         entries = os.listdir(directory or ".")
     except OSError:
-        return ""  # nor will an import see what is in it
+        return ""  # an import cannot read it either
     for name in names.intersection(entry.partition(".")[0] for entry in entries):
         spec = PathFinder.find_spec(name, [directory or os.getcwd()])
         loaded = getattr(sys.modules.get(name), "__file__", None)
-        # A directory without __init__ hides no other module, but is a part of a package that has none either.
+        # A directory without __init__ hides no module, but extends a package that has no __init__ either.
         is_harmless = loaded or name not in sys.modules
         if spec is not None and not (_is_same(spec.origin, loaded) if spec.loader else is_harmless):
             return name
@@ -155,7 +153,7 @@ def hidden(names: frozenset[str], directory: str = "") -> str:
 
 
 def _is_same(found: str | None, loaded: str | None) -> bool:
-    """Say whether what would be found is what is loaded, as in the checkout that an editable installation names."""
+    """Return whether two paths are one file, as in the checkout that an editable installation refers to."""
     try:
         return found is not None and loaded is not None and os.path.samefile(found, loaded)
     except OSError:
@@ -194,7 +192,7 @@ def _imports(source: bytes, path: str, package: str) -> Iterator[Import]:
 
 
 def _statements(body: list[ast.stmt], is_certain: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
-    """Yield all imports, and whether each run comes by: not what is in a function, or may be passed over."""
+    """Yield all imports, and whether each run executes them: not those in functions and branches."""
     import ast
 
     for node in body:
@@ -220,10 +218,10 @@ def _is_of_main(test: ast.expr) -> bool:
 
 
 def argument_copies() -> tuple[list[tuple[list[object], int, bool]], list[str]]:
-    """Find what the imports have kept of the arguments.
+    """Find the copies of the arguments that imports have made.
 
     Returns lists to be changed in place, as ``(list, index, is_bytes)``, and
-    words for the copies that cannot be.
+    in words the copies that cannot be changed.
     """
     import gc
 
@@ -244,7 +242,7 @@ def argument_copies() -> tuple[list[tuple[list[object], int, bool]], list[str]]:
 
 
 def holds_arguments(value: object) -> bool:
-    """Say whether a list has the arguments in it."""
+    """Return whether a value is a list that contains the arguments."""
     items: Any = value
     return type(value) is list and any(map(_is_sentinel, items))
 
@@ -255,7 +253,7 @@ def _kind(thing: object) -> type[object]:
 
 def _is_sentinel(item: object) -> bool:
     text: Any = item
-    if issubclass(type(item), str):  # of a class of its own while imports are watched (`arguments`)
+    if issubclass(type(item), str):  # of a subclass in the learning run (`arguments`)
         return str.__eq__(text, SENTINEL)
     return type(item) is bytes and item == _SENTINEL_BYTES
 
@@ -268,10 +266,10 @@ def _holds_sentinel(value: object) -> bool:
 
 
 def environment_as_given() -> dict[bytes, bytes]:
-    """Return the environment as execve wrote it, the first of two entries of a name.
+    """Return the environment as execve wrote it; of two entries of one name the first.
 
-    ``os.environ`` is what is left of it once the interpreter has started: in the C locale it sets
-    LC_CTYPE (PEP 538), which would make another key of the same caller, and ``site`` may run more.
+    ``os.environ`` may differ from it: in the C locale the interpreter sets LC_CTYPE (PEP 538), which would
+    give the same caller another key, and ``site`` may run code that sets more.
     """
     try:
         with open("/proc/self/environ", "rb") as file:
@@ -287,7 +285,7 @@ def environment_as_given() -> dict[bytes, bytes]:
 
 
 def environment_delta(before: dict[bytes, bytes], after: dict[bytes, bytes]) -> list[tuple[bytes, bytes | None]]:
-    """Return what the imports have set, or removed (None), in the environment."""
+    """Return the variables that the imports have set, or removed (None)."""
     changed: list[tuple[bytes, bytes | None]] = [(k, v) for k, v in after.items() if before.get(k) != v]
     return changed + [(k, None) for k in before if k not in after]
 
@@ -295,7 +293,7 @@ def environment_delta(before: dict[bytes, bytes], after: dict[bytes, bytes]) -> 
 def kept_variables(environ: dict[bytes, bytes]) -> list[tuple[object, str, bytes, bool]]:
     """Find globals that hold the value of a variable in ``UNSNARL_WARM_IGNORE``.
 
-    Returns ``(module, global, variable, is_bytes)``; they are set anew in each worker.
+    Returns ``(module, global, variable, is_bytes)``; each worker sets them to its caller's value.
     """
     found: list[tuple[object, str, bytes, bool]] = []
     for name in environ.get(b"UNSNARL_WARM_IGNORE", b"").split():
@@ -310,10 +308,10 @@ def kept_variables(environ: dict[bytes, bytes]) -> list[tuple[object, str, bytes
 
 
 def terminals(tty: str) -> None:
-    """Make standard streams of the wanted kind: ``tty`` holds a digit for each.
+    """Make standard streams of the caller's kinds: ``tty`` holds a digit for each, 1 for a terminal.
 
-    A terminal is a pseudo-terminal nobody looks at, anything else /dev/null
-    or the log; the program's own streams replace them before it runs.
+    A terminal is a pseudo-terminal that no process reads; the others stay /dev/null and the log. The worker
+    replaces all of them before the program runs.
     """
     if "1" not in tty:
         return
@@ -322,7 +320,7 @@ def terminals(tty: str) -> None:
         if wanted == "1":
             os.dup2(slave, fd)
     os.close(slave)
-    # The master must stay open, or the slave reads as hung up; out of the way.
+    # The master must stay open, or the slave is hung up; its new number is no command's.
     import fcntl
 
     fcntl.fcntl(master, fcntl.F_DUPFD_CLOEXEC, 200)

@@ -1,12 +1,12 @@
-"""Temporary directories that imports make: each run has its own.
+"""Temporary directories made by imports: each worker makes one of its own in place of the server's.
 
-A server's would be everybody's, and gone with the first worker that ends. So it is made anew in each
-worker, by the call that the import has made, where everything that knows its path can be told the new
-one: globals of modules, plain or of a class derived from ``str``, and arguments of what is registered
-with ``atexit``. Else the command is not imported ahead.
+All workers would share a server's directory, and the first worker to end would remove it. Each worker therefore
+repeats the call of ``tempfile.mkdtemp`` and updates every holder of the path: globals of modules, of type ``str``
+or a subclass, and arguments of functions registered with ``atexit``. If any other object holds the path, the
+command is not imported ahead.
 
-Invariant: nothing that Python's collector can see holds the path of a directory that is made anew, nor
-a text with it, but what is told the new one.
+Invariant: no object that the garbage collector can reach holds the path of a server's directory, or a text with
+that path in it, but those that a worker updates.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 else:
     from _functools import partial
 
-# How many characters of a name tempfile draws, and from which; and the mode it gives.
+# Of tempfile: the number of random characters in a name, the alphabet, and the mode of a directory.
 _DRAWN, _CHARACTERS, _MODE = 8, "abcdefghijklmnopqrstuvwxyz0123456789_", 0o40700
 
 
 class Made:
-    """One file or directory that an import has made, and what knows of it."""
+    """One file or directory that an import has made, and the globals that hold its path."""
 
     __slots__ = ("arguments", "module", "owner", "path", "places")
 
     def __init__(self, path: str, owner: str = "", module: str = "") -> None:
         self.path = path
-        # Which of the modules asked for was being imported, and whose body ran.
+        # The module that was asked for, and the one whose body made the call.
         self.owner, self.module = owner, module
-        # Of ``tempfile.mkdtemp``: suffix and prefix, each in the parts around the process's number, and directory.
+        # Arguments of ``tempfile.mkdtemp``: suffix and prefix, split at the process's number, and directory.
         self.arguments: tuple[list[str] | None, list[str] | None, Any] = (None, None, None)
-        # Modules, and the names there, that hold the path.
+        # The globals that hold the path: module and name.
         self.places: list[tuple[str, str]] = []
 
     def stem(self) -> str:
-        """Return what is the same in each run; nothing where that cannot be told, or the directory is not as new."""
+        """Return the part of the path that each run has; nothing if it is unclear or the directory is not new."""
         directory, name = os.path.split(self.path)
         try:
             status = os.lstat(self.path)
@@ -58,34 +58,34 @@ class Made:
         return f"{directory}/{'0'.join(_around(name[:-_DRAWN]) or ())}" if is_own else ""
 
     def find_places(self) -> bool:
-        """Find the globals that hold the path; says whether there are any, and nothing else has it."""
+        """Find the globals that hold the path; return whether there are some, and no other holder."""
         self.places, is_elsewhere = holders.find(self.path, _can_be_made, (Made, _AtEnd))
         return bool(self.places) and not is_elsewhere
 
 
 class _AtEnd(partial):  # type: ignore[type-arg]
-    """A function registered for the end, with a path that is another in each run among its arguments.
+    """A function registered with ``atexit`` that has a temporary path among its arguments.
 
-    A call of it makes no frame that a traceback could show.
+    Being a ``partial``, it adds no frame to a traceback.
     """
 
     def __eq__(self, other: object) -> bool:
-        """Be found by ``atexit.unregister``, which compares."""
+        """Compare as the function: ``atexit.unregister`` compares."""
         return bool(self.function == other)
 
     def __hash__(self) -> int:
         return hash(self.function)
 
     def __repr__(self) -> str:
-        """Return what a complaint about it shows."""
+        """Return the function's own text, which error messages show."""
         return repr(self.function)
 
     def keep(self, function: Callable[..., object], args: list[Any], named: dict[str, Any]) -> None:
-        """Take a function, whole: one that is a ``partial`` itself would be taken apart by a call of the class."""
+        """Set the function; the constructor would flatten a function that is a ``partial`` itself."""
         self.function, self.given = function, (args, named)
 
     def update(self) -> None:
-        """Take the paths of now."""
+        """Replace the temporary paths among the arguments by the current ones."""
         args, named = self.given
         now = {name: _current(value) for name, value in named.items()}
         state: Any = self
@@ -97,18 +97,18 @@ def _current(value: Any) -> Any:
 
 
 class Directories:
-    """What imports have made, noted while they run."""
+    """The temporary files and directories that imports make while they are watched."""
 
     def __init__(self) -> None:
         self.made: list[Made] = []
         self._pid = os.getpid()
         self._replaced: list[tuple[object, object]] = []
         self._ends: list[_AtEnd] = []
-        # What else was registered: `atexit` itself shows nobody what it holds (until Python 3.14).
+        # Other registered functions: the search must find their arguments, which `atexit` hides (until Python 3.14).
         self._registered: list[tuple[object, ...]] = []
 
     def watch_ends(self) -> None:
-        """Have paths that are registered for the end known."""
+        """Wrap ``atexit.register``, to update temporary paths among the arguments later."""
         plain = atexit.register
 
         def register(function: Callable[..., object], /, *args: Any, **named: Any) -> Any:
@@ -129,7 +129,7 @@ class Directories:
         self._replace(plain, register)
 
     def watch_calls(self) -> None:
-        """Have what ``tempfile.mkdtemp`` is called with noted."""
+        """Wrap ``tempfile.mkdtemp``, to note its arguments."""
         import tempfile
 
         plain: Callable[..., Any] = tempfile.mkdtemp
@@ -148,21 +148,21 @@ class Directories:
         self._replaced.append((plain, function))
 
     def left(self) -> list[Made]:
-        """Return what is still there when the imports are through, and forget the rest."""
+        """Return those that exist after the imports, and forget the others."""
         self.made = [made for made in self.made if os.path.lexists(made.path)]
         return self.made
 
     def stems(self) -> list[tuple[str, str, str, str]]:
-        """Return what is the same in each run, to be compared: ``(module asked for, module, name, value)``."""
+        """Return the parts that each run has, for comparison: ``(module asked for, module, name, value)``."""
         return [
             (one.owner, one.module, f"{TEMPORARY_DIRECTORY} {number}", one.stem())
             for number, one in enumerate(self.made, 1)
         ]
 
-    def settle(self, renewals: list[Renewal]) -> str:
-        """Watch no more, find what knows of the server's own directories, and remove them.
+    def hand_over(self, renewals: list[Renewal]) -> str:
+        """Unwrap the functions, find the holders of the server's directories, and remove the directories.
 
-        Returns what was learned (``renewals``) and does not hold here, nothing if all does.
+        Returns a path or a global for which workers cannot make a new directory, nothing if there is none.
         """
         if not self._replaced:
             return ""
@@ -185,43 +185,43 @@ class Directories:
         learned = [(one.module, one.name) for one in expected]
         return lost or next((".".join(place) for place in learned if place not in places), "")
 
-    def make_anew(self) -> None:
-        """Make those of this process, and tell everybody who knows the server's. Raises OSError if one cannot be."""
+    def renew(self) -> None:
+        """Make this worker's directories and update all holders of the server's paths. Raises OSError."""
         number = str(os.getpid())
         for made in self.made:
             suffix, prefix, directory = made.arguments
             texts = [None if parts is None else number.join(parts) for parts in (suffix, prefix)]
             made.path = sys.modules["tempfile"].mkdtemp(*texts, directory)
-            anew: dict[int, Any] = {}
+            replaced: dict[int, Any] = {}
             for module, name in made.places:
                 names = sys.modules[module].__dict__
-                old = names[name]  # kept by whoever else has it until all are told
-                if id(old) not in anew:
-                    anew[id(old)] = _with_path(old, made.path)
-                names[name] = anew[id(old)]
-        self.tell_ends()
+                old = names[name]  # one object in several globals becomes one new object
+                if id(old) not in replaced:
+                    replaced[id(old)] = _with_path(old, made.path)
+                names[name] = replaced[id(old)]
+        self.update_ends()
 
-    def tell_ends(self) -> None:
-        """Put the paths of now into what is registered for the end, where the search must not find them."""
+    def update_ends(self) -> None:
+        """Put the current paths into the arguments of functions registered with ``atexit``."""
         for at_end in self._ends:
             at_end.update()
 
     def discard(self) -> None:
-        """Remove those of a process that is not to run after all."""
+        """Remove this worker's directories if it does not run after all."""
         if os.getpid() != self._pid:
             self.remove()
 
     def remove(self) -> None:
-        """Remove what is still there and has nothing in it."""
+        """Remove what exists and is empty."""
         for made in self.made:
             try:
                 (os.rmdir if os.path.isdir(made.path) else os.unlink)(made.path)
             except OSError:
-                pass  # it is gone, or there is something in it
+                pass  # removed already, or not empty
 
 
 def expected(renewals: list[Renewal]) -> Directories:
-    """Begin to watch a server's imports, where learning has found that they make directories."""
+    """Begin to watch a server's imports, if learning has found temporary directories."""
     result = Directories()
     if any(one.recipe == TEMPORARY_DIRECTORY for one in renewals):
         result.watch_ends()
@@ -230,14 +230,14 @@ def expected(renewals: list[Renewal]) -> Directories:
 
 
 def _exchange(old: object, new: object) -> None:
-    """Put one function in another's place in all modules, whoever has imported it by name."""
+    """Replace a function in all modules, including those that have imported it by name."""
     for _, names in holders.modules():
         for key in [key for key, value in names.items() if value is old]:
             names[key] = new
 
 
 def _with_path(text: Any, path: str) -> Any:
-    """Return a path as text of the same class: what is derived from ``str`` is made as :mod:`copy` makes it."""
+    """Return a path as an object of the same class as ``text``; a subclass of ``str`` is copied as by :mod:`copy`."""
     if type(text) is str:
         return path
     function, args, *rest = text.__reduce_ex__(4)
@@ -255,12 +255,12 @@ def _with_path(text: Any, path: str) -> Any:
 
 
 def _parts(state: Any) -> tuple[dict[str, Any] | None, ...]:
-    """Return what is kept in the instance's dictionary, and in its slots if it has some."""
+    """Return the state of the instance's dictionary and, if it has slots, of those."""
     return state if type(state) is tuple else (state,)  # pyright: ignore[reportUnknownVariableType]
 
 
 def _can_be_made(text: Any) -> bool:
-    """Say whether a text of this class with another path comes out as that."""
+    """Return whether an object of this class can be made with another path."""
     try:
         made = _with_path(text, "/another")
     except Exception:
@@ -269,7 +269,7 @@ def _can_be_made(text: Any) -> bool:
 
 
 def _around(text: object) -> list[str] | None:
-    """Return what is before, between and after the places in a text where the process's number is."""
+    """Split a text at each occurrence of the process's number."""
     import re
 
     if not isinstance(text, str):

@@ -1,32 +1,32 @@
-"""Have libffi open its descriptor where a command's own are in nobody's way.
+"""Makes libffi open its descriptor at a high number, out of the range of a command's own descriptors.
 
-Where libffi takes its trampolines from its own file it opens that when the first callback is
-made, which an import of ctypes does, keeps the descriptor, and maps from it whenever it needs
-more. A worker that had closed it, or put a file of the command in its place, would run what is
-in that file.
+Some builds of libffi map trampolines from their own library file. Such a build opens the file at the first
+callback, which an import of ctypes makes, keeps the descriptor, and maps from it again later. If a worker closed
+that descriptor or put one of the command's files in its place, libffi would execute the contents of that file.
 
-A server calls :func:`import_ctypes` before anything else imports ctypes. Invariant: workers
-keep the descriptors in ``KEPT`` at their numbers.
+A server calls :func:`import_ctypes` before any other module imports ctypes.
+
+Invariant: workers keep the descriptors in ``KEPT`` at their numbers.
 """
 
 from __future__ import annotations
 
 import os
 
-# The lowest number for descriptors of ours: below are those a command inherits.
+# The lowest number of the server's own descriptors; those that a command inherits are below.
 HIGH_FD = 200
-# What libffi has opened.
+# Descriptors that libffi has opened.
 KEPT: set[int] = set()
 
 
 def import_ctypes() -> None:
-    """Import ctypes with all low numbers taken, and note what libffi has opened."""
+    """Import ctypes while all low numbers are in use, and note which descriptors libffi has opened."""
     fillers: list[int] = []
     try:
         while not fillers or fillers[-1] < HIGH_FD:
             fillers.append(os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC))
         os.close(fillers.pop())
-    except OSError:  # fewer are allowed: it gets the number that comes
+    except OSError:  # the limit is lower: libffi gets any number
         while fillers:
             os.close(fillers.pop())
     __import__("ctypes")
@@ -38,7 +38,7 @@ def import_ctypes() -> None:
 
 
 def is_of_libffi(link: str) -> bool:
-    """Say whether this link in /proc leads to the library's own file."""
+    """Return whether this link in /proc leads to the library's own file."""
     try:
         return os.path.basename(os.readlink(link)).startswith("libffi.so")
     except OSError:

@@ -1,14 +1,13 @@
-"""Tell the globals of imported modules that would be others in another run.
+"""Comparison of two learning runs: finds the globals that have another value in each run.
 
-Two learning runs are compared: what is made of the process's number, of chance or of the time of
-day differs. What is made of the date does not, and is looked for by itself: today's date in the
-usual forms, or the year, where no module's code has it written down.
+Values made of the process's number, of chance or of the time of day differ between the two runs. Values made of
+the date do not, so they are searched for separately: today's date in the usual forms, or the year, unless a module's
+code contains it as a constant.
 
-Looked at are strings, bytes, numbers, and lists, tuples, sets and dictionaries of them, in the
-globals of modules and in the classes they define; not what instances hold.
+Compared are strings, bytes, numbers, and lists, tuples, sets and dictionaries of them, in the globals of modules and
+in the classes they define. Attributes of instances are not compared.
 
-Invariant: nothing of the watched modules is called. Values are compared by hash and never leave
-the process.
+Invariant: no code of the compared modules is called. Values are compared by hash and never leave the process.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ if TYPE_CHECKING:
 _FEWEST_DIGITS = 8
 _SCALARS: tuple[type, ...] = (str, bytes, int, float, bool)
 _SEQUENCES: tuple[type, ...] = (tuple, list, set, frozenset)
-# Items of a container, and characters of a text, that are looked at: what is made of a moment is short.
+# Largest container and longest text that are examined; texts made of a moment are short.
 _MOST_ITEMS, _LONGEST_DATED = 10_000, 200
-# Addresses of libraries and heaps lie between, on 64 bits: they differ, and mean the same object. Without a GIL
-# objects are mimalloc's, which asks for memory from two terabytes on.
+# Addresses of libraries and heaps on 64 bits: they differ between runs and mean the same object. Without a GIL
+# mimalloc allocates the objects, from two terabytes upwards.
 _ADDRESSES = range(1 << (41 if "t" in sys.abiflags else 44), 1 << 48)
 _DATES = ("%Y%m%d", "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%a %b %e")
 _TIMES = ("%H%M%S", "%H:%M:%S", "%H-%M-%S")
 
 
 def of_module(name: str) -> Iterator[tuple[str, Any]]:
-    """Yield what is looked at in a module, by its name there."""
+    """Yield the compared values of a module, each with its name there."""
     names: dict[str, Any] = getattr(sys.modules.get(name), "__dict__", {})
     for key, value in list(names.items()):
         if key.startswith("__") and key.endswith("__"):
             continue
-        # By the type: `isinstance` asks a proxy for its class, and that may run the program's own code.
+        # By the type: `isinstance` reads a proxy's `__class__`, which may run the program's own code.
         if issubclass(type(value), type) and type.__getattribute__(value, "__module__") == name:
             for member, held in list(type.__getattribute__(value, "__dict__").items()):
                 if not member.startswith("__") and _is_plain(held):
@@ -64,7 +63,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _items(value: object) -> Iterable[Any]:
-    """Return what a plain value consists of."""
+    """Return the items of a container, or the value itself."""
     if type(value) in _SCALARS:
         return (value,)
     kind: type = type(value)
@@ -79,7 +78,7 @@ def _digest(value: object) -> int:
     if kind is dict:
         value = [pair for pair in held.items() if all(type(part) in _SCALARS for part in pair)]
     if kind in (set, frozenset):
-        value = sorted(map(repr, held))  # the order is that in which they came, in part, which may be by address
+        value = sorted(map(repr, held))  # the order depends on insertion and on hashes, which may be addresses
     if type(value) is int and value in _ADDRESSES:
         return 0
     text = repr(value)
@@ -87,7 +86,7 @@ def _digest(value: object) -> int:
 
 
 def _recipe(key: str, value: object) -> Recipe | None:
-    """Return how each worker could compute a global: as the process's number, or as random hexadecimal digits."""
+    """Return the recipe by which a worker could compute a global, None if there is none."""
     if not key.isidentifier():
         return None  # in a class
     if type(value) is int:
@@ -106,9 +105,9 @@ def write(
     known: set[tuple[str, str]],
     others: Iterable[tuple[str, str, str, str]] = (),
 ) -> None:
-    """Write what can be compared with another run, but for what is known to be set anew.
+    """Write the values to compare with another run, without the globals in ``known``, whose recipes are known.
 
-    ``others`` are values that are no globals: ``(module asked for, module, name, value)``.
+    ``others`` are further values, of no global: ``(module asked for, module, name, value)``.
     """
     with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
         for name in modules:
@@ -122,11 +121,11 @@ def write(
 
 
 def is_today(value: object) -> bool:
-    """Say whether this is a date, or a moment, of today."""
+    """Return whether this is a ``datetime`` object of today."""
     kind = type(value)
     if kind.__module__ != "datetime" or kind.__name__ not in ("date", "datetime"):
         return False
-    # Proleptic day number of 1970-01-01; a day more or less for time zones.
+    # 719163 is the proleptic day number of 1970-01-01; time zones account for a day more or less.
     day: Any = value
     return bool(abs(day.toordinal() - time.time() // 86400 - 719163) <= 1)
 
@@ -134,8 +133,8 @@ def is_today(value: object) -> bool:
 def differing(one: str, other: str) -> list[tuple[str, str, str, Recipe | None]]:
     """Compare two such files: ``(owner, module, name, recipe)`` of each global that differs.
 
-    The recipe is None if no worker could compute the value. Of random digits there may be one value only,
-    if in several places: another one may be made of it.
+    The recipe is None if no worker could compute the value. All globals with random digits must have the same
+    value: of two different ones, the second may be derived from the first.
     """
     before = _read(one)
     found: list[tuple[str, str, str, Recipe | None]] = []
@@ -165,8 +164,8 @@ def _agreed(one: Recipe | None, other: Recipe | None) -> Recipe | None:
 
 
 def fingerprint(path: str) -> str:
-    """Return what two such files have in common if no value differs, and no module; nothing if there is none."""
-    import hashlib  # not in a server, which needs other parts of this file
+    """Return a digest that two such files share if they hold the same modules and values; nothing if empty."""
+    import hashlib  # not loaded in a server, which imports this file for other functions
 
     rows = sorted((name, key, row[1]) for (name, key), row in _read(path).items())
     return hashlib.sha256(repr(rows).encode(errors="surrogatepass")).hexdigest() if rows else ""
@@ -182,7 +181,7 @@ def _read(path: str) -> dict[tuple[str, str], tuple[str, str, str]]:
 
 
 class Moment:
-    """The time of a learning run: finds what was made of it."""
+    """The time of a learning run; finds globals that were made of it."""
 
     def __init__(self, begun_s: float) -> None:
         ended_s = time.time()
@@ -193,16 +192,16 @@ class Moment:
         self._marks = {time.strftime(form, zone(s)) for form in _DATES for zone in zones for s in (begun_s, ended_s)}
         self._marks |= {time.strftime(form, zone(s)) for form in _TIMES for zone in zones for s in seconds}
         self._marks |= set(map(str, seconds))
-        self._marks = {mark for mark in self._marks if mark not in "0123456789"}  # an alphabet, at 12:34:56
-        # Of a time of day alone six digits remain, which are the process's number as well.
+        self._marks = {mark for mark in self._marks if mark not in "0123456789"}  # else alphabets match at 12:34:56
+        # A time of day alone has six digits, as a process number may have.
         self._dates = {int(mark) for mark in self._marks if mark.isdecimal() and len(mark) >= 8}
         self._written: set[object] | None = None
 
     def find(self, modules: list[str]) -> Iterator[tuple[str, str]]:
-        """Yield the globals of these modules that hold the date or the time, as ``(module, name)``."""
+        """Yield the globals of these modules that contain the date or the time, as ``(module, name)``."""
         for name in modules:
             for key, value in of_module(name):
-                is_alone = type(value) in _SCALARS  # a year among others is part of a range or a version
+                is_alone = type(value) in _SCALARS  # in a container, a year may be part of a range or a version
                 found = (item for item in _items(value) if self._is_of_today(item, is_alone=is_alone))
                 if not all(self._is_written(item, modules) for item in found):
                     yield name, key
@@ -217,7 +216,7 @@ class Moment:
         return type(value) is int and (is_year or value in self._numbers or value in self._dates)
 
     def _is_written(self, value: object, modules: list[str]) -> bool:
-        """Say whether the code of any module has it as a constant: the release of today, an error number."""
+        """Return whether a module's code has the value as a constant, as a release date or an error number."""
         if self._written is None:
             self._written = set()
             for name in modules:
@@ -225,7 +224,7 @@ class Moment:
                 try:
                     _constants(spec.loader.get_code(name), self._written)  # type: ignore[union-attr]
                 except Exception:
-                    continue  # it has none that can be read
+                    continue  # its code cannot be read
         if value in self._written:
             return True
         return type(value) is str and any(type(text) is str and value in text for text in self._written)

@@ -1,1 +1,1 @@
-"""Runs in the learning process, which is thrown away: watches what a command's imports do."""
+"""Runs in the learning process, which is thrown away afterwards: watches what a command's imports do."""

@@ -1,20 +1,19 @@
-"""Tell what an import must not do while it is only looked at: what a run must do once.
+"""Veto on side effects: which audit events of an import are forbidden in a learning run, and which are harmless.
 
-The learning run and the server import what a run has imported already. What such an import
-writes, removes, sends or starts would happen again, with nobody who has asked for it. So the
-learning run forbids it before it happens, by an exception from the audit hook, and the module
-is left to the runs.
+The learning run and the server import modules that a run has imported already. A file that such an import writes
+or removes, a message it sends, a program it starts, would be written, removed, sent or started a second time,
+without a call of the command. The audit hook raises before that happens, and the module is left to the runs.
 
-| what | why it may happen all the same |
+| allowed | reason |
 |---|---|
-| what is written in ``__pycache__`` | any import may write it, and it says what the source says |
-| ``/dev/null``, terminals, the standard streams | nothing stays; what is printed is noticed by itself |
-| temporary files | of this process alone; what is left of them is judged by :mod:`importing.temporary` |
-| a directory that is there already | it stays as it is |
-| a new directory | a run makes it too, or finds it; where the module is not imported ahead it is taken back, or left |
-| ``/sbin/ldconfig -p`` | prints a file: it is how ``ctypes.util.find_library`` finds a library |
+| writing in ``__pycache__`` | any import may write there, and only what follows from the source |
+| ``/dev/null``, terminals, the standard streams | no trace is left; output is noticed elsewhere |
+| temporary files | belong to this process; :mod:`importing.temporary` judges those that are left |
+| making a directory that exists | changes nothing |
+| making a new directory | a run makes or finds it too; it is removed again if the module is not imported ahead |
+| ``/sbin/ldconfig -p`` | prints a file; ``ctypes.util.find_library`` runs it |
 
-Invariant: what is not named here as harmless is forbidden before it has happened.
+Invariant: every event that is not listed here as harmless is forbidden before it happens.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class VetoedError(BaseException):
-    """What an import was about to do has not been done. No handler of the import's own is meant to catch it."""
+    """A side effect was vetoed. Not an ``Exception``, so that a handler in the import does not catch it."""
 
 
-# Audit events with a path and, at the place given, the descriptor of the directory it starts from.
+# Audit events with a path, and the position of the argument that names a directory's descriptor.
 _CHANGING = {
     "os.remove": ("removes a file", 1),
     "os.rmdir": ("removes a directory", 1),
@@ -46,9 +45,9 @@ _CHANGING = {
     "os.setxattr": ("changes an attribute of a file", None),
     "os.removexattr": ("changes an attribute of a file", None),
 }
-# The same with two paths, and two descriptors behind them.
+# The same with two paths, followed by two descriptors.
 _CHANGING_TWO = {"os.rename": "renames a file", "os.link": "makes a link"}
-# Events that are forbidden whatever they are about.
+# Events that are forbidden with any arguments.
 _ALWAYS = {
     "_thread.start_new_thread": "starts a thread",
     "_thread.start_joinable_thread": "starts a thread",
@@ -70,10 +69,10 @@ _ALWAYS = {
     "syslog.syslog": "writes to the system log",
     "builtins.input": "reads the standard input",
 }
-# Before they are watched: a look of ours is none of the import's.
+# The unwrapped functions: calls from here are not the import's.
 _lstat, _readlink = os.lstat, os.readlink
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-# An unnamed file: nobody can find it.
+# An unnamed file: no other process can open it.
 _UNNAMED = os.O_TMPFILE & ~os.O_DIRECTORY
 _STREAMS = ("/dev/null", "/dev/tty", "/dev/ptmx", "/dev/stdout", "/dev/stderr")
 _INPUTS = (0, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
@@ -83,12 +82,12 @@ LIBRARIES = "/etc/ld.so.cache"
 
 
 def is_listing_libraries(event: str, args: tuple[object, ...]) -> bool:
-    """Say whether this is the one program that only reads."""
+    """Return whether an event starts the one program that only reads."""
     return event in ("subprocess.Popen", "os.posix_spawn") and args[:2] == _LISTING_LIBRARIES
 
 
 def forbidden(event: str, args: tuple[object, ...], made: list[Made]) -> str | None:
-    """Return in words what an audit event is about to do that it must not, or None. ``made`` is temporary."""
+    """Return in words what a forbidden event is about to do, None if it is allowed. ``made`` are temporary files."""
     if event in _ALWAYS:
         return None if is_listing_libraries(event, args) else _ALWAYS[event]
     if event == "open" and args[0] in _INPUTS:
@@ -105,7 +104,7 @@ def forbidden(event: str, args: tuple[object, ...], made: list[Made]) -> str | N
 
 
 def _change(event: str, args: tuple[object, ...]) -> tuple[str, list[str]] | None:
-    """Return what happens to which files; None if nothing does."""
+    """Return in words the change and the paths of the files; None if no file is changed."""
     if event == "open":
         path, flags = path_lookups.text_of(args[0]), args[2]
         is_harmless = not isinstance(flags, int) or not flags & _WRITING or flags & _UNNAMED or _is_stream(path)
@@ -119,7 +118,7 @@ def _change(event: str, args: tuple[object, ...]) -> tuple[str, list[str]] | Non
 
 
 def new_directory(event: str, args: tuple[object, ...], made: list[Made]) -> str | None:
-    """Return the path of a directory that is about to be made, and is to stay; None if there is none."""
+    """Return the path of a directory that is about to be made and is not temporary; None if there is none."""
     if event != "os.mkdir" or _caller() == "tempfile":
         return None
     path = os.path.abspath(_whole(args[0], args[2]))
@@ -127,7 +126,7 @@ def new_directory(event: str, args: tuple[object, ...], made: list[Made]) -> str
 
 
 def is_by_path(event: str, args: tuple[object, ...]) -> bool:
-    """Say whether a directory is made at a path that is the import's own choice."""
+    """Return whether a directory is made at a path that the import has chosen itself."""
     return event == "os.mkdir" and args[2] in (-1, None) and _caller() != "tempfile"
 
 
@@ -140,7 +139,7 @@ def _is_there(path: str) -> bool:
 
 
 def _whole(path: object, directory: object) -> str:
-    """Return a path from the root, or from the working directory; one that only a descriptor leads to as nothing."""
+    """Return an absolute path, or one from the working directory; nothing if the descriptor leads nowhere."""
     text = path_lookups.text_of(path)
     if text.startswith("/") or directory in (-1, None):
         return text
@@ -155,19 +154,19 @@ def _is_stream(path: str) -> bool:
 
 
 def is_temporary(path: str, made: list[Made]) -> bool:
-    """Say whether a path leads to what an import has made for a time, or to what is cached."""
+    """Return whether a path lies in a temporary directory of an import, or in ``__pycache__``."""
     whole = os.path.abspath(path) + "/" if path else ""
     return "__pycache__" in path.split("/") or any(whole.startswith(one.path + "/") for one in made)
 
 
 def may_be_there() -> bool:
-    """Say whether who makes a directory goes on with one that is there: `os.makedirs` and `pathlib` are told."""
+    """Return whether the maker of a directory accepts an existing one: ``exist_ok`` of `os.makedirs` and `pathlib`."""
     frame = _acting()
     return frame is not None and bool(frame.f_locals.get("exist_ok"))
 
 
 def _caller() -> str:
-    """Return the module of the function that does it."""
+    """Return the module of the function that causes the event."""
     frame = _acting()
     return "" if frame is None else str(frame.f_globals.get("__name__"))
 
@@ -180,9 +179,9 @@ def _acting() -> FrameType | None:
 
 
 def take_back(directories: list[str]) -> None:
-    """Remove what is empty of the directories that imports have made."""
+    """Remove the empty ones among the directories that imports have made."""
     for path in reversed(directories):
         try:
             os.rmdir(path)
         except OSError:
-            pass  # it holds something, or is gone
+            pass  # not empty, or removed already

@@ -1,10 +1,10 @@
-"""Notice which paths imports look at: each caller's directory has another file there, and any may come or go.
+"""Path recorder: collects the paths that imports open, list or query, as what is found there may change.
 
-What opens or lists has an audit event. What only asks whether there is a file has none, and is
-wrapped, in ``os`` itself: ``os.path`` and ``pathlib`` ask by its functions.
+Opening and listing have audit events. Queries (``stat`` and the like) have none, so these functions of ``os`` are
+wrapped; ``os.path`` and ``pathlib`` call them.
 
-Invariant: a wrapped function answers as before, is in the sets of ``os.supports_…`` as before, and
-binds to no instance, as the built-in one does not.
+Invariant: a wrapped function answers as the plain one, is a member of the same ``os.supports_…`` sets, and like a
+built-in function does not bind to an instance.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-# Audit events with a path for their first argument, None for the working directory.
+# Audit events whose first argument is a path, or None for the working directory.
 EVENTS = frozenset(("open", "os.listdir", "os.scandir"))
 _ASKING = ("stat", "lstat", "access", "readlink")
 _SETS = (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks)
 
 
 class _Asking:
-    """Stand for a function of ``os`` that takes a path."""
+    """Wraps a function of ``os`` that takes a path."""
 
     def __init__(self, plain: Callable[..., object], look: Callable[[object], None]) -> None:
         self._plain = plain
@@ -41,7 +41,7 @@ class _Asking:
 
 
 def watch(look: Callable[[object], None]) -> None:
-    """Have ``look`` called with every path that is asked for without an audit event."""
+    """Call ``look`` with every path that is queried without an audit event."""
     for name in _ASKING:
         plain = getattr(os, name)
         asking = _Asking(plain, look)
@@ -52,36 +52,36 @@ def watch(look: Callable[[object], None]) -> None:
 
 
 class Seen:
-    """Collect absolute paths that were looked at, and how: what is loaded is watched by itself."""
+    """Absolute paths that imports have examined, and how; loaded files are recorded elsewhere."""
 
     def __init__(self) -> None:
-        # Whether more was asked for than of which kind a file is.
+        # For each path, whether more than the kind of the file was queried.
         self.asked: dict[str, bool] = {}
         self.listed: set[str] = set()
 
     def ask(self, path: str) -> None:
-        """Note a question about a path."""
+        """Note a query of a path."""
         if not path.startswith(_ELSEWHERE):
             whole = os.path.normpath(path)
             self.asked[whole] = self.asked.get(whole, False) or not _is_of_kind()
 
     def read_names(self, path: str) -> None:
-        """Note that the names in a directory were read, but for who looks for modules and what is installed."""
+        """Note that a directory was listed, unless by a finder of modules or of installed packages."""
         if not path.startswith(_ELSEWHERE) and not any(name in _FINDERS for name, _ in _callers(1)):
             self.listed.add(os.path.normpath(path))
 
     def leave_out(self, directory: str) -> None:
-        """Forget what lies in a directory, and its names."""
+        """Forget the paths in a directory, and its listing."""
         self.asked = {path: is_more for path, is_more in self.asked.items() if os.path.dirname(path) != directory}
         self.listed.discard(directory)
 
     def facts(
         self, known: set[str], directories: set[str]
     ) -> tuple[dict[str, tuple[int, int, int]], dict[str, tuple[int, int, int]], list[str]]:
-        """Return what to watch as if it were loaded, what to ask for anew, and what to list.
+        """Return files to watch like loaded ones, paths to query in each request, and directories to list.
 
-        ``known`` is watched in any case, and so is what comes and goes in ``directories``. A directory above
-        anything that is watched cannot go without it; a link can lead elsewhere.
+        ``known`` files and changes in ``directories`` are watched in any case. A directory above a watched path
+        needs no query, since it cannot be removed alone; a link does, since it may lead to another place.
         """
         listed = sorted(path for path in self.listed if os.path.isdir(path))
         missing = dict.fromkeys(self.listed.difference(listed), False)
@@ -96,25 +96,25 @@ class Seen:
         return beside, {path: stamp for path, stamp in asked.items() if path not in beside}, listed
 
 
-# Questions that each request asks anew, about 1 us each; what is more is watched.
+# Paths that each request queries, about 1 µs each; further ones are watched.
 MOST_ASKED = 32
-# What the kernel makes up.
+# File systems of the kernel.
 _ELSEWHERE = ("/proc/", "/sys/", "/dev/")
 _FINDERS = ("importlib", "_frozen_importlib_external", "pkgutil", "zipimport", "site")
 _OF_PATHS = ("genericpath", "posixpath", "pathlib")
-# Functions of these that answer by the kind of a file alone.
+# Functions of these modules whose result depends on the kind of a file alone.
 _OF_KIND = frozenset(
     ("exists", "lexists", "isfile", "isdir", "islink", "ismount", "is_file", "is_dir", "is_symlink", "is_mount")
 ) | {"realpath", "_joinrealpath", "resolve"}
 
 
 def _is_stamped(path: str, is_more: bool) -> bool:
-    """Say whether it counts which file is there: of a link, to which of them it leads."""
+    """Return whether the identity of the file counts; of a link, its target."""
     return (is_more or os.path.islink(path)) and os.path.isfile(path)
 
 
 def _callers(count: int) -> list[tuple[str, str]]:
-    """Return package and function of who has asked, the nearest first."""
+    """Return package and function of the callers, the nearest first."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     found: list[tuple[str, str]] = []
     while frame is not None and len(found) < count:
@@ -140,7 +140,7 @@ def _above_all(paths: Iterable[str]) -> set[str]:
 
 
 def text_of(path: object) -> str:
-    """Return a path as text; nothing for a descriptor, which is a place of its own."""
+    """Return a path as text; nothing for a descriptor."""
     if path is None:
         return "."
     name: Any = path
@@ -148,7 +148,7 @@ def text_of(path: object) -> str:
 
 
 def above(path: str) -> list[str]:
-    """Return a relative path and the directories it leads through: what comes or goes there changes what is found."""
+    """Return a relative path and the directories on it: a change in any of them changes what is found."""
     found: list[str] = []
     while path:
         found.append(path)

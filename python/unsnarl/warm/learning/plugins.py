@@ -1,13 +1,13 @@
-"""Tell a plug-in by what its import does to the command's own packages.
+"""Plug-in detection: compares the globals of the command's own packages before and after an import.
 
-A module of another package that only some runs load must not be imported ahead if its
-import changes a module of the command's: it registers itself, or replaces something, and
-runs that have not asked for it would find the change. (Mercurial's ``mq`` loads ``strip``
-while it is imported, and the other extension then counts as loaded.) What the packages
-the command itself names change in each other is not looked at, nor what is changed in
-third ones: caches and tables that fill up, mostly.
+A module of another package that only some runs load must not be imported ahead if its import changes a module of
+the command: it registers itself, or replaces a function, and runs without the plug-in would find the change.
+(Mercurial's ``mq`` imports ``strip``, and the other extension then counts as loaded.)
 
-Invariant: nothing of the watched modules is called, not even ``__len__``.
+Not compared: changes that the packages named by the command make in each other, and changes in third packages;
+those are mostly caches and tables that fill up.
+
+Invariant: no code of the watched modules is called, not even ``__len__``.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ def top_of(name: str) -> str:
 
 
 def hosts_of(roots: list[str]) -> frozenset[str]:
-    """Return the top-level packages of the modules a command names, but for the standard library's."""
+    """Return the top-level packages of the modules a command names, without the standard library's."""
     return frozenset(map(top_of, roots)) - sys.stdlib_module_names
 
 
 def is_foreign(name: str, hosts: frozenset[str]) -> bool:
-    """Say whether a module may be a plug-in: neither of the command's packages nor of the standard library."""
+    """Return whether a module may be a plug-in: neither of the command's packages nor of the standard library."""
     top = top_of(name)
     return not (top in hosts or top in _OWN or top in sys.stdlib_module_names)
 
 
 class Host:
-    """Hold the globals of the command's own modules as they are."""
+    """A snapshot of the globals of the command's own modules."""
 
     def __init__(self, hosts: frozenset[str]) -> None:
         self._hosts = hosts
         self._globals = {other: (dict(names), _sizes(names)) for other, names in self._modules()}
 
     def change(self) -> str | None:
-        """Return the name of a global that is another one by now, or holds more or less; None if there is none."""
+        """Return the name of a global that was replaced or has another size since; None if there is none."""
         for other, names in self._modules():
             values, sizes = self._globals.get(other, (names, {}))
             for key, value in names.items():
@@ -64,7 +64,7 @@ class Host:
         for other, module in list(sys.modules.items()):
             if top_of(other) not in self._hosts:
                 continue
-            # Past __getattr__: a module still waiting to be loaded on first touch must not be touched.
+            # Without __getattr__, which would load a lazy module.
             names: dict[str, Any] = object.__getattribute__(module, "__dict__")
             if isinstance(names.get("__file__"), str):
                 yield other, names
@@ -76,7 +76,7 @@ def _sizes(names: dict[str, Any]) -> dict[str, int]:
 
 
 def _size(value: object) -> int:
-    """Return the number of items of a container, past any method of its own; -1 for anything else."""
+    """Return the number of items of a container, without calling a method of its class; -1 for other objects."""
     for kind in _CONTAINERS:
         if issubclass(type(value), kind):
             size: int = kind.__len__(value)

@@ -1,14 +1,15 @@
-"""Watch what a command's imports do: the learning run.
+"""The learning run: imports a command's modules under watch, and writes the facts.
 
-Runs in a process of its own, which is thrown away. Imports what it is told to
-import, with recorders in place of ``os.environ``, ``os.getcwd`` and the like,
-an audit hook, and a comparison of the process before and after.
+It runs in a process of its own, which is thrown away. Recorders replace ``os.environ``, ``os.getcwd`` and the like,
+an audit hook judges events, and the process is compared before and after the imports.
 
-Invariant: nothing the recorders do changes what the watched code computes, but for what must not
-happen twice, which ends the import (:mod:`effects`); and nothing is called harmless that was not seen to be.
+Invariant: the recorders do not change what the watched code computes. The one exception is a side effect that must
+not happen twice, which ends the import (:mod:`effects`). A module counts as harmless only if it was watched.
 
-Things that do not work: looking at ``os.environ`` before and after (reads leave
-no trace); running the command itself (it must never run twice).
+Things that do not work:
+
+- comparing ``os.environ`` before and after: a read leaves no trace;
+- running the command itself: a command must never run twice.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-# Loaded here so that they do not count as the command's: preload needs them.
+# Loaded here, since preload needs them: they must not count as the command's.
 _LOADED = (ast, importlib.util)
 
-# Variables that differ from call to call: a module that keeps one of them
-# cannot be imported ahead, and a server per value would be of no use.
+# Variables that differ from call to call. A module that reads one of them cannot be imported ahead: a server for
+# each value would never be used again.
 VOLATILE = frozenset(
     [
         "PWD",
@@ -55,31 +56,30 @@ VOLATILE = frozenset(
         "JOURNAL_STREAM",
     ]
 )
-# Events worth a line in `unsnarl warm why`: replayed by their result alone.
+# Events with a line in `unsnarl warm why`.
 NOTED = {
-    # Of the network namespace, which is part of the key; a socket left open is found later.
+    # The network namespace is part of the key; a socket that stays open is found later.
     "socket.bind": "binds a socket",
 }
 
 
-# Relative paths that are worth a watch each; imports that look at more walk through the directory.
+# Most relative paths that are watched; imports that look at more walk through the directory.
 MOST_RELATIVE = 100
-# The directory that all rooms lie in.
+# The directory of the whole package.
 _OURS = __file__.rpartition("/learning/")[0] + "/"
-# Modules known to do nothing with the working directory but to keep it.
+# Modules that keep the working directory in a global and do nothing else with it.
 KEPT_DIRECTORY = {"multiprocessing.process": Renewal("multiprocessing.process", "ORIGINAL_DIR", WORKING_DIRECTORY)}
 
 
 class Watch:
-    """Collect what happens, by the module that was being imported.
+    """Collects events, each with the module that was being imported.
 
-    ``fatal`` holds ``(wanted, reason)``: which of the modules asked for must
-    not be imported ahead, and why.
+    ``fatal`` holds ``(wanted, reason)``: a module that must not be imported ahead, empty for all of them, and why.
     """
 
     def __init__(self) -> None:
         self.current = ""
-        # Which of the modules asked for has brought a module along.
+        # For each loaded module, the requested one whose import has loaded it.
         self.owners: dict[str, str] = {}
         self.fatal: list[tuple[str, str]] = []
         self.notes: list[str] = []
@@ -92,28 +92,28 @@ class Watch:
         self.asks_umask = False
         self.renewals: list[Renewal] = []
         self.temporary = temporary.Directories()
-        # Directories that imports have made, to stay: by whom, and whether it may find them there.
+        # Permanent directories that imports have made: by which module, and whether it accepts an existing one.
         self.directories: list[tuple[str, str, bool]] = []
         self.is_on = False
 
     def fail(self, reason: str) -> None:
-        """Note that what is being imported must not be imported ahead."""
+        """Note that the current module must not be imported ahead."""
         if self.is_on:
             self.fatal.append((self.current, f"{_importing()} {reason} while it is imported"))
 
     def forbid(self, reason: str) -> None:
-        """Note the same of what has not happened yet, and must not. Raises :class:`effects.VetoedError`."""
+        """Note the same, and prevent what is about to happen. Raises :class:`effects.VetoedError`."""
         if self.is_on:
             self.fail(reason)
             raise effects.VetoedError(reason)
 
     def note(self, text: str) -> None:
-        """Note something worth a line."""
+        """Note an event for `unsnarl warm why`."""
         if self.is_on:
             self.notes.append(f"{_importing()} {text} while it is imported")
 
     def read_variable(self, name: str) -> None:
-        """Note that a variable of the environment was asked for."""
+        """Note that a variable of the environment was read."""
         if not self.is_on:
             return
         if name in VOLATILE:
@@ -122,7 +122,7 @@ class Watch:
             self.variables.add(name)
 
     def read_directory(self) -> None:
-        """Note that the working directory was asked for."""
+        """Note that the working directory was read."""
         if self.is_on:
             kept = KEPT_DIRECTORY.get(_importing())
             if kept is None:
@@ -131,7 +131,7 @@ class Watch:
                 self.renewals.append(kept)
 
     def look(self, path: object, event: str = "") -> None:
-        """Note that a path was looked at: a relative one leads elsewhere in each directory."""
+        """Note that a path was examined; a relative one leads to another file in each directory."""
         name = path_lookups.text_of(path)
         if self.is_on and name.startswith("/"):
             if event != "open" and not effects.is_temporary(name, self.temporary.made):
@@ -149,7 +149,7 @@ class Watch:
         if event in path_lookups.EVENTS:
             self.look(args[0], event)
         elif effects.is_by_path(event, args):
-            self.look(args[0])  # what it makes is there for its runs, or is made anew
+            self.look(args[0])  # what it makes exists in each run, or is made again
         what = effects.forbidden(event, args, self.temporary.made)
         if what is not None:
             self.forbid(what)
@@ -191,11 +191,11 @@ def _importing() -> str:
 
 
 def _try(watch: Watch, name: str) -> bool:
-    """Import a module; says whether that went well."""
+    """Import a module; return whether that succeeded."""
     try:
         __import__(name)
     except effects.VetoedError:
-        return False  # noted
+        return False  # already noted
     except BaseException as problem:
         watch.notes.append(f"{name} is left out: importing it ends with {type(problem).__name__}")
         return False
@@ -206,7 +206,7 @@ def _import_all(
     watch: Watch, command: preload.Command, named: list[preload.Import], expected: dict[str, str], excluded: list[str]
 ) -> None:
     hosts = plugins.hosts_of([one.name for one in named])
-    # Where one of a package's modules is a plug-in, others import it.
+    # If one module of a foreign package is a plug-in, others of the package may import it.
     left_out = {plugins.top_of(module) for module in excluded if plugins.is_foreign(module, hosts)}
     unkept = process_state.Unkept()
     for one in named:
@@ -223,7 +223,7 @@ def _import_all(
 
 
 def _judge_origin(watch: Watch, name: str, origin: str, is_there: bool) -> None:
-    """Judge where a module has come from that a run has loaded."""
+    """Refuse a module whose file is another one than in the run that has loaded it."""
     file = getattr(sys.modules.get(name), "__file__", None)
     if is_there and origin and file != origin:
         watch.fatal.append((name, f"{name} was {origin} in the run, here it is {file}"))
@@ -232,7 +232,7 @@ def _judge_origin(watch: Watch, name: str, origin: str, is_there: bool) -> None:
 def _import_other(
     watch: Watch, command: preload.Command, name: str, hosts: frozenset[str], process: process_state.Process
 ) -> bool:
-    """Import a module that only some runs ask for, perhaps, which must leave alone what others find."""
+    """Import a module that may not be in each run; it must not change what the other runs find."""
     host = plugins.Host(hosts) if name not in sys.modules and plugins.is_foreign(name, hosts) else None
     is_judged, is_new = process.judges(name), name not in sys.modules
     if is_judged:
@@ -259,7 +259,7 @@ def _import_one(watch: Watch, command: preload.Command, name: str) -> bool:
 
 
 def _first_look(watch: Watch, unkept: process_state.Unkept) -> process_state.Process:
-    """Judge what the modules that each run imports have changed, before others are imported."""
+    """Judge the changes of the modules that each run imports, before the other modules are imported."""
     where = _unwatched(watch, unkept.change)
     if where is not None:
         watch.fatal.append(("", f"an import changes {where}"))
@@ -267,7 +267,7 @@ def _first_look(watch: Watch, unkept: process_state.Unkept) -> process_state.Pro
 
 
 def _unwatched(watch: Watch, look: Callable[[], str | None]) -> str | None:
-    """Look at something ourselves."""
+    """Call a function of ours without recording."""
     watch.is_on = False
     try:
         return look()
@@ -276,7 +276,7 @@ def _unwatched(watch: Watch, look: Callable[[], str | None]) -> str | None:
 
 
 def _kept_times(watch: Watch, start: dict[Recipe, Any], modules: list[str]) -> list[Renewal]:
-    """Find globals that hold the time of their import."""
+    """Find the globals that hold the time of their import."""
     windows = {clock: (low, _now(clock)) for clock, low in start.items()}
     found: list[Renewal] = []
     for name in modules:
@@ -319,7 +319,7 @@ def _judge_temporary(watch: Watch, command: preload.Command) -> None:
             watch.renewals += [Renewal(module, name, TEMPORARY_DIRECTORY) for module, name in made.places]
         else:
             watch.fatal.append((made.owner, f"{made.module} makes the temporary {made.path} while it is imported"))
-    watch.temporary.tell_ends()
+    watch.temporary.update_ends()
 
 
 def _judge_process(watch: Watch, before: set[str]) -> None:
@@ -327,7 +327,7 @@ def _judge_process(watch: Watch, before: set[str]) -> None:
         watch.fatal.append(("", "an import changes the file mode mask"))
     for fd in _open_descriptors() - before:
         if trampolines.is_of_libffi(f"/proc/self/fd/{fd}"):
-            continue  # a server has it open before, and out of the way
+            continue  # a server opens it before the imports, at a high number
         target = os.readlink(f"/proc/self/fd/{fd}")
         watch.fatal.append(("", f"an import leaves {target} open"))
     if len(os.listdir("/proc/self/task")) > 1:
@@ -346,7 +346,7 @@ def _files(watch: Watch, command: preload.Command) -> list[str]:
     with open("/proc/self/maps") as maps:
         files |= {line.split(None, 5)[5].strip() for line in maps if "/" in line}
     kept = {os.path.abspath(f) for f in files if f.startswith("/") and not f.startswith(("/proc/", "/dev/", _OURS))}
-    # What is cached there belongs to a source that is watched, and any plain run may write more of it.
+    # Cached code belongs to a source, which is watched; any plain run may write more of it.
     kept = {path for path in kept if "/__pycache__/" not in path}
     first = [command.name] if command.kind == "script" else []
     return [*first, sys.executable, *sorted(kept.difference([*first, sys.executable]))]
@@ -364,12 +364,12 @@ def _directories() -> list[str]:
 
 
 def _missing() -> list[str]:
-    """Return what is on the path and not there today."""
+    """Return the entries of the path that do not exist."""
     return [entry for entry in sys.path if entry.startswith("/") and not os.path.isdir(entry)]
 
 
 def _wishes(path: str) -> tuple[dict[str, str], list[str]]:
-    """Return what earlier runs have loaded, by file, and what must be left out."""
+    """Return the modules that earlier runs have loaded, with their files, and those to leave out."""
     expected: dict[str, str] = {}
     excluded: list[str] = []
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
@@ -387,12 +387,12 @@ def _install(watch: Watch) -> None:
     recorders.install(watch)
     arguments.watch(functools.partial(watch.fail, "decides something by the arguments"))
     path_lookups.watch(watch.look)
-    atexit.register(watch.temporary.remove)  # the last of all
+    atexit.register(watch.temporary.remove)  # runs last of all exit functions
     watch.temporary.watch_ends()
 
 
 def _set_up_site(watch: Watch) -> None:
-    """Do under watch what the interpreter was told to leave out: .pth files, ``sitecustomize``."""
+    """Run ``site`` under watch, which the interpreter has skipped: .pth files, ``sitecustomize``."""
     import site
 
     del sys.orig_argv[sys.orig_argv.index(sys.argv[0]) - 1]
@@ -403,7 +403,7 @@ def _set_up_site(watch: Watch) -> None:
 
 
 def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], excluded: list[str]) -> list[str]:
-    """Import everything under watch; returns the modules that each run imports."""
+    """Import all modules under watch; return those that each run imports."""
     covered, watch.is_on = preload.covered(), True
     named: list[preload.Import] = []
     with contextlib.suppress(effects.VetoedError):  # of the package that the command is in
@@ -420,7 +420,7 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
 def _result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of.Facts:
     result = facts_of.Facts()
     result.modules = found
-    # Read before any code could be watched: where the user's own packages are.
+    # The interpreter has read it before any code was watched: it locates the user's own packages.
     user_site: set[str] = {"HOME"} if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", True) else set()
     result.variables = sorted(watch.variables | user_site)
     result.asks_tty, result.asks_umask = watch.asks_tty, watch.asks_umask
@@ -433,7 +433,7 @@ def _result(watch: Watch, command: preload.Command, found: list[str]) -> facts_o
     result.directories = directories + sorted(watch.relative)
     result.files = {path: facts_of.stamp_of(path) for path in _files(watch, command)}
     watch.seen.asked.update(dict.fromkeys(_missing(), False))
-    if watch.asks_cwd:  # then all that comes and goes there counts
+    if watch.asks_cwd:  # then every change in it counts anyway
         watch.seen.leave_out(os.getcwd())
     beside, result.asked, result.listed = watch.seen.facts(set(result.files), set(directories))
     result.files |= beside
@@ -441,12 +441,14 @@ def _result(watch: Watch, command: preload.Command, found: list[str]) -> facts_o
 
 
 def main(args: list[str]) -> None:
-    """Learn a command: ``OUT KIND NAME WANTED SEED SITE WORDS``; writes facts and ``exclude`` lines to OUT.
+    """Learn a command; write facts and ``exclude`` lines to OUT, and the values to compare to OUT.values.
 
-    WANTED is a file of ``module<TAB>file`` lines: what earlier runs have loaded. SEED is ``given`` if
-    the hash seed was set to make two learning runs comparable, and is not the caller's. SITE is ``later`` if this
-    was started with ``-S`` so that start-up files can be watched. WORDS is how many arguments it is to have.
-    What is to be compared goes to OUT.values.
+    Words: ``OUT KIND NAME WANTED SEED SITE WORDS``.
+
+    - WANTED: a file of ``module<TAB>file`` lines, the modules that earlier runs have loaded.
+    - SEED: ``given`` if the hash seed was set to make two learning runs comparable, and is not the caller's.
+    - SITE: ``later`` if the interpreter was started with ``-S``, so that start-up files can be watched.
+    - WORDS: the number of arguments that the imports find.
     """
     out, kind, name, wanted_file, seed, site, words = args
     sys.dont_write_bytecode, sys.argv[1:] = True, []
@@ -469,7 +471,7 @@ def main(args: list[str]) -> None:
     _judge_temporary(watch, command)
     for where in preload.argument_copies()[1]:
         watch.fatal.append(("", f"{where} keeps the arguments in a form that cannot be replaced"))
-    if not sys.flags.ignore_environment:  # then the seed is not ours, and what is made of sets differs
+    if not sys.flags.ignore_environment:  # else the seed is not ours, and values made of sets differ
         known = {(one.module, one.name) for one in watch.renewals}
         values.write(f"{out}.values", found, watch.owners, known, watch.temporary.stems())
     _write(out, _result(watch, command, found), watch, roots)
@@ -477,7 +479,7 @@ def main(args: list[str]) -> None:
 
 def _write(out: str, result: facts_of.Facts, watch: Watch, roots: list[str]) -> None:
     if watch.fatal:
-        # Not what each run makes, or finds: one beside this has found it, perhaps, and goes on with it.
+        # Not those that each run makes with exist_ok: a command that runs meanwhile may use them already.
         each = {"", *roots}
         effects.take_back([path for by, path, is_found in watch.directories if by not in each or not is_found])
     excludes: list[str] = []

@@ -1,13 +1,13 @@
-"""Compare what all of a process shares before and after an import.
+"""Snapshots of the state that all modules of a process share, compared before and after an import.
 
-A module that only some runs ask for must leave the process as it was: what it replaces in the standard
-library, which hooks, handlers and settings it puts in place, the other runs would find. And no import may
-make memory that is shared with other processes: it would be shared by all runs.
+A module that only some runs import must not change that state. Other runs would find the functions it has replaced
+in the standard library, and its hooks, handlers and settings. No import at all may make memory that is shared with
+other processes: all runs would share it.
 
-Not looked at: data in the standard library's modules, mostly caches and tables that fill up, and warnings
+Not compared: data in the standard library's modules, which are mostly caches and tables that fill up, and warnings
 filters for a package's own classes.
 
-Invariant: nothing of the watched modules is called.
+Invariant: no code of the watched modules is called.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-# Modules that change how C code behaves, which nothing in the interpreter shows.
+# Modules that change the behaviour of C code, which no state of the interpreter shows.
 _WITH_HOOKS_IN_C = ("readline", "gnureadline", "rlcompleter")
 
 
 class Process:
-    """Hold the process as it was before a module that is judged.
+    """The snapshot before a module that is judged.
 
-    A look takes some ten milliseconds where much of the standard library is loaded, and there are hundreds of
-    modules: so what was is looked at only before the next that is judged, and only if others came between.
+    With much of the standard library loaded a snapshot takes some ten milliseconds, and there are hundreds of
+    modules. So one is only taken before a judged module, and only if modules that are not judged came between.
     """
 
     def __init__(self) -> None:
-        # The packages that each run imports: what their modules change each run finds changed, sooner or later.
+        # Packages that each run imports: every run gets the changes of their modules at some point.
         self.own: frozenset[str] = frozenset()
         self._functions: dict[str, dict[str, Any]] = {}
         self._state: dict[str, Any] = {}
         self._is_known = False
 
     def look(self) -> None:
-        """Take what is there for what was, unless it is known."""
+        """Take a snapshot unless the last one is valid."""
         if not self._is_known:
             self.change()
 
     def forget(self) -> None:
-        """Let whatever has changed be as it is: another look is due."""
+        """Invalidate the snapshot: modules that are not judged may have changed the state."""
         self._is_known = False
 
     def change(self) -> str | None:
-        """Return in words what is another by now, None if nothing is; what is there now is compared with next."""
+        """Return in words what has changed since the snapshot, None if nothing has; then take a new snapshot."""
         self._is_known = True
         state = _state() | _unkept()
         old, self._state = self._state, state
@@ -66,18 +66,18 @@ class Process:
         return found or replaced
 
     def judges(self, name: str) -> bool:
-        """Say whether a module that is not loaded yet is of a package that not each run imports."""
+        """Return whether a module is judged: not loaded yet, and of a package that not every run imports."""
         return name not in sys.modules and top_of(name) not in self.own
 
 
 class Unkept:
-    """Hold what of the process a worker would not have as the imports have left it."""
+    """The snapshot of the state that no import may change, since a worker could not have it alone."""
 
     def __init__(self) -> None:
         self._state = _unkept()
 
     def change(self) -> str | None:
-        """Return in words what is another by now, None if nothing is."""
+        """Return in words what has changed since, None if nothing has."""
         return next((what for what, value in _unkept().items() if self._state[what] != value), None)
 
 
@@ -86,13 +86,13 @@ def _library() -> list[tuple[str, dict[str, Any]]]:
     found: list[tuple[str, dict[str, Any]]] = []
     for name, module in list(sys.modules.items()):
         if top_of(name) in sys.stdlib_module_names or name == "builtins":
-            # Past __getattr__: a module still waiting to be loaded on first touch must not be touched.
+            # Without __getattr__, which would load a lazy module.
             found.append((name, object.__getattribute__(module, "__dict__")))
     return found
 
 
 def _functions(name: str, names: dict[str, Any]) -> dict[str, Any]:
-    """Return what may be called in a module, and in the classes it defines."""
+    """Return the callables of a module, and the functions in classes that it defines."""
     found = {key: value for key, value in names.items() if key[:2] != "__" and callable(value)}
     for key, value in list(found.items()):
         kind: Any = value
@@ -115,21 +115,21 @@ def _replaced(before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]
 
 
 def _is_strange(value: Any) -> bool:
-    """Say whether a function is not the standard library's own."""
+    """Return whether a function is of neither the standard library nor ours."""
     if type(value) is not _FUNCTION:
         return False
-    # One that is made from a text has no module.
+    # A function compiled from a text has no module.
     top = top_of(str(value.__globals__.get("__name__", "builtins")))
     return top not in sys.stdlib_module_names and not top.startswith("_unsnarl")
 
 
 def _state() -> dict[str, Any]:
-    """Return, by name, what a fork or a worker's dress keeps."""
+    """Return, by name, the state that workers inherit by the fork."""
     data: Any = os.environ
     return {
         "the environment": dict(data._data),
         "sys.path": list(sys.path),
-        # Behind the others one is asked for what nobody has found.
+        # A finder behind the others is only asked for modules that no other has found.
         "the finders of modules": [id(finder) for finder in sys.meta_path[: _finders()]],
         "the hooks of the path": list(map(id, sys.path_hooks)),
         "the standard streams": [id(getattr(sys, name, None)) for name in ("stdin", "stdout", "stderr")],
@@ -155,7 +155,7 @@ def _finders() -> int:
     return max(_AT_FIRST, 1)
 
 
-# As of `logging` when it is loaded: WARNING, no handlers, nothing disabled.
+# State of `logging` when it has just been loaded: WARNING, no handlers, nothing disabled.
 _NEW_LOGGING: tuple[int, list[int], int] = (30, [], 0)
 
 
@@ -165,7 +165,7 @@ def _logging() -> object:
 
 
 def _filters() -> list[int]:
-    filters: Any = _warnings  # what `warnings` has, loaded or not
+    filters: Any = _warnings  # the list of `warnings`, whether that is loaded or not
     return [id(one) for one in filters.filters if top_of(str(one[2].__module__)) in sys.stdlib_module_names]
 
 
@@ -175,7 +175,7 @@ def _timeout() -> object:
 
 
 def _unkept() -> dict[str, Any]:
-    """Return, by name, what a worker must not take over."""
+    """Return, by name, the state that workers must not inherit."""
     return {"what memory it shares": _shared_memory()}
 
 
@@ -185,7 +185,7 @@ def _limits() -> str:
 
 
 def _buffering(stream: Any) -> object:
-    """Return the one setting of a standard stream that a worker takes over."""
+    """Return the one setting of a standard stream that workers inherit."""
     try:
         return getattr(stream, "line_buffering", None)
     except ValueError:
@@ -193,6 +193,6 @@ def _buffering(stream: Any) -> object:
 
 
 def _shared_memory() -> list[str]:
-    """Return the mappings that a child would have in common with its parent, and could write to."""
+    """Return the writable mappings that a child would share with its parent."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
         return [line for line in file if line.split(None, 2)[1].endswith("s") and "w" in line.split(None, 2)[1]]

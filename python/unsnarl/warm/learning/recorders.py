@@ -1,6 +1,6 @@
-"""Stand in the way of what imports ask the process for, and note that they ask.
+"""Recorders: wrappers around the functions and objects by which imports read the state of the process.
 
-Invariant: what is recorded answers as before.
+Invariant: a wrapped function or object answers as the plain one does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def install(watch: Watch) -> None:
-    """Have everything recorded from now on."""
+    """Put all recorders in place."""
     _watch_environment(watch)
     _watch_process(watch)
     _watch_umask(watch)
@@ -37,8 +37,8 @@ def _watch_environment(watch: Watch) -> None:
             watch.read_variable(_variable_name(key))
             return super().__getitem__(key)
 
-        # What an import sets is part of the key, too: by a comparison alone, a caller who has that
-        # value already would have a server that does not set it for the others.
+        # A variable that an import sets is part of the key, too. If only changed values were found, a caller that
+        # already has the value would get a server that does not set it for other callers.
         def __setitem__(self, key: Any, value: Any) -> None:
             watch.read_variable(_variable_name(key))
             super().__setitem__(key, value)
@@ -85,7 +85,7 @@ def _watch_process(watch: Watch) -> None:
         setattr(os, name, where)
     judged(os, "get_terminal_size", "asks for the size of the terminal", watch.fail)
     if sys.version_info < (3, 12):
-        # No audit event tells of it; `threading` keeps a name of its own for it.
+        # No audit event announces it; `threading` has imported it by name.
         places: list[tuple[object, str]] = [(_thread, "start_new_thread"), (_thread, "start_new")]
         if "threading" in sys.modules:
             places.append((sys.modules["threading"], "_start_new_thread"))
@@ -116,7 +116,7 @@ def _watch_terminals(watch: Watch) -> None:
 
 
 def _watch_input(watch: Watch) -> None:
-    """Have nothing read what is the run's to read: by way of a standard stream, or by its number."""
+    """Forbid reading the standard input, by the stream or by descriptor 0: it belongs to the run."""
     stream: Any = sys.stdin
     raw: Any = getattr(getattr(stream, "buffer", None), "raw", None)
     for name in ("read", "readall", "readinto"):
@@ -141,11 +141,11 @@ INPUT = "reads the standard input"
 
 
 def _nothing() -> None:
-    """Stand for a function that is not there."""
+    """Take the place of a missing function."""
 
 
 def _watch_random(watch: Watch) -> None:
-    """Notice when `random` is loaded: it registers itself for forks when it is complete."""
+    """Watch `random` from when it is loaded: its last statement registers a function for forks."""
     plain = os.register_at_fork
 
     def register_at_fork(**functions: Any) -> None:
@@ -159,7 +159,7 @@ def _watch_random(watch: Watch) -> None:
 
 
 def _watch_seed(watch: Watch) -> None:
-    """Notice who seeds the common generator of random numbers: each worker's is seeded anew."""
+    """Watch for an import that seeds the global generator: each worker seeds it again at the fork."""
     module = sys.modules["random"]
     for name in ("seed", "setstate"):
 

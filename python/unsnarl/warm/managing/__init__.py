@@ -1,1 +1,1 @@
-"""Runs in unsnarl's own interpreter: starts, looks up and ends servers. Only here is the rest of unsnarl imported."""
+"""Runs in unsnarl's own interpreter: starts, finds and ends servers; may import the rest of unsnarl."""

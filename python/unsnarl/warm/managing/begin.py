@@ -1,11 +1,10 @@
-"""Second step of a start: learn the command if need be, then become its server.
+"""Second step of a start: learns the command if necessary, then becomes its server.
 
-``python -m unsnarl.warm.managing.begin EXE HOUSE COMMAND_ID KEY_ID SESSION TTY KIND NAME PYTHON [options]``
-with the key's lock at descriptor 3 and the key at descriptor 4.
+``python -m unsnarl.warm.managing.begin EXE DIRECTORY COMMAND_ID KEY_ID SESSION TTY KIND NAME PYTHON [options]``
+with the key's lock at descriptor 3 and the key at descriptor 4. DIRECTORY is the runtime directory.
 
-Invariant: this process either becomes the server, or becomes the native
-client again to compute a key that learning has changed, or leaves a record
-that says why the command runs plainly.
+Invariant: this process ends in one of three ways. It becomes the server by exec; it becomes the native client by exec,
+to compute a key that learning has changed; or it writes a record that says why the command runs plainly.
 """
 
 from __future__ import annotations
@@ -29,45 +28,45 @@ from unsnarl.warm.renewals import Recipe, Renewal
 from unsnarl.warm.serving import successor
 from unsnarl.warm.worker import import_hooks
 
-# A module may drag another unwelcome one in; each round leaves out what failed.
+# Most rounds of learning: each leaves out the modules that failed, and their absence may make others fail.
 ROUNDS = 6
-# Seconds after which a learning run is given up: an import that waits for something.
+# Seconds after which a learning run is ended: an import waits for an event.
 LEARN_TIMEOUT_S = 120
-# How many arguments a learning run has; the second one has none, to tell what is made of their number.
+# Number of arguments in a learning run; the second run has none, which shows values made of their number.
 ARGUMENTS = 3
-# Bytes after which the log begins anew: the runtime directory is in memory, as a rule.
+# Bytes after which the log is emptied: the runtime directory usually is in memory.
 LOG_BYTES = 1 << 20
 # Seconds after which a learning run that failed is tried again.
 TRY_AGAIN_S = 600
-# Circumstances that are remembered; the others are looked at again.
+# Most circumstances that are remembered; older ones are watched again.
 MOST_VERIFIED = 256
 
 _LAUNCH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "launch.py")
 
 
 class Start:
-    """Hold the words of the command line, see the head of this file."""
+    """The words of the command line, see the head of this file."""
 
     def __init__(self, words: list[str]) -> None:
-        self.exe, self.house, self.command_id, self.key_id, self.session, self.tty = words[:6]
+        self.exe, self.runtime_directory, self.command_id, self.key_id, self.session, self.tty = words[:6]
         self.kind, self.name, self.python = words[6:9]
         self.options = words[9:]
-        # Without what this interpreter has added, or the key computed here would be another than a client's.
+        # Without the variables that this interpreter has set: they would change the key.
         self.environment = preload.environment_as_given()
-        # The caller's, for the imports of a server may ask for it; what is written here is nobody else's to read.
+        # The caller's mask is for the imports; files written here are private.
         self.umask = os.umask(0o077)
 
     @property
     def stem(self) -> str:
         """Return the path of the command's record, without suffix."""
-        return os.path.join(self.house, self.command_id)
+        return os.path.join(self.runtime_directory, self.command_id)
 
 
 def learn(start: Start, known: facts_of.Facts | None = None) -> facts_of.Facts:
-    """Run the probe until nothing unwelcome is left, and return its facts.
+    """Repeat the learning run, without the modules that fail, until none fails; return the facts.
 
-    The values of ``known`` facts have been looked at in two runs before. They are not compared again if they are the
-    same here, unless something in them is set anew in each run: in other circumstances it need not be.
+    The values of ``known`` facts were compared in two runs before. They are not compared again if they are equal
+    here, unless one of them has a recipe that only a comparison finds: in other circumstances it may not need one.
     """
     wanted = _wanted(start)
     notes: list[str] = []
@@ -77,12 +76,12 @@ def learn(start: Start, known: facts_of.Facts | None = None) -> facts_of.Facts:
     result = facts_of.Facts()
     for attempt in range(ROUNDS):
         if attempt == ROUNDS - 1:
-            # What its own file names, and nothing else.
+            # Only the modules that its own file names.
             wanted = dict.fromkeys(wanted, "-")
         result, excluded = _probe(start, wanted, known)
         notes += [f"{module} is not imported ahead: {why}" for module, why in excluded.items()]
         if result.refusals and any(path != "-" for path in wanted.values()):
-            # Perhaps for one that only some runs load; which one, nothing tells.
+            # A module that only some runs load may be the reason; which one is unknown.
             notes += [f"what runs have loaded is not imported ahead: {why}" for why in result.refusals]
             wanted = dict.fromkeys(wanted, "-")
             continue
@@ -101,18 +100,18 @@ def learn(start: Start, known: facts_of.Facts | None = None) -> facts_of.Facts:
 
 
 def _judge_files(result: facts_of.Facts) -> None:
-    """Refuse a command whose imports change what they load."""
+    """Refuse a command whose imports change the files they load."""
     changed = result.changed_file()
     if changed is not None and not result.refusals:
         result.refusals.append(f"{changed} changes whenever the command is imported")
-        # It is to change again in the next plain run, and says nothing about the verdict.
+        # The next plain run changes it again, so its stamp must not end the verdict.
         for known in (result.files, result.asked):
             known.pop(changed, None)
         result.expires = int(time.time()) + TRY_AGAIN_S
 
 
 def _wanted(start: Start) -> dict[str, str]:
-    """Return what earlier runs have loaded: module to file."""
+    """Return the modules that earlier runs have loaded, with their files."""
     wanted: dict[str, str] = {}
     try:
         with open(start.stem + ".wanted", encoding="utf-8", errors="surrogateescape") as file:
@@ -125,13 +124,13 @@ def _wanted(start: Start) -> dict[str, str]:
 
 
 def _probe(start: Start, wanted: dict[str, str], known: facts_of.Facts | None) -> tuple[facts_of.Facts, dict[str, str]]:
-    """Look at the imports, and a second time for what differs from run to run."""
-    with tempfile.TemporaryDirectory(dir=start.house, prefix="learn-") as scratch:
+    """Watch the imports, and a second time to find values that differ from run to run."""
+    with tempfile.TemporaryDirectory(dir=start.runtime_directory, prefix="learn-") as scratch:
         wish, *outs = (os.path.join(scratch, name) for name in ("wish", "first", "second", "third"))
         with open(wish, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.writelines(f"{module}\t{path}\n" for module, path in wanted.items())
-        result, excluded = _look(start, wish, outs[0])
-        # There is none with -E or -I, where the seed is not ours.
+        result, excluded = _watch(start, wish, outs[0])
+        # Empty with -E or -I, which ignore the seed: nothing can be compared.
         result.fingerprint = values.fingerprint(outs[0] + ".values")
         if result.refusals or excluded or not result.fingerprint or _are_constant(result, known):
             return result, excluded
@@ -141,11 +140,11 @@ def _probe(start: Start, wanted: dict[str, str], known: facts_of.Facts | None) -
 def _compare(
     start: Start, wanted: dict[str, str], wish: str, outs: list[str], first: facts_of.Facts
 ) -> tuple[facts_of.Facts, dict[str, str]]:
-    """Look again, and a third time where chance or a clock that was set has misled one of two looks."""
+    """Watch again, and a third time if chance or a clock that was set has misled one of the two runs."""
     looks = [first]
     differing: dict[tuple[str, str], tuple[str, Recipe | None]] = {}
     for before, out in itertools.pairwise(outs):
-        again, excluded = _look(start, wish, out, 0 if len(looks) == 1 else ARGUMENTS)
+        again, excluded = _watch(start, wish, out, 0 if len(looks) == 1 else ARGUMENTS)
         if again.refusals or excluded:
             return again, excluded
         looks.append(again)
@@ -160,7 +159,7 @@ def _compare(
 def _judge_differing(
     result: facts_of.Facts, differing: dict[tuple[str, str], tuple[str, Recipe | None]], wanted: dict[str, str]
 ) -> dict[str, str]:
-    """Have what differs set anew, or else leave out or refuse who makes it; returns what is left out, and why."""
+    """Add a renewal for each value that differs, or else exclude or refuse its module; return the excluded, and why."""
     excluded: dict[str, str] = {}
     for (module, name), (owner, recipe) in differing.items():
         reason = f"{module}.{name} differs from run to run"
@@ -174,22 +173,22 @@ def _judge_differing(
 
 
 def _of_most(looks: list[facts_of.Facts]) -> list[Renewal]:
-    """Return what most of the looks have found: a number that is always the same fits into a clock's by chance."""
+    """Return the renewals that most runs have found: a constant may fit into a clock's interval by chance."""
     found = [one for look in looks for one in look.renewals]
     return [one for one in dict.fromkeys(found) if 2 * found.count(one) > len(looks)]
 
 
 def _are_constant(result: facts_of.Facts, known: facts_of.Facts | None) -> bool:
-    """Say whether nothing in these modules is known to differ from run to run, and they hold what was compared."""
+    """Return whether the values equal those of a comparison in which no value differed."""
     if known is None or any(one.recipe.needs_comparison for one in known.renewals):
         return False
     return result.fingerprint == known.fingerprint and set(result.renewals) <= set(known.renewals)
 
 
-def _look(start: Start, wish: str, out: str, count: int = ARGUMENTS) -> tuple[facts_of.Facts, dict[str, str]]:
+def _watch(start: Start, wish: str, out: str, count: int = ARGUMENTS) -> tuple[facts_of.Facts, dict[str, str]]:
     is_seeded = not start.environment.get(b"PYTHONHASHSEED")  # set to nothing, it is as if it were not set
     environ = {**start.environment, **({b"PYTHONHASHSEED": b"1"} if is_seeded else {})}
-    # A word with an S may be that option already, or end in its value.
+    # A word with an S may be that option, or contain it.
     has_site = not any("S" in option for option in start.options)
     role = [
         "probe",
@@ -225,7 +224,7 @@ def _look(start: Start, wish: str, out: str, count: int = ARGUMENTS) -> tuple[fa
 
 
 class Terminal:
-    """A terminal for imports that ask for one; what they write is read, or they would wait for that."""
+    """A terminal for the imports, whose output is read by a thread: without a reader they would block."""
 
     def __init__(self) -> None:
         self._master, self.slave = os.openpty()
@@ -238,12 +237,12 @@ class Terminal:
             while data := os.read(self._master, 4096):
                 self._shown += data
         except OSError:
-            pass  # nobody has the other side open any more
+            pass  # no process has the other side open
 
     def close(self) -> str:
-        """Give it back; returns what was written to it."""
+        """Close it; return the output."""
         os.close(self.slave)
-        self._reader.join(1)  # a process left behind may hold it: then what has come so far
+        self._reader.join(1)  # a process left behind may hold it: the output so far counts
         return self._shown.decode(errors="replace")
 
 
@@ -258,17 +257,17 @@ def _read(start: Start, out: str, words: str) -> tuple[facts_of.Facts, dict[str,
         return _refused(start, f"its imports could not be watched: {_kind_of_end(words)}"), {}
     result.note_reads_in_c()
     if words and not excluded:
-        # Not what: it may be the value of a variable, and this is kept in a file.
+        # Without the text, which may be the value of a variable: this is stored in a file.
         result.refusals.append("it prints while it is imported")
     return result, excluded
 
 
 _TOO_OLD = "unsnarl warm needs Python "
-"""How launch.py begins to say that."""
+"""Beginning of the message of launch.py."""
 
 
 def _kind_of_end(words: str) -> str:
-    """Return the kind of the exception that ended a learning run, without what it says."""
+    """Return the type of the exception that ended a learning run, without its message."""
     last = words.strip().rpartition("\n")[2]
     if last.startswith(_TOO_OLD):
         return last
@@ -281,13 +280,13 @@ def _refused(start: Start, why: str) -> facts_of.Facts:
     result = facts_of.Facts()
     result.refusals.append(why)
     result.files = {path: facts_of.stamp_of(path) for path in (start.python, start.name) if path.startswith("/")}
-    # A slow disk or a lack of memory may be the reason.
+    # The reason may pass: a slow disk, a lack of memory.
     result.expires = int(time.time()) + TRY_AGAIN_S
     return result
 
 
 def _sign(start: Start) -> None:
-    """Write into the lock who is starting, and end in order when asked to (``unsnarl.warm.managing.stop``)."""
+    """Write process number and command into the lock, and handle SIGTERM (``unsnarl.warm.managing.stop``)."""
     signal.signal(signal.SIGTERM, _end)
     line = f"{os.getpid()}\t{start.name}\n".encode(errors="surrogateescape")
     os.pwrite(3, line, 0)
@@ -295,40 +294,40 @@ def _sign(start: Start) -> None:
 
 
 def _end(signum: int, frame: object) -> None:  # noqa: ARG001
-    """Leave by way of all that is to be ended and removed: the learning run and its directory."""
-    # Asked again, as who waits for it does, it would leave in the middle of that.
+    """Exit by an exception, so that the learning run is ended and its directory removed."""
+    # `stop` repeats the signal, which must not interrupt that.
     signal.signal(signum, signal.SIG_IGN)
     raise SystemExit(128 + signum)
 
 
 def main(words: list[str]) -> None:
-    """Become the server, or leave a record. Returns only where there is none to become."""
+    """Become the server, or write a record. Returns only if the command runs plainly."""
     start = Start(words)
     _sign(start)
     if os.fstat(2).st_size > LOG_BYTES:
-        os.ftruncate(2, 0)  # the log; whoever writes to it appends
+        os.ftruncate(2, 0)  # the log, to which all processes append
     facts = facts_of.load(start.stem + ".facts")
     news = start.stem + ".news"
-    # With a refusal that still holds the client would not have started this.
+    # A client starts this only if no refusal holds.
     if facts is None or facts.refusals or facts.changed_file() is not None or os.path.exists(news):
-        _learn_anew(start, facts, news)
+        _learn_again(start, facts, news)
         return
     if not _is_the_same(start, facts):
         return
     facts_of.mark(start.stem)
-    runtime_directory.make_room(start.house)
+    runtime_directory.make_room(start.runtime_directory)
     with contextlib.suppress(OSError):
-        sweep.sweep(start.house)
+        sweep.sweep(start.runtime_directory)
     for fd in (3, 4):
         os.set_inheritable(fd, True)
-    role = ["serve", start.exe, start.house, start.command_id, start.key_id, start.session, start.tty]
+    role = ["serve", start.exe, start.runtime_directory, start.command_id, start.key_id, start.session, start.tty]
     os.umask(start.umask)
     argv = [start.python, *start.options, _LAUNCH, *role, start.kind, start.name]
     os.execve(start.python, argv, start.environment)
 
 
-def _learn_anew(start: Start, facts: facts_of.Facts | None, news: str) -> None:
-    """Learn what all keys have in common; returns only if the command is to run plainly."""
+def _learn_again(start: Start, facts: facts_of.Facts | None, news: str) -> None:
+    """Learn the facts that all keys share. Returns only if the command runs plainly."""
     if not os.path.exists(news):
         successor.forget(start.stem)
     fresh = learn(start)
@@ -343,29 +342,29 @@ def _learn_anew(start: Start, facts: facts_of.Facts | None, news: str) -> None:
 
 
 def _compute_key(start: Start) -> NoReturn:
-    """Become the native client again, for learning may have changed what belongs to a key."""
+    """Become the native client again: learning may have changed what belongs to a key."""
     again = [start.exe, "--warm-serve", start.tty, start.kind, start.name, start.python, *start.options]
     os.umask(start.umask)
     os.execve(start.exe, again, start.environment)
 
 
 def _is_the_same(start: Start, facts: facts_of.Facts) -> bool:
-    """Say whether a server may start: in circumstances that nobody has looked at yet, look.
+    """Return whether a server may start; in circumstances that were not watched yet, watch the imports first.
 
-    An import may ask for more, or do more, on a terminal or with a variable set. What it asks for then belongs to
-    all keys from now on; what it does may rule out a server here, and only here.
+    An import may read or do more on a terminal, or with a variable set. What it reads belongs to all keys from now
+    on; what it does may rule out a server, for this key only.
     """
-    own = f"{start.house}/{start.key_id}.own"
+    own = f"{start.runtime_directory}/{start.key_id}.own"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(own)
     here = _circumstances()
     if here in facts.verified:
         return True
     found = facts if facts.learner == _identity() else learn(start, facts)
-    # It may have been learned anew meanwhile.
+    # The command may have been learned again meanwhile.
     latest = facts_of.load(start.stem + ".facts") or facts
     if found.refusals:
-        facts_of.write(f"{start.house}/{start.key_id}.rec", facts_of.client_text(found))
+        facts_of.write(f"{start.runtime_directory}/{start.key_id}.rec", facts_of.client_text(found))
         latest.notes += [
             note for why in found.refusals if (note := f"plainly with some settings: {why}") not in latest.notes
         ]
@@ -383,13 +382,13 @@ def _is_the_same(start: Start, facts: facts_of.Facts) -> bool:
 
 
 def _circumstances() -> str:
-    """Name what belongs to the key, but for the session."""
+    """Return a digest of the key without the session."""
     head, _, rest = os.pread(4, os.fstat(4).st_size, 0).split(b"\n", 2)
     return hashlib.sha256(head + b"\n" + rest).hexdigest()
 
 
 def _identity() -> str:
-    """Name this process, whatever program it becomes: its number, and when it was started."""
+    """Return number and start time of this process, which stay the same across exec."""
     with open("/proc/self/stat", "rb") as file:
         return f"{os.getpid()}-{file.read().rpartition(b')')[2].split()[19].decode()}"
 

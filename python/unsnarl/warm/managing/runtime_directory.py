@@ -1,15 +1,15 @@
-"""The runtime directory as the other verbs see it: who serves, and how many.
+"""Registry of live servers: finds, counts and stops them by the files of the runtime directory.
 
-``KEY.sock`` is where a server listens, ``KEY.lock`` is locked from the first step of
-its start to its end and holds the number and the command of who is starting,
-``KEY.info`` says who it is (tab-separated ``name value`` lines).
+| file | content |
+|---|---|
+| ``KEY.sock`` | the socket at which a server listens |
+| ``KEY.lock`` | locked from the first step of a start to the end of its server; number and command of the start |
+| ``KEY.info`` | the server's state, in tab-separated ``name value`` lines |
 
-A server is looked up without a connection where that is possible: a connection takes
-one of its spares.
+A server is found without a connection if possible: a connection takes one of its spares.
 
-Invariant: a process is only ever signalled after the kernel has said that it has
-the lock of its key open, or, by the credentials of a connection, that it listens
-at its socket.
+Invariant: a process is signalled only after the kernel has confirmed that it has the lock of its key open or, by the
+credentials of a connection, that it listens at the key's socket.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import stat
 import struct
 from collections.abc import Iterator
 
-# Servers of one user, all commands together; the one idle for longest makes room.
+# Most servers of one user, for all commands together; the one that is idle for longest is stopped first.
 MAX_SERVERS = 24
-# Memory of all servers together, in parts of the machine's.
+# Most memory of all servers together, as a fraction of the machine's.
 MEMORY_SHARE = 0.25
 
 
 class Server:
-    """One live server: ``pid`` as the kernel gives it, the rest as it says itself."""
+    """One live server: ``pid`` as the kernel confirms it, ``info`` as the server has written it."""
 
     def __init__(self, stem: str, pid: int, info: dict[str, str]) -> None:
         self.stem = stem
@@ -51,7 +51,7 @@ class Server:
             return 0
 
     def stop(self) -> None:
-        """Ask it to end; running commands finish in peace."""
+        """Request its end; running commands finish undisturbed."""
         with contextlib.suppress(OSError):
             fd = os.pidfd_open(self.pid)
             try:
@@ -73,7 +73,7 @@ def path() -> str:
 
 
 def _is_own(directory: str) -> bool:
-    """Say whether a directory is this user's; ``su`` leaves the variable that names one as it was."""
+    """Return whether a directory is this user's; ``su`` keeps the variable of the other user."""
     try:
         return os.stat(directory).st_uid == os.geteuid()
     except OSError:
@@ -81,7 +81,7 @@ def _is_own(directory: str) -> bool:
 
 
 def why_unsafe(directory: str) -> str | None:
-    """Say why the directory must not be trusted; None if it may, or is not there yet."""
+    """Return why the directory must not be trusted; None if it may be, or does not exist yet."""
     try:
         found = os.lstat(directory)
     except FileNotFoundError:
@@ -104,12 +104,12 @@ def server(stem: str) -> Server | None:
 
 
 def serves(stem: str, pid: int) -> bool:
-    """Say whether a process has the lock of a key open, and there is a socket."""
+    """Return whether a process has the lock of a key open, and the key's socket exists."""
     return os.path.exists(stem + ".sock") and os.path.realpath(stem + ".lock") in open_locks(pid)
 
 
 def open_locks(pid: int) -> set[str]:
-    """Return the paths of all locks a process has open; none if it is not this user's."""
+    """Return the paths of all locks that a process has open; none if it is another user's."""
     try:
         links = [os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")]
     except OSError:
@@ -128,7 +128,7 @@ def servers(directory: str) -> list[Server]:
 
 
 def make_room(directory: str) -> None:
-    """Stop servers until one more fits into number and memory."""
+    """Stop servers until one more fits into the limits of number and memory."""
     alive = servers(directory)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * MEMORY_SHARE
     while alive and (len(alive) >= MAX_SERVERS or sum(s.memory_bytes for s in alive) > memory):
@@ -143,7 +143,7 @@ def _stems(directory: str) -> Iterator[str]:
 
 
 def _listener(sock_path: str) -> int | None:
-    """Return the process that listens at a socket, None if nobody of this user does."""
+    """Return the process that listens at a socket, None if no process of this user does."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)
         # By the descriptor of the directory: an address holds 107 bytes only.

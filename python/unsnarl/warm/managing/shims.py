@@ -18,7 +18,7 @@ _LONGEST_LINE = 255
 
 
 class ShimError(Exception):
-    """A shim cannot be written or removed: ``what`` went wrong, and the ``hint``."""
+    """A shim cannot be written or removed; ``what`` says why, ``hint`` what to do."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what, hint)
@@ -27,7 +27,7 @@ class ShimError(Exception):
 
 
 def directory() -> str:
-    """Return where shims live."""
+    """Return the directory of the shims."""
     data = os.environ.get("XDG_DATA_HOME", "")
     if not data.startswith("/"):
         data = os.path.expanduser("~/.local/share")
@@ -40,7 +40,7 @@ def executable() -> str:
 
 
 def is_native() -> bool:
-    """Say whether it is one, and not a script made for a build without it."""
+    """Return whether it is a native executable, and not the script of a build without one."""
     try:
         with open(executable(), "rb") as file:
             return file.read(4) == b"\x7fELF"
@@ -49,7 +49,7 @@ def is_native() -> bool:
 
 
 def is_shim(path: str) -> bool:
-    """Say whether a file is a shim."""
+    """Return whether a file is a shim."""
     try:
         with open(path, "rb") as file:
             return f"\n{MARK}\n".encode() in file.read(4096)
@@ -67,9 +67,9 @@ def find_plain(name: str) -> str | None:
 
 
 def text(python: str | None, options: list[str], script: str) -> str:
-    """Return the text of a shim, without an interpreter where the script has it looked up in each call.
+    """Return the text of a shim; ``python`` is None if each call looks the script's interpreter up.
 
-    Raises ShimError if it could not be written down.
+    Raises ShimError if a path cannot be written in a shim.
     """
     first = f"#!{executable()} --shim"
     if len(first) > _LONGEST_LINE or " " in executable():

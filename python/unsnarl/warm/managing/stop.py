@@ -1,13 +1,11 @@
-"""End the servers of a command, and the starts that would bring another one.
+"""Ends the servers of a command, and starts in progress that would bring another server.
 
-``KEY.lock`` is held without a gap from the first step of a start to the end of
-the server, and handed from a server to its successor. So a key is done with
-when its lock is free. Until then two processes may hold it: the one that
-listens, and the one whose number is in the lock's file, which is a start. Both
-are asked to end in every round, so it does not matter which of them has just
-become the other, or was between two programs when it was asked first.
+``KEY.lock`` is held without a gap from the first step of a start to the end of the server, and inherited by a
+successor. A key is therefore free of servers once its lock is free. Until then two processes may hold the lock: the
+one that listens, and the start whose number is in the lock's file. Each round signals both, so it does not matter if
+one has just become the other, or was between two programs when the first signal arrived.
 
-Invariant: as that of ``runtime_directory``.
+Invariant: as in ``runtime_directory``, only processes that the kernel confirms are signalled.
 """
 
 from __future__ import annotations
@@ -22,17 +20,18 @@ from collections.abc import Iterable
 
 from . import runtime_directory
 
-LOOK_S = 0.01
-# Seconds after which a start that does not react to SIGTERM, as an import may arrange, is killed.
+# Seconds between two rounds.
+ROUND_S = 0.01
+# Seconds after which a start is killed that ignores SIGTERM, as an import may arrange.
 KILL_AFTER_S = 3.0
-# Seconds after which a key that nobody gives up is reported.
+# Seconds after which a key whose lock is still held is reported.
 GIVE_UP_AFTER_S = 10.0
-# Seconds for a server without running commands to leave once its lock is free.
+# Seconds to wait for the end of a server without running commands once its lock is free.
 LEAVE_S = 1.0
 
 
 class Holder:
-    """A process that serves, or is on its way to: ``pid``."""
+    """A process that serves, or is a start: ``pid``."""
 
     def __init__(self, directory: str, pid: int) -> None:
         self.pid = pid
@@ -40,42 +39,42 @@ class Holder:
         self._fd = os.pidfd_open(pid)
 
     def holds_a_lock(self) -> bool:
-        """Say whether it is still there and has a lock of the directory open."""
+        """Return whether it lives and has a lock of the directory open."""
         return any(os.path.dirname(lock) == self._directory for lock in runtime_directory.open_locks(self.pid))
 
     def end(self, signum: signal.Signals) -> None:
-        """Send it a signal; nobody else gets it, even if the number has been given away."""
+        """Send it a signal; by the descriptor, so no later process of the same number gets it."""
         with contextlib.suppress(OSError):
             signal.pidfd_send_signal(self._fd, signum)
 
     def wait(self, deadline_s: float) -> None:
-        """Wait until it has ended, or until that time of the monotonic clock."""
+        """Wait until it has ended, or until a time of the monotonic clock."""
         with contextlib.suppress(OSError):
             select.select([self._fd], [], [], max(0.0, deadline_s - time.monotonic()))
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         os.close(self._fd)
 
 
 class Stop:
-    """One stop: of all commands, or of those named."""
+    """One request to stop all commands, or the named ones."""
 
     def __init__(self, directory: str, names: Iterable[str] = ()) -> None:
         self._directory = directory
         self._names = frozenset(names)
-        self._asked: dict[int, Holder] = {}
+        self._signalled: dict[int, Holder] = {}
 
     def carry_out(self) -> list[str]:
-        """End what is meant and wait for it; return a line for each that is still there."""
+        """End servers and starts, and wait for them; return a line for each that is left."""
         begin_s = time.monotonic()
         pending = {name.removesuffix(".lock") for name in _listing(self._directory) if name.endswith(".lock")}
         while True:
             passed_s = time.monotonic() - begin_s
             signum = signal.SIGKILL if passed_s > KILL_AFTER_S else signal.SIGTERM
             pending = {key for key in pending if self._is_left(key, signum)}
-            # Learning may change the key: then the same process has taken another lock.
-            moved = [holder for holder in self._asked.values() if holder.holds_a_lock()]
+            # Learning may change the key: the same process then has another lock.
+            moved = [holder for holder in self._signalled.values() if holder.holds_a_lock()]
             if not pending and not moved:
                 break
             if passed_s > GIVE_UP_AFTER_S:
@@ -83,12 +82,12 @@ class Stop:
                 return sorted(held | {f"process {holder.pid}" for holder in moved})
             for holder in moved:
                 holder.end(signal.SIGTERM)
-            time.sleep(LOOK_S)
-        self._let_leave()
+            time.sleep(ROUND_S)
+        self._await_ends()
         return []
 
     def _is_left(self, key: str, signum: signal.Signals) -> bool:
-        """Ask whoever holds a key to end; False once it is free, or not meant."""
+        """Signal the holders of a key; return False once the key is free, or if it is of another command."""
         stem = f"{self._directory}/{key}"
         if _is_free(stem + ".lock"):
             return False
@@ -98,16 +97,16 @@ class Stop:
         if known and self._names and not self._names & (known | {os.path.basename(name) for name in known}):
             return False
         if server:
-            self._remember(server.pid, stem)
+            self._holder(server.pid, stem)
             server.stop()
-        start = self._remember(pid, stem)
+        start = self._holder(pid, stem)
         if start and start.holds_a_lock() and (server is None or server.pid != pid):
             start.end(signum)
         return True
 
-    def _remember(self, pid: int, stem: str) -> Holder | None:
-        """Take up who has this key's lock open; a number left in its file may be anybody's by now."""
-        if pid and pid not in self._asked:
+    def _holder(self, pid: int, stem: str) -> Holder | None:
+        """Return the process if it has this key's lock open: a number in the file may be another process's by now."""
+        if pid and pid not in self._signalled:
             try:
                 holder = Holder(self._directory, pid)
             except OSError:
@@ -115,18 +114,18 @@ class Stop:
             if os.path.realpath(stem + ".lock") not in runtime_directory.open_locks(pid):
                 holder.close()
                 return None
-            self._asked[pid] = holder
-        return self._asked.get(pid)
+            self._signalled[pid] = holder
+        return self._signalled.get(pid)
 
-    def _let_leave(self) -> None:
+    def _await_ends(self) -> None:
         deadline_s = time.monotonic() + LEAVE_S
-        for holder in self._asked.values():
+        for holder in self._signalled.values():
             holder.wait(deadline_s)
             holder.close()
 
 
 def _starter(stem: str) -> tuple[int, str]:
-    """Return the process that has written itself into a lock, and its command; 0 if none has."""
+    """Return the process and the command that are written in a lock's file; 0 if there is none."""
     try:
         with open(stem + ".lock", encoding="utf-8", errors="surrogateescape") as file:
             number, _, command = file.readline().rstrip("\n").partition("\t")
@@ -136,7 +135,7 @@ def _starter(stem: str) -> tuple[int, str]:
 
 
 def _is_free(lock: str) -> bool:
-    """Say whether nobody holds a lock; the next start then needs no pause (crates/client/src/server/start.rs)."""
+    """Return whether a lock is free; if so, empty it: the next start needs no pause (crates/client/src/server/start.rs)."""
     try:
         fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

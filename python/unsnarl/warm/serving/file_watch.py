@@ -1,17 +1,16 @@
-"""Notice that a loaded file has changed, without a stat per file and request.
+"""Staleness check: tells whether a loaded file has changed, by one system call a request.
 
-The directories of all loaded files are watched with inotify. The kernel queues
-an event before the call that changes a file returns, and the queue is shared
-with the forked processes: so "is the queue empty?" is an exact answer to "has
-anything been changed before this request?", for one system call.
+The directories of all loaded files are watched with inotify. The kernel queues an event before the call that changes
+a file returns, and forked processes share the queue. An empty queue therefore proves that no file was changed before
+this request. On file systems whose changes make no event (network file systems), stamps are compared instead.
 
-Where no event can be trusted (network file systems), stamps are compared instead.
+Things that do not work:
 
-Things that do not work: watching files instead of directories (a rename over
-the file goes unseen); whole-second modification times.
+- watching files instead of directories: a rename over the file makes no event;
+- modification times in whole seconds.
 
-Invariant: in doubt it says changed. Changes through a shared memory map make no
-event; nobody writes modules that way.
+Invariant: in doubt the answer is "changed". Changes through a shared memory map make no event; modules are not
+written in that way.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ _ISDIR, _OVERFLOW, _IGNORED = 0x40000000, 0x4000, 0x8000
 _MASK = _ATTRIB | _CLOSE_WRITE | _MODIFY | _MOVED | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
 
-# File systems that nobody changes without an event here (/proc/filesystems). What is not known may be one that
-# others change: a network's, or one that a virtual machine shares with its host.
+# File systems on which every change makes an event here (/proc/filesystems). An unknown one may be changed
+# elsewhere: a network's, or one that a virtual machine shares with its host.
 _LOCAL = frozenset(
     [
         "aufs",
@@ -66,40 +65,39 @@ _LOCAL = frozenset(
     ]
 )
 
-# What an import system may look for: a new one may hide what was loaded.
+# Endings of names that an import system looks for: a new file may hide a loaded one.
 _IMPORTABLE = (".py", ".pyc", ".so", ".pth", ".egg-link", ".dist-info", ".egg-info", ".zip", "pyvenv.cfg")
 
 
-# Nanoseconds within which a file system may give two changes one time: vfat's are the coarsest.
+# Nanoseconds within which two changes may get the same time; vfat's resolution is the coarsest.
 _TICK_NS = 4_000_000_000
 
 
 class Files:
-    """Watch everything a set of facts was learned from.
+    """Watches all files and directories of a set of facts.
 
-    ``fd`` is readable while an event waits; -1 where inotify is not to be had,
-    and every question is then answered by comparing the stamps of all files and
-    directories, and what is in a directory that has another.
+    ``fd`` is readable while an event waits. It is -1 where inotify is unavailable; each check then compares the
+    stamps of all files and directories, and the names in a directory whose stamp has changed.
     """
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        # A link to a file is changed where it leads to, as well.
+        # A link counts as changed if its target changes.
         paths = {path for file in facts.files for path in (file, os.path.realpath(file))}
         self._names = {os.path.basename(path) for path in paths}
         self.fd = -1
-        # Imports that ask for the working directory may look at anything in it, and in what they name beneath it.
+        # Imports that read the working directory may examine anything in it and below.
         relative = {path for path in facts.directories if not path.startswith("/")}
         self._here = {os.path.abspath(path) for path in relative | {"."}} if facts.asks_cwd else set[str]()
         self._here_watches: set[int] = set()
-        # Of these any name counts that comes or goes, but only that.
+        # In these, every name that appears or disappears counts, and nothing else.
         self._listed_fully, self._listed_watches = set(facts.listed), set[int]()
-        # What is looked for where nothing can be watched is asked for each time, as what is not worth a watch.
+        # Files in missing directories cannot be watched: each request queries them.
         lost = {path: stamp for path, stamp in facts.files.items() if not os.path.isdir(os.path.dirname(path))}
         self._asked = {**facts.asked, **lost}
         directories = {os.path.dirname(path) for path in paths} | set(facts.directories).difference(relative)
         directories |= self._listed_fully
-        # What is watched is an inode: a link that leads elsewhere, or another directory of the name, makes no event.
+        # A watch is bound to an inode: a changed link, or another directory of the same name, makes no event.
         self._places = {path: _identity(path) for path in directories if os.path.dirname(path) not in directories}
         self._stamps: dict[str, tuple[int, int, int]] = {}
         self._listed: dict[str, frozenset[str] | None] = {}
@@ -108,7 +106,7 @@ class Files:
             self._watch(sorted(directories | self._here))
         if self.fd < 0:
             self._stamps = {path: stamp_of(path) for path in self._here}
-            self._stamps |= {path: _settled(stamp_of(path)) for path in directories - self._here}
+            self._stamps |= {path: _comparable(stamp_of(path)) for path in directories - self._here}
             self._listed = {path: self._listing(path) for path in directories}
 
     def _watch(self, directories: list[str]) -> None:
@@ -130,7 +128,7 @@ class Files:
         self.fd = fd
 
     def is_in_doubt(self) -> bool:
-        """Say whether anything may have changed. Safe in a forked process: reads no event."""
+        """Return whether a file may have changed. Callable in a forked process: reads no event."""
         if self.fd < 0:
             return self.have_moved()
         question = poll()
@@ -138,7 +136,7 @@ class Files:
         return bool(question.poll(0)) or self.have_moved()
 
     def have_moved(self) -> bool:
-        """Say whether something has changed of which no event tells."""
+        """Return whether a file has changed without an event."""
         if self.fd < 0:
             return self._facts.changed_file() is not None or any(map(self._differs, list(self._stamps)))
         if any(_identity(path) != was for path, was in self._places.items()):
@@ -146,7 +144,7 @@ class Files:
         return not all(is_as(path, stamp) for path, stamp in self._asked.items())
 
     def _differs(self, path: str) -> bool:
-        """Say whether a directory has other modules in it, or what was looked at in the caller's is another."""
+        """Return whether a directory has other modules than before, or an examined path of the caller's has changed."""
         stamp = stamp_of(path)
         if stamp == self._stamps[path]:
             return False
@@ -155,11 +153,11 @@ class Files:
         listing = self._listing(path)
         if listing is None or listing != self._listed[path]:
             return True
-        self._stamps[path] = _settled(stamp)  # something else has come or gone
+        self._stamps[path] = _comparable(stamp)  # a file that is no module has appeared or disappeared
         return False
 
     def _listing(self, directory: str) -> frozenset[str] | None:
-        """Return what may be imported from a directory; None where it cannot be read."""
+        """Return the importable names in a directory; None if it cannot be read."""
         try:
             with os.scandir(directory) as entries:
                 return frozenset(
@@ -171,7 +169,7 @@ class Files:
             return None
 
     def reason(self) -> str | None:
-        """Read the waiting events and say what makes the server stale, or None."""
+        """Read the waiting events; return in words why the server is stale, or None."""
         found: str | None = None
         if self.fd < 0:
             return "a directory has changed" if self.have_moved() else None
@@ -201,7 +199,7 @@ class Files:
         if mask & _IGNORED:
             return False
         if mask & _ATTRIB and not mask & (_CREATE | _MODIFY):
-            # Permissions, link count or times: only a change of contents counts.
+            # Permissions, link count or times have changed: only the contents count.
             return name in self._names and self._facts.changed_file() is not None
         is_directory = bool(mask & _ISDIR)
         if is_directory and not mask & (_CREATE | _MOVED | _DELETE):
@@ -209,14 +207,14 @@ class Files:
         return self._is_importable(name, is_directory)
 
     def _is_importable(self, name: str, is_directory: bool) -> bool:
-        """Say whether a new one of this name may hide what was loaded, or is loaded itself."""
+        """Return whether a file of this name is loaded, or may hide a loaded one."""
         if is_directory:
             return name != "__pycache__" and (name.partition(".")[0].isidentifier() or name.endswith(_IMPORTABLE))
         return name in self._names or name.endswith(_IMPORTABLE)
 
 
 def _is_new_name(name: str, mask: int) -> bool:
-    """Say whether a name has come or gone that a listing would show."""
+    """Return whether a name has appeared or disappeared that a listing shows."""
     return bool(mask & (_CREATE | _MOVED | _DELETE)) and name != "__pycache__"
 
 
@@ -224,11 +222,11 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except OSError:
-        return False  # a link that leads nowhere today
+        return False  # a dangling link
 
 
-def _settled(stamp: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return a stamp to compare with: of a directory that may change again at the same time, one that no other is."""
+def _comparable(stamp: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return a stamp for later comparison; one that never matches if another change could get the same time."""
     mtime, size, inode = stamp
     return stamp if abs(time.time_ns() - mtime) > _TICK_NS else (-1, size, inode)
 
@@ -242,7 +240,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _mounts() -> list[tuple[str, str]]:
-    """Return where file systems are mounted, and of which kind, as ``(path with a slash, kind)``."""
+    """Return mount points and types of file systems, as ``(path with a slash, type)``."""
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
             lines = [line.partition(" - ") for line in file]
@@ -259,9 +257,9 @@ def _unescaped(path: str) -> str:
 
 
 def _is_local(path: str, mounts: list[tuple[str, str]]) -> bool:
-    """Say whether nobody changes a directory without an event here; of mounts upon each other the last counts."""
+    """Return whether all changes of a directory make an event; of stacked mounts the last counts."""
     real = os.path.realpath(path) + "/"
     around = [mount for mount in mounts if real.startswith(mount[0])]
     if not around:
-        return bool(mounts)  # in a chroot: the mount that its root lies in is not listed
+        return bool(mounts)  # in a chroot, the mount of its root is not listed
     return max(reversed(around), key=lambda mount: len(mount[0]))[1] in _LOCAL

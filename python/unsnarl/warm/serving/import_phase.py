@@ -70,8 +70,8 @@ def _import(origin: Origin, facts: Facts, log: Log) -> temporary.Directories:
                 __import__(name)
             except BaseException as problem:
                 log.write(f"{name} is left out: {type(problem).__name__}")
-    if lost := directories.settle(facts.renewals):
-        raise UnfitError(f"{lost} of its imports cannot be made anew")
+    if lost := directories.hand_over(facts.renewals):
+        raise UnfitError(f"{lost} of its imports cannot be made again in each run")
     os.chdir("/")
     os.umask(0o077)
     return directories

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # the command was learned from scratch: a command whose modules always have new names must not learn for ever.
 RELEARN_AFTER = (1, 2, 4, 8, 16, 64, 256, 1024)
 
-# What unsnarl's own interpreter runs for a start; a process of another room, so it is named and not imported.
+# The module that unsnarl's own interpreter runs for a start: another process, so it is named and not imported.
 BEGIN = "unsnarl.warm.managing.begin"
 
 

@@ -1,1 +1,1 @@
-"""Runs in the forked worker: takes one request, becomes the command, ends as it would."""
+"""Runs in the forked worker: receives one request, becomes the command, ends as the command would."""

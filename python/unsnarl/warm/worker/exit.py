@@ -1,12 +1,11 @@
-"""End as the interpreter would: same order, same status, sooner where that is safe.
+"""The end of a worker: the same steps and the same status as the interpreter's, without the teardown if possible.
 
-CPython's order (Py_RunMain, Py_FinalizeEx): the exception is printed, threads
-are waited for, atexit functions run, the standard streams are flushed, then
-everything is torn down. The last step is what takes the time, and it is skipped
-if nothing could notice (``teardown``), as far as objects made since the fork go.
+CPython's order (Py_RunMain, Py_FinalizeEx): print the exception, wait for threads, run atexit functions, flush the
+standard streams, tear everything down. The last step takes most of the time. It is skipped if no object made since
+the fork could notice (``teardown``).
 
-Invariant: the client hears the status only after everything that others could
-see has happened, and every descriptor but the connection is closed.
+Invariant: the client receives the status only after all effects that other processes can see, and after every
+descriptor but the connection is closed.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-# What prints an exception where the program's hook does not, whatever it has put in its place.
+# Prints exceptions where the program's hook does not, even if the program has replaced sys.__excepthook__.
 _DISPLAY = sys.__excepthook__
-# The directory that all rooms lie in.
+# The directory of the whole package.
 _HERE = __file__.rpartition("/worker/")[0] + "/"
 _SIGINT_STATUS = -2
-# Of a command whose last words could not be written.
+# Status of a command whose last output could not be written.
 _LOST_STATUS = 120
-# What the interpreter says of what it ignores at its end; before 3.13 it names the object instead.
+# The interpreter's messages about exceptions that it ignores at its end; before 3.13 it names the object instead.
 _ON_FLUSHING = _ON_SHUTDOWN = ""
 if sys.version_info >= (3, 13):
     _ON_FLUSHING = f"Exception ignored {'on' if sys.version_info < (3, 14) else 'while'} flushing sys.stdout"
     _ON_SHUTDOWN = "Exception ignored on threading shutdown"
-# Bytes of what runs have noted beyond which nobody adds to it.
+# Most bytes of the list of modules that runs have loaded.
 _WANTED_BYTES = 1 << 20
 
 
@@ -53,10 +52,10 @@ class Ending:
         self._inherited, self._flush_c = taken.inherited, taken.flush_c
         self._pid = os.getpid()
         self.problem: BaseException | None = None
-        """What the program has raised, if anything."""
+        """The exception that the program has raised, or None."""
 
     def arm(self) -> None:
-        """Make forked children of the command forget the connection."""
+        """Close the connection in processes that the command forks."""
         os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
@@ -65,16 +64,16 @@ class Ending:
             self._conn = -1
 
     def after(self) -> None:
-        """End after the program's last line, or after what it has raised."""
+        """End the process after the program's last line, or after its exception."""
         problem, self.problem = self.problem, None
         if self._inherited.command.kind == "script":
-            _flush_quietly()  # before anything is told of it, as _PyRun_SimpleFile does
+            _flush_quietly()  # before the exception is printed, as _PyRun_SimpleFile does
         status = _status(problem)
         del problem
         _wait_for_threads()
         atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]  (as the interpreter ends)
         if not _flush() and status != _SIGINT_STATUS:
-            status = _LOST_STATUS  # whatever the command's own is: Py_RunMain, Py_Exit
+            status = _LOST_STATUS  # replaces the command's own: Py_RunMain, Py_Exit
         if self._conn < 0 or os.getpid() != self._pid:
             _finalise(status)
         teardown.flush()
@@ -83,13 +82,13 @@ class Ending:
             try:
                 report()
             except BaseException:
-                pass  # book-keeping of ours: the command is over, and has gone well or not without it
+                pass  # bookkeeping of ours: the command has ended, and its status does not depend on it
         if teardown.is_unobserved():
-            self._leave(status)
+            self._exit(status)
         self._say(wire.LEAVING, _wait_status(status))
         _finalise(status)
 
-    def _leave(self, status: int) -> None:
+    def _exit(self, status: int) -> None:
         os.closerange(0, self._conn)
         os.closerange(self._conn + 1, 0x7FFFFFFF)
         self._say(wire.ENDED, _wait_status(status))
@@ -100,11 +99,11 @@ class Ending:
         try:
             channel.send(wire.REPLY.pack(kind, value), _socket.MSG_NOSIGNAL)
         except OSError:
-            pass  # the client was killed: nobody to tell
+            pass  # the client was killed
         channel.detach()
 
     def _report_modules(self) -> None:
-        """Note modules that this run had to load itself, for the next learning run."""
+        """Append the modules that this run has loaded itself to the list for the next learning run."""
         baseline = self._inherited.imported.baseline
         if import_hooks.MARK in baseline:
             return
@@ -115,7 +114,7 @@ class Ending:
         if lines and os.geteuid() == self._owner():
             path = f"{self._inherited.record}.wanted"
             fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            os.fchmod(fd, 0o600)  # whatever mask the command has set: the next one writes here, too
+            os.fchmod(fd, 0o600)  # independent of the command's mask: later runs append to the file
             if os.fstat(fd).st_size < _WANTED_BYTES:
                 os.write(fd, lines.encode(errors="surrogateescape"))
             os.close(fd)
@@ -124,14 +123,14 @@ class Ending:
         return os.stat(self._inherited.runtime_directory).st_uid
 
     def _report_pages(self) -> None:
-        """Note which pages this run has made its own, for the spares to come."""
+        """Store which pages this run has written, for later spares."""
         if self._inherited.is_surveyed and os.geteuid() == self._owner():
             pages.store(pages.survey(), f"{self._inherited.stem}.pages.{self._pid}")
 
 
 def _loaded_file(name: str) -> str:
     module = sys.modules[name]
-    # A module still waiting to be loaded on first touch must not be touched.
+    # Reading an attribute of a lazy module would load it.
     if "Lazy" in object.__getattribute__(module, "__class__").__name__:
         return ""
     try:
@@ -142,18 +141,18 @@ def _loaded_file(name: str) -> str:
 
 
 def _wait_for_threads() -> None:
-    """Wait as wait_for_thread_shutdown does: what interrupts that is told, and changes no status."""
+    """Wait as wait_for_thread_shutdown does: an interruption is reported and does not change the status."""
     threading = sys.modules.get("threading")
     if threading is None:
         return
     try:
         threading._shutdown()
     except BaseException as problem:
-        _tell_ignored(problem, threading, _ON_SHUTDOWN)
+        _report_ignored(problem, threading, _ON_SHUTDOWN)
 
 
 def _status(problem: BaseException | None) -> int:
-    """Print an exception as the interpreter does; returns the exit status."""
+    """Print an exception as the interpreter does; return the exit status."""
     if problem is None:
         return 0
     if isinstance(problem, SystemExit):
@@ -172,7 +171,7 @@ def _status(problem: BaseException | None) -> int:
 
 
 def _show(problem: BaseException, trace: TracebackType | None) -> int | None:
-    """Print an exception as PyErr_PrintEx does; returns the status if the hook asks for one."""
+    """Print an exception as PyErr_PrintEx does; return a status if the hook raises SystemExit."""
     hook = getattr(sys, "excepthook", None)
     if hook is None and not hasattr(sys, "excepthook"):
         _complain("sys.excepthook is missing\n")
@@ -190,7 +189,7 @@ def _show(problem: BaseException, trace: TracebackType | None) -> int | None:
 
 
 def _failure(what: Any, *words: object) -> BaseException | None:
-    """Call something of the program's; returns what it raises, without our own line in its traceback."""
+    """Call a function of the program; return its exception, without our line in the traceback."""
     try:
         what(*words)
     except BaseException as raised:
@@ -199,7 +198,7 @@ def _failure(what: Any, *words: object) -> BaseException | None:
 
 
 def _exit_status(problem: SystemExit) -> int:
-    """Return the status that is asked for, as _Py_HandleSystemExit does; anything but a number is printed."""
+    """Return the status of a SystemExit, as _Py_HandleSystemExit does; print a code that is no number."""
     try:
         code: object = problem.code
     except BaseException:
@@ -210,7 +209,7 @@ def _exit_status(problem: SystemExit) -> int:
         number = int.__index__(code)
         if -1 << 63 <= number < 1 << 63:
             return number & 0xFF
-        _tell_pending(OverflowError("Python int too large to convert to C long"))
+        _report_pending(OverflowError("Python int too large to convert to C long"))
         return 0xFF  # -1
     stream = getattr(sys, "stderr", None)
     if stream is None:
@@ -219,25 +218,25 @@ def _exit_status(problem: SystemExit) -> int:
         failure = _failure(lambda: stream.write(str(code)))
     _complain("\n")
     if failure is not None and stream is not None:
-        _tell_pending(failure)
+        _report_pending(failure)
     return 1
 
 
-def _tell_pending(problem: BaseException) -> None:
-    """Tell of what the interpreter has in hand when it comes to wait for threads: 3.12 and 3.13 do, others lose it."""
+def _report_pending(problem: BaseException) -> None:
+    """Report an exception that is set while the interpreter waits for threads; only 3.12 and 3.13 print it."""
     if (3, 12) <= sys.version_info < (3, 14):
-        _tell_ignored(problem, None, _ON_SHUTDOWN)
+        _report_ignored(problem, None, _ON_SHUTDOWN)
 
 
 def _complain(text: str) -> None:
-    """Write as PySys_WriteStderr does: where the stream does not take it, to the descriptor."""
+    """Write as PySys_WriteStderr does: to the descriptor if the stream fails."""
     try:
         sys.stderr.write(text)
     except BaseException:
         try:
             os.write(2, text.encode())
         except OSError:
-            pass  # closed: nobody to tell
+            pass  # the descriptor is closed
 
 
 def _flush_quietly() -> None:
@@ -248,7 +247,7 @@ def _flush_quietly() -> None:
 
 
 def _flush() -> bool:
-    """Flush the standard streams as flush_std_files does: False if either failed, told of stdout only."""
+    """Flush the standard streams as flush_std_files does; False if one failed. Only stdout's failure is reported."""
     is_good = True
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name, None)
@@ -259,7 +258,7 @@ def _flush() -> bool:
         except BaseException as problem:
             is_good = False
             if name == "stdout":
-                _tell_ignored(problem, stream, _ON_FLUSHING)
+                _report_ignored(problem, stream, _ON_FLUSHING)
     return is_good
 
 
@@ -270,10 +269,10 @@ def _is_closed(stream: object) -> bool:
         return False
 
 
-def _tell_ignored(problem: BaseException, thing: object, words: str) -> None:
-    """Do as PyErr_WriteUnraisable, or PyErr_FormatUnraisable where there are words.
+def _report_ignored(problem: BaseException, thing: object, words: str) -> None:
+    """Report like PyErr_WriteUnraisable, or like PyErr_FormatUnraisable if there are words.
 
-    The hook takes nothing but what the interpreter gives it, so one is asked for.
+    The hook only accepts an argument of the interpreter's own type, which a failing finaliser provides.
     """
     trace: TracebackType | None = problem.__traceback__ and problem.__traceback__.tb_next  # without our own line
     problem = problem.with_traceback(trace)
@@ -290,7 +289,7 @@ def _tell_ignored(problem: BaseException, thing: object, words: str) -> None:
     try:
         hook(kinds[0]((type(problem), problem, trace, words or None, None if words else thing)))
     except BaseException:
-        pass  # a hook of the program's that fails
+        pass  # the program's hook fails
 
 
 def _wait_status(status: int) -> int:
@@ -298,7 +297,7 @@ def _wait_status(status: int) -> int:
 
 
 def _finalise(status: int) -> None:
-    """Leave through the interpreter's own end. An unhandled Ctrl-C ends by the signal, as in exit_sigint."""
+    """End through the interpreter's own finalisation; after an unhandled Ctrl-C by the signal, as in exit_sigint."""
     if status == _SIGINT_STATUS:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
         os.kill(os.getpid(), _signal.SIGINT)

@@ -1,8 +1,9 @@
-"""Keep from the fork that makes a worker what imports have registered for forks: a plain run does not make it.
+"""Defers functions registered with ``os.register_at_fork``: they do not run at the fork that makes a worker.
 
-What the standard library registers runs at that fork, too, as its locks and generators need.
+A plain run has no such fork. Functions of the standard library run at it nevertheless, as its locks and random
+generators need.
 
-Invariant: from the first line of the command on, all is called as it was registered.
+Invariant: from the first line of the command on, all registered functions run at every fork.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _is_command = [False]
 
 
 class _Later:
-    """Stand for a function that is not called before the command runs."""
+    """Wraps a function that is not called before the command runs."""
 
     def __init__(self, function: Callable[[], object]) -> None:
         self._function = function
@@ -29,31 +30,31 @@ class _Later:
             self._function()
 
     def __repr__(self) -> str:
-        """Return what a complaint about it shows."""
+        """Return the function's own text, which error messages show."""
         return repr(self._function)
 
 
 class Imports:
-    """While this is entered, what is registered is known."""
+    """Context manager around the imports: wraps the functions that they register."""
 
     def __enter__(self) -> None:
-        """Put the registering function in the place of the plain one."""
+        """Wrap ``os.register_at_fork``."""
         self._plain = plain = os.register_at_fork
 
         def register_at_fork(**functions: Callable[[], object]) -> None:
             name = str(sys._getframe(1).f_globals.get("__name__"))  # pyright: ignore[reportPrivateUsage]
             if name.partition(".")[0] not in sys.stdlib_module_names:
-                given: dict[str, Any] = dict(functions)  # what is no function, the plain one complains of
+                given: dict[str, Any] = dict(functions)  # the plain function refuses what is not callable
                 functions = {when: _Later(one) if callable(one) else one for when, one in given.items()}
             plain(**functions)
 
-        setattr(os, "register_at_fork", register_at_fork)  # noqa: B010 -- of no checker's kind
+        setattr(os, "register_at_fork", register_at_fork)  # noqa: B010 -- type checkers reject the assignment
 
     def __exit__(self, *problem: object) -> None:
-        """Put the plain one back."""
+        """Restore the plain function."""
         os.register_at_fork = self._plain
 
 
 def begin() -> None:
-    """Say that the command runs from here."""
+    """Note that the command runs from here on."""
     _is_command[0] = True

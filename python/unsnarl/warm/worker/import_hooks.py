@@ -1,16 +1,14 @@
-"""Tell a run that changes how modules are imported, or measures what they do.
+"""Import-hook detection: tells at the end of a run whether it has changed how modules are imported, or measured them.
 
-A test runner rewrites the assertions of what it imports, a type checker adds its checks, a
-measurement of coverage wants to see the first line. What such a run has loaded must not be
-imported ahead for the next one: the hook would come too late, and the modules would be there
-without its work. Nor what other runs of that command have loaded, for the hook is asked for
-there by an argument, perhaps. So nothing is learned from the runs of such a command.
+A test runner rewrites the assertions of the modules it imports, a type checker adds its checks, a measurement of
+coverage has to see the first line. Modules loaded by such a run must not be imported ahead: the hook would come too
+late, and its work would be missing. The same holds for other runs of that command, where an argument may request
+the hook. Nothing is therefore learned from any run of such a command.
 
-A hook may be gone when the run ends (pytest takes its own away): then the loaders tell, which
-stay with their modules.
+A hook may be removed before the run ends (pytest removes its own). The loaders stay with their modules and show it.
 
-Invariant: nothing of the command's is called, but for the finders that its server found in
-place, and those only with the name of a module that somebody else's loader has loaded.
+Invariant: no code of the command is called, except for finders that were in place in the server, and those only with
+the name of a module that an unusual loader has loaded.
 """
 
 from __future__ import annotations
@@ -28,16 +26,16 @@ TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from typing import Any
 
-# Stands for the command in the list of what its runs have loaded; no module has this name.
+# Entry in the list of loaded modules that marks the whole command; no module has this name.
 MARK = "*"
 _ORDINARY = (SourceFileLoader, SourcelessFileLoader, ExtensionFileLoader)
 _AT_STARTUP: tuple[Any, ...] = (BuiltinImporter, FrozenImporter)
-# Modules of tools that look on while other modules run; they may have stopped by the end of the run.
+# Modules of tools that measure others; they may have stopped by the end of the run.
 _MEASURERS = ("coverage.collector", "_lsprof", "trace")
 
 
 class Finders:
-    """Hold how modules are found before any run has changed that."""
+    """A snapshot of finders and path hooks, before any run has changed them."""
 
     def __init__(self) -> None:
         self._finders: list[Any] = list(sys.meta_path)
@@ -46,12 +44,12 @@ class Finders:
         self._measurers = [name for name in _MEASURERS if name not in sys.modules]
 
     def are_hooked(self) -> bool:
-        """Say whether the run that ends has had somebody else in charge of loading modules, or looking on."""
+        """Return whether the run that ends has used other importers, or has measured modules."""
         news = sys.modules.keys() - self._modules
         return self._has_other_finders() or self._is_measured() or any(map(self._is_hooked, news))
 
     def _has_other_finders(self) -> bool:
-        # As many, in the place of the old ones: they are wrapped, as lazy importers do, and loaders are asked.
+        # As many as before, but others: lazy importers wrap the old ones; the loaders decide then.
         now, before = sys.meta_path, self._finders
         is_in_front = len(now) > len(before) and any(a is not b for a, b in zip(now, before, strict=False))
         return is_in_front or list(sys.path_hooks) != self._hooks
@@ -72,7 +70,7 @@ class Finders:
         return kind not in _ORDINARY and not self._is_usual(name, kind)
 
     def _is_usual(self, name: str, kind: type) -> bool:
-        """Say whether a module would get this kind of loader without the run: an editable installation has its own."""
+        """Return whether a module gets this loader in any run, as from an editable installation's finder."""
         parent = sys.modules.get(name.rpartition(".")[0])
         for finder in self._finders:
             spec = finder.find_spec(name, getattr(parent, "__path__", None))

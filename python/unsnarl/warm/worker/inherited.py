@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Imported:
-    """What the command's imports have left in the process, and each worker has to put right."""
+    """The result of the command's imports: the code to run, and the state that each worker has to put right."""
 
     code: CodeType | str
     """The compiled script; empty for ``python -m``, which finds the module by itself."""
@@ -61,7 +61,7 @@ class Imported:
 
 @dataclass(frozen=True)
 class Inherited:
-    """What one fork inherits."""
+    """The server's data in one forked process."""
 
     server_pid: int
     command: Command
@@ -76,7 +76,7 @@ class Inherited:
     is_in_session: bool
     """Whether the server is in its callers' session, with their terminal."""
     handlers: dict[int, Any]
-    """What the imports have set for the signals that the server handles itself."""
+    """The imports' handlers for the signals that the server handles itself."""
     imported: Imported
     files: Freshness
     listener: int

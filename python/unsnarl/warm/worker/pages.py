@@ -1,13 +1,12 @@
-"""Copy, while no client waits, the pages that a run of the command is going to write.
+"""Page survey and prefault: copies, while no client waits, the pages that a run is going to write.
 
-After a fork the first write to each page copies it, and the first touch of each part
-of a file maps it. Which pages those are hardly differs between the runs of one command,
-so a finished run is asked: its page map (Documentation/admin-guide/mm/pagemap.rst of
-Linux) tells the pages it has copied from those it shares with the server. Later spares
-prepare the same ones before they accept.
+After a fork, the first write to a page copies it, and the first access to a part of a file maps it. These pages
+hardly differ between the runs of one command. A run that ends reads its page map (Documentation/admin-guide/mm/
+pagemap.rst of Linux), which distinguishes copied pages from those shared with the server. Later spares populate the
+same pages before they accept.
 
-Invariant: no contents change. Populating does what a write or a read would do to the
-mapping, without writing; what cannot be populated is copied at its first write, as ever.
+Invariant: no contents change. Populating has the effect of a write or a read on the mapping, without writing. A page
+that cannot be populated is copied at its first write.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _POPULATE_READ, _POPULATE_WRITE = 22, 23
 # Bits of an entry of the page map: present, file-backed or shared memory, mapped here only.
 _PRESENT, _OF_FILE, _EXCLUSIVE = 1 << 63, 1 << 61, 1 << 56
-# Pages that a run has not touched, but whose copy costs less than another system call.
+# Most untouched pages between two rows that are merged: copying them costs less than another system call.
 _GAP = 2
-# Reserved address space beyond this is no run's own pages, and its map alone would take long to read.
+# Larger mappings are reserved address space, whose page map would take long to read.
 _LARGEST_SPAN = 1 << 30
-# Most that a spare copies ahead, in bytes: each one that waits holds that much for itself.
+# Most bytes that a spare copies ahead: each waiting spare holds that much memory of its own.
 MAX_BYTES = 32 << 20
 
 
 def survey() -> Rows:
-    """Return what this process has made its own since the fork, and what it has mapped of files."""
+    """Return the pages that this process has copied since the fork, and those of files that it has mapped."""
     rows: Rows = []
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         lines = maps.readlines()
@@ -80,10 +79,10 @@ def store(rows: Rows, path: str) -> None:
 
 
 def take(path: str) -> Rows:
-    """Read the rows a worker has left and remove its file; none if there is none, or no sense in it."""
+    """Read the rows that a worker has stored and remove the file; none if it is missing, invalid or too large."""
     rows: Rows = []
     try:
-        # As bytes: a codec that the server loads here would pass for one that the next run has loaded.
+        # As bytes: a codec that the server loads here would look like one that the next run has loaded.
         with open(path, "rb") as file:
             for line in file:
                 at, length, advice = line.split()

@@ -1,7 +1,7 @@
-"""Signals: what imports have set, what a server needs for itself in its place, and what a worker gets.
+"""Signal dispositions: recorded from the imports, replaced in the server, and applied in each worker.
 
-Invariant: when the program's first line runs, each signal is handled as the imports have set it, or else as
-the caller has.
+Invariant: when the program's first line runs, each signal has the disposition that the imports have set, or else the
+caller's.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ else:
 
 _IGNORED_BY_PYTHON = (_signal.SIGPIPE, _signal.SIGXFSZ)
 
-# Those for which imports have said what is to be done, were it what was done before.
+# Signals whose handler imports have set, even to the one it had.
 _of_imports: set[int] = set()
 
 
 class Imports:
-    """While this is entered, it is noted for which signals a handler is set."""
+    """Context manager around the imports: notes for which signals they set a handler."""
 
     def __enter__(self) -> None:
-        """Put a function that notes it in the place of the plain one, which that of `signal` calls."""
+        """Wrap ``_signal.signal``, which ``signal.signal`` calls."""
         module: Any = _signal
         self._plain = plain = module.signal
 
@@ -42,7 +42,7 @@ class Imports:
         self._noting = module.signal = signal
 
     def __exit__(self, *problem: object) -> None:
-        """Put the plain one back, also where `signal` tells what its own stands for."""
+        """Restore the plain function, also as ``__wrapped__`` of ``signal.signal``."""
         module: Any = _signal
         module.signal = self._plain
         above: Any = getattr(sys.modules.get("signal"), "signal", None)
@@ -51,23 +51,23 @@ class Imports:
 
 
 def take_over(wake_fd: int) -> dict[int, Any]:
-    """Have the signals that a server waits for write to a descriptor; returns what was set for them."""
-    # The pipe first: a signal that is caught before would wake nobody.
+    """Make the server's own signals write to a descriptor; return the handlers they had."""
+    # The descriptor first: a signal caught before it is set would not wake the server.
     _signal.set_wakeup_fd(wake_fd, warn_on_full_buffer=False)
     return {int(signum): _signal.signal(signum, _nothing) for signum in (_signal.SIGCHLD, _signal.SIGTERM)}
 
 
 def give_up(taken_over: dict[int, Any]) -> None:
-    """Be a process that waits for nothing: nobody's handler is to run before there is a request."""
+    """Reset the server's own signals in a spare: no handler may run before there is a request."""
     _signal.set_wakeup_fd(-1)
     for signum in taken_over:
         _signal.signal(signum, _signal.SIG_DFL)
 
 
-def put_on(request: wire.Request, taken_over: dict[int, Any]) -> None:
-    """Handle signals as the imports have set it, ignore what the caller ignores, block what it blocks."""
+def apply(request: wire.Request, taken_over: dict[int, Any]) -> None:
+    """Set the handlers of the imports, ignore what the caller ignores, and block what it blocks."""
     for signum, handler in taken_over.items():
-        if handler not in (_signal.SIG_DFL, None):  # None: of C code's making, and lost
+        if handler not in (_signal.SIG_DFL, None):  # None: set by C code, and lost
             _signal.signal(signum, handler)
     for signum in (n for n in range(1, 65) if request.ignored >> (n - 1) & 1):
         if signum not in _IGNORED_BY_PYTHON and _is_untouched(signum):
@@ -78,9 +78,9 @@ def put_on(request: wire.Request, taken_over: dict[int, Any]) -> None:
 
 
 def release_stopped(pids: Iterable[int]) -> None:
-    """Hang up those who are stopped, as the kernel does with a group that nobody is left to continue.
+    """Send SIGHUP and SIGCONT to stopped workers, as the kernel does to a newly orphaned process group.
 
-    It does not with workers: their server is in another group of their session.
+    The kernel does not do so to workers: their parent, the server, is in another group of their session.
     """
     for pid in pids:
         try:
@@ -90,7 +90,7 @@ def release_stopped(pids: Iterable[int]) -> None:
                 os.killpg(os.getpgid(pid), _signal.SIGHUP)
                 os.killpg(os.getpgid(pid), _signal.SIGCONT)
         except OSError:
-            continue  # it is gone
+            continue  # it has ended
 
 
 def _is_untouched(signum: int) -> bool:
@@ -98,4 +98,4 @@ def _is_untouched(signum: int) -> bool:
 
 
 def _nothing(signum: int, frame: object) -> None:
-    """Let a signal wake the loop, and do nothing else."""
+    """Do nothing: the signal has woken the loop by the descriptor."""

@@ -1,9 +1,7 @@
-"""A forked process that waits for the next client.
+"""A spare: a forked process that waits in accept, receives one request, and refuses it or hands it to the worker.
 
-Invariant: until ``GO`` has been read, nothing outside of this process has been
-changed on behalf of the request, but for empty directories that are removed again
-(:mod:`temporary`); whatever goes wrong before is a refusal, and the client runs the
-plain command.
+Invariant: until the spare has read ``GO``, it has changed nothing outside of this process, except for temporary
+directories, which a refusal removes. Every failure before ``GO`` is a refusal, and the client runs the plain command.
 """
 
 from __future__ import annotations
@@ -30,25 +28,26 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-# Longest silence of a client in the middle of a request, as a struct timeval.
-_PATIENCE = (5).to_bytes(8, "little") + bytes(8)
+# Longest wait for a client in the middle of a request, as a struct timeval.
+_TIMEOUT = (5).to_bytes(8, "little") + bytes(8)
 _PR_SET_PDEATHSIG = 1
-_FIONREAD = 0x541B  # of termios, which is not loaded for a number
-# Longest wait for what the server thinks of an event: many times what it takes, and well within a client's patience.
+_FIONREAD = 0x541B  # from termios, which is not loaded for one number
+# Longest wait for the server's verdict on an event, in seconds: many times its usual time, and well below a
+# client's timeout.
 _VERDICT_S = 1.0
-# Largest request to rehearse: what a socket surely holds while nobody reads.
+# Largest request to rehearse, in bytes: a socket buffers that much without a reader.
 _REHEARSED = 1 << 16
-# Exit statuses of a spare that has refused: this, plus the reason of the wire format.
+# Exit status of a spare that has refused: this plus the reason of the wire format.
 REFUSED_STATUS = 100
-# That of one whose client has not committed itself: nothing has run.
+# Exit status of a spare whose client has not sent GO: nothing has run.
 UNWANTED_STATUS = 99
-# The priority of a connection whose client has said GO. Nothing else gives it another than 0, its
-# server holds the same connection, and to a local socket it means nothing.
+# Socket priority of a connection whose client has sent GO. Otherwise it is 0. The server, which holds the same
+# connection, can read it; local sockets do not use it.
 _COMMITTED = 1
 
 
 class Taken:
-    """Hold a request that was accepted, and what belongs to it."""
+    """A request that was accepted, with its connection, descriptors and peer."""
 
     flush_c: Callable[[None], object]
     """The C library's ``fflush``."""
@@ -65,7 +64,7 @@ class Taken:
         self.launcher: object = None
 
     def await_go(self) -> None:
-        """Return when the client has committed itself; without that, end without a trace."""
+        """Send ``READY`` and return when the client has sent ``GO``; end the process if it sends anything else."""
         try:
             self.conn.send(wire.REPLY.pack(wire.READY, os.getpid()), _socket.MSG_NOSIGNAL)
             word = self.conn.recv(1)
@@ -75,7 +74,7 @@ class Taken:
             self.inherited.imported.temporary.discard()
             os._exit(UNWANTED_STATUS)
         self.is_committed = True
-        # Before the first line of the command: it can end at any time from here.
+        # Set before the first line of the command, which may end the process at any time.
         try:
             self.conn.setsockopt(_socket.SOL_SOCKET, _socket.SO_PRIORITY, _COMMITTED)
         except OSError:
@@ -84,25 +83,25 @@ class Taken:
         del self.conn
 
     def decline(self, problem: BaseException) -> NoReturn:
-        """Refuse after all: the request cannot be put on. Nothing of it has run."""
+        """Refuse a request that could not be applied. No line of the command has run."""
         trace = problem.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         where = trace.tb_frame.f_code.co_name if trace is not None else "?"
         what = str(problem) if isinstance(problem, worker.UnfitError) else f"{type(problem).__name__} in {where}"
-        note(self.inherited, f"a request could not be put on: {what}")
+        note(self.inherited, f"a request could not be applied: {what}")
         self.inherited.imported.temporary.discard()
         _refuse(self.conn, wire.REQUEST)
 
 
 class Spare:
-    """One waiting process."""
+    """One spare."""
 
     def __init__(self, inherited: Inherited) -> None:
         self._inherited = inherited
 
     def wait(self) -> Taken:
-        """Wait for a client and return its request. Ends the process if it must be refused."""
+        """Wait for a client and return its request; a refusal ends the process."""
         inherited = self._inherited
         signals.give_up(inherited.handlers)
         for connection in inherited.connections:
@@ -112,7 +111,7 @@ class Spare:
         prctl = libc.prctl
         prctl(_PR_SET_PDEATHSIG, int(_signal.SIGKILL))
         if os.getppid() != inherited.server_pid:
-            os._exit(0)  # it ended before it could take this process with it
+            os._exit(0)  # the server ended before prctl: its death sends no signal
         worker.rehearse(inherited)
         self._rehearse()
         pages.prepare(inherited.pages, libc)
@@ -120,25 +119,25 @@ class Spare:
         try:
             fd, _ = listener._accept()
         except OSError:
-            os._exit(0)  # the server has shut the socket down: nobody will come
-        # From here on the end of the server must not be ours.
+            os._exit(0)  # the server has shut the socket down
+        # From here on the spare must survive the server.
         prctl(_PR_SET_PDEATHSIG, 0)
         listener.detach()
         conn = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
-        self._tell_server(fd)
+        self._report_taken(fd)
         taken = self._receive(conn)
         taken.flush_c = flush_c
         return taken
 
     def _rehearse(self) -> None:
-        """Receive a request of the usual size, as :meth:`_receive` will (see :func:`worker.rehearse`)."""
+        """Receive a request of the usual size from itself, to copy the pages that :meth:`_receive` writes."""
         body = wire.sample(self._inherited.key, self._inherited.environment)
         if len(body) > _REHEARSED:
             return
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
         rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array("i", [self._inherited.doubt]))]
         ours.sendmsg([wire.HEADER.pack(wire.MAGIC, wire.VERSION, 1, len(body), 0) + body], rights)
-        theirs.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVTIMEO, _PATIENCE)
+        theirs.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVTIMEO, _TIMEOUT)
         unpack("3i", theirs.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))
         self._is_in_doubt()
         for fd in _read_request(theirs)[1]:
@@ -146,17 +145,17 @@ class Spare:
         ours.close()
         theirs.close()
 
-    def _tell_server(self, fd: int) -> None:
+    def _report_taken(self, fd: int) -> None:
         channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, self._inherited.taken)
         rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array("i", [fd]))]
         try:
             channel.sendmsg([os.getpid().to_bytes(8, "little")], rights)
         except OSError:
-            os._exit(0)  # the server is gone: the client sees the end and runs plainly
+            os._exit(0)  # the server has ended: the client reads the end of file and runs plainly
         channel.detach()
 
     def _receive(self, conn: _socket.socket) -> Taken:
-        conn.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVTIMEO, _PATIENCE)
+        conn.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVTIMEO, _TIMEOUT)
         peer, uid, _ = unpack("3i", conn.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))
         if uid != os.geteuid() or peer <= 0 or not self._is_in_session(peer):
             _refuse(conn, wire.PEER)
@@ -180,10 +179,10 @@ class Spare:
             return False
 
     def is_stale(self) -> bool:
-        """Say whether what is loaded may be old: the server has found so, or does not say in time.
+        """Return whether a loaded file may have changed: the server has found so, or gives no verdict in time.
 
-        Most events are about something else (a package manager at work in a directory of libraries), and the
-        server, which alone reads them, says so in a moment.
+        Most events concern other files (a package manager works in a directory of libraries). Only the server
+        reads events, and it soon clears the doubt.
         """
         ends_s = time.monotonic() + _VERDICT_S
         while self._is_in_doubt():
@@ -193,19 +192,19 @@ class Spare:
         return False
 
     def _is_in_doubt(self) -> bool:
-        # The files first: the server says that it doubts before it reads what they have told.
+        # The files first: the server writes its doubt to the pipe before it reads the event.
         question = poll()
         question.register(self._inherited.doubt, POLLIN)
         return self._inherited.files.is_in_doubt() or bool(question.poll(0))
 
 
 def _bytes_in(pipe: int) -> int:
-    """Return how many bytes are to be read: one while the server doubts, more when it has found a change."""
+    """Return how many bytes wait: one while the server judges an event, more once it has found a change."""
     return int.from_bytes(fcntl.ioctl(pipe, _FIONREAD, bytes(4)), "little")
 
 
 def is_committed(fd: int) -> bool:
-    """Say of a connection whether its client wanted a run, and not only to know who is there."""
+    """Return whether the client of a connection has sent ``GO``, and not only asked whether a server is there."""
     conn = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
     try:
         return conn.getsockopt(_socket.SOL_SOCKET, _socket.SO_PRIORITY) == _COMMITTED
@@ -217,28 +216,28 @@ def _refuse(conn: _socket.socket, why: int) -> NoReturn:
     try:
         conn.send(wire.REPLY.pack(wire.REFUSED, why), _socket.MSG_NOSIGNAL)
     except OSError:
-        pass  # it is gone: nobody to refuse
+        pass  # the client has ended
     # Not 0: the server writes it to the log.
     os._exit(REFUSED_STATUS + why)
 
 
 def note(inherited: Inherited, words: str) -> None:
-    """Add a line to the log by its path: descriptor 2 may be the client's already."""
+    """Append a line to the log, by its path: descriptor 2 may be the client's already."""
     path = f"{inherited.record}.log"
     try:
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         os.write(fd, f"{inherited.command.name}: {words}\n".encode(errors="surrogateescape"))
         os.close(fd)
     except OSError:
-        pass  # no room, or no place: the client is told all the same
+        pass  # no room on the disk: the client gets its refusal all the same
 
 
 def _answer_question(conn: _socket.socket) -> NoReturn:
-    """Say that a request would be taken now, to who only wanted to know."""
+    """Answer a client that connects only to ask whether a server is there."""
     try:
         conn.send(wire.REPLY.pack(wire.READY, os.getpid()), _socket.MSG_NOSIGNAL)
     except OSError:
-        pass  # it only wanted to know whether anybody listens
+        pass  # the client has ended
     os._exit(0)
 
 

@@ -1,9 +1,8 @@
-"""Make the standard streams what a fresh interpreter would have made of these descriptors.
+"""Re-initialises the standard streams as a new interpreter would for the descriptors of this worker.
 
-The stream objects stay the same: imports may have kept ``sys.stdout``, its
-buffer. Their ``__init__`` is called again, which sets buffer size, line
-buffering and what is known about the file anew. Of unbuffered streams (``-u``) only
-the text layer is kept; a file kept by an import still writes to the descriptor.
+The stream objects stay the same, since imports may have kept ``sys.stdout`` or its buffer. Their ``__init__`` is
+called again, which sets buffer size, line buffering and the state of the file. Of unbuffered streams (``-u``) only
+the text layer is kept; a raw file that an import has kept still writes to the descriptor.
 
 Invariant: called before the program has read or written anything.
 """
@@ -21,33 +20,33 @@ if TYPE_CHECKING:
 
 
 class Imports:
-    """While this is entered, it is noted which standard streams are told whether to be line buffered."""
+    """Context manager around the imports: notes for which standard streams they set line buffering."""
 
     def __init__(self) -> None:
         self._streams: tuple[Any, ...] = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
-        self._told = [False] * len(self._streams)
+        self._is_set = [False] * len(self._streams)
 
     def __enter__(self) -> None:
-        """Give the streams a method of their own, which hides their class's."""
+        """Give each stream a ``reconfigure`` of its own, which hides the one of its class."""
         for number, stream in enumerate(self._streams):
             if _is_usual(stream):
                 stream.reconfigure = self._noting(number, stream.reconfigure)
 
     def __exit__(self, *problem: object) -> None:
-        """Take it away."""
+        """Remove the methods."""
         for stream in self._streams:
             if _is_usual(stream):
                 stream.__dict__.pop("reconfigure", None)
 
     def line_buffering(self) -> list[bool | None]:
-        """Say of each whether it is to be line buffered, None where nobody has said so."""
-        return [stream.line_buffering if is_told else None
-                for stream, is_told in zip(self._streams, self._told, strict=True)]  # fmt: skip
+        """Return for each stream whether it is line buffered, None if no import has set it."""
+        return [stream.line_buffering if is_set else None
+                for stream, is_set in zip(self._streams, self._is_set, strict=True)]  # fmt: skip
 
     def _noting(self, number: int, plain: Callable[..., None]) -> Callable[..., None]:
         def reconfigure(**settings: Any) -> None:
             plain(**settings)
-            self._told[number] |= settings.get("line_buffering") is not None
+            self._is_set[number] |= settings.get("line_buffering") is not None
 
         return reconfigure
 
@@ -55,7 +54,7 @@ class Imports:
 def rebuild(of_imports: list[bool | None]) -> None:
     """Set up ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` for descriptors 0 to 2.
 
-    ``of_imports`` says for each whether it is to be line buffered, None where that depends on the descriptor.
+    ``of_imports`` holds for each stream whether it is line buffered; None if that depends on the descriptor.
     """
     streams = ((sys.__stdin__, "r"), (sys.__stdout__, "w"), (sys.__stderr__, "w"))
     for (stream, mode), is_line_buffered in zip(streams, of_imports, strict=True):
@@ -68,7 +67,7 @@ def _is_usual(stream: Any) -> bool:
 
 
 def _rebuild(text: Any, mode: str, is_line_buffered: bool | None) -> None:
-    # Any: calling __init__ again is what type checkers rightly warn of.
+    # Any: type checkers rightly warn of a second call of __init__.
     buffer: Any = text.buffer
     raw: Any = getattr(buffer, "raw", buffer)
     if type(raw) is not io.FileIO or raw.closed:
@@ -81,7 +80,7 @@ def _rebuild(text: Any, mode: str, is_line_buffered: bool | None) -> None:
     if is_line_buffered is None:
         is_line_buffered = not _is_unbuffered() and (is_terminal or fd == 2)
     is_buffered = buffer is not raw
-    # A new file below: FileIO.__init__ does not forget what it knows about seeking (3.13).
+    # A new raw file: FileIO.__init__ on the old one keeps whether it can seek (3.13).
     raw = io.FileIO(fd, mode, closefd=False)
     raw.name = name
     if is_buffered:
@@ -96,5 +95,5 @@ def _rebuild(text: Any, mode: str, is_line_buffered: bool | None) -> None:
 
 
 def _is_unbuffered() -> bool:
-    """Say whether the interpreter was told so (``-u``): then what is written has no layer of bytes between."""
+    """Return whether the interpreter runs with ``-u``: output streams then have no buffer layer."""
     return type(getattr(sys.__stdout__, "buffer", None)) is io.FileIO

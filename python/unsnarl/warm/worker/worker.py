@@ -1,11 +1,10 @@
-"""Become the command: put on what the client has handed over, run, end.
+"""The worker: applies a request to this process, runs the command, and ends as the command would.
 
-Order matters: the process group first (signals), descriptors before the
-environment (so that a failure can still be refused), the program last.
+The order is part of the protocol: the process group first (signals), descriptors before the environment (a failure
+can still be refused), the program last.
 
-Invariant: when the program's first line runs, nothing it can ask for by the
-means of the language differs from a plain run but what docs/concepts/warm.md
-lists.
+Invariant: when the program's first line runs, everything it can query in Python is as in a plain run, except for the
+differences that docs/concepts/warm.md lists.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ _KEY_BYTES = 32
 
 
 class UnfitError(Exception):
-    """What was imported ahead is not what this caller would get."""
+    """The caller would import another module than the server has imported."""
 
 
 def run(taken: Taken) -> None:
-    """Run the request; raises SystemExit at its end, or ends the process."""
+    """Run the request. Raises SystemExit at its end, or ends the process."""
     try:
-        conn = _dress(taken)
+        conn = _apply(taken)
         ending = Ending(conn, taken)
         main = _fresh_main(taken)
     except BaseException as problem:
@@ -62,17 +61,16 @@ def run(taken: Taken) -> None:
             exec(taken.inherited.imported.code, main.__dict__)
     except BaseException as raised:
         if not taken.is_committed:
-            taken.decline(raised)  # a Ctrl-C for the group, before the client's word
+            taken.decline(raised)  # a Ctrl-C for the group, before GO
         ending.problem = raised
-    # Out here it is no context of what is raised at the end, and nobody keeps it.
+    # Outside of the handler: the exception is no context of what is raised now, and no frame refers to it.
     ending.after()
 
 
 def rehearse(inherited: Inherited) -> None:
-    """Put on the server's own dress while nobody waits.
+    """Apply the circumstances of the server's first caller, while no client waits.
 
-    The first write to each page after a fork copies it; what every request
-    touches is copied here, off the path of any client.
+    The first write to a page after a fork copies the page. The pages that every request writes are copied here.
     """
     imported = inherited.imported
     environ = [name + b"=" + value for name, value in inherited.environment.items()]
@@ -81,13 +79,13 @@ def rehearse(inherited: Inherited) -> None:
     streams.rebuild(imported.line_buffering)
     imported.limits.rehearse()
     _renew(imported.renewals)
-    signals.put_on(wire.Request.empty(), {})
+    signals.apply(wire.Request.empty(), {})
     teardown.is_unobserved()
     compile("None", "rehearsal", "exec")
 
 
-def _dress(taken: Taken) -> int:
-    """Apply the request; returns the number the connection has moved to."""
+def _apply(taken: Taken) -> int:
+    """Apply the request; return the new number of the connection."""
     request, imported = taken.request, taken.inherited.imported
     if taken.inherited.is_in_session:
         os.setpgid(0, os.getpgid(taken.peer))
@@ -97,15 +95,15 @@ def _dress(taken: Taken) -> int:
     os.umask(request.umask)
     conn = _install_descriptors(taken)
     _environment(request.environ, imported.environment_delta)
-    time.tzset()  # /etc/localtime may be another by now, and localtime_r does not look again
+    time.tzset()  # /etc/localtime may have changed, and localtime_r does not read it again
     _arguments(taken)
     _kept_variables(imported.kept_variables)
-    imported.limits.put_on(request.limits)
-    signals.put_on(request, taken.inherited.handlers)
+    imported.limits.apply(request.limits)
+    signals.apply(request, taken.inherited.handlers)
     _renew(imported.renewals)
     streams.rebuild(imported.line_buffering)
-    imported.temporary.make_anew()
-    _authority()
+    imported.temporary.renew()
+    _renew_authkey()
     command = taken.inherited.command
     _name(command.name if command.kind == "script" else sys.executable)
     return conn
@@ -125,7 +123,7 @@ def _install_descriptors(taken: Taken) -> int:
     taken.conn = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, conn)
     low = 0
     for keep in sorted((*targets, conn, *KEPT)):
-        if keep > low:  # os.closerange(n, n) may close everything: its last is n - 1, unsigned
+        if keep > low:  # os.closerange(n, n) may close everything: its last number is n - 1, unsigned
             os.closerange(low, keep)
         low = keep + 1
     os.closerange(low, 0x7FFFFFFF)
@@ -146,7 +144,7 @@ def _environment(entries: list[bytes], delta: list[tuple[bytes, bytes | None]]) 
     data.clear()
     for entry in entries:
         end = entry.find(b"=", 1)
-        # As in posixmodule.c: an entry without a sign is skipped, the first of two wins.
+        # As in posixmodule.c: an entry without `=` is skipped; of two entries of one name the first wins.
         if end > 0 and (name := entry[:end]) not in data:
             data[name] = entry[end + 1 :]
             os.putenv(name, data[name])
@@ -179,7 +177,7 @@ def _kept_variables(kept: list[tuple[object, str, bytes, bool]]) -> None:
 
 
 def _renew(renewals: list[Renewal]) -> None:
-    drawn: dict[Recipe, object] = {}  # random digits are one value, in however many places
+    drawn: dict[Recipe, object] = {}  # globals with random digits all have one value
     for one in renewals:
         if one.recipe != TEMPORARY_DIRECTORY and one.module in sys.modules:
             value = drawn[one.recipe] if one.recipe in drawn else one.recipe.value()
@@ -189,17 +187,17 @@ def _renew(renewals: list[Renewal]) -> None:
 
 
 def _name(path: str) -> None:
-    """Set the name `ps` shows, as the kernel would have from the file's."""
+    """Set the name that `ps` shows, as the kernel sets it from the file's name."""
     try:
         fd = os.open("/proc/self/comm", os.O_WRONLY)
         os.write(fd, os.fsencode(os.path.basename(path))[:15])
         os.close(fd)
     except OSError:
-        pass  # a name for the eyes of people only
+        pass  # the name is for people only
 
 
 def _fresh_main(taken: Taken) -> ModuleType:
-    """Put a new ``__main__`` in the launcher's place, with the names that this interpreter gives one, in its order."""
+    """Replace ``__main__`` by a new module that has the names which this interpreter sets, in the same order."""
     launcher = sys.modules["__main__"]
     module = type(sys)("__main__")
     names = module.__dict__
@@ -214,16 +212,16 @@ def _fresh_main(taken: Taken) -> ModuleType:
     else:
         for name in ("__file__", "__cached__"):  # runpy's to set
             names.pop(name, None)
-    taken.launcher = launcher  # kept: this frame belongs to it
+    taken.launcher = launcher  # kept alive: this frame uses its globals
     sys.modules["__main__"] = module
     return module
 
 
-def _authority() -> None:
-    """Draw anew the key by which processes of `multiprocessing` know each other, unless an import has chosen it."""
+def _renew_authkey() -> None:
+    """Draw a new key by which processes of `multiprocessing` authenticate, unless an import has chosen one."""
     process: Any = sys.modules.get("multiprocessing.process")
     if process is not None:
         current = process.current_process()
         key = current.authkey
-        if len(key) == _KEY_BYTES and not bytes(key).isascii():  # drawn; one that is chosen is a text, as a rule
+        if len(key) == _KEY_BYTES and not bytes(key).isascii():  # random; a chosen one is usually a text
             current.authkey = os.urandom(_KEY_BYTES)
