@@ -15,7 +15,7 @@ from .descriptors import copied
 
 @dataclass(frozen=True)
 class Origin:
-    """The words of the command line, in their order, and what was found beside them at the start."""
+    """The words of the command line, in their order, and the state of the process at the start."""
 
     exe: str
     """The native client, next to which unsnarl's own interpreter is."""
