@@ -24,7 +24,7 @@ AWAY = (
     "import os\nhouse = os.environ['UNSNARL_WARM_DIR']\nos.path.exists(house) and os.rename(house, house + '.away')\n"
 )
 LOADS = "import importlib, sys\nimportlib.import_module(sys.argv[1])\n"
-"""Imports something that no server has learned to import, so that there is something to note."""
+"""Imports a module that was not learned, so that the run has news to note."""
 
 
 def script_with_news(rig: "Rig", text: str) -> str:
@@ -125,7 +125,7 @@ def test_a_directory_that_is_another_by_now_is_noticed(rig: "Rig") -> None:
     (rig.directory / "next").symlink_to("release2")
     os.replace(rig.directory / "next", current)
     assert rig.warm(script, env=env).stdout == b"2\n"
-    # The server knows by now that it serves nobody any more.
+    # The server has noticed by now that it has no clients left.
     until(lambda: "a loaded file has changed" in rig.log())
     rig.start(script, env=env)
     assert rig.served(script, env=env).stdout == b"2\n"
@@ -143,7 +143,7 @@ def test_an_interrupted_wait_for_threads_ends_the_same(rig: "Rig") -> None:
     rig.start(script)
     plain, warm = rig.plain(script), rig.served(script)
     assert (warm.returncode, warm.stdout) == (plain.returncode, plain.stdout)
-    # Of what the exception is ignored is told in the words of each version.
+    # Each version reports an ignored exception in its own words.
     told, expected = (
         [line for line in run.stderr.splitlines() if not line.startswith(b"Exception ignored")] for run in (warm, plain)
     )
@@ -151,7 +151,7 @@ def test_an_interrupted_wait_for_threads_ends_the_same(rig: "Rig") -> None:
 
 
 def test_a_doubt_that_comes_between_two_looks_is_seen() -> None:
-    """The server says that it doubts, then reads the event: whoever looks in that moment must see one of them."""
+    """The server first reports its doubt, then reads the event: a check in between must find one of the two."""
     doubt_in, doubt_out = os.pipe()
 
     class Events:

@@ -71,7 +71,7 @@ def test_a_module_that_changes_nothing_is_imported_ahead(rig: Rig, name: str) ->
 
 
 def test_what_a_commands_own_package_changes_is_its_own_affair(rig: Rig) -> None:
-    """As httpie does, whose script imports no more than the module that imports the others."""
+    """As httpie, whose script imports only the module that imports the others."""
     package = rig.directory / "bin" / "own"
     package.mkdir()
     (package / "__init__.py").write_text("def main():\n    import own.core\n")

@@ -23,7 +23,7 @@ WARM = "print(mod.VALUE, 'warm' if '_unsnarl_warm' in sys.modules else 'plain')\
 
 
 def script_of(rig: "Rig", module: str) -> str:
-    """Write a command whose module keeps something as ``VALUE``."""
+    """Write a command whose module has a ``VALUE``."""
     (rig.directory / "bin" / "mod.py").write_text(module)
     return rig.script("who", "import sys, mod\n" + WARM)
 
@@ -277,7 +277,7 @@ def test_a_temporary_directory_where_changes_are_watched_for_rules_the_module_ou
 
 
 def test_a_directory_for_temporary_files_is_made_anew(rig: "Rig") -> None:
-    """The next one is to be made in it; and a function that fails at the end shows no frame of ours."""
+    """The next directory is made in it; a function that fails at the end shows no frame of ours."""
     text = (
         "import atexit, os, tempfile\ntempfile.tempdir = VALUE = tempfile.mkdtemp(prefix='made-')\n"
         "def leave(path): os.rmdir(path)\natexit.register(leave, VALUE)\n"
@@ -337,7 +337,7 @@ def test_years_among_others_are_no_date(rig: "Rig") -> None:
 
 
 def test_random_digits_in_other_circumstances(rig: "Rig") -> None:
-    """A server for other settings sets them anew as well, or leaves them as they are where they are not random."""
+    """Workers of a server for other settings renew them as well, or keep them if they are not random there."""
     text = "import os, uuid\nMODE = os.environ.get('MODE')\nVALUE = os.environ.get('GIVEN') or uuid.uuid4().hex\n"
     script = script_of(rig, text)
     rig.start(script)

@@ -41,7 +41,7 @@ COMMANDS: dict[str, list[str]] = {
 
 @pytest.fixture(params=COMMANDS)
 def command(request: pytest.FixtureRequest, rig: "Rig") -> list[str]:
-    """A command line, and what it works on."""
+    """A command line, and its input."""
     words: list[str] = COMMANDS[request.param]
     if not os.path.exists(words[0]):
         pytest.skip(f"{os.path.basename(words[0])} is not installed beside the tests")
@@ -59,7 +59,7 @@ def test_on_pipes(rig: "Rig", command: list[str]) -> None:
 def test_after_learning_from_a_run(rig: "Rig", command: list[str]) -> None:
     """Modules that the first run has loaded are imported ahead from the second one on: the usual state."""
     if rig.verb("start", "--", *command).returncode != 0:
-        # Some interpreters' own modules rule a command out: uuid reads the whole environment where it asks ifconfig.
+        # Some standard modules rule a command out: uuid reads the whole environment where it runs ifconfig.
         reason = rig.verb("why", command[0]).stdout.decode().splitlines()[1]
         assert "differs from run to run" not in reason, "what differs of these commands can be set anew"
         pytest.skip(f"it must not be imported ahead: {reason.strip()}")
@@ -136,7 +136,7 @@ def test_on_a_terminal(rig: "Rig", command: list[str]) -> None:
 
 
 def on_a_terminal(rig: "Rig", *words: str) -> tuple[int, bytes]:
-    """Run a command with a terminal of its own as its standard streams; returns status and what was shown."""
+    """Run a command with a terminal of its own as its standard streams; return status and output."""
     ours, theirs = os.openpty()
     process = subprocess.Popen(
         words, stdin=theirs, stdout=theirs, stderr=theirs, cwd=rig.directory / "work", env=rig.env | {"PAGER": "cat"}
@@ -147,7 +147,7 @@ def on_a_terminal(rig: "Rig", *words: str) -> tuple[int, bytes]:
     while True:
         try:
             data = os.read(ours, 65536)
-        except OSError:  # EIO: nobody has the terminal open any more
+        except OSError:  # EIO: no process has the terminal open
             break
         shown += data
     os.close(ours)

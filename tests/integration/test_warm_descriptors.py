@@ -27,13 +27,13 @@ os._exit(5)
 
 
 def has_ended(fd: int) -> bool:
-    """Wait until a pipe has something to say, and tell whether that is its end."""
+    """Wait until a pipe is readable, and return whether it has reached its end."""
     readable, _, _ = select.select([fd], [], [], WATCHDOG_S)
     return bool(readable) and os.read(fd, 1) == b""
 
 
 def is_locked(file: int) -> bool:
-    """Say whether somebody else holds the lock of a file."""
+    """Return whether another process holds the lock of a file."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -62,7 +62,7 @@ def test_what_a_command_closes_is_closed(rig: "Rig") -> None:
     assert process.stderr is not None
     assert all(has_ended(fd) for fd in (process.stdout.fileno(), process.stderr.fileno(), ready))
     until(lambda: not is_locked(mine))
-    # Without a reader left the pipe is in error, which nothing need be asked for.
+    # Without a reader the pipe is in error, which poll reports without a request.
     broken = select.poll()
     broken.register(process.stdin, 0)
     until(lambda: broken.poll(0))

@@ -152,7 +152,7 @@ def test_what_is_learned_from_runs_is_learned_where_they_were(rig: "Rig") -> Non
     env = rig.env | {"PYTHONPATH": "."}
     rig.start(script, cwd=here, env=env)
     assert rig.served(script, cwd=here, env=env).stdout == b"late\n1\n"
-    # Tried by the successor, in the directory of the one it follows: there it is found, and prints.
+    # The successor tries the module in its predecessor's directory, where it is found and prints.
     until(lambda: b"prints while it is imported" in rig.verb("why", "loads").stdout)
 
 

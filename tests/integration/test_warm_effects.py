@@ -64,7 +64,7 @@ def test_work_that_a_run_does_by_an_import_is_done_once_a_run(rig: Rig) -> None:
     script = rig.script("runner", text + "for name in sys.argv[1:]: importlib.import_module(name)\n")
     rig.start(script)
     rig.served(script, "jobs.send", "look")
-    # The next server has the one, and not the other.
+    # The next server has the one module, and not the other.
     until(lambda: rig.warm(script).stdout == b"True\n")
     assert done.read_text() == "sent\n"
     rig.served(script, "jobs.send")
@@ -139,7 +139,7 @@ DECISIONS = {
 
 @pytest.mark.parametrize("name", DECISIONS)
 def test_what_is_decided_by_the_arguments_is_decided_by_each_run(rig: Rig, name: str) -> None:
-    """As Django's settings do, which the command finds by a name of its own."""
+    """As Django's settings, which the command finds by a name in a variable."""
     (rig.directory / "bin" / "settings.py").write_text(f"import sys\n{DECISIONS[name]}\n")
     (rig.directory / "bin" / "look.py").write_text("")
     text = "import importlib, sys\nprint('look' in sys.modules, importlib.import_module('settings').VALUE)\n"

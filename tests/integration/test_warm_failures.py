@@ -34,7 +34,7 @@ UNKNOWN = b"error: the worker and its server are gone; how the command ended is 
 
 
 def runs(rig: "Rig") -> list[str]:
-    """Return how the command has run, once per run."""
+    """Return for each run whether it was warm."""
     path = rig.directory / "work" / "runs"
     return path.read_text().split() if path.exists() else []
 
@@ -56,7 +56,7 @@ def is_listened_at(path: Path) -> bool:
 
 
 def started(rig: "Rig", *words: str, **options: object) -> "subprocess.Popen[bytes]":
-    """Start a command through the client, which falls back as it does for everybody."""
+    """Start a command through the client, with its usual fallback."""
     settings: dict[str, object] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     settings |= {"env": rig.env, "cwd": rig.directory / "work"} | options
     process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -77,7 +77,7 @@ class Played:
         (pid,) = listening(rig)
         rig.verb("stop")
         until_gone(pid)
-        # The next start would find the lock taken: what the client does is all that counts here.
+        # The next start would find the lock taken: only the client's behaviour counts here.
         self.lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR)
         import fcntl
 
@@ -106,11 +106,11 @@ class Played:
         return conn
 
     def leave(self) -> None:
-        """Die as a killed server does: the socket's name stays, nobody listens."""
+        """Die as a killed server does: the socket's name stays, without a listener."""
         self.listener.close()
 
     def close(self) -> None:
-        """Give everything back."""
+        """Close everything."""
         self.leave()
         os.close(self.house)
         os.close(self.lock)
@@ -131,7 +131,7 @@ def played(rig: "Rig", counter: str) -> Iterator[Played]:
 
 
 def ready(conn: socket.socket, worker: int | None = None) -> None:
-    """Say that a worker is ready: this process, or another one."""
+    """Report a worker as ready: this process, or another one."""
     conn.send(wire.REPLY.pack(wire.READY, worker or os.getpid()))
 
 
@@ -166,7 +166,7 @@ def test_dead_in_the_middle_of_its_answer(rig: "Rig", counter: str, played: Play
 def test_dead_between_ready_and_go(rig: "Rig", counter: str, played: Played) -> None:
     process = started(rig, counter)
     conn = played.take()
-    # The client must not say GO before the other side is gone.
+    # The client must not send GO before the other side has ended.
     process.send_signal(signal.SIGSTOP)
     os.waitpid(process.pid, os.WUNTRACED)
     ready(conn)
@@ -200,7 +200,7 @@ def test_an_answer_out_of_turn(rig: "Rig", counter: str, played: Played, answer:
 
 
 def last_word(rig: "Rig", process: "subprocess.Popen[bytes]") -> bytes:
-    """Wait for the end of a command whose standard error is a file, and return what it holds."""
+    """Wait for the end of a command whose standard error is a file, and return the file's content."""
     process.communicate(timeout=WATCHDOG_S)
     return (rig.directory / "said").read_bytes()
 
@@ -273,7 +273,7 @@ def test_a_worker_killed_after_its_server_is_reported(rig: "Rig") -> None:
 
 
 def has_begun(rig: "Rig", burst: int) -> bool:
-    """Say whether so many commands of a burst have begun as its number is."""
+    """Return whether as many commands of a burst have begun as its number."""
     return len([name for name in runs(rig) if name.startswith(f"{burst}-")]) >= burst
 
 
@@ -288,7 +288,7 @@ def test_servers_killed_under_many_clients_run_nothing_twice(rig: "Rig") -> None
         rig.start(script)
         (pid,) = listening(rig)
         here = {f"{burst}-{n}": started(rig, script, f"{burst}-{n}") for n in range(12)}
-        # In another place of the conversation each time: after so many commands have begun.
+        # At another moment each time: after that many commands have begun.
         until(partial(has_begun, rig, burst))
         os.kill(pid, signal.SIGKILL)
         for name, process in here.items():
@@ -343,7 +343,7 @@ def test_a_start_of_the_future_does_not_hold_the_next_one_off(rig: "Rig", counte
     until_gone(pid)
     until(lambda: not is_listened_at(path))  # its spares do, until they notice
     lock = path.with_suffix(".lock")
-    # As a start leaves it that has brought no server, before the clock was set back.
+    # As left by a start that has brought no server, before the clock was set back.
     lock.write_text("started\n")
     ahead_ns = lock.stat().st_mtime_ns + 3600 * 10**9
     os.utime(lock, ns=(ahead_ns, ahead_ns))
@@ -381,7 +381,7 @@ def test_a_command_outlives_the_idle_time_of_its_server(rig: "Rig") -> None:
         rig.start(script)
         process = served_or_none(rig, script)
     assert process.wait(WATCHDOG_S) == 7
-    # Those who ask again and again whether it is there do not keep it up.
+    # Clients that repeatedly ask whether the server is there do not keep it up.
     until(lambda: not listening(rig))
     assert "ends, idle" in rig.log()
 
@@ -418,7 +418,7 @@ def test_a_command_outlives_the_server_that_has_become_stale(rig: "Rig") -> None
     (second,) = listening(rig)
     assert second != first
     assert rig.served(script).stdout == b"2 warm\n"
-    # It runs on with what it was started with, is signalled as ever, and its server leaves after it.
+    # It runs on with its descriptors, still gets signals, and its server ends after it.
     with contextlib.suppress(FileNotFoundError):
         assert Path(f"/proc/{first}/comm").exists()
     old.terminate()

@@ -1,4 +1,4 @@
-"""Commands whose runs change how modules are imported, or measure them, as a runner of tests does: as without.
+"""Commands that change how modules are imported, or measure them, as a test runner: same results as plainly.
 
 Invariant: what such a run has loaded is nowhere loaded ahead, neither in its own command nor by what came before it.
 """
@@ -48,7 +48,7 @@ if "--hook" in sys.argv:
 
 
 def learned_from_runs(rig: "Rig", script: str, *words: str) -> None:
-    """Run a command warm, and wait until what it has loaded is learned, if anything is."""
+    """Run a command warm, and wait until the modules it has loaded are learned, if there are any."""
     rig.start(script)
     rig.served(script, *words)
     until(lambda: "ends, replaced" in rig.log() or "ends, learned again" in rig.log())

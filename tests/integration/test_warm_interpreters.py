@@ -1,4 +1,4 @@
-"""Which interpreter a command is run by, and how it was named: a program, a script that looks for one, a name on PATH.
+"""The interpreter of a command, however it is named: a program, a script that looks for one, a name on PATH.
 
 Invariant: warm or plain, the command is run by the interpreter that it would find by itself.
 """

@@ -16,7 +16,7 @@ WARM = "print(mod.VALUE, '_unsnarl_warm' in sys.modules)\n"
 
 
 def script_of(rig: Rig, module: str) -> str:
-    """Write a command whose module keeps something as ``VALUE``."""
+    """Write a command whose module has a ``VALUE``."""
     (rig.directory / "bin" / "mod.py").write_text(module)
     return rig.script("who", "import sys, mod\n" + WARM)
 

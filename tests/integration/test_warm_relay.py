@@ -1,4 +1,4 @@
-"""The client as the face of its worker: signals that are meant for one of them, stops that are over, orphaned jobs.
+"""The client represents its worker: signals that are meant for one of them, stops that have ended, orphaned jobs.
 
 When the word of a stop arrives is up to the test where it plays the server
 (``Played``); the worker is then a process of the test that can be stopped.
@@ -34,12 +34,12 @@ def state(pid: int) -> str:
 
 
 def stop_over(conn: socket.socket) -> None:
-    """Tell a client of a stop, as a server does that was slow."""
+    """Report a stop to a client, late, as a slow server does."""
     conn.send(wire.REPLY.pack(wire.STOPPED, int(signal.SIGTSTP)))
 
 
 def end_with(conn: socket.socket, status: int) -> None:
-    """Tell a client that its worker has ended."""
+    """Report to a client that its worker has ended."""
     conn.send(wire.REPLY.pack(wire.ENDED, status << 8))
 
 
@@ -53,13 +53,13 @@ def terminal(rig: "Rig") -> Iterator[Terminal]:
 
 @pytest.fixture
 def worker() -> Iterator["subprocess.Popen[bytes]"]:
-    """A process to be taken for a worker; in a group of its own, since the kernel stops no orphaned one."""
+    """A process in the role of a worker; in a group of its own, since the kernel stops no orphaned one."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, process_group=0) as process:
         yield process
         process.kill()
 
 
-# -- a stop that is over -------------------------------------------------------
+# -- a stop that has ended -------------------------------------------------------
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_an_alarm_set_before_rings_in_the_command(rig: "Rig", terminal: Terminal
     command = prepare(rig, terminal, text)
     setter = "import os, signal, sys; signal.alarm(2); os.execv(sys.argv[1], sys.argv[1:])"
     terminal.type(f"{sys.executable} -c '{setter}' {command}; echo status=$?\n")
-    # On a machine that takes longer to get there it ends by the signal, as plainly.
+    # On a slower machine the command ends by the signal, as in a plain run.
     seen = terminal.wait_for(rb"status=\d+\r\n")
     assert b"status=7\r\n" in seen or b"status=142\r\n" in seen
 
@@ -185,7 +185,7 @@ def test_a_descriptor_signals_its_owner(rig: "Rig", terminal: Terminal) -> None:
     assert b"status=8" in terminal.wait_for(rb"status=\d+")
 
 
-# -- jobs that nobody could continue ----------------------------------------------
+# -- jobs that no shell could continue ----------------------------------------------
 
 READER = f"import sys\nprint('up', {WHO}, flush=True)\nprint('got', sys.stdin.readline(), flush=True)\n"
 ORPHANS = ["exec {}", "exec sh -c '{}; true'", "exec sh -c 'sh -c \"{}; true\"; true'"]

@@ -48,7 +48,7 @@ def server_pids(rig: "Rig") -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Say whether a process is there and no zombie."""
+    """Return whether a process lives and is no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -113,7 +113,7 @@ def test_a_plugin_of_one_run_is_not_the_next_ones(rig: "Rig") -> None:
     script = rig.script("pluggable", text)
     rig.start(script)
     assert rig.served(script, "plug", "quiet").stdout == b"['plug'] True\n"
-    # Learned by the successor that comes: the one is left out, the other is not.
+    # The successor learns: it leaves the one module out, and imports the other.
     until(lambda: b"plug is not imported ahead" in rig.verb("why", script).stdout)
     rig.start(script)
     assert rig.warm(script).stdout == b"[] False\n", rig.log()
@@ -122,7 +122,7 @@ def test_a_plugin_of_one_run_is_not_the_next_ones(rig: "Rig") -> None:
 
 @pytest.mark.parametrize("names", [{}, {"PYTHONPATH": "."}], ids=["no locale", "relative path"])
 def test_a_successor_serves_the_same_callers(rig: "Rig", names: dict[str, str]) -> None:
-    # A key of the successor's own would be one that no client asks for.
+    # If the successor's key differed, no client would use it.
     rig.env = {name: value for name, value in rig.env.items() if not name.startswith(("LANG", "LC_"))} | names
     (rig.directory / "bin" / "quiet.py").write_text("")
     script = rig.script("loads", "import sys\nprint('quiet' in sys.modules)\n__import__(sys.argv[1])\n")

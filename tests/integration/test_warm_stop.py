@@ -1,4 +1,4 @@
-"""After ``warm stop`` nothing serves, and nothing comes up that was starting before."""
+"""After ``warm stop`` no server is left, and no start of before brings one."""
 
 import os
 import subprocess
@@ -31,8 +31,8 @@ if os.path.exists({role!r}):
         os.close(end)
 """
 
-# Holds the lock of a key and listens at its socket. Asked to end, it hands both over first, as a server does that
-# has just been replaced, until there is nobody left to hand them to.
+# Holds the lock of a key and listens at its socket. On a request to end it hands both over first, like a server
+# that is replaced at that moment, until no successor is left.
 CHAIN = """
 import fcntl, os, select, signal, socket, subprocess, sys
 house, heirs, lock = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -59,7 +59,7 @@ if heirs:
 
 
 class Gate:
-    """A module that blocks while it is imported, and the other end of what it waits for."""
+    """A module that blocks while it is imported, and the other end of its pipe."""
 
     def __init__(self, rig: "Rig", name: str) -> None:
         self._role = rig.directory / "role"
@@ -73,7 +73,7 @@ class Gate:
         self._role.write_text(role)
 
     def until_reached(self) -> None:
-        """Wait until somebody stands before the gate."""
+        """Wait until a process waits at the gate."""
 
         def is_reached() -> bool:
             try:
@@ -85,7 +85,7 @@ class Gate:
         until(is_reached)
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         if self._fd >= 0:
             os.close(self._fd)
 
@@ -126,7 +126,7 @@ def gate(rig: "Rig") -> Iterator[Gate]:
 
 
 def stopped(rig: "Rig", *names: str) -> list[bytes]:
-    """Stop, and return what still serves, or is about to."""
+    """Stop, and return the servers and starts that are left."""
     outcome = rig.verb("stop", *names)
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, b"", b"")
     return at_work(rig)

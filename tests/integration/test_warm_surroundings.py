@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def limited(which: int, soft: int) -> Callable[[], None]:
-    """Return what sets a soft limit in a process to be."""
+    """Return a function that sets a soft limit in a new process."""
     return lambda: resource.setrlimit(which, (soft, resource.getrlimit(which)[1]))
 
 
@@ -31,7 +31,7 @@ def limited(which: int, soft: int) -> Callable[[], None]:
 
 
 def is_free(lock: Path) -> bool:
-    """Say whether nobody holds a lock."""
+    """Return whether a lock is free."""
     with open(lock, "rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -43,12 +43,12 @@ def is_free(lock: Path) -> bool:
 @pytest.mark.parametrize("bytes_left", [0, 4])
 def test_a_start_that_cannot_be_noted_is_none(rig: "Rig", bytes_left: int) -> None:
     script = rig.script("hello", "print('run')\n")
-    # To who writes, as a full disk; and where nothing may be written, a signal comes with it.
+    # For a writer this is like a full disk; with a limit of 0 a signal arrives as well.
     outcome = rig.warm(script, preexec_fn=limited(resource.RLIMIT_FSIZE, bytes_left))
     assert (outcome.returncode, outcome.stdout) == (0, b"run\n"), outcome.stderr
     (lock,) = rig.house.glob("*.lock")
     until(lambda: is_free(lock))
-    # The first thing a server in the making opens.
+    # The first file that a starting server opens.
     assert not list(rig.house.glob("*.log"))
     rig.start(script)
     assert rig.served(script).stdout == b"run\n"
@@ -59,12 +59,12 @@ def test_a_start_that_cannot_be_noted_is_none(rig: "Rig", bytes_left: int) -> No
 
 @pytest.fixture
 def fallback() -> Path:
-    """The directory in place of one that is another user's. It stays: other tests may run beside these."""
+    """The fallback for a directory that is another user's. It is not removed: other tests may use it meanwhile."""
     return Path(f"/tmp/unsnarl-{os.geteuid()}")
 
 
 def look(rig: "Rig", runtime: Path) -> None:
-    """Let a client look for its directory, in an environment that names another one, and start nothing."""
+    """Let a client choose its directory, in an environment that names another one, without starting a server."""
     env = {name: value for name, value in rig.env.items() if name != "UNSNARL_WARM_DIR"}
     script = rig.script("hello", "print('run')\n")
     words = ("setpriv", "--no-new-privs", UNSNARL, "warm", "run", "--", script)
@@ -154,7 +154,7 @@ def held(rig: "Rig", script: str, **options: object) -> "subprocess.Popen[bytes]
 
 
 def statuses(processes: "list[subprocess.Popen[bytes]]") -> set[int]:
-    """Let commands end, and return how they have."""
+    """Let commands end, and return their results."""
     for process in processes:
         process.communicate(timeout=WATCHDOG_S)
     return {process.returncode for process in processes}
@@ -298,7 +298,7 @@ def test_a_start_sweeps_what_is_over(rig: "Rig") -> None:
 
 
 def learner(facts: Path) -> list[str]:
-    """Return the lines of what was learned that tell which process it was."""
+    """Return the lines of the facts that identify the learning process."""
     return [line for line in facts.read_text().splitlines() if line.startswith("learner")]
 
 
@@ -317,6 +317,6 @@ def test_what_was_learned_of_a_command_that_is_called_again_is_kept(rig: "Rig") 
     age()
     rig.start(script)
     assert learner(facts) == learned
-    # As long as it is served, too.
+    # Also while a server serves it.
     age()
     until(lambda: rig.served(script).stdout == b"run\n" and facts.stat().st_mtime > 0)

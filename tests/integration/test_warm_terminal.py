@@ -39,7 +39,7 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def wait_for(self, pattern: bytes) -> bytes:
-        """Read until a pattern shows up; returns all that was read."""
+        """Read until a pattern appears; return all output so far."""
         seen = b""
         deadline = time.monotonic() + WATCHDOG_S
         while not re.search(pattern, seen):
@@ -49,7 +49,7 @@ class Terminal:
         return seen
 
     def run(self, line: str) -> bytes:
-        """Run a line of shell to its end; returns what it has shown."""
+        """Run a line of shell to its end; return its output."""
         self.type(line + "\n")
         return self.wait_for(rb"\n[^\n]*" + PROMPT)
 
@@ -71,7 +71,7 @@ def terminal(rig: "Rig") -> Iterator[Terminal]:
 
 
 def prepare(rig: "Rig", terminal: Terminal, text: str) -> str:
-    """Write a script and start its server from within the terminal; returns the words that run it."""
+    """Write a script and start its server from within the terminal; return the words that run it."""
     from tests.integration.conftest import UNSNARL
 
     script = rig.script("cmd", text)

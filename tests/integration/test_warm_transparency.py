@@ -39,7 +39,7 @@ sys.stderr.write("warm\\n" if "_unsnarl_warm" in sys.modules else "plain\\n")
 
 
 def reports(rig: "Rig", script: str, *args: str, **options: object) -> tuple[dict[str, object], dict[str, object]]:
-    """Return what the script reports when it runs plainly, and warm."""
+    """Return the script's report of a plain and of a warm run."""
     rig.start(script, **{k: v for k, v in options.items() if k in ("env", "preexec_fn")})
     plain, warm = rig.plain(script, *args, **options), rig.served(script, *args, **options)
     assert (plain.stderr, warm.stderr) == (b"plain\n", b"warm\n"), rig.log()

@@ -27,7 +27,7 @@ UNKEPT = {
 
 
 def is_known(rig: Rig, script: str) -> bool:
-    """Say whether a command has been learned."""
+    """Return whether a command has been learned."""
     return b"runs" in rig.verb("why", script).stdout
 
 
@@ -60,7 +60,7 @@ def test_numbers_that_are_drawn_while_importing_are_no_seed(rig: Rig) -> None:
 
 
 def test_what_is_printed_is_not_kept(rig: Rig) -> None:
-    """It may be a secret, and what is learned is kept in files."""
+    """The output may be a secret, and facts are stored in files."""
     secret = "very-secret"
     rig.env |= {"TOKEN": secret}
     words = {"prints": "print(os.environ['TOKEN'])\n", "fails": "raise ValueError(os.environ['TOKEN'])\n"}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def script_of(rig: Rig, module: str) -> str:
-    """Write a command that prints what its module keeps as ``VALUE``, and whether it is warm."""
+    """Write a command that prints its module's ``VALUE``, and whether it is warm."""
     (rig.directory / "bin" / "mod.py").write_text(module)
     return rig.script("who", "import sys, mod\nprint(mod.VALUE, '_unsnarl_warm' in sys.modules)\n")
 
@@ -35,7 +35,7 @@ def test_chance_in_other_circumstances_only_is_noticed_there(rig: Rig) -> None:
 
 
 def test_the_order_in_a_set_means_nothing(rig: Rig) -> None:
-    """It is that in which items came, where their places collide: here by the addresses of classes."""
+    """With colliding hashes, here addresses of classes, the order is that of insertion."""
     text = "import random\nitems = [str(n) for n in range(200)]\nrandom.shuffle(items)\n"
     text += "found = frozenset(items)\ndel items\nVALUE = 1\n"
     script = script_of(rig, text)
@@ -44,7 +44,7 @@ def test_the_order_in_a_set_means_nothing(rig: Rig) -> None:
 
 
 def test_a_proxy_is_not_asked_for_its_class(rig: Rig) -> None:
-    """Django's settings read the user's modules then, and fail where there are none."""
+    """Django's settings then read the user's modules, and fail if there are none."""
     script = script_of(rig, "class Lazy:\n    __class__ = property(lambda self: 1 / 0)\nlazy = Lazy()\nVALUE = 1\n")
     rig.start(script)
     assert rig.served(script).stdout == b"1 True\n"

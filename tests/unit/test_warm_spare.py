@@ -42,7 +42,7 @@ def scene() -> Iterator[Scene]:
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def endless_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for as long as the tests have, so that none ends by the time."""
     monkeypatch.setattr(spare, "_VERDICT_S", 1e9)
 

@@ -29,7 +29,7 @@ def left(directory: Path) -> set[str]:
     return set(os.listdir(directory))
 
 
-def test_a_key_that_nobody_serves_is_over(tmp_path: Path) -> None:
+def test_the_files_of_a_key_without_a_server_expire(tmp_path: Path) -> None:
     aged(
         tmp_path,
         sweep.KEY_EXPIRES_S + 60,
@@ -43,7 +43,7 @@ def test_a_key_that_nobody_serves_is_over(tmp_path: Path) -> None:
     assert left(tmp_path) == {"else", "x.log"}
 
 
-def test_a_key_with_a_server_or_of_today_is_not(tmp_path: Path) -> None:
+def test_the_files_of_a_served_or_recent_key_do_not(tmp_path: Path) -> None:
     files = {f"{KEY}.lock", f"{KEY}.info"}
     aged(tmp_path, sweep.KEY_EXPIRES_S + 60, *files)
     with open(tmp_path / f"{KEY}.lock", "rb") as lock:
@@ -63,11 +63,11 @@ def test_what_was_learned_goes_with_the_script(tmp_path: Path, age_s: float, is_
     script = tmp_path / "script"
     if is_there:
         script.write_text("")
-    house = tmp_path / "house"
-    house.mkdir()
+    directory = tmp_path / "directory"
+    directory.mkdir()
     facts = facts_of.Facts()
     facts.command = str(script)
-    facts_of.store(facts, str(house / COMMAND))
+    facts_of.store(facts, str(directory / COMMAND))
     files = {f"{COMMAND}.facts", f"{COMMAND}.rec", f"{COMMAND}.log"}
-    aged(house, age_s, *files)
-    assert left(house) == (set() if is_over else files)
+    aged(directory, age_s, *files)
+    assert left(directory) == (set() if is_over else files)

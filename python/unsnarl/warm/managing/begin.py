@@ -82,7 +82,7 @@ def learn(start: Start, known: facts_of.Facts | None = None) -> facts_of.Facts:
         notes += [f"{module} is not imported ahead: {why}" for module, why in excluded.items()]
         if result.refusals and any(path != "-" for path in wanted.values()):
             # A module that only some runs load may be the reason; which one is unknown.
-            notes += [f"what runs have loaded is not imported ahead: {why}" for why in result.refusals]
+            notes += [f"modules of earlier runs are not imported ahead: {why}" for why in result.refusals]
             wanted = dict.fromkeys(wanted, "-")
             continue
         if result.refusals or not excluded:
@@ -90,7 +90,7 @@ def learn(start: Start, known: facts_of.Facts | None = None) -> facts_of.Facts:
         for module in excluded:
             wanted[module] = "-"
     else:
-        result.refusals.append("its imports could not be told apart from what must not be imported ahead")
+        result.refusals.append("learning could not separate the modules that must not be imported ahead")
     result.command = start.name
     result.notes = [*notes, *result.notes]
     _judge_files(result)
@@ -203,7 +203,7 @@ def _watch(start: Start, wish: str, out: str, count: int = ARGUMENTS) -> tuple[f
     try:
         terminal = Terminal() if "1" in start.tty else None
     except OSError as problem:
-        return _refused(start, f"there is no terminal to learn on: {problem.strerror}"), {}
+        return _refused(start, f"no terminal could be opened for learning: {problem.strerror}"), {}
     with open(os.devnull, "rb") as nothing, open(out + ".said", "wb") as spoken:
         usual = [nothing.fileno(), spoken.fileno(), spoken.fileno()]
         asked = zip(usual, start.tty, strict=True)
@@ -366,7 +366,7 @@ def _is_the_same(start: Start, facts: facts_of.Facts) -> bool:
     if found.refusals:
         facts_of.write(f"{start.runtime_directory}/{start.key_id}.rec", facts_of.client_text(found))
         latest.notes += [
-            note for why in found.refusals if (note := f"plainly with some settings: {why}") not in latest.notes
+            note for why in found.refusals if (note := f"runs plainly with some settings: {why}") not in latest.notes
         ]
         facts_of.store(latest, start.stem)
         return False

@@ -97,15 +97,15 @@ class Stop:
         if known and self._names and not self._names & (known | {os.path.basename(name) for name in known}):
             return False
         if server:
-            self._holder(server.pid, stem)
+            self._register(server.pid, stem)
             server.stop()
-        start = self._holder(pid, stem)
+        start = self._register(pid, stem)
         if start and start.holds_a_lock() and (server is None or server.pid != pid):
             start.end(signum)
         return True
 
-    def _holder(self, pid: int, stem: str) -> Holder | None:
-        """Return the process if it has this key's lock open: a number in the file may be another process's by now."""
+    def _register(self, pid: int, stem: str) -> Holder | None:
+        """Register and return a process that has this key's lock open; its number may be another process's by now."""
         if pid and pid not in self._signalled:
             try:
                 holder = Holder(self._directory, pid)

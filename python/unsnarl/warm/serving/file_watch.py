@@ -189,7 +189,7 @@ class Files:
             number = int.from_bytes(data[at : at + 4], "little", signed=True)
             at += 16 + length
             if mask & (_OVERFLOW | _DELETE_SELF | _MOVE_SELF):
-                return "a watched directory is gone"
+                return "a watched directory was removed"
             is_listed = number in self._listed_watches and _is_new_name(name, mask)
             if number in self._here_watches or is_listed or self._is_loaded(name, mask):
                 return f"{name} has changed"

@@ -85,16 +85,16 @@ class Ending:
                 pass  # bookkeeping of ours: the command has ended, and its status does not depend on it
         if teardown.is_unobserved():
             self._exit(status)
-        self._say(wire.LEAVING, _wait_status(status))
+        self._send(wire.LEAVING, _wait_status(status))
         _finalise(status)
 
     def _exit(self, status: int) -> None:
         os.closerange(0, self._conn)
         os.closerange(self._conn + 1, 0x7FFFFFFF)
-        self._say(wire.ENDED, _wait_status(status))
+        self._send(wire.ENDED, _wait_status(status))
         os._exit(status & 0xFF)
 
-    def _say(self, kind: int, value: int) -> None:
+    def _send(self, kind: int, value: int) -> None:
         channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, self._conn)
         try:
             channel.send(wire.REPLY.pack(kind, value), _socket.MSG_NOSIGNAL)
