@@ -137,7 +137,8 @@ def _python_imports(text: str, here: Parts, *, is_package: bool) -> Iterator[tup
             yield from ((node.lineno, (*base, alias.name)) for alias in node.names)
 
 
-_RUST_NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', re.DOTALL)
+# Comments, texts, and visibilities, which name a module without importing it.
+_RUST_NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|\bpub\s*\([^)]*\)', re.DOTALL)
 _RUST_PATH = re.compile(r"\b(?:crate|super|self)\b(?:\s*::\s*\w+)+")
 _RUST_USE = re.compile(r"\buse\s+([^;]+);")
 _RUST_MODULE = re.compile(r"\bmod\s+(\w+)\s*\{")
@@ -157,6 +158,7 @@ def _rust_paths(text: str, here: Parts, *, is_package: bool) -> Iterator[tuple[i
         while rest and rest[0] in ("crate", "self", "super"):
             module = module[:-1] if rest.pop(0) == "super" else module
         if path[0] in ("crate", "self", "super"):
+            rest = rest[:-1] if rest[-1:] == ["self"] else rest  # `use a::{self, B}`
             yield plain.count("\n", 0, at) + 1, (*module, *rest)
 
     for found in _RUST_USE.finditer(plain):

@@ -29,6 +29,7 @@ FINE = {
     "crates/x/src/house/high/a.rs": "use super::super::low::{B, c::{D, E as F}};\nuse crate::other::X;\n",
     "crates/x/src/house/low/b.rs": "// use super::super::high::A;\nuse super::c;\nfn f() { crate::other::g() }\n",
     "crates/x/src/house/low/mod.rs": "mod b;\npub use self::b::B;\nmod tests { use super::b; }\n",
+    "crates/x/src/house/low/c.rs": "use super::b::{self, B};\npub(in crate::house) struct S;\n",
 }
 
 
