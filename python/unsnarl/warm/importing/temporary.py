@@ -38,7 +38,7 @@ class Made:
 
     def __init__(self, path: str, owner: str = "", module: str = "") -> None:
         self.path = path
-        # The module that was asked for, and the one whose body made the call.
+        # The requested module, and the one whose body made the call.
         self.owner, self.module = owner, module
         # Arguments of ``tempfile.mkdtemp``: suffix and prefix, split at the process's number, and directory.
         self.arguments: tuple[list[str] | None, list[str] | None, Any] = (None, None, None)

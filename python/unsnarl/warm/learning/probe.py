@@ -63,7 +63,7 @@ NOTED = {
 }
 
 
-# Most relative paths that are watched; imports that look at more walk through the directory.
+# Most relative paths that are watched; imports that examine more walk through the directory.
 MOST_RELATIVE = 100
 # The directory of the whole package.
 _OURS = __file__.rpartition("/learning/")[0] + "/"

@@ -129,7 +129,7 @@ def _state() -> dict[str, Any]:
     return {
         "the environment": dict(data._data),
         "sys.path": list(sys.path),
-        # A finder behind the others is only asked for modules that no other has found.
+        # A finder behind the others only gets the modules that no other has found.
         "the finders of modules": [id(finder) for finder in sys.meta_path[: _finders()]],
         "the hooks of the path": list(map(id, sys.path_hooks)),
         "the standard streams": [id(getattr(sys, name, None)) for name in ("stdin", "stdout", "stderr")],

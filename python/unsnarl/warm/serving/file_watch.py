@@ -65,7 +65,7 @@ _LOCAL = frozenset(
     ]
 )
 
-# Endings of names that an import system looks for: a new file may hide a loaded one.
+# Endings of names that an import system searches: a new file may hide a loaded one.
 _IMPORTABLE = (".py", ".pyc", ".so", ".pth", ".egg-link", ".dist-info", ".egg-info", ".zip", "pyvenv.cfg")
 
 

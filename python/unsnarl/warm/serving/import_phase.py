@@ -43,7 +43,7 @@ def run(origin: Origin, facts: Facts, log: Log) -> Imported:
         environment_delta=preload.environment_delta(origin.environment, worker.environment_data()),
         kept_variables=preload.kept_variables(origin.environment),
         argument_lists=preload.argument_copies()[0],
-        # With -m Python looks in the caller's directory first for each module that is not loaded yet.
+        # With -m Python searches the caller's directory first for each module that is not loaded yet.
         hideable=preload.hideable() if is_beside else frozenset(),
         baseline=frozenset(sys.modules) | _considered(origin),
         finders=Finders(),
@@ -57,7 +57,7 @@ def run(origin: Origin, facts: Facts, log: Log) -> Imported:
 def _import(origin: Origin, facts: Facts, log: Log) -> temporary.Directories:
     if not facts.asks_cwd:
         os.chdir("/")
-    # In any case: what is cached in __pycache__ belongs to all who may read it plainly.
+    # In any case: files in __pycache__ get the modes that a plain run gives them.
     os.umask(origin.umask)
     preload.terminals(origin.tty)
     preload.arrange(origin.command)

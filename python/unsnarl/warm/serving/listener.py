@@ -1,4 +1,4 @@
-"""The listening socket of one key, and the start lock that no other server of the key can have meanwhile.
+"""The listening socket of one key, and the start lock, which excludes any other server of the key.
 
 The socket is bound to a temporary name and renamed over the key's, so a client finds either the predecessor or
 this server, never neither. Spares accept by themselves; the server never does.
@@ -42,11 +42,11 @@ class Listener:
         self.fd = raised(listener.detach())
 
     def is_current(self) -> bool:
-        """Say whether clients still come here: no successor has renamed its socket over this one."""
+        """Return whether clients still connect here: no successor has renamed its socket over this one."""
         return facts.stamp_of(self._path)[2] == self._inode
 
     def close(self) -> None:
-        """Take no more clients, wake the spares that wait in accept, and give up the lock.
+        """Remove the socket, wake the spares that wait in accept, and release the lock.
 
         The spares then end; one that has just accepted goes on. A signal could hit it in the middle of a command.
         """

@@ -101,7 +101,7 @@ class Server:
             self._give_up(f"{changed} while it was imported")
         self._listener = Listener(self._origin)
         self._children = Children(self._log)
-        # One byte while the server judges an event, more once a loaded file has changed: spares look here.
+        # One byte while the server judges an event, more once a loaded file has changed: spares poll this pipe.
         self._doubt, self._doubt_out = map(raised, os.pipe())
         # Signals write here.
         self._wake, self._wake_out = map(raised, os.pipe())
@@ -223,12 +223,12 @@ class Server:
         elif why := self._imported.limits.reason(len(self._children.workers)):
             self._retire(why)
         elif self._children.lost > MOST_LOST:
-            self._retire("its spares die")  # there is no memory for them, say
+            self._retire("its spares die")  # for lack of memory, for example
         elif abs(now - self._published) > 1:
             self._publish()
 
     def _has_other_key(self) -> bool:
-        """Say whether learning again has changed what belongs to a key: then no client finds this server."""
+        """Return whether learning again has changed what belongs to a key: no client finds this server then."""
         if facts_of.stamp_of(f"{self._origin.record}.rec") == self._record_stamp:
             return False
         text, self._record_stamp = self._read_record()
@@ -293,7 +293,7 @@ def _idle_s() -> float:
 
 
 def main(words: list[str]) -> Taken:
-    """Be a server; returns only in a worker, with its request."""
+    """Run a server; returns only in a worker, with its request."""
     return Spare(_serve(words)).wait()
 
 

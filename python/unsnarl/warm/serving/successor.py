@@ -88,6 +88,6 @@ def _start(origin: Origin, limits: Limits) -> int:
         file_actions=[(os.POSIX_SPAWN_DUP2, origin.lock, 3)],
     )  # fmt: skip
     # Set here, from outside: set around the spawn they would bind the server, and with its processor time used up
-    # the kernel would end it. The new process's imports, for which limits matter, come two programs later.
+    # the kernel would end it. The imports, for which limits matter, run two programs later.
     limits.hand_on(pid)
     return pid
