@@ -51,7 +51,9 @@ HOUSES = (
 
 # Where the modules and crates of a path begin.
 _SOURCE = re.compile(r"(?P<base>python|crates/[^/]+/src)/(?P<inner>.+)\.(?:pyi?|rs)")
-_NAMED = re.compile(r'"(unsnarl(?:\.[a-z_]+)+)"')
+_NAMED = re.compile(r'"((?:unsnarl|_unsnarl_(?:warm|pack))(?:\.[a-z_]+)+)"')
+# In a command's own interpreter these packages are loaded under other names.
+_OTHER_NAMES = {"_unsnarl_warm": "unsnarl.warm", "_unsnarl_pack": "unsnarl.pack"}
 
 
 def complaints(files: Iterable[Path], root: Path, houses: Iterable[House] = HOUSES) -> Iterator[str]:
@@ -76,7 +78,8 @@ def misnamed(files: Iterable[Path], root: Path) -> Iterator[str]:
 
 
 def _is_known(base: Path, name: str) -> bool:
-    path = base.joinpath(*name.split("."))
+    top, _, rest = name.partition(".")
+    path = base.joinpath(*f"{_OTHER_NAMES.get(top, top)}.{rest}".split("."))
     is_module = any(path.with_suffix(suffix).is_file() for suffix in (".py", ".pyi")) or path.is_dir()
     # A class of a module, or a file beside the package, as unsnarl.pth.
     is_in_module = any(path.parent.with_suffix(suffix).is_file() for suffix in (".py", ".pyi"))

@@ -75,11 +75,13 @@ def test_a_circle_in_a_table_is_found() -> None:
 
 def test_a_name_that_leads_to_no_module_is_found(tmp_path: Path) -> None:
     (tmp_path / "python/unsnarl/room").mkdir(parents=True)
-    (tmp_path / "python/unsnarl/room/file.py").write_text('RUN = "unsnarl.room.file"\nGONE = "unsnarl.room.gone"\n')
+    text = 'RUN = "unsnarl.room.file"\nGONE = "unsnarl.room.gone"\nOTHER = "_unsnarl_warm.x"\n'
+    (tmp_path / "python/unsnarl/room/file.py").write_text(text)
     (tmp_path / "crates").mkdir()
     (tmp_path / "crates/a.rs").write_text('let class = "unsnarl.room.file.class"; let gone = "unsnarl.begin";\n')
     files = [Path("python/unsnarl/room/file.py"), Path("crates/a.rs")]
     assert list(rooms.misnamed(files, tmp_path)) == [
         "python/unsnarl/room/file.py:2: there is no module unsnarl.room.gone",
+        "python/unsnarl/room/file.py:3: there is no module _unsnarl_warm.x",
         "crates/a.rs:1: there is no module unsnarl.begin",
     ]

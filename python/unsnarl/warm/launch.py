@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
+_SERVER = "_unsnarl_warm.serving.server"
+
+
 def _siblings() -> None:
     here = __file__.rpartition("/")[0]
     package = type(sys)("_unsnarl_warm")
@@ -35,9 +38,9 @@ def _import_ours(name: str) -> "ModuleType":
     library = os.path.dirname(os.__file__)
     sys.path[:] = [entry for entry in path if (entry + "/").startswith(library + "/") and "-packages" not in entry]
     try:
-        if name == "serving.server":
-            _import_ours("importing.trampolines").import_ctypes()  # before any other module imports it
-        return __import__("_unsnarl_warm." + name, fromlist=["main"])
+        if name == _SERVER:
+            _import_ours("_unsnarl_warm.importing.trampolines").import_ctypes()  # before any other module imports it
+        return __import__(name, fromlist=["main"])
     finally:
         sys.path[:] = path
 
@@ -47,7 +50,7 @@ if __name__ == "__main__":
         sys.exit("unsnarl warm needs Python 3.11 or later, this is " + sys.version.split(" ", maxsplit=1)[0])
     _siblings()
     if sys.argv[1] == "probe":
-        _import_ours("learning.probe").main(sys.argv[2:])
+        _import_ours("_unsnarl_warm.learning.probe").main(sys.argv[2:])
     else:
-        _job = _import_ours("serving.server").main(sys.argv[2:])
+        _job = _import_ours(_SERVER).main(sys.argv[2:])
         sys.modules["_unsnarl_warm.worker.worker"].run(_job)
