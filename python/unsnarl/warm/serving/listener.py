@@ -37,7 +37,7 @@ class Listener:
         listener.listen(BACKLOG)
         os.rename(unfinished, self._path)
         self._inode = os.stat(self._path).st_ino
-        # This start has brought a server: the next one needs no pause (crates/client/src/start.rs).
+        # This start has brought a server: the next one needs no pause (crates/client/src/server/start.rs).
         os.ftruncate(self._lock, 0)
         self.fd = raised(listener.detach())
 
