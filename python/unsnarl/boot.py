@@ -1,14 +1,14 @@
-"""What a program under ``unsnarl run`` or ``unsnarl trace`` does before its first line.
+"""The start-up of a program under ``unsnarl run`` or ``unsnarl trace``, before its first line.
 
-``unsnarl.pth`` imports this module while the interpreter starts, and only if
-one of them left its settings in the environment. Importing it is the whole
-call: it installs the scheduler, or says in one line why it could not, and never
-raises, since the program is to run unchanged either way.
+``unsnarl.pth`` imports this module while the interpreter starts, and only if one of these
+commands left its settings in the environment. The import itself is the call: it installs the
+scheduler, or prints one line with the reason why it could not. It never raises, since the
+program must run unchanged either way.
 
 Invariant: without unsnarl's own modules (and, under ``--patch`` and ``--green``, the
-modules these patch, which have to be loaded for that), ``sys.modules`` is the same before and
-after a quiet start. A program may bring a ``signal.py`` or ``queue.py`` of its
-own, and it must find that one, as it would without unsnarl.
+modules that these patch, which have to be loaded), ``sys.modules`` is the same before and after
+a start without errors. A program may have its own ``signal.py`` or ``queue.py``, and must find
+it as it would without unsnarl.
 """
 
 import os
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def start() -> None:
-    """Install the scheduler if the environment asks this very interpreter to."""
+    """Install the scheduler if the environment addresses this interpreter."""
     text = os.environ.get(run_settings.VARIABLE)
     if not text or run_settings.is_switched_off() or _is_known_subinterpreter():
         return
@@ -34,7 +34,7 @@ def start() -> None:
         return
     if not settings.is_for_this_interpreter():
         return
-    if settings.main_pid == 0:  # whoever started us could not know who we are
+    if settings.main_pid == 0:  # the launcher could not know this process id
         settings.main_pid = os.getpid()
         os.environ[run_settings.VARIABLE] = settings.encode()
     if not settings.children:
@@ -45,7 +45,7 @@ def start() -> None:
 
 
 def _enter(settings: RunSettings) -> None:
-    """Install, and arrange for what happens at a fork and at the end."""
+    """Install, and register the functions for forks and for the end."""
     if settings.pack:
         _open_pack(settings)
     if settings.green:
@@ -63,7 +63,7 @@ def _enter(settings: RunSettings) -> None:
     if settings.stats != "no":
         import atexit
 
-        # Now, and not at the end: what is imported there may be a file of the program.
+        # Now, and not at the end, where an import may find a file of the program.
         from unsnarl import _native, gil_counts
         from unsnarl.report import gil_stats
 
@@ -71,7 +71,7 @@ def _enter(settings: RunSettings) -> None:
 
 
 def _enter_green(settings: RunSettings) -> None:
-    """Run the program's threads in user space, where no scheduler is needed; if that fails, say so once."""
+    """Run the program's threads in user space, where no scheduler is needed; if that fails, print so once."""
     if _is_subinterpreter():
         return
     try:
@@ -88,7 +88,7 @@ def _enter_green(settings: RunSettings) -> None:
 
 
 def _install(settings: RunSettings) -> bool:
-    """Install the scheduler; where that fails, say so in the main process and return False."""
+    """Install the scheduler; if that fails, print so in the main process and return False."""
     try:
         from unsnarl import gil
 
@@ -96,7 +96,7 @@ def _install(settings: RunSettings) -> bool:
     except KeyboardInterrupt:
         _die_of_interrupt()
     except Exception as error:
-        # Whatever went wrong here, the program owes nothing to it.
+        # The program must run after any failure here.
         if settings.is_main() and not _is_subinterpreter():
             _say(f"the program runs without the GIL scheduler: {error}")
         return False
@@ -104,7 +104,7 @@ def _install(settings: RunSettings) -> bool:
 
 
 def _open_pack(settings: RunSettings) -> None:
-    """Import from the pack; where that fails, import as ever, and say so once."""
+    """Import from the pack; if that fails, import as usual, and print so once."""
     try:
         from unsnarl.pack import start
 
@@ -117,7 +117,7 @@ def _open_pack(settings: RunSettings) -> None:
 
 
 def _patch(settings: RunSettings) -> None:
-    """Make the standard library's primitives native; where that fails, say so once."""
+    """Make the standard library's primitives native; if that fails, print so once."""
     try:
         from unsnarl.patching import patch
 
@@ -130,7 +130,7 @@ def _patch(settings: RunSettings) -> None:
 
 
 def _record(settings: RunSettings) -> None:
-    """Start to record; where that fails, say so in the main process."""
+    """Start to record; if that fails, print so in the main process."""
     try:
         from unsnarl.trace.traced import recording
 
@@ -143,17 +143,17 @@ def _record(settings: RunSettings) -> None:
 
 
 def _leave_in_forked_children() -> None:
-    """Give forked children the stock GIL back: they never pass through ``start``."""
+    """Uninstall the scheduler in forked children, which never pass through ``start``."""
     from unsnarl import gil
 
     os.register_at_fork(after_in_child=gil.uninstall)
 
 
 def _print_stats(settings: RunSettings, text: "Callable[[], str]") -> None:
-    """Print this process's statistics on stderr; a stderr that is gone is no error. Imports nothing new.
+    """Print this process's statistics on stderr; a closed stderr is no error. Imports nothing new.
 
-    Past Python's buffers: what they could not get rid of would be tried again, and
-    change the exit status.
+    Writes past Python's buffers: the interpreter would try to write the rest of a buffer again,
+    and change the exit status.
     """
     if not settings.prints_stats_here() or sys.__stderr__ is None:
         return
@@ -165,12 +165,12 @@ def _print_stats(settings: RunSettings, text: "Callable[[], str]") -> None:
     except (OSError, ValueError):
         return
     except Exception as error:
-        # The program may have modules by the names of those that are looked at.
+        # The program may have modules with the names of those that the report reads.
         _say(f"the statistics cannot be shown: {error}")
 
 
 def _is_known_subinterpreter() -> bool:
-    """Tell cheaply, where the interpreter can: site runs in each sub-interpreter too."""
+    """Check cheaply, where the interpreter can: site runs in each sub-interpreter too."""
     import _thread
 
     is_main = getattr(_thread, "_is_main_interpreter", None)  # CPython 3.12+
@@ -178,7 +178,7 @@ def _is_known_subinterpreter() -> bool:
 
 
 def _is_subinterpreter() -> bool:
-    """Tell for certain, also on 3.11, by a module that is worth loading only on failure."""
+    """Check reliably, also on 3.11, by a module that is worth loading only on failure."""
     if sys.version_info >= (3, 12):
         return _is_known_subinterpreter()
     try:
@@ -189,7 +189,7 @@ def _is_subinterpreter() -> bool:
 
 
 def _die_of_interrupt() -> None:
-    """End as a program that Ctrl-C reached before it could care: by the signal."""
+    """End by SIGINT, as a program that Ctrl-C reaches before it handles the signal."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,15 +1,15 @@
-"""The GIL scheduler: install it, say what a thread is, see what it did.
+"""The GIL scheduler: install it, give it hints about threads, read its statistics.
 
     import unsnarl
     unsnarl.gil.install()
 
-Threads that come back from I/O or from a lock run at once; CPU-bound threads
-keep their throughput and share it evenly; nobody starves. ``docs/concepts/gil.md``
-explains it, ``docs/design/gil-policy.md`` gives the rules as formulas.
+Threads that return from I/O or from a lock run immediately. CPU-bound threads keep their
+throughput and share it evenly. No thread starves. ``docs/concepts/gil.md`` explains the
+scheduler, ``docs/design/gil-policy.md`` has the rules as formulas.
 
-Invariant: this module decides nothing, the policy is native; and importing it
-loads no module of the standard library that a bare interpreter has not loaded
-(``unsnarl run`` imports it before the program's first line).
+Invariant: this module decides nothing, the policy is native. Importing it loads no module of
+the standard library that a bare interpreter has not loaded (``unsnarl run`` imports it before
+the program's first line).
 """
 
 import os
@@ -40,16 +40,16 @@ def install(*, slice_ms: float | None = None, kernel_hints: bool = True) -> None
 
     Installing twice is one install: the second call only applies ``slice_ms``.
     With ``UNSNARL=off`` in the environment nothing happens. Thread-safe; the
-    calling thread gives the GIL up and takes it again meanwhile.
+    calling thread releases the GIL meanwhile.
 
     Args:
         slice_ms: how long a CPU-bound thread runs while others wait, in
             milliseconds; the same as ``sys.setswitchinterval(slice_ms / 1000)``,
-            which keeps working afterwards. By default the interval stays; one that
-            is longer than the longest slice counts as that.
-        kernel_hints: whether to tell the kernel which threads are CPU-bound
-            (SCHED_BATCH and a long slice, for the time that they are), so that
-            whoever wakes up on their processor runs at once.
+            which keeps working afterwards. By default the interval stays; a longer
+            interval than the longest slice counts as the longest slice.
+        kernel_hints: whether to hint the kernel which threads are CPU-bound
+            (SCHED_BATCH and a long slice, while they are), so that a thread that
+            wakes up on their processor runs immediately.
 
     Raises:
         UnsupportedInterpreter: it cannot be installed here, with the reason
@@ -77,48 +77,48 @@ def _set_slice(slice_ms: float) -> None:
 
 
 def uninstall() -> bool:
-    """Put the interpreter back as it was; return whether the scheduler was installed.
+    """Restore the interpreter; return whether the scheduler was installed.
 
-    Threads that wait for the GIL at this moment go on waiting the stock way.
+    Threads that wait for the GIL at this moment continue to wait in the stock way.
     """
     return _native.uninstall()
 
 
 def installed() -> bool:
-    """Return whether the scheduler is at work in this interpreter."""
+    """Return whether the scheduler is active in this interpreter."""
     return _native.is_installed()
 
 
 class HintScope:
-    """Put the hint before back at the end of a ``with`` block."""
+    """Restore the previous hint at the end of a ``with`` block."""
 
     __slots__ = ("_before",)
 
     _before: "Kind"
 
     def __init__(self, before: "Kind") -> None:
-        """Remember what to put back."""
+        """Store the hint to restore."""
         self._before: Kind = before
 
     def __enter__(self) -> None:
-        """Do nothing: the hint holds already."""
+        """Do nothing: the hint is already set."""
 
     def __exit__(
         self, kind: "type[BaseException] | None", error: "BaseException | None", traceback: "TracebackType | None"
     ) -> None:
-        """Put the hint before back, for the thread that leaves the block."""
+        """Restore the previous hint, for the thread that leaves the block."""
         _native.hint(self._before)
 
 
 def hint(kind: "Kind") -> HintScope:
-    """Say what the calling thread is, instead of leaving it to its history.
+    """Set the class of the calling thread, instead of inferring it from its history.
 
-    It holds at once, until the next hint of the same thread, or to the end of
-    the block when used as ``with unsnarl.gil.hint("interactive"):``. Without the
+    The hint takes effect immediately. It lasts until the next hint of the same thread, or to
+    the end of the block when used as ``with unsnarl.gil.hint("interactive"):``. Without the
     scheduler it has no effect.
 
     Args:
-        kind: ``"interactive"``: always served as a thread that comes from I/O;
+        kind: ``"interactive"``: always served as a thread that returns from I/O;
             ``"batch"``: always served as a CPU-bound thread; ``None``: by its history.
 
     Raises:
@@ -128,10 +128,10 @@ def hint(kind: "Kind") -> HintScope:
 
 
 def stats() -> "GilStats":
-    """Return what the scheduler has counted since it was installed or reset.
+    """Return the scheduler's counters since it was installed or reset.
 
     Times are in nanoseconds. The counters are kept by the queue's lock and cost
-    no clock reading while nobody waits; one call copies them, in microseconds.
+    no clock reading while no thread waits; one call copies them, in microseconds.
     """
     from unsnarl import gil_stats
 

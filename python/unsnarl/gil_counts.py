@@ -1,9 +1,8 @@
 """The native counters of the scheduler by the names that users know.
 
 ``unsnarl run --stats`` needs them at the very end of a program, among that program's own
-modules. A module that were imported there could be a file of the program, which ran then;
-and whatever executes a string there, as ``dataclasses`` does, makes CPython forget that the
-program ends by Ctrl-C.
+modules. A module imported there could be a file of the program, and would run it. A module that
+executes a string, as ``dataclasses`` does, makes CPython forget that the program ends by Ctrl-C.
 
 Invariant: nothing is imported that the interpreter has not loaded by itself.
 """
@@ -61,7 +60,7 @@ def _totals(classes: "list[dict[str, Any]]", counters: "Any", longest_hold_ident
 
 
 def _thread_name(ident: int | None) -> str | None:
-    """Return the name of a thread by its identifier, as far as it is known."""
+    """Return the name of a thread by its identifier, if it is known."""
     if ident is None:
         return None
     names = _names(ident)
@@ -72,12 +71,12 @@ def _thread_name(ident: int | None) -> str | None:
 
 
 def _names(ident: int) -> list[str]:
-    """Return the name of the thread that has this identifier, else of those ended ones that had it."""
+    """Return the name of the live thread with this identifier, else of the ended threads that had it."""
     threading = sys.modules.get("threading")
-    if threading is None or not hasattr(threading, "enumerate"):  # not there, or a file of the program by that name
+    if threading is None or not hasattr(threading, "enumerate"):  # not loaded, or a file of the program by that name
         is_main = ident == _thread.get_ident() and _thread.get_native_id() == os.getpid()
         return ["MainThread"] if is_main else []
     alive = [thread.name for thread in threading.enumerate() if thread.ident == ident]
-    # All that somebody still refers to, dead or alive.
+    # All threads that are still referenced, dead or alive.
     known = list(getattr(threading, "_dangling", ()))
     return alive[:1] or sorted({thread.name for thread in known if thread.ident == ident})

@@ -1,4 +1,4 @@
-"""What :func:`unsnarl.gil.stats` returns.
+"""The data classes of :func:`unsnarl.gil.stats`.
 
 Invariant: plain frozen data, in nanoseconds; every wait that ended with the GIL
 is counted in exactly one class.
@@ -49,17 +49,17 @@ class ClassStats:
 
 @dataclass(frozen=True, slots=True)
 class GilStats:
-    """What the scheduler has counted.
+    """The scheduler's counters.
 
     Attributes:
         classes: one entry a class, best first.
-        hand_overs: times the GIL went to another thread while someone waited.
-        forced_drops: times a holder dropped it because it was asked; all classes.
+        hand_overs: times the GIL went to another thread while a thread waited.
+        forced_drops: times a holder dropped it on request; all classes.
         barged: see :class:`ClassStats`; all classes.
         aged_picks: times an old waiter was picked out of order.
-        share_picks: times CPU-bound threads were paid their least share.
-        lingers: times a dropped GIL was left for a thread expected straight back.
-        lingers_hit: times it did come.
+        share_picks: times CPU-bound threads got their least share.
+        lingers: times the GIL lingered for a thread that was expected to return immediately.
+        lingers_hit: times that thread did return.
         longest_hold_ns: longest time one thread held the GIL while another wanted it.
         longest_hold_thread: name of that thread; its identifier if it has ended and nobody
             refers to it any more.
@@ -80,7 +80,7 @@ class GilStats:
 
 
 def from_counters(counters: Counters | None) -> GilStats:
-    """Make the statistics from the native counters; all zero without any."""
+    """Make the statistics from the native counters; all zero without counters."""
     named = gil_counts.named(counters)
     classes = tuple(ClassStats(**entry) for entry in named.pop("classes"))
     return GilStats(classes=classes, **named)

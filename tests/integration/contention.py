@@ -1,9 +1,9 @@
 """Threads that contend for the GIL, for the programs of the scheduler's tests.
 
-Imported by those programs, not by the tests: they run in processes of their own.
-Importing it arms their inner watchdog, which needs no GIL: a program that hangs
-dumps the stacks of all threads on stderr and exits with 1. Invariant: nothing here
-sleeps to synchronise; what has to have happened is waited for, as long as it takes.
+Imported by those programs, not by the tests: they run in separate processes. The import arms
+their inner watchdog, which needs no GIL: a program that hangs dumps the stacks of all threads on
+stderr and exits with 1. Invariant: no function sleeps to synchronise; each waits for its
+condition without a limit.
 """
 
 import faulthandler
@@ -74,12 +74,12 @@ def compute() -> int:
 
 
 def turn() -> None:
-    """Give the GIL up and take it again at once, as a short call into the kernel does."""
+    """Release the GIL and take it again immediately, as a short call into the kernel does."""
     os.stat("/")
 
 
 def block() -> None:
-    """Block for some 60 microseconds: a wake-up, even in the eyes of one who looks at times.
+    """Block for some 60 microseconds: a wake-up, even by a classification by time.
 
     With less, the thread that waits for the progress of others is CPU-bound itself.
     """
@@ -111,7 +111,7 @@ def hogs(count: int = 2) -> Threads:
 
 
 def pollers(count: int = 4) -> Threads:
-    """Return threads that come back from a blocking call all the time."""
+    """Return threads that continuously return from a blocking call."""
     return Threads(count, block)
 
 

@@ -1,4 +1,4 @@
-"""Forbids system calls to this process for good, as a sandbox does.
+"""Forbids system calls to this process permanently, as a sandbox does.
 
 Imported by the programs of tests. Invariant: all other calls are as before.
 """
@@ -51,7 +51,7 @@ def forbid_threads() -> None:
 
 
 def _enter(lines: list[Line]) -> None:
-    """Put a filter (struct sock_filter) in force for all threads to come and this one."""
+    """Apply a filter (struct sock_filter) to this thread and all threads that it starts."""
     libc = ctypes.CDLL(None, use_errno=True)
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in lines))
     program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(lines), ctypes.addressof(code)))

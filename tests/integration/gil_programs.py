@@ -1,7 +1,7 @@
-"""Runs the programs of the scheduler's tests, each in a process of its own.
+"""Runs the programs of the scheduler's tests, each in a separate process.
 
-Invariant: two watchdogs hold for each program: its own, which dumps the stacks of
-all threads (``contention``), and the one of ``Programs``, which kills it.
+Invariant: each program has two watchdogs: an inner one, which dumps the stacks of all threads
+(``contention``), and that of ``Programs``, which kills it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from unsnarl import UnsupportedInterpreter, gil
 BATCH = """
 gil.install()
 def become_batch(most_waits=2000):
-    # Until the kernel was told, or plainly never will be.
+    # Until the kernel has the hint, or clearly never will.
     while os.sched_getscheduler(0) != os.SCHED_BATCH and gil.stats().classes[3].waits < most_waits:
         contention.compute()
 seen = []
@@ -40,16 +40,16 @@ def in_batch_thread(work):
         thread.start()
         thread.join()
 """
-"""Has a CPU-bound thread do something, beside others."""
+"""Has a CPU-bound thread run a function while other threads contend."""
 
 LAZY: dict[str, str] = {}
 EAGER = {"LD_BIND_NOW": "1"}
 BINDINGS = {"lazy": LAZY, "eager": EAGER}
-"""How the dynamic linker binds functions: at the first call, or all at once at the start."""
+"""How the dynamic linker binds functions: at the first call, or all at the start."""
 
 
 def start(programs: Programs, text: str, env: Mapping[str, str] | None = None) -> Outcome:
-    """Run a program to its end, whatever that is."""
+    """Run a program to its end, with any exit status."""
     script = programs.write("program.py", BEGIN + text)
     try:
         return programs.python(script, env={"PYTHONPATH": str(HERE), **(env or {})})
@@ -58,7 +58,7 @@ def start(programs: Programs, text: str, env: Mapping[str, str] | None = None) -
 
 
 def succeed(programs: Programs, text: str, env: Mapping[str, str] | None = None) -> str:
-    """Run a program that has to end well; return what it printed."""
+    """Run a program that has to exit with 0; return its output."""
     outcome = start(programs, text, env)
     assert outcome.status == 0, f"exit status {outcome.status}\n{outcome.complaint}"
     return outcome.stdout.decode()

@@ -1,8 +1,8 @@
-"""What an installation may touch of the interpreter, as it is in memory now.
+"""Reads the parts of the interpreter's memory that an installation may change.
 
-That is the global offset table of the object that contains the interpreter, read
-through /proc/self/mem, and the protection of all pages of that object. Invariant:
-reading changes nothing, and depends on no code of the scheduler.
+These are the global offset table of the object that contains the interpreter, read through
+/proc/self/mem, and the protection of all pages of that object. Invariant: reading changes
+nothing, and uses no code of the scheduler.
 """
 
 import ctypes

@@ -1,8 +1,8 @@
-"""What a thread is taken for, by what it does; seen in the statistics.
+"""Classification of threads by their behaviour, read from the statistics.
 
-One thread does something again and again beside a CPU-bound one; the classes of
-the waits tell what it was taken for. A share is compared, not a number: a machine
-that is busy with other things delays some returns, and they look like another kind.
+One thread repeats an action while another is CPU-bound; the classes of its waits show how it was
+classified. Shares are compared, not numbers: a busy machine delays some returns, which then look
+like another kind.
 """
 
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ WAITS = {
     "Queue": ("Queue()", "it.get()", "it.put(None)"),
     "Barrier": ("Barrier(2)", "it.wait()", "it.wait()"),
 }
-"""A primitive, what waits for it, and what ends the wait."""
+"""A primitive, the call that waits for it, and the call that ends the wait."""
 
 
 @pytest.mark.parametrize("kind", STEPS)
@@ -46,12 +46,12 @@ with contention.hogs(1):
         {STEPS[kind]}
     gil.reset_stats()
     blocked = 0
-    # Where the machine lets the hog not run, nobody has the GIL, and nobody waits for it.
+    # While the machine does not run the hog, no thread has the GIL, and none waits for it.
     for _ in range(100):
         for _ in range(300):
             {STEPS[kind]}
         waits = {{each.name: each.waits for each in gil.stats().classes}}
-        # The hog waits once for each time that it had to give way, always as batch.
+        # The hog waits once for each forced drop, always as batch.
         blocked = waits["handed"] + waits["io"] + waits["yielded"]
         if blocked >= 100:
             break
@@ -94,7 +94,7 @@ for _ in range(200):
     before = waits()
     {release}
     while waits() == before:
-        pass  # with the GIL held: who was woken has to wait for it
+        pass  # with the GIL held: the woken thread has to wait for it
     goal += 1
 served = {{each.name: each.served for each in gil.stats().classes}}
 # A machine that is busy with other things delays some threads on their way to the GIL.
@@ -121,7 +121,7 @@ assert stats.longest_hold_ns > 0 and stats.longest_hold_thread, stats
 
 
 def test_one_long_call_is_reported_with_its_thread(programs: "Programs") -> None:
-    """No policy can interrupt it; the statistics say who it was."""
+    """No policy can interrupt the call; the statistics name its thread."""
     gil_programs.succeed(
         programs,
         """

@@ -1,4 +1,4 @@
-"""The end of the interpreter: whoever is in a hook then, it ends, with its exit status."""
+"""The interpreter ends with its exit status, whichever hooks its threads are in."""
 
 import signal
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ ENDINGS = {
     "SIGTERM": ("os.kill(os.getpid(), 15); contention.hogs(1).__enter__().await_progress(10**9)", -signal.SIGTERM),
 }
 REPEATS = 5
-"""Each time other threads are in other places when the end comes."""
+"""Each time, other threads are in other states at the end."""
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -147,7 +147,7 @@ contention.hogs(2).__enter__()
 
 
 def test_atexit_with_threads_and_an_uninstall(programs: "Programs") -> None:
-    """What a late atexit function does with locks works beside daemon threads."""
+    """A late atexit function can use locks while daemon threads run."""
     for uninstall in ("pass", "gil.uninstall()"):
         printed = gil_programs.succeed(
             programs,

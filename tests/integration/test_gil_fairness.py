@@ -1,11 +1,11 @@
-"""Nobody starves, and nobody who holds a lock is kept from giving it back.
+"""No thread starves, and a thread that holds a lock can release it.
 
 The one bound in time is the contract's: a runnable thread gets the GIL within
 50 ms times half the number of runnable threads, of a processor that it has to itself.
-It is tested with generous slack, and so much longer on a machine that is busy with
-other things as those get of the processor; what starves exceeds any bound. Of three
-windows one has to keep it: a machine that stands still for a moment spoils one.
-Everything else is progress, and the watchdog's.
+The tests allow generous slack, extended on a busy machine by the processor time that other
+processes get; a thread that starves exceeds any bound. One of three windows has to keep the
+bound, since a machine that stands still for a moment spoils one window. Everything else is
+progress, under the watchdog.
 """
 
 from typing import TYPE_CHECKING
@@ -78,7 +78,7 @@ with contention.hogs(8) as hogs:
 
 
 def test_hinted_threads_starve_nobody(programs: "Programs") -> None:
-    """A CPU-bound thread that claims to be interactive, beside honest ones."""
+    """A CPU-bound thread that claims to be interactive, among others that do not."""
     gil_programs.succeed(
         programs,
         """
@@ -97,7 +97,7 @@ with contention.Threads(2, pretend) as liars, contention.hogs(1) as hog, content
 
 
 def test_a_cpu_thread_that_holds_a_lock_gives_it_back(programs: "Programs") -> None:
-    """Priority inversion: those who wait for the lock are served first, and its holder last."""
+    """Priority inversion: the lock's waiters are served first, and its holder last."""
     gil_programs.succeed(
         programs,
         """
@@ -107,7 +107,7 @@ def hold_and_compute():
     with lock:
         for _ in range(200):
             contention.compute()
-    # The lock is unfair by itself: whoever takes it again at once keeps it.
+    # The lock is unfair by itself: a thread that takes it again immediately keeps it.
     contention.block()
 def want_it():
     contention.turn()

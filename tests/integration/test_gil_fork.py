@@ -13,7 +13,7 @@ pytestmark = pytest.mark.needs_gil
 
 FORK = """
 import warnings
-# From 3.12 on, a thread that forks beside others warns on stderr, after the fork: the child
+# From 3.12 on, a thread that forks while others exist warns on stderr, after the fork: the child
 # of another thread may be born while the lock of that stream is held, and wait for it for ever.
 warnings.simplefilter("ignore", DeprecationWarning)
 def in_child(work):
@@ -195,7 +195,7 @@ with contention.hogs(2), contention.pollers(2):
 
 
 def test_threads_do_not_inherit_what_the_kernel_was_told(programs: "Programs") -> None:
-    """A CPU-bound thread is SCHED_BATCH; one that it starts is not, unless it is CPU-bound as well.
+    """A CPU-bound thread is SCHED_BATCH; a thread that it starts is not, unless it is CPU-bound as well.
 
     One that loses its processor while it holds the GIL passes for that. Of some threads, this may
     happen to one or another; what is inherited would be seen in each, so each has a starter that is batch.

@@ -1,4 +1,4 @@
-"""Installing and uninstalling, once, twice, at once, under load, and where it fails.
+"""Installing and uninstalling: once, twice, concurrently, under load, and with failures.
 
 The interpreter is compared before and after, byte for byte: its global offset
 table and the protection of its pages.
@@ -43,7 +43,7 @@ contention.work_through()
 
 
 def test_the_image_notices_an_installation(programs: "Programs") -> None:
-    """Without this, a comparison that looks at the wrong pages would pass for ever."""
+    """Without this test, a comparison of the wrong pages would always pass."""
     printed = gil_programs.succeed(
         programs,
         """
@@ -101,7 +101,7 @@ assert gil.installed()
 
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_a_thousand_toggles_under_load(programs: "Programs", binding: str) -> None:
-    """Every thread goes on meanwhile, and nothing is left behind.
+    """Every thread makes progress meanwhile, and no change is left behind.
 
     An installation gives the GIL up twice; the short interval brings it back in
     time, so that there is about one toggle a millisecond.

@@ -1,6 +1,6 @@
-"""Libraries that do things to threads of their own accord, beside the scheduler.
+"""Libraries that change how threads run, together with the scheduler.
 
-One smoke test each; what is not installed is skipped by name (the extra `interop`
+One smoke test each; a library that is not installed is skipped by name (the extra `interop`
 has all of them).
 """
 
@@ -103,7 +103,7 @@ def test_numpy(programs: "Programs") -> None:
         """
 import numpy
 gil.install()
-# Whole numbers below 2 ** 53, sums included: exact, in whatever order they are added up.
+# Whole numbers below 2 ** 53, sums included: exact in any order of addition.
 matrix = numpy.arange(250_000.0).reshape(500, 500) % 1000
 expected = float((matrix @ matrix).sum())
 def step():

@@ -1,6 +1,6 @@
-"""What the kernel is told of CPU-bound threads, and that it is told when they are no longer such.
+"""Hints to the kernel about CPU-bound threads, and their withdrawal.
 
-Where the kernel cannot be told (a sandbox), these programs find nothing to complain about.
+Where the kernel refuses hints (a sandbox), these programs pass without a check.
 """
 
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.needs_gil
 
 
 def test_it_is_taken_back_when_the_thread_blocks_with_nobody_beside_it(programs: "Programs") -> None:
-    """Nobody waits for the GIL any more, so the thread never waits in the queue either."""
+    """No thread waits for the GIL any more, so this thread never waits in the queue either."""
     gil_programs.succeed(
         programs,
         gil_programs.BATCH
@@ -131,7 +131,7 @@ def test_a_slice_of_the_programs_own_is_left_alone(programs: "Programs") -> None
         + """
 if choose(os.SCHED_OTHER, 1_000_000):
     with contention.hogs(2):
-        become_batch(most_waits=200)  # the kernel would be told at the first of them, and never is
+        become_batch(most_waits=200)  # the hint would come at the first wait, and never does
     contention.block()
     assert chosen() == (os.SCHED_OTHER, 1_000_000), chosen()
 """,

@@ -1,4 +1,4 @@
-"""Signals, tracing, and the extremes of the switch interval, with the scheduler at work."""
+"""Signals, tracing, and the extremes of the switch interval, with the scheduler active."""
 
 from typing import TYPE_CHECKING
 
@@ -90,7 +90,7 @@ with contention.hogs(2) as hogs, contention.pollers(3) as pollers, contention.lo
 
 
 def test_stacks_are_dumped_again_and_again(programs: "Programs") -> None:
-    """By faulthandler's own thread, which looks at the others without the GIL."""
+    """By faulthandler's own thread, which reads the other threads' stacks without the GIL."""
     gil_programs.succeed(
         programs,
         """

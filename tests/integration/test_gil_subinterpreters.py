@@ -1,4 +1,4 @@
-"""Sub-interpreters: with a GIL of their own they are left alone, and cannot install."""
+"""Sub-interpreters with their own GIL are not scheduled, and cannot install."""
 
 import sys
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Processes started with the same interpreter take part, unless ``--no-children`` says no.
+"""Processes started with the same interpreter are scheduled, unless ``--no-children`` is given.
 
 Every program prints whether the scheduler is installed in a child it starts in
 one of the ways programs start children, then whether it is in itself.
@@ -100,7 +100,7 @@ CASES = [
 
 @pytest.fixture
 def family(programs: "Programs") -> "Programs":
-    """Return programs with the one that children are to run."""
+    """Return programs, including the one that children run."""
     programs.write("show.py", SHOW)
     return programs
 
@@ -142,7 +142,7 @@ def test_a_child_without_site_does_not_take_part(family: "Programs") -> None:
 
 
 def test_another_environment_does_not_take_part(family: "Programs") -> None:
-    """It has unsnarl, too, but nobody asked for it there."""
+    """That interpreter has unsnarl, too, but was not started with ``unsnarl run``."""
     import unsnarl
 
     other = family.directory / "other"

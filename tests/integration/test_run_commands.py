@@ -98,7 +98,7 @@ def test_another_command_is_refused(commands: Commands, name: str) -> None:
 
 
 def test_a_script_of_another_environment_of_the_same_interpreter_is_refused(commands: Commands) -> None:
-    """Both lead to the same file: it is the directory that tells environments apart."""
+    """Both resolve to the same file: only the directory distinguishes the environments."""
     other = commands.programs.directory / "other" / "bin"
     other.mkdir(parents=True)
     (other / "python").symlink_to(os.path.realpath(sys.executable))
@@ -117,7 +117,7 @@ def test_a_script_without_site_is_refused(commands: Commands) -> None:
 
 
 def test_a_relocatable_script_runs(commands: Commands) -> None:
-    """Such heads are written by uv; the interpreter stands beside the script."""
+    """The tool uv writes such first lines; the interpreter is next to the script."""
     head = "#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"
     commands.write("tool", head + BODY)
     (commands.directory / "python").symlink_to(sys.executable)

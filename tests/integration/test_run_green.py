@@ -1,4 +1,4 @@
-"""``unsnarl run --green``: threads in user space, in a program that does not know of it.
+"""``unsnarl run --green``: threads in user space, in an unchanged program.
 
 Where gevent is not installed only its absence is tested, and the rest is skipped by
 name (the extras `green` and `interop` have it).
@@ -28,7 +28,7 @@ def settle():
     for _ in range(20):
         time.sleep(0)
 """
-"""What the programs begin with; `settle` lets every other thread run until it waits."""
+"""The beginning of each program; `settle` lets every other thread run until it waits."""
 
 
 def run_green(programs: "Programs", text: str, *options: str) -> "Outcome":
@@ -38,7 +38,7 @@ def run_green(programs: "Programs", text: str, *options: str) -> "Outcome":
 
 
 def lines_of(shown: "Outcome") -> list[str]:
-    """Return what a program printed that ended well and said nothing on stderr."""
+    """Return the output of a program that exited with 0 and an empty stderr."""
     assert (shown.status, shown.complaint) == (0, "")
     return shown.stdout.decode().splitlines()
 
@@ -177,7 +177,7 @@ def test_an_interrupt_ends_the_program_by_its_signal(programs: "Programs") -> No
 @green
 @pytest.mark.parametrize("options", [(), ("--patch",)], ids=["plain", "patched"])
 def test_a_forked_child_has_the_forking_thread_alone(programs: "Programs", options: tuple[str, ...]) -> None:
-    """Whatever the others wait for, they do not go on in it, and what it inherits works."""
+    """The other threads do not continue in the child, and the primitives that it inherits work."""
     text = """
 items, gate, event, parent = queue.Queue(), threading.Semaphore(0), threading.Event(), os.getpid()
 here, there = socket.socketpair()
@@ -277,7 +277,7 @@ def futex_calls(programs: "Programs", *command: str | Path) -> int:
 
 @green
 def test_threads_make_no_futex_call(programs: "Programs") -> None:
-    """What is left is what starting the interpreter takes, some more or some less from run to run."""
+    """The rest is the start of the interpreter, which varies from run to run."""
     text = """
 items = queue.Queue(10)
 producer = threading.Thread(target=lambda: [items.put(n) for n in range(10_000)])
@@ -433,7 +433,7 @@ print(waited() == (child.pid, 7), child.wait(), child.poll())
 
 @green
 def test_a_gevent_that_does_not_load(programs: "Programs") -> None:
-    """The program runs with the interpreter's threads, and one line says so."""
+    """The program runs with the interpreter's threads, and one line reports it."""
     programs.write("broken/gevent/__init__.py", "raise ImportError('by itself')")
     programs.write("app.py", "import threading; print(threading.Lock)")
     shown = programs.run("--green", "app.py", env={"PYTHONPATH": str(programs.directory / "broken")})

@@ -1,7 +1,7 @@
-"""What cannot be run is refused in one line with a hint, and the status a shell expects.
+"""``unsnarl run`` refuses an invalid target in one line with a hint, and the status a shell expects.
 
-No refusal may come with a traceback of unsnarl. What python refuses in its own
-words, after unsnarl is gone, stays as python says it.
+No refusal may have a traceback of unsnarl. A refusal by python itself, after the exec, keeps
+python's message.
 """
 
 import os
@@ -23,7 +23,7 @@ REFUSAL = re.compile(r"error: [^\n]+\nhint: [^\n]+\n")
 
 
 def assert_refused(shown: "Outcome", status: int, *words: str) -> None:
-    """Check that this is a refusal, and that it names what it is about."""
+    """Check that this is a refusal, and that it names its subject."""
     assert REFUSAL.fullmatch(shown.complaint), shown.complaint
     assert shown.status == status
     assert shown.stdout == b""
@@ -167,7 +167,7 @@ def test_help_is_a_result_and_no_complaint(programs: "Programs", words: list[str
 
 
 def test_help_into_a_pipe_that_nobody_reads(programs: "Programs") -> None:
-    """The command ends as any filter does, by SIGPIPE, and says nothing."""
+    """The command ends as any filter does, by SIGPIPE, without a message."""
     read_end, write_end = os.pipe()
     os.close(read_end)
     try:
@@ -194,7 +194,7 @@ def test_help_with_closed_streams(programs: "Programs") -> None:
 
 
 def test_an_interrupt_before_the_program_starts(programs: "Programs") -> None:
-    """Ctrl-C while unsnarl still looks for the program: death by the signal, no traceback."""
+    """Ctrl-C while unsnarl still resolves the program: death by the signal, no traceback."""
     text = """
 import unsnarl.cli, unsnarl.cli.run
 def interrupted(arguments):
@@ -212,7 +212,7 @@ def test_an_interpreter_that_cannot_be_executed(programs: "Programs") -> None:
 
 
 def test_an_environment_without_the_hook_file(programs: "Programs") -> None:
-    """The program runs all the same, and one line says what it goes without."""
+    """The program runs, and one line names what it runs without."""
     text = """
 import sys, unsnarl.cli.program.launch
 unsnarl.cli.program.launch.HOOK_FILE = "none"
@@ -224,7 +224,7 @@ sys.exit(unsnarl.cli.main(["run", "-c", "print(1)"]))
 
 
 def test_a_scheduler_that_cannot_be_installed(programs: "Programs") -> None:
-    """The program runs as without it; its first process says why, and its children say nothing."""
+    """The program runs without the scheduler; its first process prints the reason, its children nothing."""
     settings = RunSettings(slice_ms=-1.0, main_pid=0).encode().replace("main_pid=0", "main_pid=$$")
     child = "import subprocess, sys; print(1, flush=True); subprocess.run([sys.executable, '-c', 'print(2)'])"
     line = f'UNSNARL_RUN="{settings}" exec "$0" -c "{child}"'

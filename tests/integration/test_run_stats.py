@@ -1,4 +1,4 @@
-"""``unsnarl run --stats`` prints what the scheduler saw, at the very end, on stderr."""
+"""``unsnarl run --stats`` prints the scheduler's statistics at the very end, on stderr."""
 
 import os
 import pty
@@ -111,7 +111,7 @@ def test_a_terminal_gets_plain_text() -> None:
 
 
 def test_no_file_of_the_program_is_run_for_the_table(programs: "Programs") -> None:
-    """What is imported at the end is looked for beside the script first."""
+    """An import at the end searches the script's directory first."""
     loaded = {"os", "sys", "io", "abc", "site", "stat", "time", "codecs", "posixpath", "genericpath", "atexit"}
     for name in sys.stdlib_module_names:
         if not name.startswith("_") and name not in loaded | set(sys.builtin_module_names):
@@ -145,7 +145,7 @@ def test_ctrl_c_still_kills(programs: "Programs", option: str, text: str) -> Non
 
 
 def on_a_terminal(words: list[str], env: dict[str, str]) -> str:
-    """Run ``unsnarl WORDS...`` with a terminal for stderr, and return what it shows."""
+    """Run ``unsnarl WORDS...`` with a terminal for stderr, and return its output."""
     ours, theirs = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     with subprocess.Popen(

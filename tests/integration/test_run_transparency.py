@@ -1,8 +1,8 @@
-"""Under ``unsnarl run`` a program shows the world what it shows under ``python``.
+"""Under ``unsnarl run`` a program behaves as it does under ``python``.
 
-Each probe is run both ways and compared byte for byte: stdout, stderr, status.
-That it really ran with the scheduler is part of it, since ``unsnarl run`` says
-so on stderr where it did not; the first test makes sure all the same.
+Each probe is run both ways and compared byte for byte: stdout, stderr, status. The comparison also
+shows that the scheduler was active, since ``unsnarl run`` prints a line on stderr otherwise; the
+first test checks it explicitly.
 """
 
 import os
@@ -29,7 +29,7 @@ print(sys.stdin.read())
 _NUMBERS = re.compile(rb"(?<=0x)[0-9a-f]+|(?<=pid=)\d+|(?<=started )\d+")
 
 WAYS = ("", "-m unsnarl run")
-"""What stands between ``python`` and the program where the shell puts them together."""
+"""The words that the shell inserts between ``python`` and the program."""
 
 ODD_ARGUMENTS = ["a b", "", "--stats", "-c", "ü", "--", "--slice=3"]
 
@@ -37,7 +37,7 @@ ODD_ARGUMENTS = ["a b", "", "--stats", "-c", "ü", "--", "--slice=3"]
 def both_ways(
     programs: "Programs", *words: str | Path, env: dict[str, str] | None = None, stdin: bytes = b""
 ) -> "Outcome":
-    """Run ``python WORDS...`` and ``unsnarl run WORDS...``, and return what both of them showed."""
+    """Run ``python WORDS...`` and ``unsnarl run WORDS...``, and return both results."""
     stock = programs.python(*words, env=env, stdin=stdin)
     scheduled = programs.run(*words, env=env, stdin=stdin)
     assert repeatable(scheduled) == repeatable(stock)
@@ -206,7 +206,7 @@ def test_the_process_is_in_the_state_that_python_leaves_it_in(programs: "Program
 
 
 def test_modules_beside_the_script_hide_the_standard_library(programs: "Programs") -> None:
-    """What unsnarl itself needs before the first line may not be taken from, or hide, the program's."""
+    """The modules that unsnarl needs before the first line neither come from the program nor hide its own."""
     loaded = {"sys", "builtins", "os", "io", "site", "abc", "codecs", "stat", "posixpath", "genericpath", "time"}
     names = sorted(
         name

@@ -1,7 +1,7 @@
-"""Waiting for something outside of this process that tells nobody when it happens.
+"""Polls for a state outside of this process that sends no notification.
 
-Invariant: what is waited for is a state, looked at again and again under a
-watchdog; how long it takes has no influence on what a test finds.
+Invariant: each function polls a state under a watchdog; the time that it takes has no influence on
+the result of a test.
 """
 
 import os
@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 WATCHDOG_S = 180.0
 LOOK_EVERY_S = 0.01
-"""Long enough to leave the processors to those who are waited for."""
+"""Long enough to leave the processors to the awaited processes."""
 
 LISTENS = "import os, signal\near, mouth = os.pipe()\nos.set_blocking(mouth, False)\nsignal.set_wakeup_fd(mouth)\n"
 LISTEN = "os.read(ear, 1)\n"
-"""What a program begins with, and what it waits in, that is to hear each signal it handles: one that
-comes after the interpreter's last look, and before a call that blocks, does not interrupt the call."""
+"""The beginning and the wait of a program that must notice each signal it handles. A signal that arrives
+after the interpreter's last check, and before a blocking call, does not interrupt that call."""
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -28,7 +28,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def until_gone(pid: int) -> None:
-    """Wait until a process has ended, whosever child it is."""
+    """Wait until a process has ended, even one that is not a child of this process."""
     try:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -1,7 +1,7 @@
-"""The scheduler's races, repeated: each test tries what can go wrong only in rare orders.
+"""Races of the scheduler, repeated: each test provokes failures that need rare orders of events.
 
 Run by ``scripts/stress``. Delays are injected from outside (``saboteur``), so that
-the hooks under test are the ones that are shipped.
+the tested hooks are the shipped hooks.
 """
 
 from pathlib import Path
