@@ -48,7 +48,7 @@ for each in threads:
 def test_daemon_threads_that_come_from_a_primitive_at_the_end(
     programs: "Programs", make: str, wait: str, release: str, *, scheduled: bool
 ) -> None:
-    """Before 3.14 the interpreter ends them in the midst of our code, when they want the GIL back."""
+    """Before 3.14 the interpreter ends them inside of unsnarl's code, when they request the GIL again."""
     for _ in range(REPEATS):
         gil_programs.succeed(
             programs,
@@ -68,7 +68,7 @@ for _ in range(20):
 
 
 def test_a_daemon_thread_that_installs_at_the_end(programs: "Programs") -> None:
-    """It gives the GIL up on its way, and never gets it back; the thread that ends need not wait for it."""
+    """The thread releases the GIL on its way and never gets it again; the ending thread does not wait for it."""
     for _ in range(REPEATS):
         outcome = gil_programs.start(
             programs,
@@ -82,7 +82,7 @@ def toggle():
         gil.uninstall()
 threading.Thread(target=toggle, daemon=True).start()
 class Last:
-    # All names of modules are gone at that time, those of built-in functions as well.
+    # At that time all names of modules have been removed, those of built-in functions as well.
     def __del__(
         self, sleep=time.sleep, write=os.write, rounds=range(100),
         install=_native.install, uninstall=_native.uninstall, refused=_native.Unsupported,

@@ -109,7 +109,7 @@ OWN_CHOICE = """
 import ctypes, platform, struct
 sys.setswitchinterval(1e-4)
 set_attr, get_attr = {"x86_64": (314, 315), "aarch64": (274, 275)}[platform.machine()]
-libc = ctypes.PyDLL(None)  # a call that gives no GIL up
+libc = ctypes.PyDLL(None)  # a call that does not release the GIL
 size = 48
 def choose(policy, slice_ns):
     attr = struct.pack("=IIQiIQQQ", size, policy, 0, 0, 0, slice_ns, 0, 0)

@@ -43,7 +43,7 @@ fn starvation_bound(trace: &Trace) -> Nanos {
     50 * MS * trace.most_contenders.div_ceil(2)
 }
 
-// ---- I/O beside CPU --------------------------------------------------------
+// ---- I/O and CPU -----------------------------------------------------------
 
 #[test]
 fn an_echo_thread_keeps_most_of_its_rate_beside_any_number_of_cpu_threads() {

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A counter beside a clock that is sometimes drawn faster or slower, as by NTP.
+    /// A counter, and a clock that is sometimes made faster or slower, as by NTP.
     struct Machine {
         hertz: u64,
         /// By the counter.

@@ -113,7 +113,7 @@ impl DynamicTables {
             relocations: relocations(address(libc_dt::RELA), value(libc_dt::RELASZ)),
             jump_relocations: relocations(address(libc_dt::JMPREL), value(libc_dt::PLTRELSZ)),
             symbol_table: address(libc_dt::SYMTAB)?,
-            // SAFETY: DT_STRTAB points to DT_STRSZ bytes, mapped for good.
+            // SAFETY: DT_STRTAB points to DT_STRSZ bytes, mapped permanently.
             strings: unsafe {
                 std::slice::from_raw_parts(address(libc_dt::STRTAB)? as *const u8, value(libc_dt::STRSZ)? as usize)
             },

@@ -84,7 +84,7 @@ impl Memory for Direct {
             return None;
         }
         // SAFETY: `calibrate` has shown that the chain of pointers from the thread
-        // state is as expected; the file's head says why it does not change.
+        // state is as expected; this file's header says why it does not change.
         Some(unsafe { (address as *const usize).read() })
     }
 }
