@@ -8,8 +8,8 @@
 //! Invariant: nothing here waits.
 
 use super::segment::Body;
-use crate::sync::arguments;
-use crate::sync::fast::{self, Method};
+use crate::sync::calls::arguments;
+use crate::sync::calls::fast::{self, Method};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;

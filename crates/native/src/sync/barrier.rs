@@ -1,12 +1,12 @@
 //! Barrier: a rendezvous with an action.
 
-use super::arguments::{self, Patience};
-use super::blocking::{Wait, block};
-use super::description;
-use super::futex;
-use super::identity;
-use super::operation::Operation;
-use super::party::Party;
+use super::calls::arguments::{self, Patience};
+use super::calls::description;
+use super::wait::blocking::{Wait, block};
+use super::wait::futex;
+use super::wait::operation::Operation;
+use super::wait::party::Party;
+use super::who::identity;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -26,7 +26,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// Cancellation: a party that is out of time (seconds) breaks the barrier: everybody gets
 /// `threading.BrokenBarrierError` until `reset`. One that is cancelled or interrupted just leaves.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
-pub(super) struct Barrier {
+pub(in crate::sync) struct Barrier {
     /// For no parties, until `__init__` says for how many.
     rendezvous: Rendezvous<Party>,
     options: Mutex<Options>,
@@ -315,7 +315,7 @@ impl Barrier {
     }
 }
 
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(in crate::sync) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<Barrier>();
     class.setattr("green_wait", class.getattr("wait")?)?;
     description::refuse_copies(&class)?;

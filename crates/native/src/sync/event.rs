@@ -1,13 +1,13 @@
 //! Event: a gate that opens and closes.
 
-use super::arguments::{self, Patience};
-use super::blocking::{Wait, block};
-use super::description;
-use super::fast::{self, Method};
-use super::identity;
-use super::operation::Operation;
-use super::party::Party;
-use super::ready::yes;
+use super::calls::arguments::{self, Patience};
+use super::calls::description;
+use super::calls::fast::{self, Method};
+use super::calls::ready::yes;
+use super::wait::blocking::{Wait, block};
+use super::wait::operation::Operation;
+use super::wait::party::Party;
+use super::who::identity;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
@@ -16,14 +16,14 @@ use pyo3::types::{PyDict, PyTuple};
 use unsnarl_sync::{Arc, Gate, Waiter};
 
 /// A class whose core is a [`Gate`].
-pub(super) trait Gated: pyo3::PyClass<Frozen = True> + Sync + Send {
+pub(in crate::sync) trait Gated: pyo3::PyClass<Frozen = True> + Sync + Send {
     /// The core.
     fn gate(&self) -> &Gate<Party>;
 }
 
 /// Waiting for a gate to open.
-pub(super) struct GateWait<T> {
-    pub(super) object: Py<T>,
+pub(in crate::sync) struct GateWait<T> {
+    pub(in crate::sync) object: Py<T>,
 }
 
 impl<T: Gated> Wait for GateWait<T> {
@@ -45,7 +45,7 @@ impl<T: Gated> Wait for GateWait<T> {
 }
 
 /// Wait for the gate in a thread or a greenlet.
-pub(super) fn pass<T: Gated>(slf: &Bound<'_, T>, patience: Patience) -> PyResult<bool> {
+pub(in crate::sync) fn pass<T: Gated>(slf: &Bound<'_, T>, patience: Patience) -> PyResult<bool> {
     match patience {
         _ if slf.get().gate().is_open() => Ok(true),
         Patience::None => Ok(false),
@@ -60,7 +60,10 @@ pub(super) fn pass<T: Gated>(slf: &Bound<'_, T>, patience: Patience) -> PyResult
 }
 
 /// Wait for the gate in a task.
-pub(super) fn pass_async<T: Gated>(slf: Bound<'_, T>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+pub(in crate::sync) fn pass_async<T: Gated>(
+    slf: Bound<'_, T>,
+    timeout: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Py<PyAny>> {
     let py = slf.py();
     if slf.get().gate().is_open() {
         arguments::task_timeout(timeout)?;
@@ -77,7 +80,7 @@ pub(super) fn pass_async<T: Gated>(slf: Bound<'_, T>, timeout: Option<&Bound<'_,
 /// woken in a cascade, four at once; all at once where there is no GIL.
 /// Cancellation: nothing is taken, so nothing can be lost. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
-pub(super) struct Event {
+pub(in crate::sync) struct Event {
     gate: Gate<Party>,
     condition: PyOnceLock<Py<PyAny>>,
 }
@@ -208,8 +211,11 @@ impl Event {
     #[getter]
     fn _cond(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let make = || -> PyResult<Py<PyAny>> {
-            let lock = py.get_type::<super::lock::Lock>().call0()?;
-            Ok(py.get_type::<super::condition::Condition>().call1((lock,))?.unbind())
+            let lock = py.get_type::<super::permit::lock::Lock>().call0()?;
+            Ok(py
+                .get_type::<super::condition::methods::Condition>()
+                .call1((lock,))?
+                .unbind())
         };
         self.condition
             .get_or_try_init(py, make)
@@ -221,7 +227,7 @@ impl Event {
     }
 }
 
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(in crate::sync) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<Event>();
     const WAIT: &std::ffi::CStr =
         c"($self, /, timeout=None)\n--\n\nWait until the event is set; False if the timeout (seconds) passed first.";

@@ -1,6 +1,6 @@
 //! Flag, ResourceGuard: primitives that never wait.
 
-use super::slot::Slot;
+use super::object_cell::Slot;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 ///
 /// `set` returns True to the one who won; `get` of an unset flag raises `LookupError`. Nothing ever waits.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
-pub(super) struct Flag {
+pub(in crate::sync) struct Flag {
     value: Slot,
 }
 
@@ -74,7 +74,7 @@ impl Flag {
 /// `with guard:` raises `RuntimeError` while somebody else is inside; `action` is the word for what they
 /// do. Nothing waits.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
-pub(super) struct ResourceGuard {
+pub(in crate::sync) struct ResourceGuard {
     action: Mutex<Box<str>>,
     is_used: AtomicBool,
 }
@@ -116,7 +116,7 @@ impl ResourceGuard {
     }
 }
 
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(in crate::sync) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Flag>()?;
     module.add_class::<ResourceGuard>()
 }

@@ -3,13 +3,13 @@
 //! Invariant: the gate is open exactly while the count is zero: it is opened and closed with
 //! the count's mutex held. Whom an opening lets through is woken after that.
 
-use super::arguments;
-use super::blocking::Wait;
-use super::description;
+use super::calls::arguments;
+use super::calls::description;
 use super::event::{GateWait, Gated, pass, pass_async};
-use super::identity;
-use super::operation::Operation;
-use super::party::Party;
+use super::wait::blocking::Wait;
+use super::wait::operation::Operation;
+use super::wait::party::Party;
+use super::who::identity;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -21,7 +21,7 @@ use unsnarl_sync::{Arc, Gate, Waiter};
 /// `ValueError` for a count below zero.
 /// Fairness and cancellation: as `Event`. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
-pub(super) struct CountdownEvent {
+pub(in crate::sync) struct CountdownEvent {
     gate: Gate<Party>,
     count: Mutex<usize>,
 }
@@ -195,7 +195,7 @@ impl CountdownEvent {
 /// It does not go up again: `up` raises `TypeError`; a count below zero is a `ValueError`.
 /// Fairness and cancellation: as `Event`. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, extends = CountdownEvent, module = "unsnarl")]
-pub(super) struct Latch;
+pub(in crate::sync) struct Latch;
 
 #[pymethods]
 impl Latch {
@@ -249,7 +249,7 @@ impl Latch {
     }
 }
 
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(in crate::sync) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.py().get_type::<CountdownEvent>();
     class.setattr("green_wait", class.getattr("wait")?)?;
     module.add("CountdownEvent", class)?;

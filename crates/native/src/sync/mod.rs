@@ -7,68 +7,36 @@
 //! Invariant: no Python code runs, and nothing is allocated by Python, while a
 //! core's mutex is held; so a thread that holds one is never switched away from.
 
-pub(crate) mod arguments;
 mod barrier;
-mod blocking;
+pub(crate) mod calls;
 mod condition;
-mod description;
 mod event;
-mod excuse;
-pub(crate) mod fast;
 mod flag;
-mod futex;
-mod guard;
-mod hooks;
-pub(crate) mod identity;
-mod interruption;
-mod items;
 mod latch;
-mod limiter;
-mod lock;
-mod mailbox;
-mod notify_wait;
-mod operation;
-mod party;
-mod permit_calls;
-mod permit_wait;
-mod presence;
-mod priority;
+mod object_cell;
+mod permit;
 mod queue;
-mod queue_access;
-mod queue_batch;
-mod queue_calls;
-mod queue_end;
-mod queue_kinds;
-mod queue_wait;
-mod ready;
-mod rlock;
-mod running;
-mod rwlock;
-mod semaphore;
-mod slot;
-mod spin;
-mod stop;
-mod suspension;
-mod ticket;
+mod wait;
+mod who;
 
 use pyo3::prelude::*;
 
 /// Add the classes to the extension module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    identity::watch_forks();
-    identity::rely_on_gil();
-    module.add_function(wrap_pyfunction!(identity::leave_greenlets_behind, module)?)?;
-    operation::register(module)?;
-    ready::register(module);
-    lock::register(module)?;
-    rlock::register(module)?;
-    semaphore::register(module)?;
+    who::identity::watch_forks();
+    who::identity::rely_on_gil();
+    module.add_function(wrap_pyfunction!(who::identity::leave_greenlets_behind, module)?)?;
+    wait::operation::register(module)?;
+    calls::ready::register(module);
+    permit::lock::register(module)?;
+    permit::rlock::register(module)?;
+    permit::semaphore::register(module)?;
     event::register(module)?;
-    condition::register(module)?;
+    condition::methods::register(module)?;
     barrier::register(module)?;
-    queue_calls::register(module)?;
+    queue::calls::register(module)?;
     latch::register(module)?;
-    limiter::register(module)?;
-    rwlock::register(module)?;
+    permit::limiter::register(module)?;
+    permit::rwlock::register(module)?;
     flag::register(module)
 }

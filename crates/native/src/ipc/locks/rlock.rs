@@ -6,7 +6,7 @@ use super::held::{self, Held};
 use super::ownership::{self, Ownership};
 use crate::ipc::methods::{self, Primitive};
 use crate::ipc::segment::{Body, Inheritance};
-use crate::sync::fast;
+use crate::sync::calls::fast;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use unsnarl_ipc::{AtomicU32, Kind, Ordering};

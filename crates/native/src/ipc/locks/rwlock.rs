@@ -8,7 +8,7 @@ use crate::ipc::account::OwnAccount;
 use crate::ipc::methods::{self, Primitive};
 use crate::ipc::segment::{Body, Inheritance};
 use crate::ipc::wait::{self, WaitRound, Watch, task_outcome, yes};
-use crate::sync::arguments::Patience as Timeout;
+use crate::sync::calls::arguments::Patience as Timeout;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -366,7 +366,7 @@ impl IpcRWLockSide {
 pub(in crate::ipc) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let (side, class) = (py.get_type::<IpcRWLockSide>(), py.get_type::<IpcRWLock>());
-    crate::sync::fast::install(&side, &methods::LOCKING)?;
+    crate::sync::calls::fast::install(&side, &methods::LOCKING)?;
     methods::install::<IpcRWLock>(&class, &[])?;
     module.add("IpcRWLockSide", side)?;
     module.add("IpcRWLock", class)

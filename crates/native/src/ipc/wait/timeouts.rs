@@ -2,7 +2,7 @@
 //!
 //! Invariant: no length of a timeout raises `OverflowError`, unlike with the primitives for threads.
 
-use crate::sync::arguments::{self, Patience as Timeout};
+use crate::sync::calls::arguments::{self, Patience as Timeout};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 

@@ -1,0 +1,9 @@
+//! How a call from Python arrives, and how its answer leaves.
+//!
+//! Must never: know a primitive, a waiter or a task.
+
+pub(crate) mod arguments;
+pub(in crate::sync) mod description;
+pub(crate) mod fast;
+pub(in crate::sync) mod ready;
+pub(in crate::sync) mod stop;

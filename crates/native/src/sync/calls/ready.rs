@@ -1,0 +1,118 @@
+//! What is awaited when the answer is there already: `async with` on a free lock, a set event.
+//!
+//! Invariant: there is one object of each class, and it has no state.
+
+use super::fast;
+use super::stop;
+use pyo3::exceptions::PyStopIteration;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+/// What is awaited when everything has happened already, and nothing is to be told.
+#[pyclass(frozen, module = "unsnarl._native")]
+struct Done;
+
+/// What is awaited when the answer is True already, and nothing was taken for it.
+#[pyclass(frozen, module = "unsnarl._native")]
+struct Yes;
+
+unsafe extern "C" fn done_next(_slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    std::ptr::null_mut()
+}
+
+unsafe extern "C" fn yes_next(_slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: attached (a slot of a Python object); True lives for ever.
+    unsafe { stop::raise(ffi::Py_NewRef(ffi::Py_True())) }
+}
+
+unsafe extern "C" fn done_send(
+    _slf: *mut ffi::PyObject,
+    _value: *mut ffi::PyObject,
+    result: *mut *mut ffi::PyObject,
+) -> ffi::PySendResult {
+    // SAFETY: CPython passes a place for the result; the singleton lives for ever.
+    unsafe { *result = ffi::Py_NewRef(ffi::Py_None()) };
+    ffi::PySendResult::PYGEN_RETURN
+}
+
+unsafe extern "C" fn yes_send(
+    _slf: *mut ffi::PyObject,
+    _value: *mut ffi::PyObject,
+    result: *mut *mut ffi::PyObject,
+) -> ffi::PySendResult {
+    // SAFETY: as above.
+    unsafe { *result = ffi::Py_NewRef(ffi::Py_True()) };
+    ffi::PySendResult::PYGEN_RETURN
+}
+
+/// The methods of a coroutine, on an object that is through from the start.
+macro_rules! awaited_at_once {
+    ($class:ident, $answer:expr) => {
+        #[pymethods]
+        impl $class {
+            fn __await__(slf: Py<Self>) -> Py<Self> {
+                slf
+            }
+            fn __iter__(slf: Py<Self>) -> Py<Self> {
+                slf
+            }
+            fn __next__(&self) -> PyResult<Option<Py<PyAny>>> {
+                Err(PyStopIteration::new_err($answer))
+            }
+            fn send(&self, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+                Err(PyStopIteration::new_err($answer))
+            }
+            #[pyo3(signature = (kind, value=None, traceback=None))]
+            fn throw(
+                &self,
+                kind: Bound<'_, PyAny>,
+                value: Option<Bound<'_, PyAny>>,
+                traceback: Option<Bound<'_, PyAny>>,
+            ) -> PyResult<Py<PyAny>> {
+                let _ = traceback;
+                Err(stop::thrown(kind, value)?)
+            }
+            fn close(&self) {}
+        }
+    };
+}
+
+awaited_at_once!(Done, ());
+awaited_at_once!(Yes, (true,));
+
+static DONE: PyOnceLock<Py<Done>> = PyOnceLock::new();
+static YES: PyOnceLock<Py<Yes>> = PyOnceLock::new();
+
+/// The one `Done`, as a new reference.
+pub(in crate::sync) fn done() -> *mut ffi::PyObject {
+    // SAFETY: every caller is a method of a Python object, hence attached.
+    match DONE.get(unsafe { Python::assume_attached() }) {
+        // SAFETY: the object lives in a static.
+        Some(done) => unsafe { ffi::Py_NewRef(done.as_ptr()) },
+        None => fast::enter(|py| {
+            let done = DONE.get_or_try_init(py, || Py::new(py, Done))?;
+            Ok(done.clone_ref(py).into_ptr())
+        }),
+    }
+}
+
+/// The one `Yes`, as a new reference.
+pub(in crate::sync) fn yes() -> *mut ffi::PyObject {
+    // SAFETY: every caller is a method of a Python object, hence attached.
+    match YES.get(unsafe { Python::assume_attached() }) {
+        // SAFETY: the object lives in a static.
+        Some(yes) => unsafe { ffi::Py_NewRef(yes.as_ptr()) },
+        None => fast::enter(|py| {
+            let yes = YES.get_or_try_init(py, || Py::new(py, Yes))?;
+            Ok(yes.clone_ref(py).into_ptr())
+        }),
+    }
+}
+
+/// Let the classes answer without a detour.
+pub(in crate::sync) fn register(module: &Bound<'_, PyModule>) {
+    let py = module.py();
+    stop::shorten(&py.get_type::<Done>(), done_next, done_send);
+    stop::shorten(&py.get_type::<Yes>(), yes_next, yes_send);
+}

@@ -1,0 +1,129 @@
+//! What a condition gives up while it waits: a lock of ours, or any other.
+//!
+//! Invariant: what `release_save` returns is all that `acquire_restore` needs.
+
+use crate::sync::permit::acquirable::Acquirable;
+use crate::sync::permit::calls::acquire_again;
+use crate::sync::permit::lock::Lock;
+use crate::sync::permit::rlock::RLock;
+use crate::sync::who::identity;
+use pyo3::prelude::*;
+
+/// The lock of a condition.
+pub(in crate::sync) enum Guard {
+    Lock(Py<Lock>),
+    RLock(Py<RLock>),
+    Foreign(Py<PyAny>),
+}
+
+impl Guard {
+    pub(in crate::sync) fn of(lock: &Bound<'_, PyAny>) -> Self {
+        if let Ok(lock) = lock.cast_exact::<RLock>() {
+            Self::RLock(lock.clone().unbind())
+        } else if let Ok(lock) = lock.cast_exact::<Lock>() {
+            Self::Lock(lock.clone().unbind())
+        } else {
+            Self::Foreign(lock.clone().unbind())
+        }
+    }
+
+    /// Whether a task can be its owner: an RLock of ours, or a class derived from it.
+    pub(in crate::sync) fn is_owned_by_tasks(&self, py: Python<'_>) -> bool {
+        match self {
+            Self::RLock(_) => true,
+            Self::Lock(_) => false,
+            Self::Foreign(lock) => lock.bind(py).is_instance_of::<RLock>(),
+        }
+    }
+
+    pub(in crate::sync) fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        match self {
+            Self::Lock(lock) => lock.bind(py).as_any().clone(),
+            Self::RLock(lock) => lock.bind(py).as_any().clone(),
+            Self::Foreign(lock) => lock.bind(py).clone(),
+        }
+    }
+
+    pub(in crate::sync) fn is_owned_by(&self, py: Python<'_>, who: usize) -> PyResult<bool> {
+        match self {
+            Self::Lock(lock) => Ok(lock.get().locked()),
+            Self::RLock(lock) => Ok(lock.get().is_owned_by(who)),
+            Self::Foreign(lock) => {
+                let lock = lock.bind(py);
+                if identity::is_task(who)
+                    && let Ok(lock) = lock.cast::<RLock>()
+                {
+                    return Ok(lock.get().is_owned_by(who));
+                }
+                if let Ok(is_owned) = lock.getattr("_is_owned") {
+                    return is_owned.call0()?.is_truthy();
+                }
+                // As threading.Condition._is_owned: a lock that cannot be had is ours.
+                if lock.call_method1("acquire", (false,))?.is_truthy()? {
+                    lock.call_method0("release")?;
+                    return Ok(false);
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// Take a lock of ours, or of a class derived from it, if it is free; None for any other.
+    pub(in crate::sync) fn try_take_for(&self, py: Python<'_>, who: usize, depth: usize) -> Option<bool> {
+        let object = self.object(py);
+        if let Ok(lock) = object.cast::<RLock>() {
+            let taken = lock.get().try_take_for(who);
+            if taken {
+                lock.get().set_depth(depth);
+            }
+            return Some(taken);
+        }
+        object.cast::<Lock>().ok().map(|lock| lock.get().try_take_for(who))
+    }
+
+    pub(in crate::sync) fn release_save(&self, py: Python<'_>) -> PyResult<Saved> {
+        match self {
+            Self::Lock(lock) => {
+                lock.get().try_put_back();
+                Ok(Saved::Depth(1))
+            }
+            Self::RLock(lock) => Ok(Saved::Depth(lock.get().put_down_all())),
+            Self::Foreign(lock) => {
+                let lock = lock.bind(py);
+                match lock.getattr("_release_save") {
+                    Ok(release_save) => Ok(Saved::Foreign(release_save.call0()?.unbind())),
+                    Err(_) => lock.call_method0("release").map(|_| Saved::Depth(1)),
+                }
+            }
+        }
+    }
+
+    /// Take the lock back, whatever happens meanwhile; what was raised comes back as an error.
+    pub(in crate::sync) fn acquire_restore(&self, py: Python<'_>, saved: &Saved) -> PyResult<()> {
+        let mut first_error = None;
+        loop {
+            let outcome = match (self, saved) {
+                (Self::Lock(lock), _) => acquire_again(lock.bind(py)),
+                (Self::RLock(lock), saved) => acquire_again(lock.bind(py)).map(|()| {
+                    if let Saved::Depth(depth) = saved {
+                        lock.get().set_depth(*depth);
+                    }
+                }),
+                (Self::Foreign(lock), Saved::Foreign(state)) => {
+                    return lock.call_method1(py, "_acquire_restore", (state,)).map(drop);
+                }
+                (Self::Foreign(lock), _) => return lock.call_method0(py, "acquire").map(drop),
+            };
+            match outcome {
+                Ok(()) => return first_error.map_or(Ok(()), Err),
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+    }
+}
+
+/// How a lock was held.
+pub(in crate::sync) enum Saved {
+    Depth(usize),
+    Foreign(Py<PyAny>),
+}

@@ -1,0 +1,186 @@
+//! Lock: one permit.
+//!
+//! As `threading.Lock`, anybody may release it. It remembers which task took it
+//! asynchronously, only to tell a thread that would wait for ever for a task of
+//! its own; so does its line of the task that it was handed to and that has not run yet.
+
+use super::acquirable::Acquirable;
+use super::calls::{self, acquire_patiently};
+use crate::sync::calls::arguments::{self, Patience};
+use crate::sync::calls::description;
+use crate::sync::calls::fast;
+use crate::sync::wait::party::Party;
+use crate::sync::who::identity;
+use crate::sync::who::running;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use unsnarl_sync::Permits;
+
+/// A mutual exclusion lock for threads, tasks and greenlets.
+///
+/// Anybody may release it; `release` of a free lock raises `RuntimeError`. So does `acquire` without a
+/// timeout (seconds) in a thread whose own task holds the lock, or is to have it first: it would wait for ever.
+/// Fairness: first come, first served among waiters. A thread that need not wait may overtake a woken
+/// thread once; tasks and greenlets are always handed the lock.
+/// Cancellation: a waiter that leaves after it was granted the lock gives it to the next.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl")]
+pub(in crate::sync) struct Lock {
+    permits: Permits<Party>,
+    /// The task that holds it, 0 for anybody else.
+    holder: AtomicUsize,
+}
+
+impl Acquirable for Lock {
+    const KNOWS_TASKS: bool = true;
+    const TASKS_OWN: bool = false;
+
+    fn permits(&self) -> &Permits<Party> {
+        &self.permits
+    }
+    fn taken(&self, who: usize) {
+        if identity::is_task(who) {
+            self.holder.store(who, Relaxed);
+        }
+    }
+    fn put_back(&self) {
+        let _ = self.try_put_back();
+    }
+    #[inline]
+    fn try_take(&self, _py: Python<'_>) -> bool {
+        self.permits.try_acquire()
+    }
+    #[inline]
+    fn try_release(&self, _py: Python<'_>) -> bool {
+        self.try_put_back()
+    }
+    fn not_held() -> PyErr {
+        PyRuntimeError::new_err("release unlocked lock")
+    }
+    fn patience(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
+        arguments::lock_patience(blocking, timeout)
+    }
+    fn refuse_deadlock(&self, py: Python<'_>) -> PyResult<()> {
+        refuse_deadlock(py, self.holder.load(Relaxed), &self.permits)
+    }
+}
+
+impl Lock {
+    #[inline]
+    pub(in crate::sync) fn try_put_back(&self) -> bool {
+        if self.holder.load(Relaxed) != 0 {
+            self.holder.store(0, Relaxed);
+        }
+        self.permits.release(1, 1).is_ok()
+    }
+
+    pub(in crate::sync) fn acquire(slf: &Bound<'_, Self>, patience: Patience) -> PyResult<bool> {
+        acquire_patiently(slf, patience)
+    }
+}
+
+/// Raise if a task of the calling thread holds the lock, or comes before the caller: it can never release.
+///
+/// Nothing is sure where the task is over, since then whoever is to release has yet to come, nor where the caller is
+/// a greenlet that a hub switches away from: the loop may run in another one.
+pub(in crate::sync) fn refuse_deadlock(py: Python<'_>, holder: usize, permits: &Permits<Party>) -> PyResult<()> {
+    let is_here = identity::task_of_this_thread;
+    let holding = is_here(holder).or_else(|| permits.find_grantee(is_here));
+    let (task, relation) = match holding {
+        Some(task) => (task, "held by"),
+        None if !permits.has_seen_tasks() => return Ok(()),
+        None => match permits.find_waiting(is_here) {
+            // Only a thread that runs a task keeps others waiting.
+            Some(task) if !running::task(py)?.is_none() => (task, "promised first to"),
+            _ => return Ok(()),
+        },
+    };
+    match name_in_the_way(py, task)? {
+        Some(name) => Err(deadlock(&format!(
+            "the lock is {relation} {name}, a task of this very thread, which"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The name of the task with this address, which cannot run while this thread waits; None if it is over, or nothing
+/// is sure.
+pub(in crate::sync) fn name_in_the_way(py: Python<'_>, task: usize) -> PyResult<Option<String>> {
+    if identity::has_hubs(py) && !identity::python(py, "green_parker")?.call0()?.is_none() {
+        return Ok(None);
+    }
+    let named = identity::python(py, "describe_task")?.call1((task,))?;
+    named.extract()
+}
+
+/// The error for a wait that cannot end: `what` cannot run.
+pub(in crate::sync) fn deadlock(what: &str) -> PyErr {
+    PyRuntimeError::new_err(format!(
+        "deadlock: {what} cannot run while the thread waits; acquire it with 'async with' or \
+         'await async_acquire()' instead"
+    ))
+}
+
+#[pymethods]
+impl Lock {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "()")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self {
+            permits: Permits::new(1),
+            holder: AtomicUsize::new(0),
+        }
+    }
+
+    #[pyo3(signature = ())]
+    fn __init__(&self) {}
+
+    /// Tell whether somebody holds the lock.
+    pub(in crate::sync) fn locked(&self) -> bool {
+        self.permits.free() == 0
+    }
+
+    /// How many parties wait.
+    #[getter]
+    fn waiting(&self) -> usize {
+        self.permits.waiting()
+    }
+
+    /// Describe the lock's state.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = PyDict::new(py);
+        statistics.set_item("locked", self.locked())?;
+        statistics.set_item("waiting", self.waiting())?;
+        Ok(statistics)
+    }
+
+    fn _at_fork_reinit(&self) {
+        self.holder.store(0, Relaxed);
+        self.permits.reset(1);
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let state = if slf.get().locked() { "locked" } else { "unlocked" };
+        Ok(format!(
+            "<{state} unsnarl.{} object at {:#x}>",
+            slf.get_type().name()?,
+            slf.as_ptr() as usize
+        ))
+    }
+}
+
+pub(in crate::sync) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let class = module.py().get_type::<Lock>();
+    fast::install(&class, &calls::methods::<Lock>())?;
+    fast::install(&class, &calls::release_methods::<Lock>())?;
+    for (alias, name) in [
+        ("acquire_lock", "acquire"),
+        ("release_lock", "release"),
+        ("locked_lock", "locked"),
+    ] {
+        class.setattr(alias, class.getattr(name)?)?;
+    }
+    description::refuse_copies(&class)?;
+    module.add("Lock", class)
+}

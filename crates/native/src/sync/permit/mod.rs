@@ -1,0 +1,12 @@
+//! The classes whose holder has something exclusive, and gives it back: locks, semaphores, the limiter.
+//!
+//! Must never: know a condition or a queue.
+
+pub(in crate::sync) mod acquirable;
+pub(in crate::sync) mod calls;
+pub(in crate::sync) mod limiter;
+pub(in crate::sync) mod lock;
+pub(in crate::sync) mod release_waiver;
+pub(in crate::sync) mod rlock;
+pub(in crate::sync) mod rwlock;
+pub(in crate::sync) mod semaphore;

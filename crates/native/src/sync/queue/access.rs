@@ -1,0 +1,278 @@
+//! Putting into a queue and getting out of it, once or until the patience ends.
+//!
+//! Invariant: an item is in the store, with the caller, or in a waiting `PutWait`:
+//! never nowhere, never twice.
+
+use super::hooks::{Change, Held, Hooks};
+use super::items::{Item, Items};
+use super::kinds::{LifoQueue, PriorityQueue, SimpleQueue};
+use super::methods::Queue;
+use super::waits::{GetWait, PutWait};
+use crate::sync::calls::arguments::Patience;
+use crate::sync::wait::blocking::{Wait, block};
+use crate::sync::wait::party::Party;
+use crate::sync::who::identity;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyType};
+use unsnarl_sync::{Arc, Give, Take, Waiter};
+
+/// An exception class of the standard library's `queue`; `ShutDown` also where it has none.
+pub(in crate::sync) fn class_of_error<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("unsnarl.sync.errors")?.getattr(name)
+}
+
+/// An instance of it.
+#[cold]
+pub(in crate::sync) fn error(py: Python<'_>, name: &str) -> PyErr {
+    match class_of_error(py, name).and_then(|class| class.call0()) {
+        Ok(instance) => PyErr::from_value(instance),
+        Err(error) => error,
+    }
+}
+
+/// Whether it says that the queue is shut down, and nothing else.
+pub(in crate::sync) fn is_shut_down(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
+    Ok(error.is_instance(py, &class_of_error(py, "ShutDown")?))
+}
+
+impl Queue {
+    #[inline]
+    pub(in crate::sync) fn hooks(&self) -> Option<&Hooks> {
+        // SAFETY: every caller is a method of a Python object, hence attached.
+        self.hooks.get(unsafe { Python::assume_attached() }).map(Box::as_ref)
+    }
+
+    /// Put the item if there is room; else false, and the waiter has a place in line.
+    pub(in crate::sync) fn give(
+        slf: &Bound<'_, Self>,
+        item: &Bound<'_, PyAny>,
+        waiter: Option<&Arc<Waiter<Party>>>,
+    ) -> PyResult<bool> {
+        let (py, this) = (slf.py(), slf.get());
+        let Some(hooks) = this.hooks() else {
+            // SAFETY: attached, alive.
+            return match this.channel.give_here(unsafe { Item::of(item.as_ptr()) }, waiter) {
+                Give::Given => Ok(true),
+                // Opened up since: there are hooks now.
+                Give::Elsewhere(owned) => {
+                    owned.release(py);
+                    Self::give(slf, item, waiter)
+                }
+                Give::Full(item) => {
+                    item.release(py);
+                    Ok(false)
+                }
+                Give::Closed(item) => {
+                    item.release(py);
+                    Err(error(py, "ShutDown"))
+                }
+            };
+        };
+        let _held = this.hold_to_look(py, hooks, waiter)?;
+        this.recount_if_changeable(slf, hooks)?;
+        match this.channel.give(Item::NOTHING, waiter) {
+            Give::Given => {}
+            Give::Full(_nothing) => return Ok(false),
+            Give::Closed(_nothing) | Give::Elsewhere(_nothing) => return Err(error(py, "ShutDown")),
+        }
+        if let Err(error) = hooks.put(slf.as_any(), item) {
+            let _nothing = this.channel.undo_give(identity::fan_out());
+            // What could not be compared is in the heap all the same, as in the standard library.
+            this.recount(slf, hooks)?;
+            return Err(error);
+        }
+        this.recount(slf, hooks)?;
+        hooks.tell(py, Change::NotEmpty, 1);
+        Ok(true)
+    }
+
+    /// Get an item if there is one; else None, and the waiter has a place in line.
+    pub(in crate::sync) fn take<'py>(
+        slf: &Bound<'py, Self>,
+        waiter: Option<&Arc<Waiter<Party>>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (py, this) = (slf.py(), slf.get());
+        let Some(hooks) = this.hooks() else {
+            return match this.channel.take_here(waiter) {
+                // SAFETY: an owned reference.
+                Take::Taken(item) => Ok(Some(unsafe { Bound::from_owned_ptr(py, item.into_ptr()) })),
+                Take::Empty => Ok(None),
+                Take::Closed => Err(error(py, "ShutDown")),
+                // Opened up since: there are hooks now.
+                Take::Elsewhere => Self::take(slf, waiter),
+            };
+        };
+        let _held = this.hold_to_look(py, hooks, waiter)?;
+        this.recount_if_changeable(slf, hooks)?;
+        match this.channel.take(waiter) {
+            Take::Taken(_nothing) => {
+                let item = hooks.get(slf.as_any());
+                this.recount(slf, hooks)?;
+                hooks.tell(py, Change::NotFull, 1);
+                item.map(Some)
+            }
+            Take::Empty => Ok(None),
+            Take::Closed | Take::Elsewhere => Err(error(py, "ShutDown")),
+        }
+    }
+
+    /// The mutex, for one look. A party in line that has to wait for it may run signal handlers meanwhile: then it is
+    /// not the one to rely on, and others are told.
+    fn hold_to_look<'a>(
+        &self,
+        py: Python<'_>,
+        hooks: &'a Hooks,
+        waiter: Option<&Arc<Waiter<Party>>>,
+    ) -> PyResult<Held<'a>> {
+        if let Some(held) = hooks.try_hold(py) {
+            return Ok(held);
+        }
+        if waiter.is_some() {
+            self.channel.change_store(|_| {});
+        }
+        hooks.hold(py)
+    }
+
+    /// Hooks may keep more or fewer items than were put: count again.
+    pub(in crate::sync) fn recount(&self, slf: &Bound<'_, Self>, hooks: &Hooks) -> PyResult<()> {
+        let size = hooks.size(slf.as_any())?;
+        self.channel.change_store(|items| {
+            if let Items::Counted(count) = items {
+                *count = size;
+            }
+        });
+        Ok(())
+    }
+
+    /// Whoever has the container may have changed it since; and a `_qsize` of the program's own may count what became
+    /// due, or what a method of the subclass added or removed.
+    fn recount_if_changeable(&self, slf: &Bound<'_, Self>, hooks: &Hooks) -> PyResult<()> {
+        if hooks.is_shared() || !hooks.is_heap() {
+            self.recount(slf, hooks)
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(in crate::sync) fn put_patiently(
+        slf: &Bound<'_, Self>,
+        item: &Bound<'_, PyAny>,
+        patience: Patience,
+    ) -> PyResult<()> {
+        let py = slf.py();
+        if Self::give(slf, item, None)? {
+            return Ok(());
+        }
+        if matches!(patience, Patience::None) {
+            return Err(error(py, "Full"));
+        }
+        let mut wait = PutWait {
+            queue: slf.clone().unbind(),
+            item: item.clone().unbind(),
+        };
+        if block(py, &mut wait, patience.deadline())? {
+            Ok(())
+        } else {
+            wait.expired(py).map(drop)
+        }
+    }
+
+    pub(in crate::sync) fn get_patiently<'py>(
+        slf: &Bound<'py, Self>,
+        patience: Patience,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if let Some(item) = Self::take(slf, None)? {
+            return Ok(item);
+        }
+        if matches!(patience, Patience::None) {
+            return Err(error(py, "Empty"));
+        }
+        let mut wait = GetWait::new(slf.clone().unbind(), false);
+        let item = if block(py, &mut wait, patience.deadline())? {
+            wait.outcome(py)?
+        } else {
+            wait.expired(py)?
+        };
+        Ok(item.into_bound(py))
+    }
+
+    /// From now on the items are in a Python container that others may touch.
+    ///
+    /// The hooks are there first, with the mutex held, and then the items move. So who comes
+    /// with the hooks waits for the mutex; and who came without, and finds at the store that
+    /// the items are not there any more, comes again with them.
+    pub(in crate::sync) fn open_up<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Hooks> {
+        let (py, this) = (slf.py(), slf.get());
+        if let Some(hooks) = this.hooks() {
+            return Ok(hooks);
+        }
+        let is_lifo = this.channel.with_store(|items| matches!(items, Items::Lifo(_)));
+        let container = if is_lifo {
+            PyList::empty(py).into_any()
+        } else {
+            py.import("collections")?.getattr("deque")?.call0()?
+        };
+        let fresh = Box::new(Hooks::held(py, container.clone().unbind())?);
+        let has_won = this.hooks.set(py, fresh).is_ok();
+        let hooks = this.hooks.get_or_try_init(py, || Hooks::new(py, false).map(Box::new))?;
+        if has_won {
+            let _held = hooks.holding();
+            this.move_items(&container)?;
+        }
+        Ok(hooks)
+    }
+
+    /// Move the items out of the store, which counts them from now on.
+    fn move_items(&self, container: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = container.py();
+        let taken = self.channel.with_store(|items| {
+            let count = unsnarl_sync::Store::len(items);
+            std::mem::replace(items, Items::Counted(count))
+        });
+        let objects: Vec<Bound<'_, PyAny>> = into_items(taken)
+            // SAFETY: owned references out of the store.
+            .map(|item| unsafe { Bound::from_owned_ptr(py, item.into_ptr()) })
+            .collect();
+        container
+            .call_method1(pyo3::intern!(py, "extend"), (objects,))
+            .map(drop)
+    }
+
+    /// The container, for the hooks themselves.
+    pub(in crate::sync) fn container(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Self::open_up(slf)?
+            .container(slf.py())
+            .ok_or_else(|| pyo3::exceptions::PyAttributeError::new_err("this queue has no container"))
+    }
+
+    pub(in crate::sync) fn is_plain(slf: &Bound<'_, Self>) -> bool {
+        let (py, class) = (slf.py(), slf.get_type());
+        class.is(py.get_type::<Self>())
+            || class.is(py.get_type::<LifoQueue>())
+            || class.is(py.get_type::<PriorityQueue>())
+            || class.is(py.get_type::<SimpleQueue>())
+    }
+}
+
+pub(in crate::sync) fn into_items(items: Items) -> Box<dyn Iterator<Item = Item>> {
+    match items {
+        Items::Fifo(items) => Box::new(items.into_iter()),
+        Items::Lifo(items) => Box::new(items.into_iter()),
+        Items::Counted(_) => Box::new(std::iter::empty()),
+    }
+}
+
+pub(in crate::sync) fn release_all(py: Python<'_>, items: Vec<Item>) {
+    items.into_iter().for_each(|item| item.release(py));
+}
+
+/// Whether a subclass has hooks of its own.
+pub(in crate::sync) fn has_own_hooks(class: &Bound<'_, PyType>, base: &Bound<'_, PyType>) -> PyResult<bool> {
+    for name in ["_init", "_qsize", "_put", "_get"] {
+        if !class.getattr(name)?.is(&base.getattr(name)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

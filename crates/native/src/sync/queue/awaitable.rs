@@ -1,0 +1,329 @@
+//! What `async_put` and `async_get` return: one put or get, done when it is awaited.
+//!
+//! Most of them need not wait, and then all that an [`Operation`] is made for is in the
+//! way. So this is as little as an awaitable can be: an object of bare C slots, with the
+//! queue, the item and the timeout. Only if there is no item or no room it makes an
+//! operation, and passes everything on to that from then on.
+//!
+//! | stage | left by |
+//! |---|---|
+//! | fresh: nothing has happened | the first `send`: → done, or → waiting; `throw`, `close` → done |
+//! | waiting: `inner` is an operation | never; `inner` says what happens |
+//! | done | never |
+//!
+//! Invariant: nothing is put or taken before the first `send`, so one that is cancelled
+//! before it ran has put and taken nothing.
+
+use super::items::Item;
+use super::methods::Queue;
+use super::waits::{GetWait, PutWait};
+use crate::sync::calls::fast::{self, Method};
+use crate::sync::calls::stop::{self, Step};
+use crate::sync::wait::blocking::Wait;
+use crate::sync::wait::operation::Operation;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use unsnarl_sync::Give;
+
+const FRESH: u8 = 0;
+const WAITING: u8 = 1;
+const DONE: u8 = 2;
+
+/// The object behind the class; its pointers are owned references or null.
+#[repr(C)]
+struct Ticket {
+    base: ffi::PyObject,
+    queue: *mut ffi::PyObject,
+    /// Null for a get.
+    item: *mut ffi::PyObject,
+    /// The operation, once it waits.
+    inner: *mut ffi::PyObject,
+    /// Seconds; NaN for none.
+    timeout_s: f64,
+    stage: AtomicU8,
+    /// Of `async for`: a queue that is shut down ends it.
+    ends_iteration: bool,
+}
+
+static CLASS: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
+
+/// What a ticket is for.
+pub(in crate::sync) enum Errand {
+    /// An owned reference to the item.
+    Put(Py<PyAny>),
+    Get {
+        ends_iteration: bool,
+    },
+}
+
+/// Make a ticket for a queue; a new reference.
+///
+/// # Errors
+/// `MemoryError`.
+///
+/// # Safety
+/// `queue` is a live Queue.
+pub(in crate::sync) unsafe fn issue(
+    py: Python<'_>,
+    queue: *mut ffi::PyObject,
+    errand: Errand,
+    timeout_s: Option<f64>,
+) -> PyResult<*mut ffi::PyObject> {
+    let class = CLASS.load(Ordering::Relaxed);
+    // SAFETY: attached; a class made by `register`, whose instances are Tickets.
+    let ticket = unsafe { ((*class).tp_alloc.unwrap_or(ffi::PyType_GenericAlloc))(class, 0) }.cast::<Ticket>();
+    if ticket.is_null() {
+        return Err(PyErr::fetch(py));
+    }
+    // SAFETY: a fresh object, zeroed behind its head, that nobody else has.
+    unsafe {
+        (*ticket).queue = ffi::Py_NewRef(queue);
+        match errand {
+            Errand::Put(item) => (*ticket).item = item.into_ptr(),
+            Errand::Get { ends_iteration } => (*ticket).ends_iteration = ends_iteration,
+        }
+        (*ticket).timeout_s = timeout_s.unwrap_or(f64::NAN);
+    }
+    Ok(ticket.cast())
+}
+
+/// Do it if that needs no waiting: the owned result.
+///
+/// # Safety
+/// Attached; a live ticket.
+#[inline]
+unsafe fn attempt(ticket: *mut Ticket) -> Option<*mut ffi::PyObject> {
+    // SAFETY: by contract; `queue` is a Queue for as long as the ticket is not cleared.
+    unsafe {
+        if (*ticket).queue.is_null() {
+            return None;
+        }
+        let queue = fast::this::<Queue>((*ticket).queue);
+        if (*ticket).item.is_null() {
+            return queue.channel.take_quietly().map(Item::into_ptr);
+        }
+        match queue.channel.give_here(Item::of((*ticket).item), None) {
+            Give::Given => Some(fast::none()),
+            Give::Full(item) | Give::Closed(item) | Give::Elsewhere(item) => {
+                // The ticket still has its own reference: this cannot be the last.
+                ffi::Py_DECREF(item.into_ptr());
+                None
+            }
+        }
+    }
+}
+
+/// Make the operation that waits.
+fn enlist(py: Python<'_>, ticket: &Ticket) -> PyResult<*mut ffi::PyObject> {
+    if ticket.queue.is_null() {
+        return Err(PyRuntimeError::new_err("the queue of this call was collected"));
+    }
+    // SAFETY: a Queue, alive with the ticket.
+    let queue = unsafe { Bound::from_borrowed_ptr(py, ticket.queue).cast_into_unchecked::<Queue>() }.unbind();
+    // SAFETY: an object, alive with the ticket; or null.
+    let item = unsafe { Bound::from_borrowed_ptr_or_opt(py, ticket.item) };
+    let wait: Box<dyn Wait> = match item {
+        Some(item) => Box::new(PutWait {
+            queue,
+            item: item.unbind(),
+        }),
+        None => Box::new(GetWait::new(queue, ticket.ends_iteration)),
+    };
+    Operation::spawn(py, wait, Some(ticket.timeout_s).filter(|timeout_s| !timeout_s.is_nan()))
+}
+
+unsafe extern "C" fn send(
+    slf: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+    result: *mut *mut ffi::PyObject,
+) -> ffi::PySendResult {
+    let ticket = slf.cast::<Ticket>();
+    // SAFETY: a slot of Ticket: attached, a live ticket, a place for the result.
+    unsafe {
+        let stage = &(*ticket).stage;
+        // ORDERING: one of two threads that send at once is turned away; it sees nothing else.
+        let found = stage.compare_exchange(FRESH, DONE, Ordering::AcqRel, Ordering::Acquire);
+        if found.is_ok()
+            && let Some(object) = attempt(ticket)
+        {
+            *result = object;
+            return ffi::PySendResult::PYGEN_RETURN;
+        }
+        if found != Err(WAITING) {
+            let outcome = Python::attach(|py| {
+                if found.is_err() {
+                    return Err(PyRuntimeError::new_err("cannot reuse a call that was already awaited"));
+                }
+                (*ticket).inner = enlist(py, &*ticket)?;
+                Ok(())
+            });
+            if let Err(error) = outcome {
+                *result = std::ptr::null_mut();
+                Python::attach(|py| error.restore(py));
+                return ffi::PySendResult::PYGEN_ERROR;
+            }
+            stage.store(WAITING, Ordering::Release);
+        }
+        ffi::PyIter_Send((*ticket).inner, value, result)
+    }
+}
+
+unsafe extern "C" fn next(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    let mut result = std::ptr::null_mut();
+    // SAFETY: a slot of Ticket; None lives for ever; the result is an owned reference or null.
+    unsafe {
+        match send(slf, ffi::Py_None(), &raw mut result) {
+            ffi::PySendResult::PYGEN_RETURN => stop::raise(result),
+            _ => result,
+        }
+    }
+}
+
+unsafe extern "C" fn send_method(slf: *mut ffi::PyObject, value: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    fast::enter(|py| {
+        let mut result = std::ptr::null_mut();
+        // SAFETY: a method descriptor of Ticket; the result is an owned reference or null.
+        let sent = unsafe { send(slf, value, &raw mut result) };
+        if matches!(sent, ffi::PySendResult::PYGEN_ERROR) {
+            return Err(PyErr::fetch(py));
+        }
+        // SAFETY: as above, not null.
+        let object = unsafe { Bound::from_owned_ptr(py, result) }.unbind();
+        stop::through_method(Ok(match sent {
+            ffi::PySendResult::PYGEN_NEXT => Step::Yield(object),
+            _ => Step::Return(object),
+        }))
+    })
+}
+
+/// The operation, if it waits; else it is over from now on.
+fn inner<'py>(py: Python<'py>, slf: *mut ffi::PyObject) -> Option<Bound<'py, PyAny>> {
+    let ticket = slf.cast::<Ticket>();
+    // SAFETY: a method descriptor of Ticket; `inner` is a live object once the stage is WAITING.
+    unsafe {
+        let found = (*ticket)
+            .stage
+            .compare_exchange(FRESH, DONE, Ordering::AcqRel, Ordering::Acquire);
+        (found == Err(WAITING)).then(|| Bound::from_borrowed_ptr(py, (*ticket).inner))
+    }
+}
+
+unsafe extern "C" fn throw(
+    slf: *mut ffi::PyObject,
+    args: *mut *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+) -> *mut ffi::PyObject {
+    fast::enter(|py| {
+        let names = ["kind", "value", "traceback"];
+        // SAFETY: the arguments of this call.
+        let arguments =
+            unsafe { crate::sync::calls::arguments::sort(py, "throw", names, args, nargs, std::ptr::null_mut())? };
+        let given = arguments.iter().flatten().cloned().collect::<Vec<_>>();
+        if let Some(inner) = inner(py, slf) {
+            let given = pyo3::types::PyTuple::new(py, given)?;
+            return Ok(inner.call_method1("throw", given)?.into_ptr());
+        }
+        let [kind, value, _traceback] = arguments;
+        let kind = kind.ok_or_else(|| crate::sync::calls::arguments::missing("throw", "kind"))?;
+        Err(stop::thrown(kind, value.filter(|value| !value.is_none()))?)
+    })
+}
+
+unsafe extern "C" fn close(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    fast::enter(|py| match inner(py, slf) {
+        Some(inner) => Ok(inner.call_method0("close")?.into_ptr()),
+        None => Ok(fast::none()),
+    })
+}
+
+unsafe extern "C" fn this_again(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: `slf` is alive.
+    unsafe { ffi::Py_NewRef(slf) }
+}
+
+unsafe extern "C" fn traverse(slf: *mut ffi::PyObject, visit: ffi::visitproc, arg: *mut c_void) -> c_int {
+    let ticket = slf.cast::<Ticket>();
+    // SAFETY: called by the collector with a live ticket.
+    unsafe {
+        for object in [
+            ffi::Py_TYPE(slf).cast(),
+            (*ticket).queue,
+            (*ticket).item,
+            (*ticket).inner,
+        ] {
+            if !object.is_null() {
+                let stop = visit(object, arg);
+                if stop != 0 {
+                    return stop;
+                }
+            }
+        }
+    }
+    0
+}
+
+unsafe extern "C" fn clear(slf: *mut ffi::PyObject) -> c_int {
+    let ticket = slf.cast::<Ticket>();
+    // SAFETY: called attached, with a live ticket; each field is null before its reference goes.
+    unsafe {
+        ffi::Py_XDECREF(std::mem::replace(&mut (*ticket).item, std::ptr::null_mut()));
+        ffi::Py_XDECREF(std::mem::replace(&mut (*ticket).inner, std::ptr::null_mut()));
+        ffi::Py_XDECREF(std::mem::replace(&mut (*ticket).queue, std::ptr::null_mut()));
+        (*ticket).stage.store(DONE, Ordering::Release);
+    }
+    0
+}
+
+unsafe extern "C" fn dealloc(slf: *mut ffi::PyObject) {
+    // SAFETY: the last reference is gone; an instance of a heap type owns one to its type.
+    unsafe {
+        let class = ffi::Py_TYPE(slf);
+        ffi::PyObject_GC_UnTrack(slf.cast());
+        clear(slf);
+        if let Some(free) = (*class).tp_free {
+            free(slf.cast());
+        }
+        ffi::Py_DECREF(class.cast());
+    }
+}
+
+/// Make the class.
+pub(in crate::sync) fn register(py: Python<'_>) -> PyResult<()> {
+    let slot = |slot: c_int, pfunc: *mut c_void| ffi::PyType_Slot { slot, pfunc };
+    let mut slots = [
+        slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
+        slot(ffi::Py_tp_traverse, traverse as *mut c_void),
+        slot(ffi::Py_tp_clear, clear as *mut c_void),
+        slot(ffi::Py_tp_iter, this_again as *mut c_void),
+        slot(ffi::Py_tp_iternext, next as *mut c_void),
+        slot(ffi::Py_am_await, this_again as *mut c_void),
+        slot(ffi::Py_am_send, send as *mut c_void),
+        slot(0, std::ptr::null_mut()),
+    ];
+    let flags = ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_HAVE_GC | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION;
+    let mut spec = ffi::PyType_Spec {
+        name: c"unsnarl._native.Ticket".as_ptr(),
+        basicsize: size_of::<Ticket>() as c_int,
+        itemsize: 0,
+        flags: flags as std::ffi::c_uint,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: attached; the slots have the types that their names demand.
+    let class =
+        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpec(&raw mut spec))? }.cast_into::<PyType>()?;
+    fast::install(
+        &class,
+        &[
+            (c"send", c"Do it, or go on with it.", Method::One(send_method)),
+            (c"throw", c"Raise in it.", Method::Fast(throw)),
+            (c"close", c"End it.", Method::NoArgs(close)),
+        ],
+    )?;
+    // The class lives for ever.
+    CLASS.store(class.into_ptr().cast(), Ordering::Relaxed);
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Emptying a queue and shutting it down.
+//!
+//! Invariant: whatever the hooks raise, the items are counted as they are, and everybody
+//! whom it concerns is told, before it is raised.
+
+use super::access::release_all;
+use super::hooks::{Change, Hooks};
+use super::methods::Queue;
+use crate::sync::who::identity;
+use pyo3::prelude::*;
+
+impl Queue {
+    /// `shutdown`: closed first, so that it is closed whatever the hooks raise.
+    pub(in crate::sync) fn close(slf: &Bound<'_, Self>, immediate: bool) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let Some(hooks) = this.hooks() else {
+            this.channel.close();
+            if immediate {
+                release_all(py, this.channel.drain(true, identity::fan_out()));
+            }
+            // Opened up meanwhile: once more, for what is in the container now.
+            return if this.hooks().is_some() {
+                Self::close(slf, immediate)
+            } else {
+                Ok(())
+            };
+        };
+        // Dropped after the mutex is released, as below: the end of an item may put another.
+        let _dropped;
+        let _held = hooks.hold(py)?;
+        this.channel.close();
+        let outcome = if immediate {
+            let (items, outcome) = this.get_all(slf, hooks);
+            _dropped = items;
+            outcome
+        } else {
+            Ok(())
+        };
+        if immediate {
+            hooks.tell(py, Change::AllDone, usize::MAX);
+        }
+        hooks.tell(py, Change::NotEmpty, usize::MAX);
+        hooks.tell(py, Change::NotFull, usize::MAX);
+        outcome
+    }
+
+    /// `clear`: how many there were.
+    pub(in crate::sync) fn drop_all(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        let (py, this) = (slf.py(), slf.get());
+        let Some(hooks) = this.hooks() else {
+            let items = this.channel.drain(true, identity::fan_out());
+            let count = items.len();
+            release_all(py, items);
+            // Opened up meanwhile: once more, for what is in the container now.
+            return if this.hooks().is_some() {
+                Ok(count + Self::drop_all(slf)?)
+            } else {
+                Ok(count)
+            };
+        };
+        let dropped;
+        let _held = hooks.hold(py)?;
+        let (items, outcome) = this.get_all(slf, hooks);
+        dropped = items;
+        hooks.tell(py, Change::NotFull, usize::MAX);
+        if this.channel.unfinished() == 0 {
+            hooks.tell(py, Change::AllDone, usize::MAX);
+        }
+        outcome.map(|()| dropped.len())
+    }
+
+    /// Get every item and count it done, until the hooks raise: the items, and what was raised.
+    fn get_all<'py>(&self, slf: &Bound<'py, Self>, hooks: &Hooks) -> (Vec<Bound<'py, PyAny>>, PyResult<()>) {
+        let mut items = Vec::new();
+        let outcome = loop {
+            match hooks.size(slf.as_any()) {
+                Ok(0) => break Ok(()),
+                Ok(_) => {}
+                Err(error) => break Err(error),
+            }
+            match hooks.get(slf.as_any()) {
+                Ok(item) => items.push(item),
+                Err(error) => break Err(error),
+            }
+        };
+        // As many as there are, if a program has set the number to fewer; again if a task was done meanwhile.
+        while !self
+            .channel
+            .done(items.len().min(self.channel.unfinished()), identity::fan_out())
+        {}
+        (items, outcome.and(self.recount(slf, hooks)))
+    }
+}

@@ -1,0 +1,203 @@
+//! Queues whose items live in a Python container, behind a mutex of their own:
+//! priority queues, subclasses with `_init`, `_qsize`, `_put` or `_get`, and
+//! queues whose `queue` or `mutex` attribute somebody has asked for.
+//!
+//! The core then counts the items; the container is touched only with the mutex
+//! (a real, blocking lock: comparing items runs Python code) held.
+//!
+//! Invariant: while nobody holds the mutex, the core's count is `_qsize()`.
+
+use crate::sync::calls::arguments::Patience;
+use crate::sync::condition::methods::Condition;
+use crate::sync::permit::acquirable::Acquirable;
+use crate::sync::permit::lock::Lock;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// The container of a queue and the mutex in front of it.
+pub(in crate::sync) struct Hooks {
+    pub(in crate::sync) mutex: Py<Lock>,
+    container: Mutex<Option<Py<PyAny>>>,
+    /// Somebody outside has the container or the mutex, and may change the one with the other.
+    is_shared: AtomicBool,
+    /// `not_empty`, `not_full` and `all_tasks_done`, once somebody has asked for one.
+    conditions: PyOnceLock<[Py<Condition>; 3]>,
+    /// The hooks are PriorityQueue's own: no need to look them up.
+    is_heap: AtomicBool,
+}
+
+/// What a condition is about.
+#[derive(Clone, Copy)]
+pub(in crate::sync) enum Change {
+    NotEmpty,
+    NotFull,
+    AllDone,
+}
+
+/// The mutex, held.
+pub(in crate::sync) struct Held<'a>(&'a Hooks);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.mutex.get().try_put_back();
+    }
+}
+
+impl Hooks {
+    pub(in crate::sync) fn new(py: Python<'_>, is_heap: bool) -> PyResult<Self> {
+        let mutex = py.get_type::<Lock>().call0()?.cast_into::<Lock>()?.unbind();
+        Ok(Self {
+            mutex,
+            container: Mutex::new(None),
+            is_shared: AtomicBool::new(false),
+            conditions: PyOnceLock::new(),
+            is_heap: AtomicBool::new(is_heap),
+        })
+    }
+
+    /// Hooks over this container, with the mutex held: [`Hooks::holding`] gives it up.
+    pub(in crate::sync) fn held(py: Python<'_>, container: Py<PyAny>) -> PyResult<Self> {
+        let hooks = Self::new(py, false)?;
+        hooks.set_container(container);
+        Lock::acquire(hooks.mutex.bind(py), Patience::Endless)?;
+        Ok(hooks)
+    }
+
+    /// The mutex that the caller holds since [`Hooks::held`].
+    pub(in crate::sync) fn holding(&self) -> Held<'_> {
+        Held(self)
+    }
+
+    /// The mutex, if nobody has it.
+    pub(in crate::sync) fn try_hold(&self, py: Python<'_>) -> Option<Held<'_>> {
+        self.mutex.get().try_take(py).then(|| Held(self))
+    }
+
+    pub(in crate::sync) fn hold(&self, py: Python<'_>) -> PyResult<Held<'_>> {
+        Lock::acquire(self.mutex.bind(py), Patience::Endless)?;
+        Ok(Held(self))
+    }
+
+    pub(in crate::sync) fn container(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let container = self.container.lock().unwrap_or_else(PoisonError::into_inner);
+        container.as_ref().map(|container| container.clone_ref(py))
+    }
+
+    pub(in crate::sync) fn set_container(&self, container: Py<PyAny>) {
+        let old = self
+            .container
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .replace(container);
+        drop(old);
+    }
+
+    pub(in crate::sync) fn is_shared(&self) -> bool {
+        self.is_shared.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::sync) fn share(&self) {
+        self.is_shared.store(true, Ordering::Relaxed);
+    }
+
+    /// One of the conditions; all are made the first time.
+    pub(in crate::sync) fn condition(&self, queue: &Bound<'_, PyAny>, what: Change) -> PyResult<Py<Condition>> {
+        let py = queue.py();
+        let conditions = self.conditions.get_or_try_init(py, || {
+            let make = py.import("unsnarl.sync.queue_conditions")?.getattr("conditions")?;
+            make.call1((queue,))?.extract::<[Py<Condition>; 3]>()
+        })?;
+        self.share();
+        Ok(conditions[what as usize].clone_ref(py))
+    }
+
+    /// Notify who waits on a condition from outside. With the mutex held.
+    pub(in crate::sync) fn tell(&self, py: Python<'_>, what: Change, count: usize) {
+        if let Some(conditions) = self.conditions.get(py) {
+            conditions[what as usize].get().pass_on(count);
+        }
+    }
+
+    /// Whether the container is a heap that no hook need be looked up for.
+    #[inline]
+    pub(in crate::sync) fn is_heap(&self) -> bool {
+        self.is_heap.load(Ordering::Relaxed)
+    }
+
+    /// Look up every hook from now on.
+    pub(in crate::sync) fn look_up_all(&self) {
+        self.is_heap.store(false, Ordering::Relaxed);
+    }
+
+    fn heap(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        if self.is_heap() { self.container(py) } else { None }
+    }
+
+    /// `queue._put(item)`
+    pub(in crate::sync) fn put(&self, queue: &Bound<'_, PyAny>, item: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = queue.py();
+        match self.heap(py) {
+            Some(heap) => heap_push(py)?.call1((heap, item)).map(drop),
+            None => queue.call_method1(pyo3::intern!(py, "_put"), (item,)).map(drop),
+        }
+    }
+
+    /// `queue._get()`
+    pub(in crate::sync) fn get<'py>(&self, queue: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = queue.py();
+        match self.heap(py) {
+            Some(heap) => heap_pop(py)?.call1((heap,)),
+            None => queue.call_method0(pyo3::intern!(py, "_get")),
+        }
+    }
+
+    /// `queue._qsize()`
+    pub(in crate::sync) fn size(&self, queue: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let py = queue.py();
+        match self.heap(py) {
+            Some(heap) => heap.bind(py).len(),
+            None => queue.call_method0(pyo3::intern!(py, "_qsize"))?.extract(),
+        }
+    }
+
+    pub(in crate::sync) fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.mutex)?;
+        // SAFETY: only reads the cell; no reference count is touched.
+        if let Some(conditions) = self.conditions.get(unsafe { Python::assume_attached() }) {
+            conditions.iter().try_for_each(|condition| visit.call(condition))?;
+        }
+        match self.container.try_lock().as_deref() {
+            Ok(container) => visit.call(container),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+static PUSH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static POP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// `heapq.heappush`
+pub(in crate::sync) fn heap_push(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    let push = PUSH.get_or_try_init(py, || Ok::<_, PyErr>(py.import("heapq")?.getattr("heappush")?.unbind()))?;
+    Ok(push.bind(py))
+}
+
+/// `heapq.heappop`
+pub(in crate::sync) fn heap_pop(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    let pop = POP.get_or_try_init(py, || Ok::<_, PyErr>(py.import("heapq")?.getattr("heappop")?.unbind()))?;
+    Ok(pop.bind(py))
+}
+
+/// The same, if it was needed before.
+#[inline]
+pub(in crate::sync) fn heap_push_known(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
+    PUSH.get(py).map(|push| push.bind(py))
+}
+
+/// The same, if it was needed before.
+#[inline]
+pub(in crate::sync) fn heap_pop_known(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
+    POP.get(py).map(|pop| pop.bind(py))
+}

@@ -1,0 +1,124 @@
+//! Where a queue's items are: in native memory, or (counted only) in a Python
+//! container that the queue's hooks manage.
+//!
+//! An item is a bare owned reference: it goes in and out of the store under the
+//! core's mutex, where no reference count may reach zero.
+//!
+//! Invariant: an `Item` that leaves the store is turned into an object, or
+//! dropped, by whoever took it, after the mutex is released.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::collections::VecDeque;
+use unsnarl_sync::Store;
+
+/// An owned reference, or nothing in a counted store.
+#[derive(Debug)]
+#[must_use]
+pub(in crate::sync) struct Item(*mut ffi::PyObject);
+
+// SAFETY: a reference may move between threads; it is only used by attached ones.
+unsafe impl Send for Item {}
+
+impl Item {
+    /// The place holder of a counted store.
+    pub(in crate::sync) const NOTHING: Self = Self(std::ptr::null_mut());
+
+    /// A new reference to the object.
+    ///
+    /// # Safety
+    /// The caller is attached and the object alive.
+    #[inline]
+    pub(in crate::sync) unsafe fn of(object: *mut ffi::PyObject) -> Self {
+        // SAFETY: by contract.
+        Self(unsafe { ffi::Py_NewRef(object) })
+    }
+
+    /// The owned reference; null for the place holder.
+    #[inline]
+    pub(in crate::sync) fn into_ptr(self) -> *mut ffi::PyObject {
+        self.0
+    }
+
+    /// Another reference to the object, which must not be the place holder.
+    pub(in crate::sync) fn clone_ref(&self, py: Python<'_>) -> Py<PyAny> {
+        // SAFETY: attached; a live object.
+        unsafe { Bound::from_borrowed_ptr(py, self.0) }.unbind()
+    }
+
+    /// Give the reference up.
+    #[inline]
+    pub(in crate::sync) fn release(self, _py: Python<'_>) {
+        // SAFETY: attached; a reference of ours, or null.
+        unsafe { ffi::Py_XDECREF(self.0) };
+    }
+
+    pub(in crate::sync) fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        if self.0.is_null() {
+            return Ok(());
+        }
+        // SAFETY: a `Py` is one pointer to an owned reference; it is borrowed here.
+        visit.call(unsafe { &*(&raw const self.0).cast::<Py<PyAny>>() })
+    }
+}
+
+/// The store of a queue.
+#[derive(Debug)]
+pub(in crate::sync) enum Items {
+    /// First in, first out.
+    Fifo(VecDeque<Item>),
+    /// Last in, first out.
+    Lifo(Vec<Item>),
+    /// The number of items in a Python container.
+    Counted(usize),
+}
+
+impl Store for Items {
+    type Item = Item;
+
+    #[inline]
+    fn len(&self) -> usize {
+        match self {
+            Self::Fifo(items) => items.len(),
+            Self::Lifo(items) => items.len(),
+            Self::Counted(count) => *count,
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, item: Item) {
+        match self {
+            Self::Fifo(items) => items.push_back(item),
+            Self::Lifo(items) => items.push(item),
+            Self::Counted(count) => *count += 1,
+        }
+    }
+
+    #[inline]
+    fn is_here(&self) -> bool {
+        !matches!(self, Self::Counted(_))
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Item> {
+        match self {
+            Self::Fifo(items) => items.pop_front(),
+            Self::Lifo(items) => items.pop(),
+            Self::Counted(0) => None,
+            Self::Counted(count) => {
+                *count -= 1;
+                Some(Item::NOTHING)
+            }
+        }
+    }
+}
+
+impl Items {
+    pub(in crate::sync) fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        match self {
+            Self::Fifo(items) => items.iter().try_for_each(|item| item.traverse(visit)),
+            Self::Lifo(items) => items.iter().try_for_each(|item| item.traverse(visit)),
+            Self::Counted(_) => Ok(()),
+        }
+    }
+}

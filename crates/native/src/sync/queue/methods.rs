@@ -1,0 +1,484 @@
+//! Queue, the class; its kinds are in [`super::kinds`].
+//!
+//! Items of plain first-in-first-out and last-in-first-out queues are kept in
+//! native memory: `put` and `get` run no Python code. The others work through
+//! [`super::hooks`].
+//!
+//! Invariant: `hooks` is set once, and then the store counts instead of keeping.
+
+use super::access::{error, has_own_hooks, into_items, is_shut_down, release_all};
+use super::awaitable::{self, Errand};
+use super::batch::{PutManyWait, do_patiently};
+use super::hooks::{Change, Hooks};
+use super::items::Items;
+use super::kinds::{LifoQueue, PriorityQueue, SimpleQueue};
+use super::waits::{GetWait, JoinWait};
+use crate::sync::calls::arguments::{self, Patience};
+use crate::sync::calls::description;
+use crate::sync::condition::methods::Condition;
+use crate::sync::wait::blocking::{Wait, block};
+use crate::sync::wait::operation::Operation;
+use crate::sync::wait::party::Party;
+use crate::sync::who::identity;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyInt, PyTuple, PyType};
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use unsnarl_sync::Channel;
+
+/// A first-in-first-out queue for threads, tasks and greenlets.
+///
+/// `maxsize` bounds it, 0 does not. `Full`, `Empty` if there is no room, no item (in time, seconds);
+/// `ShutDown` after `shutdown`. Subclasses may define `_init`, `_qsize`, `_put` and `_get`.
+/// Fairness: items leave in order. Waiters are called in order of arrival and keep their place; a party
+/// that need not wait may overtake them, without a bound.
+/// Cancellation: a cancelled get has taken nothing, a cancelled put has put nothing; who was called calls
+/// the next.
+#[pyclass(frozen, subclass, weakref, module = "unsnarl")]
+pub(in crate::sync) struct Queue {
+    pub(in crate::sync) channel: Channel<Items, Party>,
+    /// Apart, since most queues have none.
+    pub(in crate::sync) hooks: PyOnceLock<Box<Hooks>>,
+    /// What was given for it, if that is not the capacity as an int.
+    maxsize: Mutex<Option<Py<PyAny>>>,
+}
+
+#[pymethods]
+impl Queue {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(maxsize=0)")]
+    pub(in crate::sync) fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self {
+            channel: Channel::new(Items::Fifo(VecDeque::new()), 0, identity::has_gil()),
+            hooks: PyOnceLock::new(),
+            maxsize: Mutex::default(),
+        }
+    }
+
+    #[pyo3(signature = (maxsize=None))]
+    fn __init__(slf: &Bound<'_, Self>, maxsize: Option<Bound<'_, PyAny>>) -> PyResult<()> {
+        let (py, this, class) = (slf.py(), slf.get(), slf.get_type());
+        let capacity = this.keep_maxsize(maxsize.as_ref())?;
+        let is_heap = slf.is_instance_of::<PriorityQueue>();
+        let base = if is_heap {
+            py.get_type::<PriorityQueue>()
+        } else if slf.is_instance_of::<LifoQueue>() {
+            py.get_type::<LifoQueue>()
+        } else {
+            py.get_type::<Self>()
+        };
+        let own_hooks = !class.is(&base) && has_own_hooks(&class, &base)?;
+        let has_hooks = own_hooks || is_heap || this.hooks().is_some();
+        let items = if has_hooks {
+            Items::Counted(0)
+        } else if base.is(py.get_type::<LifoQueue>()) {
+            Items::Lifo(Vec::new())
+        } else {
+            Items::Fifo(VecDeque::new())
+        };
+        if has_hooks {
+            // There before the store that only counts: who finds the items gone looks for the hooks.
+            let hooks = Box::new(Hooks::new(py, is_heap && !own_hooks)?);
+            this.hooks.get_or_init(py, || hooks);
+        }
+        let old = this.channel.restart(items, capacity, identity::fan_out());
+        into_items(old).for_each(|item| item.release(py));
+        if let Some(hooks) = this.hooks() {
+            slf.call_method1("_init", (this.maxsize(py)?,))?;
+            this.recount(slf, hooks)?;
+        }
+        Ok(())
+    }
+
+    /// Number of items; more may come, or they may be gone, by the time you look.
+    fn qsize(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        let this = slf.get();
+        if let Some(hooks) = this.hooks() {
+            let _held = hooks.hold(slf.py())?;
+            return hooks.size(slf.as_any());
+        }
+        Ok(this.channel.len())
+    }
+
+    /// Tell whether there is no item.
+    fn empty(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        Ok(Self::qsize(slf)? == 0)
+    }
+
+    /// Tell whether there is no room.
+    fn full(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        let capacity = slf.get().channel.capacity();
+        Ok(capacity > 0 && Self::qsize(slf)? >= capacity)
+    }
+
+    fn __len__(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        Self::qsize(slf)
+    }
+
+    /// True, as an object without a length is in the standard library; a subclass may have a length of its own.
+    fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        if Self::is_plain(slf) {
+            return Ok(true);
+        }
+        let name = pyo3::intern!(slf.py(), "__len__");
+        let ours = slf.py().get_type::<Self>().getattr(name)?;
+        let length = slf.get_type().getattr(name)?;
+        Ok(length.is_none() || length.is(&ours) || slf.len()? != 0)
+    }
+
+    /// Report an item done that was got before.
+    fn task_done(&self, py: Python<'_>) -> PyResult<()> {
+        let held = match self.hooks().filter(|hooks| hooks.is_shared()) {
+            Some(hooks) => Some((hooks, hooks.hold(py)?)),
+            None => None,
+        };
+        if !self.channel.done(1, identity::fan_out()) {
+            return Err(PyValueError::new_err("task_done() called too many times"));
+        }
+        if let Some((hooks, _)) = &held
+            && self.channel.unfinished() == 0
+        {
+            hooks.tell(py, Change::AllDone, usize::MAX);
+        }
+        Ok(())
+    }
+
+    /// Wait until every item was reported done. With a timeout (seconds): whether that happened.
+    #[pyo3(signature = (timeout=None))]
+    fn join(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Option<bool>> {
+        let patience = arguments::wait_patience(timeout.as_ref())?;
+        let mut wait = JoinWait {
+            queue: slf.clone().unbind(),
+        };
+        let done = slf.get().channel.unfinished() == 0
+            || (!matches!(patience, Patience::None) && block(slf.py(), &mut wait, patience.deadline())?);
+        Ok(timeout.map(|_| done))
+    }
+
+    /// Wait in a task until every item was reported done; False if the timeout (seconds) passed first.
+    #[pyo3(signature = (timeout=None))]
+    fn async_join(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let wait = JoinWait { queue: slf.unbind() };
+        Operation::of(py, wait, arguments::task_timeout(timeout.as_ref())?)
+    }
+
+    /// Close the queue: `put` raises ShutDown, `get` too once the queue is empty.
+    /// With immediate=True what is in it is dropped, and counts as done.
+    #[pyo3(signature = (immediate=false))]
+    fn shutdown(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = PyAnyMethods::is_truthy)] immediate: bool,
+    ) -> PyResult<()> {
+        Self::close(slf, immediate)
+    }
+
+    /// Drop every item; those are done. Their number.
+    fn clear(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        Self::drop_all(slf)
+    }
+
+    /// The next item, left where it is; Empty if there is none. For queues without hooks of their own.
+    fn peek<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        if let Some(hooks) = this.hooks() {
+            let _held = hooks.hold(py)?;
+            let container = hooks.container(py).ok_or_else(|| error(py, "Empty"))?.into_bound(py);
+            if container.len()? == 0 {
+                return Err(error(py, "Empty"));
+            }
+            let index = if slf.is_instance_of::<LifoQueue>() { -1 } else { 0 };
+            return container.get_item(index);
+        }
+        let next = this.channel.with_store(|items| match items {
+            Items::Fifo(items) => items.front().map(|item| item.clone_ref(py)),
+            Items::Lifo(items) => items.last().map(|item| item.clone_ref(py)),
+            Items::Counted(_) => None,
+        });
+        if next.is_none() && this.hooks().is_some() {
+            return Self::peek(slf);
+        }
+        next.map(|item| item.into_bound(py)).ok_or_else(|| error(py, "Empty"))
+    }
+
+    /// Put all items, waiting for room as often as need be; one wake-up for as many as
+    /// fit. Full if the timeout (seconds) passed first, ShutDown: `.args[0]` is how many went in. Of what
+    /// else a hook, a comparison or a signal handler raises it is `.put`.
+    #[pyo3(signature = (items, block=true, timeout=None))]
+    fn put_many(
+        slf: &Bound<'_, Self>,
+        items: Bound<'_, PyAny>,
+        #[pyo3(from_py_with = PyAnyMethods::is_truthy)] block: bool,
+        timeout: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let patience = arguments::queue_patience(block, timeout.as_ref())?;
+        let mut wait = PutManyWait::new(slf, &items)?;
+        let put = do_patiently(slf.py(), &mut wait, patience);
+        put.map(drop).inspect_err(|error| wait.note(slf.py(), error))
+    }
+
+    /// The same in a task. What interrupts it (a cancellation, above all) has `.put` as well.
+    #[pyo3(signature = (items, timeout=None))]
+    fn async_put_many(
+        slf: &Bound<'_, Self>,
+        items: Bound<'_, PyAny>,
+        timeout: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let timeout = arguments::task_timeout(timeout.as_ref())?;
+        Operation::of(slf.py(), PutManyWait::new(slf, &items)?, timeout)
+    }
+
+    /// Wait for an item, and take as many more as are there, up to count; a list. If a hook or a
+    /// comparison raises after the first: `.got` of the exception is what was got.
+    #[pyo3(signature = (count, block=true, timeout=None))]
+    fn get_many(
+        slf: &Bound<'_, Self>,
+        count: usize,
+        #[pyo3(from_py_with = PyAnyMethods::is_truthy)] block: bool,
+        timeout: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let patience = arguments::queue_patience(block, timeout.as_ref())?;
+        do_patiently(slf.py(), &mut GetWait::many(slf.clone().unbind(), count), patience)
+    }
+
+    /// The same in a task; one that is cancelled has got nothing.
+    #[pyo3(signature = (count, timeout=None))]
+    fn async_get_many(slf: &Bound<'_, Self>, count: usize, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        let timeout = arguments::task_timeout(timeout.as_ref())?;
+        Operation::of(slf.py(), GetWait::many(slf.clone().unbind(), count), timeout)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Get the next item; the iteration ends when the queue is shut down and empty.
+    fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match Self::get_patiently(slf, Patience::Endless) {
+            Ok(item) => Ok(Some(item)),
+            Err(error) if is_shut_down(slf.py(), &error)? => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let errand = Errand::Get { ends_iteration: true };
+        // SAFETY: a live Queue; a new reference.
+        Ok(unsafe { Bound::from_owned_ptr(py, awaitable::issue(py, slf.as_ptr(), errand, None)?) }.unbind())
+    }
+
+    #[classmethod]
+    fn __class_getitem__<'py>(class: &Bound<'py, PyType>, item: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        class
+            .py()
+            .import("types")?
+            .getattr("GenericAlias")?
+            .call1((class, item))
+    }
+
+    /// Room for how many; 0 or less is unbounded.
+    #[getter]
+    fn maxsize(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let given = self.maxsize.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(given) = given.as_ref() {
+            return Ok(given.clone_ref(py));
+        }
+        Ok(self.channel.capacity().into_pyobject(py)?.into_any().unbind())
+    }
+
+    #[setter]
+    fn set_maxsize(&self, maxsize: Bound<'_, PyAny>) -> PyResult<()> {
+        let capacity = self.keep_maxsize(Some(&maxsize))?;
+        self.channel.resize(capacity);
+        Ok(())
+    }
+
+    /// Items that were put and not yet reported done.
+    #[getter]
+    fn unfinished_tasks(&self) -> usize {
+        self.channel.unfinished()
+    }
+
+    #[setter]
+    fn set_unfinished_tasks(&self, unfinished: usize) {
+        self.channel.set_unfinished(unfinished, identity::fan_out());
+    }
+
+    /// Whether the queue was shut down.
+    #[getter]
+    fn is_shutdown(&self) -> bool {
+        self.channel.is_closed()
+    }
+
+    #[setter]
+    fn set_is_shutdown(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = PyAnyMethods::is_truthy)] is_shutdown: bool,
+    ) -> PyResult<()> {
+        if is_shutdown {
+            return Self::close(slf, false);
+        }
+        slf.get().channel.reopen();
+        Ok(())
+    }
+
+    /// How many parties wait to get, to put, or for the items to be done.
+    #[getter]
+    fn waiting(&self) -> usize {
+        let (takers, givers, joiners) = self.channel.waiting();
+        takers + givers + joiners
+    }
+
+    /// Describe the queue's state.
+    fn statistics<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let statistics = PyDict::new(slf.py());
+        let this = slf.get();
+        let (takers, givers, joiners) = this.channel.waiting();
+        statistics.set_item("size", Self::qsize(slf)?)?;
+        statistics.set_item("maxsize", this.channel.capacity())?;
+        statistics.set_item("unfinished", this.unfinished_tasks())?;
+        statistics.set_item("getting", takers)?;
+        statistics.set_item("putting", givers)?;
+        statistics.set_item("joining", joiners)?;
+        Ok(statistics)
+    }
+
+    /// The container; whoever asks for it gets the standard library's layout from then
+    /// on: hold `mutex` while you touch it.
+    #[getter(queue)]
+    fn shared_container(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Self::open_up(slf)?.share();
+        Self::container(slf)
+    }
+
+    #[setter(queue)]
+    fn set_container(slf: &Bound<'_, Self>, container: Py<PyAny>) -> PyResult<()> {
+        let hooks = Self::open_up(slf)?;
+        let is_first = hooks.container(slf.py()).is_none();
+        hooks.set_container(container);
+        if is_first {
+            // A subclass's `_init`, after which everything is counted anyway.
+            return Ok(());
+        }
+        hooks.share();
+        slf.get().recount(slf, hooks)
+    }
+
+    /// The lock in front of the container.
+    #[getter]
+    fn mutex(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let hooks = Self::open_up(slf)?;
+        hooks.share();
+        Ok(hooks.mutex.clone_ref(slf.py()).into_any())
+    }
+
+    /// The condition that is notified when an item was put; over `mutex`.
+    #[getter]
+    fn not_empty(slf: &Bound<'_, Self>) -> PyResult<Py<Condition>> {
+        Self::open_up(slf)?.condition(slf.as_any(), Change::NotEmpty)
+    }
+
+    /// The condition that is notified when an item was got; over `mutex`.
+    #[getter]
+    fn not_full(slf: &Bound<'_, Self>) -> PyResult<Py<Condition>> {
+        Self::open_up(slf)?.condition(slf.as_any(), Change::NotFull)
+    }
+
+    /// The condition that is notified when every item was reported done; over `mutex`.
+    #[getter]
+    fn all_tasks_done(slf: &Bound<'_, Self>) -> PyResult<Py<Condition>> {
+        Self::open_up(slf)?.condition(slf.as_any(), Change::AllDone)
+    }
+
+    /// Count the items anew after the container was changed from outside. With `mutex` held.
+    fn _recount(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let hooks = Self::open_up(slf)?;
+        slf.get().recount(slf, hooks)
+    }
+
+    /// Look every hook up at each call from now on: one was set in this object.
+    fn _look_hooks_up(slf: &Bound<'_, Self>) -> PyResult<()> {
+        // The standard library's SimpleQueue has none.
+        if !slf.is_instance_of::<SimpleQueue>() {
+            Self::open_up(slf)?.look_up_all();
+        }
+        Ok(())
+    }
+
+    fn _init(slf: &Bound<'_, Self>, _maxsize: &Bound<'_, PyAny>) -> PyResult<()> {
+        let container = slf.py().import("collections")?.getattr("deque")?.call0()?;
+        Self::open_up(slf)?.set_container(container.unbind());
+        Ok(())
+    }
+
+    fn _qsize(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        Self::container(slf)?.bind(slf.py()).len()
+    }
+
+    fn _put<'py>(slf: &Bound<'py, Self>, item: Bound<'py, PyAny>) -> PyResult<()> {
+        Self::container(slf)?
+            .call_method1(slf.py(), "append", (item,))
+            .map(drop)
+    }
+
+    fn _get(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Self::container(slf)?.call_method0(slf.py(), "popleft")
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        Ok(format!(
+            "<{} object at {:#x}>",
+            description::name(slf)?,
+            slf.as_ptr() as usize
+        ))
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        if let Some(hooks) = self.hooks() {
+            hooks.traverse(&visit)?;
+        }
+        if let Ok(given) = self.maxsize.try_lock() {
+            visit.call(&*given)?;
+        }
+        self.channel.with_store(|items| items.traverse(&visit))
+    }
+
+    fn __clear__(&self) {
+        let given = self.maxsize.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(given);
+        Python::attach(|py| {
+            release_all(py, self.channel.drain(false, identity::fan_out()));
+            if let Some(hooks) = self.hooks() {
+                hooks.set_container(py.None());
+            }
+        });
+    }
+}
+
+impl Queue {
+    /// Remember what was given for `maxsize`: the capacity that it means, 0 for none.
+    fn keep_maxsize(&self, maxsize: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+        let capacity = maxsize.map_or(Ok(0), arguments::capacity)?;
+        let is_told_by =
+            |given: &&Bound<'_, PyAny>| given.is_exact_instance_of::<PyInt>() && given.eq(capacity).unwrap_or(false);
+        let given = maxsize.filter(|given| !is_told_by(given));
+        let given = given.map(|given| given.clone().unbind());
+        let old = std::mem::replace(&mut *self.maxsize.lock().unwrap_or_else(PoisonError::into_inner), given);
+        // Not under the mutex: it may be the last reference.
+        drop(old);
+        Ok(capacity)
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        Python::attach(|py| release_all(py, self.channel.drain(false, 1)));
+    }
+}

@@ -1,0 +1,143 @@
+//! `put` and `get` of a plain priority queue where nobody else is concerned.
+//!
+//! The heap is a Python list behind the mutex of [`super::hooks`], and heapq's own C functions
+//! order it, so items are compared exactly as the standard library compares them. What is
+//! saved is the way there: no argument is sorted, no hook looked up, nothing counted twice.
+//!
+//! Invariant: what is done here is what [`Queue::give`] and [`Queue::take`] do, in the same
+//! order, under the same mutex; None means that nothing was done and they have to see to it.
+
+use super::hooks::{self, Hooks};
+use super::items::{Item, Items};
+use super::methods::Queue;
+use crate::sync::calls::fast;
+use crate::sync::permit::acquirable::Acquirable;
+use crate::sync::who::identity;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// Put the item; the answer of `put`, null with an exception set.
+///
+/// # Safety
+/// Attached; `item` is alive.
+#[inline]
+pub(in crate::sync) unsafe fn put(queue: &Queue, item: *mut ffi::PyObject) -> Option<*mut ffi::PyObject> {
+    // SAFETY: by contract.
+    let py = unsafe { Python::assume_attached() };
+    let turn = Turn::take(py, queue, hooks::heap_push_known(py)?)?;
+    if let Err(_nothing) = queue.channel.count_quietly(Item::NOTHING) {
+        return None;
+    }
+    // SAFETY: attached; all of them are alive.
+    let pushed = unsafe { turn.call(&[turn.heap, item]) };
+    if pushed.is_null() {
+        return Some(turn.fail(|queue| {
+            let _nothing = queue.channel.undo_give(identity::fan_out());
+        }));
+    }
+    turn.recount();
+    // SAFETY: attached; an owned reference, to heappush's None.
+    unsafe { ffi::Py_DECREF(pushed) };
+    Some(fast::none())
+}
+
+/// Get the least item; null with an exception set.
+///
+/// # Safety
+/// Attached.
+#[inline]
+pub(in crate::sync) unsafe fn get(queue: &Queue) -> Option<*mut ffi::PyObject> {
+    // SAFETY: by contract.
+    let py = unsafe { Python::assume_attached() };
+    let turn = Turn::take(py, queue, hooks::heap_pop_known(py)?)?;
+    let _nothing = queue.channel.uncount_quietly()?;
+    // SAFETY: attached; all of them are alive.
+    let item = unsafe { turn.call(&[turn.heap]) };
+    if item.is_null() {
+        return Some(turn.fail(|_| {}));
+    }
+    turn.recount();
+    Some(item)
+}
+
+/// The mutex, held, and the heap behind it.
+struct Turn<'a> {
+    queue: &'a Queue,
+    hooks: &'a Hooks,
+    function: *mut ffi::PyObject,
+    /// An owned reference to a list: comparisons may run code that puts another in its place.
+    heap: *mut ffi::PyObject,
+}
+
+impl<'a> Turn<'a> {
+    #[inline]
+    fn take(py: Python<'_>, queue: &'a Queue, function: &Bound<'_, PyAny>) -> Option<Self> {
+        let hooks = queue.hooks()?;
+        if !hooks.is_heap() || !hooks.mutex.get().try_take(py) {
+            return None;
+        }
+        // Asked with the mutex: whoever gets hold of the container, or of a condition, has to take it next.
+        if hooks.is_shared() {
+            hooks.mutex.get().try_put_back();
+            return None;
+        }
+        match hooks.container(py) {
+            // SAFETY: attached, alive.
+            Some(heap) if unsafe { ffi::PyList_CheckExact(heap.as_ptr()) } != 0 => Some(Self {
+                queue,
+                hooks,
+                function: function.as_ptr(),
+                heap: heap.into_ptr(),
+            }),
+            other => {
+                hooks.mutex.get().try_put_back();
+                // Not dropped: outside of PyO3's own way in that would be put off.
+                // SAFETY: attached; an owned reference, or null.
+                unsafe { ffi::Py_XDECREF(other.map_or(std::ptr::null_mut(), Py::into_ptr)) };
+                None
+            }
+        }
+    }
+
+    /// # Safety
+    /// Attached; the arguments are alive.
+    #[inline]
+    unsafe fn call(&self, arguments: &[*mut ffi::PyObject]) -> *mut ffi::PyObject {
+        // SAFETY: by contract; as many arguments as said.
+        unsafe { ffi::PyObject_Vectorcall(self.function, arguments.as_ptr(), arguments.len(), std::ptr::null_mut()) }
+    }
+
+    /// End with the exception that is set, and null: who is woken meanwhile may run Python code, which must not see it.
+    #[cold]
+    fn fail(self, undo: impl FnOnce(&Queue)) -> *mut ffi::PyObject {
+        fast::enter(|py| {
+            let raised = PyErr::fetch(py);
+            undo(self.queue);
+            self.recount();
+            drop(self);
+            Err(raised)
+        })
+    }
+
+    /// What was put past the queue, by `_put`, is counted with the next call.
+    #[inline]
+    fn recount(&self) {
+        // SAFETY: a live list.
+        let size = usize::try_from(unsafe { ffi::PyList_Size(self.heap) }).unwrap_or(0);
+        if self.queue.channel.len() != size {
+            self.queue.channel.change_store(|items| {
+                if let Items::Counted(count) = items {
+                    *count = size;
+                }
+            });
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.hooks.mutex.get().try_put_back();
+        // SAFETY: attached as long as there is a turn; an owned reference.
+        unsafe { ffi::Py_DECREF(self.heap) };
+    }
+}

@@ -1,0 +1,162 @@
+//! Waiting to put, to get, and for all tasks to be done.
+//!
+//! When its time is up, a party looks once more, as the standard library does: there may be something, and whoever
+//! was told of it in its place still on the way; and nobody tells a waiter when a `_qsize` of the program's own changes by
+//! itself, as where items become due.
+//!
+//! Invariant: a party that is called and finds nothing keeps its place in line.
+
+use super::access::{error, is_shut_down};
+use super::methods::Queue;
+use crate::sync::wait::blocking::Wait;
+use crate::sync::wait::party::Party;
+use pyo3::prelude::*;
+use unsnarl_sync::{Arc, Waiter};
+
+/// Waiting for room.
+pub(in crate::sync) struct PutWait {
+    pub(in crate::sync) queue: Py<Queue>,
+    pub(in crate::sync) item: Py<PyAny>,
+}
+
+impl Wait for PutWait {
+    fn attempt(&mut self, py: Python<'_>) -> PyResult<bool> {
+        Queue::give(self.queue.bind(py), self.item.bind(py), None)
+    }
+    fn begin(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        Queue::give(self.queue.bind(py), self.item.bind(py), Some(waiter))
+    }
+    fn resume(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        Queue::give(self.queue.bind(py), self.item.bind(py), Some(waiter))
+    }
+    fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        self.queue.get().channel.cancel(waiter);
+        Ok(false)
+    }
+    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(py.None())
+    }
+    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if self.attempt(py)? {
+            return Ok(py.None());
+        }
+        Err(error(py, "Full"))
+    }
+    fn object(&self) -> usize {
+        self.queue.as_ptr() as usize
+    }
+    fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.queue)?;
+        visit.call(&self.item)
+    }
+}
+
+/// Waiting for an item, or for the first of a batch: the others are those that are there then.
+pub(in crate::sync) struct GetWait {
+    queue: Py<Queue>,
+    what: What,
+    /// The item, or the list of them.
+    taken: Option<Py<PyAny>>,
+}
+
+/// What a `GetWait` takes.
+#[derive(Clone, Copy)]
+enum What {
+    One,
+    /// The next of an asynchronous iteration, which a shutdown ends.
+    Next,
+    /// Up to so many.
+    Many(usize),
+}
+
+impl GetWait {
+    pub(in crate::sync) fn new(queue: Py<Queue>, ends_iteration: bool) -> Self {
+        let what = if ends_iteration { What::Next } else { What::One };
+        Self {
+            queue,
+            what,
+            taken: None,
+        }
+    }
+
+    pub(in crate::sync) fn many(queue: Py<Queue>, count: usize) -> Self {
+        Self {
+            queue,
+            what: What::Many(count),
+            taken: None,
+        }
+    }
+
+    fn take(&mut self, py: Python<'_>, waiter: Option<&Arc<Waiter<Party>>>) -> PyResult<bool> {
+        let queue = self.queue.bind(py);
+        let taken = match self.what {
+            What::Many(count) => Queue::take_up_to(queue, count, waiter),
+            What::One | What::Next => Queue::take(queue, waiter),
+        };
+        match taken {
+            Ok(taken) => {
+                self.taken = taken.map(Bound::unbind);
+                Ok(self.taken.is_some())
+            }
+            Err(error) if matches!(self.what, What::Next) && is_shut_down(py, &error)? => {
+                Err(pyo3::exceptions::PyStopAsyncIteration::new_err(()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Wait for GetWait {
+    fn attempt(&mut self, py: Python<'_>) -> PyResult<bool> {
+        self.take(py, None)
+    }
+    fn begin(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        self.take(py, Some(waiter))
+    }
+    fn resume(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        self.take(py, Some(waiter))
+    }
+    fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        self.queue.get().channel.cancel(waiter);
+        Ok(false)
+    }
+    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(self.taken.take().unwrap_or_else(|| py.None()))
+    }
+    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if self.attempt(py)? {
+            return self.outcome(py);
+        }
+        Err(error(py, "Empty"))
+    }
+    fn object(&self) -> usize {
+        self.queue.as_ptr() as usize
+    }
+    fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.queue)?;
+        visit.call(&self.taken)
+    }
+}
+
+/// Waiting until every item was reported done.
+pub(in crate::sync) struct JoinWait {
+    pub(in crate::sync) queue: Py<Queue>,
+}
+
+impl Wait for JoinWait {
+    fn attempt(&mut self, _py: Python<'_>) -> PyResult<bool> {
+        Ok(self.queue.get().channel.unfinished() == 0)
+    }
+    fn begin(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        Ok(self.queue.get().channel.begin_join(waiter))
+    }
+    fn cancel(&mut self, _py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        Ok(self.queue.get().channel.cancel_join(waiter))
+    }
+    fn object(&self) -> usize {
+        self.queue.as_ptr() as usize
+    }
+    fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        visit.call(&self.queue)
+    }
+}

@@ -1,0 +1,210 @@
+//! Waiting of threads and of greenlets.
+//!
+//! A thread gives up the GIL once per sleep, takes it back once, and runs
+//! signal handlers when a signal cuts the sleep short (PEP 475: the rest of the
+//! time is waited afterwards). Where the thread runs a greenlet hub, the greenlet
+//! is parked instead, and the hub goes on.
+//!
+//! Before it sleeps it may look on for some microseconds (see [`super::spin`]).
+//!
+//! Invariant: when `block` returns, the waiter is in no queue.
+
+use super::futex;
+use super::party::Party;
+use super::spin::{self, is_signalled};
+use crate::sync::who::identity;
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+use std::time::{Duration, Instant};
+use unsnarl_hook::LockWait;
+use unsnarl_sync::{ASLEEP, Arc, Waiter};
+
+/// What is waited for. `begin`, `resume` and `cancel` are those of the cores.
+pub(in crate::sync) trait Wait: Send + Sync {
+    /// Take it if that needs no waiting.
+    fn attempt(&mut self, py: Python<'_>) -> PyResult<bool>;
+    /// Take it or enqueue.
+    fn begin(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool>;
+    /// After a wake-up: take it, or keep the place. What is always handed over is had by now.
+    fn resume(&mut self, _py: Python<'_>, _waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        Ok(true)
+    }
+    /// Withdraw; true if it was had before.
+    fn cancel(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool>;
+    /// Withdraw because the party was interrupted or cancelled; true if it was had before.
+    fn withdraw(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+        self.cancel(py, waiter)
+    }
+    /// Had it, but the caller will never know.
+    fn give_back(&mut self, _py: Python<'_>) {}
+    /// Had it, and the party will never run again: its loop is closed.
+    fn leave_behind(&mut self, py: Python<'_>) {
+        self.give_back(py);
+    }
+    /// Add to what interrupts it, or to what it raises, how far it came.
+    fn note(&self, _py: Python<'_>, _error: &PyErr) {}
+    /// What a task gets when it has it.
+    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(answer(py, true))
+    }
+    /// What a task gets when the time is up.
+    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(answer(py, false))
+    }
+    /// The identity of the task that waits, where somebody asks for it; else 0.
+    fn task(&self) -> usize {
+        0
+    }
+    /// The address of the object that is waited for: the recorder tells locks apart by it.
+    fn object(&self) -> usize;
+    /// For the garbage collector.
+    fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError>;
+}
+
+/// True or False, as an object.
+pub(in crate::sync) fn answer(py: Python<'_>, value: bool) -> Py<PyAny> {
+    PyBool::new(py, value).to_owned().into_any().unbind()
+}
+
+enum Sleep {
+    Signalled,
+    TimedOut,
+    Failed(PyErr),
+}
+
+/// Wait until it is had (true) or the deadline has passed (false).
+pub(in crate::sync) fn block(py: Python<'_>, wait: &mut dyn Wait, deadline: Option<Instant>) -> PyResult<bool> {
+    if identity::has_hubs(py) {
+        let parker = identity::python(py, "green_parker")?.call0()?;
+        if !parker.is_none() {
+            return park(&parker, wait, deadline);
+        }
+    }
+    let lock = wait.object();
+    let waiter = Waiter::new(Party::thread(lock));
+    if wait.begin(py, &waiter)? {
+        return Ok(true);
+    }
+    loop {
+        match sleep(py, &waiter, lock, deadline) {
+            Sleep::Signalled => {
+                if resume(py, wait, &waiter)? {
+                    return Ok(true);
+                }
+            }
+            Sleep::TimedOut => return cancel(py, wait, &waiter),
+            Sleep::Failed(error) => {
+                if withdraw(py, wait, &waiter)? {
+                    wait.give_back(py);
+                }
+                return Err(error);
+            }
+        }
+    }
+}
+
+fn resume(py: Python<'_>, wait: &mut dyn Wait, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+    let outcome = wait.resume(py, waiter);
+    waiter.relay();
+    if outcome.is_err() {
+        cancel(py, wait, waiter)?;
+    }
+    outcome
+}
+
+fn cancel(py: Python<'_>, wait: &mut dyn Wait, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+    let outcome = wait.cancel(py, waiter);
+    waiter.relay();
+    outcome
+}
+
+fn withdraw(py: Python<'_>, wait: &mut dyn Wait, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
+    let outcome = wait.withdraw(py, waiter);
+    waiter.relay();
+    outcome
+}
+
+/// The first and the longest sleep of the main thread. A signal that comes after the GIL
+/// was given up and before the kernel has put the thread to sleep interrupts nothing, so
+/// the thread that runs the handlers looks for itself now and then.
+const FIRST_LOOK: Duration = Duration::from_millis(10);
+const LAST_LOOK: Duration = Duration::from_secs(1);
+
+/// A thread that needs longer than this from its wake-up to the GIL stood in line for it:
+/// several times what the kernel needs to give a thread a processor.
+const HELD_UP_FROM: Duration = Duration::from_micros(200);
+
+/// Sleep until something happened to the waiter.
+fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Option<Instant>) -> Sleep {
+    let mut look_after = identity::is_main_thread().then_some(FIRST_LOOK);
+    loop {
+        let look = look_after.map(|look_after| Instant::now() + look_after);
+        let until = match (deadline, look) {
+            (Some(deadline), Some(look)) => Some(deadline.min(look)),
+            (deadline, look) => deadline.or(look),
+        };
+        let departures = spin::departures();
+        waiter.port.set_idle(true);
+        let (woken, awake_since) = py.detach(|| {
+            let wait = LockWait::begin(lock);
+            let woken = doze(waiter, departures, until);
+            wait.end(is_signalled(waiter));
+            (woken, Instant::now())
+        });
+        waiter.port.set_idle(false);
+        if is_signalled(waiter) {
+            waiter.note_way(awake_since.elapsed() >= HELD_UP_FROM);
+            return Sleep::Signalled;
+        }
+        if let Err(error) = py.check_signals() {
+            return Sleep::Failed(error);
+        }
+        if woken == futex::Woken::TimedOut {
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Sleep::TimedOut;
+            }
+            look_after = look_after.map(|look_after| (look_after * 2).min(LAST_LOOK));
+        }
+    }
+}
+
+/// Spin or sleep, without the GIL; who was woken together with others wakes the next.
+fn doze(waiter: &Waiter<Party>, departures: u32, until: Option<Instant>) -> futex::Woken {
+    if spin::wait(waiter, departures) || !waiter.fall_asleep() {
+        return futex::Woken::Perhaps;
+    }
+    let woken = futex::wait(waiter.word(), ASLEEP, until);
+    if is_signalled(waiter) {
+        waiter.relay();
+    }
+    woken
+}
+
+/// The same for a greenlet, which `parker` suspends; its hub's clock says when the time is up.
+fn park(parker: &Bound<'_, PyAny>, wait: &mut dyn Wait, deadline: Option<Instant>) -> PyResult<bool> {
+    let py = parker.py();
+    let waiter = Waiter::new(Party::greenlet(py, parker.getattr("unpark")?.unbind())?);
+    if wait.begin(py, &waiter)? {
+        return Ok(true);
+    }
+    let timeout_s = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()).as_secs_f64());
+    loop {
+        let parked = parker.call_method1("park", (timeout_s,));
+        let is_over = match parked.and_then(|is_over| is_over.is_truthy()) {
+            Ok(is_over) => is_over,
+            Err(error) => {
+                if withdraw(py, wait, &waiter)? {
+                    wait.give_back(py);
+                }
+                return Err(error);
+            }
+        };
+        if is_signalled(&waiter) {
+            if resume(py, wait, &waiter)? {
+                return Ok(true);
+            }
+        } else if is_over {
+            return cancel(py, wait, &waiter);
+        }
+    }
+}

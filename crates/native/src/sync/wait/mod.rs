@@ -1,0 +1,12 @@
+//! How a thread, a greenlet or a task waits, and how each is woken.
+//!
+//! Must never: know what is waited for, other than through the trait `Wait`.
+
+pub(in crate::sync) mod blocking;
+pub(in crate::sync) mod futex;
+pub(in crate::sync) mod interruption;
+pub(in crate::sync) mod mailbox;
+pub(in crate::sync) mod operation;
+pub(in crate::sync) mod party;
+pub(in crate::sync) mod spin;
+pub(in crate::sync) mod suspension;

@@ -1,0 +1,490 @@
+//! What the asynchronous methods return: an awaitable that takes at once if it
+//! can, and otherwise suspends the task until it is woken.
+//!
+//! | stage | left by |
+//! |---|---|
+//! | fresh: nothing has happened yet | `send`: taken → done; enqueued → waiting; `throw`, `close` → done |
+//! | waiting: a waiter is in the core's queue, `inner` suspends the task | woken and served → done; woken in vain → waiting; time up → done; `throw`, `close`, collected → done, and what was granted meanwhile is given back |
+//! | done | never |
+//!
+//! It has `send`, `throw` and `close`, so event loops take it for a coroutine
+//! (`asyncio.create_task(lock.async_acquire())` works).
+//!
+//! When the time is up is for the loop to say, by its own clock: it may be a virtual one (trio's `MockClock`),
+//! and some loops' timers (uvloop's) are a little early.
+//!
+//! Invariant: a waiter is in a queue only while the stage is waiting.
+
+use super::blocking::Wait;
+use super::interruption;
+use super::mailbox::Mailbox;
+use super::party::Party;
+use super::suspension::{Backend, Waiting};
+use crate::sync::calls::fast::{self, Method};
+use crate::sync::calls::stop::{self, Step};
+use crate::sync::who::running;
+use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError, PyStopIteration};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use unsnarl_sync::{ASLEEP, Arc, PENDING, Waiter};
+
+/// An asynchronous call under way.
+#[pyclass(module = "unsnarl._native", weakref, freelist = 64)]
+pub(in crate::sync) struct Operation {
+    wait: Option<Box<dyn Wait>>,
+    timeout_s: Option<f64>,
+    waiting: Option<Waiting>,
+    /// Whether it keeps its place and goes on waiting whatever is thrown into it.
+    is_stubborn: bool,
+    /// What was thrown into it last.
+    interruption: Option<Py<PyAny>>,
+}
+
+impl Operation {
+    /// An operation that has not started.
+    pub(in crate::sync) fn spawn(
+        py: Python<'_>,
+        wait: Box<dyn Wait>,
+        timeout_s: Option<f64>,
+    ) -> PyResult<*mut ffi::PyObject> {
+        let operation = Py::new(
+            py,
+            Self {
+                wait: Some(wait),
+                timeout_s,
+                waiting: None,
+                is_stubborn: false,
+                interruption: None,
+            },
+        )?
+        .into_ptr();
+        // One from the free list is as it was put there (PyObject_Init, which PyO3 calls, tracks nothing): the
+        // collector would not see it, nor any cycle it is in.
+        // SAFETY: a live object of a type with a traverse function, whole by now, that is not tracked yet.
+        unsafe {
+            if ffi::PyObject_GC_IsTracked(operation) == 0 {
+                ffi::PyObject_GC_Track(operation.cast());
+            }
+        }
+        Ok(operation)
+    }
+
+    /// The same as a Python object.
+    pub(in crate::sync) fn of(
+        py: Python<'_>,
+        wait: impl Wait + 'static,
+        timeout_s: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
+        let operation = Self::spawn(py, Box::new(wait), timeout_s)?;
+        // SAFETY: a new reference.
+        Ok(unsafe { Bound::from_owned_ptr(py, operation) }.unbind())
+    }
+
+    fn step(slf: &Bound<'_, Self>, value: *mut ffi::PyObject) -> PyResult<Step> {
+        let py = slf.py();
+        let mut this = slf.try_borrow_mut()?;
+        if this.waiting.is_some() {
+            return this.drive(slf, value);
+        }
+        let Some(wait) = this.wait.as_mut() else {
+            return Err(PyRuntimeError::new_err(
+                "cannot reuse an operation that was already awaited",
+            ));
+        };
+        match wait.attempt(py) {
+            Ok(true) => return this.finish(py, true),
+            Ok(false) => {}
+            Err(error) => {
+                this.wait = None;
+                return Err(error);
+            }
+        }
+        if this.timeout_s.is_some_and(|timeout_s| timeout_s <= 0.0) {
+            return this.finish(py, false);
+        }
+        match this.start(slf) {
+            Ok(true) => this.finish(py, true),
+            Ok(false) => this.drive(slf, none()),
+            Err(error) => {
+                this.wait = None;
+                Err(error)
+            }
+        }
+    }
+
+    /// Enqueue, and arrange the suspension. True: it was served meanwhile.
+    fn start(&mut self, slf: &Bound<'_, Self>) -> PyResult<bool> {
+        let py = slf.py();
+        let running = running::running_loop(py)?;
+        let parker = running::parker(py, running.as_ref())?;
+        let Some(wait) = self.wait.as_mut() else {
+            return Ok(false);
+        };
+        let (waiter, backend) = settle(py, wait.task(), parker, running)?;
+        if wait.begin(py, &waiter)? {
+            return Ok(true);
+        }
+        let mut waiting = Waiting {
+            waiter,
+            is_over: false,
+            inner: py.None(),
+            backend,
+        };
+        let arranged = waiting.arrange(slf, self.timeout_s);
+        self.waiting = Some(waiting);
+        if let Err(error) = arranged {
+            self.abandon(py);
+            return Err(error);
+        }
+        Ok(false)
+    }
+
+    /// Let the inner awaitable run, and look when it is through. `value` is what the
+    /// event loop sent.
+    fn drive(&mut self, slf: &Bound<'_, Self>, mut value: *mut ffi::PyObject) -> PyResult<Step> {
+        let py = slf.py();
+        while let Some(waiting) = self.waiting.as_mut() {
+            let sent = send_on(waiting.inner.bind(py), value);
+            value = none();
+            match sent {
+                Ok(Step::Yield(object)) => return Ok(Step::Yield(object)),
+                Ok(Step::Return(is_over)) => waiting.is_over |= is_over.is_truthy(py)?,
+                Err(error) => {
+                    self.give_up(py, &error);
+                    return Err(error);
+                }
+            }
+            if let Some(step) = self.look(slf)? {
+                return Ok(step);
+            }
+        }
+        self.finish(py, false)
+    }
+
+    /// The suspension was ended from outside: look, and suspend anew if need be.
+    fn look_and_go_on(&mut self, slf: &Bound<'_, Self>) -> PyResult<Step> {
+        if let Some(waiting) = &self.waiting {
+            // Before the look: who wakes after it finds no future that is over.
+            waiting.waiter.port.detach();
+        }
+        match self.look(slf)? {
+            Some(step) => Ok(step),
+            None => self.drive(slf, none()),
+        }
+    }
+
+    /// The task runs again: served, too late, or in vain (None).
+    fn look(&mut self, slf: &Bound<'_, Self>) -> PyResult<Option<Step>> {
+        let py = slf.py();
+        let (Some(waiting), Some(wait)) = (self.waiting.as_mut(), self.wait.as_mut()) else {
+            return Ok(None);
+        };
+        let is_signalled = !matches!(waiting.waiter.state(), PENDING | ASLEEP);
+        if is_signalled {
+            match wait.resume(py, &waiting.waiter) {
+                Ok(true) => return self.finish(py, true).map(Some),
+                Ok(false) => {}
+                Err(error) => {
+                    self.abandon(py);
+                    return Err(error);
+                }
+            }
+        }
+        if waiting.is_over {
+            let served = wait.cancel(py, &waiting.waiter)?;
+            return self.finish(py, served).map(Some);
+        }
+        if let Err(error) = waiting.arrange(slf, self.timeout_s) {
+            self.abandon(py);
+            return Err(error);
+        }
+        Ok(None)
+    }
+
+    /// Close it because its task will not run again.
+    pub(in crate::sync) fn leave_behind(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        Self::end(slf, |wait| wait.leave_behind(py))
+    }
+
+    fn end(slf: &Bound<'_, Self>, give_back: impl FnOnce(&mut dyn Wait)) -> PyResult<()> {
+        let py = slf.py();
+        let inner = {
+            let mut this = slf.try_borrow_mut()?;
+            let inner = this.waiting.as_ref().map(|waiting| waiting.inner.clone_ref(py));
+            this.withdraw(py, give_back);
+            this.wait = None;
+            inner
+        };
+        match inner {
+            Some(inner) if inner.bind(py).hasattr("close")? => inner.call_method0(py, "close").map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(&mut self, py: Python<'_>, served: bool) -> PyResult<Step> {
+        if let Some(waiting) = self.waiting.take() {
+            waiting.stop_timer(py);
+        }
+        match self.wait.take() {
+            Some(mut wait) if served => wait.outcome(py).map(Step::Return),
+            Some(mut wait) => wait.expired(py).map(Step::Return),
+            None => Ok(Step::Return(py.None())),
+        }
+    }
+
+    /// Withdraw because of that.
+    fn give_up(&mut self, py: Python<'_>, error: &PyErr) {
+        if let Some(wait) = &self.wait {
+            wait.note(py, error);
+        }
+        self.abandon(py);
+    }
+
+    /// Withdraw; what was granted meanwhile goes to the next.
+    fn abandon(&mut self, py: Python<'_>) {
+        self.withdraw(py, |wait| wait.give_back(py));
+    }
+
+    /// Withdraw; if it was had by then, have it given back like this.
+    fn withdraw(&mut self, py: Python<'_>, give_back: impl FnOnce(&mut dyn Wait)) {
+        if let (Some(mut wait), Some(waiting)) = (self.wait.take(), self.waiting.take()) {
+            waiting.stop_timer(py);
+            match wait.withdraw(py, &waiting.waiter) {
+                Ok(true) => give_back(wait.as_mut()),
+                Ok(false) => {}
+                Err(error) => error.write_unraisable(py, None),
+            }
+        }
+    }
+}
+
+/// Choose what suspends the task, and make the waiter that ends the suspension.
+fn settle(
+    py: Python<'_>,
+    task: usize,
+    parker: Option<Bound<'_, PyAny>>,
+    running: Option<Bound<'_, PyAny>>,
+) -> PyResult<(Arc<Waiter<Party>>, Backend)> {
+    Ok(match (parker, running) {
+        (Some(parker), _) => {
+            let unpark = parker.getattr("unpark")?.unbind();
+            (Waiter::new(Party::task(task, unpark)), Backend::Parker(parker.unbind()))
+        }
+        (None, Some(event_loop)) => {
+            let mailbox = Mailbox::of(&event_loop)?;
+            let event_loop = event_loop.unbind();
+            let future = py.None();
+            (
+                Waiter::new(Party::asyncio(task)),
+                Backend::Asyncio {
+                    event_loop,
+                    mailbox,
+                    future,
+                    timer: None,
+                },
+            )
+        }
+        (None, None) => {
+            return Err(PyRuntimeError::new_err(
+                "no event loop runs in this thread: await this in a task of asyncio, trio, anyio or curio",
+            ));
+        }
+    })
+}
+
+/// None, borrowed.
+fn none() -> *mut ffi::PyObject {
+    // SAFETY: the singleton lives for ever.
+    unsafe { ffi::Py_None() }
+}
+
+fn send_on(inner: &Bound<'_, PyAny>, value: *mut ffi::PyObject) -> PyResult<Step> {
+    let py = inner.py();
+    let mut result = std::ptr::null_mut();
+    // SAFETY: live objects (`value` is borrowed from the caller), attached; `result` receives a new reference or null.
+    let sent = unsafe { ffi::PyIter_Send(inner.as_ptr(), value, &raw mut result) };
+    match sent {
+        // SAFETY: PYGEN_RETURN and PYGEN_NEXT come with a new reference.
+        ffi::PySendResult::PYGEN_RETURN => Ok(Step::Return(unsafe { Bound::from_owned_ptr(py, result) }.unbind())),
+        // SAFETY: as above.
+        ffi::PySendResult::PYGEN_NEXT => Ok(Step::Yield(unsafe { Bound::from_owned_ptr(py, result) }.unbind())),
+        _ => Err(PyErr::fetch(py)),
+    }
+}
+
+/// Take the next step of the operation behind `slf`.
+///
+/// # Safety
+/// `slf` is an Operation.
+unsafe fn advance(py: Python<'_>, slf: *mut ffi::PyObject, value: *mut ffi::PyObject) -> PyResult<Step> {
+    // SAFETY: by contract.
+    let slf = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Operation>() };
+    Operation::step(&slf, value)
+}
+
+unsafe extern "C" fn iternext(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a slot of Operation.
+    Python::attach(|py| unsafe { stop::through_next(py, advance(py, slf, none())) })
+}
+
+unsafe extern "C" fn send_slot(
+    slf: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+    result: *mut *mut ffi::PyObject,
+) -> ffi::PySendResult {
+    // SAFETY: a slot of Operation, with a place for the result.
+    Python::attach(|py| unsafe { stop::through_send(py, advance(py, slf, value), result) })
+}
+
+unsafe extern "C" fn send(slf: *mut ffi::PyObject, value: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: a method descriptor of Operation.
+    fast::enter(|py| stop::through_method(unsafe { advance(py, slf, value) }))
+}
+
+#[pymethods]
+impl Operation {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyAny>>> {
+        match Self::step(slf, none())? {
+            Step::Yield(object) => Ok(Some(object)),
+            Step::Return(value) => Err(PyStopIteration::new_err((value,))),
+        }
+    }
+
+    #[pyo3(signature = (kind, value=None, traceback=None))]
+    fn throw(
+        slf: &Bound<'_, Self>,
+        kind: Bound<'_, PyAny>,
+        value: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let mut this = slf.try_borrow_mut()?;
+        let Some(waiting) = this.waiting.as_ref() else {
+            this.wait = None;
+            return Err(stop::thrown(kind, value)?);
+        };
+        let inner = waiting.inner.clone_ref(py);
+        let thrown = match (value, traceback) {
+            (None, None) => inner.call_method1(py, "throw", (kind,)),
+            (value, traceback) => inner.call_method1(py, "throw", (kind, value, traceback)),
+        };
+        let step = match thrown {
+            Ok(object) => return Ok(object),
+            Err(error) if error.is_instance_of::<PyStopIteration>(py) => {
+                let is_over = error.value(py).getattr("value")?.is_truthy()?;
+                if let Some(waiting) = this.waiting.as_mut() {
+                    waiting.is_over |= is_over;
+                }
+                this.look_and_go_on(slf)?
+            }
+            Err(error) if this.is_stubborn && !error.is_instance_of::<PyGeneratorExit>(py) => {
+                let earlier = this.interruption.replace(error.into_value(py).into_any());
+                drop(earlier);
+                this.look_and_go_on(slf)?
+            }
+            Err(error) => {
+                this.give_up(py, &error);
+                return Err(error);
+            }
+        };
+        match step {
+            Step::Yield(object) => Ok(object),
+            Step::Return(value) => Err(PyStopIteration::new_err((value,))),
+        }
+    }
+
+    /// From now on keep the place in the queue whatever is thrown into it; `_interruption` tells of it.
+    fn _persist(&mut self) {
+        self.is_stubborn = true;
+    }
+
+    /// What was thrown into it last while it persisted, or None.
+    fn _interruption(&mut self) -> Option<Py<PyAny>> {
+        self.interruption.take()
+    }
+
+    fn close(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        Self::end(slf, |wait| wait.give_back(py))
+    }
+
+    /// The time is up: the loop's timer calls this.
+    fn _expire(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        let future = match slf.try_borrow_mut()?.waiting.as_mut() {
+            Some(Waiting {
+                is_over,
+                backend: Backend::Asyncio { future, .. },
+                ..
+            }) => {
+                *is_over = true;
+                future.clone_ref(py)
+            }
+            _ => return Ok(()),
+        };
+        if !future.call_method0(py, "done")?.is_truthy(py)? {
+            future.call_method1(py, "set_result", (py.None(),))?;
+        }
+        Ok(())
+    }
+
+    fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        if let Some(wait) = &self.wait {
+            wait.traverse(&visit)?;
+        }
+        visit.call(&self.interruption)?;
+        let Some(waiting) = &self.waiting else {
+            return Ok(());
+        };
+        visit.call(&waiting.inner)?;
+        match &waiting.backend {
+            Backend::Parker(parker) => visit.call(parker),
+            Backend::Asyncio {
+                event_loop,
+                mailbox,
+                future,
+                timer,
+            } => {
+                visit.call(event_loop)?;
+                visit.call(mailbox)?;
+                visit.call(future)?;
+                if let Some(timer) = timer {
+                    visit.call(timer)?;
+                }
+                // The party's own reference to the future is counted by the future's referrers.
+                waiting.waiter.port.traverse(&visit)
+            }
+        }
+    }
+
+    fn __clear__(&mut self) {
+        Python::attach(|py| self.abandon(py));
+        self.wait = None;
+        self.interruption = None;
+    }
+}
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        if self.waiting.is_some() {
+            Python::attach(|py| interruption::keeping_the_error(py, || self.abandon(py)));
+        }
+    }
+}
+
+pub(in crate::sync) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let class = module.py().get_type::<Operation>();
+    fast::install(&class, &[(c"send", c"Resume.", Method::One(send))])?;
+    stop::shorten(&class, iternext, send_slot);
+    module.add_class::<Operation>()?;
+    module.add_class::<Mailbox>()
+}

@@ -1,0 +1,75 @@
+//! A task that waits: its waiter in the core's queue, and what suspends it.
+//!
+//! Invariant: `inner` is what the event loop of the task understands.
+
+use super::interruption;
+use super::mailbox::Mailbox;
+use super::operation::Operation;
+use super::party::Party;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use unsnarl_sync::{Arc, Waiter};
+
+/// The stage between the enqueuing of an operation and its end.
+pub(in crate::sync) struct Waiting {
+    pub(in crate::sync) waiter: Arc<Waiter<Party>>,
+    /// The time is up, by the clock of the loop.
+    pub(in crate::sync) is_over: bool,
+    pub(in crate::sync) inner: Py<PyAny>,
+    pub(in crate::sync) backend: Backend,
+}
+
+/// Whose task it is.
+pub(in crate::sync) enum Backend {
+    Asyncio {
+        event_loop: Py<PyAny>,
+        mailbox: Py<Mailbox>,
+        future: Py<PyAny>,
+        timer: Option<Py<PyAny>>,
+    },
+    Parker(Py<PyAny>),
+}
+
+impl Waiting {
+    /// Make a fresh suspension for the waiter; the timeout counts from the first.
+    pub(in crate::sync) fn arrange(&mut self, slf: &Bound<'_, Operation>, timeout_s: Option<f64>) -> PyResult<()> {
+        let py = slf.py();
+        match &mut self.backend {
+            Backend::Parker(parker) => {
+                let parked = parker.bind(py).call_method1(pyo3::intern!(py, "park"), (timeout_s,))?;
+                self.inner = parked.call_method0(pyo3::intern!(py, "__await__"))?.unbind();
+            }
+            Backend::Asyncio {
+                event_loop,
+                mailbox,
+                future,
+                timer,
+            } => {
+                let event_loop = event_loop.bind(py);
+                let fresh = event_loop.call_method0(pyo3::intern!(py, "create_future"))?;
+                self.inner = fresh.call_method0(pyo3::intern!(py, "__await__"))?.unbind();
+                *future = fresh.clone().unbind();
+                if timer.is_none()
+                    && let Some(timeout_s) = timeout_s
+                {
+                    let expire = slf.getattr(pyo3::intern!(py, "_expire"))?;
+                    *timer = Some(event_loop.call_method1("call_later", (timeout_s, expire))?.unbind());
+                }
+                // SAFETY: a live object of a class with weak references.
+                let weak = unsafe {
+                    Bound::from_owned_ptr_or_err(py, ffi::PyWeakref_NewRef(slf.as_ptr(), std::ptr::null_mut()))?
+                };
+                self.waiter
+                    .port
+                    .attach(py, fresh.unbind(), mailbox.clone_ref(py), weak.unbind());
+            }
+        }
+        Ok(())
+    }
+
+    pub(in crate::sync) fn stop_timer(&self, py: Python<'_>) {
+        if let Backend::Asyncio { timer: Some(timer), .. } = &self.backend {
+            interruption::outlast(py, || timer.call_method0(py, "cancel").map(drop));
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Who calls: which thread, greenlet or task, in which process, and whether it still lives.
+//!
+//! Must never: wait, wake, or know a primitive.
+
+pub(in crate::sync) mod identity;
+pub(in crate::sync) mod liveness;
+pub(in crate::sync) mod running;
