@@ -2,11 +2,12 @@
 
 use super::calls::arguments::{self, Patience};
 use super::calls::description;
-use super::wait::blocking::{Wait, block};
+use super::wait::blocking::block;
 use super::wait::futex;
+use super::wait::gil;
 use super::wait::operation::Operation;
 use super::wait::party::Party;
-use super::who::identity;
+use super::wait::protocol::Wait;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -113,7 +114,7 @@ impl Wait for MeetWait {
         }
     }
     fn cancel(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        let has_met = self.object.get().rendezvous.cancel(waiter, identity::fan_out());
+        let has_met = self.object.get().rendezvous.cancel(waiter, gil::fan_out());
         Ok(has_met && Self::decided(py, waiter)?)
     }
     fn withdraw(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
@@ -142,11 +143,11 @@ impl Barrier {
             let outcome = action.call0(py);
             self.acting.fetch_sub(1, Ordering::Relaxed);
             if let Err(error) = outcome {
-                self.rendezvous.fail(departing, identity::fan_out());
+                self.rendezvous.fail(departing, gil::fan_out());
                 return Err(error);
             }
         }
-        departing.release(identity::fan_out());
+        departing.release(gil::fan_out());
         Ok(())
     }
 
@@ -193,7 +194,7 @@ impl Barrier {
             .ok_or_else(|| PyValueError::new_err("parties must be >= 1"))?;
         let old = std::mem::replace(&mut *self.options(), Options { action, timeout });
         drop(old);
-        self.rendezvous.restart(parties, identity::fan_out());
+        self.rendezvous.restart(parties, gil::fan_out());
         Ok(())
     }
 
@@ -244,13 +245,13 @@ impl Barrier {
 
     /// Turn those who wait away with `BrokenBarrierError` and start anew.
     fn reset(&self) -> PyResult<()> {
-        self.rendezvous()?.reset(identity::fan_out());
+        self.rendezvous()?.reset(gil::fan_out());
         Ok(())
     }
 
     /// Break the barrier for those who wait and those who come, until `reset`.
     fn abort(&self) -> PyResult<()> {
-        self.rendezvous()?.break_up(identity::fan_out());
+        self.rendezvous()?.break_up(gil::fan_out());
         Ok(())
     }
 

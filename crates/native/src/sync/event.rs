@@ -4,10 +4,11 @@ use super::calls::arguments::{self, Patience};
 use super::calls::description;
 use super::calls::fast::{self, Method};
 use super::calls::ready::yes;
-use super::wait::blocking::{Wait, block};
+use super::wait::blocking::block;
+use super::wait::gil;
 use super::wait::operation::Operation;
 use super::wait::party::Party;
-use super::who::identity;
+use super::wait::protocol::Wait;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
@@ -93,7 +94,7 @@ impl Gated for Event {
 
 unsafe extern "C" fn set(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: a method descriptor of Event.
-    unsafe { fast::this::<Event>(slf) }.gate.open(identity::fan_out());
+    unsafe { fast::this::<Event>(slf) }.gate.open(gil::fan_out());
     fast::none()
 }
 

@@ -6,10 +6,10 @@
 use super::calls::arguments;
 use super::calls::description;
 use super::event::{GateWait, Gated, pass, pass_async};
-use super::wait::blocking::Wait;
+use super::wait::gil;
 use super::wait::operation::Operation;
 use super::wait::party::Party;
-use super::who::identity;
+use super::wait::protocol::Wait;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -52,7 +52,7 @@ impl CountdownEvent {
             if value > 0 {
                 self.gate.close();
             }
-            (value == 0).then(|| self.gate.unlock(identity::fan_out()))
+            (value == 0).then(|| self.gate.unlock(gil::fan_out()))
         };
         if let Some(opening) = opening {
             opening.finish();
@@ -65,7 +65,7 @@ impl CountdownEvent {
             *count = count
                 .checked_sub(number)
                 .ok_or_else(|| PyValueError::new_err("down() called too many times: the count would be negative"))?;
-            (*count == 0).then(|| self.gate.unlock(identity::fan_out()))
+            (*count == 0).then(|| self.gate.unlock(gil::fan_out()))
         };
         if let Some(opening) = opening {
             opening.finish();

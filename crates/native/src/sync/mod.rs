@@ -23,9 +23,9 @@ use pyo3::prelude::*;
 
 /// Add the classes to the extension module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    who::identity::watch_forks();
-    who::identity::rely_on_gil();
-    module.add_function(wrap_pyfunction!(who::identity::leave_greenlets_behind, module)?)?;
+    who::process::watch_forks(wait::spin::forget);
+    wait::gil::rely_on_gil();
+    module.add_function(wrap_pyfunction!(who::process::leave_greenlets_behind, module)?)?;
     wait::operation::register(module)?;
     calls::ready::register(module);
     permit::lock::register(module)?;

@@ -18,8 +18,10 @@ use crate::sync::permit::acquirable::Acquirable;
 use crate::sync::permit::lock::Lock;
 use crate::sync::permit::rlock::RLock;
 use crate::sync::wait::blocking::block;
+use crate::sync::wait::gil;
 use crate::sync::wait::operation::Operation;
 use crate::sync::wait::party::Party;
+use crate::sync::who::backends;
 use crate::sync::who::identity;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
@@ -59,7 +61,7 @@ impl Condition {
         match self.guard_set() {
             Some(Guard::Lock(lock)) => self.notifier.move_to(lock.get().permits(), count),
             Some(Guard::RLock(lock)) => self.notifier.move_to(lock.get().permits(), count),
-            _ => self.notifier.notify(count, identity::fan_out()),
+            _ => self.notifier.notify(count, gil::fan_out()),
         }
     }
 
@@ -290,7 +292,7 @@ impl Condition {
     /// Wait in a task for a notification; False if the timeout (seconds) passed first.
     #[pyo3(signature = (timeout=None))]
     fn async_wait<'py>(slf: &Bound<'py, Self>, timeout: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        identity::python(slf.py(), "condition_wait")?.call1((slf, timeout))
+        backends::function(slf.py(), "condition_wait")?.call1((slf, timeout))
     }
 
     /// Wait in a task until `predicate()` is true; its last value.
@@ -300,7 +302,7 @@ impl Condition {
         predicate: Bound<'py, PyAny>,
         timeout: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        identity::python(slf.py(), "condition_wait_for")?.call1((slf, predicate, timeout))
+        backends::function(slf.py(), "condition_wait_for")?.call1((slf, predicate, timeout))
     }
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

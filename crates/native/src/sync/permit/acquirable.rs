@@ -1,8 +1,8 @@
 //! Waiting for a permit of a lock or a semaphore, the same for all of them.
 
 use crate::sync::calls::arguments::Patience;
-use crate::sync::wait::blocking::{Wait, answer};
 use crate::sync::wait::party::Party;
+use crate::sync::wait::protocol::{Wait, boolean};
 use crate::sync::who::identity::{self, NO_TASK};
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
@@ -110,7 +110,7 @@ impl<T: Acquirable> Wait for PermitWait<T> {
         self.object.get().put_back();
     }
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(if self.silent { py.None() } else { answer(py, true) })
+        Ok(if self.silent { py.None() } else { boolean(py, true) })
     }
     fn task(&self) -> usize {
         self.who

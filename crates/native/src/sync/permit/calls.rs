@@ -173,7 +173,7 @@ fn release_in_task<T: Acquirable>(py: Python<'_>, lock: &T) -> PyResult<()> {
         return Ok(());
     }
     let owner = lock.owner();
-    if identity::is_over(py, owner)? && lock.try_release_for(owner) {
+    if identity::has_ended(py, owner)? && lock.try_release_for(owner) {
         return Ok(());
     }
     task.and_then(|_| Err(T::not_held()))

@@ -2,9 +2,10 @@
 
 use super::lock::{deadlock, name_in_the_way};
 use crate::sync::calls::arguments::{self, Patience};
-use crate::sync::wait::blocking::{Wait, answer, block};
+use crate::sync::wait::blocking::block;
 use crate::sync::wait::operation::Operation;
 use crate::sync::wait::party::Party;
+use crate::sync::wait::protocol::{Wait, boolean};
 use crate::sync::who::identity::{self, NO_TASK};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -57,7 +58,7 @@ impl Wait for BorrowWait {
         self.limiter.get().borrowers.give_back(self.borrower);
     }
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(if self.silent { py.None() } else { answer(py, true) })
+        Ok(if self.silent { py.None() } else { boolean(py, true) })
     }
     fn object(&self) -> usize {
         self.limiter.as_ptr() as usize
@@ -211,7 +212,7 @@ impl CapacityLimiter {
             return task;
         }
         for borrower in self.borrowers.holders() {
-            if identity::is_over(py, borrower)? {
+            if identity::has_ended(py, borrower)? {
                 return Ok(borrower);
             }
         }

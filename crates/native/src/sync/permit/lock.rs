@@ -10,7 +10,9 @@ use crate::sync::calls::arguments::{self, Patience};
 use crate::sync::calls::description;
 use crate::sync::calls::fast;
 use crate::sync::wait::party::Party;
+use crate::sync::who::backends;
 use crate::sync::who::identity;
+use crate::sync::who::libraries;
 use crate::sync::who::running;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -107,10 +109,10 @@ pub(in crate::sync) fn refuse_deadlock(py: Python<'_>, holder: usize, permits: &
 /// The name of the task with this address, which cannot run while this thread waits; None if it is over, or nothing
 /// is sure.
 pub(in crate::sync) fn name_in_the_way(py: Python<'_>, task: usize) -> PyResult<Option<String>> {
-    if identity::has_hubs(py) && !identity::python(py, "green_parker")?.call0()?.is_none() {
+    if libraries::has_hubs(py) && !backends::function(py, "green_parker")?.call0()?.is_none() {
         return Ok(None);
     }
-    let named = identity::python(py, "describe_task")?.call1((task,))?;
+    let named = backends::function(py, "describe_task")?.call1((task,))?;
     named.extract()
 }
 

@@ -7,6 +7,7 @@
 //! coroutine was closed: closing one is one call. It is over when that thread asks for that lock again.
 
 use crate::sync::who::identity;
+use crate::sync::who::thread;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -60,7 +61,7 @@ pub(in crate::sync) fn forget(lock: usize) {
 
 #[cold]
 fn drop_all(lock: usize) {
-    let thread = identity::thread();
+    let thread = thread::ident();
     let mut excuses = EXCUSES.lock().unwrap_or_else(PoisonError::into_inner);
     excuses.retain(|excuse| excuse.lock != lock || excuse.thread != thread);
     COUNT.store(excuses.len(), Ordering::Relaxed);
@@ -70,7 +71,7 @@ impl Excuse {
     fn now(py: Python<'_>, lock: usize) -> Self {
         Self {
             lock,
-            thread: identity::thread(),
+            thread: thread::ident(),
             task: identity::task_if_any(py).unwrap_or(identity::NO_TASK),
         }
     }

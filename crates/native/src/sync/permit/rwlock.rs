@@ -6,9 +6,10 @@
 use super::lock::{deadlock, name_in_the_way};
 use crate::sync::calls::arguments::{self, Patience};
 use crate::sync::calls::ready::done;
-use crate::sync::wait::blocking::{Wait, answer, block};
+use crate::sync::wait::blocking::block;
 use crate::sync::wait::operation::Operation;
 use crate::sync::wait::party::Party;
+use crate::sync::wait::protocol::{Wait, boolean};
 use crate::sync::who::identity::{self, NO_TASK};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -61,7 +62,7 @@ impl Wait for SideWait {
         self.lock.get().core.leave(self.side, self.who);
     }
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(if self.silent { py.None() } else { answer(py, true) })
+        Ok(if self.silent { py.None() } else { boolean(py, true) })
     }
     fn task(&self) -> usize {
         self.who

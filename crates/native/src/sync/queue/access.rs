@@ -9,9 +9,10 @@ use super::kinds::{LifoQueue, PriorityQueue, SimpleQueue};
 use super::methods::Queue;
 use super::waits::{GetWait, PutWait};
 use crate::sync::calls::arguments::Patience;
-use crate::sync::wait::blocking::{Wait, block};
+use crate::sync::wait::blocking::block;
+use crate::sync::wait::gil;
 use crate::sync::wait::party::Party;
-use crate::sync::who::identity;
+use crate::sync::wait::protocol::Wait;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyType};
 use unsnarl_sync::{Arc, Give, Take, Waiter};
@@ -76,7 +77,7 @@ impl Queue {
             Give::Closed(_nothing) | Give::Elsewhere(_nothing) => return Err(error(py, "ShutDown")),
         }
         if let Err(error) = hooks.put(slf.as_any(), item) {
-            let _nothing = this.channel.undo_give(identity::fan_out());
+            let _nothing = this.channel.undo_give(gil::fan_out());
             // What could not be compared is in the heap all the same, as in the standard library.
             this.recount(slf, hooks)?;
             return Err(error);

@@ -6,7 +6,7 @@
 use super::access::release_all;
 use super::hooks::{Change, Hooks};
 use super::methods::Queue;
-use crate::sync::who::identity;
+use crate::sync::wait::gil;
 use pyo3::prelude::*;
 
 impl Queue {
@@ -16,7 +16,7 @@ impl Queue {
         let Some(hooks) = this.hooks() else {
             this.channel.close();
             if immediate {
-                release_all(py, this.channel.drain(true, identity::fan_out()));
+                release_all(py, this.channel.drain(true, gil::fan_out()));
             }
             // Opened up meanwhile: once more, for what is in the container now.
             return if this.hooks().is_some() {
@@ -48,7 +48,7 @@ impl Queue {
     pub(in crate::sync) fn drop_all(slf: &Bound<'_, Self>) -> PyResult<usize> {
         let (py, this) = (slf.py(), slf.get());
         let Some(hooks) = this.hooks() else {
-            let items = this.channel.drain(true, identity::fan_out());
+            let items = this.channel.drain(true, gil::fan_out());
             let count = items.len();
             release_all(py, items);
             // Opened up meanwhile: once more, for what is in the container now.
@@ -86,7 +86,7 @@ impl Queue {
         // As many as there are, if a program has set the number to fewer; again if a task was done meanwhile.
         while !self
             .channel
-            .done(items.len().min(self.channel.unfinished()), identity::fan_out())
+            .done(items.len().min(self.channel.unfinished()), gil::fan_out())
         {}
         (items, outcome.and(self.recount(slf, hooks)))
     }

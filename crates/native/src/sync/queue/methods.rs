@@ -16,10 +16,11 @@ use super::waits::{GetWait, JoinWait};
 use crate::sync::calls::arguments::{self, Patience};
 use crate::sync::calls::description;
 use crate::sync::condition::methods::Condition;
-use crate::sync::wait::blocking::{Wait, block};
+use crate::sync::wait::blocking::block;
+use crate::sync::wait::gil;
 use crate::sync::wait::operation::Operation;
 use crate::sync::wait::party::Party;
-use crate::sync::who::identity;
+use crate::sync::wait::protocol::Wait;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -51,7 +52,7 @@ impl Queue {
     #[pyo3(signature = (*_args, **_kwargs), text_signature = "(maxsize=0)")]
     pub(in crate::sync) fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self {
-            channel: Channel::new(Items::Fifo(VecDeque::new()), 0, identity::has_gil()),
+            channel: Channel::new(Items::Fifo(VecDeque::new()), 0, gil::has_gil()),
             hooks: PyOnceLock::new(),
             maxsize: Mutex::default(),
         }
@@ -83,7 +84,7 @@ impl Queue {
             let hooks = Box::new(Hooks::new(py, is_heap && !own_hooks)?);
             this.hooks.get_or_init(py, || hooks);
         }
-        let old = this.channel.restart(items, capacity, identity::fan_out());
+        let old = this.channel.restart(items, capacity, gil::fan_out());
         into_items(old).for_each(|item| item.release(py));
         if let Some(hooks) = this.hooks() {
             slf.call_method1("_init", (this.maxsize(py)?,))?;
@@ -134,7 +135,7 @@ impl Queue {
             Some(hooks) => Some((hooks, hooks.hold(py)?)),
             None => None,
         };
-        if !self.channel.done(1, identity::fan_out()) {
+        if !self.channel.done(1, gil::fan_out()) {
             return Err(PyValueError::new_err("task_done() called too many times"));
         }
         if let Some((hooks, _)) = &held
@@ -308,7 +309,7 @@ impl Queue {
 
     #[setter]
     fn set_unfinished_tasks(&self, unfinished: usize) {
-        self.channel.set_unfinished(unfinished, identity::fan_out());
+        self.channel.set_unfinished(unfinished, gil::fan_out());
     }
 
     /// Whether the queue was shut down.
@@ -454,7 +455,7 @@ impl Queue {
         let given = self.maxsize.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(given);
         Python::attach(|py| {
-            release_all(py, self.channel.drain(false, identity::fan_out()));
+            release_all(py, self.channel.drain(false, gil::fan_out()));
             if let Some(hooks) = self.hooks() {
                 hooks.set_container(py.None());
             }

@@ -12,7 +12,7 @@ use super::items::{Item, Items};
 use super::methods::Queue;
 use crate::sync::calls::fast;
 use crate::sync::permit::acquirable::Acquirable;
-use crate::sync::who::identity;
+use crate::sync::wait::gil;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -32,7 +32,7 @@ pub(in crate::sync) unsafe fn put(queue: &Queue, item: *mut ffi::PyObject) -> Op
     let pushed = unsafe { turn.call(&[turn.heap, item]) };
     if pushed.is_null() {
         return Some(turn.fail(|queue| {
-            let _nothing = queue.channel.undo_give(identity::fan_out());
+            let _nothing = queue.channel.undo_give(gil::fan_out());
         }));
     }
     turn.recount();

@@ -8,8 +8,8 @@
 
 use super::access::{error, is_shut_down};
 use super::methods::Queue;
-use crate::sync::wait::blocking::Wait;
 use crate::sync::wait::party::Party;
+use crate::sync::wait::protocol::Wait;
 use pyo3::prelude::*;
 use unsnarl_sync::{Arc, Waiter};
 

@@ -11,60 +11,15 @@
 
 use super::futex;
 use super::party::Party;
+use super::protocol::Wait;
 use super::spin::{self, is_signalled};
-use crate::sync::who::identity;
+use crate::sync::who::backends;
+use crate::sync::who::libraries;
+use crate::sync::who::thread;
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
 use std::time::{Duration, Instant};
 use unsnarl_hook::LockWait;
 use unsnarl_sync::{ASLEEP, Arc, Waiter};
-
-/// What is waited for. `begin`, `resume` and `cancel` are those of the cores.
-pub(in crate::sync) trait Wait: Send + Sync {
-    /// Take it if that needs no waiting.
-    fn attempt(&mut self, py: Python<'_>) -> PyResult<bool>;
-    /// Take it or enqueue.
-    fn begin(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool>;
-    /// After a wake-up: take it, or keep the place. What is always handed over is had by now.
-    fn resume(&mut self, _py: Python<'_>, _waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        Ok(true)
-    }
-    /// Withdraw; true if it was had before.
-    fn cancel(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool>;
-    /// Withdraw because the party was interrupted or cancelled; true if it was had before.
-    fn withdraw(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        self.cancel(py, waiter)
-    }
-    /// Had it, but the caller will never know.
-    fn give_back(&mut self, _py: Python<'_>) {}
-    /// Had it, and the party will never run again: its loop is closed.
-    fn leave_behind(&mut self, py: Python<'_>) {
-        self.give_back(py);
-    }
-    /// Add to what interrupts it, or to what it raises, how far it came.
-    fn note(&self, _py: Python<'_>, _error: &PyErr) {}
-    /// What a task gets when it has it.
-    fn outcome(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(answer(py, true))
-    }
-    /// What a task gets when the time is up.
-    fn expired(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(answer(py, false))
-    }
-    /// The identity of the task that waits, where somebody asks for it; else 0.
-    fn task(&self) -> usize {
-        0
-    }
-    /// The address of the object that is waited for: the recorder tells locks apart by it.
-    fn object(&self) -> usize;
-    /// For the garbage collector.
-    fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError>;
-}
-
-/// True or False, as an object.
-pub(in crate::sync) fn answer(py: Python<'_>, value: bool) -> Py<PyAny> {
-    PyBool::new(py, value).to_owned().into_any().unbind()
-}
 
 enum Sleep {
     Signalled,
@@ -74,8 +29,8 @@ enum Sleep {
 
 /// Wait until it is had (true) or the deadline has passed (false).
 pub(in crate::sync) fn block(py: Python<'_>, wait: &mut dyn Wait, deadline: Option<Instant>) -> PyResult<bool> {
-    if identity::has_hubs(py) {
-        let parker = identity::python(py, "green_parker")?.call0()?;
+    if libraries::has_hubs(py) {
+        let parker = backends::function(py, "green_parker")?.call0()?;
         if !parker.is_none() {
             return park(&parker, wait, deadline);
         }
@@ -136,7 +91,7 @@ const HELD_UP_FROM: Duration = Duration::from_micros(200);
 
 /// Sleep until something happened to the waiter.
 fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Option<Instant>) -> Sleep {
-    let mut look_after = identity::is_main_thread().then_some(FIRST_LOOK);
+    let mut look_after = thread::is_main().then_some(FIRST_LOOK);
     loop {
         let look = look_after.map(|look_after| Instant::now() + look_after);
         let until = match (deadline, look) {

@@ -7,7 +7,7 @@
 //!
 //! Invariant: none of these functions returns with an exception set that was not set before.
 
-use crate::sync::who::identity;
+use crate::sync::who::thread;
 use pyo3::exceptions::PyException;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -31,7 +31,7 @@ pub(in crate::sync) fn outlast(py: Python<'_>, work: impl Fn() -> PyResult<()>) 
     }
     // Not before: pending calls run in whatever runs Python code, the next attempt for one.
     for error in errors {
-        if identity::is_main_thread() && !(is_broken && error.is_instance_of::<PyException>(py)) {
+        if thread::is_main() && !(is_broken && error.is_instance_of::<PyException>(py)) {
             raise_later(py, error);
         } else {
             error.write_unraisable(py, None);

@@ -4,9 +4,11 @@
 
 pub(in crate::sync) mod blocking;
 pub(in crate::sync) mod futex;
+pub(in crate::sync) mod gil;
 pub(in crate::sync) mod interruption;
 pub(in crate::sync) mod mailbox;
 pub(in crate::sync) mod operation;
 pub(in crate::sync) mod party;
+pub(in crate::sync) mod protocol;
 pub(in crate::sync) mod spin;
 pub(in crate::sync) mod suspension;

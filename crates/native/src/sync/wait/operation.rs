@@ -15,10 +15,10 @@
 //!
 //! Invariant: a waiter is in a queue only while the stage is waiting.
 
-use super::blocking::Wait;
 use super::interruption;
 use super::mailbox::Mailbox;
 use super::party::Party;
+use super::protocol::Wait;
 use super::suspension::{Backend, Waiting};
 use crate::sync::calls::fast::{self, Method};
 use crate::sync::calls::stop::{self, Step};

@@ -5,10 +5,12 @@
 //! becomes of what a callback raises).
 
 use super::futex;
+use super::gil;
 use super::interruption;
 use super::mailbox::Mailbox;
-use crate::sync::who::identity;
 use crate::sync::who::liveness::Presence;
+use crate::sync::who::process;
+use crate::sync::who::thread;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
@@ -55,11 +57,11 @@ impl Party {
     /// A thread that waits for the object with this address.
     pub(in crate::sync) fn thread(lock: usize) -> Self {
         Self {
-            epoch: identity::epoch(),
+            epoch: process::epoch(),
             task: 0,
             how: How::Thread {
                 lock,
-                number: identity::number(),
+                number: thread::number(),
                 is_idle: AtomicBool::new(false),
             },
         }
@@ -76,11 +78,11 @@ impl Party {
     /// The calling thread's current greenlet, which `unpark()` wakes.
     pub(in crate::sync) fn greenlet(py: Python<'_>, unpark: Py<PyAny>) -> PyResult<Self> {
         Ok(Self {
-            epoch: identity::epoch(),
+            epoch: process::epoch(),
             task: 0,
             how: How::Greenlet {
                 unpark,
-                thread: identity::number(),
+                thread: thread::number(),
                 presence: Presence::of_this_thread(py)?,
             },
         })
@@ -89,7 +91,7 @@ impl Party {
     /// A task that `unpark()` wakes.
     pub(in crate::sync) fn task(task: usize, unpark: Py<PyAny>) -> Self {
         Self {
-            epoch: identity::epoch(),
+            epoch: process::epoch(),
             task,
             how: How::Task(unpark),
         }
@@ -97,7 +99,7 @@ impl Party {
 
     pub(in crate::sync) fn asyncio(task: usize) -> Self {
         Self {
-            epoch: identity::epoch(),
+            epoch: process::epoch(),
             task,
             how: How::Asyncio(Mutex::default()),
         }
@@ -150,7 +152,7 @@ impl Party {
 /// Without a GIL one of the two must see the other; with one, both have it.
 #[inline]
 fn fence_without_gil() {
-    if !identity::has_gil() {
+    if !gil::has_gil() {
         fence(Ordering::SeqCst);
     }
 }
@@ -168,7 +170,7 @@ impl Port for Party {
         match &self.how {
             How::Thread { number, is_idle, .. } => {
                 fence_without_gil();
-                *number != identity::number() && is_idle.load(Ordering::Relaxed)
+                *number != thread::number() && is_idle.load(Ordering::Relaxed)
             }
             _ => false,
         }
@@ -181,18 +183,18 @@ impl Port for Party {
     fn is_alive(&self) -> bool {
         // Of a forked process one thread lives on (a signal handler may fork while it waits), and with it its
         // greenlets. Loops do not: their descriptors are the parent's.
-        let is_ours = self.epoch == identity::epoch();
+        let is_ours = self.epoch == process::epoch();
         match &self.how {
-            How::Thread { number, .. } => is_ours || *number == identity::survivor(),
+            How::Thread { number, .. } => is_ours || *number == process::survivor(),
             How::Greenlet { thread, presence, .. } => {
-                (is_ours || *thread == identity::survivor()) && !presence.is_over()
+                (is_ours || *thread == process::survivor()) && !presence.is_over()
             }
             _ => is_ours,
         }
     }
 
     fn generation() -> u32 {
-        identity::generation()
+        process::generation()
     }
 
     fn wake(&self, word: &AtomicU32) {

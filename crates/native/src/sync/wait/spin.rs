@@ -24,8 +24,8 @@
 //!
 //! Invariant: a spinning thread does not hold the GIL.
 
+use super::gil;
 use super::party::Party;
-use crate::sync::who::identity;
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -124,7 +124,7 @@ pub(in crate::sync) fn departures() -> u32 {
 /// Tell the threads that spin that this one has just given up the GIL. Then spin for the
 /// waiter, if that is a good bet; true if something happened to it.
 pub(in crate::sync) fn wait(waiter: &Waiter<Party>, departures: u32) -> bool {
-    if identity::has_gil() {
+    if gil::has_gil() {
         LEFT.fetch_add(1, Ordering::Release);
     }
     let mut luck = LUCK.get();
@@ -148,7 +148,7 @@ pub(in crate::sync) fn is_signalled(waiter: &Waiter<Party>) -> bool {
 /// given up with the first: the one who served may need it next. `left` is the count with
 /// this thread's own departure: the one who serves may have left by now already.
 fn watch(waiter: &Waiter<Party>, place: Place, mut left: u32) -> bool {
-    let needs_gil = identity::has_gil();
+    let needs_gil = gil::has_gil();
     let mut place = Some(place);
     let until = Instant::now() + BUDGET;
     loop {

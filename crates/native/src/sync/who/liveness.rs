@@ -6,7 +6,7 @@
 //! Invariant: a presence is over before anybody who joined the thread goes on: it ends with the dict of the
 //! thread's state, which CPython clears first (PyThreadState_Clear).
 
-use super::identity;
+use super::process;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -57,6 +57,6 @@ impl Presence {
 impl Drop for Mark {
     fn drop(&mut self) {
         self.presence.is_over.store(true, Ordering::Relaxed);
-        identity::count_deaths();
+        process::count_deaths();
     }
 }

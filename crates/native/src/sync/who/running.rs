@@ -3,17 +3,19 @@
 //! Loops nest: trio or curio may run inside a task of asyncio, or asyncio inside one of theirs, which then waits
 //! like any other caller. Invariant: the answer is the innermost task.
 
-use super::identity::{self, is_imported};
+use super::backends;
+use super::libraries;
+use super::libraries::is_imported;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 /// The running task of whatever library runs here, or None.
 pub(in crate::sync) fn task(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let task = asyncio_task(py)?;
-    if !identity::has_other_loops(py) || is_innermost(py, &task) {
+    if !libraries::has_other_loops(py) || is_innermost(py, &task) {
         return Ok(task);
     }
-    identity::python(py, "current_task")?.call0()
+    backends::function(py, "current_task")?.call0()
 }
 
 /// What suspends the running task, if it is one of another library than asyncio: a parker.
@@ -21,18 +23,18 @@ pub(in crate::sync) fn parker<'py>(
     py: Python<'py>,
     running: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let is_asyncio = running.is_some() && !identity::has_other_loops(py);
+    let is_asyncio = running.is_some() && !libraries::has_other_loops(py);
     if is_asyncio || is_innermost(py, &asyncio_task(py)?) {
         return Ok(None);
     }
-    let parker = identity::python(py, "task_parker")?.call0()?;
+    let parker = backends::function(py, "task_parker")?.call0()?;
     Ok((!parker.is_none()).then_some(parker))
 }
 
 /// Whether this task of asyncio (or None) runs, and no other library within it. False when in doubt: to ask
 /// the libraries themselves takes a microsecond.
 fn is_innermost(py: Python<'_>, task: &Bound<'_, PyAny>) -> bool {
-    !task.is_none() && !identity::has_curio(py) && tells_of_asyncio(py).unwrap_or(false)
+    !task.is_none() && !libraries::has_curio(py) && tells_of_asyncio(py).unwrap_or(false)
 }
 
 /// Whether trio says, in the way that sniffio documents, that it does not run in this thread. From 0.23 on it does:
@@ -99,7 +101,7 @@ fn ask_for_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 /// what is read has agreed with asyncio's own answer once.
 #[cfg(not(Py_3_12))]
 mod holder {
-    use crate::sync::who::identity;
+    use crate::sync::who::process;
     use pyo3::ffi;
     use pyo3::prelude::*;
     use std::ptr;
@@ -127,7 +129,7 @@ mod holder {
                 let named = Bound::from_borrowed_ptr(py, (*holder).event_loop);
                 ((*holder).process, named)
             };
-            let is_here = process == identity::process() && !event_loop.is_none();
+            let is_here = process == process::id() && !event_loop.is_none();
             return Ok(is_here.then_some(event_loop));
         }
         let running = super::ask_for_loop(py)?;
@@ -137,7 +139,7 @@ mod holder {
                 && running
                     .as_ref()
                     .is_some_and(|running| running.as_ptr() == (*holder).event_loop)
-                && (*holder).process == identity::process()
+                && (*holder).process == process::id()
         };
         if agrees {
             KNOWN.store(class, Ordering::Relaxed);

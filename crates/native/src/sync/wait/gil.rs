@@ -1,0 +1,31 @@
+//! What the GIL decides for waiting and waking: whether there is one, and how many threads are woken at once.
+//!
+//! Must never: ask whether the GIL is on now. A build that can run without a GIL counts as one that does: an import
+//! of a module that declares nothing switches the GIL on, and it may go off again.
+
+/// Whether this interpreter always has a GIL.
+#[inline]
+pub(in crate::sync) const fn has_gil() -> bool {
+    !cfg!(Py_GIL_DISABLED)
+}
+
+/// The number of wake-up chains into which threads that are released together are divided: [`CHAINS`] with a GIL, and
+/// one chain a thread without, where the threads need not take turns. One chain is too few: the kernel now and then
+/// leaves a woken thread in a processor's queue for milliseconds, and all threads behind it in the chain wait.
+pub(in crate::sync) fn fan_out() -> usize {
+    if has_gil() { CHAINS } else { usize::MAX }
+}
+
+/// Enough chains that one of them moves on while another stands still; few enough that the thread that sets an event
+/// does not pay for every wake-up, and that woken threads find the GIL free. With eight chains, the eight parties of
+/// a barrier slept once more each, for the GIL.
+const CHAINS: usize = 4;
+
+/// Replace the cores' mutexes by the GIL, if there always is one.
+pub(in crate::sync) fn rely_on_gil() {
+    if has_gil() {
+        // SAFETY: no primitive exists yet (the module is being made); from now on the cores
+        // are only called by attached threads, and never detach under way (see `sync`).
+        unsafe { unsnarl_sync::elide_mutexes() };
+    }
+}
