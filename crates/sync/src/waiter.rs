@@ -103,6 +103,12 @@ impl<P: Port> Waiter<P> {
         self.word.load(Ordering::Acquire)
     }
 
+    /// Whether it was notified, granted or refused since it was enqueued or rearmed.
+    #[inline]
+    pub fn is_signalled(&self) -> bool {
+        !matches!(self.state(), PENDING | ASLEEP)
+    }
+
     /// Announce that this thread is about to sleep. False: something happened, do not.
     pub fn fall_asleep(&self) -> bool {
         self.word

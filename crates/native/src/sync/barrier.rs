@@ -80,7 +80,7 @@ impl MeetWait {
     /// library, where it holds the lock meanwhile. But the thread of a task or a greenlet is
     /// not for it to block: the action may need it, and would never end.
     fn decided(py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        while waiter.port.sleeps_on_word() && matches!(waiter.state(), PENDING | ASLEEP) {
+        while waiter.port.sleeps_on_word() && !waiter.is_signalled() {
             py.detach(|| futex::wait(waiter.word(), waiter.state(), Some(Instant::now() + LOOK_AGAIN)));
             if let Err(error) = py.check_signals() {
                 // Whoever releases it from now on must not leave it to this one to wake the next.

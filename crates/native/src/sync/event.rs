@@ -214,7 +214,7 @@ impl Event {
         let make = || -> PyResult<Py<PyAny>> {
             let lock = py.get_type::<super::permit::lock::Lock>().call0()?;
             Ok(py
-                .get_type::<super::condition::methods::Condition>()
+                .get_type::<super::condition::state::Condition>()
                 .call1((lock,))?
                 .unbind())
         };

@@ -1,11 +1,23 @@
-//! The primitives as Python sees them: thin classes over the cores of `unsnarl-sync`.
+//! The primitives as Python classes: thin shells over the cores of `unsnarl-sync`.
 //!
-//! A class holds a core and answers three questions for it: how a call is
-//! parsed, how a party waits (`blocking` for threads and greenlets, `operation`
-//! for tasks), and what goes wrong in which words.
+//! A class holds a core and adds what the core does not know: how a call's arguments are parsed, how a party
+//! waits, and which exception is raised.
 //!
-//! Invariant: no Python code runs, and nothing is allocated by Python, while a
-//! core's mutex is held; so a thread that holds one is never switched away from.
+//! | room | holds | may use |
+//! |---|---|---|
+//! | `calls` | how CPython calls a method, how its arguments are parsed and its result returned | – |
+//! | `who` | the calling thread, greenlet or task, its process, and whether it still lives | – |
+//! | `wait` | how a thread, a greenlet or a task waits and is woken; the trait `Wait` | `calls`, `who` |
+//! | `permit` | Lock, RLock, the semaphores, CapacityLimiter, RWLock | `calls`, `who`, `wait` |
+//! | `condition` | Condition | the above |
+//! | `queue` | Queue and its kinds | the above |
+//! | this folder | Barrier, Event, CountdownEvent, Latch, Flag, ResourceGuard | the above but `queue` |
+//!
+//! `calls` is also the way in of the primitives between processes (`crate::ipc`). No two files use each other, and
+//! no room uses one below it in this table.
+//!
+//! Invariant: no Python code runs, and Python allocates nothing, while a core's mutex is held; so a thread that
+//! holds one is never switched away from.
 
 mod barrier;
 pub(crate) mod calls;

@@ -11,6 +11,7 @@
 
 use super::guard::Guard;
 use super::notify_wait::{Holding, NotifyWait};
+use super::state::Condition;
 use crate::sync::calls::arguments::{self, Patience};
 use crate::sync::calls::description;
 use crate::sync::calls::fast::{self, Method};
@@ -18,9 +19,7 @@ use crate::sync::permit::acquirable::Acquirable;
 use crate::sync::permit::lock::Lock;
 use crate::sync::permit::rlock::RLock;
 use crate::sync::wait::blocking::block;
-use crate::sync::wait::gil;
 use crate::sync::wait::operation::Operation;
-use crate::sync::wait::party::Party;
 use crate::sync::who::backends;
 use crate::sync::who::identity;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -32,39 +31,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 use unsnarl_sync::Notifier;
 
-/// A condition variable for threads, tasks and greenlets.
-///
-/// Given no lock it makes an `RLock`; any lock with `acquire` and `release` will do, for threads.
-/// `RuntimeError` for waiting or notifying without the lock. Timeouts are in seconds.
-/// Fairness: the longest waiting are notified first. With a lock of ours a notified party moves to the
-/// lock's queue, and wakes when it can have the lock.
-/// Cancellation: a notification that reached a party which leaves goes to the next. `wait` ends with the
-/// lock held.
-#[pyclass(frozen, subclass, weakref, module = "unsnarl")]
-pub(in crate::sync) struct Condition {
-    pub(in crate::sync) notifier: Notifier<Party>,
-    guard: PyOnceLock<Guard>,
-}
-
 impl Condition {
-    pub(in crate::sync) fn guard_set(&self) -> Option<&Guard> {
-        // SAFETY: every caller runs in a method, hence attached.
-        self.guard.get(unsafe { Python::assume_attached() })
-    }
-
-    fn guard(&self) -> PyResult<&Guard> {
-        self.guard_set()
-            .ok_or_else(|| PyRuntimeError::new_err("Condition.__init__() was not called"))
-    }
-
-    pub(in crate::sync) fn pass_on(&self, count: usize) {
-        match self.guard_set() {
-            Some(Guard::Lock(lock)) => self.notifier.move_to(lock.get().permits(), count),
-            Some(Guard::RLock(lock)) => self.notifier.move_to(lock.get().permits(), count),
-            _ => self.notifier.notify(count, gil::fan_out()),
-        }
-    }
-
     fn notify_owned(&self, py: Python<'_>, count: usize) -> PyResult<()> {
         let guard = self.guard()?;
         let owned = guard.is_owned_by(py, identity::caller(py))?

@@ -3,7 +3,7 @@
 //! Invariant: `has_lock` is true exactly while the wait's party holds the lock.
 
 use super::guard::{Guard, Saved};
-use super::methods::Condition;
+use super::state::Condition;
 use crate::sync::permit::acquirable::Acquirable;
 use crate::sync::permit::release_waiver;
 use crate::sync::wait::party::Party;

@@ -1,6 +1,6 @@
 //! CapacityLimiter: tokens that belong to who borrowed them.
 
-use super::lock::{deadlock, name_in_the_way};
+use super::deadlock::{deadlock, stuck_task};
 use crate::sync::calls::arguments::{self, Patience};
 use crate::sync::wait::blocking::block;
 use crate::sync::wait::operation::Operation;
@@ -102,7 +102,7 @@ impl CapacityLimiter {
     fn refuse_deadlock(&self, py: Python<'_>) -> PyResult<()> {
         let mut names = Vec::new();
         for task in self.borrowers.find_all(identity::task_of_this_thread) {
-            match name_in_the_way(py, task)? {
+            match stuck_task(py, task)? {
                 Some(name) => names.push(name),
                 None => return Ok(()),
             }

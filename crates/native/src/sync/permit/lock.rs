@@ -6,14 +6,12 @@
 
 use super::acquirable::Acquirable;
 use super::calls::{self, acquire_patiently};
+use super::deadlock::refuse_deadlock;
 use crate::sync::calls::arguments::{self, Patience};
 use crate::sync::calls::description;
 use crate::sync::calls::fast;
 use crate::sync::wait::party::Party;
-use crate::sync::who::backends;
 use crate::sync::who::identity;
-use crate::sync::who::libraries;
-use crate::sync::who::running;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -80,48 +78,6 @@ impl Lock {
     pub(in crate::sync) fn acquire(slf: &Bound<'_, Self>, patience: Patience) -> PyResult<bool> {
         acquire_patiently(slf, patience)
     }
-}
-
-/// Raise if a task of the calling thread holds the lock, or comes before the caller: it can never release.
-///
-/// Nothing is sure where the task is over, since then whoever is to release has yet to come, nor where the caller is
-/// a greenlet that a hub switches away from: the loop may run in another one.
-pub(in crate::sync) fn refuse_deadlock(py: Python<'_>, holder: usize, permits: &Permits<Party>) -> PyResult<()> {
-    let is_here = identity::task_of_this_thread;
-    let holding = is_here(holder).or_else(|| permits.find_grantee(is_here));
-    let (task, relation) = match holding {
-        Some(task) => (task, "held by"),
-        None if !permits.has_seen_tasks() => return Ok(()),
-        None => match permits.find_waiting(is_here) {
-            // Only a thread that runs a task keeps others waiting.
-            Some(task) if !running::task(py)?.is_none() => (task, "promised first to"),
-            _ => return Ok(()),
-        },
-    };
-    match name_in_the_way(py, task)? {
-        Some(name) => Err(deadlock(&format!(
-            "the lock is {relation} {name}, a task of this very thread, which"
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// The name of the task with this address, which cannot run while this thread waits; None if it is over, or nothing
-/// is sure.
-pub(in crate::sync) fn name_in_the_way(py: Python<'_>, task: usize) -> PyResult<Option<String>> {
-    if libraries::has_hubs(py) && !backends::function(py, "green_parker")?.call0()?.is_none() {
-        return Ok(None);
-    }
-    let named = backends::function(py, "describe_task")?.call1((task,))?;
-    named.extract()
-}
-
-/// The error for a wait that cannot end: `what` cannot run.
-pub(in crate::sync) fn deadlock(what: &str) -> PyErr {
-    PyRuntimeError::new_err(format!(
-        "deadlock: {what} cannot run while the thread waits; acquire it with 'async with' or \
-         'await async_acquire()' instead"
-    ))
 }
 
 #[pymethods]

@@ -4,6 +4,7 @@
 
 pub(in crate::sync) mod acquirable;
 pub(in crate::sync) mod calls;
+pub(in crate::sync) mod deadlock;
 pub(in crate::sync) mod limiter;
 pub(in crate::sync) mod lock;
 pub(in crate::sync) mod release_waiver;

@@ -10,7 +10,7 @@
 
 use super::acquirable::Acquirable;
 use super::calls::{self, acquire_patiently};
-use super::lock::refuse_deadlock;
+use super::deadlock::refuse_deadlock;
 use crate::sync::calls::arguments::{self, Patience};
 use crate::sync::calls::description;
 use crate::sync::calls::fast;

@@ -3,7 +3,7 @@
 //! `lock.reader` and `lock.writer` are locks like any other (`with`, `async with`,
 //! `acquire`, `release`); the lock itself adds the changes from one to the other.
 
-use super::lock::{deadlock, name_in_the_way};
+use super::deadlock::{Relation, refuse_if_stuck};
 use crate::sync::calls::arguments::{self, Patience};
 use crate::sync::calls::ready::done;
 use crate::sync::wait::blocking::block;
@@ -96,16 +96,11 @@ fn enter(py: Python<'_>, lock: &Py<RWLock>, side: Side, patience: Patience) -> P
 /// Raise if a task of the calling thread is in the way: it can never leave.
 fn refuse_deadlock(py: Python<'_>, lock: &RWLock, side: Side) -> PyResult<()> {
     let (task, relation) = match lock.core.find_obstacle(side, identity::task_of_this_thread) {
-        Some(Obstacle::Inside(task)) => (task, "held by"),
-        Some(Obstacle::Before(task)) => (task, "promised first to"),
+        Some(Obstacle::Inside(task)) => (task, Relation::Holds),
+        Some(Obstacle::Before(task)) => (task, Relation::ComesFirst),
         None => return Ok(()),
     };
-    match name_in_the_way(py, task)? {
-        Some(name) => Err(deadlock(&format!(
-            "the lock is {relation} {name}, a task of this very thread, which"
-        ))),
-        None => Ok(()),
-    }
+    refuse_if_stuck(py, task, relation)
 }
 
 fn leave(py: Python<'_>, lock: &RWLock, side: Side) -> PyResult<()> {

@@ -4,17 +4,12 @@
 //! never nowhere, never twice.
 
 use super::hooks::{Change, Held, Hooks};
-use super::items::{Item, Items};
-use super::kinds::{LifoQueue, PriorityQueue, SimpleQueue};
-use super::methods::Queue;
-use super::waits::{GetWait, PutWait};
-use crate::sync::calls::arguments::Patience;
-use crate::sync::wait::blocking::block;
+use super::items::{Item, Items, into_items};
+use super::state::Queue;
 use crate::sync::wait::gil;
 use crate::sync::wait::party::Party;
-use crate::sync::wait::protocol::Wait;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyType};
+use pyo3::types::PyList;
 use unsnarl_sync::{Arc, Give, Take, Waiter};
 
 /// An exception class of the standard library's `queue`; `ShutDown` also where it has none.
@@ -37,12 +32,6 @@ pub(in crate::sync) fn is_shut_down(py: Python<'_>, error: &PyErr) -> PyResult<b
 }
 
 impl Queue {
-    #[inline]
-    pub(in crate::sync) fn hooks(&self) -> Option<&Hooks> {
-        // SAFETY: every caller is a method of a Python object, hence attached.
-        self.hooks.get(unsafe { Python::assume_attached() }).map(Box::as_ref)
-    }
-
     /// Put the item if there is room; else false, and the waiter has a place in line.
     pub(in crate::sync) fn give(
         slf: &Bound<'_, Self>,
@@ -155,49 +144,6 @@ impl Queue {
         }
     }
 
-    pub(in crate::sync) fn put_patiently(
-        slf: &Bound<'_, Self>,
-        item: &Bound<'_, PyAny>,
-        patience: Patience,
-    ) -> PyResult<()> {
-        let py = slf.py();
-        if Self::give(slf, item, None)? {
-            return Ok(());
-        }
-        if matches!(patience, Patience::None) {
-            return Err(error(py, "Full"));
-        }
-        let mut wait = PutWait {
-            queue: slf.clone().unbind(),
-            item: item.clone().unbind(),
-        };
-        if block(py, &mut wait, patience.deadline())? {
-            Ok(())
-        } else {
-            wait.expired(py).map(drop)
-        }
-    }
-
-    pub(in crate::sync) fn get_patiently<'py>(
-        slf: &Bound<'py, Self>,
-        patience: Patience,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        if let Some(item) = Self::take(slf, None)? {
-            return Ok(item);
-        }
-        if matches!(patience, Patience::None) {
-            return Err(error(py, "Empty"));
-        }
-        let mut wait = GetWait::new(slf.clone().unbind(), false);
-        let item = if block(py, &mut wait, patience.deadline())? {
-            wait.outcome(py)?
-        } else {
-            wait.expired(py)?
-        };
-        Ok(item.into_bound(py))
-    }
-
     /// From now on the items are in a Python container that others may touch.
     ///
     /// The hooks are there first, with the mutex held, and then the items move. So who comes
@@ -246,34 +192,4 @@ impl Queue {
             .container(slf.py())
             .ok_or_else(|| pyo3::exceptions::PyAttributeError::new_err("this queue has no container"))
     }
-
-    pub(in crate::sync) fn is_plain(slf: &Bound<'_, Self>) -> bool {
-        let (py, class) = (slf.py(), slf.get_type());
-        class.is(py.get_type::<Self>())
-            || class.is(py.get_type::<LifoQueue>())
-            || class.is(py.get_type::<PriorityQueue>())
-            || class.is(py.get_type::<SimpleQueue>())
-    }
-}
-
-pub(in crate::sync) fn into_items(items: Items) -> Box<dyn Iterator<Item = Item>> {
-    match items {
-        Items::Fifo(items) => Box::new(items.into_iter()),
-        Items::Lifo(items) => Box::new(items.into_iter()),
-        Items::Counted(_) => Box::new(std::iter::empty()),
-    }
-}
-
-pub(in crate::sync) fn release_all(py: Python<'_>, items: Vec<Item>) {
-    items.into_iter().for_each(|item| item.release(py));
-}
-
-/// Whether a subclass has hooks of its own.
-pub(in crate::sync) fn has_own_hooks(class: &Bound<'_, PyType>, base: &Bound<'_, PyType>) -> PyResult<bool> {
-    for name in ["_init", "_qsize", "_put", "_get"] {
-        if !class.getattr(name)?.is(&base.getattr(name)?) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

@@ -15,7 +15,7 @@
 //! before it ran has put and taken nothing.
 
 use super::items::Item;
-use super::methods::Queue;
+use super::state::Queue;
 use super::waits::{GetWait, PutWait};
 use crate::sync::calls::fast::{self, Method};
 use crate::sync::calls::stop::{self, Step};

@@ -5,9 +5,7 @@
 
 use super::access::{class_of_error, error, is_shut_down};
 use super::items::Item;
-use super::methods::Queue;
-use crate::sync::calls::arguments::Patience;
-use crate::sync::wait::blocking::block;
+use super::state::Queue;
 use crate::sync::wait::party::Party;
 use crate::sync::wait::protocol::Wait;
 use pyo3::prelude::*;
@@ -111,12 +109,6 @@ impl Wait for PutManyWait {
         visit.call(&self.queue)?;
         self.items.iter().try_for_each(|item| visit.call(item))
     }
-}
-
-/// Do it, or wait until it is done or the patience ends: what a task gets for it.
-pub(in crate::sync) fn do_patiently(py: Python<'_>, wait: &mut dyn Wait, patience: Patience) -> PyResult<Py<PyAny>> {
-    let is_done = wait.attempt(py)? || (!matches!(patience, Patience::None) && block(py, wait, patience.deadline())?);
-    if is_done { wait.outcome(py) } else { wait.expired(py) }
 }
 
 impl Queue {

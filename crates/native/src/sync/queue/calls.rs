@@ -5,8 +5,8 @@
 use super::awaitable::{self, Errand};
 use super::items::Item;
 use super::kinds::{LifoQueue, PriorityQueue, SimpleQueue};
-use super::methods::Queue;
 use super::priority;
+use super::state::Queue;
 use crate::sync::calls::arguments::{self, Patience};
 use crate::sync::calls::description;
 use crate::sync::calls::fast::{self, Method};

@@ -3,9 +3,9 @@
 //! Invariant: whatever the hooks raise, the items are counted as they are, and everybody
 //! whom it concerns is told, before it is raised.
 
-use super::access::release_all;
 use super::hooks::{Change, Hooks};
-use super::methods::Queue;
+use super::items::release_all;
+use super::state::Queue;
 use crate::sync::wait::gil;
 use pyo3::prelude::*;
 

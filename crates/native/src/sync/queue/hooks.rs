@@ -8,11 +8,12 @@
 //! Invariant: while nobody holds the mutex, the core's count is `_qsize()`.
 
 use crate::sync::calls::arguments::Patience;
-use crate::sync::condition::methods::Condition;
+use crate::sync::condition::state::Condition;
 use crate::sync::permit::acquirable::Acquirable;
 use crate::sync::permit::lock::Lock;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -200,4 +201,14 @@ pub(in crate::sync) fn heap_push_known(py: Python<'_>) -> Option<&Bound<'_, PyAn
 #[inline]
 pub(in crate::sync) fn heap_pop_known(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
     POP.get(py).map(|pop| pop.bind(py))
+}
+
+/// Whether a subclass has hooks of its own.
+pub(in crate::sync) fn has_own_hooks(class: &Bound<'_, PyType>, base: &Bound<'_, PyType>) -> PyResult<bool> {
+    for name in ["_init", "_qsize", "_put", "_get"] {
+        if !class.getattr(name)?.is(&base.getattr(name)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -122,3 +122,15 @@ impl Items {
         }
     }
 }
+
+pub(in crate::sync) fn into_items(items: Items) -> Box<dyn Iterator<Item = Item>> {
+    match items {
+        Items::Fifo(items) => Box::new(items.into_iter()),
+        Items::Lifo(items) => Box::new(items.into_iter()),
+        Items::Counted(_) => Box::new(std::iter::empty()),
+    }
+}
+
+pub(in crate::sync) fn release_all(py: Python<'_>, items: Vec<Item>) {
+    items.into_iter().for_each(|item| item.release(py));
+}

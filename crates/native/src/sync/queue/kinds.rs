@@ -4,7 +4,7 @@
 //! these classes calls none of them but a priority queue's.
 
 use super::hooks;
-use super::methods::Queue;
+use super::state::Queue;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -17,9 +17,9 @@ pub(in crate::sync) struct LifoQueue;
 #[pymethods]
 impl LifoQueue {
     #[new]
-    #[pyo3(signature = (*args, **kwargs), text_signature = "(maxsize=0)")]
-    fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
-        PyClassInitializer::from(Queue::new(args, kwargs)).add_subclass(Self)
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(maxsize=0)")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
+        PyClassInitializer::from(Queue::fresh()).add_subclass(Self)
     }
 
     fn _init(slf: &Bound<'_, Self>, _maxsize: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -44,9 +44,9 @@ pub(in crate::sync) struct PriorityQueue;
 #[pymethods]
 impl PriorityQueue {
     #[new]
-    #[pyo3(signature = (*args, **kwargs), text_signature = "(maxsize=0)")]
-    fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
-        PyClassInitializer::from(Queue::new(args, kwargs)).add_subclass(Self)
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "(maxsize=0)")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
+        PyClassInitializer::from(Queue::fresh()).add_subclass(Self)
     }
 
     fn _init(slf: &Bound<'_, Self>, _maxsize: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -76,11 +76,22 @@ pub(in crate::sync) struct SimpleQueue;
 #[pymethods]
 impl SimpleQueue {
     #[new]
-    #[pyo3(signature = (*args, **kwargs), text_signature = "()")]
-    fn new(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
-        PyClassInitializer::from(Queue::new(args, kwargs)).add_subclass(Self)
+    #[pyo3(signature = (*_args, **_kwargs), text_signature = "()")]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
+        PyClassInitializer::from(Queue::fresh()).add_subclass(Self)
     }
 
     #[pyo3(signature = ())]
     fn __init__(_slf: &Bound<'_, Self>) {}
+}
+
+impl Queue {
+    /// Whether the class is one of the four, not derived from one.
+    pub(in crate::sync) fn is_plain(slf: &Bound<'_, Self>) -> bool {
+        let (py, class) = (slf.py(), slf.get_type());
+        class.is(py.get_type::<Self>())
+            || class.is(py.get_type::<LifoQueue>())
+            || class.is(py.get_type::<PriorityQueue>())
+            || class.is(py.get_type::<SimpleQueue>())
+    }
 }

@@ -6,56 +6,33 @@
 //!
 //! Invariant: `hooks` is set once, and then the store counts instead of keeping.
 
-use super::access::{error, has_own_hooks, into_items, is_shut_down, release_all};
+use super::access::{error, is_shut_down};
 use super::awaitable::{self, Errand};
-use super::batch::{PutManyWait, do_patiently};
-use super::hooks::{Change, Hooks};
-use super::items::Items;
+use super::batch::PutManyWait;
+use super::hooks::{Change, Hooks, has_own_hooks};
+use super::items::{Items, into_items, release_all};
 use super::kinds::{LifoQueue, PriorityQueue, SimpleQueue};
-use super::waits::{GetWait, JoinWait};
+use super::state::Queue;
+use super::waits::{GetWait, JoinWait, do_patiently};
 use crate::sync::calls::arguments::{self, Patience};
 use crate::sync::calls::description;
-use crate::sync::condition::methods::Condition;
+use crate::sync::condition::state::Condition;
 use crate::sync::wait::blocking::block;
 use crate::sync::wait::gil;
 use crate::sync::wait::operation::Operation;
-use crate::sync::wait::party::Party;
 use crate::sync::wait::protocol::Wait;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyTuple, PyType};
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
-use unsnarl_sync::Channel;
-
-/// A first-in-first-out queue for threads, tasks and greenlets.
-///
-/// `maxsize` bounds it, 0 does not. `Full`, `Empty` if there is no room, no item (in time, seconds);
-/// `ShutDown` after `shutdown`. Subclasses may define `_init`, `_qsize`, `_put` and `_get`.
-/// Fairness: items leave in order. Waiters are called in order of arrival and keep their place; a party
-/// that need not wait may overtake them, without a bound.
-/// Cancellation: a cancelled get has taken nothing, a cancelled put has put nothing; who was called calls
-/// the next.
-#[pyclass(frozen, subclass, weakref, module = "unsnarl")]
-pub(in crate::sync) struct Queue {
-    pub(in crate::sync) channel: Channel<Items, Party>,
-    /// Apart, since most queues have none.
-    pub(in crate::sync) hooks: PyOnceLock<Box<Hooks>>,
-    /// What was given for it, if that is not the capacity as an int.
-    maxsize: Mutex<Option<Py<PyAny>>>,
-}
+use std::sync::PoisonError;
 
 #[pymethods]
 impl Queue {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs), text_signature = "(maxsize=0)")]
-    pub(in crate::sync) fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
-        Self {
-            channel: Channel::new(Items::Fifo(VecDeque::new()), 0, gil::has_gil()),
-            hooks: PyOnceLock::new(),
-            maxsize: Mutex::default(),
-        }
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self::fresh()
     }
 
     #[pyo3(signature = (maxsize=None))]
@@ -475,11 +452,5 @@ impl Queue {
         // Not under the mutex: it may be the last reference.
         drop(old);
         Ok(capacity)
-    }
-}
-
-impl Drop for Queue {
-    fn drop(&mut self) {
-        Python::attach(|py| release_all(py, self.channel.drain(false, 1)));
     }
 }

@@ -12,4 +12,5 @@ pub(in crate::sync) mod items;
 pub(in crate::sync) mod kinds;
 pub(in crate::sync) mod methods;
 pub(in crate::sync) mod priority;
+pub(in crate::sync) mod state;
 pub(in crate::sync) mod waits;

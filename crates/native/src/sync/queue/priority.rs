@@ -9,7 +9,7 @@
 
 use super::hooks::{self, Hooks};
 use super::items::{Item, Items};
-use super::methods::Queue;
+use super::state::Queue;
 use crate::sync::calls::fast;
 use crate::sync::permit::acquirable::Acquirable;
 use crate::sync::wait::gil;

@@ -7,7 +7,9 @@
 //! Invariant: a party that is called and finds nothing keeps its place in line.
 
 use super::access::{error, is_shut_down};
-use super::methods::Queue;
+use super::state::Queue;
+use crate::sync::calls::arguments::Patience;
+use crate::sync::wait::blocking::block;
 use crate::sync::wait::party::Party;
 use crate::sync::wait::protocol::Wait;
 use pyo3::prelude::*;
@@ -159,4 +161,55 @@ impl Wait for JoinWait {
     fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.queue)
     }
+}
+
+impl Queue {
+    pub(in crate::sync) fn put_patiently(
+        slf: &Bound<'_, Self>,
+        item: &Bound<'_, PyAny>,
+        patience: Patience,
+    ) -> PyResult<()> {
+        let py = slf.py();
+        if Self::give(slf, item, None)? {
+            return Ok(());
+        }
+        if matches!(patience, Patience::None) {
+            return Err(error(py, "Full"));
+        }
+        let mut wait = PutWait {
+            queue: slf.clone().unbind(),
+            item: item.clone().unbind(),
+        };
+        if block(py, &mut wait, patience.deadline())? {
+            Ok(())
+        } else {
+            wait.expired(py).map(drop)
+        }
+    }
+
+    pub(in crate::sync) fn get_patiently<'py>(
+        slf: &Bound<'py, Self>,
+        patience: Patience,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if let Some(item) = Self::take(slf, None)? {
+            return Ok(item);
+        }
+        if matches!(patience, Patience::None) {
+            return Err(error(py, "Empty"));
+        }
+        let mut wait = GetWait::new(slf.clone().unbind(), false);
+        let item = if block(py, &mut wait, patience.deadline())? {
+            wait.outcome(py)?
+        } else {
+            wait.expired(py)?
+        };
+        Ok(item.into_bound(py))
+    }
+}
+
+/// Do it, or wait until it is done or the patience ends: what a task gets for it.
+pub(in crate::sync) fn do_patiently(py: Python<'_>, wait: &mut dyn Wait, patience: Patience) -> PyResult<Py<PyAny>> {
+    let is_done = wait.attempt(py)? || (!matches!(patience, Patience::None) && block(py, wait, patience.deadline())?);
+    if is_done { wait.outcome(py) } else { wait.expired(py) }
 }

@@ -12,7 +12,7 @@
 use super::futex;
 use super::party::Party;
 use super::protocol::Wait;
-use super::spin::{self, is_signalled};
+use super::spin;
 use crate::sync::who::backends;
 use crate::sync::who::libraries;
 use crate::sync::who::thread;
@@ -103,11 +103,11 @@ fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Opt
         let (woken, awake_since) = py.detach(|| {
             let wait = LockWait::begin(lock);
             let woken = doze(waiter, departures, until);
-            wait.end(is_signalled(waiter));
+            wait.end(waiter.is_signalled());
             (woken, Instant::now())
         });
         waiter.port.set_idle(false);
-        if is_signalled(waiter) {
+        if waiter.is_signalled() {
             waiter.note_way(awake_since.elapsed() >= HELD_UP_FROM);
             return Sleep::Signalled;
         }
@@ -129,7 +129,7 @@ fn doze(waiter: &Waiter<Party>, departures: u32, until: Option<Instant>) -> fute
         return futex::Woken::Perhaps;
     }
     let woken = futex::wait(waiter.word(), ASLEEP, until);
-    if is_signalled(waiter) {
+    if waiter.is_signalled() {
         waiter.relay();
     }
     woken
@@ -154,7 +154,7 @@ fn park(parker: &Bound<'_, PyAny>, wait: &mut dyn Wait, deadline: Option<Instant
                 return Err(error);
             }
         };
-        if is_signalled(&waiter) {
+        if waiter.is_signalled() {
             if resume(py, wait, &waiter)? {
                 return Ok(true);
             }

@@ -12,7 +12,7 @@
 //! is about to empty it. A shut box stays empty.
 
 use super::interruption;
-use super::operation::Operation;
+use super::owner::Owner;
 use crate::sync::who::running;
 use pyo3::prelude::*;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -37,7 +37,7 @@ struct Post {
 #[derive(Debug)]
 struct Letter {
     future: Py<PyAny>,
-    owner: Py<PyAny>,
+    owner: Owner,
 }
 
 /// What the loop calls when the eventfd is readable.
@@ -89,10 +89,10 @@ impl Mailbox {
     ///
     /// # Errors
     /// What was raised meanwhile, perhaps by a signal handler: to be tried again.
-    pub(in crate::sync) fn deliver(&self, py: Python<'_>, future: &Py<PyAny>, owner: &Py<PyAny>) -> PyResult<()> {
+    pub(in crate::sync) fn deliver(&self, py: Python<'_>, future: &Py<PyAny>, owner: &Owner) -> PyResult<()> {
         let event_loop = self.event_loop.bind(py).call0()?;
         if event_loop.is_none() {
-            return close(py, owner);
+            return owner.leave_behind(py);
         }
         let running = running::running_loop(py)?;
         if running.is_some_and(|running| running.is(&event_loop)) {
@@ -115,7 +115,7 @@ impl Mailbox {
             (post.is_shut, post.letters.len() == 1)
         };
         if is_shut {
-            return close(py, owner);
+            return owner.leave_behind(py);
         }
         if is_first {
             self.ring();
@@ -157,7 +157,7 @@ impl Mailbox {
             std::mem::take(&mut post.letters)
         };
         for letter in &letters {
-            interruption::outlast(py, || close(py, &letter.owner));
+            interruption::outlast(py, || letter.owner.leave_behind(py));
         }
     }
 }
@@ -170,15 +170,6 @@ fn set(future: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Close the operation behind a weak reference: its task will not run again.
-fn close(py: Python<'_>, owner: &Py<PyAny>) -> PyResult<()> {
-    let operation = owner.bind(py).call0()?;
-    match operation.cast::<Operation>() {
-        Ok(operation) => Operation::leave_behind(operation),
-        Err(_) => Ok(()),
-    }
-}
-
 #[pymethods]
 impl Mailbox {
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
@@ -186,7 +177,7 @@ impl Mailbox {
         if let Ok(post) = self.posted.try_lock() {
             for letter in &post.letters {
                 visit.call(&letter.future)?;
-                visit.call(&letter.owner)?;
+                letter.owner.traverse(&visit)?;
             }
         }
         Ok(())

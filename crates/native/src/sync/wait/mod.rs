@@ -8,6 +8,7 @@ pub(in crate::sync) mod gil;
 pub(in crate::sync) mod interruption;
 pub(in crate::sync) mod mailbox;
 pub(in crate::sync) mod operation;
+pub(in crate::sync) mod owner;
 pub(in crate::sync) mod party;
 pub(in crate::sync) mod protocol;
 pub(in crate::sync) mod spin;

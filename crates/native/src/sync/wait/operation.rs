@@ -17,16 +17,15 @@
 
 use super::interruption;
 use super::mailbox::Mailbox;
-use super::party::Party;
+use super::owner::Suspended;
 use super::protocol::Wait;
-use super::suspension::{Backend, Waiting};
+use super::suspension::{self, Backend, Waiting};
 use crate::sync::calls::fast::{self, Method};
 use crate::sync::calls::stop::{self, Step};
 use crate::sync::who::running;
 use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError, PyStopIteration};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use unsnarl_sync::{ASLEEP, Arc, PENDING, Waiter};
 
 /// An asynchronous call under way.
 #[pyclass(module = "unsnarl._native", weakref, freelist = 64)]
@@ -120,7 +119,7 @@ impl Operation {
         let Some(wait) = self.wait.as_mut() else {
             return Ok(false);
         };
-        let (waiter, backend) = settle(py, wait.task(), parker, running)?;
+        let (waiter, backend) = suspension::choose(py, wait.task(), parker, running)?;
         if wait.begin(py, &waiter)? {
             return Ok(true);
         }
@@ -179,8 +178,7 @@ impl Operation {
         let (Some(waiting), Some(wait)) = (self.waiting.as_mut(), self.wait.as_mut()) else {
             return Ok(None);
         };
-        let is_signalled = !matches!(waiting.waiter.state(), PENDING | ASLEEP);
-        if is_signalled {
+        if waiting.waiter.is_signalled() {
             match wait.resume(py, &waiting.waiter) {
                 Ok(true) => return self.finish(py, true).map(Some),
                 Ok(false) => {}
@@ -199,12 +197,6 @@ impl Operation {
             return Err(error);
         }
         Ok(None)
-    }
-
-    /// Close it because its task will not run again.
-    pub(in crate::sync) fn leave_behind(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let py = slf.py();
-        Self::end(slf, |wait| wait.leave_behind(py))
     }
 
     fn end(slf: &Bound<'_, Self>, give_back: impl FnOnce(&mut dyn Wait)) -> PyResult<()> {
@@ -257,40 +249,6 @@ impl Operation {
             }
         }
     }
-}
-
-/// Choose what suspends the task, and make the waiter that ends the suspension.
-fn settle(
-    py: Python<'_>,
-    task: usize,
-    parker: Option<Bound<'_, PyAny>>,
-    running: Option<Bound<'_, PyAny>>,
-) -> PyResult<(Arc<Waiter<Party>>, Backend)> {
-    Ok(match (parker, running) {
-        (Some(parker), _) => {
-            let unpark = parker.getattr("unpark")?.unbind();
-            (Waiter::new(Party::task(task, unpark)), Backend::Parker(parker.unbind()))
-        }
-        (None, Some(event_loop)) => {
-            let mailbox = Mailbox::of(&event_loop)?;
-            let event_loop = event_loop.unbind();
-            let future = py.None();
-            (
-                Waiter::new(Party::asyncio(task)),
-                Backend::Asyncio {
-                    event_loop,
-                    mailbox,
-                    future,
-                    timer: None,
-                },
-            )
-        }
-        (None, None) => {
-            return Err(PyRuntimeError::new_err(
-                "no event loop runs in this thread: await this in a task of asyncio, trio, anyio or curio",
-            ));
-        }
-    })
 }
 
 /// None, borrowed.
@@ -470,6 +428,13 @@ impl Operation {
         Python::attach(|py| self.abandon(py));
         self.wait = None;
         self.interruption = None;
+    }
+}
+
+impl Suspended for Operation {
+    fn leave_behind(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        Self::end(slf, |wait| wait.leave_behind(py))
     }
 }
 

@@ -8,6 +8,7 @@ use super::futex;
 use super::gil;
 use super::interruption;
 use super::mailbox::Mailbox;
+use super::owner::Owner;
 use crate::sync::who::liveness::Presence;
 use crate::sync::who::process;
 use crate::sync::who::thread;
@@ -48,7 +49,7 @@ enum How {
 /// The future a task of asyncio is suspended on, and the way to its loop.
 #[derive(Debug, Default)]
 struct Slot {
-    future: Option<(Py<PyAny>, Py<Mailbox>, Py<PyAny>)>,
+    future: Option<(Py<PyAny>, Py<Mailbox>, Owner)>,
     /// Woken before there was a future.
     is_woken: bool,
 }
@@ -107,7 +108,7 @@ impl Party {
 
     /// Suspend on `future`; `owner` is a weak reference to the operation, which
     /// is closed if the loop no longer runs.
-    pub(in crate::sync) fn attach(&self, py: Python<'_>, future: Py<PyAny>, mailbox: Py<Mailbox>, owner: Py<PyAny>) {
+    pub(in crate::sync) fn attach(&self, py: Python<'_>, future: Py<PyAny>, mailbox: Py<Mailbox>, owner: Owner) {
         if let How::Asyncio(slot) = &self.how {
             let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
             if std::mem::take(&mut slot.is_woken) {
@@ -140,7 +141,7 @@ impl Party {
                 }) => {
                     visit.call(future)?;
                     visit.call(mailbox)?;
-                    visit.call(owner)
+                    owner.traverse(visit)
                 }
                 _ => Ok(()),
             },

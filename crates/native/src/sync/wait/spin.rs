@@ -30,7 +30,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use unsnarl_sync::{ASLEEP, PENDING, Waiter};
+use unsnarl_sync::Waiter;
 
 /// Two or three times what a sleep and a wake-up take, as two threads in ping-pong show it:
 /// a thread that bets must win against a partner that does not yet, and still sleeps.
@@ -130,16 +130,11 @@ pub(in crate::sync) fn wait(waiter: &Waiter<Party>, departures: u32) -> bool {
     let mut luck = LUCK.get();
     let Some(place) = luck.bets().then(Place::take).flatten() else {
         LUCK.set(luck);
-        return is_signalled(waiter);
+        return waiter.is_signalled();
     };
     luck.learn(watch(waiter, place, departures.wrapping_add(1)));
     LUCK.set(luck);
-    is_signalled(waiter)
-}
-
-/// Whether something happened to the waiter.
-pub(in crate::sync) fn is_signalled(waiter: &Waiter<Party>) -> bool {
-    !matches!(waiter.state(), PENDING | ASLEEP)
+    waiter.is_signalled()
 }
 
 /// Watch both words until the waiter was served and the GIL was left; true if that was in
@@ -155,7 +150,7 @@ fn watch(waiter: &Waiter<Party>, place: Place, mut left: u32) -> bool {
         for _ in 0..LOOKS {
             // Read before the waiter's word: who serves it leaves the GIL afterwards.
             let now_left = LEFT.load(Ordering::Acquire);
-            if place.is_some() && !is_signalled(waiter) {
+            if place.is_some() && !waiter.is_signalled() {
                 left = now_left;
             } else if !needs_gil || now_left != left {
                 return Instant::now() < until;

@@ -4,9 +4,9 @@
 
 use super::interruption;
 use super::mailbox::Mailbox;
-use super::operation::Operation;
+use super::owner::{Owner, Suspended};
 use super::party::Party;
-use pyo3::ffi;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use unsnarl_sync::{Arc, Waiter};
 
@@ -32,7 +32,7 @@ pub(in crate::sync) enum Backend {
 
 impl Waiting {
     /// Make a fresh suspension for the waiter; the timeout counts from the first.
-    pub(in crate::sync) fn arrange(&mut self, slf: &Bound<'_, Operation>, timeout_s: Option<f64>) -> PyResult<()> {
+    pub(in crate::sync) fn arrange(&mut self, slf: &Bound<'_, impl Suspended>, timeout_s: Option<f64>) -> PyResult<()> {
         let py = slf.py();
         match &mut self.backend {
             Backend::Parker(parker) => {
@@ -52,16 +52,12 @@ impl Waiting {
                 if timer.is_none()
                     && let Some(timeout_s) = timeout_s
                 {
-                    let expire = slf.getattr(pyo3::intern!(py, "_expire"))?;
+                    let expire = slf.as_any().getattr(pyo3::intern!(py, "_expire"))?;
                     *timer = Some(event_loop.call_method1("call_later", (timeout_s, expire))?.unbind());
                 }
-                // SAFETY: a live object of a class with weak references.
-                let weak = unsafe {
-                    Bound::from_owned_ptr_or_err(py, ffi::PyWeakref_NewRef(slf.as_ptr(), std::ptr::null_mut()))?
-                };
                 self.waiter
                     .port
-                    .attach(py, fresh.unbind(), mailbox.clone_ref(py), weak.unbind());
+                    .attach(py, fresh.unbind(), mailbox.clone_ref(py), Owner::of(slf)?);
             }
         }
         Ok(())
@@ -72,4 +68,38 @@ impl Waiting {
             interruption::outlast(py, || timer.call_method0(py, "cancel").map(drop));
         }
     }
+}
+
+/// Choose what suspends the task, and make the waiter that ends the suspension.
+pub(in crate::sync) fn choose(
+    py: Python<'_>,
+    task: usize,
+    parker: Option<Bound<'_, PyAny>>,
+    running: Option<Bound<'_, PyAny>>,
+) -> PyResult<(Arc<Waiter<Party>>, Backend)> {
+    Ok(match (parker, running) {
+        (Some(parker), _) => {
+            let unpark = parker.getattr("unpark")?.unbind();
+            (Waiter::new(Party::task(task, unpark)), Backend::Parker(parker.unbind()))
+        }
+        (None, Some(event_loop)) => {
+            let mailbox = Mailbox::of(&event_loop)?;
+            let event_loop = event_loop.unbind();
+            let future = py.None();
+            (
+                Waiter::new(Party::asyncio(task)),
+                Backend::Asyncio {
+                    event_loop,
+                    mailbox,
+                    future,
+                    timer: None,
+                },
+            )
+        }
+        (None, None) => {
+            return Err(PyRuntimeError::new_err(
+                "no event loop runs in this thread: await this in a task of asyncio, trio, anyio or curio",
+            ));
+        }
+    })
 }
