@@ -2,7 +2,7 @@
 //!
 //! Items are never handed to a particular waiter: they go into the store, and
 //! the first waiter is told to look. Whoever runs takes. So a running taker
-//! empties the store without one wake-up per item (see [`crate::line`] and [`crate::sides`]).
+//! empties the store without one wake-up per item (see [`crate::waiter_queue`] and [`crate::sides`]).
 //!
 //! Is it fair? Items leave in the store's order. Waiters are told in order of
 //! arrival, and keep their place when they come in vain; a party that does not
@@ -10,11 +10,11 @@
 //!
 //! Invariant: `unfinished` counts items given and not yet reported done.
 
-use crate::line::Line;
 use crate::shim::{Arc, Mutex, lock};
 use crate::sides::{Done, Sides};
 use crate::store::{Closed, Give, Store, Take};
 use crate::waiter::{GRANTED, Port, Waiter, Wakes};
+use crate::waiter_queue::Line;
 
 /// A store with room for `capacity` items, and those who wait at it.
 #[derive(Debug)]

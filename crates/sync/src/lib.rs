@@ -15,10 +15,8 @@
 
 mod barrier;
 mod channel;
-mod eagerness;
 mod gate;
 mod limiter;
-mod line;
 mod notifier;
 mod permits;
 mod rwlock;
@@ -26,6 +24,8 @@ mod shim;
 mod sides;
 mod store;
 mod waiter;
+mod waiter_queue;
+mod wake_ahead;
 
 pub use barrier::{Arrival, Departing, Rendezvous};
 pub use channel::Channel;

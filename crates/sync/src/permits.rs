@@ -13,15 +13,15 @@
 //! first served.
 //!
 //! Where calls are serialised by the GIL more than one waiter may be told to try for
-//! the same permit (see [`crate::eagerness`]): they come one after the other anyway.
+//! the same permit (see [`crate::wake_ahead`]): they come one after the other anyway.
 //!
 //! Things that don't work: granting always (convoys: 20 times slower with two
 //! threads); never granting (a task that needs a loop iteration to come back
 //! never wins against a thread).
 
-use crate::line::Line;
 use crate::shim::{Arc, Ordering, Slow, Word, is_serialised};
 use crate::waiter::{GRANTED, Port, Waiter, Wakes};
+use crate::waiter_queue::Line;
 
 const CONTENDED: usize = 1;
 const ONE: usize = 2;

@@ -14,8 +14,8 @@
 //! Invariant: if there is an item and takers wait, or room and givers wait, then somebody that was told is on its
 //! way, on the same side; or on the other one, and then it comes soon.
 
-use crate::line::Line;
 use crate::waiter::{Port, WaitQueue, Wakes};
+use crate::waiter_queue::Line;
 
 /// Who waits at a channel.
 #[derive(Debug)]

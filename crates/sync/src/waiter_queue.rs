@@ -5,7 +5,7 @@
 //! makes a hundred `put`s cost one wake-up instead of a hundred. An heir that is slow to come
 //! (a task: its loop may be busy, or stopped; the calling thread's own) is relied on for one item only. Permits have an
 //! heir for each free permit: there every one of them is for somebody; and more where
-//! that pays (see [`crate::eagerness`]).
+//! that pays (see [`crate::wake_ahead`]).
 //!
 //! Whoever is told moves from one ordered set to another, and keeps its ticket for the case that it comes in vain.
 //! A call so costs the logarithm of the line's length, however many wait or are on their way. Things that don't
@@ -17,9 +17,9 @@
 //! the heirs comes soon, there are as many as there is available, or all wait for it. Who waits is idle or an heir,
 //! never both; only heirs are WOKEN.
 
-use crate::eagerness::Eagerness;
 use crate::shim::Arc;
 use crate::waiter::{GRANTED, Port, WOKEN, WaitQueue, Waiter, Wakes};
+use crate::wake_ahead::Eagerness;
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
