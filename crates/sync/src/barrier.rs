@@ -1,21 +1,21 @@
-//! Rendezvous of a fixed number of parties: the core of Barrier.
+//! A cyclic barrier for a fixed number of parties: the core of Barrier.
 //!
-//! Each cycle's waiters are released at once and leave on their own, so the next
-//! cycle may fill while the last one drains.
+//! Each cycle's waiters are released together and leave on their own, so the next cycle may fill while the
+//! last one drains.
 //!
-//! Invariant: `arrived` counts the waiters of the cycle that fills; those of a full cycle
-//! belong to the party that came last, until it has run the action and says how it went.
-//! Nothing but that decides for them: neither a timeout nor a reset meanwhile.
+//! Invariant: `arrived` counts the waiters of the cycle that fills. The waiters of a full cycle belong to the
+//! party that arrived last, until it has run the action and reported the outcome. Only that outcome decides
+//! for them, neither a timeout nor a reset in the meantime.
 
 use crate::shim::{Arc, Mutex, lock};
-use crate::waiter::{GRANTED, Port, REFUSED, WaitQueue, Waiter, Wakes};
+use crate::waiter::{GRANTED, REFUSED, Unparker, Waiter, WaiterList, Wakes};
 
-/// What an arriving party has to do.
+/// What an arriving party must do next.
 #[derive(Debug)]
 pub enum Arrival<P> {
-    /// Wait; `.0` waited before it.
+    /// Wait; `.0` parties arrived before it.
     Wait(usize),
-    /// It is the last, `.0` waited before it: run the action, then call `release` or `fail`.
+    /// It is the last, `.0` parties arrived before it: run the action, then call `release` or `fail`.
     Last(usize, Departing<P>),
     /// The barrier is broken.
     Broken,
@@ -24,10 +24,10 @@ pub enum Arrival<P> {
 /// The waiters of a full cycle.
 #[must_use]
 #[derive(Debug)]
-pub struct Departing<P>(WaitQueue<P>);
+pub struct Departing<P>(WaiterList<P>);
 
-impl<P: Port> Departing<P> {
-    /// Let them go.
+impl<P: Unparker> Departing<P> {
+    /// Release the waiters.
     pub fn release(self, fan_out: usize) {
         self.finish(GRANTED, fan_out);
     }
@@ -50,17 +50,17 @@ struct State<P> {
     parties: usize,
     arrived: usize,
     broken: bool,
-    queue: WaitQueue<P>,
+    queue: WaiterList<P>,
 }
 
-impl<P: Port> Rendezvous<P> {
+impl<P: Unparker> Rendezvous<P> {
     /// Make a barrier for `parties`.
     pub fn new(parties: usize) -> Self {
         let state = State {
             parties,
             arrived: 0,
             broken: false,
-            queue: WaitQueue::default(),
+            queue: WaiterList::default(),
         };
         Self {
             state: Mutex::new(state),
@@ -72,7 +72,7 @@ impl<P: Port> Rendezvous<P> {
         lock(&self.state).parties
     }
 
-    /// How many wait in the current cycle.
+    /// The number of waiters in the cycle that fills.
     pub fn arrived(&self) -> usize {
         lock(&self.state).queue.len()
     }
@@ -82,7 +82,7 @@ impl<P: Port> Rendezvous<P> {
         lock(&self.state).broken
     }
 
-    /// Arrive; the waiter is made only if there is something to wait for.
+    /// Arrive; the waiter is made only if the party has to wait.
     pub fn arrive(&self, waiter: impl FnOnce() -> Arc<Waiter<P>>) -> Arrival<P> {
         let mut state = lock(&self.state);
         if state.broken {
@@ -99,24 +99,24 @@ impl<P: Port> Rendezvous<P> {
         Arrival::Wait(index)
     }
 
-    /// The action failed: turn them away, and whoever waits by now. Broken first: those who
-    /// are turned away must find it so.
+    /// The action failed: break the barrier, then refuse the cycle's waiters and those that wait by now. The
+    /// barrier is broken first, because the refused parties must find it broken.
     pub fn fail(&self, departing: Departing<P>, fan_out: usize) {
         self.break_up(fan_out);
         departing.finish(REFUSED, fan_out);
     }
 
-    /// Turn the waiters away; the barrier stays broken until `reset`.
+    /// Refuse the waiters; the barrier stays broken until `reset`.
     pub fn break_up(&self, fan_out: usize) {
         self.turn_away(true, fan_out);
     }
 
-    /// Turn the waiters away, and start anew.
+    /// Refuse the waiters and restart.
     pub fn reset(&self, fan_out: usize) {
         self.turn_away(false, fan_out);
     }
 
-    /// Start anew with another number of parties; who waits is turned away.
+    /// Restart with another number of parties; waiters are refused.
     pub fn restart(&self, parties: usize, fan_out: usize) {
         let mut wakes = Wakes::none();
         {
@@ -133,7 +133,8 @@ impl<P: Port> Rendezvous<P> {
         wakes.run();
     }
 
-    /// Leave without breaking it: the others wait on, for one party more. True: as [`Rendezvous::cancel`].
+    /// Leave without breaking the barrier: the others wait on, for one party more. True: as
+    /// [`Rendezvous::cancel`].
     pub fn leave(&self, waiter: &Arc<Waiter<P>>) -> bool {
         let mut state = lock(&self.state);
         let waited = state.queue.remove(waiter);
@@ -143,14 +144,14 @@ impl<P: Port> Rendezvous<P> {
         !waited
     }
 
-    /// Give up waiting. True: its cycle is over, or full already; what becomes of it is
-    /// written to the waiter, now or soon. False: the barrier is broken now, for everybody.
+    /// Give up waiting. True: the waiter's cycle was full already, and its outcome is written to the waiter,
+    /// now or soon. False: the barrier is broken now, for every party.
     pub fn cancel(&self, waiter: &Arc<Waiter<P>>, fan_out: usize) -> bool {
         let mut wakes = Wakes::none();
         let waited = {
             let mut state = lock(&self.state);
             let waited = state.queue.remove(waiter);
-            // In the same step: who arrives in between must not count the one that left.
+            // In the same step: a party that arrives in between must not count the one that left.
             if waited {
                 state.turn_away(true, fan_out, &mut wakes);
             }
@@ -161,7 +162,7 @@ impl<P: Port> Rendezvous<P> {
     }
 }
 
-impl<P: Port> State<P> {
+impl<P: Unparker> State<P> {
     fn turn_away(&mut self, broken: bool, fan_out: usize, wakes: &mut Wakes<P>) {
         self.arrived = 0;
         self.broken = broken;

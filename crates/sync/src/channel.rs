@@ -1,22 +1,24 @@
-//! A bounded store between givers and takers: the core of the queues.
+//! A bounded channel with cancellable waits on both sides: the core of the queues.
 //!
-//! Items are never handed to a particular waiter: they go into the store, and
-//! the first waiter is told to look. Whoever runs takes. So a running taker
-//! empties the store without one wake-up per item (see [`crate::waiter_queue`] and [`crate::sides`]).
+//! Items are never granted to a particular waiter. They go into the store, the first waiter is notified, and
+//! the first party that runs takes. So a running taker empties the store without one wake-up per item (see
+//! [`crate::waiter_queue`] and [`crate::sides`]).
 //!
-//! Is it fair? Items leave in the store's order. Waiters are told in order of
-//! arrival, and keep their place when they come in vain; a party that does not
-//! have to wait may overtake them. The standard library's queue does the same.
+//! Is it fair? Items leave in the store's order. Waiters are notified in order of arrival and keep their
+//! place after a spurious wake-up. A party that need not wait may overtake them, as in the standard library's
+//! queue.
 //!
-//! Invariant: `unfinished` counts items given and not yet reported done.
+//! Must never: run a store's foreign code with the mutex held; items are dropped by the caller.
+//!
+//! Invariant: `unfinished` counts the items that were given and not yet reported done.
 
 use crate::shim::{Arc, Mutex, lock};
 use crate::sides::{Done, Sides};
 use crate::store::{Closed, Give, Store, Take};
-use crate::waiter::{GRANTED, Port, Waiter, Wakes};
-use crate::waiter_queue::Line;
+use crate::waiter::{GRANTED, Unparker, Waiter, Wakes};
+use crate::waiter_queue::WaiterQueue;
 
-/// A store with room for `capacity` items, and those who wait at it.
+/// A store with room for `capacity` items, and its waiters.
 #[derive(Debug)]
 pub struct Channel<S, P> {
     state: Mutex<State<S, P>>,
@@ -28,12 +30,12 @@ struct State<S, P> {
     capacity: usize,
     unfinished: usize,
     closed: bool,
-    /// Whether parties look one at a time anyway.
-    in_turn: bool,
+    /// Whether the GIL serialises the parties' calls.
+    is_serialised: bool,
     sides: Option<Box<Sides<P>>>,
 }
 
-impl<S: Store, P: Port> State<S, P> {
+impl<S: Store, P: Unparker> State<S, P> {
     fn sides(&mut self) -> &mut Sides<P> {
         self.sides.get_or_insert_default()
     }
@@ -43,14 +45,14 @@ impl<S: Store, P: Port> State<S, P> {
         self.capacity == 0 || self.store.len() < self.capacity
     }
 
-    /// Whether it is open and nobody stands in a line that an item or room could be for.
+    /// Whether it is open, and no party waits for an item or for room.
     #[inline]
     fn is_quiet(&self) -> bool {
         !self.closed && self.sides.as_deref().is_none_or(Sides::are_empty)
     }
 
-    /// Tell whom it concerns what there is now.
-    fn settle(&mut self, done: Done, wakes: &mut Wakes<P>) {
+    /// Notify the waiters for which there is an item or room now.
+    fn notify_sides(&mut self, done: Done, wakes: &mut Wakes<P>) {
         let items = self.store.len();
         let room = match self.capacity {
             0 => usize::MAX,
@@ -60,23 +62,23 @@ impl<S: Store, P: Port> State<S, P> {
             return;
         };
         if self.closed {
-            sides.settle_closed(items, room, wakes);
+            sides.notify_closed(items, room, wakes);
         } else {
-            sides.settle(items, room, done, self.in_turn, wakes);
+            sides.notify(items, room, done, self.is_serialised, wakes);
         }
     }
 }
 
-impl<S: Store, P: Port> Channel<S, P> {
-    /// Make a channel; `capacity` 0 is unbounded. `in_turn`: its parties look one at a time anyway, since each needs
-    /// one lock for it (the GIL).
-    pub fn new(store: S, capacity: usize, in_turn: bool) -> Self {
+impl<S: Store, P: Unparker> Channel<S, P> {
+    /// Make a channel; `capacity` 0 is unbounded. `is_serialised`: one lock (the GIL) serialises its parties'
+    /// calls.
+    pub fn new(store: S, capacity: usize, is_serialised: bool) -> Self {
         let state = State {
             store,
             capacity,
             unfinished: 0,
             closed: false,
-            in_turn,
+            is_serialised,
             sides: None,
         };
         Self {
@@ -84,7 +86,7 @@ impl<S: Store, P: Port> Channel<S, P> {
         }
     }
 
-    /// Look at or change the store itself, e.g. to peek or traverse it.
+    /// Read or change the store itself, e.g. to peek or traverse it. No waiter is notified.
     pub fn with_store<R>(&self, look: impl FnOnce(&mut S) -> R) -> R {
         look(&mut lock(&self.state).store)
     }
@@ -104,7 +106,7 @@ impl<S: Store, P: Port> Channel<S, P> {
         !lock(&self.state).has_room()
     }
 
-    /// Room for how many; 0 is unbounded.
+    /// The maximal number of items; 0 is unbounded.
     pub fn capacity(&self) -> usize {
         lock(&self.state).capacity
     }
@@ -114,7 +116,7 @@ impl<S: Store, P: Port> Channel<S, P> {
         lock(&self.state).closed
     }
 
-    /// Items given and not reported done.
+    /// The number of items given and not reported done.
     pub fn unfinished(&self) -> usize {
         lock(&self.state).unfinished
     }
@@ -126,11 +128,10 @@ impl<S: Store, P: Port> Channel<S, P> {
         })
     }
 
-    /// Give one item if that concerns nobody else: there is room, and no line. What most
-    /// calls need, without what the others need.
+    /// Give one item if there is room and no waiter: the fast path of most calls.
     ///
     /// # Errors
-    /// The item, if [`Channel::give`] has to see to it.
+    /// The item, if [`Channel::give`] must be called instead.
     #[inline]
     pub fn give_quietly(&self, item: S::Item) -> Result<(), S::Item> {
         self.push_quietly(item, true)
@@ -147,7 +148,7 @@ impl<S: Store, P: Port> Channel<S, P> {
         Ok(())
     }
 
-    /// Take one item if that concerns nobody else; else [`Channel::take`] has to see to it.
+    /// Take one item if there is no waiter; None if [`Channel::take`] must be called instead.
     #[inline]
     pub fn take_quietly(&self) -> Option<S::Item> {
         self.pop_quietly(true)
@@ -163,28 +164,28 @@ impl<S: Store, P: Port> Channel<S, P> {
         }
     }
 
-    /// The same as [`Channel::give_quietly`], where the items are kept elsewhere: count one.
+    /// As [`Channel::give_quietly`], where the items are kept elsewhere: count one item.
     ///
     /// # Errors
-    /// The item, if [`Channel::give`] has to see to it.
+    /// The item, if [`Channel::give`] must be called instead.
     #[inline]
     pub fn count_quietly(&self, item: S::Item) -> Result<(), S::Item> {
         self.push_quietly(item, false)
     }
 
-    /// The same as [`Channel::take_quietly`], where the items are kept elsewhere: count one less.
+    /// As [`Channel::take_quietly`], where the items are kept elsewhere: count one item less.
     #[inline]
     pub fn uncount_quietly(&self) -> Option<S::Item> {
         self.pop_quietly(false)
     }
 
-    /// Give one item. With a waiter: enqueue it when there is no room, or keep
-    /// its place if it is enqueued already.
+    /// Give one item. With a waiter: enqueue it if there is no room, or keep its place if it is enqueued
+    /// already.
     pub fn give(&self, item: S::Item, waiter: Option<&Arc<Waiter<P>>>) -> Give<S::Item> {
         self.give_to(false, item, waiter)
     }
 
-    /// The same, if the items are kept here.
+    /// As [`Channel::give`], if the items are kept here.
     pub fn give_here(&self, item: S::Item, waiter: Option<&Arc<Waiter<P>>>) -> Give<S::Item> {
         self.give_to(true, item, waiter)
     }
@@ -198,7 +199,7 @@ impl<S: Store, P: Port> Channel<S, P> {
             }
             let ready = state.closed || state.has_room();
             if let Some(waiter) = waiter {
-                take_place(&mut state.sides().givers, waiter, ready);
+                update_place(&mut state.sides().givers, waiter, ready);
             }
             let outcome = if state.closed {
                 Give::Closed(item)
@@ -209,14 +210,14 @@ impl<S: Store, P: Port> Channel<S, P> {
             } else {
                 Give::Full(item)
             };
-            state.settle(Done::Give, &mut wakes);
+            state.notify_sides(Done::Give, &mut wakes);
             outcome
         };
         wakes.run();
         outcome
     }
 
-    /// Give as many of `items` as there is room for; their number, 0 if they are not kept here.
+    /// Give as many of `items` as there is room for. Returns their number, 0 if items are kept elsewhere.
     ///
     /// # Errors
     /// [`Closed`] if the channel is closed.
@@ -230,7 +231,7 @@ impl<S: Store, P: Port> Channel<S, P> {
             let mut state = lock(&self.state);
             let ready = state.closed || state.has_room();
             if let Some(waiter) = waiter {
-                take_place(&mut state.sides().givers, waiter, ready);
+                update_place(&mut state.sides().givers, waiter, ready);
             }
             let mut given = 0;
             while !state.closed && state.has_room() && state.store.is_here() {
@@ -239,20 +240,20 @@ impl<S: Store, P: Port> Channel<S, P> {
                 given += 1;
             }
             state.unfinished += given;
-            state.settle(Done::Give, &mut wakes);
+            state.notify_sides(Done::Give, &mut wakes);
             if state.closed { Err(Closed) } else { Ok(given) }
         };
         wakes.run();
         outcome
     }
 
-    /// Take the next item. With a waiter: enqueue it when there is none, or keep
-    /// its place if it is enqueued already.
+    /// Take the next item. With a waiter: enqueue it if there is none, or keep its place if it is enqueued
+    /// already.
     pub fn take(&self, waiter: Option<&Arc<Waiter<P>>>) -> Take<S::Item> {
         self.take_from(false, waiter)
     }
 
-    /// The same, if the items are kept here.
+    /// As [`Channel::take`], if the items are kept here.
     pub fn take_here(&self, waiter: Option<&Arc<Waiter<P>>>) -> Take<S::Item> {
         self.take_from(true, waiter)
     }
@@ -266,21 +267,21 @@ impl<S: Store, P: Port> Channel<S, P> {
             }
             let ready = state.closed || !state.store.is_empty();
             if let Some(waiter) = waiter {
-                take_place(&mut state.sides().takers, waiter, ready);
+                update_place(&mut state.sides().takers, waiter, ready);
             }
             let outcome = match state.store.pop() {
                 Some(item) => Take::Taken(item),
                 None if state.closed => Take::Closed,
                 None => Take::Empty,
             };
-            state.settle(Done::Take, &mut wakes);
+            state.notify_sides(Done::Take, &mut wakes);
             outcome
         };
         wakes.run();
         outcome
     }
 
-    /// Take up to `count` items into `taken`; their number.
+    /// Move up to `count` items into `taken`. Returns their number.
     pub fn take_many(&self, count: usize, taken: &mut Vec<S::Item>, waiter: Option<&Arc<Waiter<P>>>) -> Take<usize> {
         let mut wakes = Wakes::none();
         let outcome = {
@@ -290,14 +291,14 @@ impl<S: Store, P: Port> Channel<S, P> {
             }
             let ready = state.closed || !state.store.is_empty();
             if let Some(waiter) = waiter {
-                take_place(&mut state.sides().takers, waiter, ready);
+                update_place(&mut state.sides().takers, waiter, ready);
             }
             let before = taken.len();
             while taken.len() - before < count {
                 let Some(item) = state.store.pop() else { break };
                 taken.push(item);
             }
-            state.settle(Done::Take, &mut wakes);
+            state.notify_sides(Done::Take, &mut wakes);
             match taken.len() - before {
                 0 if state.closed => Take::Closed,
                 0 => Take::Empty,
@@ -308,7 +309,7 @@ impl<S: Store, P: Port> Channel<S, P> {
         outcome
     }
 
-    /// Take back what was just given, because it could not be stored after all.
+    /// Remove an item that was just given, because it could not be stored after all.
     pub fn undo_give(&self, fan_out: usize) -> Option<S::Item> {
         let mut wakes = Wakes::none();
         let item = {
@@ -316,7 +317,7 @@ impl<S: Store, P: Port> Channel<S, P> {
             let item = state.store.pop();
             state.unfinished = state.unfinished.saturating_sub(1);
             release_joiners(&mut state, &mut wakes, fan_out);
-            state.settle(Done::Other, &mut wakes);
+            state.notify_sides(Done::Other, &mut wakes);
             item
         };
         wakes.run();
@@ -334,13 +335,13 @@ impl<S: Store, P: Port> Channel<S, P> {
         wakes.run();
     }
 
-    /// Look at or change the store, and tell those whom that concerns.
+    /// Change the store, and notify the waiters for which there is an item or room now.
     pub fn change_store(&self, change: impl FnOnce(&mut S)) {
         let mut wakes = Wakes::none();
         {
             let mut state = lock(&self.state);
             change(&mut state.store);
-            state.settle(Done::Other, &mut wakes);
+            state.notify_sides(Done::Other, &mut wakes);
         }
         wakes.run();
     }
@@ -351,13 +352,13 @@ impl<S: Store, P: Port> Channel<S, P> {
         {
             let mut state = lock(&self.state);
             state.capacity = capacity;
-            state.settle(Done::Other, &mut wakes);
+            state.notify_sides(Done::Other, &mut wakes);
         }
         wakes.run();
     }
 
-    /// Start anew with an empty store, for `__init__`: if it comes again, who waits goes on with this one, and
-    /// nothing is unfinished.
+    /// Restart with another store, for an `__init__` that is called again: waiters wait on, for this store,
+    /// and nothing is unfinished. Returns the old store.
     pub fn restart(&self, store: S, capacity: usize, fan_out: usize) -> S {
         let mut wakes = Wakes::none();
         let old = {
@@ -367,14 +368,14 @@ impl<S: Store, P: Port> Channel<S, P> {
             state.closed = false;
             let old = std::mem::replace(&mut state.store, store);
             release_joiners(&mut state, &mut wakes, fan_out);
-            state.settle(Done::Other, &mut wakes);
+            state.notify_sides(Done::Other, &mut wakes);
             old
         };
         wakes.run();
         old
     }
 
-    /// Withdraw a giver or taker; what it was called for goes to the next in line.
+    /// Remove a giver or taker that gives up. If it was notified, the next waiter is notified instead.
     pub fn cancel(&self, waiter: &Arc<Waiter<P>>) {
         let mut wakes = Wakes::none();
         {
@@ -383,7 +384,7 @@ impl<S: Store, P: Port> Channel<S, P> {
             if !sides.takers.leave(waiter) {
                 sides.givers.leave(waiter);
             }
-            state.settle(Done::Other, &mut wakes);
+            state.notify_sides(Done::Other, &mut wakes);
         }
         wakes.run();
     }
@@ -403,7 +404,7 @@ impl<S: Store, P: Port> Channel<S, P> {
         true
     }
 
-    /// Enqueue for the moment when nothing is unfinished. True: it is now.
+    /// Enqueue until nothing is unfinished. True: nothing is.
     pub fn begin_join(&self, waiter: &Arc<Waiter<P>>) -> bool {
         let mut state = lock(&self.state);
         if state.unfinished == 0 {
@@ -413,13 +414,12 @@ impl<S: Store, P: Port> Channel<S, P> {
         false
     }
 
-    /// Withdraw a joiner. True: everything had been done.
+    /// Remove a joiner that gives up. True: everything had been done before.
     pub fn cancel_join(&self, waiter: &Arc<Waiter<P>>) -> bool {
         !lock(&self.state).sides().joiners.remove(waiter) && waiter.state() == GRANTED
     }
 
-    /// Take everything out, reporting it done if `done`; the items are the
-    /// caller's to drop, outside of the mutex.
+    /// Remove all items, and report them done if `done`. The caller drops the items, without the mutex.
     pub fn drain(&self, done: bool, fan_out: usize) -> Vec<S::Item> {
         let mut wakes = Wakes::none();
         let items: Vec<_> = {
@@ -429,42 +429,42 @@ impl<S: Store, P: Port> Channel<S, P> {
                 state.unfinished = state.unfinished.saturating_sub(items.len());
                 release_joiners(&mut state, &mut wakes, fan_out);
             }
-            state.settle(Done::Other, &mut wakes);
+            state.notify_sides(Done::Other, &mut wakes);
             items
         };
         wakes.run();
         items
     }
 
-    /// Close it: everybody who waits looks again.
+    /// Close it: every waiter is notified to re-check.
     pub fn close(&self) {
         let mut wakes = Wakes::none();
         {
             let mut state = lock(&self.state);
             state.closed = true;
             let sides = state.sides();
-            sides.takers.call_all(&mut wakes);
-            sides.givers.call_all(&mut wakes);
+            sides.takers.notify_all(&mut wakes);
+            sides.givers.notify_all(&mut wakes);
         }
         wakes.run();
     }
 
-    /// Open it again. Who was told to look because it was closed looks, and waits on if there is nothing.
+    /// Open it again. A waiter that was notified of the close re-checks, and waits again if there is nothing.
     pub fn reopen(&self) {
         lock(&self.state).closed = false;
     }
 }
 
-/// The waiter looks: if `ready` it leaves the line, else it has a place in it.
-fn take_place<P: Port>(line: &mut Line<P>, waiter: &Arc<Waiter<P>>, ready: bool) {
+/// The waiter re-checks: if `ready` it leaves the queue, else it has a place in it.
+fn update_place<P: Unparker>(queue: &mut WaiterQueue<P>, waiter: &Arc<Waiter<P>>, ready: bool) {
     if ready {
-        line.leave(waiter);
+        queue.leave(waiter);
     } else {
-        line.stay(waiter, false);
+        queue.requeue(waiter, false);
     }
 }
 
-fn release_joiners<S: Store, P: Port>(state: &mut State<S, P>, wakes: &mut Wakes<P>, fan_out: usize) {
+fn release_joiners<S: Store, P: Unparker>(state: &mut State<S, P>, wakes: &mut Wakes<P>, fan_out: usize) {
     if state.unfinished == 0
         && let Some(sides) = state.sides.as_deref_mut()
         && !sides.joiners.is_empty()

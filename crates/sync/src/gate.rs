@@ -1,46 +1,46 @@
-//! A gate that is open or closed: the core of Event, Latch, CountdownEvent.
+//! A gate that is open or closed, with a wait queue: the core of Event, Latch, CountdownEvent.
 //!
 //! | word | meaning |
 //! |---|---|
 //! | bit 0 | OPEN |
-//! | bit 1 | CONTENDED: somebody may be in the queue. Legal to be set with an empty queue; illegal to be clear with a waiter in it |
+//! | bit 1 | CONTENDED: a waiter may be in the queue. Legal to be set with an empty queue; illegal to be clear with a waiter in it |
 //!
-//! Opening grants everybody who is in the queue, even if the gate closes again at once, and
-//! nobody who comes after that: one opening never lets a party through twice.
+//! Opening grants every waiter in the queue, even if the gate closes again immediately, and no party that
+//! arrives later: one opening never lets a party through twice.
 //!
-//! Things that don't work: opening without the mutex and emptying the queue afterwards.
-//! A party that passed in between, closed the gate and came back was let through again.
+//! Things that don't work: opening without the mutex and emptying the queue afterwards. A party that passed
+//! in between, closed the gate and waited again was let through again.
 //!
-//! Invariant: a waiter is in the queue only while the gate is closed; with CONTENDED set
-//! the gate is opened under the mutex alone.
+//! Invariant: a waiter is in the queue only while the gate is closed; with CONTENDED set the gate is opened
+//! only under the mutex.
 
 use crate::shim::{Arc, Ordering, Slow, Word};
-use crate::waiter::{GRANTED, Port, WaitQueue, Waiter, Wakes};
+use crate::waiter::{GRANTED, Unparker, Waiter, WaiterList, Wakes};
 
 const OPEN: usize = 1;
 const CONTENDED: usize = 2;
 
-/// Open or closed, and those who wait for it to open.
+/// A gate, and the parties that wait for it to open.
 #[derive(Debug)]
 pub struct Gate<P> {
     word: Word,
-    slow: Slow<WaitQueue<P>>,
+    slow: Slow<WaiterList<P>>,
 }
 
-/// Those whom an opening lets through, not woken yet.
+/// The waiters that an opening released, not woken yet.
 #[must_use]
 #[derive(Debug)]
 pub struct Opening<P>(Wakes<P>);
 
-impl<P: Port> Opening<P> {
-    /// Wake them. Not under a mutex.
+impl<P: Unparker> Opening<P> {
+    /// Wake the waiters. Not called with a mutex held.
     #[inline]
     pub fn finish(self) {
         self.0.run();
     }
 }
 
-impl<P: Port> Gate<P> {
+impl<P: Unparker> Gate<P> {
     /// Make a gate.
     pub fn new(open: bool) -> Self {
         Self {
@@ -52,16 +52,17 @@ impl<P: Port> Gate<P> {
     /// Whether it is open.
     #[inline]
     pub fn is_open(&self) -> bool {
-        // ORDERING: acquires what came before `open`.
+        // ORDERING: pairs with the release in `open_for_nobody` and `unlock_contended`: acquires what came
+        // before the opening.
         self.word.load(Ordering::Acquire) & OPEN != 0
     }
 
-    /// Parties in the queue.
+    /// The number of waiters.
     pub fn waiting(&self) -> usize {
         self.slow.peek().map_or(0, |queue| queue.len())
     }
 
-    /// Open it and let everybody through; threads are woken in a cascade of `fan_out`.
+    /// Open it and release every waiter; threads are woken in `fan_out` chains.
     #[inline]
     pub fn open(&self, fan_out: usize) {
         if !self.open_for_nobody() {
@@ -69,7 +70,7 @@ impl<P: Port> Gate<P> {
         }
     }
 
-    /// The same, with the wake-ups left to the caller, who may hold a mutex of its own.
+    /// As `open`, but the caller wakes the waiters, since it may hold a mutex of its own.
     pub fn unlock(&self, fan_out: usize) -> Opening<P> {
         if self.open_for_nobody() {
             Opening(Wakes::none())
@@ -78,11 +79,11 @@ impl<P: Port> Gate<P> {
         }
     }
 
-    /// Open it if nobody can be in the queue.
+    /// Open it if no waiter can be in the queue.
     #[inline]
     fn open_for_nobody(&self) -> bool {
-        // ORDERING: releases to `is_open`, `begin` and `close`. Open already, it is stored all the
-        // same: whoever closes it after this call must see what came before.
+        // ORDERING: pairs with `is_open`, `begin` and `close`, which acquire. An open gate is stored again
+        // all the same: a thread that closes it after this call must see what came before the call.
         let stored = |old| self.word.replace(old, OPEN, Ordering::AcqRel);
         stored(0) || stored(OPEN)
     }
@@ -91,8 +92,8 @@ impl<P: Port> Gate<P> {
     fn unlock_contended(&self, fan_out: usize) -> Opening<P> {
         let mut wakes = Wakes::none();
         let mut queue = self.slow.lock();
-        // Whoever passes now, closes it and comes back stands before the mutex until the
-        // queue is empty.
+        // A party that passes now, closes the gate and waits again blocks on the mutex until the queue is
+        // empty. ORDERING: pairs with the acquires in `is_open` and `close`.
         self.word.set(OPEN, Ordering::AcqRel);
         if !queue.is_empty() {
             wakes.signal_all(queue.drain(), GRANTED, fan_out);
@@ -104,15 +105,16 @@ impl<P: Port> Gate<P> {
     /// Close it.
     #[inline]
     pub fn close(&self) {
-        // ORDERING: acquires what came before `open`: a party that closes it, looks at what it
-        // waits for and then waits has seen all that an opening before was for.
+        // ORDERING: pairs with the releases of an opening. A party that closes the gate, checks what it waits
+        // for and then waits has seen everything that an earlier opening announced.
         self.word.clear(OPEN, Ordering::AcqRel);
     }
 
-    /// Enqueue the waiter unless the gate is open. True: it may pass.
+    /// Enqueue the waiter, unless the gate is open. True: it may pass.
     pub fn begin(&self, waiter: &Arc<Waiter<P>>) -> bool {
         let mut queue = self.slow.lock();
-        // ORDERING: whoever opens it after this sees CONTENDED and comes to the mutex.
+        // ORDERING: pairs with `open_for_nobody`: a thread that opens the gate after this sees CONTENDED and
+        // takes the mutex.
         if self.word.set(CONTENDED, Ordering::AcqRel) & OPEN != 0 {
             return true;
         }
@@ -120,16 +122,16 @@ impl<P: Port> Gate<P> {
         false
     }
 
-    /// Withdraw. True: the gate had been opened for it.
+    /// Remove a waiter that gives up. True: an opening released it before.
     pub fn cancel(&self, waiter: &Arc<Waiter<P>>) -> bool {
         let mut queue = self.slow.lock();
         !queue.remove(waiter) && waiter.state() == GRANTED
     }
 
-    /// Forget the waiters: for the child of a fork.
+    /// Forget the waiters, in the child of a fork.
     pub fn reset(&self) {
         if let Some(mut queue) = self.slow.peek() {
-            *queue = WaitQueue::default();
+            *queue = WaiterList::default();
         }
     }
 }

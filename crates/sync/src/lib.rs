@@ -1,16 +1,20 @@
-//! Pure cores of the synchronisation primitives.
+//! The cores of the synchronisation primitives: fair wait queues that decide which waiter goes next.
 //!
-//! Nothing here knows Python, libc or a clock, and nothing here sleeps: a core
-//! decides *who* goes next and says so through a [`Port`]; the shell sleeps.
+//! A core knows no Python, no libc and no clock, and it never sleeps. It wakes a waiter through its
+//! [`Unparker`]; sleeping is left to the crate's user, the shell.
 //!
-//! The protocol is the same for every core. `begin` takes at once or enqueues
-//! the waiter; after a wake-up `resume` takes, or keeps the waiter's place;
-//! `cancel` withdraws, and answers whether the waiter had been served before it
-//! could. A grant is a fact recorded under the core's mutex; a wake-up is only
-//! a hint that it is worth looking. So nothing is lost when the two disagree.
+//! Every core has the same protocol:
 //!
-//! Invariant: no core calls a [`Port`] or runs foreign code while its mutex is
-//! held; a mutex is held for a bounded number of steps.
+//! - `begin` acquires, or enqueues the waiter;
+//! - `resume`, after a wake-up, acquires, or keeps the waiter's place in the queue;
+//! - `cancel` removes the waiter, and returns whether the waiter had been granted before.
+//!
+//! A grant is recorded under the core's mutex. A wake-up is only a hint that the waiter should re-check, so
+//! nothing is lost when a wake-up and a grant disagree.
+//!
+//! Must never: call an [`Unparker`] or foreign code while a core's mutex is held.
+//!
+//! Invariant: a mutex is held for a bounded number of steps.
 #![deny(unsafe_code)]
 
 mod barrier;
@@ -38,4 +42,4 @@ pub use rwlock::{Obstacle, ReadWrite, Side};
 pub use shim::elide_mutexes;
 pub use shim::{Arc, AtomicU32, Ordering};
 pub use store::{Closed, Give, Store, Take};
-pub use waiter::{ASLEEP, GRANTED, PENDING, Port, REFUSED, WOKEN, Waiter};
+pub use waiter::{ASLEEP, GRANTED, PENDING, REFUSED, Unparker, WOKEN, Waiter};

@@ -1,23 +1,23 @@
-//! Tokens owned by borrowers, in a number that may change: the core of CapacityLimiter.
+//! A semaphore whose tokens are owned, and whose number of tokens may change: the core of CapacityLimiter.
 //!
-//! Is it fair? First come, first served; a token is handed to the waiter, never
-//! merely announced.
+//! Is it fair? First come, first served; a token is always granted to the waiter, which is never merely
+//! notified.
 //!
-//! Invariant: each borrower holds, or waits for, one token at most; the queue's waiters have
-//! none; if the queue is not empty, no token is free.
+//! Invariant: each borrower holds, or waits for, at most one token; a borrower in the queue holds none; if
+//! the queue is not empty, no token is free.
 
 use crate::shim::{Arc, Mutex, lock};
-use crate::waiter::{GRANTED, Port, WaitQueue, Waiter, Wakes};
+use crate::waiter::{GRANTED, Unparker, Waiter, WaiterList, Wakes};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What became of an attempt to borrow.
+/// The result of an attempt to borrow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Borrow {
     /// The borrower holds a token now.
     Borrowed,
-    /// The borrower has one already, or waits for one.
+    /// The borrower already holds a token, or waits for one.
     Twice,
-    /// None is free.
+    /// No token is free.
     None,
 }
 
@@ -31,15 +31,15 @@ pub struct Borrowers<P> {
 struct State<P> {
     total: usize,
     holders: BTreeSet<usize>,
-    queue: WaitQueue<P>,
+    queue: WaiterList<P>,
     /// The waiters' borrowers, by ticket.
     applicants: BTreeMap<u64, usize>,
-    /// The same borrowers.
+    /// The borrowers of `applicants`.
     applied: BTreeSet<usize>,
 }
 
-impl<P: Port> State<P> {
-    fn settle(&mut self, wakes: &mut Wakes<P>) {
+impl<P: Unparker> State<P> {
+    fn grant_waiters(&mut self, wakes: &mut Wakes<P>) {
         while self.holders.len() < self.total {
             let Some(first) = self.queue.pop() else { break };
             if let Some(borrower) = self.strike_off(&first) {
@@ -49,16 +49,17 @@ impl<P: Port> State<P> {
         }
     }
 
-    /// Forget an applicant; whose waiter it was.
+    /// Remove an applicant. Returns the borrower of this waiter.
     fn strike_off(&mut self, waiter: &Waiter<P>) -> Option<usize> {
         let borrower = self.applicants.remove(&waiter.ticket())?;
         self.applied.remove(&borrower);
         Some(borrower)
     }
 
-    /// Whether a borrower waits: one that a fork has left behind does not, and another may have its number.
+    /// Whether the borrower waits and is alive. One that a fork left behind does not wait, and another may
+    /// have its number.
     fn is_applying(&self, borrower: usize) -> bool {
-        let mut alive = self.queue.iter().filter(|waiter| waiter.port.is_alive());
+        let mut alive = self.queue.iter().filter(|waiter| waiter.party.is_alive());
         alive.any(|waiter| self.applicants.get(&waiter.ticket()) == Some(&borrower))
     }
 
@@ -74,13 +75,13 @@ impl<P: Port> State<P> {
     }
 }
 
-impl<P: Port> Borrowers<P> {
+impl<P: Unparker> Borrowers<P> {
     /// Start with `total` tokens.
     pub fn new(total: usize) -> Self {
         let state = State {
             total,
             holders: BTreeSet::new(),
-            queue: WaitQueue::default(),
+            queue: WaiterList::default(),
             applicants: BTreeMap::new(),
             applied: BTreeSet::new(),
         };
@@ -105,7 +106,8 @@ impl<P: Port> Borrowers<P> {
         lock(&self.state).holders.contains(&borrower)
     }
 
-    /// Who must give a token back before one that comes now can have one, if each of them `is_one`; else none.
+    /// If all tokens are borrowed and `is_one` returns Some for each borrower: what it returns, for all of
+    /// them; else nothing.
     pub fn find_all<T>(&self, is_one: impl Fn(usize) -> Option<T>) -> Vec<T> {
         let state = lock(&self.state);
         if state.holders.len() < state.total {
@@ -132,7 +134,7 @@ impl<P: Port> Borrowers<P> {
         outcome
     }
 
-    /// Withdraw. True: it had been handed a token.
+    /// Remove a waiter that gives up. True: it was granted a token before.
     pub fn cancel(&self, waiter: &Arc<Waiter<P>>) -> bool {
         let mut state = lock(&self.state);
         let removed = state.queue.remove(waiter);
@@ -142,7 +144,7 @@ impl<P: Port> Borrowers<P> {
         !removed && waiter.state() == GRANTED
     }
 
-    /// Give the borrower's token back; false if it holds none.
+    /// Return the borrower's token; false if it holds none.
     pub fn give_back(&self, borrower: usize) -> bool {
         self.change(|state| state.holders.remove(&borrower))
     }
@@ -160,7 +162,7 @@ impl<P: Port> Borrowers<P> {
         let changed = {
             let mut state = lock(&self.state);
             let changed = change(&mut state);
-            state.settle(&mut wakes);
+            state.grant_waiters(&mut wakes);
             changed
         };
         wakes.run();

@@ -1,31 +1,31 @@
-//! Those who wait for a notification: the core of Condition.
+//! A queue of parties that wait for a notification: the core of Condition.
 //!
-//! A notified waiter either moves to the lock's queue ([`Notifier::move_to`]: it wakes when
-//! it can have the lock) or is granted at once ([`Notifier::notify`]). Both happen in one
-//! step under this core's mutex, so a waiter that finds itself gone from here, because its
-//! time is up, is in the lock's queue or granted already: never on its way in between.
+//! A notified waiter moves to the lock's queue ([`Notifier::move_to`]), where it wakes when it can have the
+//! lock, or is granted immediately ([`Notifier::notify`]). Either happens in one step under this core's
+//! mutex. So a waiter that times out and is no longer in this queue is in the lock's queue or granted
+//! already, never in between.
 //!
-//! Invariant: a waiter in the queue has not been notified; the lock's mutex is taken with
-//! this one held, never the other way round.
+//! Invariant: a waiter in the queue has not been notified. The lock's mutex is taken with this core's mutex
+//! held, never the other way round.
 
 use crate::permits::Permits;
 use crate::shim::{Arc, Slow};
-use crate::waiter::{GRANTED, Port, WaitQueue, Waiter, Wakes};
+use crate::waiter::{GRANTED, Unparker, Waiter, WaiterList, Wakes};
 
 /// A queue of parties to notify.
 #[derive(Debug)]
 pub struct Notifier<P> {
-    slow: Slow<WaitQueue<P>>,
+    slow: Slow<WaiterList<P>>,
 }
 
-impl<P: Port> Default for Notifier<P> {
+impl<P: Unparker> Default for Notifier<P> {
     fn default() -> Self {
         Self { slow: Slow::new() }
     }
 }
 
-impl<P: Port> Notifier<P> {
-    /// Parties in the queue.
+impl<P: Unparker> Notifier<P> {
+    /// The number of waiters.
     pub fn waiting(&self) -> usize {
         self.slow.peek().map_or(0, |queue| queue.len())
     }
@@ -35,15 +35,14 @@ impl<P: Port> Notifier<P> {
         self.slow.lock().push(waiter);
     }
 
-    /// Notify up to `count` waiters, the longest waiting first; threads are woken in a
-    /// cascade of `fan_out`.
+    /// Grant up to `count` waiters, the longest waiting first; threads are woken in `fan_out` chains.
     pub fn notify(&self, count: usize, fan_out: usize) {
         self.take(count, |waiters, wakes| {
             wakes.signal_all(waiters, GRANTED, fan_out);
         });
     }
 
-    /// The same, but they move on to the lock's queue without running.
+    /// As `notify`, but the waiters move to the lock's queue without running.
     #[inline]
     pub fn move_to(&self, permits: &Permits<P>, count: usize) {
         self.take(count, |waiters, wakes| {
@@ -62,15 +61,15 @@ impl<P: Port> Notifier<P> {
         wakes.run();
     }
 
-    /// Withdraw. True: it had not been notified.
+    /// Remove a waiter that gives up. True: it had not been notified.
     pub fn cancel(&self, waiter: &Arc<Waiter<P>>) -> bool {
         self.slow.lock().remove(waiter)
     }
 
-    /// Forget the waiters: for the child of a fork.
+    /// Forget the waiters, in the child of a fork.
     pub fn reset(&self) {
         if let Some(mut queue) = self.slow.peek() {
-            *queue = WaitQueue::default();
+            *queue = WaiterList::default();
         }
     }
 }

@@ -1,19 +1,19 @@
-//! Readers together or one writer alone: the core of RWLock.
+//! A fair read/write lock: readers together, or one writer alone. The core of RWLock.
 //!
-//! Is it fair? First come, first served, readers that stand next to each other
-//! enter together. A reader that arrives while anybody waits goes behind them,
-//! so writers do not starve; a party is always handed what it waits for.
+//! Is it fair? First come, first served; readers next to each other in the queue enter together. A reader
+//! that arrives while any party waits queues behind it, so writers do not starve. A waiter is always granted
+//! its side.
 //!
-//! It remembers which tasks are inside, only to tell a thread that would wait for ever for one of its own. Anybody may
-//! leave for a reader: where who leaves is not known as one, it may have left for any of the tasks, and none is known
-//! any more. So what is remembered may be too little, never too much.
+//! The lock remembers which tasks are inside, only to refuse the wait of a thread for a task of its own. Any
+//! party may leave on behalf of a reader. If the leaving party is not known as a reader, it may have left for
+//! any of the tasks, and all are forgotten. So the lock may remember too few tasks, never too many.
 //!
-//! Invariant: `readers > 0` and `writing` exclude each other; the queue's first
-//! waiter could not enter when the mutex was last released. `writer` and each of `reading` are inside; both are empty
-//! of whoever is not a task.
+//! Invariant: `readers > 0` and `writing` exclude each other. The queue's first waiter could not enter when
+//! the mutex was last unlocked. `writer` and each task of `reading` are inside; neither holds a party that is
+//! not a task.
 
 use crate::shim::{Arc, Mutex, lock};
-use crate::waiter::{GRANTED, Port, WaitQueue, Waiter, Wakes};
+use crate::waiter::{GRANTED, Unparker, Waiter, WaiterList, Wakes};
 use std::collections::BTreeSet;
 
 /// How a party wants to enter.
@@ -35,8 +35,8 @@ pub struct ReadWrite<P> {
 struct State<P> {
     readers: usize,
     writing: bool,
-    queue: WaitQueue<P>,
-    /// Tickets of those in the queue that want to write.
+    queue: WaiterList<P>,
+    /// Tickets of the waiters that want to write.
     writers: BTreeSet<u64>,
     /// The task that writes; 0 for none.
     writer: usize,
@@ -46,22 +46,22 @@ struct State<P> {
     has_seen_tasks: bool,
 }
 
-/// What a party would wait for.
+/// The task that an entering party would wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle<T> {
-    /// This task to leave.
+    /// This task is inside.
     Inside(T),
-    /// This task, which comes first, to enter and leave.
+    /// This task waits, and enters first.
     Before(T),
 }
 
-impl<P: Port> Default for ReadWrite<P> {
+impl<P: Unparker> Default for ReadWrite<P> {
     fn default() -> Self {
         Self {
             state: Mutex::new(State {
                 readers: 0,
                 writing: false,
-                queue: WaitQueue::default(),
+                queue: WaiterList::default(),
                 writers: BTreeSet::new(),
                 writer: 0,
                 reading: Vec::new(),
@@ -71,7 +71,7 @@ impl<P: Port> Default for ReadWrite<P> {
     }
 }
 
-impl<P: Port> State<P> {
+impl<P: Unparker> State<P> {
     fn enter(&mut self, side: Side, task: usize) -> bool {
         match side {
             Side::Read if !self.writing => {
@@ -89,21 +89,21 @@ impl<P: Port> State<P> {
         true
     }
 
-    /// One reader less, on behalf of this task (0 for none).
+    /// Count one reader less, on behalf of this task (0 for none).
     fn stop_reading(&mut self, task: usize) {
         if let Some(place) = self.reading.iter().position(|reading| *reading == task) {
             self.reading.swap_remove(place);
         } else {
-            // Perhaps for a task, and nobody knows for which.
+            // It may have left for any of the tasks.
             self.reading.clear();
         }
         self.readers -= 1;
     }
 
-    /// Let in whoever can enter, in order.
-    fn settle(&mut self, wakes: &mut Wakes<P>) {
+    /// Grant the waiters that can enter, in order.
+    fn admit_waiters(&mut self, wakes: &mut Wakes<P>) {
         while let Some(first) = self.queue.first() {
-            let (ticket, task) = (first.ticket(), first.port.task());
+            let (ticket, task) = (first.ticket(), first.party.task());
             let side = if self.writers.contains(&ticket) {
                 Side::Write
             } else {
@@ -120,35 +120,35 @@ impl<P: Port> State<P> {
     }
 }
 
-impl<P: Port> ReadWrite<P> {
+impl<P: Unparker> ReadWrite<P> {
     /// (readers inside, whether a writer is inside, parties waiting)
     pub fn status(&self) -> (usize, bool, usize) {
         let state = lock(&self.state);
         (state.readers, state.writing, state.queue.len())
     }
 
-    /// Parties that wait for one side.
+    /// The number of waiters for one side.
     pub fn waiting(&self, side: Side) -> usize {
         let state = lock(&self.state);
-        // Not by `writers` alone, in which tickets of the dead may be left.
+        // Not the length of `writers`, which may contain tickets of dead waiters.
         let wants = |waiter: &&Arc<Waiter<P>>| state.writers.contains(&waiter.ticket()) == (side == Side::Write);
         state.queue.iter().filter(wants).count()
     }
 
-    /// Enter if nobody stands in the way or in line; for a task, if that is not 0.
+    /// Enter if no party is in the way and none waits; for a task, if that is not 0.
     pub fn try_enter(&self, side: Side, task: usize) -> bool {
         let mut state = lock(&self.state);
         state.queue.first().is_none() && state.enter(side, task)
     }
 
-    /// Whether it matters to `leave` which task leaves on the reading side.
+    /// Whether `leave` must be told which task leaves on the reading side.
     pub fn is_any_of_many(&self) -> bool {
         let state = lock(&self.state);
         state.readers > 1 && !state.reading.is_empty()
     }
 
-    /// The first task that `is_one` among those that must leave before who comes now can enter. For a reader that is a
-    /// writer: any other that stands between may give up.
+    /// The first task for which `is_one` is not None, among those that must leave before a party that arrives
+    /// now can enter. For a reader that is a writer: any other waiter between them may give up.
     pub fn find_obstacle<T>(&self, side: Side, is_one: impl Fn(usize) -> Option<T>) -> Option<Obstacle<T>> {
         let state = lock(&self.state);
         if let Some(inside) = is_one(state.writer) {
@@ -167,14 +167,14 @@ impl<P: Port> ReadWrite<P> {
             .iter()
             .filter(|waiter| side == Side::Write || state.writers.contains(&waiter.ticket()));
         before
-            .find_map(|waiter| is_one(waiter.port.task()))
+            .find_map(|waiter| is_one(waiter.party.task()))
             .map(Obstacle::Before)
     }
 
-    /// Enter, or enqueue. True: it is inside.
+    /// Enter, or enqueue. True: the party is inside.
     pub fn begin(&self, side: Side, waiter: &Arc<Waiter<P>>) -> bool {
         let mut state = lock(&self.state);
-        let task = waiter.port.task();
+        let task = waiter.party.task();
         if state.queue.first().is_none() && state.enter(side, task) {
             return true;
         }
@@ -186,7 +186,7 @@ impl<P: Port> ReadWrite<P> {
         false
     }
 
-    /// Withdraw. True: it had been let in.
+    /// Remove a waiter that gives up. True: it was granted its side before.
     pub fn cancel(&self, waiter: &Arc<Waiter<P>>) -> bool {
         let mut wakes = Wakes::none();
         let inside = {
@@ -194,7 +194,7 @@ impl<P: Port> ReadWrite<P> {
             let removed = state.queue.remove(waiter);
             if removed {
                 state.writers.remove(&waiter.ticket());
-                state.settle(&mut wakes);
+                state.admit_waiters(&mut wakes);
             }
             !removed && waiter.state() == GRANTED
         };
@@ -202,7 +202,7 @@ impl<P: Port> ReadWrite<P> {
         inside
     }
 
-    /// Leave, for a task, if that is not 0. False, and nothing changes, if nobody is inside on that side.
+    /// Leave, for a task, if that is not 0. False, and nothing changes, if no party is inside on that side.
     pub fn leave(&self, side: Side, task: usize) -> bool {
         self.change(|state| match side {
             Side::Read if state.readers > 0 => {
@@ -249,7 +249,7 @@ impl<P: Port> ReadWrite<P> {
         let changed = {
             let mut state = lock(&self.state);
             let changed = change(&mut state);
-            state.settle(&mut wakes);
+            state.admit_waiters(&mut wakes);
             changed
         };
         wakes.run();

@@ -1,10 +1,11 @@
-//! The only file that knows about loom and shuttle: the cores import their atomics, their
-//! mutex and their lazily made slow half from here.
+//! Atomics, mutex and lazily made slow state: std's, or those of loom or shuttle. The cores import them only
+//! from here.
 //!
-//! It is also the only file with unsafe code: the mutex that steps aside for the GIL.
+//! Unsafe code stands in this file alone: the mutex that is elided where the GIL already serialises all
+//! calls.
 //!
-//! Invariant: outside of those a [`Slow`] costs one pointer and one word until
-//! the first waiter arrives, so that an idle primitive stays small.
+//! Invariant: outside of loom and shuttle a [`Slow`] costs one pointer until the first waiter arrives, so an
+//! idle primitive stays small.
 
 #[cfg(not(any(loom, shuttle)))]
 mod imp {
@@ -19,27 +20,27 @@ mod imp {
 
     static IS_ELIDED: AtomicBool = AtomicBool::new(false);
 
-    /// Stop locking: from now on somebody else sees to it that one thread at a
-    /// time calls into this crate. Saves the mutexes and the locked instructions.
+    /// Stop locking: from now on the caller guarantees that one thread at a time calls into this crate. Saves
+    /// the mutexes and the locked instructions.
     ///
     /// # Safety
     /// No call into this crate is under way, and each later one is made with the
     /// same lock held (the GIL of a CPython that has one), which is not released
-    /// before the call returns. [`crate::Waiter::fall_asleep`],
-    /// [`crate::Waiter::state`] and [`crate::Waiter::relay`] are exempt: they touch atomics and
-    /// real mutexes alone.
+    /// before the call returns. [`crate::Waiter::fall_asleep`], [`crate::Waiter::state`],
+    /// [`crate::Waiter::is_signalled`] and [`crate::Waiter::relay`] are exempt: they use
+    /// only atomics and real mutexes.
     #[allow(unsafe_code)]
     pub unsafe fn elide_mutexes() {
         IS_ELIDED.store(true, Ordering::SeqCst);
     }
 
-    /// Whether somebody else sees to it that one thread at a time calls into this crate.
+    /// Whether the caller guarantees that one thread at a time calls into this crate.
     #[inline]
     pub(crate) fn is_serialised() -> bool {
         IS_ELIDED.load(Ordering::Relaxed)
     }
 
-    /// A mutex that costs nothing where the GIL does its work already.
+    /// A mutex that costs nothing where the GIL already serialises all calls.
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T> {
         raw: std::sync::Mutex<()>,
@@ -51,7 +52,7 @@ mod imp {
     #[allow(unsafe_code)]
     unsafe impl<T: Send> Sync for Mutex<T> {}
 
-    /// Access to what a [`Mutex`] protects.
+    /// Exclusive access to the value of a [`Mutex`].
     #[derive(Debug)]
     pub(crate) struct MutexGuard<'a, T> {
         _held: Option<std::sync::MutexGuard<'a, ()>>,
@@ -87,7 +88,7 @@ mod imp {
         }
     }
 
-    /// State that exists from the first time somebody has to wait: one pointer till then.
+    /// State that is made when the first waiter arrives; a null pointer until then.
     #[derive(Debug)]
     pub(crate) struct Slow<T>(AtomicPtr<Mutex<T>>, PhantomData<Mutex<T>>);
 
@@ -96,12 +97,12 @@ mod imp {
             Self(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
         }
 
-        /// Lock it, making it first if need be.
+        /// Make the state if there is none, and lock it.
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             lock(self.get().unwrap_or_else(|| self.make()))
         }
 
-        /// Lock it if it exists.
+        /// Lock the state if it was made.
         #[inline]
         pub(crate) fn peek(&self) -> Option<MutexGuard<'_, T>> {
             self.get().map(lock)
@@ -110,8 +111,8 @@ mod imp {
         #[inline]
         #[allow(unsafe_code)]
         fn get(&self) -> Option<&Mutex<T>> {
-            // ORDERING: pairs with the release in `make`.
-            // SAFETY: null, or out of `Box::into_raw` and alive until `self` is dropped.
+            // ORDERING: pairs with the release in `make`. SAFETY: null, or out of `Box::into_raw` and alive
+            // until `self` is dropped.
             unsafe { self.0.load(Ordering::Acquire).as_ref() }
         }
 
@@ -119,7 +120,8 @@ mod imp {
         #[allow(unsafe_code)]
         fn make(&self) -> &Mutex<T> {
             let fresh = Box::into_raw(Box::<Mutex<T>>::default());
-            // ORDERING: releases the fresh state to `get`, or acquires another's.
+            // ORDERING: pairs with the acquire in `get`: releases the new state, or acquires another
+            // thread's.
             match self
                 .0
                 .compare_exchange(std::ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire)
@@ -127,7 +129,7 @@ mod imp {
                 // SAFETY: as in `get`.
                 Ok(_) => unsafe { &*fresh },
                 Err(existing) => {
-                    // SAFETY: made above, and seen by nobody else.
+                    // SAFETY: made above, and no other thread has seen it.
                     drop(unsafe { Box::from_raw(fresh) });
                     // SAFETY: as in `get`; it is not null, or the exchange had succeeded.
                     unsafe { &*existing }
@@ -141,13 +143,13 @@ mod imp {
         fn drop(&mut self) {
             let slow = *self.0.get_mut();
             if !slow.is_null() {
-                // SAFETY: out of `Box::into_raw` in `make`; nobody refers to it any more.
+                // SAFETY: out of `Box::into_raw` in `make`; no reference to it is left.
                 drop(unsafe { Box::from_raw(slow) });
             }
         }
     }
 
-    /// A mutex that does not step aside: for what is touched without the GIL.
+    /// A mutex that is never elided: for what is used without the GIL.
     pub(crate) use std::sync::Mutex as SharedMutex;
 
     pub(crate) fn lock_shared<T>(mutex: &SharedMutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -187,7 +189,7 @@ mod imp {
         false
     }
 
-    /// Under them the slow half exists from the start: `OnceLock` is std's business.
+    /// Under loom and shuttle the slow state exists from the start: they have no `OnceLock`.
     #[derive(Debug)]
     pub(crate) struct Slow<T>(Mutex<T>);
 
@@ -217,8 +219,10 @@ pub use imp::elide_mutexes;
 pub use imp::{Arc, AtomicU32, Ordering};
 pub(crate) use imp::{AtomicBool, AtomicU64, Mutex, SharedMutex, Slow, is_serialised, lock, lock_shared};
 
-/// A word of a core's that is read and changed in one step: where one thread at a time calls anyway, without a
-/// locked instruction, which costs as much as a whole call of a Python method does besides.
+/// An atomic word of a core. Where calls are serialised anyway, its read-modify-write operations use a plain
+/// load and store: a locked instruction costs as much as the rest of a Python method call.
+///
+/// The orderings are the caller's, and so are the notes on their partners.
 #[derive(Debug)]
 pub(crate) struct Word(imp::AtomicUsize);
 
@@ -237,7 +241,7 @@ impl Word {
         self.0.store(value, ordering);
     }
 
-    /// Replace `old`, with `ordering`. False: it is something else.
+    /// Replace `old` by `new`, with `ordering`. False: the word is not `old`.
     #[inline]
     pub(crate) fn replace(&self, old: usize, new: usize, ordering: Ordering) -> bool {
         if !is_serialised() {
@@ -250,7 +254,8 @@ impl Word {
         is_old
     }
 
-    /// Replace it by what `change` makes of it, with `ordering`; what it was, or None if `change` makes nothing.
+    /// Replace the word by `change(word)`, with `ordering`. Returns the old word, or None if `change` returns
+    /// None.
     #[inline]
     pub(crate) fn update(&self, ordering: Ordering, change: impl Fn(usize) -> Option<usize>) -> Option<usize> {
         let mut old = self.0.load(Ordering::Relaxed);
@@ -260,7 +265,7 @@ impl Word {
         Some(old)
     }
 
-    /// Set these bits, with `ordering`; what it was.
+    /// Set these bits, with `ordering`. Returns the old word.
     #[inline]
     pub(crate) fn set(&self, bits: usize, ordering: Ordering) -> usize {
         if !is_serialised() {
@@ -271,7 +276,7 @@ impl Word {
         old
     }
 
-    /// Clear these bits, with `ordering`; what it was.
+    /// Clear these bits, with `ordering`. Returns the old word.
     #[inline]
     pub(crate) fn clear(&self, bits: usize, ordering: Ordering) -> usize {
         if !is_serialised() {

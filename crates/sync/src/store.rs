@@ -1,8 +1,8 @@
-//! Where a channel keeps its items, and what its calls answer.
+//! The store of a channel's items, and the results of a channel's calls.
 //!
-//! Invariant: an item that an answer carries is the caller's; it is nowhere else.
+//! Invariant: an item in a result is owned by the caller; it is nowhere else.
 
-/// Where the items are.
+/// The container of the items.
 pub trait Store {
     /// What is stored.
     type Item;
@@ -16,41 +16,41 @@ pub trait Store {
     fn push(&mut self, item: Self::Item);
     /// Remove the next one.
     fn pop(&mut self) -> Option<Self::Item>;
-    /// Whether the items are really in here, for the calls that say so (`_here`, `_quietly`,
-    /// `_many`). A store that only counts what is kept elsewhere may take another's place at
-    /// any time, and the callers have to notice that under the mutex.
+    /// Whether the items are in this store, as the calls named `_here`, `_quietly` and `_many` require. A
+    /// store that only counts items kept elsewhere may replace another at any time; the callers detect that
+    /// under the mutex.
     #[inline]
     fn is_here(&self) -> bool {
         true
     }
 }
 
-/// The channel is closed: nothing goes in, and (for takers) nothing is left.
+/// The channel is closed: no item is accepted, and (for takers) none is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Closed;
 
-/// What became of an attempt to give; an item that was not taken comes back.
+/// The result of giving an item; an item that was not accepted is returned.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Give<T> {
-    /// It is in the store.
+    /// The item is in the store.
     Given,
     /// No room; the waiter, if any, is enqueued.
     Full(T),
     /// The channel is closed.
     Closed(T),
-    /// The items are not kept here, and the caller said they were; nothing has happened.
+    /// The caller requires the items to be in the store, but they are kept elsewhere; nothing has happened.
     Elsewhere(T),
 }
 
-/// What became of an attempt to take.
+/// The result of taking an item.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Take<T> {
-    /// Here it is.
+    /// The item.
     Taken(T),
-    /// Nothing there; the waiter, if any, is enqueued.
+    /// No item; the waiter, if any, is enqueued.
     Empty,
-    /// Nothing there, and nothing will come.
+    /// No item, and none will come: the channel is closed.
     Closed,
-    /// The items are not kept here, and the caller said they were; nothing has happened.
+    /// The caller requires the items to be in the store, but they are kept elsewhere; nothing has happened.
     Elsewhere,
 }

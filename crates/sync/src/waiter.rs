@@ -1,52 +1,52 @@
-//! One party that waits: a thread, a task of an event loop, a greenlet.
+//! A waiter: the state word and queue position of one party (a thread, a task, a greenlet) that waits.
 //!
-//! The word is both the state and what a thread sleeps on:
+//! A thread also sleeps on its state word:
 //!
 //! | word | meaning | written by | legal next |
 //! |---|---|---|---|
 //! | PENDING | enqueued, not asleep | the waiter (begin, resume) | ASLEEP, WOKEN, GRANTED, REFUSED |
-//! | ASLEEP | enqueued, needs a wake-up | the waiter; from the start for parties woken by callback | PENDING (by itself), WOKEN, GRANTED, REFUSED |
-//! | WOKEN | go and look again; keeps its place in line | whoever made it worth looking | PENDING or ASLEEP, GRANTED (under the mutex) |
-//! | GRANTED | has what it waited for; out of the queue | the granter | none |
-//! | REFUSED | will never get it (broken, shut down); out of the queue | the refuser | none |
+//! | ASLEEP | enqueued, needs a wake-up | the waiter; the initial state of parties that are woken by a callback | PENDING (by the waiter), WOKEN, GRANTED, REFUSED |
+//! | WOKEN | notified: should re-check; keeps its place in the queue | the party that made something available | PENDING or ASLEEP, GRANTED (under the mutex) |
+//! | GRANTED | owns what it waited for; out of the queue | the granting party | none |
+//! | REFUSED | will never be granted (broken, shut down); out of the queue | the refusing party | none |
 //!
-//! Invariant: WOKEN, GRANTED and REFUSED are written under the core's mutex, and
-//! whoever replaces ASLEEP with one of them calls the port once, after unlocking.
+//! Invariant: WOKEN, GRANTED and REFUSED are written under the core's mutex. The thread that replaces ASLEEP
+//! by one of them calls the waiter's [`Unparker`] once, after it has unlocked the mutex.
 
 use crate::shim::{Arc, AtomicBool, AtomicU32, AtomicU64, Ordering, SharedMutex, lock_shared};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Enqueued, not asleep.
 pub const PENDING: u32 = 0;
-/// Enqueued and in need of a wake-up call.
+/// Enqueued, and needs a wake-up.
 pub const ASLEEP: u32 = 1;
-/// Told to look again; keeps its place in line.
+/// Notified: should re-check; keeps its place in the queue.
 pub const WOKEN: u32 = 2;
-/// Served, and out of the queue.
+/// Granted, and out of the queue.
 pub const GRANTED: u32 = 3;
-/// Turned away for good, and out of the queue.
+/// Refused for good, and out of the queue.
 pub const REFUSED: u32 = 4;
 
-/// How the shell reaches a waiter.
-pub trait Port {
-    /// Whether the party must be handed what it waits for (a task is slow to
-    /// come back, so others would overtake it for ever), or may be told to try.
+/// How a waiter's party is woken, and how the core may treat it.
+pub trait Unparker {
+    /// Whether the party must be granted what it waits for, rather than notified to try: a task takes so long
+    /// to run again that others would overtake it for ever.
     fn wants_grant(&self) -> bool;
-    /// Whether it sleeps on its word (a thread) rather than behind a callback.
+    /// Whether the party sleeps on the state word (a thread) rather than being woken by a callback.
     fn sleeps_on_word(&self) -> bool;
-    /// Whether it looks soon once it was told to, whatever the caller does next: a thread, unless it is the
-    /// caller's own, as in a signal handler that interrupted the wait. Never true of a party that does not sleep
-    /// on its word.
-    fn comes_soon(&self) -> bool {
+    /// Whether the party, once notified, re-checks promptly whatever the caller does next. True of a thread,
+    /// unless it is the caller's own thread, whose wait a signal handler interrupted. Never true of a party
+    /// that does not sleep on its word.
+    fn is_prompt(&self) -> bool {
         self.sleeps_on_word()
     }
-    /// The task that waits; 0 if it is none.
+    /// The waiting task's identity; 0 for a thread or a greenlet.
     fn task(&self) -> usize {
         0
     }
-    /// False once the party cannot come back: it belonged to the parent of a fork.
+    /// False once the party cannot run again, for example because it belonged to the parent of a fork.
     fn is_alive(&self) -> bool;
-    /// Another number whenever parties may have stopped being alive, which nobody says of each.
+    /// A number that changes whenever some parties may have stopped being alive.
     #[must_use]
     fn generation() -> u32
     where
@@ -54,11 +54,11 @@ pub trait Port {
     {
         0
     }
-    /// Wake the party. Called without any core's mutex held, from any thread.
+    /// Wake the party. Called from any thread, never with a core's mutex held.
     fn wake(&self, word: &AtomicU32);
 }
 
-/// A party in a queue.
+/// A party's place in a queue, and its state.
 #[derive(Debug)]
 pub struct Waiter<P> {
     word: AtomicU32,
@@ -66,50 +66,50 @@ pub struct Waiter<P> {
     urgent: AtomicBool,
     was_held_up: AtomicBool,
     chain: SharedMutex<Option<Arc<Chain<P>>>>,
-    /// How to reach it.
-    pub port: P,
+    /// The party, which is woken through its [`Unparker`].
+    pub party: P,
 }
 
-/// Waiters released together, woken one after the other: each wakes the next
-/// as soon as it is awake, before it asks for the GIL: so the releaser pays for one
-/// wake-up, and the others are on their way while it goes on.
+/// Waiters that were released together and are woken one after the other. Each waiter wakes the next as soon
+/// as it runs, before it waits for the GIL. So the releasing thread pays for one wake-up and goes on.
 ///
-/// Nobody is forgotten: the releaser takes one waiter out, and each waiter that
-/// leaves, however it learned of its release, takes out one more.
+/// No waiter is forgotten: the releasing thread removes one, and each released waiter, however it learned of
+/// its release, removes one more.
 type Chain<P> = SharedMutex<VecDeque<Arc<Waiter<P>>>>;
 
-impl<P: Port> Waiter<P> {
-    /// Make a waiter that is in no queue yet.
-    pub fn new(port: P) -> Arc<Self> {
-        let rest = if port.sleeps_on_word() { PENDING } else { ASLEEP };
+impl<P: Unparker> Waiter<P> {
+    /// Make a waiter that is in no queue.
+    pub fn new(party: P) -> Arc<Self> {
+        let rest = if party.sleeps_on_word() { PENDING } else { ASLEEP };
         Arc::new(Self {
             word: AtomicU32::new(rest),
             ticket: AtomicU64::new(0),
             urgent: AtomicBool::new(false),
             was_held_up: AtomicBool::new(false),
             chain: SharedMutex::new(None),
-            port,
+            party,
         })
     }
 
-    /// The word a thread sleeps on.
+    /// The state word, on which a thread sleeps.
     pub fn word(&self) -> &AtomicU32 {
         &self.word
     }
 
-    /// The state as the table above names it.
+    /// The state, as in the table above.
     pub fn state(&self) -> u32 {
-        // ORDERING: acquires what the granter wrote before `signal`.
+        // ORDERING: pairs with the release in `signal` and `signal_all`: acquires what the granting thread
+        // wrote.
         self.word.load(Ordering::Acquire)
     }
 
-    /// Whether it was notified, granted or refused since it was enqueued or rearmed.
+    /// Whether the waiter was notified, granted or refused since it was enqueued or rearmed.
     #[inline]
     pub fn is_signalled(&self) -> bool {
         !matches!(self.state(), PENDING | ASLEEP)
     }
 
-    /// Announce that this thread is about to sleep. False: something happened, do not.
+    /// Announce that the waiting thread is about to sleep. False: the waiter was signalled, do not sleep.
     pub fn fall_asleep(&self) -> bool {
         self.word
             .compare_exchange(PENDING, ASLEEP, Ordering::AcqRel, Ordering::Acquire)
@@ -117,24 +117,24 @@ impl<P: Port> Waiter<P> {
             || self.state() == ASLEEP
     }
 
-    /// Whether the next release must be handed to this waiter.
+    /// Whether the next release must be granted to this waiter.
     pub(crate) fn must_grant(&self) -> bool {
-        self.port.wants_grant() || self.urgent.load(Ordering::Relaxed)
+        self.party.wants_grant() || self.urgent.load(Ordering::Relaxed)
     }
 
-    /// It came in vain once: from now on nobody overtakes it.
+    /// Make a notified waiter wait again. `urgent`: nobody overtakes it from now on.
     pub(crate) fn rearm(&self, urgent: bool) {
         self.urgent.store(urgent, Ordering::Relaxed);
-        let rest = if self.port.sleeps_on_word() { PENDING } else { ASLEEP };
+        let rest = if self.party.sleeps_on_word() { PENDING } else { ASLEEP };
         self.word.store(rest, Ordering::Release);
     }
 
-    /// Say, before `resume`, whether the party was held up between its wake-up and now.
-    pub fn note_way(&self, was_held_up: bool) {
+    /// Record, before `resume`, whether the party had to wait for the GIL after its wake-up.
+    pub fn note_delay(&self, was_held_up: bool) {
         self.was_held_up.store(was_held_up, Ordering::Relaxed);
     }
 
-    /// Whether it was held up on its way.
+    /// Whether the party had to wait for the GIL after its last wake-up.
     pub(crate) fn was_held_up(&self) -> bool {
         self.was_held_up.load(Ordering::Relaxed)
     }
@@ -143,20 +143,20 @@ impl<P: Port> Waiter<P> {
         self.ticket.load(Ordering::Relaxed)
     }
 
-    /// Pass the wake-up on to the next waiter that was released together with
-    /// this one. Call once, when the waiter runs again; without the GIL if you like.
+    /// Wake the next waiter of those that were released together with this one. Call it once, when the waiter
+    /// runs again; the GIL is not needed.
     pub fn relay(&self) {
         let Some(chain) = lock_shared(&self.chain).take() else {
             return;
         };
         let next = lock_shared(&chain).pop_front();
         if let Some(next) = next {
-            next.port.wake(&next.word);
+            next.party.wake(&next.word);
         }
     }
 }
 
-/// Waiters to wake once the mutex is released.
+/// The waiters to wake once the mutex is unlocked.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Wakes<P> {
@@ -164,7 +164,7 @@ pub(crate) struct Wakes<P> {
     rest: Vec<Arc<Waiter<P>>>,
 }
 
-impl<P: Port> Wakes<P> {
+impl<P: Unparker> Wakes<P> {
     pub(crate) const fn none() -> Self {
         Self {
             first: None,
@@ -172,9 +172,9 @@ impl<P: Port> Wakes<P> {
         }
     }
 
-    /// Write `state`, and remember the waiter if it sleeps. Under the mutex.
+    /// Write `state`, and record the waiter if it sleeps. Called with the mutex held.
     pub(crate) fn signal(&mut self, waiter: Arc<Waiter<P>>, state: u32) {
-        // ORDERING: releases the core's state to the waiter's `state`.
+        // ORDERING: pairs with the acquire in `Waiter::state`: releases the core's state to the waiter.
         if waiter.word.swap(state, Ordering::AcqRel) == ASLEEP {
             if self.first.is_none() {
                 self.first = Some(waiter);
@@ -184,16 +184,15 @@ impl<P: Port> Wakes<P> {
         }
     }
 
-    /// Write `state` to all of them; wake callbacks now, threads in a cascade of
-    /// `fan_out`.
+    /// Write `state` to all of them. Threads are woken in `fan_out` chains, other parties each directly.
     pub(crate) fn signal_all(&mut self, waiters: impl Iterator<Item = Arc<Waiter<P>>>, state: u32, fan_out: usize) {
         let chain: Arc<Chain<P>> = Arc::new(SharedMutex::new(VecDeque::new()));
-        // Held until the chain is whole. One that was about to sleep leaves as soon as its word has
-        // changed: if it found the chain empty, its turn to take somebody out would be lost.
+        // Held until the chain is complete. A waiter that was about to sleep returns as soon as its word has
+        // changed. If that waiter found the chain empty, the wake-up that it owes to the next would be lost.
         let mut linked = lock_shared(&chain);
         let mut sleepers = VecDeque::new();
         for waiter in waiters {
-            if !waiter.port.sleeps_on_word() {
+            if !waiter.party.sleeps_on_word() {
                 self.signal(waiter, state);
                 continue;
             }
@@ -207,27 +206,27 @@ impl<P: Port> Wakes<P> {
         *linked = later;
     }
 
-    /// Call the ports. Not under a mutex. Those who sleep on their words come first: what wakes a task may run
-    /// foreign code, for as long as that likes.
+    /// Wake the waiters. Not called with a mutex held. Threads are woken first: waking a task may run foreign
+    /// code, for an unlimited time.
     pub(crate) fn run(self) {
         for sleeps_on_word in [true, false] {
             for waiter in self.first.iter().chain(&self.rest) {
-                if waiter.port.sleeps_on_word() == sleeps_on_word {
-                    waiter.port.wake(&waiter.word);
+                if waiter.party.sleeps_on_word() == sleeps_on_word {
+                    waiter.party.wake(&waiter.word);
                 }
             }
         }
     }
 }
 
-/// Waiters in order of arrival; any of them may leave.
+/// Waiters in order of arrival, by ticket; any of them may be removed.
 #[derive(Debug)]
-pub(crate) struct WaitQueue<P> {
+pub(crate) struct WaiterList<P> {
     by_ticket: BTreeMap<u64, Arc<Waiter<P>>>,
     last_ticket: u64,
 }
 
-impl<P> Default for WaitQueue<P> {
+impl<P> Default for WaiterList<P> {
     fn default() -> Self {
         Self {
             by_ticket: BTreeMap::new(),
@@ -236,19 +235,19 @@ impl<P> Default for WaitQueue<P> {
     }
 }
 
-impl<P: Port> WaitQueue<P> {
+impl<P: Unparker> WaiterList<P> {
     pub(crate) fn push(&mut self, waiter: &Arc<Waiter<P>>) {
         self.last_ticket += 1;
         waiter.ticket.store(self.last_ticket, Ordering::Relaxed);
         self.by_ticket.insert(self.last_ticket, Arc::clone(waiter));
     }
 
-    /// Put a waiter back where it was before it was taken out.
+    /// Put a waiter back into the place it had before it was removed.
     pub(crate) fn put_back(&mut self, waiter: &Arc<Waiter<P>>) {
         self.by_ticket.insert(waiter.ticket(), Arc::clone(waiter));
     }
 
-    /// Take the waiter out; false if it was not in this queue.
+    /// Remove the waiter; false if it was not in this list.
     pub(crate) fn remove(&mut self, waiter: &Arc<Waiter<P>>) -> bool {
         let ticket = waiter.ticket();
         match self.by_ticket.get(&ticket) {
@@ -266,10 +265,10 @@ impl<P: Port> WaitQueue<P> {
             .is_some_and(|found| Arc::ptr_eq(found, waiter))
     }
 
-    /// The first waiter that can still come back; those that cannot are dropped.
+    /// The first waiter whose party is alive. Dead waiters before it are dropped.
     pub(crate) fn first(&mut self) -> Option<&Arc<Waiter<P>>> {
         while let Some(entry) = self.by_ticket.first_entry() {
-            if entry.get().port.is_alive() {
+            if entry.get().party.is_alive() {
                 break;
             }
             entry.remove();
@@ -285,7 +284,7 @@ impl<P: Port> WaitQueue<P> {
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Arc<Waiter<P>>> + use<P> {
         std::mem::take(&mut self.by_ticket)
             .into_values()
-            .filter(|waiter| waiter.port.is_alive())
+            .filter(|waiter| waiter.party.is_alive())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Waiter<P>>> {

@@ -1,63 +1,63 @@
-//! A line of waiters that are told to try, one at a time.
+//! A fair wait queue in which one waiter at a time is notified to try.
 //!
-//! The one that was told is the *heir*. While a queue's heir is on its way nobody
-//! else is woken: it wakes the next when it has looked, if there is reason to. That
-//! makes a hundred `put`s cost one wake-up instead of a hundred. An heir that is slow to come
-//! (a task: its loop may be busy, or stopped; the calling thread's own) is relied on for one item only. Permits have an
-//! heir for each free permit: there every one of them is for somebody; and more where
-//! that pays (see [`crate::wake_ahead`]).
+//! A waiter that was notified and has not re-checked yet is an *heir*. While a queue has an heir, no other
+//! waiter is woken; when the heir has re-checked, it notifies the next waiter if something is left. So a
+//! hundred `put`s cost one wake-up, not a hundred. A slow heir counts for one item only: a task, whose loop
+//! may be busy or stopped, or the caller's own thread. Permits have one heir for each free permit, and more
+//! where that pays (see [`crate::wake_ahead`]).
 //!
-//! Whoever is told moves from one ordered set to another, and keeps its ticket for the case that it comes in vain.
-//! A call so costs the logarithm of the line's length, however many wait or are on their way. Things that don't
-//! work: one list for all, with a walk past those who were told: with the GIL held, it made a put for each of n
-//! waiting tasks cost n².
+//! A notified waiter moves from one ordered map to another and keeps its ticket, so it can return to its
+//! place if it acquires nothing. A notification therefore costs the logarithm of the queue's length, however
+//! many waiters or heirs there are.
 //!
-//! Invariant: if what the line waits for is available and the line is not empty,
-//! then a live heir is on its way, or the mutex is held by whoever will name one. If none of
-//! the heirs comes soon, there are as many as there is available, or all wait for it. Who waits is idle or an heir,
-//! never both; only heirs are WOKEN.
+//! Things that don't work: one list for both, with a walk past the heirs. With the GIL held, that walk made a
+//! put for each of n waiting tasks cost n².
+//!
+//! Invariant: if something is available and the queue is not empty, there is a live heir, or the mutex is
+//! held by a thread that will notify one. If no heir is prompt, there are as many heirs as there is
+//! available, or every waiter is an heir. A waiter is idle or an heir, never both, and only heirs are WOKEN.
 
 use crate::shim::Arc;
-use crate::waiter::{GRANTED, Port, WOKEN, WaitQueue, Waiter, Wakes};
-use crate::wake_ahead::Eagerness;
+use crate::waiter::{GRANTED, Unparker, WOKEN, Waiter, WaiterList, Wakes};
+use crate::wake_ahead::WakeAhead;
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
-pub(crate) struct Line<P> {
-    /// Those who were not told to try.
-    idle: WaitQueue<P>,
+pub(crate) struct WaiterQueue<P> {
+    /// Waiters that were not notified.
+    idle: WaiterList<P>,
     heirs: Heirs<P>,
-    /// The task that was granted last, until it comes for it; 0 for none.
+    /// The task that was granted last and has not run since; 0 for none.
     pub(crate) grantee: usize,
-    /// Whether a task ever stood in it.
+    /// Whether a task ever waited in it.
     pub(crate) has_seen_tasks: bool,
-    pub(crate) eagerness: Eagerness,
+    pub(crate) wake_ahead: WakeAhead,
 }
 
-impl<P> Default for Line<P> {
+impl<P> Default for WaiterQueue<P> {
     fn default() -> Self {
         Self {
-            idle: WaitQueue::default(),
+            idle: WaiterList::default(),
             heirs: Heirs::default(),
             grantee: 0,
             has_seen_tasks: false,
-            eagerness: Eagerness::default(),
+            wake_ahead: WakeAhead::default(),
         }
     }
 }
 
-impl<P: Port> Line<P> {
-    /// How many who were told to try are still on their way.
+impl<P: Unparker> WaiterQueue<P> {
+    /// The number of live heirs.
     pub(crate) fn heirs(&mut self) -> usize {
         self.heirs.count()
     }
 
-    /// Whether somebody that was told to try is on its way and comes soon.
-    pub(crate) fn has_one_soon(&mut self) -> bool {
-        self.heirs() > 0 && self.heirs.has_one_soon()
+    /// Whether there is a live heir that re-checks promptly.
+    pub(crate) fn has_prompt_heir(&mut self) -> bool {
+        self.heirs() > 0 && self.heirs.has_prompt_heir()
     }
 
-    /// How many wait, on their way or not.
+    /// The number of waiters, heirs included.
     pub(crate) fn len(&self) -> usize {
         self.idle.len() + self.heirs.len()
     }
@@ -66,33 +66,33 @@ impl<P: Port> Line<P> {
         self.idle.is_empty() && self.heirs.len() == 0
     }
 
-    /// All who wait: those who were not told in order, then the others.
+    /// All waiters: idle ones in order of arrival, then heirs.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Waiter<P>>> {
         self.idle.iter().chain(self.heirs.iter())
     }
 
-    /// Put this waiter at the end.
+    /// Enqueue the waiter at the end.
     pub(crate) fn append(&mut self, waiter: &Arc<Waiter<P>>) {
-        self.has_seen_tasks |= waiter.port.task() != 0;
+        self.has_seen_tasks |= waiter.party.task() != 0;
         self.idle.push(waiter);
     }
 
-    /// The first that was not told to try yet, and can still come back.
+    /// The first waiter that is not an heir and whose party is alive.
     pub(crate) fn first_idle(&mut self) -> Option<&Arc<Waiter<P>>> {
         self.idle.first()
     }
 
-    /// Tell the first waiter to try, unless somebody is on its way already. A thread that is
-    /// takes whatever there is; a task or a greenlet, whose loop may be busy or have stopped, and a thread that
-    /// first has to end the signal handler which calls this, count for one of those `available` only.
-    pub(crate) fn call_next(&mut self, available: usize, wakes: &mut Wakes<P>) {
-        // Of a closed channel somebody is told although nothing is available.
+    /// Notify the first waiter, unless an heir takes care of what is available. A prompt heir takes whatever
+    /// there is. An heir that is not prompt (a task or a greenlet, whose loop may be busy or stopped; a thread
+    /// that first has to end the signal handler which calls this) takes care of one of the `available` only.
+    pub(crate) fn notify_next(&mut self, available: usize, wakes: &mut Wakes<P>) {
+        // At a closed channel a waiter is notified although nothing is available.
         let wanted = available.max(1);
-        while self.heirs() < wanted && !self.has_one_soon() && self.call_first(wakes) {}
+        while self.heirs() < wanted && !self.has_prompt_heir() && self.notify_first(wakes) {}
     }
 
-    /// Tell the first that was not told yet to try. False: there is none.
-    pub(crate) fn call_first(&mut self, wakes: &mut Wakes<P>) -> bool {
+    /// Make the first idle waiter an heir. False: there is none.
+    pub(crate) fn notify_first(&mut self, wakes: &mut Wakes<P>) -> bool {
         let Some(first) = self.idle.pop() else {
             return false;
         };
@@ -101,17 +101,17 @@ impl<P: Port> Line<P> {
         true
     }
 
-    /// Hand it to the first that was not told to try yet.
+    /// Grant the first idle waiter what was released.
     pub(crate) fn grant_first(&mut self, wakes: &mut Wakes<P>) {
         if let Some(first) = self.idle.pop() {
-            self.grantee = first.port.task();
+            self.grantee = first.party.task();
             wakes.signal(first, GRANTED);
         }
     }
 
-    /// Tell waiters to try that have not been told yet, until `heirs` are on their way or
-    /// one must be granted; each wakes the next on its way.
-    pub(crate) fn call_up_to(&mut self, heirs: usize, wakes: &mut Wakes<P>) {
+    /// Notify idle waiters until there are `heirs` heirs, or until the next waiter must be granted. Each of
+    /// those notified wakes the next.
+    pub(crate) fn notify_up_to(&mut self, heirs: usize, wakes: &mut Wakes<P>) {
         let wanted = heirs.saturating_sub(self.heirs());
         let may_call = |first: &Arc<Waiter<P>>| !first.must_grant();
         let mut called = Vec::new();
@@ -124,17 +124,17 @@ impl<P: Port> Line<P> {
         }
     }
 
-    /// Tell everybody to try.
-    pub(crate) fn call_all(&mut self, wakes: &mut Wakes<P>) {
+    /// Notify every waiter.
+    pub(crate) fn notify_all(&mut self, wakes: &mut Wakes<P>) {
         for waiter in self.idle.drain() {
             self.heirs.insert(&waiter);
             wakes.signal(waiter, WOKEN);
         }
     }
 
-    /// The waiter has looked in vain and waits on, in the place it had if it had one. `urgent`: nobody overtakes it
-    /// from now on.
-    pub(crate) fn stay(&mut self, waiter: &Arc<Waiter<P>>, urgent: bool) {
+    /// The waiter re-checked, acquired nothing and waits again, in the place it had if it had one. `urgent`:
+    /// nobody overtakes it from now on.
+    pub(crate) fn requeue(&mut self, waiter: &Arc<Waiter<P>>, urgent: bool) {
         waiter.rearm(urgent);
         if self.heirs.remove(waiter) {
             self.idle.put_back(waiter);
@@ -143,16 +143,16 @@ impl<P: Port> Line<P> {
         }
     }
 
-    /// The waiter has what it wants, or gives up. False: it was not in this line.
+    /// The waiter has acquired, or gives up. False: it was not in this queue.
     pub(crate) fn leave(&mut self, waiter: &Arc<Waiter<P>>) -> bool {
         self.heirs.remove(waiter) || self.idle.remove(waiter)
     }
 }
 
-/// Those who were told to try and are on their way, by their tickets.
+/// The heirs, by ticket.
 #[derive(Debug)]
 struct Heirs<P> {
-    /// Of these all come soon but the caller's own.
+    /// All of these are prompt, except the caller's own thread.
     threads: BTreeMap<u64, Arc<Waiter<P>>>,
     others: BTreeMap<u64, Arc<Waiter<P>>>,
     /// The generation in which all of them were alive.
@@ -169,24 +169,24 @@ impl<P> Default for Heirs<P> {
     }
 }
 
-impl<P: Port> Heirs<P> {
+impl<P: Unparker> Heirs<P> {
     fn len(&self) -> usize {
         self.threads.len() + self.others.len()
     }
 
-    /// How many of them can still come.
+    /// The number of heirs that are alive.
     fn count(&mut self) -> usize {
         let generation = P::generation();
         if self.generation != generation {
             self.generation = generation;
-            self.threads.retain(|_, heir| heir.port.is_alive());
-            self.others.retain(|_, heir| heir.port.is_alive());
+            self.threads.retain(|_, heir| heir.party.is_alive());
+            self.others.retain(|_, heir| heir.party.is_alive());
         }
         self.len()
     }
 
-    fn has_one_soon(&self) -> bool {
-        self.threads.values().any(|heir| heir.port.comes_soon())
+    fn has_prompt_heir(&self) -> bool {
+        self.threads.values().any(|heir| heir.party.is_prompt())
     }
 
     fn iter(&self) -> impl Iterator<Item = &Arc<Waiter<P>>> {
@@ -194,7 +194,7 @@ impl<P: Port> Heirs<P> {
     }
 
     fn set_of(&mut self, waiter: &Waiter<P>) -> &mut BTreeMap<u64, Arc<Waiter<P>>> {
-        if waiter.port.sleeps_on_word() {
+        if waiter.party.sleeps_on_word() {
             &mut self.threads
         } else {
             &mut self.others

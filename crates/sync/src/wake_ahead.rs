@@ -1,63 +1,63 @@
-//! How many heirs may be on their way where a permit is free, beyond one for each.
+//! Wake-ahead: the number of heirs beyond one for each free permit, adapted to what they find.
 //!
-//! None is right where calls do not have to stand in line for a lock (the GIL): there a second heir only comes in
-//! vain. Where they do, nobody can look while another one does, so a second heir finds the
-//! permit put back by the first, unless that one keeps it while it gives up the GIL; and its way,
-//! some ten microseconds from its wake-up to a processor, is over in the meantime. One more is enough
-//! for that: two wake-ups overlap, and what `notify_all` wakes passes the lock along a third faster.
+//! Where calls are not serialised by a lock (the GIL), no extra heir is right: it would only find the permit
+//! taken. Where they are, no party can re-check while another one does. A second heir then finds the permit
+//! put back by the first, unless the first keeps the permit while it releases the GIL. The second heir's way
+//! from its wake-up to a processor, some ten microseconds, passes in the meantime. One extra heir is enough
+//! for that: two wake-ups overlap, and the threads that `notify_all` wakes pass the lock along a third
+//! faster.
 //!
-//! Where others run, an heir first stands in the GIL's own line: with one heir at a time each hand-over then takes a
-//! whole round of that line, and passing a lock along n threads that all run on grows
-//! with n². Many heirs stand in it together. So the number doubles with each heir that was
-//! held up on its way (the shell says so, [`crate::Waiter::note_way`]), and goes down by one
-//! with each that was not.
+//! Where other threads run, an heir first waits for the GIL. With one heir at a time each hand-over then
+//! takes a whole round of the GIL's queue, and passing a lock along n running threads grows with n². Many
+//! heirs wait in that queue together. So the number doubles with each heir that was held up
+//! ([`crate::Waiter::note_delay`]), and decreases by one with each that was not.
 //!
-//! It falls back to none as soon as one comes in vain: somebody keeps the permit for longer than it takes the
-//! next to come. From then on each that comes in vain costs two context switches; so one more is tried only
-//! after [`CALM`] were served.
+//! The number falls back to none as soon as one heir acquires nothing: then some thread keeps the permit for
+//! longer than the next heir needs. From then on each spurious wake-up costs two context switches, so one
+//! extra heir is tried again only after [`CALM`] heirs acquired.
 //!
-//! Things that don't work: to double while heirs find what they came for, however they
-//! came. Threads that hold a lock for a moment, as those that `notify_all` wakes, were
-//! then all called at once, and slept a second time each, for the GIL. Three or four on their
-//! way at all times are worse than two, on two processors.
+//! Things that don't work:
 //!
-//! Nor to halve with each that was not held up: of those that stand in the GIL's line
-//! together some overtake the rest, and a lock was passed along half as fast.
+//! - Doubling while heirs acquire, whether held up or not. Threads that hold a lock for a moment, such as
+//!   those that `notify_all` wakes, were then all woken at once, and slept a second time each, for the GIL.
+//! - Three or four heirs at all times: slower than two, on two processors.
+//! - Halving with each heir that was not held up. Of the heirs in the GIL's queue some overtake the rest, and
+//!   a lock was passed along half as fast.
 //!
-//! Invariant: after one came in vain, none is called beyond one for each permit until one was held up or [`CALM`] were
-//! served.
+//! Invariant: after an heir acquired nothing, there is no extra heir until one was held up or [`CALM`] have
+//! acquired.
 
 /// More heirs at once than any program has waiters.
 const MOST: u32 = 1 << 20;
 
-/// As many as are on their way where all goes well.
+/// The number of heirs for one permit where none is held up.
 const USUAL: u32 = 2;
 
-/// Heirs to be served one at a time after one has come in vain.
+/// The number of heirs that must acquire, one at a time, after a spurious wake-up.
 const CALM: u32 = 64;
 
-/// How eagerly to call waiters.
+/// How many waiters to wake ahead.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Eagerness {
-    /// On their way to one free permit.
+pub(crate) struct WakeAhead {
+    /// Heirs for one free permit.
     heirs: u32,
-    /// Served since there is one heir only.
+    /// Heirs that acquired since the number fell to one.
     calm: u32,
 }
 
-impl Default for Eagerness {
+impl Default for WakeAhead {
     fn default() -> Self {
         Self { heirs: USUAL, calm: 0 }
     }
 }
 
-impl Eagerness {
-    /// How many may be on their way to so many free permits.
+impl WakeAhead {
+    /// The number of heirs for `free` permits.
     pub(crate) fn heirs(self, free: usize) -> usize {
         free.saturating_add(self.heirs as usize - 1)
     }
 
-    /// An heir came and found a permit.
+    /// An heir acquired a permit.
     pub(crate) fn served(&mut self, was_held_up: bool) {
         if was_held_up {
             self.heirs = (self.heirs * 2).min(MOST);
@@ -71,8 +71,8 @@ impl Eagerness {
         }
     }
 
-    /// An heir came in vain.
-    pub(crate) fn in_vain(&mut self) {
+    /// An heir found no permit: its wake-up was spurious.
+    pub(crate) fn spurious(&mut self) {
         *self = Self { heirs: 1, calm: 0 };
     }
 }
@@ -82,39 +82,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_doubles_while_heirs_are_held_up() {
-        let mut eagerness = Eagerness::default();
-        (0..100).for_each(|_| eagerness.served(true));
-        assert_eq!(eagerness.heirs(1), MOST as usize);
+    fn the_number_doubles_while_heirs_are_held_up() {
+        let mut wake_ahead = WakeAhead::default();
+        (0..100).for_each(|_| wake_ahead.served(true));
+        assert_eq!(wake_ahead.heirs(1), MOST as usize);
     }
 
     #[test]
-    fn of_those_whose_way_is_free_two_are_called_at_a_time() {
-        let mut eagerness = Eagerness::default();
-        (0..2).for_each(|_| eagerness.served(true));
-        assert_eq!(eagerness.heirs(1), 8);
-        (0..100).for_each(|_| eagerness.served(false));
-        assert_eq!(eagerness.heirs(1), 2);
-        assert_eq!(eagerness.heirs(3), 4);
+    fn without_delay_there_are_two_heirs_at_a_time() {
+        let mut wake_ahead = WakeAhead::default();
+        (0..2).for_each(|_| wake_ahead.served(true));
+        assert_eq!(wake_ahead.heirs(1), 8);
+        (0..100).for_each(|_| wake_ahead.served(false));
+        assert_eq!(wake_ahead.heirs(1), 2);
+        assert_eq!(wake_ahead.heirs(3), 4);
     }
 
     #[test]
-    fn one_that_comes_in_vain_ends_it_for_a_while() {
-        let mut eagerness = Eagerness::default();
-        (0..100).for_each(|_| eagerness.served(true));
-        eagerness.in_vain();
+    fn a_spurious_wake_up_ends_it_for_a_while() {
+        let mut wake_ahead = WakeAhead::default();
+        (0..100).for_each(|_| wake_ahead.served(true));
+        wake_ahead.spurious();
         for _ in 0..CALM {
-            assert_eq!(eagerness.heirs(1), 1);
-            eagerness.served(false);
+            assert_eq!(wake_ahead.heirs(1), 1);
+            wake_ahead.served(false);
         }
-        assert_eq!(eagerness.heirs(1), 2);
+        assert_eq!(wake_ahead.heirs(1), 2);
     }
 
     #[test]
-    fn one_that_is_held_up_ends_the_calm() {
-        let mut eagerness = Eagerness::default();
-        eagerness.in_vain();
-        eagerness.served(true);
-        assert_eq!(eagerness.heirs(1), 2);
+    fn an_heir_that_is_held_up_ends_the_calm() {
+        let mut wake_ahead = WakeAhead::default();
+        wake_ahead.spurious();
+        wake_ahead.served(true);
+        assert_eq!(wake_ahead.heirs(1), 2);
     }
 }

@@ -2,8 +2,7 @@
 //!
 //!     RUSTFLAGS="--cfg loom" cargo test -p unsnarl-sync --test loom --release
 //!
-//! Invariant: a body sleeps only through [`Sleeper`], so that a lost wake-up shows
-//! as a deadlock that loom reports.
+//! Invariant: a test body sleeps only through [`Sleeper`], so loom reports a lost wake-up as a deadlock.
 #![cfg(loom)]
 #![allow(missing_docs, unreachable_pub)]
 
@@ -13,12 +12,12 @@ use loom::sync::Notify;
 use loom::thread;
 use tally::Tally;
 use unsnarl_sync::{
-    Arc, AtomicU32, Channel, GRANTED, Gate, Give, Notifier, Permits, Port, ReadWrite, Side, Store, Take, Waiter,
+    Arc, AtomicU32, Channel, GRANTED, Gate, Give, Notifier, Permits, ReadWrite, Side, Store, Take, Unparker, Waiter,
 };
 
 struct Sleeper(Notify);
 
-impl Port for Sleeper {
+impl Unparker for Sleeper {
     fn wants_grant(&self) -> bool {
         false
     }
@@ -39,7 +38,7 @@ fn sleeper() -> Arc<Waiter<Sleeper>> {
 
 fn sleep(waiter: &Waiter<Sleeper>) {
     if waiter.fall_asleep() {
-        waiter.port.0.wait();
+        waiter.party.0.wait();
     }
 }
 
@@ -103,7 +102,7 @@ fn a_waiter_that_gives_up_takes_no_permit_with_it() {
 }
 
 #[test]
-fn who_comes_while_permits_start_anew_is_not_forgotten() {
+fn a_waiter_that_arrives_during_a_restart_is_not_forgotten() {
     loom::model(|| {
         let permits = Arc::new(Permits::new(0));
         let other = Arc::clone(&permits);
@@ -124,7 +123,7 @@ fn pass(gate: &Gate<Sleeper>) {
 }
 
 #[test]
-fn an_open_gate_keeps_nobody() {
+fn an_open_gate_keeps_no_party() {
     loom::model(|| {
         let gate = Arc::new(Gate::new(false));
         let other = Arc::clone(&gate);
@@ -135,7 +134,7 @@ fn an_open_gate_keeps_nobody() {
     });
 }
 
-/// A party that passed, closed the gate and came back waits for the next opening.
+/// A party that passed, closed the gate and waits again is released only by the next opening.
 #[test]
 fn one_opening_lets_a_party_through_once() {
     loom::model(|| {
@@ -152,7 +151,7 @@ fn one_opening_lets_a_party_through_once() {
     });
 }
 
-/// Two release a lock that was taken once; one of them takes it again meanwhile.
+/// Two threads release a lock that was acquired once; one of them acquires it again in between.
 #[test]
 fn a_lock_is_never_free_twice() {
     loom::model(|| {
@@ -192,9 +191,9 @@ fn a_notified_waiter_that_gives_up_takes_no_lock_with_it() {
     });
 }
 
-struct Slot(Option<u32>);
+struct Cell(Option<u32>);
 
-impl Store for Slot {
+impl Store for Cell {
     type Item = u32;
     fn len(&self) -> usize {
         usize::from(self.0.is_some())
@@ -210,7 +209,7 @@ impl Store for Slot {
 #[test]
 fn a_channel_delivers_in_order() {
     loom::model(|| {
-        let channel = Arc::new(Channel::<Slot, Sleeper>::new(Slot(None), 1, true));
+        let channel = Arc::new(Channel::<Cell, Sleeper>::new(Cell(None), 1, true));
         let other = Arc::clone(&channel);
         let thread = thread::spawn(move || {
             for item in [1, 2] {
@@ -235,7 +234,7 @@ fn a_channel_delivers_in_order() {
 }
 
 #[test]
-fn a_quiet_count_passes_nobody_by() {
+fn a_quiet_count_passes_no_waiter_by() {
     loom::model(|| {
         let channel = Arc::new(Channel::<Tally, Sleeper>::new(Tally(0), 1, true));
         let other = Arc::clone(&channel);
@@ -265,9 +264,9 @@ fn a_quiet_count_passes_nobody_by() {
 }
 
 #[test]
-fn a_taker_that_gives_up_passes_its_call_on() {
+fn a_taker_that_gives_up_passes_its_notification_on() {
     loom::model(|| {
-        let channel = Arc::new(Channel::<Slot, Sleeper>::new(Slot(None), 1, true));
+        let channel = Arc::new(Channel::<Cell, Sleeper>::new(Cell(None), 1, true));
         let leaver = sleeper();
         assert!(matches!(channel.take(Some(&leaver)), Take::Empty));
         let other = Arc::clone(&channel);

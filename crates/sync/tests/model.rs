@@ -1,7 +1,7 @@
 //! The cores against plain models, with random sequences of calls.
 //!
-//! Invariant of the models: permits are never created or lost, and whenever
-//! something could be taken and somebody waits, somebody has been told.
+//! Invariant of the models: permits are neither created nor lost; and if something is available and a party
+//! waits, a party has been notified.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(missing_docs)]
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use tally::Tally;
 use unsnarl_sync::{
-    AtomicU32, Borrow, Borrowers, Channel, GRANTED, Give, Ordering, Permits, Port, Store, Take, WOKEN, Waiter,
+    AtomicU32, Borrow, Borrowers, Channel, GRANTED, Give, Ordering, Permits, Store, Take, Unparker, WOKEN, Waiter,
 };
 
 /// A task; or a thread, which may be the caller's own.
@@ -29,14 +29,14 @@ impl Silent {
     }
 }
 
-impl Port for Silent {
+impl Unparker for Silent {
     fn wants_grant(&self) -> bool {
         self.wants_grant
     }
     fn sleeps_on_word(&self) -> bool {
         !self.wants_grant
     }
-    fn comes_soon(&self) -> bool {
+    fn is_prompt(&self) -> bool {
         self.sleeps_on_word() && !self.is_own
     }
     fn task(&self) -> usize {
@@ -48,7 +48,7 @@ impl Port for Silent {
     fn wake(&self, _word: &AtomicU32) {}
 }
 
-type Party = Arc<Waiter<Silent>>;
+type Enqueued = Arc<Waiter<Silent>>;
 
 #[derive(Debug, Clone)]
 enum Call {
@@ -69,47 +69,47 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// Take one party out of the list, if there is any.
-fn pick(parties: &mut Vec<Party>, index: usize) -> Option<Party> {
+/// Remove one party from the list, if there is any.
+fn pick(parties: &mut Vec<Enqueued>, index: usize) -> Option<Enqueued> {
     (!parties.is_empty()).then(|| parties.remove(index % parties.len()))
 }
 
-/// Whether one of them was told and comes soon.
-fn is_one_soon(parties: &[Party]) -> bool {
+/// Whether one of the parties is a prompt heir.
+fn has_prompt_heir(parties: &[Enqueued]) -> bool {
     parties
         .iter()
-        .any(|party| party.state() == WOKEN && party.port.comes_soon())
+        .any(|waiter| waiter.state() == WOKEN && waiter.party.is_prompt())
 }
 
-/// A thread that was told and comes soon, or as many others as there is something for: each of them may be slow.
-fn are_enough_told(parties: &[Party], available: usize) -> bool {
-    let told = parties.iter().filter(|party| party.state() == WOKEN).count();
-    is_one_soon(parties) || told >= available.min(parties.len())
+/// Whether there is a prompt heir, or one heir for each of the available.
+fn are_enough_notified(parties: &[Enqueued], available: usize) -> bool {
+    let notified = parties.iter().filter(|waiter| waiter.state() == WOKEN).count();
+    has_prompt_heir(parties) || notified >= available.min(parties.len())
 }
 
 proptest! {
     #[test]
     fn permits_are_conserved(total in 1usize..4, calls in prop::collection::vec(call(), 0..80)) {
         let permits = Permits::new(total);
-        let mut waiting: Vec<Party> = Vec::new();
+        let mut waiting: Vec<Enqueued> = Vec::new();
         let mut held = 0;
         for call in calls {
             match call {
                 Call::Begin { wants_grant } => {
-                    let party = Waiter::new(Silent::of(wants_grant));
-                    if permits.begin(&party) { held += 1 } else { waiting.push(party) }
+                    let waiter = Waiter::new(Silent::of(wants_grant));
+                    if permits.begin(&waiter) { held += 1 } else { waiting.push(waiter) }
                 }
-                Call::Resume(index) => if let Some(party) = pick(&mut waiting, index) {
-                    if !matches!(party.state(), WOKEN | GRANTED) {
-                        waiting.push(party);
-                    } else if permits.resume(&party) {
+                Call::Resume(index) => if let Some(waiter) = pick(&mut waiting, index) {
+                    if !matches!(waiter.state(), WOKEN | GRANTED) {
+                        waiting.push(waiter);
+                    } else if permits.resume(&waiter) {
                         held += 1;
                     } else {
-                        waiting.push(party);
+                        waiting.push(waiter);
                     }
                 },
-                Call::Cancel(index) => if let Some(party) = pick(&mut waiting, index)
-                    && permits.cancel(&party) {
+                Call::Cancel(index) => if let Some(waiter) = pick(&mut waiting, index)
+                    && permits.cancel(&waiter) {
                     held += 1;
                 },
                 Call::Release => if held > 0 {
@@ -120,73 +120,74 @@ proptest! {
                 },
                 Call::Barge => if permits.try_acquire() { held += 1 },
             }
-            let granted = waiting.iter().filter(|party| party.state() == GRANTED).count();
-            let told = waiting.iter().any(|party| party.state() == WOKEN);
+            let granted = waiting.iter().filter(|waiter| waiter.state() == GRANTED).count();
+            let notified = waiting.iter().any(|waiter| waiter.state() == WOKEN);
             prop_assert_eq!(permits.free() + held + granted, total);
             prop_assert_eq!(permits.waiting() + granted, waiting.len());
             if total == 1 {
-                let to_task = waiting.iter().any(|party| party.state() == GRANTED && party.port.wants_grant);
+                let to_task = waiting.iter().any(|waiter| waiter.state() == GRANTED && waiter.party.wants_grant);
                 let grantee = permits.find_grantee(|task| (task != 0).then_some(task));
                 prop_assert_eq!(grantee.is_some(), to_task);
             }
             if permits.free() > 0 && permits.waiting() > 0 {
-                prop_assert!(told, "a permit is free, somebody waits, nobody was told");
+                prop_assert!(notified, "a permit is free, a party waits, no waiter was notified");
             }
         }
     }
 
     #[test]
-    fn channels_keep_order_and_tell_somebody(
+    fn channels_keep_order_and_notify_a_waiter(
         capacity in 1usize..4,
-        in_turn: bool,
+        is_serialised: bool,
         calls in prop::collection::vec((0u8..5, any::<usize>()), 0..100),
     ) {
-        let channel: Channel<Fifo, Silent> = Channel::new(Fifo::default(), capacity, in_turn);
-        let (mut takers, mut givers): (Vec<Party>, Vec<Party>) = (Vec::new(), Vec::new());
+        let channel: Channel<Fifo, Silent> = Channel::new(Fifo::default(), capacity, is_serialised);
+        let (mut takers, mut givers): (Vec<Enqueued>, Vec<Enqueued>) = (Vec::new(), Vec::new());
         let (mut next_in, mut next_out) = (0u32, 0u32);
         for (kind, index) in calls {
             match kind {
                 0 => {
-                    let party = Waiter::new(Silent { wants_grant: index % 2 == 0, is_own: index % 3 == 0 });
-                    match channel.give(next_in, Some(&party)) {
+                    let waiter = Waiter::new(Silent { wants_grant: index % 2 == 0, is_own: index % 3 == 0 });
+                    match channel.give(next_in, Some(&waiter)) {
                         Give::Given => next_in += 1,
-                        _ => givers.push(party),
+                        _ => givers.push(waiter),
                     }
                 }
                 1 => {
-                    let party = Waiter::new(Silent { wants_grant: index % 2 == 0, is_own: index % 3 == 0 });
-                    match channel.take(Some(&party)) {
+                    let waiter = Waiter::new(Silent { wants_grant: index % 2 == 0, is_own: index % 3 == 0 });
+                    match channel.take(Some(&waiter)) {
                         Take::Taken(item) => { prop_assert_eq!(item, next_out); next_out += 1 }
-                        _ => takers.push(party),
+                        _ => takers.push(waiter),
                     }
                 }
-                2 => if let Some(party) = pick(&mut givers, index) {
-                    match channel.give(next_in, Some(&party)) {
+                2 => if let Some(waiter) = pick(&mut givers, index) {
+                    match channel.give(next_in, Some(&waiter)) {
                         Give::Given => next_in += 1,
-                        _ => givers.push(party),
+                        _ => givers.push(waiter),
                     }
                 },
-                3 => if let Some(party) = pick(&mut takers, index) {
-                    match channel.take(Some(&party)) {
+                3 => if let Some(waiter) = pick(&mut takers, index) {
+                    match channel.take(Some(&waiter)) {
                         Take::Taken(item) => { prop_assert_eq!(item, next_out); next_out += 1 }
-                        _ => takers.push(party),
+                        _ => takers.push(waiter),
                     }
                 },
                 _ => {
                     let parties = if index % 2 == 0 { &mut takers } else { &mut givers };
-                    if let Some(party) = pick(parties, index) {
-                        channel.cancel(&party);
+                    if let Some(waiter) = pick(parties, index) {
+                        channel.cancel(&waiter);
                     }
                 }
             }
             prop_assert_eq!(channel.len(), (next_in - next_out) as usize);
             prop_assert_eq!(channel.waiting(), (takers.len(), givers.len(), 0));
-            let (for_takers, for_givers) = (is_one_soon(&givers) && in_turn, is_one_soon(&takers) && in_turn);
+            let for_takers = is_serialised && has_prompt_heir(&givers);
+            let for_givers = is_serialised && has_prompt_heir(&takers);
             if !channel.is_empty() && !takers.is_empty() && !for_takers {
-                prop_assert!(are_enough_told(&takers, channel.len()), "too few takers were told");
+                prop_assert!(are_enough_notified(&takers, channel.len()), "too few takers were notified");
             }
             if !channel.is_full() && !givers.is_empty() && !for_givers {
-                prop_assert!(are_enough_told(&givers, capacity - channel.len()), "too few givers were told");
+                prop_assert!(are_enough_notified(&givers, capacity - channel.len()), "too few givers were notified");
             }
         }
     }
@@ -194,23 +195,23 @@ proptest! {
     #[test]
     fn tokens_belong_to_their_borrowers(calls in prop::collection::vec((0u8..4, 0usize..6), 0..100)) {
         let limiter: Borrowers<Silent> = Borrowers::new(2);
-        let mut waiting: Vec<(usize, Party)> = Vec::new();
+        let mut waiting: Vec<(usize, Enqueued)> = Vec::new();
         for (kind, borrower) in calls {
             let queued = waiting.iter().position(|(who, _)| *who == borrower);
             match (kind, queued) {
                 (0, None) => {
-                    let party = Waiter::new(Silent::of(true));
-                    if limiter.begin(borrower, &party) == Borrow::None {
-                        waiting.push((borrower, party));
+                    let waiter = Waiter::new(Silent::of(true));
+                    if limiter.begin(borrower, &waiter) == Borrow::None {
+                        waiting.push((borrower, waiter));
                     }
                 }
                 (0, Some(_)) => {
-                    let party = Waiter::new(Silent::of(true));
-                    prop_assert_eq!(limiter.begin(borrower, &party), Borrow::Twice);
+                    let waiter = Waiter::new(Silent::of(true));
+                    prop_assert_eq!(limiter.begin(borrower, &waiter), Borrow::Twice);
                 }
                 (1, Some(at)) => {
-                    let (_, party) = waiting.remove(at);
-                    if limiter.cancel(&party) {
+                    let (_, waiter) = waiting.remove(at);
+                    if limiter.cancel(&waiter) {
                         prop_assert!(limiter.give_back(borrower));
                     }
                 }
@@ -221,10 +222,10 @@ proptest! {
                 (3, _) => limiter.resize(borrower % 3 + 1),
                 _ => {}
             }
-            waiting.retain(|(_, party)| party.state() != GRANTED);
+            waiting.retain(|(_, waiter)| waiter.state() != GRANTED);
             let (total, borrowed, queue) = limiter.status();
             prop_assert_eq!(queue, waiting.len());
-            prop_assert!(queue == 0 || borrowed >= total, "a token is free and somebody waits");
+            prop_assert!(queue == 0 || borrowed >= total, "a token is free and a party waits");
         }
     }
 }
@@ -265,53 +266,53 @@ fn what_is_kept_here_is_not_merely_counted() {
 }
 
 #[test]
-fn a_task_that_does_not_come_keeps_no_thread_from_the_items() {
+fn a_task_that_does_not_run_keeps_no_thread_from_the_items() {
     let channel = Channel::<Fifo, Silent>::new(Fifo::default(), 0, false);
     let parties = [true, false, false].map(|wants_grant| Waiter::new(Silent::of(wants_grant)));
-    for party in &parties {
-        assert!(matches!(channel.take(Some(party)), Take::Empty));
+    for waiter in &parties {
+        assert!(matches!(channel.take(Some(waiter)), Take::Empty));
     }
-    let told = || parties.each_ref().map(|party| party.state() == WOKEN);
+    let notified = || parties.each_ref().map(|waiter| waiter.state() == WOKEN);
     assert!(matches!(channel.give(1, None), Give::Given));
-    assert_eq!(told(), [true, false, false]);
+    assert_eq!(notified(), [true, false, false]);
     assert!(matches!(channel.give(2, None), Give::Given));
-    assert_eq!(told(), [true, true, false], "the item is for somebody else");
+    assert_eq!(notified(), [true, true, false], "the item is for another waiter");
     assert!(matches!(channel.give(3, None), Give::Given));
-    assert_eq!(told(), [true, true, false], "one thread on its way is enough");
+    assert_eq!(notified(), [true, true, false], "one thread on its way is enough");
     assert!(matches!(channel.take(Some(&parties[1])), Take::Taken(1)));
-    assert_eq!(told(), [true, true, true], "two are left, and one was told");
+    assert_eq!(notified(), [true, true, true], "two are left, and one was notified");
 }
 
-/// Both a giver and a taker wait, after somebody outside of the lines took and gave: who of them was told?
-fn told_on_both_sides(in_turn: bool, is_own: bool) -> [bool; 4] {
-    let channel = Channel::<Fifo, Silent>::new(Fifo::default(), 1, in_turn);
+/// Which of two takers and two givers were notified, after a party that was not enqueued took and gave.
+fn notified_on_both_sides(is_serialised: bool, is_own: bool) -> [bool; 4] {
+    let channel = Channel::<Fifo, Silent>::new(Fifo::default(), 1, is_serialised);
     let [taker, next_taker, giver, next_giver] =
         [false; 4].map(|wants_grant| Waiter::new(Silent { wants_grant, is_own }));
-    for party in [&taker, &next_taker] {
-        assert!(matches!(channel.take(Some(party)), Take::Empty));
+    for waiter in [&taker, &next_taker] {
+        assert!(matches!(channel.take(Some(waiter)), Take::Empty));
     }
     assert!(matches!(channel.give(1, None), Give::Given));
-    for party in [&giver, &next_giver] {
-        assert!(matches!(channel.give(2, Some(party)), Give::Full(2)));
+    for waiter in [&giver, &next_giver] {
+        assert!(matches!(channel.give(2, Some(waiter)), Give::Full(2)));
     }
     assert!(matches!(channel.take(Some(&taker)), Take::Taken(1)));
     channel.resize(2);
     assert!(matches!(channel.give(2, Some(&giver)), Give::Given));
-    [taker, next_taker, giver, next_giver].map(|party| party.state() == WOKEN)
+    [taker, next_taker, giver, next_giver].map(|waiter| waiter.state() == WOKEN)
 }
 
 #[test]
-fn where_all_look_in_turn_only_the_other_side_is_told() {
-    assert_eq!(told_on_both_sides(true, false), [true, true, true, false]);
-    assert_eq!(told_on_both_sides(false, false), [true, true, true, true]);
+fn where_calls_are_serialised_only_the_other_side_is_notified() {
+    assert_eq!(notified_on_both_sides(true, false), [true, true, true, false]);
+    assert_eq!(notified_on_both_sides(false, false), [true, true, true, true]);
     assert_eq!(
-        told_on_both_sides(true, true),
+        notified_on_both_sides(true, true),
         [true, true, true, true],
         "a slow one is not relied on"
     );
 }
 
-/// The generation of now, of which parties of another are dead.
+/// The current generation; parties of any other are dead.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 /// A task, or a thread, of one generation.
@@ -320,7 +321,7 @@ struct Mortal {
     generation: u32,
 }
 
-impl Port for Mortal {
+impl Unparker for Mortal {
     fn wants_grant(&self) -> bool {
         self.is_task
     }
@@ -338,7 +339,7 @@ impl Port for Mortal {
 
 #[test]
 fn heirs_that_died_keep_no_living_party_from_the_items() {
-    let party = |is_task| {
+    let waiter = |is_task| {
         Waiter::new(Mortal {
             is_task,
             generation: Mortal::generation(),
@@ -346,13 +347,13 @@ fn heirs_that_died_keep_no_living_party_from_the_items() {
     };
     for is_task in [true, false] {
         let channel = Channel::<Fifo, Mortal>::new(Fifo::default(), 0, false);
-        let (heir, waiting) = (party(is_task), party(is_task));
+        let (heir, waiting) = (waiter(is_task), waiter(is_task));
         assert!([&heir, &waiting].map(|dead| channel.take(Some(dead))) == [Take::Empty, Take::Empty]);
         assert!(matches!(channel.give(1, None), Give::Given));
         assert_eq!(heir.state(), WOKEN);
         GENERATION.fetch_add(1, Ordering::Relaxed);
         assert!(matches!(channel.take(None), Take::Taken(1)));
-        let living = party(is_task);
+        let living = waiter(is_task);
         assert!(matches!(channel.take(Some(&living)), Take::Empty));
         assert!(matches!(channel.give(2, None), Give::Given));
         assert_eq!(living.state(), WOKEN);

@@ -1,10 +1,9 @@
-//! Queues and barriers with several parties that time out and are cancelled, in many random
-//! interleavings: too many for loom, so shuttle draws some.
+//! Queues and barriers with several parties that time out and are cancelled, in random interleavings: there
+//! are too many for loom, so shuttle draws some.
 //!
 //!     RUSTFLAGS="--cfg shuttle" cargo test -p unsnarl-sync --test shuttle --release
 //!
-//! Invariant: a body sleeps only through [`Sleeper`]; a lost wake-up is a deadlock that
-//! shuttle reports.
+//! Invariant: a test body sleeps only through [`Sleeper`], so shuttle reports a lost wake-up as a deadlock.
 #![cfg(shuttle)]
 #![allow(missing_docs, unreachable_pub)]
 
@@ -12,20 +11,20 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;
 use unsnarl_sync::{
-    ASLEEP, Arc, Arrival, AtomicU32, Channel, GRANTED, Gate, Give, Ordering, Permits, Port, REFUSED, Rendezvous, Store,
-    Take, Waiter,
+    ASLEEP, Arc, Arrival, AtomicU32, Channel, GRANTED, Gate, Give, Ordering, Permits, REFUSED, Rendezvous, Store, Take,
+    Unparker, Waiter,
 };
 
 const SCHEDULES: usize = 3000;
 
-/// A thread (told to try) or a task (handed what it waits for), as `is_task` says.
+/// A thread (notified to try) or a task (granted what it waits for), as `is_task` says.
 struct Sleeper {
     is_task: bool,
     woken: Mutex<bool>,
     changed: Condvar,
 }
 
-impl Port for Sleeper {
+impl Unparker for Sleeper {
     fn wants_grant(&self) -> bool {
         self.is_task
     }
@@ -41,13 +40,13 @@ impl Port for Sleeper {
     }
 }
 
-type Party = Arc<Waiter<Sleeper>>;
+type Enqueued = Arc<Waiter<Sleeper>>;
 
-fn party() -> Party {
-    party_that(thread_rng().gen_bool(0.5))
+fn waiter() -> Enqueued {
+    waiter_that(thread_rng().gen_bool(0.5))
 }
 
-fn party_that(is_task: bool) -> Party {
+fn waiter_that(is_task: bool) -> Enqueued {
     Waiter::new(Sleeper {
         is_task,
         woken: Mutex::new(false),
@@ -55,22 +54,22 @@ fn party_that(is_task: bool) -> Party {
     })
 }
 
-/// Sleep until woken. False: it did not, the time was up (drawn by lot).
-fn sleep(party: &Party, may_time_out: bool) -> bool {
+/// Sleep until woken. False: the time was up (drawn by lot).
+fn sleep(waiter: &Enqueued, may_time_out: bool) -> bool {
     if may_time_out && thread_rng().gen_bool(0.3) {
         thread::yield_now();
         return false;
     }
-    if !party.fall_asleep() && !party.port.is_task {
+    if !waiter.fall_asleep() && !waiter.party.is_task {
         return true;
     }
-    if !party.port.is_task && party.state() != ASLEEP {
-        // A futex whose word has changed already does not sleep, and nobody wakes it first.
+    if !waiter.party.is_task && waiter.state() != ASLEEP {
+        // A futex whose word has changed already does not sleep, and needs no wake-up.
         return true;
     }
-    let mut woken = party.port.woken.lock().expect("no panic");
+    let mut woken = waiter.party.woken.lock().expect("no panic");
     while !*woken {
-        woken = party.port.changed.wait(woken).expect("no panic");
+        woken = waiter.party.changed.wait(woken).expect("no panic");
     }
     *woken = false;
     true
@@ -94,38 +93,38 @@ impl Store for Fifo {
 
 type Pipe = Channel<Fifo, Sleeper>;
 
-/// Give, or give up: whether it was given.
+/// Give, or give up. Returns whether the item was given.
 fn give(pipe: &Pipe, item: u32, may_time_out: bool) -> bool {
-    let party = party();
+    let waiter = waiter();
     loop {
-        match pipe.give(item, Some(&party)) {
+        match pipe.give(item, Some(&waiter)) {
             Give::Given => return true,
             Give::Closed(_) => return false,
             Give::Full(_) => {}
             Give::Elsewhere(_) => unreachable!("the items are here"),
         }
-        let woken = sleep(&party, may_time_out);
-        party.relay();
+        let woken = sleep(&waiter, may_time_out);
+        waiter.relay();
         if !woken {
-            pipe.cancel(&party);
+            pipe.cancel(&waiter);
             return false;
         }
     }
 }
 
 fn take(pipe: &Pipe, may_time_out: bool) -> Option<u32> {
-    let party = party();
+    let waiter = waiter();
     loop {
-        match pipe.take(Some(&party)) {
+        match pipe.take(Some(&waiter)) {
             Take::Taken(item) => return Some(item),
             Take::Closed => return None,
             Take::Empty => {}
             Take::Elsewhere => unreachable!("the items are here"),
         }
-        let woken = sleep(&party, may_time_out);
-        party.relay();
+        let woken = sleep(&waiter, may_time_out);
+        waiter.relay();
         if !woken {
-            pipe.cancel(&party);
+            pipe.cancel(&waiter);
             return None;
         }
     }
@@ -154,7 +153,7 @@ fn a_queue_loses_and_doubles_nothing_when_parties_give_up() {
                     }
                 }));
             }
-            // These stay to the end: whatever the others leave is for them.
+            // This taker stays to the end and takes whatever the others leave.
             let rest = {
                 let pipe = Arc::clone(&pipe);
                 thread::spawn(move || std::iter::from_fn(|| take(&pipe, false)).count())
@@ -199,10 +198,10 @@ fn closing_a_queue_lets_everybody_go() {
     );
 }
 
-/// Meet, or break the barrier: whether the others came.
+/// Meet the others, or break the barrier. Returns whether all met.
 fn meet(barrier: &Rendezvous<Sleeper>, may_time_out: bool) -> bool {
-    let party = party();
-    match barrier.arrive(|| Arc::clone(&party)) {
+    let waiter = waiter();
+    match barrier.arrive(|| Arc::clone(&waiter)) {
         Arrival::Broken => return false,
         Arrival::Last(_, departing) => {
             departing.release(1);
@@ -211,13 +210,13 @@ fn meet(barrier: &Rendezvous<Sleeper>, may_time_out: bool) -> bool {
         Arrival::Wait(_) => {}
     }
     loop {
-        let woken = sleep(&party, may_time_out);
-        if matches!(party.state(), GRANTED | REFUSED) {
-            party.relay();
-            return party.state() == GRANTED;
+        let woken = sleep(&waiter, may_time_out);
+        if matches!(waiter.state(), GRANTED | REFUSED) {
+            waiter.relay();
+            return waiter.state() == GRANTED;
         }
-        if !woken && !barrier.cancel(&party, 1) {
-            party.relay();
+        if !woken && !barrier.cancel(&waiter, 1) {
+            waiter.relay();
             return false;
         }
     }
@@ -246,20 +245,20 @@ fn a_barrier_lets_all_of_a_cycle_go_or_breaks_for_all() {
     );
 }
 
-/// Meet the others; leave on the way and come back, as often as the lot falls.
+/// Meet the others; in between leave and arrive again, as often as the lot falls.
 fn meet_in_the_end(barrier: &Rendezvous<Sleeper>) {
     loop {
-        let party = party();
-        match barrier.arrive(|| Arc::clone(&party)) {
+        let waiter = waiter();
+        match barrier.arrive(|| Arc::clone(&waiter)) {
             Arrival::Broken => panic!("broken by one that left"),
             Arrival::Last(_, departing) => return departing.release(1),
             Arrival::Wait(_) => {}
         }
-        let has_left = !sleep(&party, true) && !barrier.leave(&party);
-        while !has_left && party.state() != GRANTED {
-            sleep(&party, false);
+        let has_left = !sleep(&waiter, true) && !barrier.leave(&waiter);
+        while !has_left && waiter.state() != GRANTED {
+            sleep(&waiter, false);
         }
-        party.relay();
+        waiter.relay();
         if !has_left {
             return;
         }
@@ -295,13 +294,13 @@ fn permits_are_conserved_when_parties_give_up() {
                     let permits = Arc::clone(&permits);
                     thread::spawn(move || {
                         for _ in 0..3 {
-                            let party = party();
-                            let mut has = permits.try_acquire() || permits.begin(&party);
+                            let waiter = waiter();
+                            let mut has = permits.try_acquire() || permits.begin(&waiter);
                             while !has {
-                                has = if sleep(&party, true) {
-                                    permits.resume(&party)
+                                has = if sleep(&waiter, true) {
+                                    permits.resume(&waiter)
                                 } else {
-                                    match permits.cancel(&party) {
+                                    match permits.cancel(&waiter) {
                                         true => true,
                                         false => break,
                                     }
@@ -321,9 +320,8 @@ fn permits_are_conserved_when_parties_give_up() {
     );
 }
 
-/// Parties at a gate that opens with a cascade, `fan_out` of them on their way at once: each
-/// of them goes through, or gives up.
-fn cascade(parties: usize, fan_out: usize, party: fn() -> Party, may_time_out: bool) {
+/// Parties at a gate that opens with `fan_out` chains of wake-ups: each party passes, or gives up.
+fn cascade(parties: usize, fan_out: usize, waiter: fn() -> Enqueued, may_time_out: bool) {
     shuttle::check_random(
         move || {
             let gate = Arc::new(Gate::new(false));
@@ -331,17 +329,17 @@ fn cascade(parties: usize, fan_out: usize, party: fn() -> Party, may_time_out: b
                 .map(|_| {
                     let gate = Arc::clone(&gate);
                     thread::spawn(move || {
-                        let party = party();
-                        if gate.begin(&party) {
+                        let waiter = waiter();
+                        if gate.begin(&waiter) {
                             return;
                         }
-                        while party.state() != GRANTED {
-                            if !sleep(&party, may_time_out) {
-                                gate.cancel(&party);
+                        while waiter.state() != GRANTED {
+                            if !sleep(&waiter, may_time_out) {
+                                gate.cancel(&waiter);
                                 break;
                             }
                         }
-                        party.relay();
+                        waiter.relay();
                     })
                 })
                 .collect();
@@ -355,16 +353,16 @@ fn cascade(parties: usize, fan_out: usize, party: fn() -> Party, may_time_out: b
 
 #[test]
 fn a_cascade_reaches_everybody() {
-    cascade(4, 1, party, true);
+    cascade(4, 1, waiter, true);
 }
 
 #[test]
 fn a_cascade_of_two_chains_reaches_everybody() {
-    cascade(5, 2, party, true);
-    cascade(4, 2, || party_that(false), false);
+    cascade(5, 2, waiter, true);
+    cascade(4, 2, || waiter_that(false), false);
 }
 
 #[test]
 fn a_cascade_outlives_those_that_leave_before_it_is_whole() {
-    cascade(3, 1, || party_that(false), false);
+    cascade(3, 1, || waiter_that(false), false);
 }

@@ -1,22 +1,23 @@
-//! How many steps the lines of waiters take, whatever the time they need.
+//! The number of steps that the wait queues take, whatever their time.
 //!
-//! A step is a question to a waiter's port: whoever walks along a line asks each in it.
+//! A step is a call of a waiter's [`Unparker`]: a walk along a queue calls each waiter's.
 //!
-//! Invariant: `n` waiters are served, or leave, within a bound that grows with `n` and not with its square.
+//! Invariant: `n` waiters are granted, or leave, within a bound that grows with `n` and not with its square.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(missing_docs)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use unsnarl_sync::{AtomicU32, Channel, Give, Permits, Port, Store, Take, WOKEN, Waiter};
+use unsnarl_sync::{AtomicU32, Channel, Give, Permits, Store, Take, Unparker, WOKEN, Waiter};
 
-/// Waiters in line; fewer where every step is interpreted.
+/// Waiters in the queue; fewer where every step is interpreted.
 const PARTIES: usize = if cfg!(miri) { 120 } else { 500 };
 
-/// Steps that a waiter may cost from its arrival to its end; a walk along the line would be `PARTIES` at least.
+/// The maximal number of steps of a waiter from its arrival to its end; a walk along the queue takes at least
+/// `PARTIES`.
 const STEPS_EACH: usize = 60;
 
-/// A party that counts what it is asked.
+/// A party that counts the calls of its methods.
 struct Asked {
     is_task: bool,
     steps: Arc<AtomicUsize>,
@@ -29,7 +30,7 @@ impl Asked {
     }
 }
 
-impl Port for Asked {
+impl Unparker for Asked {
     fn wants_grant(&self) -> bool {
         self.answer(self.is_task)
     }
@@ -62,7 +63,7 @@ impl Store for Count {
 
 type Pipe = Channel<Count, Asked>;
 
-/// Parties, and the steps they count together.
+/// Parties, and their common count of steps.
 fn crowd(is_task: bool) -> (Vec<Party>, Arc<AtomicUsize>) {
     let steps = Arc::new(AtomicUsize::new(0));
     let party = |_| {
@@ -79,7 +80,7 @@ fn assert_few(steps: &AtomicUsize) {
     assert!(taken <= PARTIES * STEPS_EACH, "{taken} steps for {PARTIES} waiters");
 }
 
-/// A channel in whose line all of these takers stand.
+/// A channel at which all of these takers wait.
 fn line_up(takers: &[Party]) -> Pipe {
     let pipe = Pipe::new(Count(0), 0, false);
     for taker in takers {
@@ -102,7 +103,7 @@ fn an_item_for_each_task_is_given_in_few_steps() {
     for _ in &takers {
         assert!(matches!(pipe.give((), None), Give::Given));
     }
-    assert!(takers.iter().all(|taker| taker.state() == WOKEN), "each is told");
+    assert!(takers.iter().all(|taker| taker.state() == WOKEN), "each is notified");
     take_one_each(&pipe, &takers);
     assert_few(&steps);
 }
@@ -131,11 +132,11 @@ fn room_for_all_tasks_is_made_in_few_steps() {
 }
 
 #[test]
-fn tasks_that_come_in_vain_wait_on_in_few_steps() {
+fn tasks_woken_spuriously_wait_on_in_few_steps() {
     let (takers, steps) = crowd(true);
     let pipe = line_up(&takers);
     for taker in &takers {
-        // Somebody else is faster each time, and another is told for the next item.
+        // Another party is faster each time, and another waiter is notified of the next item.
         assert_eq!(pipe.give_many(&mut std::iter::repeat_n((), PARTIES), None), Ok(PARTIES));
         assert!(matches!(
             pipe.take_many(PARTIES, &mut Vec::new(), None),
@@ -147,7 +148,7 @@ fn tasks_that_come_in_vain_wait_on_in_few_steps() {
 }
 
 #[test]
-fn tasks_that_were_told_and_give_up_leave_in_few_steps() {
+fn notified_tasks_that_give_up_leave_in_few_steps() {
     let (takers, steps) = crowd(true);
     let pipe = line_up(&takers);
     for _ in &takers {

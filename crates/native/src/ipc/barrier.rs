@@ -6,7 +6,7 @@ use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
 use super::wait::{self, WaitRound, Watch, task_outcome, yes};
-use crate::sync::calls::arguments::Patience as Timeout;
+use crate::sync::calls::arguments::Timeout;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

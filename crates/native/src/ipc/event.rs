@@ -3,7 +3,7 @@
 use super::methods::{self, Primitive};
 use super::segment::{Body, Inheritance};
 use super::wait::{self, Watch, task_outcome, yes};
-use crate::sync::calls::arguments::Patience as Timeout;
+use crate::sync::calls::arguments::Timeout;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use unsnarl_ipc::{EventWords, Kind};

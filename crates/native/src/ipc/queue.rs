@@ -9,7 +9,7 @@ use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
 use super::wait::{self, WaitRound, Watch, task_outcome, yes};
-use crate::sync::calls::arguments::{self, Patience as Timeout};
+use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::calls::fast::{self, Method};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;

@@ -1,6 +1,6 @@
 //! Barrier: a rendezvous with an action.
 
-use super::calls::arguments::{self, Patience};
+use super::calls::arguments::{self, Timeout};
 use super::calls::description;
 use super::wait::blocking::block;
 use super::wait::futex;
@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use unsnarl_sync::{ASLEEP, Arc, Arrival, Departing, GRANTED, Ordering, PENDING, Port, Rendezvous, Waiter};
+use unsnarl_sync::{ASLEEP, Arc, Arrival, Departing, GRANTED, Ordering, PENDING, Rendezvous, Unparker, Waiter};
 
 /// How long a party that gave up sleeps at once while the last one runs the action.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
@@ -80,7 +80,7 @@ impl MeetWait {
     /// library, where it holds the lock meanwhile. But the thread of a task or a greenlet is
     /// not for it to block: the action may need it, and would never end.
     fn decided(py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
-        while waiter.port.sleeps_on_word() && !waiter.is_signalled() {
+        while waiter.party.sleeps_on_word() && !waiter.is_signalled() {
             py.detach(|| futex::wait(waiter.word(), waiter.state(), Some(Instant::now() + LOOK_AGAIN)));
             if let Err(error) = py.check_signals() {
                 // Whoever releases it from now on must not leave it to this one to wake the next.
@@ -214,9 +214,9 @@ impl Barrier {
             wait.arrive(py, || Waiter::new(Party::thread(slf.as_ptr() as usize)))?;
             return Ok(wait.index);
         }
-        let deadline = match arguments::wait_patience(timeout.as_ref())? {
-            Patience::None => Some(Instant::now()),
-            patience => patience.deadline(),
+        let deadline = match arguments::wait_timeout(timeout.as_ref())? {
+            Timeout::None => Some(Instant::now()),
+            timeout => timeout.deadline(),
         };
         if block(py, &mut wait, deadline)? {
             Ok(wait.index)

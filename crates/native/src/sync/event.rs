@@ -1,6 +1,6 @@
 //! Event: a gate that opens and closes.
 
-use super::calls::arguments::{self, Patience};
+use super::calls::arguments::{self, Timeout};
 use super::calls::description;
 use super::calls::fast::{self, Method};
 use super::calls::ready::yes;
@@ -46,16 +46,16 @@ impl<T: Gated> Wait for GateWait<T> {
 }
 
 /// Wait for the gate in a thread or a greenlet.
-pub(in crate::sync) fn pass<T: Gated>(slf: &Bound<'_, T>, patience: Patience) -> PyResult<bool> {
-    match patience {
+pub(in crate::sync) fn pass<T: Gated>(slf: &Bound<'_, T>, timeout: Timeout) -> PyResult<bool> {
+    match timeout {
         _ if slf.get().gate().is_open() => Ok(true),
-        Patience::None => Ok(false),
+        Timeout::None => Ok(false),
         _ => block(
             slf.py(),
             &mut GateWait {
                 object: slf.clone().unbind(),
             },
-            patience.deadline(),
+            timeout.deadline(),
         ),
     }
 }
@@ -127,7 +127,7 @@ unsafe extern "C" fn wait(
                 Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Event>(),
             )
         };
-        pass(&slf, arguments::wait_patience(timeout.as_ref())?).map(fast::boolean)
+        pass(&slf, arguments::wait_timeout(timeout.as_ref())?).map(fast::boolean)
     })
 }
 

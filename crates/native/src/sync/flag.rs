@@ -1,6 +1,6 @@
 //! Flag, ResourceGuard: primitives that never wait.
 
-use super::object_cell::Slot;
+use super::object_cell::ObjectCell;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 /// `set` returns True to the one who won; `get` of an unset flag raises `LookupError`. Nothing ever waits.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(in crate::sync) struct Flag {
-    value: Slot,
+    value: ObjectCell,
 }
 
 /// An argument that may be None.
@@ -26,7 +26,9 @@ impl Flag {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs), text_signature = "()")]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { value: Slot::default() }
+        Self {
+            value: ObjectCell::default(),
+        }
     }
 
     #[pyo3(signature = ())]

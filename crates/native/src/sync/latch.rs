@@ -158,7 +158,7 @@ impl CountdownEvent {
     /// Wait until the count is zero; False if the timeout (seconds) passed first.
     #[pyo3(signature = (timeout=None))]
     fn wait(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
-        pass(slf, arguments::wait_patience(timeout.as_ref())?)
+        pass(slf, arguments::wait_timeout(timeout.as_ref())?)
     }
 
     /// Wait in a task until the count is zero; False if the timeout (seconds) passed first.
@@ -221,7 +221,7 @@ impl Latch {
     #[pyo3(signature = (timeout=None))]
     fn arrive_and_wait(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         slf.as_super().get().lower(1)?;
-        pass(slf.as_super(), arguments::wait_patience(timeout.as_ref())?)
+        pass(slf.as_super(), arguments::wait_timeout(timeout.as_ref())?)
     }
 
     /// Lower the count when this is awaited, and wait in a task for the others; False if the timeout (seconds)

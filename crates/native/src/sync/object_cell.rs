@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// One object, or none yet.
 #[derive(Debug, Default)]
-pub(in crate::sync) struct Slot(AtomicPtr<ffi::PyObject>);
+pub(in crate::sync) struct ObjectCell(AtomicPtr<ffi::PyObject>);
 
-impl Slot {
+impl ObjectCell {
     /// Put the object in. False: there was one before.
     pub(in crate::sync) fn set(&self, py: Python<'_>, object: Py<PyAny>) -> bool {
         let object = object.into_ptr();
@@ -62,7 +62,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for ObjectCell {
     fn drop(&mut self) {
         self.clear();
     }

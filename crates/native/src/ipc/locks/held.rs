@@ -9,7 +9,7 @@ use super::ownership::{Acquired, Ownership};
 use crate::ipc::methods::Primitive;
 use crate::ipc::segment::errors;
 use crate::ipc::wait::{WaitRound, task_outcome, timeouts, yes};
-use crate::sync::calls::arguments::{self, Patience as Timeout};
+use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::calls::fast::{self, Method};
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -9,7 +9,7 @@ use crate::ipc::THREADS;
 use crate::ipc::segment::Body;
 use crate::ipc::segment::errors;
 use crate::ipc::wait::{self, WaitRound, Watch};
-use crate::sync::calls::arguments::Patience as Timeout;
+use crate::sync::calls::arguments::Timeout;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};

@@ -8,7 +8,7 @@ use crate::ipc::account::OwnAccount;
 use crate::ipc::methods::{self, Primitive};
 use crate::ipc::segment::{Body, Inheritance};
 use crate::ipc::wait::{self, WaitRound, Watch, task_outcome, yes};
-use crate::sync::calls::arguments::Patience as Timeout;
+use crate::sync::calls::arguments::Timeout;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

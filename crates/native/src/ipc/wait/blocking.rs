@@ -10,7 +10,7 @@
 //! Invariant: a waiter that leaves after a sleep without what it waited for wakes another sleeper.
 
 use super::spin::{Spin, is_parallel};
-use crate::sync::calls::arguments::Patience as Timeout;
+use crate::sync::calls::arguments::Timeout;
 use pyo3::prelude::*;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 //!
 //! Invariant: no length of a timeout raises `OverflowError`, unlike with the primitives for threads.
 
-use crate::sync::calls::arguments::{self, Patience as Timeout};
+use crate::sync::calls::arguments::{self, Timeout};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 
@@ -17,12 +17,12 @@ fn endless_if_too_long<T>(timeout: Argument<'_, '_>, read: PyResult<T>, endless:
 
 /// Reads the timeout of `wait` and `acquire`: zero or a negative time does not wait.
 pub(in crate::ipc) fn wait_timeout(timeout: Argument<'_, '_>) -> PyResult<Timeout> {
-    endless_if_too_long(timeout, arguments::wait_patience(timeout), Timeout::Endless)
+    endless_if_too_long(timeout, arguments::wait_timeout(timeout), Timeout::Endless)
 }
 
 /// Reads the timeout of `put` and `get`.
 pub(in crate::ipc) fn queue_timeout(block: bool, timeout: Argument<'_, '_>) -> PyResult<Timeout> {
-    endless_if_too_long(timeout, arguments::queue_patience(block, timeout), Timeout::Endless)
+    endless_if_too_long(timeout, arguments::queue_timeout(block, timeout), Timeout::Endless)
 }
 
 /// Reads the timeout of an asynchronous method, in seconds.

@@ -1,7 +1,7 @@
-//! Arguments of the hand-written methods, and the standard library's rules for timeouts.
+//! Parsing of the hand-written methods' arguments, and the standard library's rules for timeouts.
 //!
-//! Invariant: the exception types are those of `threading.Lock` (`lock_timeout`),
-//! `threading.Condition` (`wait_timeout`) and `queue.Queue` (`queue_timeout`).
+//! Invariant: the exception types are those of `threading.Lock` (`lock_timeout`), `threading.Condition`
+//! (`wait_timeout`) and `queue.Queue` (`queue_timeout`).
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -13,16 +13,16 @@ const TIMEOUT_MAX_S: f64 = 9_223_372_036.0;
 
 /// How long a call may wait.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Patience {
-    /// Not at all.
+pub(crate) enum Timeout {
+    /// Do not wait.
     None,
-    /// Until then.
+    /// Until this moment.
     Until(Instant),
-    /// For ever.
+    /// Without limit.
     Endless,
 }
 
-impl Patience {
+impl Timeout {
     pub(crate) fn deadline(self) -> Option<Instant> {
         match self {
             Self::Until(deadline) => Some(deadline),
@@ -44,7 +44,7 @@ impl Patience {
 /// Sort the arguments of a METH_FASTCALL | METH_KEYWORDS call by parameter.
 ///
 /// # Safety
-/// The arguments are those CPython passed to the method.
+/// The arguments are those that CPython passed to the method.
 pub(crate) unsafe fn sort<'py, const N: usize>(
     py: Python<'py>,
     function: &str,
@@ -97,10 +97,10 @@ fn number(timeout: &Bound<'_, PyAny>) -> PyResult<f64> {
 }
 
 /// `acquire(blocking=True, timeout=-1)` of Lock and RLock.
-pub(crate) fn lock_patience(
+pub(crate) fn lock_timeout(
     blocking: Option<&Bound<'_, PyAny>>,
     timeout: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Patience> {
+) -> PyResult<Timeout> {
     let blocking = blocking.map_or(Ok(true), Bound::is_truthy)?;
     let seconds = match timeout {
         Some(timeout) => number(timeout)?,
@@ -113,35 +113,35 @@ pub(crate) fn lock_patience(
         return Err(PyValueError::new_err("timeout value must be a non-negative number"));
     }
     Ok(if !blocking {
-        Patience::None
+        Timeout::None
     } else if seconds == -1.0 {
-        Patience::Endless
+        Timeout::Endless
     } else {
-        Patience::seconds(seconds)
+        Timeout::seconds(seconds)
     })
 }
 
-/// `wait(timeout=None)`: nothing or a negative time does not wait.
-pub(crate) fn wait_patience(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
+/// `wait(timeout=None)`: zero or a negative time does not wait.
+pub(crate) fn wait_timeout(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Timeout> {
     match timeout {
-        Some(timeout) if !timeout.is_none() => Ok(Patience::seconds(number(timeout)?)),
-        _ => Ok(Patience::Endless),
+        Some(timeout) if !timeout.is_none() => Ok(Timeout::seconds(number(timeout)?)),
+        _ => Ok(Timeout::Endless),
     }
 }
 
 /// `acquire(blocking=True, timeout=None)` of CapacityLimiter: -1 is no timeout, as for a Lock.
-pub(crate) fn limiter_patience(blocking: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
+pub(crate) fn limiter_timeout(blocking: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Timeout> {
     if blocking {
-        lock_patience(None, timeout.filter(|timeout| !timeout.is_none()))
+        lock_timeout(None, timeout.filter(|timeout| !timeout.is_none()))
     } else {
-        Ok(Patience::None)
+        Ok(Timeout::None)
     }
 }
 
 /// `put(block=True, timeout=None)` of queues.
-pub(crate) fn queue_patience(block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
+pub(crate) fn queue_timeout(block: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Timeout> {
     if !block {
-        return Ok(Patience::None);
+        return Ok(Timeout::None);
     }
     match timeout {
         Some(timeout) if !timeout.is_none() => {
@@ -149,25 +149,26 @@ pub(crate) fn queue_patience(block: bool, timeout: Option<&Bound<'_, PyAny>>) ->
             if seconds < 0.0 {
                 return Err(PyValueError::new_err("'timeout' must be a non-negative number"));
             }
-            Ok(Patience::seconds(seconds))
+            Ok(Timeout::seconds(seconds))
         }
-        _ => Ok(Patience::Endless),
+        _ => Ok(Timeout::Endless),
     }
 }
 
-/// Whether a timeout was refused only for its length: the standard library looks at that when it waits.
+/// Whether a timeout was refused only for its length. The standard library checks the length only when it
+/// waits.
 pub(crate) fn is_too_long(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyOverflowError>(py)
 }
 
-/// `maxsize` of queues as room for so many, 0 for any number: any number will do, as in the
-/// standard library, which only compares it.
+/// `maxsize` of queues as a capacity, 0 for none. Any number is accepted, as in the standard library, which
+/// only compares it.
 pub(crate) fn capacity(maxsize: &Bound<'_, PyAny>) -> PyResult<usize> {
     if let Ok(count) = maxsize.extract::<i64>() {
         return Ok(usize::try_from(count).unwrap_or(0));
     }
     let count: f64 = maxsize.extract()?;
-    // As many as are less than it; a float beyond usize is cut to that.
+    // The number of integers below it; a float beyond usize is cut to that.
     Ok(if count.is_finite() {
         count.max(0.0).ceil() as usize
     } else {
@@ -175,9 +176,9 @@ pub(crate) fn capacity(maxsize: &Bound<'_, PyAny>) -> PyResult<usize> {
     })
 }
 
-/// A number of permits, parties or waiters: any number will do, as in the standard library, which only compares and
-/// adds it. What is left of a whole one counts as one (there a semaphore with a fraction never comes to zero, and so
-/// bounds nothing); more than can be counted is as much as can be; NaN is less than anything.
+/// A number of permits, parties or waiters. Any number is accepted, as in the standard library, which only
+/// compares and adds it. A fraction is rounded away from zero: there a semaphore with a fraction never
+/// reaches zero, and so bounds nothing. A number beyond i64 is cut to that; NaN is less than any number.
 pub(crate) fn count(number: &Bound<'_, PyAny>) -> PyResult<i64> {
     if let Ok(count) = number.extract::<i64>() {
         return Ok(count);
@@ -193,7 +194,7 @@ pub(crate) fn count(number: &Bound<'_, PyAny>) -> PyResult<i64> {
     }
 }
 
-/// The same, or None.
+/// As `count`, or None.
 pub(crate) fn perhaps_count(number: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     if number.is_none() {
         Ok(None)
@@ -216,8 +217,8 @@ pub(crate) fn task_timeout(timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Optio
     }
 }
 
-/// The same with `blocking=True`, as aiologic has it: without, there is no time at all.
-pub(crate) fn task_patience(
+/// As `task_timeout`, with aiologic's `blocking=True`; without blocking the timeout is zero.
+pub(crate) fn task_timeout_if_blocking(
     blocking: Option<&Bound<'_, PyAny>>,
     timeout: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Option<f64>> {

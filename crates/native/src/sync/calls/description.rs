@@ -1,4 +1,4 @@
-//! What every primitive says about itself: where it is, and that it cannot be copied.
+//! The representation of the primitives, and their refusal to be copied.
 //!
 //! Invariant: the words are the standard library's.
 

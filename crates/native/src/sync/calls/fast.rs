@@ -1,12 +1,12 @@
-//! Hand-written methods for what is called millions of times a second.
+//! Hand-written methods for calls that are made millions of times a second.
 //!
-//! PyO3's trampolines cost 10–15 ns a call (attach count, panic guard, argument
-//! parsing). The methods listed here replace them in the class's dictionary;
-//! everything that is not the fast path goes through `enter`, which is PyO3's
-//! own way in.
+//! PyO3's trampolines cost 10–15 ns a call (attach count, panic guard, argument parsing). The methods listed
+//! here replace them in the class's dictionary. Everything outside of the fast path runs in `enter`, which is
+//! PyO3's own entry.
 //!
-//! Invariant: a method touches `self` by shared reference only (the classes are
-//! frozen), drops no Python object and does not panic outside of `enter`.
+//! Must never: drop a Python object, or panic, outside of `enter`.
+//!
+//! Invariant: a method uses `self` by shared reference only (the classes are frozen).
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -36,8 +36,8 @@ pub(crate) enum Method {
     FastKeywords(FastKeywords),
 }
 
-/// The doc string as `inspect.signature` wants it. A documentation that begins with
-/// `($self` and ends that line as CPython does (`--`) has parameters that the calling convention does not tell.
+/// The doc string in the form that `inspect.signature` parses. A documentation that begins with `($self` and
+/// ends that line as CPython does (`--`) lists parameters that the calling convention does not imply.
 fn described(name: &CStr, doc: &CStr, method: Method) -> CString {
     let parameters = match method {
         _ if doc.to_bytes().starts_with(b"($self") => "",
@@ -46,7 +46,7 @@ fn described(name: &CStr, doc: &CStr, method: Method) -> CString {
         Method::One(_) | Method::FastKeywords(_) => return doc.to_owned(),
     };
     let bytes = [name.to_bytes(), parameters.as_bytes(), doc.to_bytes()].concat();
-    // No parts with a nul byte make a whole with one.
+    // None of the parts contains a nul byte.
     CString::new(bytes).unwrap_or_default()
 }
 

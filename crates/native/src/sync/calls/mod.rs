@@ -1,4 +1,4 @@
-//! How a call from Python arrives, and how its answer leaves.
+//! How CPython calls a method, how its arguments are parsed, and how its result is returned.
 //!
 //! Must never: know a primitive, a waiter or a task.
 

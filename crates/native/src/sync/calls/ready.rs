@@ -1,6 +1,6 @@
-//! What is awaited when the answer is there already: `async with` on a free lock, a set event.
+//! Awaitables whose result is known already, as for `async with` on a free lock or `await` of a set event.
 //!
-//! Invariant: there is one object of each class, and it has no state.
+//! Invariant: each class has a single object, without state.
 
 use super::fast;
 use super::stop;
@@ -9,11 +9,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// What is awaited when everything has happened already, and nothing is to be told.
+/// An awaitable that returns None immediately.
 #[pyclass(frozen, module = "unsnarl._native")]
 struct Done;
 
-/// What is awaited when the answer is True already, and nothing was taken for it.
+/// An awaitable that returns True immediately.
 #[pyclass(frozen, module = "unsnarl._native")]
 struct Yes;
 
@@ -31,7 +31,7 @@ unsafe extern "C" fn done_send(
     _value: *mut ffi::PyObject,
     result: *mut *mut ffi::PyObject,
 ) -> ffi::PySendResult {
-    // SAFETY: CPython passes a place for the result; the singleton lives for ever.
+    // SAFETY: CPython passes memory for the result; the singleton lives for ever.
     unsafe { *result = ffi::Py_NewRef(ffi::Py_None()) };
     ffi::PySendResult::PYGEN_RETURN
 }
@@ -46,7 +46,7 @@ unsafe extern "C" fn yes_send(
     ffi::PySendResult::PYGEN_RETURN
 }
 
-/// The methods of a coroutine, on an object that is through from the start.
+/// The methods of a coroutine that ends with the first step.
 macro_rules! awaited_at_once {
     ($class:ident, $answer:expr) => {
         #[pymethods]
@@ -110,7 +110,7 @@ pub(in crate::sync) fn yes() -> *mut ffi::PyObject {
     }
 }
 
-/// Let the classes answer without a detour.
+/// Replace PyO3's slots of the classes by direct ones.
 pub(in crate::sync) fn register(module: &Bound<'_, PyModule>) {
     let py = module.py();
     stop::shorten(&py.get_type::<Done>(), done_next, done_send);

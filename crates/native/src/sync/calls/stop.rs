@@ -1,27 +1,27 @@
-//! How an await ends, as CPython wants to be told: the value that it evaluates to.
+//! The result of an `await`, returned to CPython as cheaply as it accepts.
 //!
-//! An iterator's slot has one way to return a value, a `StopIteration` that carries it.
-//! Made by a call, that exception costs more than all else in an await that does not
-//! wait; made bare, with its one field set, a third of it. `am_send` needs none at all:
-//! CPython 3.11 awaits through it, and so does asyncio's task on every version.
+//! An iterator's slot has one way to return a value: a `StopIteration` that carries it. Made by a call, that
+//! exception costs more than everything else in an `await` that does not wait; made bare, with its one field
+//! set, it costs a third. `am_send` needs no exception: CPython 3.11 awaits through it, and asyncio's task
+//! does on every version.
 //!
-//! Invariant: a value that comes in as an owned pointer is owned by the exception afterwards.
+//! Invariant: a value that is passed as an owned pointer is owned by the exception afterwards.
 
 use pyo3::exceptions::PyStopIteration;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-/// What one step of an awaitable came to.
+/// The outcome of one step of an awaitable.
 pub(in crate::sync) enum Step {
-    /// To the event loop: call again when this is through.
+    /// Yield this to the event loop, which resumes when it has completed.
     Yield(Py<PyAny>),
-    /// To the awaiting code.
+    /// Return this to the awaiting code.
     Return(Py<PyAny>),
 }
 
-/// Raise `StopIteration(value)` the short way; nothing at all for None, which ends an await
-/// as well. Returns null.
+/// Raise `StopIteration(value)` without calling the class; raise nothing for None, since a bare null also
+/// ends an `await`. Returns null.
 ///
 /// # Safety
 /// Attached; `value` is an owned reference, which is taken over.
@@ -70,7 +70,7 @@ unsafe fn restore(exception: *mut ffi::PyObject) {
     }
 }
 
-/// Leave a step through `tp_iternext`.
+/// Return a step through `tp_iternext`.
 ///
 /// # Safety
 /// Attached.
@@ -86,7 +86,7 @@ pub(in crate::sync) unsafe fn through_next(py: Python<'_>, outcome: PyResult<Ste
     }
 }
 
-/// Leave a step through `am_send`.
+/// Return a step through `am_send`.
 ///
 /// # Safety
 /// `result` may be written to.
@@ -108,7 +108,7 @@ pub(in crate::sync) unsafe fn through_send(
     answer
 }
 
-/// Leave a step through a method, where a bare null would be an error.
+/// Return a step through a method, where a bare null would be an error.
 pub(in crate::sync) fn through_method(outcome: PyResult<Step>) -> PyResult<*mut ffi::PyObject> {
     match outcome? {
         Step::Yield(object) => Ok(object.into_ptr()),
@@ -116,7 +116,7 @@ pub(in crate::sync) fn through_method(outcome: PyResult<Step>) -> PyResult<*mut 
     }
 }
 
-/// The exception that `throw(kind, value)` is to raise.
+/// The exception that `throw(kind, value)` raises.
 pub(in crate::sync) fn thrown(kind: Bound<'_, PyAny>, value: Option<Bound<'_, PyAny>>) -> PyResult<PyErr> {
     let instance = match value {
         Some(value) if value.is_instance_of::<pyo3::exceptions::PyBaseException>() => value,
@@ -132,7 +132,7 @@ unsafe extern "C" fn this_again(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
     unsafe { ffi::Py_NewRef(slf) }
 }
 
-/// Put our own `__next__`, `__await__` and `am_send` in place of PyO3's, which cost twice as much.
+/// Replace PyO3's `__next__`, `__await__` and `am_send`, which cost twice as much.
 pub(in crate::sync) fn shorten(class: &Bound<'_, PyType>, next: ffi::iternextfunc, send: ffi::sendfunc) {
     let class = class.as_type_ptr();
     // SAFETY: a heap type of this module, not yet visible to any other thread; PyO3

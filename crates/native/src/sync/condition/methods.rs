@@ -12,7 +12,7 @@
 use super::guard::Guard;
 use super::notify_wait::{Holding, NotifyWait};
 use super::state::Condition;
-use crate::sync::calls::arguments::{self, Patience};
+use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::calls::description;
 use crate::sync::calls::fast::{self, Method};
 use crate::sync::permit::acquirable::Acquirable;
@@ -44,7 +44,7 @@ impl Condition {
         Ok(())
     }
 
-    fn wait_until(slf: &Bound<'_, Self>, patience: Patience) -> PyResult<bool> {
+    fn wait_until(slf: &Bound<'_, Self>, timeout: Timeout) -> PyResult<bool> {
         let py = slf.py();
         let guard = slf.get().guard()?;
         let who = identity::caller(py);
@@ -52,9 +52,9 @@ impl Condition {
             return Err(PyRuntimeError::new_err("cannot wait on un-acquired lock"));
         }
         let mut wait = NotifyWait::new(slf.clone().unbind(), who);
-        let deadline = match patience {
-            Patience::None => Some(Instant::now()),
-            patience => patience.deadline(),
+        let deadline = match timeout {
+            Timeout::None => Some(Instant::now()),
+            timeout => timeout.deadline(),
         };
         let outcome = block(py, &mut wait, deadline);
         if !wait.has_lock.load(Ordering::Relaxed)
@@ -67,8 +67,8 @@ impl Condition {
 
     fn enter_guard(slf: &Bound<'_, Self>) -> PyResult<*mut ffi::PyObject> {
         match slf.get().guard()? {
-            Guard::Lock(lock) => Lock::acquire(lock.bind(slf.py()), Patience::Endless).map(fast::boolean),
-            Guard::RLock(lock) => RLock::acquire(lock.bind(slf.py()), Patience::Endless).map(fast::boolean),
+            Guard::Lock(lock) => Lock::acquire(lock.bind(slf.py()), Timeout::Endless).map(fast::boolean),
+            Guard::RLock(lock) => RLock::acquire(lock.bind(slf.py()), Timeout::Endless).map(fast::boolean),
             Guard::Foreign(lock) => lock.call_method0(slf.py(), "__enter__").map(Py::into_ptr),
         }
     }
@@ -181,7 +181,7 @@ impl Condition {
     /// Give up the lock and wait for a notification; False if the timeout (seconds) passed first.
     #[pyo3(signature = (timeout=None))]
     fn wait(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
-        Self::wait_until(slf, arguments::wait_patience(timeout.as_ref())?)
+        Self::wait_until(slf, arguments::wait_timeout(timeout.as_ref())?)
     }
 
     /// Wait until `predicate()` is true; its last value.
@@ -200,8 +200,8 @@ impl Condition {
                 (None, _) => {}
                 // It begins now. With no time at all it waits too: others get the lock in between.
                 (Some(timeout), None) => {
-                    let patience = arguments::wait_patience(Some(timeout))?;
-                    deadline = Some(patience.deadline().unwrap_or_else(Instant::now));
+                    let timeout = arguments::wait_timeout(Some(timeout))?;
+                    deadline = Some(timeout.deadline().unwrap_or_else(Instant::now));
                 }
                 (Some(_), Some(deadline)) => {
                     let rest = deadline.saturating_duration_since(Instant::now());

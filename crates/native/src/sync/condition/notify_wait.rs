@@ -37,7 +37,7 @@ impl Holding {
         };
         match guard.try_take_for(py, self.who, depth) {
             Some(true) => self.has_lock.store(true, Ordering::Relaxed),
-            Some(false) => release_waiver::excuse(py, guard.object(py).as_ptr() as usize),
+            Some(false) => release_waiver::waive(py, guard.object(py).as_ptr() as usize),
             None => return false,
         }
         true

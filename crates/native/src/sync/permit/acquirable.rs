@@ -1,6 +1,6 @@
 //! Waiting for a permit of a lock or a semaphore, the same for all of them.
 
-use crate::sync::calls::arguments::Patience;
+use crate::sync::calls::arguments::Timeout;
 use crate::sync::wait::party::Party;
 use crate::sync::wait::protocol::{Wait, boolean};
 use crate::sync::who::identity::{self, NO_TASK};
@@ -32,7 +32,7 @@ pub(in crate::sync) trait Acquirable: pyo3::PyClass<Frozen = True> + Sync + Send
     /// What to raise then.
     fn not_held() -> PyErr;
     /// What the arguments of `acquire` mean.
-    fn patience(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience>;
+    fn timeout(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Timeout>;
 
     /// Take without waiting on behalf of `who`.
     fn try_take_for(&self, who: usize) -> bool {

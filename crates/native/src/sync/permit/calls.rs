@@ -7,7 +7,7 @@
 
 use super::acquirable::{Acquirable, PermitWait};
 use super::release_waiver;
-use crate::sync::calls::arguments::{self, Patience};
+use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::calls::fast::{self, FastKeywords, Method};
 use crate::sync::calls::ready::done;
 use crate::sync::wait::blocking::block;
@@ -18,17 +18,17 @@ use pyo3::prelude::*;
 use std::time::Instant;
 
 /// Acquire for the calling thread or greenlet.
-pub(in crate::sync) fn acquire_patiently<T: Acquirable>(slf: &Bound<'_, T>, patience: Patience) -> PyResult<bool> {
+pub(in crate::sync) fn acquire_within<T: Acquirable>(slf: &Bound<'_, T>, timeout: Timeout) -> PyResult<bool> {
     let (py, this) = (slf.py(), slf.get());
     if this.try_take(py) {
         return Ok(true);
     }
-    match patience {
-        Patience::None => return Ok(false),
-        Patience::Endless => this.refuse_deadlock(py)?,
-        Patience::Until(_) => {}
+    match timeout {
+        Timeout::None => return Ok(false),
+        Timeout::Endless => this.refuse_deadlock(py)?,
+        Timeout::Until(_) => {}
     }
-    wait_until(slf, patience.deadline())
+    wait_until(slf, timeout.deadline())
 }
 
 /// Acquire without end, whoever holds it: for one that must not go on without.
@@ -75,7 +75,7 @@ unsafe extern "C" fn enter<T: Acquirable>(slf: *mut ffi::PyObject, _: *mut ffi::
     }
     fast::enter(|py| {
         // SAFETY: as above.
-        acquire_patiently(&unsafe { bound::<T>(py, slf) }, Patience::Endless).map(fast::boolean)
+        acquire_within(&unsafe { bound::<T>(py, slf) }, Timeout::Endless).map(fast::boolean)
     })
 }
 
@@ -95,8 +95,8 @@ unsafe extern "C" fn acquire<T: Acquirable>(
             unsafe { arguments::sort(py, "acquire", ["blocking", "timeout"], args, nargs, kwnames)? };
         // SAFETY: as above.
         let slf = unsafe { bound::<T>(py, slf) };
-        match T::patience(blocking.as_ref(), timeout.as_ref()) {
-            Ok(patience) => acquire_patiently(&slf, patience).map(fast::boolean),
+        match T::timeout(blocking.as_ref(), timeout.as_ref()) {
+            Ok(timeout) => acquire_within(&slf, timeout).map(fast::boolean),
             Err(error) if T::LOOKS_FIRST && arguments::is_too_long(py, &error) && slf.get().try_take(py) => {
                 Ok(fast::boolean(true))
             }
@@ -183,7 +183,7 @@ unsafe extern "C" fn async_release<T: Acquirable>(
     slf: *mut ffi::PyObject,
     unused: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    if T::KNOWS_TASKS && release_waiver::is_excused(slf as usize) {
+    if T::KNOWS_TASKS && release_waiver::is_waived(slf as usize) {
         return fast::none();
     }
     if !T::TASKS_OWN {
@@ -216,7 +216,7 @@ unsafe extern "C" fn async_acquire<T: Acquirable>(
         Operation::spawn(
             py,
             Box::new(wait),
-            arguments::task_patience(blocking.as_ref(), timeout.as_ref())?,
+            arguments::task_timeout_if_blocking(blocking.as_ref(), timeout.as_ref())?,
         )
     })
 }

@@ -1,7 +1,7 @@
 //! CapacityLimiter: tokens that belong to who borrowed them.
 
 use super::deadlock::{deadlock, stuck_task};
-use crate::sync::calls::arguments::{self, Patience};
+use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::wait::blocking::block;
 use crate::sync::wait::operation::Operation;
 use crate::sync::wait::party::Party;
@@ -151,7 +151,7 @@ impl CapacityLimiter {
         timeout: Option<Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         let py = slf.py();
-        let patience = arguments::limiter_patience(blocking, timeout.as_ref())?;
+        let timeout = arguments::limiter_timeout(blocking, timeout.as_ref())?;
         let mut wait = BorrowWait {
             limiter: slf.clone().unbind(),
             borrower: identity::caller(py),
@@ -160,12 +160,12 @@ impl CapacityLimiter {
         if wait.attempt(py)? {
             return Ok(true);
         }
-        match patience {
-            Patience::None => return Ok(false),
-            Patience::Endless => slf.get().refuse_deadlock(py)?,
-            Patience::Until(_) => {}
+        match timeout {
+            Timeout::None => return Ok(false),
+            Timeout::Endless => slf.get().refuse_deadlock(py)?,
+            Timeout::Until(_) => {}
         }
-        block(py, &mut wait, patience.deadline())
+        block(py, &mut wait, timeout.deadline())
     }
 
     /// Give the caller's token back; RuntimeError if it has none.
@@ -180,7 +180,7 @@ impl CapacityLimiter {
         timeout: Option<Bound<'_, PyAny>>,
         blocking: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let timeout = arguments::task_patience(blocking.as_ref(), timeout.as_ref())?;
+        let timeout = arguments::task_timeout_if_blocking(blocking.as_ref(), timeout.as_ref())?;
         Self::borrow_async(slf, timeout, false)
     }
 

@@ -5,9 +5,9 @@
 //! its own; so does its line of the task that it was handed to and that has not run yet.
 
 use super::acquirable::Acquirable;
-use super::calls::{self, acquire_patiently};
+use super::calls::{self, acquire_within};
 use super::deadlock::refuse_deadlock;
-use crate::sync::calls::arguments::{self, Patience};
+use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::calls::description;
 use crate::sync::calls::fast;
 use crate::sync::wait::party::Party;
@@ -58,8 +58,8 @@ impl Acquirable for Lock {
     fn not_held() -> PyErr {
         PyRuntimeError::new_err("release unlocked lock")
     }
-    fn patience(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
-        arguments::lock_patience(blocking, timeout)
+    fn timeout(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Timeout> {
+        arguments::lock_timeout(blocking, timeout)
     }
     fn refuse_deadlock(&self, py: Python<'_>) -> PyResult<()> {
         refuse_deadlock(py, self.holder.load(Relaxed), &self.permits)
@@ -75,8 +75,8 @@ impl Lock {
         self.permits.release(1, 1).is_ok()
     }
 
-    pub(in crate::sync) fn acquire(slf: &Bound<'_, Self>, patience: Patience) -> PyResult<bool> {
-        acquire_patiently(slf, patience)
+    pub(in crate::sync) fn acquire(slf: &Bound<'_, Self>, timeout: Timeout) -> PyResult<bool> {
+        acquire_within(slf, timeout)
     }
 }
 

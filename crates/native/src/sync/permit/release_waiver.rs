@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Excuse {
+struct ReleaseWaiver {
     /// Its address.
     lock: usize,
     thread: usize,
@@ -21,33 +21,33 @@ struct Excuse {
     task: usize,
 }
 
-static EXCUSES: Mutex<Vec<Excuse>> = Mutex::new(Vec::new());
+static WAIVERS: Mutex<Vec<ReleaseWaiver>> = Mutex::new(Vec::new());
 /// How many there are, to be read without the mutex.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Let the calling thread's next asynchronous release of the lock at this address do nothing.
-pub(in crate::sync) fn excuse(py: Python<'_>, lock: usize) {
-    let mine = Excuse::now(py, lock); // asks Python: before the mutex
-    let mut excuses = EXCUSES.lock().unwrap_or_else(PoisonError::into_inner);
-    excuses.push(mine);
-    COUNT.store(excuses.len(), Ordering::Relaxed);
+pub(in crate::sync) fn waive(py: Python<'_>, lock: usize) {
+    let mine = ReleaseWaiver::now(py, lock); // asks Python: before the mutex
+    let mut waivers = WAIVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    waivers.push(mine);
+    COUNT.store(waivers.len(), Ordering::Relaxed);
 }
 
 /// Whether this is that release.
 #[inline]
-pub(in crate::sync) fn is_excused(lock: usize) -> bool {
+pub(in crate::sync) fn is_waived(lock: usize) -> bool {
     COUNT.load(Ordering::Relaxed) != 0 && take(lock)
 }
 
 #[cold]
 fn take(lock: usize) -> bool {
-    let mine = Python::attach(|py| Excuse::now(py, lock));
-    let mut excuses = EXCUSES.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(place) = excuses.iter().position(|excuse| *excuse == mine) else {
+    let mine = Python::attach(|py| ReleaseWaiver::now(py, lock));
+    let mut waivers = WAIVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(place) = waivers.iter().position(|waiver| *waiver == mine) else {
         return false;
     };
-    excuses.swap_remove(place);
-    COUNT.store(excuses.len(), Ordering::Relaxed);
+    waivers.swap_remove(place);
+    COUNT.store(waivers.len(), Ordering::Relaxed);
     true
 }
 
@@ -62,12 +62,12 @@ pub(in crate::sync) fn forget(lock: usize) {
 #[cold]
 fn drop_all(lock: usize) {
     let thread = thread::ident();
-    let mut excuses = EXCUSES.lock().unwrap_or_else(PoisonError::into_inner);
-    excuses.retain(|excuse| excuse.lock != lock || excuse.thread != thread);
-    COUNT.store(excuses.len(), Ordering::Relaxed);
+    let mut waivers = WAIVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    waivers.retain(|waiver| waiver.lock != lock || waiver.thread != thread);
+    COUNT.store(waivers.len(), Ordering::Relaxed);
 }
 
-impl Excuse {
+impl ReleaseWaiver {
     fn now(py: Python<'_>, lock: usize) -> Self {
         Self {
             lock,

@@ -9,9 +9,9 @@
 //! the permit; so reading one's own identity there proves ownership.
 
 use super::acquirable::Acquirable;
-use super::calls::{self, acquire_patiently};
+use super::calls::{self, acquire_within};
 use super::deadlock::refuse_deadlock;
-use crate::sync::calls::arguments::{self, Patience};
+use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::calls::description;
 use crate::sync::calls::fast;
 use crate::sync::wait::party::Party;
@@ -65,8 +65,8 @@ impl Acquirable for RLock {
     fn not_held() -> PyErr {
         PyRuntimeError::new_err("cannot release un-acquired lock")
     }
-    fn patience(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
-        arguments::lock_patience(blocking, timeout)
+    fn timeout(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Timeout> {
+        arguments::lock_timeout(blocking, timeout)
     }
     /// Taking again what one has does not wait.
     #[inline]
@@ -119,8 +119,8 @@ impl RLock {
         self.depth.store(depth, Relaxed);
     }
 
-    pub(in crate::sync) fn acquire(slf: &Bound<'_, Self>, patience: Patience) -> PyResult<bool> {
-        acquire_patiently(slf, patience)
+    pub(in crate::sync) fn acquire(slf: &Bound<'_, Self>, timeout: Timeout) -> PyResult<bool> {
+        acquire_within(slf, timeout)
     }
 }
 
@@ -186,7 +186,7 @@ impl RLock {
     }
 
     fn _acquire_restore(slf: &Bound<'_, Self>, state: (usize, usize)) -> PyResult<()> {
-        Self::acquire(slf, Patience::Endless)?;
+        Self::acquire(slf, Timeout::Endless)?;
         let this = slf.get();
         this.depth.store(state.0, Relaxed);
         this.owner.store(state.1, Relaxed);

@@ -4,7 +4,7 @@
 //! `acquire`, `release`); the lock itself adds the changes from one to the other.
 
 use super::deadlock::{Relation, refuse_if_stuck};
-use crate::sync::calls::arguments::{self, Patience};
+use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::calls::ready::done;
 use crate::sync::wait::blocking::block;
 use crate::sync::wait::operation::Operation;
@@ -75,14 +75,14 @@ impl Wait for SideWait {
     }
 }
 
-fn enter(py: Python<'_>, lock: &Py<RWLock>, side: Side, patience: Patience) -> PyResult<bool> {
+fn enter(py: Python<'_>, lock: &Py<RWLock>, side: Side, timeout: Timeout) -> PyResult<bool> {
     if lock.get().core.try_enter(side, NO_TASK) {
         return Ok(true);
     }
-    match patience {
-        Patience::None => return Ok(false),
-        Patience::Endless => refuse_deadlock(py, lock.get(), side)?,
-        Patience::Until(_) => {}
+    match timeout {
+        Timeout::None => return Ok(false),
+        Timeout::Endless => refuse_deadlock(py, lock.get(), side)?,
+        Timeout::Until(_) => {}
     }
     let mut wait = SideWait {
         lock: lock.clone_ref(py),
@@ -90,7 +90,7 @@ fn enter(py: Python<'_>, lock: &Py<RWLock>, side: Side, patience: Patience) -> P
         who: NO_TASK,
         silent: false,
     };
-    block(py, &mut wait, patience.deadline())
+    block(py, &mut wait, timeout.deadline())
 }
 
 /// Raise if a task of the calling thread is in the way: it can never leave.
@@ -147,7 +147,7 @@ impl RWLockSide {
             py,
             &self.lock,
             self.side,
-            arguments::lock_patience(blocking.as_ref(), timeout.as_ref())?,
+            arguments::lock_timeout(blocking.as_ref(), timeout.as_ref())?,
         )
     }
 
@@ -185,7 +185,7 @@ impl RWLockSide {
         timeout: Option<Bound<'_, PyAny>>,
         blocking: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let timeout = arguments::task_patience(blocking.as_ref(), timeout.as_ref())?;
+        let timeout = arguments::task_timeout_if_blocking(blocking.as_ref(), timeout.as_ref())?;
         enter_async(py, self.lock.clone_ref(py), self.side, timeout, false)
     }
 
@@ -218,7 +218,7 @@ impl RWLockSide {
     }
 
     fn __enter__(&self, py: Python<'_>) -> PyResult<bool> {
-        enter(py, &self.lock, self.side, Patience::Endless)
+        enter(py, &self.lock, self.side, Timeout::Endless)
     }
 
     #[pyo3(signature = (*_args))]

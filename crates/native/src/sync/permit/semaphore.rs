@@ -2,7 +2,7 @@
 
 use super::acquirable::Acquirable;
 use super::calls;
-use crate::sync::calls::arguments::{self, Patience};
+use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::calls::description;
 use crate::sync::calls::fast::{self, Method};
 use crate::sync::wait::party::Party;
@@ -58,11 +58,11 @@ impl Acquirable for Semaphore {
     fn not_held() -> PyErr {
         PyValueError::new_err("Semaphore released too many times")
     }
-    fn patience(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Patience> {
+    fn timeout(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Timeout> {
         let is_blocking = blocking.map_or(Ok(true), |blocking| blocking.is_truthy())?;
-        match (is_blocking, arguments::wait_patience(timeout)?) {
-            (true, patience) => Ok(patience),
-            (false, Patience::Endless) => Ok(Patience::None),
+        match (is_blocking, arguments::wait_timeout(timeout)?) {
+            (true, timeout) => Ok(timeout),
+            (false, Timeout::Endless) => Ok(Timeout::None),
             (false, _) => Err(PyValueError::new_err("can't specify timeout for non-blocking acquire")),
         }
     }

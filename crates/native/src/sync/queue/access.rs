@@ -72,7 +72,7 @@ impl Queue {
             return Err(error);
         }
         this.recount(slf, hooks)?;
-        hooks.tell(py, Change::NotEmpty, 1);
+        hooks.notify(py, Change::NotEmpty, 1);
         Ok(true)
     }
 
@@ -98,7 +98,7 @@ impl Queue {
             Take::Taken(_nothing) => {
                 let item = hooks.get(slf.as_any());
                 this.recount(slf, hooks)?;
-                hooks.tell(py, Change::NotFull, 1);
+                hooks.notify(py, Change::NotFull, 1);
                 item.map(Some)
             }
             Take::Empty => Ok(None),

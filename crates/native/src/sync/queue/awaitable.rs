@@ -35,7 +35,7 @@ const DONE: u8 = 2;
 
 /// The object behind the class; its pointers are owned references or null.
 #[repr(C)]
-struct Ticket {
+struct QueueAwaitable {
     base: ffi::PyObject,
     queue: *mut ffi::PyObject,
     /// Null for a get.
@@ -52,7 +52,7 @@ struct Ticket {
 static CLASS: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
 
 /// What a ticket is for.
-pub(in crate::sync) enum Errand {
+pub(in crate::sync) enum QueueRequest {
     /// An owned reference to the item.
     Put(Py<PyAny>),
     Get {
@@ -70,25 +70,25 @@ pub(in crate::sync) enum Errand {
 pub(in crate::sync) unsafe fn issue(
     py: Python<'_>,
     queue: *mut ffi::PyObject,
-    errand: Errand,
+    request: QueueRequest,
     timeout_s: Option<f64>,
 ) -> PyResult<*mut ffi::PyObject> {
     let class = CLASS.load(Ordering::Relaxed);
     // SAFETY: attached; a class made by `register`, whose instances are Tickets.
-    let ticket = unsafe { ((*class).tp_alloc.unwrap_or(ffi::PyType_GenericAlloc))(class, 0) }.cast::<Ticket>();
-    if ticket.is_null() {
+    let this = unsafe { ((*class).tp_alloc.unwrap_or(ffi::PyType_GenericAlloc))(class, 0) }.cast::<QueueAwaitable>();
+    if this.is_null() {
         return Err(PyErr::fetch(py));
     }
     // SAFETY: a fresh object, zeroed behind its head, that nobody else has.
     unsafe {
-        (*ticket).queue = ffi::Py_NewRef(queue);
-        match errand {
-            Errand::Put(item) => (*ticket).item = item.into_ptr(),
-            Errand::Get { ends_iteration } => (*ticket).ends_iteration = ends_iteration,
+        (*this).queue = ffi::Py_NewRef(queue);
+        match request {
+            QueueRequest::Put(item) => (*this).item = item.into_ptr(),
+            QueueRequest::Get { ends_iteration } => (*this).ends_iteration = ends_iteration,
         }
-        (*ticket).timeout_s = timeout_s.unwrap_or(f64::NAN);
+        (*this).timeout_s = timeout_s.unwrap_or(f64::NAN);
     }
-    Ok(ticket.cast())
+    Ok(this.cast())
 }
 
 /// Do it if that needs no waiting: the owned result.
@@ -96,17 +96,17 @@ pub(in crate::sync) unsafe fn issue(
 /// # Safety
 /// Attached; a live ticket.
 #[inline]
-unsafe fn attempt(ticket: *mut Ticket) -> Option<*mut ffi::PyObject> {
+unsafe fn attempt(this: *mut QueueAwaitable) -> Option<*mut ffi::PyObject> {
     // SAFETY: by contract; `queue` is a Queue for as long as the ticket is not cleared.
     unsafe {
-        if (*ticket).queue.is_null() {
+        if (*this).queue.is_null() {
             return None;
         }
-        let queue = fast::this::<Queue>((*ticket).queue);
-        if (*ticket).item.is_null() {
+        let queue = fast::this::<Queue>((*this).queue);
+        if (*this).item.is_null() {
             return queue.channel.take_quietly().map(Item::into_ptr);
         }
-        match queue.channel.give_here(Item::of((*ticket).item), None) {
+        match queue.channel.give_here(Item::of((*this).item), None) {
             Give::Given => Some(fast::none()),
             Give::Full(item) | Give::Closed(item) | Give::Elsewhere(item) => {
                 // The ticket still has its own reference: this cannot be the last.
@@ -118,22 +118,22 @@ unsafe fn attempt(ticket: *mut Ticket) -> Option<*mut ffi::PyObject> {
 }
 
 /// Make the operation that waits.
-fn enlist(py: Python<'_>, ticket: &Ticket) -> PyResult<*mut ffi::PyObject> {
-    if ticket.queue.is_null() {
+fn enlist(py: Python<'_>, this: &QueueAwaitable) -> PyResult<*mut ffi::PyObject> {
+    if this.queue.is_null() {
         return Err(PyRuntimeError::new_err("the queue of this call was collected"));
     }
     // SAFETY: a Queue, alive with the ticket.
-    let queue = unsafe { Bound::from_borrowed_ptr(py, ticket.queue).cast_into_unchecked::<Queue>() }.unbind();
+    let queue = unsafe { Bound::from_borrowed_ptr(py, this.queue).cast_into_unchecked::<Queue>() }.unbind();
     // SAFETY: an object, alive with the ticket; or null.
-    let item = unsafe { Bound::from_borrowed_ptr_or_opt(py, ticket.item) };
+    let item = unsafe { Bound::from_borrowed_ptr_or_opt(py, this.item) };
     let wait: Box<dyn Wait> = match item {
         Some(item) => Box::new(PutWait {
             queue,
             item: item.unbind(),
         }),
-        None => Box::new(GetWait::new(queue, ticket.ends_iteration)),
+        None => Box::new(GetWait::new(queue, this.ends_iteration)),
     };
-    Operation::spawn(py, wait, Some(ticket.timeout_s).filter(|timeout_s| !timeout_s.is_nan()))
+    Operation::spawn(py, wait, Some(this.timeout_s).filter(|timeout_s| !timeout_s.is_nan()))
 }
 
 unsafe extern "C" fn send(
@@ -141,14 +141,14 @@ unsafe extern "C" fn send(
     value: *mut ffi::PyObject,
     result: *mut *mut ffi::PyObject,
 ) -> ffi::PySendResult {
-    let ticket = slf.cast::<Ticket>();
+    let this = slf.cast::<QueueAwaitable>();
     // SAFETY: a slot of Ticket: attached, a live ticket, a place for the result.
     unsafe {
-        let stage = &(*ticket).stage;
+        let stage = &(*this).stage;
         // ORDERING: one of two threads that send at once is turned away; it sees nothing else.
         let found = stage.compare_exchange(FRESH, DONE, Ordering::AcqRel, Ordering::Acquire);
         if found.is_ok()
-            && let Some(object) = attempt(ticket)
+            && let Some(object) = attempt(this)
         {
             *result = object;
             return ffi::PySendResult::PYGEN_RETURN;
@@ -158,7 +158,7 @@ unsafe extern "C" fn send(
                 if found.is_err() {
                     return Err(PyRuntimeError::new_err("cannot reuse a call that was already awaited"));
                 }
-                (*ticket).inner = enlist(py, &*ticket)?;
+                (*this).inner = enlist(py, &*this)?;
                 Ok(())
             });
             if let Err(error) = outcome {
@@ -168,7 +168,7 @@ unsafe extern "C" fn send(
             }
             stage.store(WAITING, Ordering::Release);
         }
-        ffi::PyIter_Send((*ticket).inner, value, result)
+        ffi::PyIter_Send((*this).inner, value, result)
     }
 }
 
@@ -202,13 +202,13 @@ unsafe extern "C" fn send_method(slf: *mut ffi::PyObject, value: *mut ffi::PyObj
 
 /// The operation, if it waits; else it is over from now on.
 fn inner<'py>(py: Python<'py>, slf: *mut ffi::PyObject) -> Option<Bound<'py, PyAny>> {
-    let ticket = slf.cast::<Ticket>();
+    let this = slf.cast::<QueueAwaitable>();
     // SAFETY: a method descriptor of Ticket; `inner` is a live object once the stage is WAITING.
     unsafe {
-        let found = (*ticket)
+        let found = (*this)
             .stage
             .compare_exchange(FRESH, DONE, Ordering::AcqRel, Ordering::Acquire);
-        (found == Err(WAITING)).then(|| Bound::from_borrowed_ptr(py, (*ticket).inner))
+        (found == Err(WAITING)).then(|| Bound::from_borrowed_ptr(py, (*this).inner))
     }
 }
 
@@ -246,15 +246,10 @@ unsafe extern "C" fn this_again(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
 }
 
 unsafe extern "C" fn traverse(slf: *mut ffi::PyObject, visit: ffi::visitproc, arg: *mut c_void) -> c_int {
-    let ticket = slf.cast::<Ticket>();
+    let this = slf.cast::<QueueAwaitable>();
     // SAFETY: called by the collector with a live ticket.
     unsafe {
-        for object in [
-            ffi::Py_TYPE(slf).cast(),
-            (*ticket).queue,
-            (*ticket).item,
-            (*ticket).inner,
-        ] {
+        for object in [ffi::Py_TYPE(slf).cast(), (*this).queue, (*this).item, (*this).inner] {
             if !object.is_null() {
                 let stop = visit(object, arg);
                 if stop != 0 {
@@ -267,13 +262,13 @@ unsafe extern "C" fn traverse(slf: *mut ffi::PyObject, visit: ffi::visitproc, ar
 }
 
 unsafe extern "C" fn clear(slf: *mut ffi::PyObject) -> c_int {
-    let ticket = slf.cast::<Ticket>();
+    let this = slf.cast::<QueueAwaitable>();
     // SAFETY: called attached, with a live ticket; each field is null before its reference goes.
     unsafe {
-        ffi::Py_XDECREF(std::mem::replace(&mut (*ticket).item, std::ptr::null_mut()));
-        ffi::Py_XDECREF(std::mem::replace(&mut (*ticket).inner, std::ptr::null_mut()));
-        ffi::Py_XDECREF(std::mem::replace(&mut (*ticket).queue, std::ptr::null_mut()));
-        (*ticket).stage.store(DONE, Ordering::Release);
+        ffi::Py_XDECREF(std::mem::replace(&mut (*this).item, std::ptr::null_mut()));
+        ffi::Py_XDECREF(std::mem::replace(&mut (*this).inner, std::ptr::null_mut()));
+        ffi::Py_XDECREF(std::mem::replace(&mut (*this).queue, std::ptr::null_mut()));
+        (*this).stage.store(DONE, Ordering::Release);
     }
     0
 }
@@ -306,8 +301,8 @@ pub(in crate::sync) fn register(py: Python<'_>) -> PyResult<()> {
     ];
     let flags = ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_HAVE_GC | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION;
     let mut spec = ffi::PyType_Spec {
-        name: c"unsnarl._native.Ticket".as_ptr(),
-        basicsize: size_of::<Ticket>() as c_int,
+        name: c"unsnarl._native.QueueAwaitable".as_ptr(),
+        basicsize: size_of::<QueueAwaitable>() as c_int,
         itemsize: 0,
         flags: flags as std::ffi::c_uint,
         slots: slots.as_mut_ptr(),

@@ -2,12 +2,12 @@
 //!
 //! Invariant: what an uncontended call does, it does without a Python object made.
 
-use super::awaitable::{self, Errand};
+use super::awaitable::{self, QueueRequest};
 use super::items::Item;
 use super::kinds::{LifoQueue, PriorityQueue, SimpleQueue};
 use super::priority;
 use super::state::Queue;
-use crate::sync::calls::arguments::{self, Patience};
+use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::calls::description;
 use crate::sync::calls::fast::{self, Method};
 use pyo3::ffi;
@@ -58,8 +58,8 @@ unsafe extern "C" fn put<const IS_GREEN: bool>(
         };
         let item = item.ok_or_else(|| arguments::missing("put", "item"))?;
         let block = block.map_or(Ok(true), |block| block.is_truthy())?;
-        match arguments::queue_patience(block, timeout.as_ref()) {
-            Ok(patience) => Queue::put_patiently(&slf, &item, patience)?,
+        match arguments::queue_timeout(block, timeout.as_ref()) {
+            Ok(timeout) => Queue::put_within(&slf, &item, timeout)?,
             // Without a bound it never waits, and the timeout is not looked at.
             Err(error) => {
                 let channel = &slf.get().channel;
@@ -100,8 +100,8 @@ unsafe extern "C" fn get<const IS_GREEN: bool>(
             )
         };
         let block = block.map_or(Ok(true), |block| block.is_truthy())?;
-        match arguments::queue_patience(block, timeout.as_ref()) {
-            Ok(patience) => Ok(Queue::get_patiently(&slf, patience)?.into_ptr()),
+        match arguments::queue_timeout(block, timeout.as_ref()) {
+            Ok(timeout) => Ok(Queue::get_within(&slf, timeout)?.into_ptr()),
             Err(error) if slf.get().channel.is_closed() || arguments::is_too_long(py, &error) => {
                 match Queue::take(&slf, None)? {
                     Some(item) => Ok(item.into_ptr()),
@@ -129,7 +129,7 @@ unsafe extern "C" fn put_nowait(
         };
         let item = item.ok_or_else(|| arguments::missing("put_nowait", "item"))?;
         if Queue::is_plain(&slf) {
-            Queue::put_patiently(&slf, &item, Patience::None)?;
+            Queue::put_within(&slf, &item, Timeout::None)?;
             return Ok(fast::none());
         }
         let options = PyDict::new(py);
@@ -143,7 +143,7 @@ unsafe extern "C" fn get_nowait(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) 
         // SAFETY: a method descriptor of Queue.
         let slf = unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<Queue>() };
         if Queue::is_plain(&slf) {
-            return Ok(Queue::get_patiently(&slf, Patience::None)?.into_ptr());
+            return Ok(Queue::get_within(&slf, Timeout::None)?.into_ptr());
         }
         let options = PyDict::new(py);
         options.set_item("block", false)?;
@@ -162,7 +162,7 @@ unsafe extern "C" fn async_put(
         if nargs == 1 && kwnames.is_null() {
             return issue(
                 slf,
-                Errand::Put(Bound::from_borrowed_ptr(Python::assume_attached(), *args).unbind()),
+                QueueRequest::Put(Bound::from_borrowed_ptr(Python::assume_attached(), *args).unbind()),
                 None,
             );
         }
@@ -172,9 +172,9 @@ unsafe extern "C" fn async_put(
         let [item, timeout, blocking] =
             unsafe { arguments::sort(py, "async_put", ["item", "timeout", "blocking"], args, nargs, kwnames)? };
         let item = item.ok_or_else(|| arguments::missing("async_put", "item"))?.unbind();
-        let timeout = arguments::task_patience(blocking.as_ref(), timeout.as_ref())?;
+        let timeout = arguments::task_timeout_if_blocking(blocking.as_ref(), timeout.as_ref())?;
         // SAFETY: a method descriptor of Queue.
-        unsafe { awaitable::issue(py, slf, Errand::Put(item), timeout) }
+        unsafe { awaitable::issue(py, slf, QueueRequest::Put(item), timeout) }
     })
 }
 
@@ -184,18 +184,18 @@ unsafe extern "C" fn async_get(
     nargs: ffi::Py_ssize_t,
     kwnames: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let errand = Errand::Get { ends_iteration: false };
+    let request = QueueRequest::Get { ends_iteration: false };
     if nargs == 0 && kwnames.is_null() {
         // SAFETY: a method descriptor of Queue, hence attached.
-        return unsafe { issue(slf, errand, None) };
+        return unsafe { issue(slf, request, None) };
     }
     fast::enter(|py| {
         // SAFETY: the arguments of this call.
         let [timeout, blocking] =
             unsafe { arguments::sort(py, "async_get", ["timeout", "blocking"], args, nargs, kwnames)? };
-        let timeout = arguments::task_patience(blocking.as_ref(), timeout.as_ref())?;
+        let timeout = arguments::task_timeout_if_blocking(blocking.as_ref(), timeout.as_ref())?;
         // SAFETY: a method descriptor of Queue.
-        unsafe { awaitable::issue(py, slf, errand, timeout) }
+        unsafe { awaitable::issue(py, slf, request, timeout) }
     })
 }
 
@@ -203,11 +203,11 @@ unsafe extern "C" fn async_get(
 ///
 /// # Safety
 /// Attached; `queue` is a live Queue.
-unsafe fn issue(queue: *mut ffi::PyObject, errand: Errand, timeout_s: Option<f64>) -> *mut ffi::PyObject {
+unsafe fn issue(queue: *mut ffi::PyObject, request: QueueRequest, timeout_s: Option<f64>) -> *mut ffi::PyObject {
     // SAFETY: by contract.
     unsafe {
         let py = Python::assume_attached();
-        awaitable::issue(py, queue, errand, timeout_s).unwrap_or_else(|error| {
+        awaitable::issue(py, queue, request, timeout_s).unwrap_or_else(|error| {
             error.restore(py);
             std::ptr::null_mut()
         })

@@ -37,10 +37,10 @@ impl Queue {
             Ok(())
         };
         if immediate {
-            hooks.tell(py, Change::AllDone, usize::MAX);
+            hooks.notify(py, Change::AllDone, usize::MAX);
         }
-        hooks.tell(py, Change::NotEmpty, usize::MAX);
-        hooks.tell(py, Change::NotFull, usize::MAX);
+        hooks.notify(py, Change::NotEmpty, usize::MAX);
+        hooks.notify(py, Change::NotFull, usize::MAX);
         outcome
     }
 
@@ -62,9 +62,9 @@ impl Queue {
         let _held = hooks.hold(py)?;
         let (items, outcome) = this.get_all(slf, hooks);
         dropped = items;
-        hooks.tell(py, Change::NotFull, usize::MAX);
+        hooks.notify(py, Change::NotFull, usize::MAX);
         if this.channel.unfinished() == 0 {
-            hooks.tell(py, Change::AllDone, usize::MAX);
+            hooks.notify(py, Change::AllDone, usize::MAX);
         }
         outcome.map(|()| dropped.len())
     }

@@ -7,7 +7,7 @@
 //!
 //! Invariant: while nobody holds the mutex, the core's count is `_qsize()`.
 
-use crate::sync::calls::arguments::Patience;
+use crate::sync::calls::arguments::Timeout;
 use crate::sync::condition::state::Condition;
 use crate::sync::permit::acquirable::Acquirable;
 use crate::sync::permit::lock::Lock;
@@ -62,7 +62,7 @@ impl Hooks {
     pub(in crate::sync) fn held(py: Python<'_>, container: Py<PyAny>) -> PyResult<Self> {
         let hooks = Self::new(py, false)?;
         hooks.set_container(container);
-        Lock::acquire(hooks.mutex.bind(py), Patience::Endless)?;
+        Lock::acquire(hooks.mutex.bind(py), Timeout::Endless)?;
         Ok(hooks)
     }
 
@@ -77,7 +77,7 @@ impl Hooks {
     }
 
     pub(in crate::sync) fn hold(&self, py: Python<'_>) -> PyResult<Held<'_>> {
-        Lock::acquire(self.mutex.bind(py), Patience::Endless)?;
+        Lock::acquire(self.mutex.bind(py), Timeout::Endless)?;
         Ok(Held(self))
     }
 
@@ -115,7 +115,7 @@ impl Hooks {
     }
 
     /// Notify who waits on a condition from outside. With the mutex held.
-    pub(in crate::sync) fn tell(&self, py: Python<'_>, what: Change, count: usize) {
+    pub(in crate::sync) fn notify(&self, py: Python<'_>, what: Change, count: usize) {
         if let Some(conditions) = self.conditions.get(py) {
             conditions[what as usize].get().pass_on(count);
         }

@@ -7,14 +7,14 @@
 //! Invariant: `hooks` is set once, and then the store counts instead of keeping.
 
 use super::access::{error, is_shut_down};
-use super::awaitable::{self, Errand};
+use super::awaitable::{self, QueueRequest};
 use super::batch::PutManyWait;
 use super::hooks::{Change, Hooks, has_own_hooks};
 use super::items::{Items, into_items, release_all};
 use super::kinds::{LifoQueue, PriorityQueue, SimpleQueue};
 use super::state::Queue;
-use super::waits::{GetWait, JoinWait, do_patiently};
-use crate::sync::calls::arguments::{self, Patience};
+use super::waits::{GetWait, JoinWait, perform_within};
+use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::calls::description;
 use crate::sync::condition::state::Condition;
 use crate::sync::wait::blocking::block;
@@ -118,7 +118,7 @@ impl Queue {
         if let Some((hooks, _)) = &held
             && self.channel.unfinished() == 0
         {
-            hooks.tell(py, Change::AllDone, usize::MAX);
+            hooks.notify(py, Change::AllDone, usize::MAX);
         }
         Ok(())
     }
@@ -126,12 +126,12 @@ impl Queue {
     /// Wait until every item was reported done. With a timeout (seconds): whether that happened.
     #[pyo3(signature = (timeout=None))]
     fn join(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Option<bool>> {
-        let patience = arguments::wait_patience(timeout.as_ref())?;
+        let limit = arguments::wait_timeout(timeout.as_ref())?;
         let mut wait = JoinWait {
             queue: slf.clone().unbind(),
         };
         let done = slf.get().channel.unfinished() == 0
-            || (!matches!(patience, Patience::None) && block(slf.py(), &mut wait, patience.deadline())?);
+            || (!matches!(limit, Timeout::None) && block(slf.py(), &mut wait, limit.deadline())?);
         Ok(timeout.map(|_| done))
     }
 
@@ -191,9 +191,9 @@ impl Queue {
         #[pyo3(from_py_with = PyAnyMethods::is_truthy)] block: bool,
         timeout: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let patience = arguments::queue_patience(block, timeout.as_ref())?;
+        let timeout = arguments::queue_timeout(block, timeout.as_ref())?;
         let mut wait = PutManyWait::new(slf, &items)?;
-        let put = do_patiently(slf.py(), &mut wait, patience);
+        let put = perform_within(slf.py(), &mut wait, timeout);
         put.map(drop).inspect_err(|error| wait.note(slf.py(), error))
     }
 
@@ -217,8 +217,8 @@ impl Queue {
         #[pyo3(from_py_with = PyAnyMethods::is_truthy)] block: bool,
         timeout: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let patience = arguments::queue_patience(block, timeout.as_ref())?;
-        do_patiently(slf.py(), &mut GetWait::many(slf.clone().unbind(), count), patience)
+        let timeout = arguments::queue_timeout(block, timeout.as_ref())?;
+        perform_within(slf.py(), &mut GetWait::many(slf.clone().unbind(), count), timeout)
     }
 
     /// The same in a task; one that is cancelled has got nothing.
@@ -234,7 +234,7 @@ impl Queue {
 
     /// Get the next item; the iteration ends when the queue is shut down and empty.
     fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        match Self::get_patiently(slf, Patience::Endless) {
+        match Self::get_within(slf, Timeout::Endless) {
             Ok(item) => Ok(Some(item)),
             Err(error) if is_shut_down(slf.py(), &error)? => Ok(None),
             Err(error) => Err(error),
@@ -247,9 +247,9 @@ impl Queue {
 
     fn __anext__(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let errand = Errand::Get { ends_iteration: true };
+        let request = QueueRequest::Get { ends_iteration: true };
         // SAFETY: a live Queue; a new reference.
-        Ok(unsafe { Bound::from_owned_ptr(py, awaitable::issue(py, slf.as_ptr(), errand, None)?) }.unbind())
+        Ok(unsafe { Bound::from_owned_ptr(py, awaitable::issue(py, slf.as_ptr(), request, None)?) }.unbind())
     }
 
     #[classmethod]

@@ -24,18 +24,18 @@ use pyo3::prelude::*;
 pub(in crate::sync) unsafe fn put(queue: &Queue, item: *mut ffi::PyObject) -> Option<*mut ffi::PyObject> {
     // SAFETY: by contract.
     let py = unsafe { Python::assume_attached() };
-    let turn = Turn::take(py, queue, hooks::heap_push_known(py)?)?;
+    let guard = HeapGuard::take(py, queue, hooks::heap_push_known(py)?)?;
     if let Err(_nothing) = queue.channel.count_quietly(Item::NOTHING) {
         return None;
     }
     // SAFETY: attached; all of them are alive.
-    let pushed = unsafe { turn.call(&[turn.heap, item]) };
+    let pushed = unsafe { guard.call(&[guard.heap, item]) };
     if pushed.is_null() {
-        return Some(turn.fail(|queue| {
+        return Some(guard.fail(|queue| {
             let _nothing = queue.channel.undo_give(gil::fan_out());
         }));
     }
-    turn.recount();
+    guard.recount();
     // SAFETY: attached; an owned reference, to heappush's None.
     unsafe { ffi::Py_DECREF(pushed) };
     Some(fast::none())
@@ -49,19 +49,19 @@ pub(in crate::sync) unsafe fn put(queue: &Queue, item: *mut ffi::PyObject) -> Op
 pub(in crate::sync) unsafe fn get(queue: &Queue) -> Option<*mut ffi::PyObject> {
     // SAFETY: by contract.
     let py = unsafe { Python::assume_attached() };
-    let turn = Turn::take(py, queue, hooks::heap_pop_known(py)?)?;
+    let guard = HeapGuard::take(py, queue, hooks::heap_pop_known(py)?)?;
     let _nothing = queue.channel.uncount_quietly()?;
     // SAFETY: attached; all of them are alive.
-    let item = unsafe { turn.call(&[turn.heap]) };
+    let item = unsafe { guard.call(&[guard.heap]) };
     if item.is_null() {
-        return Some(turn.fail(|_| {}));
+        return Some(guard.fail(|_| {}));
     }
-    turn.recount();
+    guard.recount();
     Some(item)
 }
 
 /// The mutex, held, and the heap behind it.
-struct Turn<'a> {
+struct HeapGuard<'a> {
     queue: &'a Queue,
     hooks: &'a Hooks,
     function: *mut ffi::PyObject,
@@ -69,7 +69,7 @@ struct Turn<'a> {
     heap: *mut ffi::PyObject,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> HeapGuard<'a> {
     #[inline]
     fn take(py: Python<'_>, queue: &'a Queue, function: &Bound<'_, PyAny>) -> Option<Self> {
         let hooks = queue.hooks()?;
@@ -134,7 +134,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for HeapGuard<'_> {
     fn drop(&mut self) {
         self.hooks.mutex.get().try_put_back();
         // SAFETY: attached as long as there is a turn; an owned reference.

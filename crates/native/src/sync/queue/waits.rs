@@ -8,7 +8,7 @@
 
 use super::access::{error, is_shut_down};
 use super::state::Queue;
-use crate::sync::calls::arguments::Patience;
+use crate::sync::calls::arguments::Timeout;
 use crate::sync::wait::blocking::block;
 use crate::sync::wait::party::Party;
 use crate::sync::wait::protocol::Wait;
@@ -164,42 +164,39 @@ impl Wait for JoinWait {
 }
 
 impl Queue {
-    pub(in crate::sync) fn put_patiently(
+    pub(in crate::sync) fn put_within(
         slf: &Bound<'_, Self>,
         item: &Bound<'_, PyAny>,
-        patience: Patience,
+        timeout: Timeout,
     ) -> PyResult<()> {
         let py = slf.py();
         if Self::give(slf, item, None)? {
             return Ok(());
         }
-        if matches!(patience, Patience::None) {
+        if matches!(timeout, Timeout::None) {
             return Err(error(py, "Full"));
         }
         let mut wait = PutWait {
             queue: slf.clone().unbind(),
             item: item.clone().unbind(),
         };
-        if block(py, &mut wait, patience.deadline())? {
+        if block(py, &mut wait, timeout.deadline())? {
             Ok(())
         } else {
             wait.expired(py).map(drop)
         }
     }
 
-    pub(in crate::sync) fn get_patiently<'py>(
-        slf: &Bound<'py, Self>,
-        patience: Patience,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    pub(in crate::sync) fn get_within<'py>(slf: &Bound<'py, Self>, timeout: Timeout) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         if let Some(item) = Self::take(slf, None)? {
             return Ok(item);
         }
-        if matches!(patience, Patience::None) {
+        if matches!(timeout, Timeout::None) {
             return Err(error(py, "Empty"));
         }
         let mut wait = GetWait::new(slf.clone().unbind(), false);
-        let item = if block(py, &mut wait, patience.deadline())? {
+        let item = if block(py, &mut wait, timeout.deadline())? {
             wait.outcome(py)?
         } else {
             wait.expired(py)?
@@ -209,7 +206,7 @@ impl Queue {
 }
 
 /// Do it, or wait until it is done or the patience ends: what a task gets for it.
-pub(in crate::sync) fn do_patiently(py: Python<'_>, wait: &mut dyn Wait, patience: Patience) -> PyResult<Py<PyAny>> {
-    let is_done = wait.attempt(py)? || (!matches!(patience, Patience::None) && block(py, wait, patience.deadline())?);
+pub(in crate::sync) fn perform_within(py: Python<'_>, wait: &mut dyn Wait, timeout: Timeout) -> PyResult<Py<PyAny>> {
+    let is_done = wait.attempt(py)? || (!matches!(timeout, Timeout::None) && block(py, wait, timeout.deadline())?);
     if is_done { wait.outcome(py) } else { wait.expired(py) }
 }

@@ -1,13 +1,13 @@
-//! Waiting of threads and of greenlets.
+//! The blocking wait of threads and greenlets.
 //!
-//! A thread gives up the GIL once per sleep, takes it back once, and runs
-//! signal handlers when a signal cuts the sleep short (PEP 475: the rest of the
-//! time is waited afterwards). Where the thread runs a greenlet hub, the greenlet
-//! is parked instead, and the hub goes on.
+//! A thread releases the GIL once per sleep and takes it back once. If a signal cuts the sleep short, the
+//! thread runs the signal handlers and then waits for the rest of the time (PEP 475). In a thread that runs a
+//! greenlet hub, the greenlet is parked instead, and the hub goes on. Before it sleeps a thread may spin (see
+//! [`super::spin`]).
 //!
-//! Before it sleeps it may look on for some microseconds (see [`super::spin`]).
+//! Must never: return while the waiter is in a queue.
 //!
-//! Invariant: when `block` returns, the waiter is in no queue.
+//! Invariant: the waiter's chain of wake-ups is passed on (`relay`) whenever its thread runs again.
 
 use super::futex;
 use super::party::Party;
@@ -27,7 +27,7 @@ enum Sleep {
     Failed(PyErr),
 }
 
-/// Wait until it is had (true) or the deadline has passed (false).
+/// Wait until acquired (true) or until the deadline has passed (false).
 pub(in crate::sync) fn block(py: Python<'_>, wait: &mut dyn Wait, deadline: Option<Instant>) -> PyResult<bool> {
     if libraries::has_hubs(py) {
         let parker = backends::function(py, "green_parker")?.call0()?;
@@ -79,17 +79,17 @@ fn withdraw(py: Python<'_>, wait: &mut dyn Wait, waiter: &Arc<Waiter<Party>>) ->
     outcome
 }
 
-/// The first and the longest sleep of the main thread. A signal that comes after the GIL
-/// was given up and before the kernel has put the thread to sleep interrupts nothing, so
-/// the thread that runs the handlers looks for itself now and then.
+/// The first and the longest sleep of the main thread. A signal that arrives after the GIL was released and
+/// before the kernel has put the thread to sleep interrupts nothing. So the main thread, which runs the
+/// handlers, checks for signals now and then.
 const FIRST_LOOK: Duration = Duration::from_millis(10);
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
-/// A thread that needs longer than this from its wake-up to the GIL stood in line for it:
-/// several times what the kernel needs to give a thread a processor.
+/// A thread that takes longer than this from its wake-up to the GIL had to queue for the GIL: it is several
+/// times what the kernel needs to give a thread a processor.
 const HELD_UP_FROM: Duration = Duration::from_micros(200);
 
-/// Sleep until something happened to the waiter.
+/// Sleep until the waiter is signalled, the deadline has passed or a signal handler raised.
 fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Option<Instant>) -> Sleep {
     let mut look_after = thread::is_main().then_some(FIRST_LOOK);
     loop {
@@ -99,16 +99,16 @@ fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Opt
             (deadline, look) => deadline.or(look),
         };
         let departures = spin::departures();
-        waiter.port.set_idle(true);
+        waiter.party.set_idle(true);
         let (woken, awake_since) = py.detach(|| {
             let wait = LockWait::begin(lock);
             let woken = doze(waiter, departures, until);
             wait.end(waiter.is_signalled());
             (woken, Instant::now())
         });
-        waiter.port.set_idle(false);
+        waiter.party.set_idle(false);
         if waiter.is_signalled() {
-            waiter.note_way(awake_since.elapsed() >= HELD_UP_FROM);
+            waiter.note_delay(awake_since.elapsed() >= HELD_UP_FROM);
             return Sleep::Signalled;
         }
         if let Err(error) = py.check_signals() {
@@ -123,7 +123,7 @@ fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Opt
     }
 }
 
-/// Spin or sleep, without the GIL; who was woken together with others wakes the next.
+/// Spin or sleep, without the GIL. A thread that was woken as one of many wakes the next.
 fn doze(waiter: &Waiter<Party>, departures: u32, until: Option<Instant>) -> futex::Woken {
     if spin::wait(waiter, departures) || !waiter.fall_asleep() {
         return futex::Woken::Perhaps;
@@ -135,7 +135,7 @@ fn doze(waiter: &Waiter<Party>, departures: u32, until: Option<Instant>) -> fute
     woken
 }
 
-/// The same for a greenlet, which `parker` suspends; its hub's clock says when the time is up.
+/// The wait of a greenlet, which `parker` suspends. The hub's clock decides when the time is up.
 fn park(parker: &Bound<'_, PyAny>, wait: &mut dyn Wait, deadline: Option<Instant>) -> PyResult<bool> {
     let py = parker.py();
     let waiter = Waiter::new(Party::greenlet(py, parker.getattr("unpark")?.unbind())?);

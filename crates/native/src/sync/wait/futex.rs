@@ -1,6 +1,6 @@
-//! Sleeping on a word and waking who sleeps there: the two futex calls, nothing else.
+//! The two futex calls: sleep on a word, and wake the thread that sleeps on it.
 //!
-//! Invariant: called without the GIL (`wait`), or for a bounded time (`wake`).
+//! Must never: be called with the GIL held, for `wait`. `wake` returns in bounded time.
 
 use std::time::Instant;
 use unsnarl_sync::AtomicU32;
@@ -8,7 +8,7 @@ use unsnarl_sync::AtomicU32;
 /// Why a sleep ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sync) enum Woken {
-    /// The word changed, or nothing in particular: look at it.
+    /// The word has changed, or the wake-up was spurious: read the word.
     Perhaps,
     /// The deadline has passed.
     TimedOut,

@@ -1,9 +1,9 @@
-//! What must be done in Python although nobody can be told of an error: a wake-up, an end.
+//! Work in Python that must complete although its caller cannot raise: a wake-up, the end of a wait.
 //!
-//! Whatever runs Python code runs signal handlers in the main thread, and they may raise
-//! (Ctrl-C, `sys.exit()` on SIGTERM, a `TimeoutError` on SIGALRM). Such an exception belongs to
-//! the interrupted program: the work is done all the same, and the exception is raised right
-//! after it. What fails each time it is tried has not been interrupted, but is broken.
+//! Running Python code in the main thread runs signal handlers, and they may raise (Ctrl-C, `sys.exit()` on
+//! SIGTERM, a `TimeoutError` on SIGALRM). Such an exception belongs to the interrupted program. The work is
+//! repeated until it is done, and the exception is raised right after it. Work that fails each time was not
+//! interrupted, but is broken.
 //!
 //! Invariant: none of these functions returns with an exception set that was not set before.
 
@@ -13,11 +13,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use std::os::raw::{c_int, c_void};
 
-/// How often a work that fails is begun again.
+/// How often work is tried.
 const ATTEMPTS: usize = 3;
 
-/// Do what can be done twice. An interruption is raised afterwards, at the main thread's
-/// next opportunity; an error is reported as unraisable.
+/// Do work that may be repeated. An interruption is raised afterwards, at the main thread's next opportunity;
+/// an error is reported as unraisable.
 pub(in crate::sync) fn outlast(py: Python<'_>, work: impl Fn() -> PyResult<()>) {
     let mut errors = Vec::new();
     while errors.len() < ATTEMPTS
@@ -29,7 +29,8 @@ pub(in crate::sync) fn outlast(py: Python<'_>, work: impl Fn() -> PyResult<()>) 
     if is_broken && errors.iter().all(|error| error.is_instance_of::<PyException>(py)) {
         errors.truncate(1);
     }
-    // Not before: pending calls run in whatever runs Python code, the next attempt for one.
+    // Not before the work is done: pending calls run whenever Python code runs, which the next attempt would
+    // do.
     for error in errors {
         if thread::is_main() && !(is_broken && error.is_instance_of::<PyException>(py)) {
             raise_later(py, error);
@@ -39,7 +40,7 @@ pub(in crate::sync) fn outlast(py: Python<'_>, work: impl Fn() -> PyResult<()>) 
     }
 }
 
-/// Work while an exception may be on its way, as in a destructor.
+/// Do work while an exception may be set, as in a destructor.
 pub(in crate::sync) fn keeping_the_error(py: Python<'_>, work: impl FnOnce()) {
     let on_its_way = PyErr::take(py);
     work();
@@ -48,10 +49,10 @@ pub(in crate::sync) fn keeping_the_error(py: Python<'_>, work: impl FnOnce()) {
     }
 }
 
-/// Signal handlers run in the main thread, and so do pending calls.
+/// Raise the exception in the main thread, by a pending call: those run where signal handlers do.
 fn raise_later(py: Python<'_>, error: PyErr) {
     extern "C" fn raise(error: *mut c_void) -> c_int {
-        // SAFETY: the box of below, which comes here once; pending calls run attached.
+        // SAFETY: the box made below, which is passed here once; pending calls run attached.
         let error = unsafe { Box::from_raw(error.cast::<PyErr>()) };
         Python::attach(|py| error.restore(py));
         -1

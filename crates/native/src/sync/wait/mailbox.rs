@@ -1,15 +1,17 @@
-//! One mailbox per asyncio loop: futures to be set, posted from other threads.
+//! A mailbox for each asyncio loop: a queue of futures that other threads want set, behind an eventfd.
 //!
-//! Any number of wake-ups between two turns of the loop cost one write to an
-//! eventfd, which (unlike `call_soon_threadsafe`, whose socket write releases the
-//! GIL) does not make the poster lose the GIL to the loop it has just woken: the
-//! poster goes on until it blocks, and the loop then finds a whole batch.
+//! Any number of wake-ups between two iterations of the loop cost one write to the eventfd. Unlike the socket
+//! write of `call_soon_threadsafe`, this write does not release the GIL. So the posting thread does not lose
+//! the GIL to the loop that it has just woken: it runs until it blocks, and the loop then finds a whole
+//! batch.
 //!
-//! Of the reader that the mailbox gives to its loop only the loop knows: it is gone as soon
-//! as the loop is closed, and what had been posted by then goes to the next in the queue.
+//! Only the loop refers to the reader that the mailbox gives it, so the reader is dropped as soon as the loop
+//! is closed. What had been granted to futures in the mailbox by then goes to the next waiters.
 //!
-//! Invariant: if the box is not empty, the eventfd is readable or the loop's thread
-//! is about to empty it. A shut box stays empty.
+//! Must never: run Python code of the program between a wake-up and the posting of its letter.
+//!
+//! Invariant: if the mailbox is not empty, the eventfd is readable, or the loop's thread is about to empty
+//! the mailbox. A shut mailbox stays empty.
 
 use super::interruption;
 use super::owner::Owner;
@@ -28,19 +30,19 @@ pub(in crate::sync) struct Mailbox {
 
 #[derive(Debug, Default)]
 struct Post {
-    /// The loop will not look again.
+    /// Whether the loop is closed.
     is_shut: bool,
     letters: Vec<Letter>,
 }
 
-/// A future to be set, and a weak reference to the operation that waits for it.
+/// A future to be set, and the operation that waits for it.
 #[derive(Debug)]
 struct Letter {
     future: Py<PyAny>,
     owner: Owner,
 }
 
-/// What the loop calls when the eventfd is readable.
+/// The callback of the eventfd, which empties the mailbox.
 #[pyclass(frozen, module = "unsnarl._native")]
 #[derive(Debug)]
 struct Reader {
@@ -50,7 +52,7 @@ struct Reader {
 const ATTRIBUTE: &str = "_unsnarl_mailbox";
 
 impl Mailbox {
-    /// The loop's mailbox; made, and registered with the loop, on first use.
+    /// The loop's mailbox, which is made and registered with the loop on first use.
     pub(in crate::sync) fn of(event_loop: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
         let py = event_loop.py();
         if let Ok(found) = event_loop.getattr(pyo3::intern!(py, ATTRIBUTE))
@@ -64,7 +66,7 @@ impl Mailbox {
         if descriptor < 0 {
             return Err(std::io::Error::last_os_error().into());
         }
-        // SAFETY: a descriptor just opened, owned by nobody else.
+        // SAFETY: a descriptor just opened, with no other owner.
         let event = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let mailbox = Py::new(
             py,
@@ -82,10 +84,10 @@ impl Mailbox {
         Ok(mailbox)
     }
 
-    /// Set the future, now if this is its loop's thread, else by post. The operation of a loop
-    /// that is closed is closed too. For another thread's loop no Python code runs before the letter is posted: a signal
-    /// handler could run there, and whoever is told after this one would wait for it. So the loop is not asked whether it
-    /// is closed: the mailbox is shut then.
+    /// Set the future: now, if this is its loop's thread, else by a letter. If the loop is closed, the
+    /// operation is closed too. For another thread's loop no Python code runs before the letter is posted: a
+    /// signal handler could run there, and every party notified after this one would wait for it. So the loop
+    /// is not asked whether it is closed; a closed loop's mailbox is shut.
     ///
     /// # Errors
     /// What was raised meanwhile, perhaps by a signal handler: to be tried again.
@@ -97,7 +99,8 @@ impl Mailbox {
         let running = running::running_loop(py)?;
         if running.is_some_and(|running| running.is(&event_loop)) {
             set(future.bind(py))?;
-            // A signal handler may have interrupted the loop's sleep, which goes on afterwards (PEP 475).
+            // Outside of a task, a signal handler may have interrupted the loop's sleep, which is resumed
+            // afterwards (PEP 475).
             if running::asyncio_task(py)?.is_none() {
                 self.ring();
             }
@@ -127,20 +130,21 @@ impl Mailbox {
         self.posted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Make the eventfd readable: the loop has a turn.
+    /// Make the eventfd readable, so that the loop runs an iteration.
     fn ring(&self) {
         let one = 1u64;
         // SAFETY: write(2) of eight bytes from a live u64; an eventfd takes exactly that.
         unsafe { libc::write(self.event.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
-    /// Set everything that was posted.
+    /// Set every future in the mailbox.
     fn drain(&self, py: Python<'_>) -> PyResult<()> {
         let mut count = 0u64;
         // SAFETY: read(2) of eight bytes into a live u64.
         unsafe { libc::read(self.event.as_raw_fd(), (&raw mut count).cast(), 8) };
         let letters = std::mem::take(&mut self.post().letters);
-        // All of them, whatever one raises: nobody else wakes the rest. Again what a signal handler interrupted.
+        // Every future is set, whatever one raises: nothing else wakes the rest. One that a signal handler
+        // interrupted is set again.
         let set_twice = |letter: &Letter| {
             let future = letter.future.bind(py);
             set(future).inspect_err(|_| drop(set(future)))
@@ -149,7 +153,8 @@ impl Mailbox {
         outcomes.into_iter().collect()
     }
 
-    /// The loop will not look again: what its tasks had been given goes to others.
+    /// The loop is closed: end the operations in the mailbox, which releases what their tasks had been
+    /// granted.
     fn shut(&self, py: Python<'_>) {
         let letters = {
             let mut post = self.post();

@@ -1,6 +1,6 @@
 //! How a thread, a greenlet or a task waits, and how each is woken.
 //!
-//! Must never: know what is waited for, other than through the trait `Wait`.
+//! Must never: know a primitive other than through the trait [`protocol::Wait`].
 
 pub(in crate::sync) mod blocking;
 pub(in crate::sync) mod futex;

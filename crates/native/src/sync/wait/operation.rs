@@ -1,17 +1,16 @@
-//! What the asynchronous methods return: an awaitable that takes at once if it
-//! can, and otherwise suspends the task until it is woken.
+//! An asynchronous call: an awaitable that acquires if it can, and else suspends the task until it is woken.
 //!
 //! | stage | left by |
 //! |---|---|
-//! | fresh: nothing has happened yet | `send`: taken → done; enqueued → waiting; `throw`, `close` → done |
-//! | waiting: a waiter is in the core's queue, `inner` suspends the task | woken and served → done; woken in vain → waiting; time up → done; `throw`, `close`, collected → done, and what was granted meanwhile is given back |
+//! | fresh: nothing has happened | `send`: acquired → done; enqueued → waiting; `throw`, `close` → done |
+//! | waiting: a waiter is in the core's queue, `inner` suspends the task | woken and acquired → done; woken spuriously → waiting; time up → done; `throw`, `close`, collected → done, and a grant in the meantime is released |
 //! | done | never |
 //!
-//! It has `send`, `throw` and `close`, so event loops take it for a coroutine
+//! It has `send`, `throw` and `close`, so event loops accept it as a coroutine
 //! (`asyncio.create_task(lock.async_acquire())` works).
 //!
-//! When the time is up is for the loop to say, by its own clock: it may be a virtual one (trio's `MockClock`),
-//! and some loops' timers (uvloop's) are a little early.
+//! Must never: decide by a clock of its own that the time is up. The loop does, by its own clock, which may
+//! be virtual (trio's `MockClock`), and some loops' timers (uvloop's) are a little early.
 //!
 //! Invariant: a waiter is in a queue only while the stage is waiting.
 
@@ -27,20 +26,20 @@ use pyo3::exceptions::{PyGeneratorExit, PyRuntimeError, PyStopIteration};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// An asynchronous call under way.
+/// An asynchronous call, fresh, waiting or done.
 #[pyclass(module = "unsnarl._native", weakref, freelist = 64)]
 pub(in crate::sync) struct Operation {
     wait: Option<Box<dyn Wait>>,
     timeout_s: Option<f64>,
     waiting: Option<Waiting>,
-    /// Whether it keeps its place and goes on waiting whatever is thrown into it.
+    /// Whether it keeps its place and waits on, whatever is thrown into it.
     is_stubborn: bool,
-    /// What was thrown into it last.
+    /// The exception that was thrown into it last.
     interruption: Option<Py<PyAny>>,
 }
 
 impl Operation {
-    /// An operation that has not started.
+    /// Make an operation that has not started; an owned reference.
     pub(in crate::sync) fn spawn(
         py: Python<'_>,
         wait: Box<dyn Wait>,
@@ -57,9 +56,9 @@ impl Operation {
             },
         )?
         .into_ptr();
-        // One from the free list is as it was put there (PyObject_Init, which PyO3 calls, tracks nothing): the
-        // collector would not see it, nor any cycle it is in.
-        // SAFETY: a live object of a type with a traverse function, whole by now, that is not tracked yet.
+        // An object from the free list is untracked (PyObject_Init, which PyO3 calls, tracks nothing): the
+        // collector would see neither it nor any cycle through it. SAFETY: a live object of a type with a
+        // traverse function, complete by now, that is not tracked yet.
         unsafe {
             if ffi::PyObject_GC_IsTracked(operation) == 0 {
                 ffi::PyObject_GC_Track(operation.cast());
@@ -68,7 +67,7 @@ impl Operation {
         Ok(operation)
     }
 
-    /// The same as a Python object.
+    /// As `spawn`, as a Python object.
     pub(in crate::sync) fn of(
         py: Python<'_>,
         wait: impl Wait + 'static,
@@ -111,7 +110,7 @@ impl Operation {
         }
     }
 
-    /// Enqueue, and arrange the suspension. True: it was served meanwhile.
+    /// Enqueue the waiter and make the suspension. True: it was granted meanwhile.
     fn start(&mut self, slf: &Bound<'_, Self>) -> PyResult<bool> {
         let py = slf.py();
         let running = running::running_loop(py)?;
@@ -138,8 +137,7 @@ impl Operation {
         Ok(false)
     }
 
-    /// Let the inner awaitable run, and look when it is through. `value` is what the
-    /// event loop sent.
+    /// Resume the inner awaitable, and re-check when it ends. `value` is what the event loop sent.
     fn drive(&mut self, slf: &Bound<'_, Self>, mut value: *mut ffi::PyObject) -> PyResult<Step> {
         let py = slf.py();
         while let Some(waiting) = self.waiting.as_mut() {
@@ -160,11 +158,11 @@ impl Operation {
         self.finish(py, false)
     }
 
-    /// The suspension was ended from outside: look, and suspend anew if need be.
+    /// The suspension was ended from outside: re-check, and suspend again if need be.
     fn look_and_go_on(&mut self, slf: &Bound<'_, Self>) -> PyResult<Step> {
         if let Some(waiting) = &self.waiting {
-            // Before the look: who wakes after it finds no future that is over.
-            waiting.waiter.port.detach();
+            // Before the re-check, so that a later wake-up does not find a future that has ended.
+            waiting.waiter.party.detach();
         }
         match self.look(slf)? {
             Some(step) => Ok(step),
@@ -172,7 +170,7 @@ impl Operation {
         }
     }
 
-    /// The task runs again: served, too late, or in vain (None).
+    /// The task runs again: it acquires, its time is up, or the wake-up was spurious (None).
     fn look(&mut self, slf: &Bound<'_, Self>) -> PyResult<Option<Step>> {
         let py = slf.py();
         let (Some(waiting), Some(wait)) = (self.waiting.as_mut(), self.wait.as_mut()) else {
@@ -225,7 +223,7 @@ impl Operation {
         }
     }
 
-    /// Withdraw because of that.
+    /// Withdraw because of this exception.
     fn give_up(&mut self, py: Python<'_>, error: &PyErr) {
         if let Some(wait) = &self.wait {
             wait.note(py, error);
@@ -233,12 +231,12 @@ impl Operation {
         self.abandon(py);
     }
 
-    /// Withdraw; what was granted meanwhile goes to the next.
+    /// Withdraw; a grant in the meantime goes to the next waiter.
     fn abandon(&mut self, py: Python<'_>) {
         self.withdraw(py, |wait| wait.give_back(py));
     }
 
-    /// Withdraw; if it was had by then, have it given back like this.
+    /// Withdraw; `give_back` releases a grant in the meantime.
     fn withdraw(&mut self, py: Python<'_>, give_back: impl FnOnce(&mut dyn Wait)) {
         if let (Some(mut wait), Some(waiting)) = (self.wait.take(), self.waiting.take()) {
             waiting.stop_timer(py);
@@ -291,7 +289,7 @@ unsafe extern "C" fn send_slot(
     value: *mut ffi::PyObject,
     result: *mut *mut ffi::PyObject,
 ) -> ffi::PySendResult {
-    // SAFETY: a slot of Operation, with a place for the result.
+    // SAFETY: a slot of Operation, with memory for the result.
     Python::attach(|py| unsafe { stop::through_send(py, advance(py, slf, value), result) })
 }
 
@@ -360,12 +358,13 @@ impl Operation {
         }
     }
 
-    /// From now on keep the place in the queue whatever is thrown into it; `_interruption` tells of it.
+    /// Keep the place in the queue from now on, whatever is thrown into it; `_interruption` returns what was
+    /// thrown.
     fn _persist(&mut self) {
         self.is_stubborn = true;
     }
 
-    /// What was thrown into it last while it persisted, or None.
+    /// The exception that was thrown into it last while it persisted, or None.
     fn _interruption(&mut self) -> Option<Py<PyAny>> {
         self.interruption.take()
     }
@@ -375,7 +374,7 @@ impl Operation {
         Self::end(slf, |wait| wait.give_back(py))
     }
 
-    /// The time is up: the loop's timer calls this.
+    /// Called by the loop's timer when the time is up.
     fn _expire(slf: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
         let future = match slf.try_borrow_mut()?.waiting.as_mut() {
@@ -419,7 +418,7 @@ impl Operation {
                     visit.call(timer)?;
                 }
                 // The party's own reference to the future is counted by the future's referrers.
-                waiting.waiter.port.traverse(&visit)
+                waiting.waiter.party.traverse(&visit)
             }
         }
     }

@@ -1,61 +1,65 @@
-//! The port: how a waiter of each kind is woken.
+//! A party that waits (a thread, a greenlet, a task), and how each kind is woken: the [`Unparker`] of the
+//! cores.
 //!
-//! Invariant: `wake` may be called from any thread, also by `__del__` and by
-//! signal handlers; it does not block and raises nothing (`interruption` says what
-//! becomes of what a callback raises).
+//! Must never: block in `wake`, or raise. `wake` may be called from any thread, also by `__del__` and by
+//! signal handlers; [`super::interruption`] says what becomes of an exception that a callback raises.
+//!
+//! Invariant: a wake-up that arrives before a task of asyncio has a future is kept, and ends the next
+//! suspension immediately.
 
 use super::futex;
 use super::gil;
 use super::interruption;
 use super::mailbox::Mailbox;
 use super::owner::Owner;
-use crate::sync::who::liveness::Presence;
+use crate::sync::who::liveness::ThreadLiveness;
 use crate::sync::who::process;
 use crate::sync::who::thread;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
-use unsnarl_sync::{AtomicU32, Port};
+use unsnarl_sync::{AtomicU32, Unparker};
 
-/// Who waits.
+/// A party that waits.
 #[derive(Debug)]
 pub(in crate::sync) struct Party {
     epoch: u32,
-    /// The identity of the task, 0 for anybody else.
+    /// The identity of the task; 0 for a thread or a greenlet.
     task: usize,
     how: How,
 }
 
 #[derive(Debug)]
 enum How {
-    /// What it waits for, as the recorder calls it.
+    /// A thread that sleeps on its waiter's word.
     Thread {
         lock: usize,
         number: usize,
-        /// It does nothing but wait. Else it may run Python code before it looks: signal handlers, hooks.
+        /// Whether the thread does nothing but wait. If not, it may run Python code (signal handlers, hooks)
+        /// before it re-checks.
         is_idle: AtomicBool,
     },
-    /// A greenlet of this thread: what wakes it.
+    /// A greenlet of the thread with this number; `unpark` wakes it.
     Greenlet {
         unpark: Py<PyAny>,
         thread: usize,
-        presence: Presence,
+        liveness: ThreadLiveness,
     },
-    /// A task of a loop that has a parker: what wakes it.
+    /// A task of a loop that has a parker; the callable wakes it.
     Task(Py<PyAny>),
-    Asyncio(Mutex<Slot>),
+    Asyncio(Mutex<FutureCell>),
 }
 
-/// The future a task of asyncio is suspended on, and the way to its loop.
+/// The future on which a task of asyncio is suspended, and the mailbox of its loop.
 #[derive(Debug, Default)]
-struct Slot {
+struct FutureCell {
     future: Option<(Py<PyAny>, Py<Mailbox>, Owner)>,
-    /// Woken before there was a future.
+    /// Whether a wake-up arrived while there was no future.
     is_woken: bool,
 }
 
 impl Party {
-    /// A thread that waits for the object with this address.
+    /// The calling thread, which waits for the object with this address.
     pub(in crate::sync) fn thread(lock: usize) -> Self {
         Self {
             epoch: process::epoch(),
@@ -68,7 +72,8 @@ impl Party {
         }
     }
 
-    /// Say whether the thread does nothing but wait from now on. Whoever calls it while it does more does not rely on it.
+    /// Record whether the thread does nothing but wait from now on. A party whose notification falls into the
+    /// other time does not rely on this thread.
     pub(in crate::sync) fn set_idle(&self, idle: bool) {
         if let How::Thread { is_idle, .. } = &self.how {
             is_idle.store(idle, Ordering::Relaxed);
@@ -84,7 +89,7 @@ impl Party {
             how: How::Greenlet {
                 unpark,
                 thread: thread::number(),
-                presence: Presence::of_this_thread(py)?,
+                liveness: ThreadLiveness::of_this_thread(py)?,
             },
         })
     }
@@ -106,26 +111,25 @@ impl Party {
         }
     }
 
-    /// Suspend on `future`; `owner` is a weak reference to the operation, which
-    /// is closed if the loop no longer runs.
+    /// Suspend on `future`. `owner` is closed if its loop no longer runs.
     pub(in crate::sync) fn attach(&self, py: Python<'_>, future: Py<PyAny>, mailbox: Py<Mailbox>, owner: Owner) {
-        if let How::Asyncio(slot) = &self.how {
-            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-            if std::mem::take(&mut slot.is_woken) {
-                drop(slot);
+        if let How::Asyncio(cell) = &self.how {
+            let mut cell = cell.lock().unwrap_or_else(PoisonError::into_inner);
+            if std::mem::take(&mut cell.is_woken) {
+                drop(cell);
                 interruption::outlast(py, || mailbox.get().deliver(py, &future, &owner));
             } else {
-                let old = slot.future.replace((future, mailbox, owner));
-                drop(slot);
+                let old = cell.future.replace((future, mailbox, owner));
+                drop(cell);
                 drop(old);
             }
         }
     }
 
-    /// Forget the future: it is over. Who wakes from now on wakes the next one.
+    /// Drop the future, which has ended. A later wake-up ends the next suspension.
     pub(in crate::sync) fn detach(&self) {
-        if let How::Asyncio(slot) = &self.how {
-            let old = slot.lock().unwrap_or_else(PoisonError::into_inner).future.take();
+        if let How::Asyncio(cell) = &self.how {
+            let old = cell.lock().unwrap_or_else(PoisonError::into_inner).future.take();
             drop(old);
         }
     }
@@ -134,8 +138,8 @@ impl Party {
         match &self.how {
             How::Thread { .. } => Ok(()),
             How::Greenlet { unpark, .. } | How::Task(unpark) => visit.call(unpark),
-            How::Asyncio(slot) => match slot.try_lock().as_deref() {
-                Ok(Slot {
+            How::Asyncio(cell) => match cell.try_lock().as_deref() {
+                Ok(FutureCell {
                     future: Some((future, mailbox, owner)),
                     ..
                 }) => {
@@ -149,8 +153,11 @@ impl Party {
     }
 }
 
-/// ORDERING: whoever tells a party to look asks then whether it is idle; it says so, and then looks whether it was told.
-/// Without a GIL one of the two must see the other; with one, both have it.
+/// A full fence where there is no GIL.
+///
+/// ORDERING: pairs with itself, in `set_idle` and in `is_prompt`. The notifying thread writes the waiter's
+/// word and then reads `is_idle`; the waiting thread writes `is_idle` and then reads its word. One of the two
+/// must see the other's write. With a GIL, both do.
 #[inline]
 fn fence_without_gil() {
     if !gil::has_gil() {
@@ -158,7 +165,7 @@ fn fence_without_gil() {
     }
 }
 
-impl Port for Party {
+impl Unparker for Party {
     fn wants_grant(&self) -> bool {
         !matches!(self.how, How::Thread { .. })
     }
@@ -167,7 +174,7 @@ impl Port for Party {
         matches!(self.how, How::Thread { .. })
     }
 
-    fn comes_soon(&self) -> bool {
+    fn is_prompt(&self) -> bool {
         match &self.how {
             How::Thread { number, is_idle, .. } => {
                 fence_without_gil();
@@ -182,13 +189,13 @@ impl Port for Party {
     }
 
     fn is_alive(&self) -> bool {
-        // Of a forked process one thread lives on (a signal handler may fork while it waits), and with it its
-        // greenlets. Loops do not: their descriptors are the parent's.
+        // One thread of a forked process lives on (a signal handler may fork while the thread waits), and its
+        // greenlets with it. Loops do not: their descriptors are the parent's.
         let is_ours = self.epoch == process::epoch();
         match &self.how {
             How::Thread { number, .. } => is_ours || *number == process::survivor(),
-            How::Greenlet { thread, presence, .. } => {
-                (is_ours || *thread == process::survivor()) && !presence.is_over()
+            How::Greenlet { thread, liveness, .. } => {
+                (is_ours || *thread == process::survivor()) && !liveness.is_over()
             }
             _ => is_ours,
         }
@@ -207,11 +214,11 @@ impl Port for Party {
             How::Greenlet { unpark, .. } | How::Task(unpark) => Python::attach(|py| {
                 interruption::outlast(py, || unpark.call0(py).map(drop));
             }),
-            How::Asyncio(slot) => {
+            How::Asyncio(cell) => {
                 let taken = {
-                    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-                    slot.is_woken = slot.future.is_none();
-                    slot.future.take()
+                    let mut cell = cell.lock().unwrap_or_else(PoisonError::into_inner);
+                    cell.is_woken = cell.future.is_none();
+                    cell.future.take()
                 };
                 if let Some((future, mailbox, owner)) = taken {
                     Python::attach(|py| {

@@ -1,10 +1,11 @@
 //! The trait [`Wait`]: what a primitive provides so that a thread, a greenlet or a task can wait for it.
 //!
-//! Whoever waits ([`super::blocking`] for threads and greenlets, [`super::operation`] for tasks) calls `attempt`, then
-//! `begin`, and after each wake-up `resume`, until one of them returns true; or `cancel` when the time is up, or
-//! `withdraw` when the wait is interrupted.
+//! The waiting side ([`super::blocking`] for threads and greenlets, [`super::operation`] for tasks) calls
+//! `attempt`, then `begin`, and after each wake-up `resume`, until one of them returns true. It calls
+//! `cancel` when the time is up, and `withdraw` when the wait is interrupted.
 //!
-//! Invariant: while `begin` has returned false and nothing else has returned true, the waiter is in the core's queue.
+//! Invariant: from the moment `begin` returns false until another method returns true, the waiter is in the
+//! core's queue.
 
 use super::party::Party;
 use pyo3::prelude::*;

@@ -1,6 +1,7 @@
-//! A task that waits: its waiter in the core's queue, and what suspends it.
+//! The suspension of a waiting task: its waiter in the core's queue, and the awaitable that the event loop
+//! drives.
 //!
-//! Invariant: `inner` is what the event loop of the task understands.
+//! Invariant: `inner` is an iterator that the task's event loop accepts.
 
 use super::interruption;
 use super::mailbox::Mailbox;
@@ -10,16 +11,16 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use unsnarl_sync::{Arc, Waiter};
 
-/// The stage between the enqueuing of an operation and its end.
+/// The waiting stage of an operation.
 pub(in crate::sync) struct Waiting {
     pub(in crate::sync) waiter: Arc<Waiter<Party>>,
-    /// The time is up, by the clock of the loop.
+    /// Whether the time is up, by the loop's clock.
     pub(in crate::sync) is_over: bool,
     pub(in crate::sync) inner: Py<PyAny>,
     pub(in crate::sync) backend: Backend,
 }
 
-/// Whose task it is.
+/// The means of suspending the task: a future of asyncio, or the parker of another library.
 pub(in crate::sync) enum Backend {
     Asyncio {
         event_loop: Py<PyAny>,
@@ -31,7 +32,7 @@ pub(in crate::sync) enum Backend {
 }
 
 impl Waiting {
-    /// Make a fresh suspension for the waiter; the timeout counts from the first.
+    /// Make a new suspension for the waiter. The timeout counts from the first one.
     pub(in crate::sync) fn arrange(&mut self, slf: &Bound<'_, impl Suspended>, timeout_s: Option<f64>) -> PyResult<()> {
         let py = slf.py();
         match &mut self.backend {
@@ -56,7 +57,7 @@ impl Waiting {
                     *timer = Some(event_loop.call_method1("call_later", (timeout_s, expire))?.unbind());
                 }
                 self.waiter
-                    .port
+                    .party
                     .attach(py, fresh.unbind(), mailbox.clone_ref(py), Owner::of(slf)?);
             }
         }
@@ -70,7 +71,7 @@ impl Waiting {
     }
 }
 
-/// Choose what suspends the task, and make the waiter that ends the suspension.
+/// Choose the means of suspending the task, and make the waiter that ends the suspension.
 pub(in crate::sync) fn choose(
     py: Python<'_>,
     task: usize,

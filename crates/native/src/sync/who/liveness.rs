@@ -1,10 +1,11 @@
-//! Whether a thread still runs Python: its greenlets end with it, wherever they are suspended.
+//! Thread liveness: a flag for each thread that is set when the thread stops running Python.
 //!
-//! Nobody tells them: a hub is not woken when its thread ends, and a greenlet is switched to from its own thread
-//! only. So what is handed out asks, before it is a greenlet's.
+//! A greenlet ends with its thread, wherever the greenlet is suspended, and nothing reports it: a hub is not
+//! woken when its thread ends, and a greenlet is switched to only from its own thread. So a core checks the
+//! flag before it grants anything to a greenlet.
 //!
-//! Invariant: a presence is over before anybody who joined the thread goes on: it ends with the dict of the
-//! thread's state, which CPython clears first (PyThreadState_Clear).
+//! Invariant: the flag is set before any thread that joined the ended thread runs on. It is set when the dict
+//! of the thread's state is cleared, which CPython does first (PyThreadState_Clear).
 
 use super::process;
 use pyo3::exceptions::PyRuntimeError;
@@ -14,21 +15,21 @@ use pyo3::types::PyDict;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Of one thread.
+/// The liveness of one thread.
 #[derive(Debug, Clone)]
-pub(in crate::sync) struct Presence {
+pub(in crate::sync) struct ThreadLiveness {
     is_over: Arc<AtomicBool>,
 }
 
-/// What lies in the dict of the thread's state.
+/// An object in the dict of the thread's state, dropped with the dict.
 #[pyclass(frozen, module = "unsnarl._native")]
 #[derive(Debug)]
 struct Mark {
-    presence: Presence,
+    liveness: ThreadLiveness,
 }
 
-impl Presence {
-    /// The calling thread's.
+impl ThreadLiveness {
+    /// The liveness of the calling thread.
     pub(in crate::sync) fn of_this_thread(py: Python<'_>) -> PyResult<Self> {
         let key = pyo3::intern!(py, "unsnarl._native.Mark");
         // SAFETY: attached; a borrowed reference to the dict of this thread's state, or null.
@@ -36,19 +37,19 @@ impl Presence {
             .ok_or_else(|| PyRuntimeError::new_err("this thread has no state"))?
             .cast_into::<PyDict>()?;
         if let Some(found) = dict.get_item(key)? {
-            return Ok(found.cast::<Mark>()?.get().presence.clone());
+            return Ok(found.cast::<Mark>()?.get().liveness.clone());
         }
-        let presence = Self {
+        let liveness = Self {
             is_over: Arc::default(),
         };
         let mark = Mark {
-            presence: presence.clone(),
+            liveness: liveness.clone(),
         };
         dict.set_item(key, Py::new(py, mark)?)?;
-        Ok(presence)
+        Ok(liveness)
     }
 
-    /// Whether the thread has ended.
+    /// Whether the thread has stopped running Python.
     pub(in crate::sync) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
@@ -56,7 +57,7 @@ impl Presence {
 
 impl Drop for Mark {
     fn drop(&mut self) {
-        self.presence.is_over.store(true, Ordering::Relaxed);
+        self.liveness.is_over.store(true, Ordering::Relaxed);
         process::count_deaths();
     }
 }

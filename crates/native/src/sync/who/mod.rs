@@ -1,4 +1,4 @@
-//! Who calls: which thread, greenlet or task, in which process, and whether it still lives.
+//! The caller's identity: which thread, greenlet or task, in which process, and whether it still lives.
 //!
 //! Must never: wait, wake, or know a primitive.
 

@@ -1,7 +1,11 @@
-//! Which task runs in this thread, and in which event loop.
+//! The innermost task that runs in this thread, and its event loop.
 //!
-//! Loops nest: trio or curio may run inside a task of asyncio, or asyncio inside one of theirs, which then waits
-//! like any other caller. Invariant: the answer is the innermost task.
+//! Loops nest: trio or curio may run inside a task of asyncio, or asyncio inside a task of theirs. The outer
+//! task then waits like any other caller.
+//!
+//! Must never: ask trio or curio themselves when asyncio's answer suffices; that takes a microsecond.
+//!
+//! Invariant: the answer is the innermost task.
 
 use super::backends;
 use super::libraries;
@@ -9,7 +13,7 @@ use super::libraries::is_imported;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// The running task of whatever library runs here, or None.
+/// The running task, of whichever library, or None.
 pub(in crate::sync) fn task(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let task = asyncio_task(py)?;
     if !libraries::has_other_loops(py) || is_innermost(py, &task) {
@@ -18,7 +22,7 @@ pub(in crate::sync) fn task(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     backends::function(py, "current_task")?.call0()
 }
 
-/// What suspends the running task, if it is one of another library than asyncio: a parker.
+/// A parker that suspends the running task, if the task is not one of asyncio.
 pub(in crate::sync) fn parker<'py>(
     py: Python<'py>,
     running: Option<&Bound<'py, PyAny>>,
@@ -31,15 +35,14 @@ pub(in crate::sync) fn parker<'py>(
     Ok((!parker.is_none()).then_some(parker))
 }
 
-/// Whether this task of asyncio (or None) runs, and no other library within it. False when in doubt: to ask
-/// the libraries themselves takes a microsecond.
+/// Whether this task of asyncio runs with no other library inside it. False for None, and in doubt.
 fn is_innermost(py: Python<'_>, task: &Bound<'_, PyAny>) -> bool {
-    !task.is_none() && !libraries::has_curio(py) && tells_of_asyncio(py).unwrap_or(false)
+    !task.is_none() && !libraries::has_curio(py) && is_outside_trio(py).unwrap_or(false)
 }
 
-/// Whether trio says, in the way that sniffio documents, that it does not run in this thread. From 0.23 on it does:
-/// then it has that thread-local at hand.
-fn tells_of_asyncio(py: Python<'_>) -> PyResult<bool> {
+/// Whether trio's mark for sniffio says that trio does not run in this thread. trio has the mark from 0.23
+/// on.
+fn is_outside_trio(py: Python<'_>) -> PyResult<bool> {
     static LOCAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let local = LOCAL.get_or_try_init(py, || {
         let modules = py.import("sys")?.getattr("modules")?;
@@ -64,7 +67,8 @@ pub(in crate::sync) fn asyncio_task(py: Python<'_>) -> PyResult<Bound<'_, PyAny>
     }
 }
 
-/// asyncio's running task, or None: what its `current_task` does, which is written in Python there.
+/// asyncio's running task, or None. Does what `asyncio.current_task` does, which is written in Python before
+/// 3.12.
 #[cfg(not(Py_3_12))]
 pub(in crate::sync) fn asyncio_task(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     use pyo3::types::PyDict;
@@ -94,11 +98,12 @@ fn ask_for_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     Ok((!running.is_none()).then_some(running))
 }
 
-/// The running loop without a system call: before 3.12 asyncio calls getpid(2) each time it is asked.
+/// asyncio's running loop without a system call: before 3.12 asyncio calls getpid(2) for each question.
 ///
 /// asyncio's C code keeps an object in the thread's dict that names the loop and the process (3.11's
-/// Modules/_asynciomodule.c, PyRunningLoopHolder; no later 3.11 will change it). Invariant: it is read only if
-/// what is read has agreed with asyncio's own answer once.
+/// Modules/_asynciomodule.c, PyRunningLoopHolder; no later 3.11 will change it).
+///
+/// Invariant: the object is read only after its content has once agreed with asyncio's own answer.
 #[cfg(not(Py_3_12))]
 mod holder {
     use crate::sync::who::process;
@@ -114,7 +119,7 @@ mod holder {
         process: libc::pid_t,
     }
 
-    /// The class of those that are as we think.
+    /// The class whose objects have the layout declared above.
     static KNOWN: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(ptr::null_mut());
 
     pub(in crate::sync) fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
@@ -124,7 +129,8 @@ mod holder {
         // SAFETY: a live object of the thread's dict.
         let class = unsafe { ffi::Py_TYPE(holder.cast_mut().cast()) };
         if class == KNOWN.load(Ordering::Relaxed) {
-            // SAFETY: of the class that was found to be as declared above; what it names lives as long as it does.
+            // SAFETY: an object of the class whose layout was verified; what it names lives as long as it
+            // does.
             let (process, event_loop) = unsafe {
                 let named = Bound::from_borrowed_ptr(py, (*holder).event_loop);
                 ((*holder).process, named)
