@@ -10,7 +10,7 @@
 use crate::shim::{Arc, Mutex, lock};
 use crate::waiter::{GRANTED, REFUSED, Unparker, Waiter, WaiterList, Wakes};
 
-/// What an arriving party must do next.
+/// The next step of an arriving party.
 #[derive(Debug)]
 pub enum Arrival<P> {
     /// Wait; `.0` parties arrived before it.

@@ -93,7 +93,8 @@ impl<P: Unparker> Gate<P> {
         let mut wakes = Wakes::none();
         let mut queue = self.slow.lock();
         // A party that passes now, closes the gate and waits again blocks on the mutex until the queue is
-        // empty. ORDERING: pairs with the acquires in `is_open` and `close`.
+        // empty.
+        // ORDERING: pairs with the acquires in `is_open` and `close`.
         self.word.set(OPEN, Ordering::AcqRel);
         if !queue.is_empty() {
             wakes.signal_all(queue.drain(), GRANTED, fan_out);

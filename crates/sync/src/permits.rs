@@ -124,6 +124,7 @@ impl<P: Unparker> Permits<P> {
     /// thread does, so a grant is never followed by an error.
     fn add(&self, count: usize, bound: usize) -> Result<(), Overflow> {
         let add = |word: usize| (word / ONE + count <= bound).then_some(word + count * ONE);
+        // ORDERING: pairs with the acquire in `try_acquire`.
         self.word.update(Ordering::Release, add).map(drop).ok_or(Overflow)
     }
 
@@ -145,6 +146,7 @@ impl<P: Unparker> Permits<P> {
     /// condition moves to the lock's queue without running.
     pub(crate) fn adopt(&self, waiter: &Arc<Waiter<P>>, wakes: &mut Wakes<P>) {
         let mut queue = self.slow.lock();
+        // ORDERING: pairs with `release`, as in `begin`.
         self.word.set(CONTENDED, Ordering::AcqRel);
         queue.append(waiter);
         self.serve_waiters(&mut queue, wakes);
@@ -236,6 +238,7 @@ impl<P: Unparker> Permits<P> {
         if let Some(mut queue) = self.slow.peek() {
             *queue = WaiterQueue::default();
         }
+        // ORDERING: pairs with the acquire in `try_acquire`.
         self.word.store(free * ONE, Ordering::Release);
     }
 }

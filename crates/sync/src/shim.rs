@@ -31,6 +31,7 @@ mod imp {
     /// only atomics and real mutexes.
     #[allow(unsafe_code)]
     pub unsafe fn elide_mutexes() {
+        // ORDERING: needs no partner: no call is under way, by contract; later ones are ordered by the same lock.
         IS_ELIDED.store(true, Ordering::SeqCst);
     }
 
@@ -111,8 +112,8 @@ mod imp {
         #[inline]
         #[allow(unsafe_code)]
         fn get(&self) -> Option<&Mutex<T>> {
-            // ORDERING: pairs with the release in `make`. SAFETY: null, or out of `Box::into_raw` and alive
-            // until `self` is dropped.
+            // ORDERING: pairs with the release in `make`.
+            // SAFETY: null, or out of `Box::into_raw` and alive until `self` is dropped.
             unsafe { self.0.load(Ordering::Acquire).as_ref() }
         }
 

@@ -4,7 +4,7 @@
 
 /// The container of the items.
 pub trait Store {
-    /// What is stored.
+    /// The items' type.
     type Item;
     /// Number of items.
     fn len(&self) -> usize;

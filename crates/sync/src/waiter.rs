@@ -111,6 +111,7 @@ impl<P: Unparker> Waiter<P> {
 
     /// Announce that the waiting thread is about to sleep. False: the waiter was signalled, do not sleep.
     pub fn fall_asleep(&self) -> bool {
+        // ORDERING: pairs with the exchanges in `signal` and `signal_all`; a failure acquires what they released.
         self.word
             .compare_exchange(PENDING, ASLEEP, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
@@ -122,10 +123,11 @@ impl<P: Unparker> Waiter<P> {
         self.party.wants_grant() || self.urgent.load(Ordering::Relaxed)
     }
 
-    /// Make a notified waiter wait again. `urgent`: nobody overtakes it from now on.
+    /// Make a notified waiter wait again. `urgent`: no party overtakes it from now on.
     pub(crate) fn rearm(&self, urgent: bool) {
         self.urgent.store(urgent, Ordering::Relaxed);
         let rest = if self.party.sleeps_on_word() { PENDING } else { ASLEEP };
+        // ORDERING: pairs with the exchanges in `signal` and `signal_all`.
         self.word.store(rest, Ordering::Release);
     }
 
@@ -197,6 +199,7 @@ impl<P: Unparker> Wakes<P> {
                 continue;
             }
             *lock_shared(&waiter.chain) = Some(Arc::clone(&chain));
+            // ORDERING: pairs with the acquire in `Waiter::state`, as in `signal`.
             if waiter.word.swap(state, Ordering::AcqRel) == ASLEEP {
                 sleepers.push_back(waiter);
             }

@@ -135,6 +135,7 @@ fn a_queue_loses_and_doubles_nothing_when_parties_give_up() {
     shuttle::check_random(
         || {
             let pipe = Arc::new(Pipe::new(Fifo::default(), 2, thread_rng().gen_bool(0.5)));
+            // ORDERING: of these two counts, because shuttle models no other than SeqCst.
             let (given, taken) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
             let (mut givers, mut takers) = (Vec::new(), Vec::new());
             for _ in 0..2 {
@@ -173,7 +174,7 @@ fn a_queue_loses_and_doubles_nothing_when_parties_give_up() {
 }
 
 #[test]
-fn closing_a_queue_lets_everybody_go() {
+fn closing_a_queue_releases_every_waiter() {
     shuttle::check_random(
         || {
             let pipe = Arc::new(Pipe::new(Fifo::default(), 1, thread_rng().gen_bool(0.5)));
@@ -352,12 +353,12 @@ fn cascade(parties: usize, fan_out: usize, waiter: fn() -> Enqueued, may_time_ou
 }
 
 #[test]
-fn a_cascade_reaches_everybody() {
+fn a_cascade_reaches_every_waiter() {
     cascade(4, 1, waiter, true);
 }
 
 #[test]
-fn a_cascade_of_two_chains_reaches_everybody() {
+fn a_cascade_of_two_chains_reaches_every_waiter() {
     cascade(5, 2, waiter, true);
     cascade(4, 2, || waiter_that(false), false);
 }

@@ -1,4 +1,8 @@
-//! Barrier: a rendezvous with an action.
+//! Barrier: a cyclic barrier with an action that the last party runs.
+//!
+//! Must never: block the thread of a task or a greenlet for the action, which may need that thread.
+//!
+//! Invariant: the party that arrives last decides the outcome of its cycle, once the action has ended.
 
 use super::calls::arguments::{self, Timeout};
 use super::calls::description;
@@ -16,26 +20,26 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use unsnarl_sync::{ASLEEP, Arc, Arrival, Departing, GRANTED, Ordering, PENDING, Rendezvous, Unparker, Waiter};
 
-/// How long a party that gave up sleeps at once while the last one runs the action.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+/// The longest single sleep of a party that gave up while the last party runs the action.
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A meeting point for a fixed number of threads, tasks and greenlets.
 ///
-/// `wait` returns the order of arrival, from 0. The action runs in the party that comes last; if it raises,
-/// the barrier breaks. `ValueError` for less than one party.
+/// `wait` returns the order of arrival, from 0. The party that arrives last runs the action; if the action
+/// raises, the barrier breaks. `ValueError` for less than one party.
 /// Fairness: all parties of a round are released together; threads wake in a cascade.
-/// Cancellation: a party that is out of time (seconds) breaks the barrier: everybody gets
+/// Cancellation: a party that is out of time (seconds) breaks the barrier: every party gets
 /// `threading.BrokenBarrierError` until `reset`. One that is cancelled or interrupted just leaves.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(in crate::sync) struct Barrier {
-    /// For no parties, until `__init__` says for how many.
+    /// For no parties, until `__init__` runs.
     rendezvous: Rendezvous<Party>,
     options: Mutex<Options>,
-    /// Actions under way.
+    /// The number of actions that run now.
     acting: AtomicUsize,
 }
 
-/// What `__init__` was given. No Python code runs while they are locked.
+/// The arguments of `__init__`. No Python code runs while they are locked.
 #[derive(Default)]
 struct Options {
     action: Option<Py<PyAny>>,
@@ -52,11 +56,11 @@ fn broken(py: Python<'_>) -> PyErr {
     }
 }
 
-/// Waiting for the others.
+/// The wait for the other parties.
 struct MeetWait {
     object: Py<Barrier>,
     index: usize,
-    /// A task without any time: it arrives all the same, and goes on if it is the last.
+    /// Whether a task has a timeout of zero: it arrives all the same, and goes on if it is the last.
     is_hasty: bool,
 }
 
@@ -76,15 +80,17 @@ impl MeetWait {
         }
     }
 
-    /// All have come, and the last one runs the action: that decides, as in the standard
-    /// library, where it holds the lock meanwhile. But the thread of a task or a greenlet is
-    /// not for it to block: the action may need it, and would never end.
+    /// All parties have arrived, and the last one runs the action. Its outcome decides, as in the standard
+    /// library, where the lock is held meanwhile. A thread waits for the outcome; a task or a greenlet does
+    /// not, since the action may need its thread, and would never end.
     fn decided(py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         while waiter.party.sleeps_on_word() && !waiter.is_signalled() {
-            py.detach(|| futex::wait(waiter.word(), waiter.state(), Some(Instant::now() + LOOK_AGAIN)));
+            py.detach(|| futex::wait(waiter.word(), waiter.state(), Some(Instant::now() + CHECK_INTERVAL)));
             if let Err(error) = py.check_signals() {
-                // Whoever releases it from now on must not leave it to this one to wake the next.
-                // ORDERING: as `Waiter::fall_asleep`; if it fails, the wake-up is passed on by `relay`.
+                // Say that this thread does not sleep: a releasing party must not rely on it to wake the
+                // next.
+                // ORDERING: pairs with the release in `signal_all`, as in `Waiter::fall_asleep`; if the
+                // exchange fails, `relay` passes the wake-up on.
                 let _ = waiter
                     .word()
                     .compare_exchange(ASLEEP, PENDING, Ordering::AcqRel, Ordering::Acquire);
@@ -155,7 +161,7 @@ impl Barrier {
         self.options.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The core, once it is known for how many.
+    /// The core, after `__init__`.
     fn rendezvous(&self) -> PyResult<&Rendezvous<Party>> {
         if self.rendezvous.parties() > 0 {
             return Ok(&self.rendezvous);
@@ -163,7 +169,7 @@ impl Barrier {
         Err(PyRuntimeError::new_err("Barrier.__init__() was not called"))
     }
 
-    /// The timeout of a call: the barrier's own, if it was given none.
+    /// The timeout of a call: the barrier's own, if none was given.
     fn timeout<'py>(&self, py: Python<'py>, given: Option<Bound<'py, PyAny>>) -> Option<Bound<'py, PyAny>> {
         given.or_else(|| self.options().timeout.as_ref().map(|timeout| timeout.bind(py).clone()))
     }
@@ -198,8 +204,8 @@ impl Barrier {
         Ok(())
     }
 
-    /// Wait for the others; the order of arrival, from 0. `BrokenBarrierError` if
-    /// the barrier breaks, which a timeout (seconds) does.
+    /// Wait for the other parties; return the order of arrival, from 0. `BrokenBarrierError` if the barrier
+    /// breaks, which a timeout (seconds) does.
     #[pyo3(signature = (timeout=None))]
     fn wait(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<usize> {
         let py = slf.py();
@@ -225,7 +231,7 @@ impl Barrier {
         }
     }
 
-    /// Wait for the others in a task.
+    /// Wait for the other parties in a task.
     #[pyo3(signature = (timeout=None))]
     fn async_wait(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
@@ -243,25 +249,25 @@ impl Barrier {
         Self::async_wait(slf, None)
     }
 
-    /// Turn those who wait away with `BrokenBarrierError` and start anew.
+    /// Release the waiting parties with `BrokenBarrierError` and start again.
     fn reset(&self) -> PyResult<()> {
         self.rendezvous()?.reset(gil::fan_out());
         Ok(())
     }
 
-    /// Break the barrier for those who wait and those who come, until `reset`.
+    /// Break the barrier for the parties that wait and those that arrive, until `reset`.
     fn abort(&self) -> PyResult<()> {
         self.rendezvous()?.break_up(gil::fan_out());
         Ok(())
     }
 
-    /// How many must meet.
+    /// How many parties must meet.
     #[getter]
     fn parties(&self) -> PyResult<usize> {
         Ok(self.rendezvous()?.parties())
     }
 
-    /// How many wait now; while the action runs, all of them, as in the standard library.
+    /// How many parties wait now; while the action runs, all of them, as in the standard library.
     #[getter]
     fn n_waiting(&self) -> PyResult<usize> {
         let rendezvous = self.rendezvous()?;

@@ -1,4 +1,8 @@
-//! Event: a gate that opens and closes.
+//! Event: a flag that parties wait for, and the wait for any [`Gate`].
+//!
+//! Must never: take anything on behalf of a waiter, so that nothing can be lost with one.
+//!
+//! Invariant: `set` releases exactly the parties that wait at that moment.
 
 use super::calls::arguments::{self, Timeout};
 use super::calls::description;
@@ -22,7 +26,7 @@ pub(in crate::sync) trait Gated: pyo3::PyClass<Frozen = True> + Sync + Send {
     fn gate(&self) -> &Gate<Party>;
 }
 
-/// Waiting for a gate to open.
+/// The wait for a gate to open.
 pub(in crate::sync) struct GateWait<T> {
     pub(in crate::sync) object: Py<T>,
 }
@@ -77,8 +81,8 @@ pub(in crate::sync) fn pass_async<T: Gated>(
 
 /// A flag that threads, tasks and greenlets can wait for.
 ///
-/// Fairness: `set` lets everybody go who waits at that moment, even if `clear` follows at once. Threads are
-/// woken in a cascade, four at once; all at once where there is no GIL.
+/// Fairness: `set` releases every party that waits at that moment, even if `clear` follows immediately.
+/// Threads are woken in a cascade, four at once; all at once where there is no GIL.
 /// Cancellation: nothing is taken, so nothing can be lost. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(in crate::sync) struct Event {
@@ -170,7 +174,7 @@ impl Event {
         }
     }
 
-    /// Called again it unsets the event; who waits waits on.
+    /// Unset the event if called again; parties that wait continue to wait.
     #[pyo3(signature = ())]
     fn __init__(&self) {
         self.gate.close();
@@ -208,7 +212,7 @@ impl Event {
         self.gate.reset();
     }
 
-    /// For programs that look into the standard library's event; a condition nobody uses.
+    /// A condition for programs that use the standard library's private attribute; unused here.
     #[getter]
     fn _cond(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let make = || -> PyResult<Py<PyAny>> {

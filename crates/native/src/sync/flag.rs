@@ -1,4 +1,6 @@
-//! Flag, ResourceGuard: primitives that never wait.
+//! Flag and ResourceGuard: primitives that never wait.
+//!
+//! Invariant: a flag's value is set once and never changes.
 
 use super::object_cell::ObjectCell;
 use pyo3::exceptions::PyRuntimeError;
@@ -7,15 +9,16 @@ use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A value that is set once: the first to set it wins, everybody gets the winner's.
+/// A value that is set once: the first caller of `set` wins, and every caller of `get` gets the winner's
+/// value.
 ///
-/// `set` returns True to the one who won; `get` of an unset flag raises `LookupError`. Nothing ever waits.
+/// `set` returns True to the winner; `get` of an unset flag raises `LookupError`. No call waits.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(in crate::sync) struct Flag {
     value: ObjectCell,
 }
 
-/// An argument that may be None.
+/// An argument for which None is a value.
 #[allow(clippy::unnecessary_wraps)]
 fn given<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(Some(argument.clone()))
@@ -34,7 +37,7 @@ impl Flag {
     #[pyo3(signature = ())]
     fn __init__(&self) {}
 
-    /// Set the flag; True for the one caller who did.
+    /// Set the flag; True for the one caller that did.
     #[pyo3(signature = (value=None))]
     fn set(&self, py: Python<'_>, value: Option<Py<PyAny>>) -> bool {
         self.value.set(py, value.unwrap_or_else(|| py.None()))
@@ -71,10 +74,10 @@ impl Flag {
     }
 }
 
-/// A guard that raises instead of waiting when a resource is used twice at once.
+/// A guard that raises instead of waiting when a resource is used twice at the same time.
 ///
-/// `with guard:` raises `RuntimeError` while somebody else is inside; `action` is the word for what they
-/// do. Nothing waits.
+/// `with guard:` raises `RuntimeError` while another caller is inside; `action` is the word for what that
+/// caller does. No call waits.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(in crate::sync) struct ResourceGuard {
     action: Mutex<Box<str>>,
@@ -98,6 +101,7 @@ impl ResourceGuard {
     }
 
     fn __enter__(&self) -> PyResult<()> {
+        // ORDERING: pairs with the release in `__exit__`.
         if self.is_used.swap(true, Ordering::Acquire) {
             return Err(PyRuntimeError::new_err(format!(
                 "somebody else is already {} this resource",
@@ -109,10 +113,11 @@ impl ResourceGuard {
 
     #[pyo3(signature = (*_args))]
     fn __exit__(&self, _args: &Bound<'_, PyTuple>) {
+        // ORDERING: pairs with the acquire in `__enter__`.
         self.is_used.store(false, Ordering::Release);
     }
 
-    /// Tell whether somebody uses the resource.
+    /// Tell whether the resource is used.
     fn locked(&self) -> bool {
         self.is_used.load(Ordering::Relaxed)
     }

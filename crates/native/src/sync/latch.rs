@@ -1,7 +1,9 @@
-//! CountdownEvent and Latch: gates that open when a count has come down to zero.
+//! CountdownEvent and Latch: gates that are open while a count is zero.
 //!
-//! Invariant: the gate is open exactly while the count is zero: it is opened and closed with
-//! the count's mutex held. Whom an opening lets through is woken after that.
+//! Must never: wake a waiter with the count's mutex held.
+//!
+//! Invariant: the gate is open exactly while the count is zero: it is opened and closed with the count's
+//! mutex held.
 
 use super::calls::arguments;
 use super::calls::description;
@@ -44,7 +46,7 @@ impl CountdownEvent {
         }
     }
 
-    /// Count from there.
+    /// Restart from this count.
     fn start(&self, value: usize) {
         let opening = {
             let mut count = self.count();
@@ -74,7 +76,7 @@ impl CountdownEvent {
     }
 }
 
-/// A task's arrival at a latch, and its waiting for the others.
+/// A task's arrival at a latch, and its wait for the others.
 struct ArriveWait {
     has_arrived: bool,
     gate: GateWait<CountdownEvent>,
@@ -123,7 +125,7 @@ impl CountdownEvent {
         Ok(())
     }
 
-    /// Raise the count: who waits from now on waits for it to come down.
+    /// Raise the count: a party that waits from now on waits until it is zero again.
     #[pyo3(signature = (count=1))]
     fn up(&self, count: i64) -> PyResult<()> {
         let number = positive(count)?;
@@ -133,7 +135,7 @@ impl CountdownEvent {
         Ok(())
     }
 
-    /// Lower the count; at zero, everybody who waits goes on. ValueError below zero.
+    /// Lower the count; at zero, every waiting party is released. ValueError below zero.
     #[pyo3(signature = (count=1))]
     fn down(&self, count: i64) -> PyResult<()> {
         self.lower(positive(count)?)
@@ -192,8 +194,8 @@ impl CountdownEvent {
 
 /// A gate that opens for good when count_down() was called often enough.
 ///
-/// It does not go up again: `up` raises `TypeError`; a count below zero is a `ValueError`.
-/// Fairness and cancellation: as `Event`. Timeouts are in seconds.
+/// The count does not go up again: `up` raises `TypeError`; a count below zero is a `ValueError`. Fairness
+/// and cancellation: as `Event`. Timeouts are in seconds.
 #[pyclass(frozen, subclass, weakref, extends = CountdownEvent, module = "unsnarl")]
 pub(in crate::sync) struct Latch;
 
@@ -217,15 +219,15 @@ impl Latch {
         slf.as_super().get().lower(positive(count)?)
     }
 
-    /// Lower the count and wait for the others; False if the timeout (seconds) passed first.
+    /// Lower the count and wait for the other parties; False if the timeout (seconds) passed first.
     #[pyo3(signature = (timeout=None))]
     fn arrive_and_wait(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         slf.as_super().get().lower(1)?;
         pass(slf.as_super(), arguments::wait_timeout(timeout.as_ref())?)
     }
 
-    /// Lower the count when this is awaited, and wait in a task for the others; False if the timeout (seconds)
-    /// passed first. One that is cancelled has arrived all the same.
+    /// Lower the count when this is awaited, and wait in a task for the others; False if the timeout
+    /// (seconds) passed first. A cancelled party has arrived all the same.
     #[pyo3(signature = (timeout=None))]
     fn async_arrive_and_wait(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let timeout = arguments::task_timeout(timeout.as_ref())?;

@@ -1,9 +1,9 @@
-//! A place for one Python object that is set once, read by anybody, and emptied by the collector alone.
+//! A cell for one Python object that is set once, read by any thread, and cleared only by the collector.
 //!
-//! `PyOnceLock` does the same but for the last: what is in a cycle through one would never be collected.
+//! `PyOnceLock` lacks the last: a cycle through one would never be collected.
 //!
-//! Invariant: the pointer is null or an owned reference. It leaves the slot only when nobody can reach the owner any
-//! more: in `__clear__`, and at its end.
+//! Invariant: the pointer is null or an owned reference. The reference is removed only when the owner is no
+//! longer reachable: in `__clear__`, and when the owner is dropped.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub(in crate::sync) struct ObjectCell(AtomicPtr<ffi::PyObject>);
 
 impl ObjectCell {
-    /// Put the object in. False: there was one before.
+    /// Set the object. False: the cell was set before.
     pub(in crate::sync) fn set(&self, py: Python<'_>, object: Py<PyAny>) -> bool {
         let object = object.into_ptr();
-        // ORDERING: releases the object to `get`.
+        // ORDERING: pairs with the acquire in `get`: releases the object.
         let found = self
             .0
             .compare_exchange(null_mut(), object, Ordering::AcqRel, Ordering::Relaxed);
@@ -29,21 +29,23 @@ impl ObjectCell {
         found.is_ok()
     }
 
-    /// The object that is in it.
+    /// The object, if the cell is set.
     pub(in crate::sync) fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        // ORDERING: acquires what `set` released.
+        // ORDERING: pairs with the release in `set`.
         let object = self.0.load(Ordering::Acquire);
-        // SAFETY: null, or alive for as long as the caller can reach this.
+        // SAFETY: null, or alive while the caller can reach the cell.
         unsafe { Bound::from_borrowed_ptr_or_opt(py, object) }
     }
 
-    /// Whether there is an object.
+    /// Whether the cell is set.
     pub(in crate::sync) fn is_set(&self) -> bool {
+        // ORDERING: pairs with the release in `set`.
         !self.0.load(Ordering::Acquire).is_null()
     }
 
     /// For `__traverse__`.
     pub(in crate::sync) fn traverse(&self, visit: &pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+        // ORDERING: pairs with the release in `set`.
         let object = self.0.load(Ordering::Acquire);
         if object.is_null() {
             return Ok(());
@@ -54,9 +56,10 @@ impl ObjectCell {
 
     /// For `__clear__`.
     pub(in crate::sync) fn clear(&self) {
+        // ORDERING: pairs with `set`, whose object is dropped here.
         let object = self.0.swap(null_mut(), Ordering::AcqRel);
         if !object.is_null() {
-            // SAFETY: the reference that was in it.
+            // SAFETY: the reference that the cell owned.
             Python::attach(|py| drop(unsafe { Bound::from_owned_ptr(py, object) }));
         }
     }

@@ -1,6 +1,6 @@
-//! What a condition gives up while it waits: a lock of ours, or any other.
+//! The lock of a condition: one of ours, or any other object with `acquire` and `release`.
 //!
-//! Invariant: what `release_save` returns is all that `acquire_restore` needs.
+//! Invariant: `acquire_restore` needs nothing but what `release_save` returned.
 
 use crate::sync::permit::acquirable::Acquirable;
 use crate::sync::permit::calls::acquire_again;
@@ -27,7 +27,7 @@ impl Guard {
         }
     }
 
-    /// Whether a task can be its owner: an RLock of ours, or a class derived from it.
+    /// Whether a task can be the owner: an RLock of ours, or of a class derived from it.
     pub(in crate::sync) fn is_owned_by_tasks(&self, py: Python<'_>) -> bool {
         match self {
             Self::RLock(_) => true,
@@ -58,7 +58,7 @@ impl Guard {
                 if let Ok(is_owned) = lock.getattr("_is_owned") {
                     return is_owned.call0()?.is_truthy();
                 }
-                // As threading.Condition._is_owned: a lock that cannot be had is ours.
+                // As threading.Condition._is_owned: a lock that cannot be acquired counts as the caller's.
                 if lock.call_method1("acquire", (false,))?.is_truthy()? {
                     lock.call_method0("release")?;
                     return Ok(false);
@@ -68,7 +68,7 @@ impl Guard {
         }
     }
 
-    /// Take a lock of ours, or of a class derived from it, if it is free; None for any other.
+    /// Acquire a lock of ours, or of a class derived from it, if it is free; None for any other lock.
     pub(in crate::sync) fn try_take_for(&self, py: Python<'_>, who: usize, depth: usize) -> Option<bool> {
         let object = self.object(py);
         if let Ok(lock) = object.cast::<RLock>() {
@@ -98,7 +98,7 @@ impl Guard {
         }
     }
 
-    /// Take the lock back, whatever happens meanwhile; what was raised comes back as an error.
+    /// Acquire the lock again, whatever is raised meanwhile; the first exception is returned afterwards.
     pub(in crate::sync) fn acquire_restore(&self, py: Python<'_>, saved: &Saved) -> PyResult<()> {
         let mut first_error = None;
         loop {
@@ -122,7 +122,7 @@ impl Guard {
     }
 }
 
-/// How a lock was held.
+/// How the lock was held before the wait.
 pub(in crate::sync) enum Saved {
     Depth(usize),
     Foreign(Py<PyAny>),

@@ -1,9 +1,8 @@
-//! Condition: waiting for a notification with a lock given up meanwhile.
+//! The methods of Condition.
 //!
-//! With a lock of ours a notified waiter is not woken: it moves to the lock's
-//! queue, and wakes when it can have the lock. One wake-up instead of two, and
-//! `notify_all` lets the waiters through one after the other instead of sending
-//! all of them to fight for a lock that the notifier still holds.
+//! With a lock of ours a notified waiter is not woken: it moves to the lock's queue, and wakes when it can
+//! have the lock. That is one wake-up instead of two, and `notify_all` lets the waiters through one after the
+//! other, instead of sending all of them to compete for a lock that the notifying party still holds.
 //!
 //! Any other lock works as in the standard library, through its methods.
 //!
@@ -178,7 +177,7 @@ impl Condition {
         self.guard()?.object(py).call_method0("release")
     }
 
-    /// Give up the lock and wait for a notification; False if the timeout (seconds) passed first.
+    /// Release the lock and wait for a notification; False if the timeout (seconds) passed first.
     #[pyo3(signature = (timeout=None))]
     fn wait(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         Self::wait_until(slf, arguments::wait_timeout(timeout.as_ref())?)
@@ -198,7 +197,7 @@ impl Condition {
         while !result.is_truthy()? {
             match (&left, deadline) {
                 (None, _) => {}
-                // It begins now. With no time at all it waits too: others get the lock in between.
+                // The timeout begins now. A timeout of zero waits too: other parties get the lock in between.
                 (Some(timeout), None) => {
                     let timeout = arguments::wait_timeout(Some(timeout))?;
                     deadline = Some(timeout.deadline().unwrap_or_else(Instant::now));
@@ -211,20 +210,20 @@ impl Condition {
                     left = Some(PyFloat::new(py, rest.as_secs_f64()).into_any());
                 }
             }
-            // By its name: a subclass may have a `wait` of its own.
+            // Called by name: a subclass may have a `wait` of its own.
             slf.call_method1(pyo3::intern!(py, "wait"), (&left,))?;
             result = predicate.call0()?;
         }
         Ok(result)
     }
 
-    /// Notify everybody who waits.
+    /// Notify every party that waits.
     fn notify_all(slf: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
         if slf.is_exact_instance_of::<Self>() {
             return slf.get().notify_owned(py, usize::MAX);
         }
-        // By its name: a subclass may have a `notify` of its own.
+        // Called by name: a subclass may have a `notify` of its own.
         slf.call_method1(pyo3::intern!(py, "notify"), (slf.get().waiting(),))
             .map(drop)
     }
@@ -235,13 +234,13 @@ impl Condition {
         slf.call_method0(pyo3::intern!(slf.py(), "notify_all")).map(drop)
     }
 
-    /// Await a notification with the lock given up; the caller takes the lock back if need be.
+    /// Await a notification with the lock released; the caller acquires the lock again if need be.
     #[pyo3(signature = (timeout=None))]
     fn _notified(slf: Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<(Py<PyAny>, Holding)> {
         let py = slf.py();
         let who = identity::task(py)?;
         let guard = slf.get().guard()?;
-        // Before the lock is given up: the task could not take it back.
+        // Before the lock is released: the task could not acquire it again.
         if matches!(guard, Guard::Foreign(_)) && !guard.object(py).hasattr("async_acquire")? {
             return Err(PyTypeError::new_err(
                 "a task cannot wait with this condition: its lock has no async_acquire(); make it of unsnarl's own",
@@ -273,7 +272,7 @@ impl Condition {
     }
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        // By its name: a subclass may have an `async_wait` of its own.
+        // Called by name: a subclass may have an `async_wait` of its own.
         slf.call_method0(pyo3::intern!(slf.py(), "async_wait"))?
             .call_method0("__await__")
     }
@@ -328,7 +327,7 @@ impl Condition {
         self.guard()?.object(py).call_method0("_at_fork_reinit").map(drop)
     }
 
-    /// Tell whether somebody holds the lock.
+    /// Tell whether the lock is held.
     fn locked<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.guard()?.object(py).call_method0("locked")
     }

@@ -1,4 +1,4 @@
-//! Condition: waiting for a notification with a lock released meanwhile.
+//! Condition: the wait for a notification, with a lock released meanwhile.
 //!
 //! Must never: know a queue.
 

@@ -1,6 +1,8 @@
-//! Waiting for a notification with the lock given up.
+//! The wait for a notification, during which the condition's lock is released.
 //!
-//! Invariant: `has_lock` is true exactly while the wait's party holds the lock.
+//! With a lock of ours the wait ends when the waiter was notified and has the lock again.
+//!
+//! Invariant: `has_lock` is true exactly while the waiting party holds the lock.
 
 use super::guard::{Guard, Saved};
 use super::state::Condition;
@@ -12,7 +14,7 @@ use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use unsnarl_sync::{Arc, Waiter};
 
-/// True while the lock of an asynchronous wait is held.
+/// An object that is true while the lock of an asynchronous wait is held.
 #[pyclass(frozen, module = "unsnarl._native")]
 pub(in crate::sync) struct Holding {
     condition: Py<Condition>,
@@ -26,8 +28,8 @@ impl Holding {
         self.has_lock.load(Ordering::Relaxed)
     }
 
-    /// The coroutine is closed, so it cannot wait for the lock: take it if it is free, else excuse the release that
-    /// follows. False if the lock is not of ours.
+    /// Close the coroutine, which cannot wait for the lock: acquire the lock if it is free, else waive the
+    /// release that follows. False if the lock is not one of ours.
     fn _leave(&self, py: Python<'_>, depth: usize) -> bool {
         if self.__bool__() {
             return true;
@@ -48,13 +50,13 @@ impl Holding {
     }
 }
 
-/// Waiting for a notification, and with a lock of ours for the lock as well.
+/// The wait for a notification, and, with a lock of ours, for the lock.
 pub(in crate::sync) struct NotifyWait {
     condition: Py<Condition>,
     who: usize,
     pub(in crate::sync) saved: Option<Saved>,
     pub(in crate::sync) notified: bool,
-    /// Whether the lock is held: before it is given up, and once it is regained.
+    /// Whether the lock is held: before it is released, and once it is acquired again.
     pub(in crate::sync) has_lock: Arc<AtomicBool>,
 }
 
@@ -70,7 +72,7 @@ impl NotifyWait {
         }
     }
 
-    /// What tells the coroutine whether it has the lock.
+    /// The object by which the coroutine knows whether it has the lock.
     pub(in crate::sync) fn holding(&self, py: Python<'_>) -> Holding {
         Holding {
             condition: self.condition.clone_ref(py),
@@ -144,16 +146,17 @@ impl Wait for NotifyWait {
         if granted {
             self.regained();
         }
-        // Notified, though perhaps still without the lock: `wait` takes it.
+        // Notified, though perhaps without the lock: `wait` acquires it.
         Ok(true)
     }
     fn give_back(&mut self, _py: Python<'_>) {
-        // Interrupted after it was notified: the notification is for somebody else.
+        // Interrupted after it was notified: the notification goes to another waiter.
         self.condition.get().pass_on(1);
     }
     fn leave_behind(&mut self, py: Python<'_>) {
         self.give_back(py);
-        // Nobody will: the task's `async with` is not left before the task is collected.
+        // The task's `async with` does not end before the task is collected, so it would not release the
+        // lock.
         if self.has_lock.swap(false, Ordering::Relaxed) {
             match self.condition.get().guard_set() {
                 Some(Guard::Lock(lock)) => lock.get().put_back(),

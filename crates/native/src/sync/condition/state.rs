@@ -1,4 +1,5 @@
-//! What a condition consists of: the queue of those who wait for a notification, and the lock they released.
+//! The state of a condition: the queue of the parties that wait for a notification, and the lock they
+//! released.
 //!
 //! Invariant: the lock is set once, by `__init__`.
 
@@ -13,12 +14,12 @@ use unsnarl_sync::Notifier;
 
 /// A condition variable for threads, tasks and greenlets.
 ///
-/// Given no lock it makes an `RLock`; any lock with `acquire` and `release` will do, for threads.
-/// `RuntimeError` for waiting or notifying without the lock. Timeouts are in seconds.
-/// Fairness: the longest waiting are notified first. With a lock of ours a notified party moves to the
-/// lock's queue, and wakes when it can have the lock.
-/// Cancellation: a notification that reached a party which leaves goes to the next. `wait` ends with the
-/// lock held.
+/// Given no lock it makes an `RLock`; for threads, any lock with `acquire` and `release` will do. Waiting or
+/// notifying without the lock raises `RuntimeError`. Timeouts are in seconds.
+/// Fairness: the longest waiting are notified first. With a lock of ours a notified party moves to the lock's
+/// queue, and wakes when it can have the lock.
+/// Cancellation: a notification that reached a leaving party goes to the next. `wait` ends with the lock
+/// held.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(in crate::sync) struct Condition {
     pub(in crate::sync) notifier: Notifier<Party>,

@@ -1,4 +1,6 @@
-//! Waiting for a permit of a lock or a semaphore, the same for all of them.
+//! [`Acquirable`]: what a class provides whose core is [`Permits`], and the wait for one of its permits.
+//!
+//! Invariant: the owner is recorded (`taken`) right after the permit was acquired, whichever way.
 
 use crate::sync::calls::arguments::Timeout;
 use crate::sync::wait::party::Party;
@@ -10,31 +12,31 @@ use unsnarl_sync::{Arc, Permits, Waiter};
 
 /// A class whose core is [`Permits`].
 pub(in crate::sync) trait Acquirable: pyo3::PyClass<Frozen = True> + Sync + Send {
-    /// Whether it makes a difference which task acquires.
+    /// Whether the class distinguishes tasks.
     const KNOWS_TASKS: bool;
-    /// Whether only the task that acquired may release, in a task.
+    /// Whether an asynchronous release requires the task that acquired.
     const TASKS_OWN: bool;
-    /// Whether a timeout that is too long is an error only where it has to wait.
-    const LOOKS_FIRST: bool = false;
+    /// Whether a timeout that is too long is an error only if the call has to wait.
+    const TRIES_FIRST: bool = false;
     /// The doc string of `acquire`.
     const ACQUIRE: &'static std::ffi::CStr = c"($self, /, blocking=True, timeout=-1)\n--\n\nAcquire; with blocking=False or a timeout (seconds), False if that failed.";
 
     /// The core.
     fn permits(&self) -> &Permits<Party>;
-    /// Note that `who` has a permit now.
+    /// Record that `who` has a permit now.
     fn taken(&self, who: usize);
-    /// Give one permit back, whoever held it.
+    /// Release one permit, whichever party holds it.
     fn put_back(&self);
-    /// Take without waiting, for the calling thread or greenlet.
+    /// Acquire without waiting, for the calling thread or greenlet.
     fn try_take(&self, py: Python<'_>) -> bool;
-    /// Release once for the calling thread or greenlet; false if there is nothing to release.
+    /// Release once for the calling thread or greenlet; false if it holds nothing.
     fn try_release(&self, py: Python<'_>) -> bool;
-    /// What to raise then.
+    /// The error of a release without a permit.
     fn not_held() -> PyErr;
-    /// What the arguments of `acquire` mean.
+    /// The timeout that the arguments of `acquire` mean.
     fn timeout(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Timeout>;
 
-    /// Take without waiting on behalf of `who`.
+    /// Acquire without waiting, on behalf of `who`.
     fn try_take_for(&self, who: usize) -> bool {
         let taken = self.permits().try_acquire();
         if taken {
@@ -42,16 +44,16 @@ pub(in crate::sync) trait Acquirable: pyo3::PyClass<Frozen = True> + Sync + Send
         }
         taken
     }
-    /// Release once what `who` holds; false if it holds nothing.
+    /// Release once for `who`; false if `who` holds nothing.
     fn try_release_for(&self, _who: usize) -> bool {
         false
     }
-    /// Who may release it; 0 for nobody in particular.
+    /// The owner, which alone may release; 0 for none.
     fn owner(&self) -> usize {
         0
     }
-    /// Whether the end of a `with` is a call of `release` by its name, as in a class that the standard library
-    /// writes in Python: one derived from it may have a `release` of its own.
+    /// Whether the end of a `with` calls `release` by its name, as in a class that the standard library
+    /// writes in Python: a derived class may have a `release` of its own.
     fn exits_by_name(_py: Python<'_>, _class: *mut pyo3::ffi::PyTypeObject) -> bool {
         false
     }
@@ -59,11 +61,11 @@ pub(in crate::sync) trait Acquirable: pyo3::PyClass<Frozen = True> + Sync + Send
     fn refuse_deadlock(&self, _py: Python<'_>) -> PyResult<()> {
         Ok(())
     }
-    /// On whose behalf a synchronous call waits.
+    /// The owner of a synchronous call.
     fn caller(_py: Python<'_>) -> usize {
         0
     }
-    /// On whose behalf an asynchronous call does; [`NO_TASK`] also if that is not known before the first step.
+    /// The owner of an asynchronous call; [`NO_TASK`] also if that is not known before the first step.
     fn task(py: Python<'_>) -> PyResult<usize> {
         if Self::KNOWS_TASKS {
             identity::task_if_any(py)
@@ -73,11 +75,11 @@ pub(in crate::sync) trait Acquirable: pyo3::PyClass<Frozen = True> + Sync + Send
     }
 }
 
-/// Waiting for one permit on behalf of `who`.
+/// The wait for one permit on behalf of `who`.
 pub(in crate::sync) struct PermitWait<T> {
     pub(in crate::sync) object: Py<T>,
     pub(in crate::sync) who: usize,
-    /// Answer None instead of True: `async with` binds nothing.
+    /// Return None instead of True, for `async with`, which binds nothing.
     pub(in crate::sync) silent: bool,
 }
 

@@ -1,9 +1,9 @@
-//! The calls of whatever is made of permits, once for all of them: Lock, RLock, Semaphore.
+//! The methods of Lock, RLock and Semaphore, written once for every [`Acquirable`] class.
 //!
-//! Generic bare functions, so each class gets its own copy and the uncontended call
-//! knows at compile time what to do.
+//! They are generic bare functions: each class gets its own copy, so the uncontended call knows at compile
+//! time what to do.
 //!
-//! Invariant: what needs no waiting is done before `fast::enter`.
+//! Invariant: a call that need not wait returns before `fast::enter`.
 
 use super::acquirable::{Acquirable, PermitWait};
 use super::release_waiver;
@@ -17,7 +17,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use std::time::Instant;
 
-/// Acquire for the calling thread or greenlet.
+/// Acquire for the calling thread or greenlet, within the timeout.
 pub(in crate::sync) fn acquire_within<T: Acquirable>(slf: &Bound<'_, T>, timeout: Timeout) -> PyResult<bool> {
     let (py, this) = (slf.py(), slf.get());
     if this.try_take(py) {
@@ -31,7 +31,8 @@ pub(in crate::sync) fn acquire_within<T: Acquirable>(slf: &Bound<'_, T>, timeout
     wait_until(slf, timeout.deadline())
 }
 
-/// Acquire without end, whoever holds it: for one that must not go on without.
+/// Acquire without a timeout, and without the check for a deadlock: for a caller that must not go on without
+/// the lock.
 pub(in crate::sync) fn acquire_again<T: Acquirable>(slf: &Bound<'_, T>) -> PyResult<()> {
     if !slf.get().try_take(slf.py()) {
         wait_until(slf, None)?;
@@ -58,7 +59,7 @@ unsafe fn bound<T: Acquirable>(py: Python<'_>, slf: *mut ffi::PyObject) -> Bound
     unsafe { Bound::from_borrowed_ptr(py, slf).cast_into_unchecked::<T>() }
 }
 
-/// Whether `self` could be taken at once.
+/// Acquire `self` if that needs no waiting.
 ///
 /// # Safety
 /// As [`bound`], and attached.
@@ -97,7 +98,7 @@ unsafe extern "C" fn acquire<T: Acquirable>(
         let slf = unsafe { bound::<T>(py, slf) };
         match T::timeout(blocking.as_ref(), timeout.as_ref()) {
             Ok(timeout) => acquire_within(&slf, timeout).map(fast::boolean),
-            Err(error) if T::LOOKS_FIRST && arguments::is_too_long(py, &error) && slf.get().try_take(py) => {
+            Err(error) if T::TRIES_FIRST && arguments::is_too_long(py, &error) && slf.get().try_take(py) => {
                 Ok(fast::boolean(true))
             }
             Err(error) => Err(error),
@@ -165,8 +166,8 @@ unsafe extern "C" fn aexit<T: Acquirable>(
     if released.is_null() { released } else { done() }
 }
 
-/// Release for the running task, or, if that has nothing to release, for an owner that is over: then it is the
-/// owner's own coroutine that is closed, wherever that happens.
+/// Release for the running task. If that task holds nothing, release for an owner that has ended: then the
+/// owner's own coroutine is being closed, wherever that happens.
 fn release_in_task<T: Acquirable>(py: Python<'_>, lock: &T) -> PyResult<()> {
     let task = identity::task(py);
     if task.as_ref().is_ok_and(|who| lock.try_release_for(*who)) {
@@ -226,7 +227,7 @@ const ASYNC_ACQUIRE: &std::ffi::CStr =
     c"($self, /, timeout=None, blocking=True)\n--\n\nAcquire in a task; with blocking=False or a timeout (seconds), False if that failed.";
 const RELEASE: &std::ffi::CStr = c"Release once; an error if that is once too often.";
 
-/// The methods that all of them have. `release` is left to the class if it takes arguments.
+/// The methods of every class. `release` is left to the class if it takes arguments.
 pub(in crate::sync) fn methods<T: Acquirable>() -> [(&'static std::ffi::CStr, &'static std::ffi::CStr, Method); 8] {
     let acquire: FastKeywords = acquire::<T>;
     [

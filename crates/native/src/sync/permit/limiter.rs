@@ -1,4 +1,6 @@
-//! CapacityLimiter: tokens that belong to who borrowed them.
+//! CapacityLimiter: a semaphore whose tokens belong to their borrowers.
+//!
+//! Invariant: a borrower is a thread, a greenlet or a task, and holds at most one token.
 
 use super::deadlock::{deadlock, stuck_task};
 use crate::sync::calls::arguments::{self, Timeout};
@@ -12,13 +14,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
 use unsnarl_sync::{Arc, Borrow, Borrowers, Waiter};
 
-/// A limit on how many threads, tasks and greenlets do something at once.
+/// A limit on how many threads, tasks and greenlets do something at the same time.
 ///
-/// A token belongs to who borrowed it; `total_tokens` can be set at any time. Borrowing twice, or returning
-/// what one has not, raises `RuntimeError`. Threads, greenlets and tasks are different borrowers; what a task that is
-/// over has left, `__aexit__` and `async_release` return anywhere. `acquire` without a timeout (seconds) raises it too
-/// where each token is held by a task of the calling thread: it would wait for ever.
-/// Fairness: first come, first served; tokens are handed over, nobody overtakes.
+/// A token belongs to its borrower; `total_tokens` can be set at any time. Borrowing twice, or returning a
+/// token without having one, raises `RuntimeError`. Threads, greenlets and tasks are different borrowers; a
+/// token that an ended task has left is returned by `__aexit__` and `async_release` anywhere. `acquire`
+/// without a timeout (seconds) raises it too if each token is held by a task of the calling thread: that wait
+/// could not end.
+/// Fairness: first come, first served; tokens are handed over, no party overtakes.
 /// Cancellation: a token granted to a cancelled waiter goes to the next.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(in crate::sync) struct CapacityLimiter {
@@ -98,7 +101,8 @@ impl CapacityLimiter {
         ))
     }
 
-    /// Raise if each token is a task's of the calling thread: none can come back.
+    /// Raise if each token is held by a task of the calling thread: none can be returned while the thread
+    /// waits.
     fn refuse_deadlock(&self, py: Python<'_>) -> PyResult<()> {
         let mut names = Vec::new();
         for task in self.borrowers.find_all(identity::task_of_this_thread) {
@@ -168,7 +172,7 @@ impl CapacityLimiter {
         block(py, &mut wait, timeout.deadline())
     }
 
-    /// Give the caller's token back; RuntimeError if it has none.
+    /// Return the caller's token; RuntimeError if it has none.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         self.give_back(identity::caller(py))
     }
@@ -204,8 +208,9 @@ impl CapacityLimiter {
         identity::task(py)
     }
 
-    /// The number of the task whose token `async_release` gives back: the running one, or, if that has none, one that
-    /// is over. Closed outside of its task, a coroutine gives back what its task had, and any such token will do.
+    /// The number of the task whose token `async_release` returns: the running task, or, if that has none,
+    /// one that has ended. A coroutine that is closed outside of its task returns its task's token, and any
+    /// token of an ended task will do.
     fn _async_releaser(&self, py: Python<'_>) -> PyResult<usize> {
         let task = identity::task(py);
         if task.as_ref().is_ok_and(|task| self.borrowers.has_lent_to(*task)) {
@@ -219,7 +224,7 @@ impl CapacityLimiter {
         task
     }
 
-    /// Give the running task's token back.
+    /// Return the running task's token.
     fn async_release(&self, py: Python<'_>) -> PyResult<()> {
         self.give_back(self._async_releaser(py)?)
     }

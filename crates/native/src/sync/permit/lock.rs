@@ -1,8 +1,10 @@
-//! Lock: one permit.
+//! Lock: a mutual exclusion lock, made of one permit.
 //!
-//! As `threading.Lock`, anybody may release it. It remembers which task took it
-//! asynchronously, only to tell a thread that would wait for ever for a task of
-//! its own; so does its line of the task that it was handed to and that has not run yet.
+//! As with `threading.Lock`, any party may release it. The lock remembers the task that acquired it
+//! asynchronously, and its queue the task that was granted it and has not run yet. Both serve only to refuse
+//! the wait of a thread for a task of its own (see [`super::deadlock`]).
+//!
+//! Must never: treat the remembered task as an owner.
 
 use super::acquirable::Acquirable;
 use super::calls::{self, acquire_within};
@@ -20,15 +22,15 @@ use unsnarl_sync::Permits;
 
 /// A mutual exclusion lock for threads, tasks and greenlets.
 ///
-/// Anybody may release it; `release` of a free lock raises `RuntimeError`. So does `acquire` without a
-/// timeout (seconds) in a thread whose own task holds the lock, or is to have it first: it would wait for ever.
-/// Fairness: first come, first served among waiters. A thread that need not wait may overtake a woken
-/// thread once; tasks and greenlets are always handed the lock.
-/// Cancellation: a waiter that leaves after it was granted the lock gives it to the next.
+/// Any party may release it; `release` of a free lock raises `RuntimeError`. So does `acquire` without a
+/// timeout (seconds) in a thread whose own task holds the lock, or gets it first: that wait could not end.
+/// Fairness: first come, first served among waiters. A thread that need not wait may overtake a woken thread
+/// once; tasks and greenlets are always handed the lock.
+/// Cancellation: a waiter that leaves after it was granted the lock passes it to the next.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(in crate::sync) struct Lock {
     permits: Permits<Party>,
-    /// The task that holds it, 0 for anybody else.
+    /// The task that holds it; 0 for any other holder.
     holder: AtomicUsize,
 }
 
@@ -94,7 +96,7 @@ impl Lock {
     #[pyo3(signature = ())]
     fn __init__(&self) {}
 
-    /// Tell whether somebody holds the lock.
+    /// Tell whether the lock is held.
     pub(in crate::sync) fn locked(&self) -> bool {
         self.permits.free() == 0
     }

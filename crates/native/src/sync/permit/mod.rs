@@ -1,4 +1,5 @@
-//! The classes whose holder has something exclusive, and gives it back: locks, semaphores, the limiter.
+//! The classes whose permits are acquired and released: locks, semaphores, the capacity limiter, the
+//! read/write lock.
 //!
 //! Must never: know a condition or a queue.
 

@@ -1,10 +1,15 @@
-//! Excuses: releases that a coroutine makes while it is closed, of a lock that it does not hold.
+//! Release waivers: each lets one asynchronous release do nothing, because a closed coroutine makes it for a
+//! lock that the coroutine does not hold.
 //!
-//! A coroutine that is closed while it waits in a condition cannot wait for the lock. If somebody else has it, the
-//! `async with` around the wait is left without it, and its release would be that of the other's.
+//! A coroutine that is closed while it waits in a condition cannot wait for the lock. If another party holds
+//! the lock, the `async with` around the wait ends without the lock, and its release would be the other
+//! party's.
 //!
-//! Invariant: an excuse is for one release of that lock, by that thread and with the same task running as when the
-//! coroutine was closed: closing one is one call. It is over when that thread asks for that lock again.
+//! Must never: run Python code with the mutex of the waivers held.
+//!
+//! Invariant: a waiver is for one release of that lock, by that thread, with the same task running as when
+//! the coroutine was closed: closing a coroutine is one call. The waiver expires when that thread asks for
+//! that lock again.
 
 use crate::sync::who::identity;
 use crate::sync::who::thread;
@@ -14,15 +19,15 @@ use std::sync::{Mutex, PoisonError};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct ReleaseWaiver {
-    /// Its address.
+    /// The lock's address.
     lock: usize,
     thread: usize,
-    /// What runs in the thread, which need not be what is closed; none is a task of its own here.
+    /// The running task, which need not be the closed one; [`identity::NO_TASK`] counts as a task here.
     task: usize,
 }
 
 static WAIVERS: Mutex<Vec<ReleaseWaiver>> = Mutex::new(Vec::new());
-/// How many there are, to be read without the mutex.
+/// The number of waivers, read without the mutex.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Let the calling thread's next asynchronous release of the lock at this address do nothing.
@@ -33,7 +38,7 @@ pub(in crate::sync) fn waive(py: Python<'_>, lock: usize) {
     COUNT.store(waivers.len(), Ordering::Relaxed);
 }
 
-/// Whether this is that release.
+/// Whether this release is waived; the waiver is used up.
 #[inline]
 pub(in crate::sync) fn is_waived(lock: usize) -> bool {
     COUNT.load(Ordering::Relaxed) != 0 && take(lock)
@@ -51,7 +56,8 @@ fn take(lock: usize) -> bool {
     true
 }
 
-/// The calling thread asks for the lock anew: what was to be released without being held has been by now, or never is.
+/// Drop the thread's waivers for this lock: it asks for the lock again, so the waived release has been made
+/// or never is.
 #[inline]
 pub(in crate::sync) fn forget(lock: usize) {
     if COUNT.load(Ordering::Relaxed) != 0 {

@@ -1,12 +1,12 @@
-//! RLock: a lock that its owner (thread, greenlet or task) may take again.
+//! RLock: a lock that its owner (a thread, greenlet or task) may acquire again.
 //!
 //! | owner | depth | state |
 //! |---|---|---|
 //! | 0 | 0 | free |
 //! | a thread, greenlet or task | n > 0 | held n times |
 //!
-//! Invariant: `owner` and `depth` are written by the owner alone, while it has
-//! the permit; so reading one's own identity there proves ownership.
+//! Invariant: `owner` and `depth` are written only by the party that has the permit. So a party that reads
+//! its own identity there is the owner.
 
 use super::acquirable::Acquirable;
 use super::calls::{self, acquire_within};
@@ -24,9 +24,10 @@ use unsnarl_sync::Permits;
 
 /// A re-entrant mutual exclusion lock for threads, tasks and greenlets.
 ///
-/// Its owner (a thread, a greenlet or, by `async with`, a task) may take it again; it is free when it was
-/// released as often. A thread and a task that runs in it are two owners. `RuntimeError` for a release by
-/// anybody else; but what a task that is over has left, `__aexit__` and `async_release` release anywhere.
+/// Its owner (a thread, a greenlet or, by `async with`, a task) may acquire it again; it is free when it was
+/// released as often. A thread and a task that runs in it are two owners. A release by any other party raises
+/// `RuntimeError`; but a lock that an ended task has left held is released by `__aexit__` and `async_release`
+/// anywhere.
 /// Fairness: as `Lock`.
 /// Cancellation: as `Lock`.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
@@ -68,7 +69,7 @@ impl Acquirable for RLock {
     fn timeout(blocking: Option<&Bound<'_, PyAny>>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Timeout> {
         arguments::lock_timeout(blocking, timeout)
     }
-    /// Taking again what one has does not wait.
+    /// The owner does not wait.
     #[inline]
     fn try_take_for(&self, who: usize) -> bool {
         if self.owner.load(Relaxed) == who {
@@ -108,7 +109,7 @@ impl RLock {
         self.owner.load(Relaxed) == who
     }
 
-    /// Release all levels at once; their number.
+    /// Release all levels. Returns their number.
     pub(in crate::sync) fn put_down_all(&self) -> usize {
         let depth = self.depth.load(Relaxed);
         self.put_back();
@@ -139,12 +140,12 @@ impl RLock {
     #[pyo3(signature = ())]
     fn __init__(&self) {}
 
-    /// Tell whether somebody holds the lock.
+    /// Tell whether the lock is held.
     fn locked(&self) -> bool {
         self.permits.free() == 0
     }
 
-    /// How often its owner, whoever that is, has it.
+    /// How often its owner holds it.
     #[getter]
     fn count(&self) -> usize {
         self.depth.load(Relaxed)
@@ -193,7 +194,7 @@ impl RLock {
         Ok(())
     }
 
-    /// Restore the depth that the running task had, after it took the lock once.
+    /// Restore the depth that the running task had, after it acquired the lock once.
     fn _deepen(&self, depth: usize) {
         self.set_depth(depth);
     }

@@ -1,7 +1,9 @@
-//! RWLock: readers together or one writer alone, with a view for each side.
+//! RWLock: readers together or one writer alone, with a lock-like view for each side.
 //!
-//! `lock.reader` and `lock.writer` are locks like any other (`with`, `async with`,
-//! `acquire`, `release`); the lock itself adds the changes from one to the other.
+//! `lock.reader` and `lock.writer` are locks like any other (`with`, `async with`, `acquire`, `release`); the
+//! lock itself adds the changes from one side to the other.
+//!
+//! Invariant: a side refers to its lock, the lock never to a side.
 
 use super::deadlock::{Relation, refuse_if_stuck};
 use crate::sync::calls::arguments::{self, Timeout};
@@ -18,12 +20,13 @@ use unsnarl_sync::{Arc, Obstacle, ReadWrite, Side, Waiter};
 
 /// A read/write lock for threads, tasks and greenlets; writers do not starve.
 ///
-/// `reader` and `writer` are its sides. It is not re-entrant, and anybody may leave for another; leaving a
-/// side on which nobody is raises `RuntimeError`. So does `acquire` without a timeout (seconds) in a thread whose own
-/// task is in the way: it would wait for ever.
-/// Fairness: first come, first served; readers next to each other enter together, and one that comes while
-/// anybody waits goes behind them.
-/// Cancellation: a side that was granted to a cancelled waiter is left at once, and the next enter.
+/// `reader` and `writer` are its sides. It is not re-entrant, and any party may leave on behalf of another;
+/// leaving a side on which no party is raises `RuntimeError`. So does `acquire` without a timeout (seconds)
+/// in a thread whose own task is in the way: that wait could not end.
+/// Fairness: first come, first served; readers next to each other enter together, and a reader that arrives
+/// while any party waits queues behind it.
+/// Cancellation: a side that was granted to a cancelled waiter is left immediately, and the next waiter
+/// enters.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(in crate::sync) struct RWLock {
     core: ReadWrite<Party>,
@@ -42,7 +45,7 @@ pub(in crate::sync) struct RWLockSide {
 struct SideWait {
     lock: Py<RWLock>,
     side: Side,
-    /// The task that waits; [`NO_TASK`] for a thread, and before the first step.
+    /// The waiting task; [`NO_TASK`] for a thread, and before the first step.
     who: usize,
     silent: bool,
 }
@@ -93,7 +96,7 @@ fn enter(py: Python<'_>, lock: &Py<RWLock>, side: Side, timeout: Timeout) -> PyR
     block(py, &mut wait, timeout.deadline())
 }
 
-/// Raise if a task of the calling thread is in the way: it can never leave.
+/// Raise if a task of the calling thread is in the way: that task cannot leave while the thread waits.
 fn refuse_deadlock(py: Python<'_>, lock: &RWLock, side: Side) -> PyResult<()> {
     let (task, relation) = match lock.core.find_obstacle(side, identity::task_of_this_thread) {
         Some(Obstacle::Inside(task)) => (task, Relation::Holds),
@@ -151,7 +154,7 @@ impl RWLockSide {
         )
     }
 
-    /// Leave; RuntimeError if nobody is inside on this side.
+    /// Leave; RuntimeError if no party is inside on this side.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         leave(py, self.lock.get(), self.side)
     }
@@ -189,7 +192,7 @@ impl RWLockSide {
         enter_async(py, self.lock.clone_ref(py), self.side, timeout, false)
     }
 
-    /// Tell whether somebody is inside on this side.
+    /// Tell whether any party is inside on this side.
     fn locked(&self) -> bool {
         let (readers, writing, _) = self.lock.get().core.status();
         match self.side {
@@ -212,7 +215,8 @@ impl RWLockSide {
         Ok(statistics)
     }
 
-    // No `__clear__`: what refers to this side from its lock is the lock's own, and cleared with it.
+    // No `__clear__`: a cycle through this side goes through its lock's other references, which are cleared
+    // with the lock.
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
         visit.call(&self.lock)
     }
@@ -251,7 +255,7 @@ impl RWLock {
     #[pyo3(signature = ())]
     fn __init__(&self) {}
 
-    /// The side that many may hold together.
+    /// The side that many parties may hold together.
     #[getter]
     fn reader(slf: Py<Self>) -> RWLockSide {
         RWLockSide {
@@ -260,7 +264,7 @@ impl RWLock {
         }
     }
 
-    /// The side that one holds alone.
+    /// The side that one party holds alone.
     #[getter]
     fn writer(slf: Py<Self>) -> RWLockSide {
         RWLockSide {
@@ -269,7 +273,7 @@ impl RWLock {
         }
     }
 
-    /// Turn the write lock that is held into a read lock; no writer gets in between.
+    /// Turn the held write lock into a read lock; no writer enters in between.
     fn downgrade(&self) -> PyResult<()> {
         if self.core.downgrade() {
             return Ok(());
@@ -277,7 +281,7 @@ impl RWLock {
         Err(PyRuntimeError::new_err("downgrade of a write lock that nobody holds"))
     }
 
-    /// Turn the read lock that is held into the write lock, if nobody else reads; never waits.
+    /// Turn the held read lock into the write lock, if no other party reads; never waits.
     fn try_upgrade(&self) -> PyResult<bool> {
         if self.core.status().0 == 0 {
             return Err(PyRuntimeError::new_err("upgrade of a read lock that nobody holds"));
@@ -285,13 +289,13 @@ impl RWLock {
         Ok(self.core.try_upgrade())
     }
 
-    /// Parties that read now.
+    /// How many parties read now.
     #[getter]
     fn readers(&self) -> usize {
         self.core.status().0
     }
 
-    /// Tell whether anybody is inside.
+    /// Tell whether any party is inside.
     fn locked(&self) -> bool {
         let (readers, writing, _) = self.core.status();
         readers > 0 || writing

@@ -1,4 +1,6 @@
-//! Semaphore and BoundedSemaphore: any number of permits.
+//! Semaphore and BoundedSemaphore: any number of permits, without owners.
+//!
+//! Invariant: a release never makes more than `bound` permits free; a semaphore without a bound has [`UNBOUNDED`].
 
 use super::acquirable::Acquirable;
 use super::calls;
@@ -14,13 +16,14 @@ use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use unsnarl_sync::Permits;
 
-/// No bound: as many permits as can be counted.
+/// The bound of a semaphore without one: as many permits as can be counted.
 const UNBOUNDED: usize = i64::MAX as usize;
 
 /// A counter of permits for threads, tasks and greenlets.
 ///
-/// `acquire` takes one, `release(n)` gives n back; `value` is the number of free ones, and `max_value` the most that
-/// there may be. `ValueError` for a negative initial value, for n below one and for a release beyond `max_value`.
+/// `acquire` takes one permit, `release(n)` returns n; `value` is the number of free permits, and `max_value`
+/// the most that there may be. `ValueError` for a negative initial value, for n below one and for a release
+/// beyond `max_value`.
 /// Fairness: as `Lock`.
 /// Cancellation: as `Lock`.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
@@ -32,7 +35,7 @@ pub(in crate::sync) struct Semaphore {
 impl Acquirable for Semaphore {
     const KNOWS_TASKS: bool = false;
     const TASKS_OWN: bool = false;
-    const LOOKS_FIRST: bool = true;
+    const TRIES_FIRST: bool = true;
     const ACQUIRE: &'static std::ffi::CStr = c"($self, /, blocking=True, timeout=None)\n--\n\nAcquire; with blocking=False or a timeout (seconds), False if that failed.";
 
     fn permits(&self) -> &Permits<Party> {
@@ -76,7 +79,7 @@ impl Semaphore {
             .ok_or_else(|| PyValueError::new_err("n must be one or more"))?;
         let bound = self.bound.load(Ordering::Relaxed);
         let mut released = self.permits.release(count, bound);
-        // Up to the last that can be counted; once more if others release meanwhile.
+        // Up to the last permit that can be counted; once more if other parties release meanwhile.
         while released.is_err() && bound == UNBOUNDED {
             released = self.permits.release(count.min(UNBOUNDED - self.value()), bound);
         }
@@ -220,7 +223,7 @@ const RELEASE: &std::ffi::CStr = c"($self, /, n=1)\n--\n\nGive n permits back; V
 
 pub(in crate::sync) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    // CPython calls a method directly only on the very class it was made for.
+    // CPython calls a method directly only on the class that the method was made for.
     for class in [py.get_type::<Semaphore>(), py.get_type::<BoundedSemaphore>()] {
         fast::install(&class, &calls::methods::<Semaphore>())?;
         let releases =

@@ -1,7 +1,7 @@
-//! Putting into a queue and getting out of it, once or until the patience ends.
+//! Putting one item into a queue and getting one out, without waiting.
 //!
-//! Invariant: an item is in the store, with the caller, or in a waiting `PutWait`:
-//! never nowhere, never twice.
+//! Invariant: an item is in the store, with the caller, or in a waiting `PutWait`: never nowhere, never
+//! twice.
 
 use super::hooks::{Change, Held, Hooks};
 use super::items::{Item, Items, into_items};
@@ -26,13 +26,13 @@ pub(in crate::sync) fn error(py: Python<'_>, name: &str) -> PyErr {
     }
 }
 
-/// Whether it says that the queue is shut down, and nothing else.
+/// Whether this is the error `ShutDown`.
 pub(in crate::sync) fn is_shut_down(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
     Ok(error.is_instance(py, &class_of_error(py, "ShutDown")?))
 }
 
 impl Queue {
-    /// Put the item if there is room; else false, and the waiter has a place in line.
+    /// Put the item if there is room; else return false, with the waiter enqueued.
     pub(in crate::sync) fn give(
         slf: &Bound<'_, Self>,
         item: &Bound<'_, PyAny>,
@@ -43,7 +43,7 @@ impl Queue {
             // SAFETY: attached, alive.
             return match this.channel.give_here(unsafe { Item::of(item.as_ptr()) }, waiter) {
                 Give::Given => Ok(true),
-                // Opened up since: there are hooks now.
+                // The queue was opened up meanwhile: there are hooks now.
                 Give::Elsewhere(owned) => {
                     owned.release(py);
                     Self::give(slf, item, waiter)
@@ -58,7 +58,7 @@ impl Queue {
                 }
             };
         };
-        let _held = this.hold_to_look(py, hooks, waiter)?;
+        let _held = this.hold_for_check(py, hooks, waiter)?;
         this.recount_if_changeable(slf, hooks)?;
         match this.channel.give(Item::NOTHING, waiter) {
             Give::Given => {}
@@ -67,7 +67,7 @@ impl Queue {
         }
         if let Err(error) = hooks.put(slf.as_any(), item) {
             let _nothing = this.channel.undo_give(gil::fan_out());
-            // What could not be compared is in the heap all the same, as in the standard library.
+            // An item that could not be compared is in the heap all the same, as in the standard library.
             this.recount(slf, hooks)?;
             return Err(error);
         }
@@ -76,7 +76,7 @@ impl Queue {
         Ok(true)
     }
 
-    /// Get an item if there is one; else None, and the waiter has a place in line.
+    /// Get an item if there is one; else return None, with the waiter enqueued.
     pub(in crate::sync) fn take<'py>(
         slf: &Bound<'py, Self>,
         waiter: Option<&Arc<Waiter<Party>>>,
@@ -88,11 +88,11 @@ impl Queue {
                 Take::Taken(item) => Ok(Some(unsafe { Bound::from_owned_ptr(py, item.into_ptr()) })),
                 Take::Empty => Ok(None),
                 Take::Closed => Err(error(py, "ShutDown")),
-                // Opened up since: there are hooks now.
+                // The queue was opened up meanwhile: there are hooks now.
                 Take::Elsewhere => Self::take(slf, waiter),
             };
         };
-        let _held = this.hold_to_look(py, hooks, waiter)?;
+        let _held = this.hold_for_check(py, hooks, waiter)?;
         this.recount_if_changeable(slf, hooks)?;
         match this.channel.take(waiter) {
             Take::Taken(_nothing) => {
@@ -106,9 +106,9 @@ impl Queue {
         }
     }
 
-    /// The mutex, for one look. A party in line that has to wait for it may run signal handlers meanwhile: then it is
-    /// not the one to rely on, and others are told.
-    fn hold_to_look<'a>(
+    /// Acquire the mutex for one check. A waiter that has to wait for the mutex may run signal handlers
+    /// meanwhile. Then no party may rely on this waiter, so others are notified first.
+    fn hold_for_check<'a>(
         &self,
         py: Python<'_>,
         hooks: &'a Hooks,
@@ -123,7 +123,7 @@ impl Queue {
         hooks.hold(py)
     }
 
-    /// Hooks may keep more or fewer items than were put: count again.
+    /// Count the items again: hooks may keep more or fewer than were put.
     pub(in crate::sync) fn recount(&self, slf: &Bound<'_, Self>, hooks: &Hooks) -> PyResult<()> {
         let size = hooks.size(slf.as_any())?;
         self.channel.change_store(|items| {
@@ -134,8 +134,9 @@ impl Queue {
         Ok(())
     }
 
-    /// Whoever has the container may have changed it since; and a `_qsize` of the program's own may count what became
-    /// due, or what a method of the subclass added or removed.
+    /// Count the items again if they may have changed: the program may have changed the container, and a
+    /// `_qsize` of its own may count items that became due, or that a method of the subclass added or
+    /// removed.
     fn recount_if_changeable(&self, slf: &Bound<'_, Self>, hooks: &Hooks) -> PyResult<()> {
         if hooks.is_shared() || !hooks.is_heap() {
             self.recount(slf, hooks)
@@ -144,11 +145,11 @@ impl Queue {
         }
     }
 
-    /// From now on the items are in a Python container that others may touch.
+    /// Move the items into a Python container that the program may use, from now on.
     ///
-    /// The hooks are there first, with the mutex held, and then the items move. So who comes
-    /// with the hooks waits for the mutex; and who came without, and finds at the store that
-    /// the items are not there any more, comes again with them.
+    /// The hooks are set first, with the mutex held, and then the items are moved. So a caller that finds the
+    /// hooks waits for the mutex; and a caller that did not find them, and then finds no items in the store,
+    /// tries again with the hooks.
     pub(in crate::sync) fn open_up<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Hooks> {
         let (py, this) = (slf.py(), slf.get());
         if let Some(hooks) = this.hooks() {
@@ -170,7 +171,7 @@ impl Queue {
         Ok(hooks)
     }
 
-    /// Move the items out of the store, which counts them from now on.
+    /// Move the items out of the store, which only counts them from now on.
     fn move_items(&self, container: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = container.py();
         let taken = self.channel.with_store(|items| {
@@ -186,7 +187,7 @@ impl Queue {
             .map(drop)
     }
 
-    /// The container, for the hooks themselves.
+    /// The container, for the hooks.
     pub(in crate::sync) fn container(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         Self::open_up(slf)?
             .container(slf.py())

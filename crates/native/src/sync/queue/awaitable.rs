@@ -1,18 +1,17 @@
-//! What `async_put` and `async_get` return: one put or get, done when it is awaited.
+//! The awaitable of `async_put` and `async_get`: one put or get, performed when it is awaited.
 //!
-//! Most of them need not wait, and then all that an [`Operation`] is made for is in the
-//! way. So this is as little as an awaitable can be: an object of bare C slots, with the
-//! queue, the item and the timeout. Only if there is no item or no room it makes an
-//! operation, and passes everything on to that from then on.
+//! Most of them need not wait, and then everything that an [`Operation`] is made for costs time. So this is
+//! as little as an awaitable can be: an object of bare C slots, with the queue, the item and the timeout.
+//! Only if there is no item or no room it makes an operation, and forwards every call to it from then on.
 //!
 //! | stage | left by |
 //! |---|---|
 //! | fresh: nothing has happened | the first `send`: → done, or → waiting; `throw`, `close` → done |
-//! | waiting: `inner` is an operation | never; `inner` says what happens |
+//! | waiting: `inner` is an operation | never; `inner` decides |
 //! | done | never |
 //!
-//! Invariant: nothing is put or taken before the first `send`, so one that is cancelled
-//! before it ran has put and taken nothing.
+//! Invariant: nothing is put or taken before the first `send`, so an awaitable that is cancelled before it
+//! ran has put and taken nothing.
 
 use super::items::Item;
 use super::state::Queue;
@@ -40,18 +39,18 @@ struct QueueAwaitable {
     queue: *mut ffi::PyObject,
     /// Null for a get.
     item: *mut ffi::PyObject,
-    /// The operation, once it waits.
+    /// The operation, in the waiting stage.
     inner: *mut ffi::PyObject,
     /// Seconds; NaN for none.
     timeout_s: f64,
     stage: AtomicU8,
-    /// Of `async for`: a queue that is shut down ends it.
+    /// Whether it belongs to an `async for`, which a shutdown ends.
     ends_iteration: bool,
 }
 
 static CLASS: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
 
-/// What a ticket is for.
+/// The request of an awaitable.
 pub(in crate::sync) enum QueueRequest {
     /// An owned reference to the item.
     Put(Py<PyAny>),
@@ -60,7 +59,7 @@ pub(in crate::sync) enum QueueRequest {
     },
 }
 
-/// Make a ticket for a queue; a new reference.
+/// Make an awaitable for a queue; a new reference.
 ///
 /// # Errors
 /// `MemoryError`.
@@ -74,12 +73,12 @@ pub(in crate::sync) unsafe fn issue(
     timeout_s: Option<f64>,
 ) -> PyResult<*mut ffi::PyObject> {
     let class = CLASS.load(Ordering::Relaxed);
-    // SAFETY: attached; a class made by `register`, whose instances are Tickets.
+    // SAFETY: attached; a class made by `register`, whose instances are `QueueAwaitable`s.
     let this = unsafe { ((*class).tp_alloc.unwrap_or(ffi::PyType_GenericAlloc))(class, 0) }.cast::<QueueAwaitable>();
     if this.is_null() {
         return Err(PyErr::fetch(py));
     }
-    // SAFETY: a fresh object, zeroed behind its head, that nobody else has.
+    // SAFETY: a new object, zeroed behind its head, to which there is no other reference.
     unsafe {
         (*this).queue = ffi::Py_NewRef(queue);
         match request {
@@ -91,13 +90,13 @@ pub(in crate::sync) unsafe fn issue(
     Ok(this.cast())
 }
 
-/// Do it if that needs no waiting: the owned result.
+/// Put or get if that needs no waiting. Returns the owned result.
 ///
 /// # Safety
-/// Attached; a live ticket.
+/// Attached; a live awaitable.
 #[inline]
 unsafe fn attempt(this: *mut QueueAwaitable) -> Option<*mut ffi::PyObject> {
-    // SAFETY: by contract; `queue` is a Queue for as long as the ticket is not cleared.
+    // SAFETY: by contract; `queue` is a Queue until the awaitable is cleared.
     unsafe {
         if (*this).queue.is_null() {
             return None;
@@ -109,7 +108,7 @@ unsafe fn attempt(this: *mut QueueAwaitable) -> Option<*mut ffi::PyObject> {
         match queue.channel.give_here(Item::of((*this).item), None) {
             Give::Given => Some(fast::none()),
             Give::Full(item) | Give::Closed(item) | Give::Elsewhere(item) => {
-                // The ticket still has its own reference: this cannot be the last.
+                // The awaitable still has its own reference, so this one is not the last.
                 ffi::Py_DECREF(item.into_ptr());
                 None
             }
@@ -122,9 +121,9 @@ fn enlist(py: Python<'_>, this: &QueueAwaitable) -> PyResult<*mut ffi::PyObject>
     if this.queue.is_null() {
         return Err(PyRuntimeError::new_err("the queue of this call was collected"));
     }
-    // SAFETY: a Queue, alive with the ticket.
+    // SAFETY: a Queue, alive with the awaitable.
     let queue = unsafe { Bound::from_borrowed_ptr(py, this.queue).cast_into_unchecked::<Queue>() }.unbind();
-    // SAFETY: an object, alive with the ticket; or null.
+    // SAFETY: an object, alive with the awaitable; or null.
     let item = unsafe { Bound::from_borrowed_ptr_or_opt(py, this.item) };
     let wait: Box<dyn Wait> = match item {
         Some(item) => Box::new(PutWait {
@@ -142,10 +141,11 @@ unsafe extern "C" fn send(
     result: *mut *mut ffi::PyObject,
 ) -> ffi::PySendResult {
     let this = slf.cast::<QueueAwaitable>();
-    // SAFETY: a slot of Ticket: attached, a live ticket, a place for the result.
+    // SAFETY: a slot of the class: attached, a live awaitable, memory for the result.
     unsafe {
         let stage = &(*this).stage;
-        // ORDERING: one of two threads that send at once is turned away; it sees nothing else.
+        // ORDERING: pairs with the stores of `stage` below and in `clear`. Of two threads that send at the
+        // same time one gets an error.
         let found = stage.compare_exchange(FRESH, DONE, Ordering::AcqRel, Ordering::Acquire);
         if found.is_ok()
             && let Some(object) = attempt(this)
@@ -166,6 +166,7 @@ unsafe extern "C" fn send(
                 Python::attach(|py| error.restore(py));
                 return ffi::PySendResult::PYGEN_ERROR;
             }
+            // ORDERING: pairs with the exchanges of `stage`, whose failure acquires `inner`.
             stage.store(WAITING, Ordering::Release);
         }
         ffi::PyIter_Send((*this).inner, value, result)
@@ -174,7 +175,7 @@ unsafe extern "C" fn send(
 
 unsafe extern "C" fn next(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let mut result = std::ptr::null_mut();
-    // SAFETY: a slot of Ticket; None lives for ever; the result is an owned reference or null.
+    // SAFETY: a slot of the class; None lives for ever; the result is an owned reference or null.
     unsafe {
         match send(slf, ffi::Py_None(), &raw mut result) {
             ffi::PySendResult::PYGEN_RETURN => stop::raise(result),
@@ -186,7 +187,7 @@ unsafe extern "C" fn next(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
 unsafe extern "C" fn send_method(slf: *mut ffi::PyObject, value: *mut ffi::PyObject) -> *mut ffi::PyObject {
     fast::enter(|py| {
         let mut result = std::ptr::null_mut();
-        // SAFETY: a method descriptor of Ticket; the result is an owned reference or null.
+        // SAFETY: a method descriptor of the class; the result is an owned reference or null.
         let sent = unsafe { send(slf, value, &raw mut result) };
         if matches!(sent, ffi::PySendResult::PYGEN_ERROR) {
             return Err(PyErr::fetch(py));
@@ -200,11 +201,12 @@ unsafe extern "C" fn send_method(slf: *mut ffi::PyObject, value: *mut ffi::PyObj
     })
 }
 
-/// The operation, if it waits; else it is over from now on.
+/// The operation, in the waiting stage; in the fresh stage, the awaitable is done from now on.
 fn inner<'py>(py: Python<'py>, slf: *mut ffi::PyObject) -> Option<Bound<'py, PyAny>> {
     let this = slf.cast::<QueueAwaitable>();
-    // SAFETY: a method descriptor of Ticket; `inner` is a live object once the stage is WAITING.
+    // SAFETY: a method descriptor of the class; `inner` is a live object once the stage is WAITING.
     unsafe {
+        // ORDERING: a failure acquires `inner`, which pairs with the store in `send`.
         let found = (*this)
             .stage
             .compare_exchange(FRESH, DONE, Ordering::AcqRel, Ordering::Acquire);
@@ -247,7 +249,7 @@ unsafe extern "C" fn this_again(slf: *mut ffi::PyObject) -> *mut ffi::PyObject {
 
 unsafe extern "C" fn traverse(slf: *mut ffi::PyObject, visit: ffi::visitproc, arg: *mut c_void) -> c_int {
     let this = slf.cast::<QueueAwaitable>();
-    // SAFETY: called by the collector with a live ticket.
+    // SAFETY: called by the collector with a live awaitable.
     unsafe {
         for object in [ffi::Py_TYPE(slf).cast(), (*this).queue, (*this).item, (*this).inner] {
             if !object.is_null() {
@@ -263,18 +265,19 @@ unsafe extern "C" fn traverse(slf: *mut ffi::PyObject, visit: ffi::visitproc, ar
 
 unsafe extern "C" fn clear(slf: *mut ffi::PyObject) -> c_int {
     let this = slf.cast::<QueueAwaitable>();
-    // SAFETY: called attached, with a live ticket; each field is null before its reference goes.
+    // SAFETY: called attached, with a live awaitable; each field is null before its reference is dropped.
     unsafe {
         ffi::Py_XDECREF(std::mem::replace(&mut (*this).item, std::ptr::null_mut()));
         ffi::Py_XDECREF(std::mem::replace(&mut (*this).inner, std::ptr::null_mut()));
         ffi::Py_XDECREF(std::mem::replace(&mut (*this).queue, std::ptr::null_mut()));
+        // ORDERING: pairs with the exchanges of `stage`.
         (*this).stage.store(DONE, Ordering::Release);
     }
     0
 }
 
 unsafe extern "C" fn dealloc(slf: *mut ffi::PyObject) {
-    // SAFETY: the last reference is gone; an instance of a heap type owns one to its type.
+    // SAFETY: no reference is left; an instance of a heap type owns one to its type.
     unsafe {
         let class = ffi::Py_TYPE(slf);
         ffi::PyObject_GC_UnTrack(slf.cast());

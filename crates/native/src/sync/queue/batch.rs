@@ -1,7 +1,7 @@
-//! Many items at once: put as there is room for them, got as they are there.
+//! Many items in one call: put as far as there is room, got as far as there are items.
 //!
-//! Invariant: an item of a batch is in the queue or still to be put, never both; `put` says how many are in. Who waits
-//! for a batch has got nothing yet.
+//! Invariant: an item of a batch is in the queue or still to be put, never both; `put` counts those in the
+//! queue. A party that waits for a batch has got nothing yet.
 
 use super::access::{class_of_error, error, is_shut_down};
 use super::items::Item;
@@ -12,14 +12,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use unsnarl_sync::{Arc, Take, Waiter};
 
-/// Say in the error that ends a batch how many items were put: in its arguments where it is the queue's own, which
-/// has no words to lose.
+/// Record in the error that ends a batch how many items were put: in its arguments if the error is the
+/// queue's own, which has no message to lose, else in its attribute `put`.
 fn after(py: Python<'_>, error: &PyErr, put: usize) {
     let exception = error.value(py);
     let is_ours = ["Full", "ShutDown"]
         .iter()
         .any(|name| class_of_error(py, name).is_ok_and(|class| exception.is_instance(&class).unwrap_or(false)));
-    // An exception whose class takes no attributes goes without.
+    // An exception whose class accepts no attributes is left as it is.
     let _ = if is_ours {
         exception.setattr("args", (put,))
     } else {
@@ -27,7 +27,7 @@ fn after(py: Python<'_>, error: &PyErr, put: usize) {
     };
 }
 
-/// Waiting for room, for one item after the other.
+/// The wait for room, for one item after the other.
 pub(in crate::sync) struct PutManyWait {
     queue: Py<Queue>,
     items: Vec<Py<PyAny>>,
@@ -44,7 +44,7 @@ impl PutManyWait {
         })
     }
 
-    /// Put what there is room for. False: not all of them, and the waiter has a place in line, at its end.
+    /// Put as many items as there is room for. False: some are left, and the waiter is enqueued, at the end.
     fn put(&mut self, py: Python<'_>, waiter: Option<&Arc<Waiter<Party>>>) -> PyResult<bool> {
         let queue = self.queue.bind(py);
         while self.put < self.items.len() {
@@ -59,7 +59,7 @@ impl PutManyWait {
                 given.map_err(|_| error(py, "ShutDown"))?
             };
             self.put += count;
-            // Opened up meanwhile: once more, through the hooks.
+            // The queue was opened up meanwhile: once more, through the hooks.
             if count == 0 && has_hooks == queue.get().hooks().is_some() {
                 return Ok(false);
             }
@@ -76,7 +76,7 @@ impl Wait for PutManyWait {
     fn begin(&mut self, py: Python<'_>, waiter: &Arc<Waiter<Party>>) -> PyResult<bool> {
         let put = self.put(py, Some(waiter));
         put.inspect_err(|error| {
-            // It has a place if the queue was opened up while it looked, and the hooks raised then.
+            // The waiter is enqueued if the queue was opened up during the check and the hooks then raised.
             self.queue.get().channel.cancel(waiter);
             self.note(py, error);
         })
@@ -112,7 +112,8 @@ impl Wait for PutManyWait {
 }
 
 impl Queue {
-    /// Get a list of as many items as are there, up to `count`; None if there is none, and the waiter has a place in line.
+    /// Get a list of as many items as are there, up to `count`; None if there is none, with the waiter
+    /// enqueued.
     pub(in crate::sync) fn take_up_to<'py>(
         slf: &Bound<'py, Self>,
         count: usize,
@@ -142,7 +143,7 @@ impl Queue {
                 }
                 Take::Empty => return Ok(None),
                 Take::Closed => return Err(error(py, "ShutDown")),
-                // Opened up since: there are hooks now.
+                // The queue was opened up meanwhile: there are hooks now.
                 Take::Elsewhere => {}
             }
         }
@@ -156,7 +157,7 @@ impl Queue {
                 Ok(None) => break,
                 Err(error) if is_shut_down(py, &error)? => break,
                 Err(error) => {
-                    // What was got would be lost with the call.
+                    // Otherwise the items would be lost with the call.
                     error.value(py).setattr(pyo3::intern!(py, "got"), objects)?;
                     return Err(error);
                 }

@@ -1,6 +1,6 @@
-//! The calls a queue is made for, as CPython calls them fastest: `put`, `get` and their kin.
+//! The fast methods of the queues: `put`, `get` and their variants, without PyO3's trampolines.
 //!
-//! Invariant: what an uncontended call does, it does without a Python object made.
+//! Invariant: an uncontended call makes no Python object.
 
 use super::awaitable::{self, QueueRequest};
 use super::items::Item;
@@ -14,7 +14,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// What the argument is called that the standard library's queues call `block`: aiologic's methods call it otherwise.
+/// The name of the argument that the standard library calls `block`; aiologic's methods have another.
 const fn blocking<const IS_GREEN: bool>() -> &'static str {
     if IS_GREEN { "blocking" } else { "block" }
 }
@@ -32,7 +32,7 @@ unsafe extern "C" fn put<const IS_GREEN: bool>(
         // SAFETY: attached; the argument is alive.
         match this.channel.give_quietly(unsafe { Item::of(*args) }) {
             Ok(()) => return fast::none(),
-            // The caller still has a reference: this cannot be the last.
+            // The caller still has a reference, so this one is not the last.
             // SAFETY: attached, an owned reference.
             Err(item) => unsafe { ffi::Py_DECREF(item.into_ptr()) },
         }
@@ -60,7 +60,7 @@ unsafe extern "C" fn put<const IS_GREEN: bool>(
         let block = block.map_or(Ok(true), |block| block.is_truthy())?;
         match arguments::queue_timeout(block, timeout.as_ref()) {
             Ok(timeout) => Queue::put_within(&slf, &item, timeout)?,
-            // Without a bound it never waits, and the timeout is not looked at.
+            // Without a bound it never waits, and the timeout is not checked.
             Err(error) => {
                 let channel = &slf.get().channel;
                 let may_try = channel.capacity() == 0 || channel.is_closed() || arguments::is_too_long(py, &error);
@@ -199,7 +199,7 @@ unsafe extern "C" fn async_get(
     })
 }
 
-/// A ticket, without a detour.
+/// Make an awaitable, with errors raised.
 ///
 /// # Safety
 /// Attached; `queue` is a live Queue.
@@ -236,7 +236,7 @@ pub(in crate::sync) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         (c"async_get", ASYNC_GET, Method::FastKeywords(async_get)),
         (c"get_nowait", GET_NOWAIT, Method::NoArgs(get_nowait)),
     ];
-    // CPython calls a method directly only on the very class it was made for.
+    // CPython calls a method directly only on the class that the method was made for.
     awaitable::register(py)?;
     for class in [
         py.get_type::<Queue>(),

@@ -1,7 +1,7 @@
 //! Emptying a queue and shutting it down.
 //!
-//! Invariant: whatever the hooks raise, the items are counted as they are, and everybody
-//! whom it concerns is told, before it is raised.
+//! Invariant: if a hook raises, the exception is raised only after the items were counted and every waiter
+//! concerned was notified.
 
 use super::hooks::{Change, Hooks};
 use super::items::release_all;
@@ -10,7 +10,7 @@ use crate::sync::wait::gil;
 use pyo3::prelude::*;
 
 impl Queue {
-    /// `shutdown`: closed first, so that it is closed whatever the hooks raise.
+    /// `shutdown`: the queue is closed first, so it is closed even if a hook raises.
     pub(in crate::sync) fn close(slf: &Bound<'_, Self>, immediate: bool) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         let Some(hooks) = this.hooks() else {
@@ -18,14 +18,14 @@ impl Queue {
             if immediate {
                 release_all(py, this.channel.drain(true, gil::fan_out()));
             }
-            // Opened up meanwhile: once more, for what is in the container now.
+            // The queue was opened up meanwhile: once more, for the items in the container.
             return if this.hooks().is_some() {
                 Self::close(slf, immediate)
             } else {
                 Ok(())
             };
         };
-        // Dropped after the mutex is released, as below: the end of an item may put another.
+        // Dropped after the mutex is released, as below: dropping an item may run code that puts another.
         let _dropped;
         let _held = hooks.hold(py)?;
         this.channel.close();
@@ -44,14 +44,14 @@ impl Queue {
         outcome
     }
 
-    /// `clear`: how many there were.
+    /// `clear`: drop every item. Returns their number.
     pub(in crate::sync) fn drop_all(slf: &Bound<'_, Self>) -> PyResult<usize> {
         let (py, this) = (slf.py(), slf.get());
         let Some(hooks) = this.hooks() else {
             let items = this.channel.drain(true, gil::fan_out());
             let count = items.len();
             release_all(py, items);
-            // Opened up meanwhile: once more, for what is in the container now.
+            // The queue was opened up meanwhile: once more, for the items in the container.
             return if this.hooks().is_some() {
                 Ok(count + Self::drop_all(slf)?)
             } else {
@@ -69,7 +69,7 @@ impl Queue {
         outcome.map(|()| dropped.len())
     }
 
-    /// Get every item and count it done, until the hooks raise: the items, and what was raised.
+    /// Get every item and count it done, until a hook raises. Returns the items, and what was raised.
     fn get_all<'py>(&self, slf: &Bound<'py, Self>, hooks: &Hooks) -> (Vec<Bound<'py, PyAny>>, PyResult<()>) {
         let mut items = Vec::new();
         let outcome = loop {
@@ -83,7 +83,8 @@ impl Queue {
                 Err(error) => break Err(error),
             }
         };
-        // As many as there are, if a program has set the number to fewer; again if a task was done meanwhile.
+        // At most as many as are unfinished, if the program has set that number lower; again if a task was
+        // done meanwhile.
         while !self
             .channel
             .done(items.len().min(self.channel.unfinished()), gil::fan_out())

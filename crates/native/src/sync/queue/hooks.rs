@@ -1,11 +1,12 @@
-//! Queues whose items live in a Python container, behind a mutex of their own:
-//! priority queues, subclasses with `_init`, `_qsize`, `_put` or `_get`, and
-//! queues whose `queue` or `mutex` attribute somebody has asked for.
+//! The items of a queue in a Python container, behind a mutex of its own.
 //!
-//! The core then counts the items; the container is touched only with the mutex
-//! (a real, blocking lock: comparing items runs Python code) held.
+//! Three kinds of queues need it: priority queues, subclasses with `_init`, `_qsize`, `_put` or `_get`, and
+//! queues whose `queue` or `mutex` attribute the program has read. The core then only counts the items.
 //!
-//! Invariant: while nobody holds the mutex, the core's count is `_qsize()`.
+//! Must never: touch the container without the mutex. It is a real, blocking lock, since comparing items runs
+//! Python code.
+//!
+//! Invariant: while the mutex is free, the core's count is `_qsize()`.
 
 use crate::sync::calls::arguments::Timeout;
 use crate::sync::condition::state::Condition;
@@ -17,19 +18,19 @@ use pyo3::types::PyType;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The container of a queue and the mutex in front of it.
+/// The container of a queue, and its mutex.
 pub(in crate::sync) struct Hooks {
     pub(in crate::sync) mutex: Py<Lock>,
     container: Mutex<Option<Py<PyAny>>>,
-    /// Somebody outside has the container or the mutex, and may change the one with the other.
+    /// Whether the program has the container or the mutex, and may change the container.
     is_shared: AtomicBool,
-    /// `not_empty`, `not_full` and `all_tasks_done`, once somebody has asked for one.
+    /// `not_empty`, `not_full` and `all_tasks_done`, once the program has read one of them.
     conditions: PyOnceLock<[Py<Condition>; 3]>,
-    /// The hooks are PriorityQueue's own: no need to look them up.
+    /// Whether the hooks are PriorityQueue's own, which need not be looked up.
     is_heap: AtomicBool,
 }
 
-/// What a condition is about.
+/// The change of which a condition notifies.
 #[derive(Clone, Copy)]
 pub(in crate::sync) enum Change {
     NotEmpty,
@@ -37,7 +38,7 @@ pub(in crate::sync) enum Change {
     AllDone,
 }
 
-/// The mutex, held.
+/// The mutex, held until this is dropped.
 pub(in crate::sync) struct Held<'a>(&'a Hooks);
 
 impl Drop for Held<'_> {
@@ -58,7 +59,7 @@ impl Hooks {
         })
     }
 
-    /// Hooks over this container, with the mutex held: [`Hooks::holding`] gives it up.
+    /// Hooks over this container, with the mutex held: [`Hooks::holding`] releases it.
     pub(in crate::sync) fn held(py: Python<'_>, container: Py<PyAny>) -> PyResult<Self> {
         let hooks = Self::new(py, false)?;
         hooks.set_container(container);
@@ -66,12 +67,12 @@ impl Hooks {
         Ok(hooks)
     }
 
-    /// The mutex that the caller holds since [`Hooks::held`].
+    /// The mutex that the caller has held since [`Hooks::held`].
     pub(in crate::sync) fn holding(&self) -> Held<'_> {
         Held(self)
     }
 
-    /// The mutex, if nobody has it.
+    /// Acquire the mutex if it is free.
     pub(in crate::sync) fn try_hold(&self, py: Python<'_>) -> Option<Held<'_>> {
         self.mutex.get().try_take(py).then(|| Held(self))
     }
@@ -114,14 +115,14 @@ impl Hooks {
         Ok(conditions[what as usize].clone_ref(py))
     }
 
-    /// Notify who waits on a condition from outside. With the mutex held.
+    /// Notify the program's waiters on a condition. Called with the mutex held.
     pub(in crate::sync) fn notify(&self, py: Python<'_>, what: Change, count: usize) {
         if let Some(conditions) = self.conditions.get(py) {
             conditions[what as usize].get().pass_on(count);
         }
     }
 
-    /// Whether the container is a heap that no hook need be looked up for.
+    /// Whether the container is a heap, for which no hook is looked up.
     #[inline]
     pub(in crate::sync) fn is_heap(&self) -> bool {
         self.is_heap.load(Ordering::Relaxed)
@@ -191,13 +192,13 @@ pub(in crate::sync) fn heap_pop(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(pop.bind(py))
 }
 
-/// The same, if it was needed before.
+/// `heapq.heappush`, if it was looked up before.
 #[inline]
 pub(in crate::sync) fn heap_push_known(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
     PUSH.get(py).map(|push| push.bind(py))
 }
 
-/// The same, if it was needed before.
+/// `heapq.heappop`, if it was looked up before.
 #[inline]
 pub(in crate::sync) fn heap_pop_known(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
     POP.get(py).map(|pop| pop.bind(py))

@@ -1,18 +1,18 @@
-//! Where a queue's items are: in native memory, or (counted only) in a Python
-//! container that the queue's hooks manage.
+//! The store of a queue: items in native memory, or a count of those in a Python container that the queue's
+//! hooks manage.
 //!
-//! An item is a bare owned reference: it goes in and out of the store under the
-//! core's mutex, where no reference count may reach zero.
+//! An item is a bare owned reference: it enters and leaves the store under the core's mutex, where no
+//! reference count may reach zero.
 //!
-//! Invariant: an `Item` that leaves the store is turned into an object, or
-//! dropped, by whoever took it, after the mutex is released.
+//! Invariant: the caller that takes an `Item` out of the store turns it into an object, or drops it, after the mutex
+//! is unlocked.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::collections::VecDeque;
 use unsnarl_sync::Store;
 
-/// An owned reference, or nothing in a counted store.
+/// An owned reference; null in a counted store.
 #[derive(Debug)]
 #[must_use]
 pub(in crate::sync) struct Item(*mut ffi::PyObject);
@@ -21,7 +21,7 @@ pub(in crate::sync) struct Item(*mut ffi::PyObject);
 unsafe impl Send for Item {}
 
 impl Item {
-    /// The place holder of a counted store.
+    /// The item of a counted store.
     pub(in crate::sync) const NOTHING: Self = Self(std::ptr::null_mut());
 
     /// A new reference to the object.
@@ -34,19 +34,19 @@ impl Item {
         Self(unsafe { ffi::Py_NewRef(object) })
     }
 
-    /// The owned reference; null for the place holder.
+    /// The owned reference; null for the item of a counted store.
     #[inline]
     pub(in crate::sync) fn into_ptr(self) -> *mut ffi::PyObject {
         self.0
     }
 
-    /// Another reference to the object, which must not be the place holder.
+    /// A new reference to the object. Not for the item of a counted store.
     pub(in crate::sync) fn clone_ref(&self, py: Python<'_>) -> Py<PyAny> {
         // SAFETY: attached; a live object.
         unsafe { Bound::from_borrowed_ptr(py, self.0) }.unbind()
     }
 
-    /// Give the reference up.
+    /// Drop the reference.
     #[inline]
     pub(in crate::sync) fn release(self, _py: Python<'_>) {
         // SAFETY: attached; a reference of ours, or null.

@@ -1,7 +1,7 @@
-//! LifoQueue, PriorityQueue and SimpleQueue: what they do otherwise than a Queue.
+//! LifoQueue, PriorityQueue and SimpleQueue: their differences from Queue.
 //!
-//! Invariant: the methods here are the standard library's hooks; a plain queue of
-//! these classes calls none of them but a priority queue's.
+//! Invariant: the methods here are the standard library's hooks; of the plain queues only a priority queue
+//! calls them.
 
 use super::hooks;
 use super::state::Queue;
@@ -35,9 +35,9 @@ impl LifoQueue {
 
 /// A queue that gives the least item first.
 ///
-/// Items are compared with `<`, behind a lock (`mutex`) for which a task, too, may have to wait for a
-/// moment; what a comparison raises comes from `put` or `get`. All else, fairness and cancellation
-/// included: as `Queue`.
+/// Items are compared with `<`, behind a lock (`mutex`) for which a task, too, may have to wait for a moment;
+/// an exception of a comparison is raised by `put` or `get`. All else, fairness and cancellation included: as
+/// `Queue`.
 #[pyclass(frozen, subclass, weakref, extends = Queue, module = "unsnarl")]
 pub(in crate::sync) struct PriorityQueue;
 
@@ -86,7 +86,7 @@ impl SimpleQueue {
 }
 
 impl Queue {
-    /// Whether the class is one of the four, not derived from one.
+    /// Whether the class is one of the four, not one derived from them.
     pub(in crate::sync) fn is_plain(slf: &Bound<'_, Self>) -> bool {
         let (py, class) = (slf.py(), slf.get_type());
         class.is(py.get_type::<Self>())

@@ -1,10 +1,9 @@
-//! Queue, the class; its kinds are in [`super::kinds`].
+//! The methods of Queue; its kinds are in [`super::kinds`], its fast methods in [`super::calls`].
 //!
-//! Items of plain first-in-first-out and last-in-first-out queues are kept in
-//! native memory: `put` and `get` run no Python code. The others work through
-//! [`super::hooks`].
+//! The items of plain first-in-first-out and last-in-first-out queues are in native memory: `put` and `get`
+//! run no Python code. Other queues work through [`super::hooks`].
 //!
-//! Invariant: `hooks` is set once, and then the store counts instead of keeping.
+//! Invariant: hooks are set before the store that only counts.
 
 use super::access::{error, is_shut_down};
 use super::awaitable::{self, QueueRequest};
@@ -57,7 +56,8 @@ impl Queue {
             Items::Fifo(VecDeque::new())
         };
         if has_hooks {
-            // There before the store that only counts: who finds the items gone looks for the hooks.
+            // Set before the store that only counts: a caller that finds no items in the store looks for the
+            // hooks.
             let hooks = Box::new(Hooks::new(py, is_heap && !own_hooks)?);
             this.hooks.get_or_init(py, || hooks);
         }
@@ -70,7 +70,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Number of items; more may come, or they may be gone, by the time you look.
+    /// Return the number of items, which may have changed by the time you use it.
     fn qsize(slf: &Bound<'_, Self>) -> PyResult<usize> {
         let this = slf.get();
         if let Some(hooks) = this.hooks() {
@@ -106,7 +106,7 @@ impl Queue {
         Ok(length.is_none() || length.is(&ours) || slf.len()? != 0)
     }
 
-    /// Report an item done that was got before.
+    /// Report that an item that was got before is done.
     fn task_done(&self, py: Python<'_>) -> PyResult<()> {
         let held = match self.hooks().filter(|hooks| hooks.is_shared()) {
             Some(hooks) => Some((hooks, hooks.hold(py)?)),
@@ -123,7 +123,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Wait until every item was reported done. With a timeout (seconds): whether that happened.
+    /// Wait until every item was reported done. With a timeout (seconds): return whether that happened.
     #[pyo3(signature = (timeout=None))]
     fn join(slf: &Bound<'_, Self>, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Option<bool>> {
         let limit = arguments::wait_timeout(timeout.as_ref())?;
@@ -143,8 +143,8 @@ impl Queue {
         Operation::of(py, wait, arguments::task_timeout(timeout.as_ref())?)
     }
 
-    /// Close the queue: `put` raises ShutDown, `get` too once the queue is empty.
-    /// With immediate=True what is in it is dropped, and counts as done.
+    /// Close the queue: `put` raises ShutDown, and `get` too once the queue is empty. With immediate=True the
+    /// items are dropped, and count as done.
     #[pyo3(signature = (immediate=false))]
     fn shutdown(
         slf: &Bound<'_, Self>,
@@ -153,12 +153,13 @@ impl Queue {
         Self::close(slf, immediate)
     }
 
-    /// Drop every item; those are done. Their number.
+    /// Drop every item, and count it as done. Returns their number.
     fn clear(slf: &Bound<'_, Self>) -> PyResult<usize> {
         Self::drop_all(slf)
     }
 
-    /// The next item, left where it is; Empty if there is none. For queues without hooks of their own.
+    /// Return the next item without removing it; Empty if there is none. For queues without hooks of their
+    /// own.
     fn peek<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         if let Some(hooks) = this.hooks() {
@@ -181,9 +182,9 @@ impl Queue {
         next.map(|item| item.into_bound(py)).ok_or_else(|| error(py, "Empty"))
     }
 
-    /// Put all items, waiting for room as often as need be; one wake-up for as many as
-    /// fit. Full if the timeout (seconds) passed first, ShutDown: `.args[0]` is how many went in. Of what
-    /// else a hook, a comparison or a signal handler raises it is `.put`.
+    /// Put all items, waiting for room as often as needed; one wake-up for as many as fit. Full if the
+    /// timeout (seconds) passed first, ShutDown: `.args[0]` is how many were put. In any other exception, of
+    /// a hook, a comparison or a signal handler, `.put` is that number.
     #[pyo3(signature = (items, block=true, timeout=None))]
     fn put_many(
         slf: &Bound<'_, Self>,
@@ -197,7 +198,8 @@ impl Queue {
         put.map(drop).inspect_err(|error| wait.note(slf.py(), error))
     }
 
-    /// The same in a task. What interrupts it (a cancellation, above all) has `.put` as well.
+    /// As `put_many`, in a task. An exception that interrupts it (a cancellation, above all) has `.put` as
+    /// well.
     #[pyo3(signature = (items, timeout=None))]
     fn async_put_many(
         slf: &Bound<'_, Self>,
@@ -208,8 +210,8 @@ impl Queue {
         Operation::of(slf.py(), PutManyWait::new(slf, &items)?, timeout)
     }
 
-    /// Wait for an item, and take as many more as are there, up to count; a list. If a hook or a
-    /// comparison raises after the first: `.got` of the exception is what was got.
+    /// Wait for an item, and take as many more as are there, up to count; return a list. If a hook or a
+    /// comparison raises after the first item, `.got` of the exception is the list.
     #[pyo3(signature = (count, block=true, timeout=None))]
     fn get_many(
         slf: &Bound<'_, Self>,
@@ -221,7 +223,7 @@ impl Queue {
         perform_within(slf.py(), &mut GetWait::many(slf.clone().unbind(), count), timeout)
     }
 
-    /// The same in a task; one that is cancelled has got nothing.
+    /// As `get_many`, in a task; a cancelled call has got nothing.
     #[pyo3(signature = (count, timeout=None))]
     fn async_get_many(slf: &Bound<'_, Self>, count: usize, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let timeout = arguments::task_timeout(timeout.as_ref())?;
@@ -261,7 +263,7 @@ impl Queue {
             .call1((class, item))
     }
 
-    /// Room for how many; 0 or less is unbounded.
+    /// The maximal number of items; 0 or less is unbounded.
     #[getter]
     fn maxsize(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let given = self.maxsize.lock().unwrap_or_else(PoisonError::into_inner);
@@ -328,8 +330,8 @@ impl Queue {
         Ok(statistics)
     }
 
-    /// The container; whoever asks for it gets the standard library's layout from then
-    /// on: hold `mutex` while you touch it.
+    /// The container. Once it was read, the queue has the standard library's layout: hold `mutex` while you
+    /// use the container.
     #[getter(queue)]
     fn shared_container(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         Self::open_up(slf)?.share();
@@ -342,14 +344,14 @@ impl Queue {
         let is_first = hooks.container(slf.py()).is_none();
         hooks.set_container(container);
         if is_first {
-            // A subclass's `_init`, after which everything is counted anyway.
+            // A subclass's `_init`, after which all items are counted anyway.
             return Ok(());
         }
         hooks.share();
         slf.get().recount(slf, hooks)
     }
 
-    /// The lock in front of the container.
+    /// The lock of the container.
     #[getter]
     fn mutex(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let hooks = Self::open_up(slf)?;
@@ -375,13 +377,13 @@ impl Queue {
         Self::open_up(slf)?.condition(slf.as_any(), Change::AllDone)
     }
 
-    /// Count the items anew after the container was changed from outside. With `mutex` held.
+    /// Count the items again after the program changed the container. Called with `mutex` held.
     fn _recount(slf: &Bound<'_, Self>) -> PyResult<()> {
         let hooks = Self::open_up(slf)?;
         slf.get().recount(slf, hooks)
     }
 
-    /// Look every hook up at each call from now on: one was set in this object.
+    /// Look up every hook at each call from now on: one was set in this object.
     fn _look_hooks_up(slf: &Bound<'_, Self>) -> PyResult<()> {
         // The standard library's SimpleQueue has none.
         if !slf.is_instance_of::<SimpleQueue>() {
@@ -441,7 +443,7 @@ impl Queue {
 }
 
 impl Queue {
-    /// Remember what was given for `maxsize`: the capacity that it means, 0 for none.
+    /// Store the argument `maxsize`. Returns the capacity that it means, 0 for none.
     fn keep_maxsize(&self, maxsize: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
         let capacity = maxsize.map_or(Ok(0), arguments::capacity)?;
         let is_told_by =
@@ -449,7 +451,7 @@ impl Queue {
         let given = maxsize.filter(|given| !is_told_by(given));
         let given = given.map(|given| given.clone().unbind());
         let old = std::mem::replace(&mut *self.maxsize.lock().unwrap_or_else(PoisonError::into_inner), given);
-        // Not under the mutex: it may be the last reference.
+        // Dropped without the mutex: it may be the last reference.
         drop(old);
         Ok(capacity)
     }

@@ -1,6 +1,14 @@
-//! Queue and its kinds.
+//! Queue, LifoQueue, PriorityQueue and SimpleQueue.
 //!
-//! Must never: hold the core's mutex while Python code runs.
+//! | file | holds |
+//! |---|---|
+//! | `state`, `items`, `hooks` | what a queue consists of: its items, or the Python container in their place |
+//! | `access`, `batch`, `end` | putting and getting once, many at once, emptying and shutting down |
+//! | `waits` | the wait to put, to get, to join |
+//! | `methods`, `kinds` | the classes as Python sees them |
+//! | `calls`, `awaitable`, `priority` | the fast paths of `put`, `get`, `async_put`, `async_get` |
+//!
+//! Must never: run Python code while the core's mutex is held.
 
 pub(in crate::sync) mod access;
 pub(in crate::sync) mod awaitable;

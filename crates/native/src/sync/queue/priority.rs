@@ -1,11 +1,11 @@
-//! `put` and `get` of a plain priority queue where nobody else is concerned.
+//! The fast path of a plain priority queue's `put` and `get`, taken if the mutex is free and no party waits.
 //!
-//! The heap is a Python list behind the mutex of [`super::hooks`], and heapq's own C functions
-//! order it, so items are compared exactly as the standard library compares them. What is
-//! saved is the way there: no argument is sorted, no hook looked up, nothing counted twice.
+//! The heap is a Python list behind the mutex of [`super::hooks`], and heapq's own C functions order it. So
+//! items are compared exactly as the standard library compares them. The fast path only saves the way there:
+//! no argument is sorted, no hook looked up, nothing counted twice.
 //!
-//! Invariant: what is done here is what [`Queue::give`] and [`Queue::take`] do, in the same
-//! order, under the same mutex; None means that nothing was done and they have to see to it.
+//! Invariant: it does what [`Queue::give`] and [`Queue::take`] do, in the same order, under the same mutex.
+//! None means that nothing was done, and that those must be called.
 
 use super::hooks::{self, Hooks};
 use super::items::{Item, Items};
@@ -16,7 +16,7 @@ use crate::sync::wait::gil;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Put the item; the answer of `put`, null with an exception set.
+/// Put the item. Returns the result of `put`, null with an exception set.
 ///
 /// # Safety
 /// Attached; `item` is alive.
@@ -60,12 +60,12 @@ pub(in crate::sync) unsafe fn get(queue: &Queue) -> Option<*mut ffi::PyObject> {
     Some(item)
 }
 
-/// The mutex, held, and the heap behind it.
+/// The heap, with its mutex held until this is dropped.
 struct HeapGuard<'a> {
     queue: &'a Queue,
     hooks: &'a Hooks,
     function: *mut ffi::PyObject,
-    /// An owned reference to a list: comparisons may run code that puts another in its place.
+    /// An owned reference to a list: a comparison may run code that replaces the container.
     heap: *mut ffi::PyObject,
 }
 
@@ -76,7 +76,8 @@ impl<'a> HeapGuard<'a> {
         if !hooks.is_heap() || !hooks.mutex.get().try_take(py) {
             return None;
         }
-        // Asked with the mutex: whoever gets hold of the container, or of a condition, has to take it next.
+        // Checked with the mutex held: a caller that reads the container or a condition has to acquire the
+        // mutex next.
         if hooks.is_shared() {
             hooks.mutex.get().try_put_back();
             return None;
@@ -91,7 +92,7 @@ impl<'a> HeapGuard<'a> {
             }),
             other => {
                 hooks.mutex.get().try_put_back();
-                // Not dropped: outside of PyO3's own way in that would be put off.
+                // Not dropped by PyO3, which would defer that outside of its own entry.
                 // SAFETY: attached; an owned reference, or null.
                 unsafe { ffi::Py_XDECREF(other.map_or(std::ptr::null_mut(), Py::into_ptr)) };
                 None
@@ -107,7 +108,8 @@ impl<'a> HeapGuard<'a> {
         unsafe { ffi::PyObject_Vectorcall(self.function, arguments.as_ptr(), arguments.len(), std::ptr::null_mut()) }
     }
 
-    /// End with the exception that is set, and null: who is woken meanwhile may run Python code, which must not see it.
+    /// Return null with the exception that is set. Waking a waiter may run Python code, which must not see
+    /// the exception.
     #[cold]
     fn fail(self, undo: impl FnOnce(&Queue)) -> *mut ffi::PyObject {
         fast::enter(|py| {
@@ -119,7 +121,7 @@ impl<'a> HeapGuard<'a> {
         })
     }
 
-    /// What was put past the queue, by `_put`, is counted with the next call.
+    /// An item that was put by a call of `_put` is counted with the next call.
     #[inline]
     fn recount(&self) {
         // SAFETY: a live list.
@@ -137,7 +139,7 @@ impl<'a> HeapGuard<'a> {
 impl Drop for HeapGuard<'_> {
     fn drop(&mut self) {
         self.hooks.mutex.get().try_put_back();
-        // SAFETY: attached as long as there is a turn; an owned reference.
+        // SAFETY: attached while the guard lives; an owned reference.
         unsafe { ffi::Py_DECREF(self.heap) };
     }
 }

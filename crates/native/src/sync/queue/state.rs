@@ -1,4 +1,4 @@
-//! What a queue consists of: the core with the items, the hooks if it has any, and its `maxsize`.
+//! The state of a queue: the core with the items, the hooks if it has any, and its `maxsize`.
 //!
 //! Invariant: `hooks` is set once, and from then on the core only counts the items.
 
@@ -14,18 +14,18 @@ use unsnarl_sync::Channel;
 
 /// A first-in-first-out queue for threads, tasks and greenlets.
 ///
-/// `maxsize` bounds it, 0 does not. `Full`, `Empty` if there is no room, no item (in time, seconds);
+/// `maxsize` bounds it, 0 does not. `Full` or `Empty` if there is no room or no item (in time, seconds);
 /// `ShutDown` after `shutdown`. Subclasses may define `_init`, `_qsize`, `_put` and `_get`.
-/// Fairness: items leave in order. Waiters are called in order of arrival and keep their place; a party
+/// Fairness: items leave in order. Waiters are notified in order of arrival and keep their place; a party
 /// that need not wait may overtake them, without a bound.
-/// Cancellation: a cancelled get has taken nothing, a cancelled put has put nothing; who was called calls
-/// the next.
+/// Cancellation: a cancelled get has taken nothing, a cancelled put has put nothing; a notified waiter that
+/// leaves notifies the next.
 #[pyclass(frozen, subclass, weakref, module = "unsnarl")]
 pub(in crate::sync) struct Queue {
     pub(in crate::sync) channel: Channel<Items, Party>,
-    /// Apart, since most queues have none.
+    /// Boxed, since most queues have none.
     pub(in crate::sync) hooks: PyOnceLock<Box<Hooks>>,
-    /// What was given for it, if that is not the capacity as an int.
+    /// The argument `maxsize`, if that is not the capacity as an int.
     pub(in crate::sync) maxsize: Mutex<Option<Py<PyAny>>>,
 }
 

@@ -1,10 +1,10 @@
-//! Waiting to put, to get, and for all tasks to be done.
+//! The waits for room, for an item, and for all items to be done; and the calls that use them.
 //!
-//! When its time is up, a party looks once more, as the standard library does: there may be something, and whoever
-//! was told of it in its place still on the way; and nobody tells a waiter when a `_qsize` of the program's own changes by
-//! itself, as where items become due.
+//! When its time is up, a party checks once more, as in the standard library. There may be an item whose
+//! notified waiter has not run yet; and a `_qsize` of the program's own may change without a notification, as
+//! where items become due.
 //!
-//! Invariant: a party that is called and finds nothing keeps its place in line.
+//! Invariant: a party that is notified and finds nothing keeps its place in the queue.
 
 use super::access::{error, is_shut_down};
 use super::state::Queue;
@@ -15,7 +15,7 @@ use crate::sync::wait::protocol::Wait;
 use pyo3::prelude::*;
 use unsnarl_sync::{Arc, Waiter};
 
-/// Waiting for room.
+/// The wait for room for one item.
 pub(in crate::sync) struct PutWait {
     pub(in crate::sync) queue: Py<Queue>,
     pub(in crate::sync) item: Py<PyAny>,
@@ -53,21 +53,21 @@ impl Wait for PutWait {
     }
 }
 
-/// Waiting for an item, or for the first of a batch: the others are those that are there then.
+/// The wait for one item, or for the first of a batch, which takes the others that are there then.
 pub(in crate::sync) struct GetWait {
     queue: Py<Queue>,
     what: What,
-    /// The item, or the list of them.
+    /// The item, or the list of items.
     taken: Option<Py<PyAny>>,
 }
 
-/// What a `GetWait` takes.
+/// The items that a [`GetWait`] takes.
 #[derive(Clone, Copy)]
 enum What {
     One,
-    /// The next of an asynchronous iteration, which a shutdown ends.
+    /// The next item of an asynchronous iteration, which a shutdown ends.
     Next,
-    /// Up to so many.
+    /// Up to this many.
     Many(usize),
 }
 
@@ -140,7 +140,7 @@ impl Wait for GetWait {
     }
 }
 
-/// Waiting until every item was reported done.
+/// The wait until every item was reported done.
 pub(in crate::sync) struct JoinWait {
     pub(in crate::sync) queue: Py<Queue>,
 }
@@ -205,7 +205,7 @@ impl Queue {
     }
 }
 
-/// Do it, or wait until it is done or the patience ends: what a task gets for it.
+/// Perform the wait, within the timeout. Returns what a task would get from it.
 pub(in crate::sync) fn perform_within(py: Python<'_>, wait: &mut dyn Wait, timeout: Timeout) -> PyResult<Py<PyAny>> {
     let is_done = wait.attempt(py)? || (!matches!(timeout, Timeout::None) && block(py, wait, timeout.deadline())?);
     if is_done { wait.outcome(py) } else { wait.expired(py) }

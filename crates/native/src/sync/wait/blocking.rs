@@ -82,8 +82,8 @@ fn withdraw(py: Python<'_>, wait: &mut dyn Wait, waiter: &Arc<Waiter<Party>>) ->
 /// The first and the longest sleep of the main thread. A signal that arrives after the GIL was released and
 /// before the kernel has put the thread to sleep interrupts nothing. So the main thread, which runs the
 /// handlers, checks for signals now and then.
-const FIRST_LOOK: Duration = Duration::from_millis(10);
-const LAST_LOOK: Duration = Duration::from_secs(1);
+const FIRST_CHECK: Duration = Duration::from_millis(10);
+const LAST_CHECK: Duration = Duration::from_secs(1);
 
 /// A thread that takes longer than this from its wake-up to the GIL had to queue for the GIL: it is several
 /// times what the kernel needs to give a thread a processor.
@@ -91,12 +91,12 @@ const HELD_UP_FROM: Duration = Duration::from_micros(200);
 
 /// Sleep until the waiter is signalled, the deadline has passed or a signal handler raised.
 fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Option<Instant>) -> Sleep {
-    let mut look_after = thread::is_main().then_some(FIRST_LOOK);
+    let mut check_after = thread::is_main().then_some(FIRST_CHECK);
     loop {
-        let look = look_after.map(|look_after| Instant::now() + look_after);
-        let until = match (deadline, look) {
-            (Some(deadline), Some(look)) => Some(deadline.min(look)),
-            (deadline, look) => deadline.or(look),
+        let check = check_after.map(|check_after| Instant::now() + check_after);
+        let until = match (deadline, check) {
+            (Some(deadline), Some(check)) => Some(deadline.min(check)),
+            (deadline, check) => deadline.or(check),
         };
         let departures = spin::departures();
         waiter.party.set_idle(true);
@@ -118,7 +118,7 @@ fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Opt
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Sleep::TimedOut;
             }
-            look_after = look_after.map(|look_after| (look_after * 2).min(LAST_LOOK));
+            check_after = check_after.map(|check_after| (check_after * 2).min(LAST_CHECK));
         }
     }
 }
@@ -145,8 +145,8 @@ fn park(parker: &Bound<'_, PyAny>, wait: &mut dyn Wait, deadline: Option<Instant
     let timeout_s = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()).as_secs_f64());
     loop {
         let parked = parker.call_method1("park", (timeout_s,));
-        let is_over = match parked.and_then(|is_over| is_over.is_truthy()) {
-            Ok(is_over) => is_over,
+        let is_expired = match parked.and_then(|is_expired| is_expired.is_truthy()) {
+            Ok(is_expired) => is_expired,
             Err(error) => {
                 if withdraw(py, wait, &waiter)? {
                     wait.give_back(py);
@@ -158,7 +158,7 @@ fn park(parker: &Bound<'_, PyAny>, wait: &mut dyn Wait, deadline: Option<Instant
             if resume(py, wait, &waiter)? {
                 return Ok(true);
             }
-        } else if is_over {
+        } else if is_expired {
             return cancel(py, wait, &waiter);
         }
     }

@@ -1,4 +1,4 @@
-//! What the GIL decides for waiting and waking: whether there is one, and how many threads are woken at once.
+//! The GIL in waiting and waking: whether there is one, and how many threads are woken at once.
 //!
 //! Must never: ask whether the GIL is on now. A build that can run without a GIL counts as one that does: an import
 //! of a module that declares nothing switches the GIL on, and it may go off again.

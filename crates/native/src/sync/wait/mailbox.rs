@@ -90,7 +90,7 @@ impl Mailbox {
     /// is not asked whether it is closed; a closed loop's mailbox is shut.
     ///
     /// # Errors
-    /// What was raised meanwhile, perhaps by a signal handler: to be tried again.
+    /// The exception that was raised meanwhile, perhaps by a signal handler: to be tried again.
     pub(in crate::sync) fn deliver(&self, py: Python<'_>, future: &Py<PyAny>, owner: &Owner) -> PyResult<()> {
         let event_loop = self.event_loop.bind(py).call0()?;
         if event_loop.is_none() {

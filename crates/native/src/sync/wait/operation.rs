@@ -57,8 +57,8 @@ impl Operation {
         )?
         .into_ptr();
         // An object from the free list is untracked (PyObject_Init, which PyO3 calls, tracks nothing): the
-        // collector would see neither it nor any cycle through it. SAFETY: a live object of a type with a
-        // traverse function, complete by now, that is not tracked yet.
+        // collector would see neither it nor any cycle through it.
+        // SAFETY: a live object of a type with a traverse function, complete by now, that is not tracked yet.
         unsafe {
             if ffi::PyObject_GC_IsTracked(operation) == 0 {
                 ffi::PyObject_GC_Track(operation.cast());
@@ -124,7 +124,7 @@ impl Operation {
         }
         let mut waiting = Waiting {
             waiter,
-            is_over: false,
+            is_expired: false,
             inner: py.None(),
             backend,
         };
@@ -145,13 +145,13 @@ impl Operation {
             value = none();
             match sent {
                 Ok(Step::Yield(object)) => return Ok(Step::Yield(object)),
-                Ok(Step::Return(is_over)) => waiting.is_over |= is_over.is_truthy(py)?,
+                Ok(Step::Return(is_expired)) => waiting.is_expired |= is_expired.is_truthy(py)?,
                 Err(error) => {
                     self.give_up(py, &error);
                     return Err(error);
                 }
             }
-            if let Some(step) = self.look(slf)? {
+            if let Some(step) = self.recheck(slf)? {
                 return Ok(step);
             }
         }
@@ -159,19 +159,19 @@ impl Operation {
     }
 
     /// The suspension was ended from outside: re-check, and suspend again if need be.
-    fn look_and_go_on(&mut self, slf: &Bound<'_, Self>) -> PyResult<Step> {
+    fn recheck_and_drive(&mut self, slf: &Bound<'_, Self>) -> PyResult<Step> {
         if let Some(waiting) = &self.waiting {
             // Before the re-check, so that a later wake-up does not find a future that has ended.
             waiting.waiter.party.detach();
         }
-        match self.look(slf)? {
+        match self.recheck(slf)? {
             Some(step) => Ok(step),
             None => self.drive(slf, none()),
         }
     }
 
     /// The task runs again: it acquires, its time is up, or the wake-up was spurious (None).
-    fn look(&mut self, slf: &Bound<'_, Self>) -> PyResult<Option<Step>> {
+    fn recheck(&mut self, slf: &Bound<'_, Self>) -> PyResult<Option<Step>> {
         let py = slf.py();
         let (Some(waiting), Some(wait)) = (self.waiting.as_mut(), self.wait.as_mut()) else {
             return Ok(None);
@@ -186,7 +186,7 @@ impl Operation {
                 }
             }
         }
-        if waiting.is_over {
+        if waiting.is_expired {
             let served = wait.cancel(py, &waiting.waiter)?;
             return self.finish(py, served).map(Some);
         }
@@ -336,16 +336,16 @@ impl Operation {
         let step = match thrown {
             Ok(object) => return Ok(object),
             Err(error) if error.is_instance_of::<PyStopIteration>(py) => {
-                let is_over = error.value(py).getattr("value")?.is_truthy()?;
+                let is_expired = error.value(py).getattr("value")?.is_truthy()?;
                 if let Some(waiting) = this.waiting.as_mut() {
-                    waiting.is_over |= is_over;
+                    waiting.is_expired |= is_expired;
                 }
-                this.look_and_go_on(slf)?
+                this.recheck_and_drive(slf)?
             }
             Err(error) if this.is_stubborn && !error.is_instance_of::<PyGeneratorExit>(py) => {
                 let earlier = this.interruption.replace(error.into_value(py).into_any());
                 drop(earlier);
-                this.look_and_go_on(slf)?
+                this.recheck_and_drive(slf)?
             }
             Err(error) => {
                 this.give_up(py, &error);
@@ -379,11 +379,11 @@ impl Operation {
         let py = slf.py();
         let future = match slf.try_borrow_mut()?.waiting.as_mut() {
             Some(Waiting {
-                is_over,
+                is_expired,
                 backend: Backend::Asyncio { future, .. },
                 ..
             }) => {
-                *is_over = true;
+                *is_expired = true;
                 future.clone_ref(py)
             }
             _ => return Ok(()),

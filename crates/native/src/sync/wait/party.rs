@@ -195,7 +195,7 @@ impl Unparker for Party {
         match &self.how {
             How::Thread { number, .. } => is_ours || *number == process::survivor(),
             How::Greenlet { thread, liveness, .. } => {
-                (is_ours || *thread == process::survivor()) && !liveness.is_over()
+                (is_ours || *thread == process::survivor()) && !liveness.has_ended()
             }
             _ => is_ours,
         }

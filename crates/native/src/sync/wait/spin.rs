@@ -38,7 +38,7 @@ use unsnarl_sync::Waiter;
 /// thread that bets must win against a partner that does not spin yet, and still sleeps.
 const BUDGET: Duration = Duration::from_micros(50);
 /// Checks of the words between two readings of the clock.
-const LOOKS: u32 = 16;
+const CHECKS: u32 = 16;
 /// The maximal number of waits without a bet after lost bets.
 const LONGEST_PAUSE: u32 = 1023;
 /// The same for all threads together that have never won; it is lower, so that two threads that would win
@@ -122,6 +122,7 @@ impl Luck {
 /// The count of departures, read by a thread that is about to leave. Called with the GIL held: the granting
 /// thread needs the GIL for the grant, so it has yet to leave.
 pub(in crate::sync) fn departures() -> u32 {
+    // ORDERING: pairs with the release in `wait`.
     LEFT.load(Ordering::Acquire)
 }
 
@@ -129,6 +130,7 @@ pub(in crate::sync) fn departures() -> u32 {
 /// good bet. Returns whether the waiter was signalled.
 pub(in crate::sync) fn wait(waiter: &Waiter<Party>, departures: u32) -> bool {
     if gil::has_gil() {
+        // ORDERING: pairs with the acquires in `departures` and `watch`.
         LEFT.fetch_add(1, Ordering::Release);
     }
     let mut luck = LUCK.get();
@@ -151,7 +153,7 @@ fn watch(waiter: &Waiter<Party>, permit: SpinPermit, mut left: u32) -> bool {
     let mut permit = Some(permit);
     let until = Instant::now() + BUDGET;
     loop {
-        for _ in 0..LOOKS {
+        for _ in 0..CHECKS {
             // ORDERING: pairs with the release in `wait`. Read before the waiter's word: the granting thread
             // writes the word first and leaves the GIL afterwards.
             let now_left = LEFT.load(Ordering::Acquire);

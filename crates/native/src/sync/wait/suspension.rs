@@ -15,7 +15,7 @@ use unsnarl_sync::{Arc, Waiter};
 pub(in crate::sync) struct Waiting {
     pub(in crate::sync) waiter: Arc<Waiter<Party>>,
     /// Whether the time is up, by the loop's clock.
-    pub(in crate::sync) is_over: bool,
+    pub(in crate::sync) is_expired: bool,
     pub(in crate::sync) inner: Py<PyAny>,
     pub(in crate::sync) backend: Backend,
 }

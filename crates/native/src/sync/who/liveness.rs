@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The liveness of one thread.
 #[derive(Debug, Clone)]
 pub(in crate::sync) struct ThreadLiveness {
-    is_over: Arc<AtomicBool>,
+    has_ended: Arc<AtomicBool>,
 }
 
 /// An object in the dict of the thread's state, dropped with the dict.
@@ -40,7 +40,7 @@ impl ThreadLiveness {
             return Ok(found.cast::<Mark>()?.get().liveness.clone());
         }
         let liveness = Self {
-            is_over: Arc::default(),
+            has_ended: Arc::default(),
         };
         let mark = Mark {
             liveness: liveness.clone(),
@@ -50,14 +50,14 @@ impl ThreadLiveness {
     }
 
     /// Whether the thread has stopped running Python.
-    pub(in crate::sync) fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed)
+    pub(in crate::sync) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Mark {
     fn drop(&mut self) {
-        self.liveness.is_over.store(true, Ordering::Relaxed);
+        self.liveness.has_ended.store(true, Ordering::Relaxed);
         process::count_deaths();
     }
 }
