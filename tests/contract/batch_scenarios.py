@@ -1,4 +1,4 @@
-"""Many items at once, put and got by tasks.
+"""Many items in one call, put and got by tasks.
 
 Invariant: as in the scenarios: states and orders are asserted, never times.
 """
@@ -17,7 +17,7 @@ KINDS: list[Callable[[int], Any]] = [unsnarl.Queue, unsnarl.PriorityQueue]
 
 @scenario
 async def async_batches_keep_order(world: Any) -> None:
-    """A batch that does not fit goes in parts."""
+    """A batch that does not fit is put in parts."""
     for make in KINDS:
         queue = make(3)
         got: list[int] = []
@@ -63,7 +63,7 @@ async def async_batches_lose_nothing_on_cancel(world: Any) -> None:
 
 
 async def error_of(awaitable: Any) -> BaseException | None:
-    """Await it, and return what that raises."""
+    """Await it, and return the exception that it raises."""
     try:
         await awaitable
     except (unsnarl.Empty, unsnarl.Full, unsnarl.ShutDown) as error:
@@ -87,7 +87,7 @@ async def async_batches_end_in_time(world: Any) -> None:
         assert isinstance(shut_down, unsnarl.ShutDown)
         assert shut_down.args == (0,)
         assert await queue.async_get_many(3) == [0]
-    await world.settle()
+    await world.wait_until_idle()
 
 
 @scenario

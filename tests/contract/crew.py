@@ -1,6 +1,6 @@
-"""Who plays in the scenarios between processes: children that are started, joined and killed.
+"""The child processes of the scenarios between processes: started, joined and killed.
 
-Invariant: every wait has an end, `TIMEOUT_S`, and whoever reaches it fails.
+Invariant: every wait has an end, `TIMEOUT_S`, and a party that reaches it fails.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def kill(process: Any) -> None:
 
 
 def told(lock: Any) -> int:
-    """Return the id of the process whose death comes with the lock."""
+    """Return the id of the process whose death passes on the lock."""
     try:
         lock.acquire(timeout=TIMEOUT_S)
     except ipc.OwnerDied as death:

@@ -1,6 +1,6 @@
 """Threads and two event loops on one object, while a third loop waits for them.
 
-Invariant: whoever raises, raises in the task that waits for all.
+Invariant: an exception of any party is raised in the task that waits for all.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tests.contract.playbook import LOCKS_AND_SIDES, scenario
 
 
 class Company:
-    """Two plain threads and two event loops in threads of their own, at the same thing."""
+    """Two plain threads, and two event loops in threads of their own, that run the same scenario."""
 
     def __init__(self, world: Any) -> None:
         self.world = world
         self.errors: list[BaseException] = []
 
     async def play(self, thread: Callable[[], None], task: Callable[[Any], Any]) -> None:
-        """Let all of them play to their ends, and this task wait for that."""
+        """Run all parties to their ends while this task waits."""
         absent = unsnarl.CountdownEvent(4)
 
         def guarded(part: Callable[[], None]) -> None:
@@ -34,7 +34,7 @@ class Company:
                 absent.down()
 
         def in_a_loop() -> None:
-            # A thread may inherit the context of whoever started it, in which anyio sees the loop that runs there.
+            # A thread may inherit the context of its starter, in which anyio sees the loop that runs there.
             contextvars.Context().run(type(self.world)().run, task)
 
         threads = [threading.Thread(target=guarded, args=(part,)) for part in (thread, thread, in_a_loop, in_a_loop)]
@@ -71,7 +71,7 @@ async def async_threads_and_two_loops_exclude_each_other(world: Any) -> None:
                 for _ in range(10):
                     async with lock:
                         visit(1)
-                        await there.settle()
+                        await there.wait_until_idle()
                         visit(-1)
 
             await there.together(party, party)

@@ -48,7 +48,7 @@ async def async_sure_deadlock_over_a_grant_raises(world: Any) -> None:
         async def hand_over(lock: Any = lock, held: unsnarl.Event = held, complaints: list[str] = complaints) -> None:
             async with lock:
                 held.set()
-                await world.settle()
+                await world.wait_until_idle()
                 assert lock.waiting == 1
             complaints.append(complaint_of(lock.acquire))
 
@@ -75,7 +75,7 @@ async def async_sure_deadlock_behind_a_task_raises(world: Any) -> None:
                 pass
 
         async def try_it(lock: Any = lock, done: Any = done) -> None:
-            await world.settle()
+            await world.wait_until_idle()
             assert lock.waiting == 1
             complaint = complaint_of(lock.acquire)
             done.set()
@@ -113,7 +113,7 @@ async def async_sure_deadlock_behind_a_task_at_a_side_raises(world: Any) -> None
             pass
 
     async def try_it() -> None:
-        await world.settle()
+        await world.wait_until_idle()
         assert lock.waiting == 1
         complaints.append(complaint_of(lock.reader.acquire))
         lock.reader.release()
@@ -246,7 +246,7 @@ async def async_sure_deadlock_after_a_condition_raises(world: Any) -> None:
                 complaints.append(complaint_of(condition.acquire))
 
         async def notify(condition: Any = condition) -> None:
-            await world.settle()
+            await world.wait_until_idle()
             async with condition:
                 condition.notify()
 
@@ -276,7 +276,7 @@ async def async_condition_over_a_class_of_ones_own(world: Any) -> None:
                     lock.async_release()
 
         async def notify(condition: Any = condition) -> None:
-            await world.settle()
+            await world.wait_until_idle()
             async with condition:
                 condition.notify_all()
 

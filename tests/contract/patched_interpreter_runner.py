@@ -2,11 +2,11 @@
 
     python patched_interpreter_runner.py test_threading [PATTERN...]
 
-The modules are imported before: CPython's own tests import them again and again, as copies, and
-what is imported later is changed the first time only.
+The modules are imported before: CPython's own tests import them again and again, as copies, and a module imported
+later is changed only the first time.
 
-Spawned children import this file again: the patch is applied there as well, and
-the guard keeps them from running the tests.
+Spawned children import this file again: the patch is applied there as well, and the guard keeps them from running the
+tests.
 """
 
 from __future__ import annotations

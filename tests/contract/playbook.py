@@ -1,4 +1,4 @@
-"""The list of scenarios, and what most of them are about."""
+"""The list of scenarios, and the functions that most of them use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCENARIOS: list[Any] = []
 
 
 def scenario(function: Any) -> Any:
-    """Have it played in every world it is for."""
+    """Register the scenario for every world that it suits."""
     SCENARIOS.append(function)
     return function
 

@@ -1,11 +1,10 @@
-"""What every primitive promises, played in every world.
+"""The promises of every primitive, played in every world.
 
-Run as a module with the name of a world (and perhaps `--gil`, to have the
-scheduler in) it plays every scenario and prints `ok N`. Libraries patch and start
-things of their own, so each world gets an interpreter of its own.
+Run as a module with the name of a world (and perhaps `--gil`, to have the scheduler in) it plays every scenario and
+prints `ok N`. Libraries patch and start things of their own, so each world gets an interpreter of its own.
 
-Invariants: a scenario asserts states and orders, never times; one that hangs dumps the
-stacks of all threads and ends.
+Invariants: a scenario asserts states and orders, never times; one that hangs dumps the stacks of all threads and
+ends.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tests.contract.worlds import LIBRARIES, WORLDS
 
 @scenario
 async def async_exclusion(world: Any) -> None:
-    """Never two inside, and everybody gets in."""
+    """There are never two parties inside, and every party gets in."""
     for make in LOCKS_AND_SIDES:
         lock = make()
         inside = 0
@@ -41,7 +40,7 @@ async def async_exclusion(world: Any) -> None:
                 async with lock:
                     inside += 1
                     assert inside == 1
-                    await world.settle()
+                    await world.wait_until_idle()
                     entered += 1
                     inside -= 1
 
@@ -61,12 +60,12 @@ async def async_first_come_first_served(world: Any) -> None:
                 await gate
 
         async def wait(number: int) -> None:
-            await settle_times(world, number + 1)
+            await idle_times(world, number + 1)
             async with lock:
                 order.append(number)
 
         async def opener() -> None:
-            await settle_times(world, 20)
+            await idle_times(world, 20)
             gate.set()
 
         await world.together(holder, *(partial(wait, number) for number in range(3)), opener)
@@ -94,9 +93,9 @@ async def async_cancelled_waiter_loses_nothing(world: Any) -> None:
         assert not getattr(lock, "waiting", 0)
 
 
-async def settle_times(world: Any, times: int) -> None:
+async def idle_times(world: Any, times: int) -> None:
     for _ in range(times):
-        await world.settle()
+        await world.wait_until_idle()
 
 
 async def maybe(result: Any) -> None:
@@ -134,7 +133,7 @@ async def async_timeout_answers_false(world: Any) -> None:
 
 
 @scenario
-async def async_event_wakes_everybody(world: Any) -> None:
+async def async_event_wakes_every_waiter(world: Any) -> None:
     for event, name in [
         (unsnarl.Event(), "set"),
         (unsnarl.CountdownEvent(1), "down"),
@@ -147,7 +146,7 @@ async def async_event_wakes_everybody(world: Any) -> None:
             woken.append(await event.async_wait())
 
         async def go(release: Any = release) -> None:
-            await world.settle()
+            await world.wait_until_idle()
             release()
 
         await world.together(wait, wait, wait, go)
@@ -402,7 +401,7 @@ def sync_with_other_threads(world: Any) -> None:
 
 
 WATCHDOG_S = 240.0
-"""Within the time that the tests give the process, so that the stacks are seen."""
+"""Shorter than the process's timeout in the tests, so that the stacks are seen."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What counts against the scheduler when CPython's own tests are compared."""
+"""The differences that count against the scheduler when CPython's own tests are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wait_for` in the corners where the standard library's is precise."""
+"""`wait_for` in the corner cases that the standard library defines precisely."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The primitives where threads really run at once: what a GIL hides must hold without it too.
+"""The primitives with threads that run in parallel: what a GIL hides must hold without one too.
 
-Each test is short, and passes on an interpreter with a GIL as well; without one it meets,
-a few thousand times, the moment between two steps that the GIL makes one.
+Each test is short, and passes on an interpreter with a GIL as well; without one it hits, a few thousand times, the
+moment between two steps that the GIL makes one.
 
 Invariant: no thread is waited for without a timeout, and none is left behind.
 """
@@ -29,7 +29,7 @@ without_gil = pytest.mark.skipif(has_gil(), reason="this interpreter has a GIL")
 
 
 def at_once(*parts: Callable[[], None]) -> None:
-    """Run the parts in threads that start together; raise what the first of them raised."""
+    """Run the parts in threads that start together; raise the first exception."""
     start = threading.Barrier(len(parts))
     errors: list[BaseException] = []
 
@@ -118,7 +118,9 @@ def test_a_notification_that_meets_a_timeout_keeps_no_lock() -> None:
                 condition.notify(2)
 
     interval_s = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)  # with the usual one, each wait takes 5 ms to get the GIL back from who notifies
+    sys.setswitchinterval(
+        1e-4
+    )  # with the usual one, each wait takes 5 ms to get the GIL back from the notifying thread
     try:
         at_once(waiter, notifier)
     finally:
@@ -129,7 +131,7 @@ def test_a_notification_that_meets_a_timeout_keeps_no_lock() -> None:
 
 @pytest.mark.parametrize("make", [unsnarl.Queue, unsnarl.LifoQueue, unsnarl.SimpleQueue])
 def test_a_queue_is_opened_up_under_load(make: Callable[[], Any]) -> None:
-    """Somebody asks for `mutex` for the first time while others put and get."""
+    """One thread reads `mutex` for the first time while others put and get."""
     for _ in range(40):
         queue = make()
         given = [range(start, start + 50) for start in (0, 1000)]

@@ -1,6 +1,6 @@
-"""What the standard library's queues and semaphores do in corners, ours do too.
+"""The standard library's queues and semaphores in corner cases: ours do the same.
 
-Invariant: whatever is parametrised over both is the standard library's own behaviour.
+Invariant: a test that is parametrised over both asserts the standard library's own behaviour.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLOSING = [unsnarl.PriorityQueue, *([queue.PriorityQueue] if hasattr(queue.Queue
 
 
 def is_notified(condition: Any, act: Callable[[], object]) -> bool:
-    """Tell whether ``act``, which takes the condition's lock, notifies who waits."""
+    """Tell whether ``act``, which takes the condition's lock, notifies the waiters."""
     ready, heard = threading.Event(), list[bool]()
 
     def listen() -> None:
@@ -48,7 +48,7 @@ def test_a_shutdown_notifies_every_condition(make: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["not_full", "all_tasks_done"])
-def test_clear_notifies_who_waits_for_room_or_the_end(name: str) -> None:
+def test_clear_notifies_waiters_for_room_and_for_the_end(name: str) -> None:
     line: unsnarl.Queue[int] = unsnarl.Queue(1)
     condition = getattr(line, name)
     line.put(1)
@@ -187,7 +187,7 @@ def test_an_error_does_not_end_an_iteration_quietly() -> None:
     assert asyncio.run(main()) == [1, 2]
 
 
-def test_an_error_among_many_comes_with_what_was_got() -> None:
+def test_an_error_among_many_carries_the_items_that_were_got() -> None:
     line = brittle(1, 2, -1, 3)
     with pytest.raises(ValueError, match="brittle") as raised:
         line.get_many(5)
@@ -263,20 +263,20 @@ def test_batches_block_for_whatever_is_true() -> None:
 
 
 def pass_time() -> None:
-    """Let some ten milliseconds pass in C, without giving others a turn; their places in the GIL's line change."""
+    """Let some ten milliseconds pass in C, without switching threads; their places in the GIL's queue change."""
     sum(range(3_000_000))
 
 
 def count_givers(line: Any) -> int:
-    """Return how many wait to put; nobody waits to get."""
+    """Return how many parties wait to put; none waits to get."""
     return int(line.waiting) if hasattr(line, "waiting") else len(line.not_full._waiters)
 
 
 @pytest.mark.needs_gil
 @pytest.mark.parametrize("make", QUEUES)
 @pytest.mark.parametrize("again", range(10))
-def test_who_comes_late_finds_what_was_there_in_time(make: Any, again: int) -> None:
-    """Whoever was told first need not be the first to get the GIL."""
+def test_a_party_that_runs_late_finds_what_was_there_in_time(make: Any, again: int) -> None:
+    """The party that is notified first need not be the first to get the GIL."""
     line, late = make(2), list[bool]()
 
     def put_late() -> None:

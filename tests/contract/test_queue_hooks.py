@@ -1,7 +1,7 @@
-"""Hooks of a subclass are asked as often as the standard library asks them.
+"""The hooks of a subclass are called as often as the standard library calls them.
 
-Invariant: whatever is parametrised over the standard library's class too is its own behaviour. Nothing here waits
-for a time: where one passes, it passes within `get` or `put`.
+Invariant: a test that is parametrised over the standard library's class too asserts that class's own behaviour. No
+test waits for a time: where time passes, it passes within `get` or `put`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ QUEUES = [queue.Queue, unsnarl.Queue, standard.Queue]
 
 
 def bag(make: Any, maxsize: int = 0) -> Any:
-    """Make a queue over a set, which can be changed past the queue."""
+    """Make a queue over a set, which can be changed without the queue."""
 
     class Bag(make):  # type: ignore[misc]
         def _init(self, _maxsize: float) -> None:
@@ -85,7 +85,7 @@ def test_a_count_that_is_said_otherwise_decides(make: Any) -> None:
 
 
 def delayed(make: Any, due_s: float) -> Any:
-    """Make a queue of room for one, with an item; it counts the item, or the room after it, from `due_s` on."""
+    """Make a queue with room for one item, and one in it; the item, or the room after it, counts from `due_s` on."""
     due = time.monotonic() + due_s
 
     class Delayed(make):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""The methods say what arguments they take: as the standard library's do, and all of them something."""
+"""The methods' signatures: as the standard library's, and none is missing."""
 
 from __future__ import annotations
 

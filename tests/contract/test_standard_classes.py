@@ -1,4 +1,4 @@
-"""What `patch()` puts in the standard library's place behaves as classes written in Python do."""
+"""The classes that `patch()` puts in the standard library's place behave as classes written in Python do."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_attributes_of_a_queue_can_be_set_as_an_object_sets_them(make: Any) -> N
 
 @pytest.mark.parametrize("make", both("Queue") + both("LifoQueue") + both("PriorityQueue"))
 def test_a_queue_is_no_collection(make: Any) -> None:
-    """What goes through collections would empty it, or wait."""
+    """Code that iterates over collections would empty it, or wait."""
     line = make()
     assert line
     for kind in (abc.Iterable, abc.Iterator, abc.Sized, abc.AsyncIterable, abc.Container):
@@ -158,7 +158,7 @@ def test_notify_all_calls_a_notify_of_the_subclass(base: Any) -> None:
     for thread in threads:
         thread.start()
         arrived.acquire()
-    with condition:  # they have given it up: they wait
+    with condition:  # they have released it: they wait
         condition.notify_all()
     for thread in threads:
         thread.join()
@@ -273,7 +273,7 @@ def test_any_number_can_be_notified(make: Any, number: Any, woken: int) -> None:
 
 @pytest.mark.parametrize("make", [standard.Semaphore, standard.BoundedSemaphore])
 def test_what_is_left_of_a_permit_counts_as_one(make: Any) -> None:
-    """In the standard library it bounds nothing: such a number never comes to zero."""
+    """In the standard library it bounds nothing: such a number never reaches zero."""
     semaphore = make(1.5)
     assert semaphore.acquire(blocking=False)
     assert semaphore.acquire(blocking=False)
@@ -294,7 +294,7 @@ def test_all_parties_wait_while_the_action_runs(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", both("Event"))
-def test_an_event_starts_anew(make: Any) -> None:
+def test_an_event_restarts(make: Any) -> None:
     event = make()
     event.set()
     event.__init__()
@@ -302,7 +302,7 @@ def test_an_event_starts_anew(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", both("Barrier"))
-def test_a_barrier_starts_anew(make: Any) -> None:
+def test_a_barrier_restarts(make: Any) -> None:
     seen: list[int] = []
     barrier = make(2)
     barrier.abort()

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @cache
 def obstacle(library: str) -> str:
-    """Say why the library cannot be imported here; empty if it can: curio 1.6 cannot on CPython 3.12+."""
+    """Return why the library cannot be imported here; empty if it can. curio 1.6 cannot on CPython 3.12+."""
     command = [sys.executable, "-W", "ignore", "-c", f"import {library}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     return done.stderr.strip().splitlines()[-1] if done.returncode else ""

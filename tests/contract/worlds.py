@@ -1,10 +1,9 @@
 """The worlds in which a primitive is used: one small adapter per library.
 
-A world runs several parties at once, lets them pause, and can cancel one.
-Asynchronous worlds run coroutines; the others run plain functions.
+A world runs several parties at the same time, lets them pause, and can cancel one. Asynchronous worlds run
+coroutines; the others run plain functions.
 
-Invariant: no adapter waits for a time; `settle` lets every other party run
-until it waits.
+Invariant: no adapter waits for a time; `wait_until_idle` lets every other party run until it waits.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class AsyncioWorld:
 
         return asyncio.run(main(self))
 
-    async def settle(self) -> None:
+    async def wait_until_idle(self) -> None:
         import asyncio
 
         for _ in range(5):
@@ -40,7 +39,7 @@ class AsyncioWorld:
         import asyncio
 
         task = asyncio.ensure_future(function())
-        await self.settle()
+        await self.wait_until_idle()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert task.cancelled()
@@ -69,7 +68,7 @@ class TrioWorld:
 
         return trio.run(main, self)
 
-    async def settle(self) -> None:
+    async def wait_until_idle(self) -> None:
         import trio.testing
 
         await trio.testing.wait_all_tasks_blocked()
@@ -86,7 +85,7 @@ class TrioWorld:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(function)
-            await self.settle()
+            await self.wait_until_idle()
             nursery.cancel_scope.cancel()
 
 
@@ -102,7 +101,7 @@ class AnyioWorld:
 
         return anyio.run(main, self, backend=self.backend)
 
-    async def settle(self) -> None:
+    async def wait_until_idle(self) -> None:
         import anyio
 
         for _ in range(5):
@@ -120,7 +119,7 @@ class AnyioWorld:
 
         async with anyio.create_task_group() as group:
             group.start_soon(function)
-            await self.settle()
+            await self.wait_until_idle()
             group.cancel_scope.cancel()
 
 
@@ -130,7 +129,7 @@ class AnyioTrioWorld(AnyioWorld):
     starts_in_order = False
     backend = "trio"
 
-    async def settle(self) -> None:
+    async def wait_until_idle(self) -> None:
         import trio.testing
 
         await trio.testing.wait_all_tasks_blocked()
@@ -147,7 +146,7 @@ class CurioWorld:
 
         return curio.run(main, self)
 
-    async def settle(self) -> None:
+    async def wait_until_idle(self) -> None:
         import curio
 
         for _ in range(5):
@@ -164,7 +163,7 @@ class CurioWorld:
         import curio
 
         task = await curio.spawn(function)
-        await self.settle()
+        await self.wait_until_idle()
         await task.cancel()
 
 
@@ -242,4 +241,4 @@ WORLDS = {
 }
 
 LIBRARIES = {"anyio on trio": ("anyio", "trio"), "thread": ()}
-"""What a world needs to be imported, where that is not the library of its name."""
+"""The modules that a world needs, where that is not the library of its name."""

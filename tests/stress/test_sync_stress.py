@@ -1,8 +1,7 @@
-"""The primitives under everything at once, for a while: threads, two event loops, timeouts, cancellations.
+"""The primitives under a mixed load, for a limited time: threads, two event loops, timeouts, cancellations.
 
-Run by ``scripts/stress``. Each test draws what its parties do from a seed that it prints,
-and asserts at the end what must hold however they met: nothing lost, nothing doubled,
-nobody left waiting.
+Run by ``scripts/stress``. Each test draws its parties' actions from a seed that it prints, and asserts at the end
+what must hold in every interleaving: nothing lost, nothing doubled, no party left waiting.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ AsyncCall = Callable[[random.Random], Coroutine[Any, Any, None]]
 
 
 class Rage:
-    """Threads and the tasks of two loops that call again and again, tasks being cancelled at random."""
+    """Threads and the tasks of two loops that call repeatedly; tasks are cancelled at random."""
 
     def __init__(self, seed: int, call: Call, async_call: AsyncCall) -> None:
         self.seed, self.call, self.async_call = seed, call, async_call
@@ -126,7 +125,7 @@ def test_one_inside(name: str, seed: int) -> None:
 
 
 class Accounts:
-    """What went into a queue, and what came out."""
+    """The items that went into a queue, and those that came out."""
 
     PATIENCE = (0.0, 0.0002, 0.01)
 
@@ -173,7 +172,7 @@ def test_items_are_neither_lost_nor_doubled(make: Any, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_condition_leaves_nobody_behind(seed: int) -> None:
+def test_a_condition_leaves_no_waiter_behind(seed: int) -> None:
     condition = unsnarl.Condition()
     tokens = [0]
 

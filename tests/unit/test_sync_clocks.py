@@ -1,6 +1,7 @@
-"""Timeouts go by the clock of the loop or the hub that waits, which may be a virtual one.
+"""Timeouts follow the clock of the loop or hub that waits, which may be virtual.
 
-No time passes here: what goes by the world's clock instead waits for it, or turns for ever, under the watchdog.
+No time passes in these tests: code that follows the system's clock instead would wait, or loop for ever, until the
+watchdog ends it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from tests.conftest import Programs
 
 
 def library(name: str) -> pytest.MarkDecorator:
-    """Skip where a library is not there."""
+    """Skip the test if the library is not installed."""
     return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed")
 
 
@@ -95,7 +96,7 @@ def test_time_that_a_test_has_trio_skip_has_passed(programs: Programs) -> None:
     assert (outcome.status, outcome.stdout) == (0, b"not yet\nFalse\n" * 5), outcome.complaint
 
 
-WOKEN_IN_VAIN = """
+WOKEN_SPURIOUSLY = """
 import trio, trio.testing, unsnarl
 
 async def main():
@@ -119,8 +120,8 @@ trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
 @library("trio")
-def test_who_is_woken_in_vain_has_no_more_time_than_before(programs: Programs) -> None:
-    outcome = programs.python(programs.write("vain.py", WOKEN_IN_VAIN))
+def test_a_spurious_wake_up_does_not_extend_the_timeout(programs: Programs) -> None:
+    outcome = programs.python(programs.write("vain.py", WOKEN_SPURIOUSLY))
     assert (outcome.status, outcome.stdout) == (0, b"still waiting: 1\nempty at 3000.0\n"), outcome.complaint
 
 

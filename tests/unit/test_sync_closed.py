@@ -1,6 +1,6 @@
 """Tasks whose loop is closed, and coroutines that are closed outside of their task: no lock stays held.
 
-Each is a program of its own, under the watchdog.
+Each test is a program of its own, under the watchdog.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def test_a_loop_that_closes_leaves_the_lock_and_the_notification_to_others(
     assert outcome.complaint == ""
 
 
-HELD_BY_WHO_IS_COLLECTED = """
+HELD_BY_A_COLLECTED_TASK = """
 lock = unsnarl.{name}()
 inside = []
 
@@ -96,7 +96,7 @@ print(lock.borrowed_tokens if hasattr(lock, "borrowed_tokens") else int(lock.loc
     ],
 )
 def test_a_lock_is_free_when_its_owners_coroutine_is_closed(programs: Programs, name: str, end: str) -> None:
-    program = programs.write("held.py", BEGIN + HELD_BY_WHO_IS_COLLECTED.format(name=name, end=end))
+    program = programs.write("held.py", BEGIN + HELD_BY_A_COLLECTED_TASK.format(name=name, end=end))
     outcome = programs.python(program)
     assert (outcome.status, outcome.stdout) == (0, b"0\n"), outcome.complaint
     assert outcome.complaint == ""
@@ -146,7 +146,7 @@ async def hold():
     async with lock:
         pass
 
-# Closed while somebody else holds the lock, it releases nothing: neither does the next who does so in this thread.
+# Closed while another task holds the lock, it releases nothing; nor does the next coroutine closed in this thread.
 loop, task = suspended(wait, lambda: condition.waiting)
 with lock:
     task.get_coro().close()
@@ -205,7 +205,7 @@ print(lock.borrowed_tokens if hasattr(lock, "borrowed_tokens") else int(lock.loc
 
 @pytest.mark.parametrize("name", ["Lock", "RLock", "CapacityLimiter"])
 @pytest.mark.parametrize("keep", ["pass", "owner = None"])
-def test_a_generator_may_be_closed_when_the_task_that_began_it_is_over(
+def test_a_generator_may_be_closed_when_the_task_that_began_it_has_ended(
     programs: Programs, name: str, keep: str
 ) -> None:
     program = programs.write("generator.py", BEGIN + GENERATOR_CLOSED_IN_ANOTHER_TASK.format(name=name, keep=keep))
@@ -232,6 +232,6 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("name", ["RLock", "CapacityLimiter"])
-def test_what_a_living_task_holds_no_other_task_releases(programs: Programs, name: str) -> None:
+def test_a_lock_of_a_living_task_is_released_by_no_other_task(programs: Programs, name: str) -> None:
     outcome = programs.python(programs.write("lives.py", BEGIN + OWNER_THAT_LIVES.format(name=name)))
     assert (outcome.status, outcome.stdout) == (0, b"RuntimeError\n0\n"), outcome.complaint

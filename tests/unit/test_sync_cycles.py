@@ -1,4 +1,4 @@
-"""Objects in cycles through a primitive are collected: the collector sees, and empties, what a primitive refers to."""
+"""Cycles through a primitive are collected: the collector visits, and clears, what a primitive refers to."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_a_cycle_is_collected(build: Callable[[], Any]) -> None:
 
 
 def test_a_cycle_of_an_operation_is_collected_whatever_was_before() -> None:
-    """Operations are used again: later ones too are known to the collector."""
+    """The memory of operations is reused: the collector knows later operations too."""
     for _ in range(3):
         test_a_cycle_is_collected(operation_of_a_limiter)
 

@@ -1,6 +1,6 @@
-"""Parties that leave, or are woken, at moments that nobody planned for.
+"""Parties that leave, or are woken, at unusual moments.
 
-What hung for ever before is run in a process of its own, under the watchdog.
+Programs that once hung run in a process of their own, under the watchdog.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ asyncio.run(main())
 """
 
 
-def test_a_lock_that_no_task_can_take_back_is_not_given_up(programs: Programs) -> None:
+def test_a_lock_that_no_task_can_acquire_again_is_not_released(programs: Programs) -> None:
     outcome = programs.python(programs.write("foreign.py", FOREIGN_LOCK))
     assert outcome.status == 0, outcome.complaint
     assert b"async_acquire" in outcome.stdout
@@ -96,7 +96,7 @@ def test_a_signal_handler_wakes_a_task_of_the_loop_that_it_interrupts(programs: 
     assert (outcome.status, outcome.stdout) == (0, b"True\n"), outcome.complaint
 
 
-def test_one_future_that_fails_keeps_nobody_else_waiting() -> None:
+def test_one_future_that_fails_keeps_no_other_task_waiting() -> None:
     class Stubborn(asyncio.Future[None]):
         def set_result(self, _result: None) -> None:
             raise ValueError("stubborn")

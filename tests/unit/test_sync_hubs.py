@@ -1,6 +1,6 @@
-"""Wake-ups of greenlets and tasks from other threads: in forked children, and when a hub, a run or a thread is over.
+"""Wake-ups of greenlets and tasks from other threads: in forked children, and after the end of a hub, run or thread.
 
-Each is a program of its own, under the watchdog.
+Each test is a program of its own, under the watchdog.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from tests.conftest import Programs
 
 
 def library(name: str) -> pytest.MarkDecorator:
-    """Skip where a library is not there."""
+    """Skip the test if the library is not installed."""
     return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed")
 
 
-# The parent's hub turns meanwhile: what is meant for the child must not end up there.
+# The parent's hub runs meanwhile: a wake-up for the child must not arrive there.
 FORKED = """
 import os, {library}, unsnarl
 {imports}
@@ -93,7 +93,7 @@ trio.run(main).unpark()
 
 
 @library("trio")
-def test_to_wake_a_task_whose_run_has_ended_does_nothing(programs: Programs) -> None:
+def test_waking_a_task_whose_run_has_ended_does_nothing(programs: Programs) -> None:
     outcome = programs.python(programs.write("ended.py", WOKEN_AFTER_THE_RUN))
     assert (outcome.status, outcome.complaint) == (0, "")
 
@@ -123,7 +123,7 @@ def leave():
         other.start()
         while told.waiting < 2 + number:
             pass
-    told.put(1)  # the greenlet is told, and will never look
+    told.put(1)  # the greenlet is notified, and will never re-check
     {end}
 
 thread = threading.Thread(target=leave)
@@ -152,7 +152,9 @@ print(condition.acquire(timeout=30))
         pytest.param("eventlet", OF_EVENTLET, "pass", id="eventlet", marks=library("eventlet")),
     ],
 )
-def test_what_a_thread_left_waiting_is_given_nothing(programs: Programs, name: str, imports: str, end: str) -> None:
+def test_a_greenlet_of_an_ended_thread_is_granted_nothing(
+    programs: Programs, name: str, imports: str, end: str
+) -> None:
     text = GREENLET_OF_A_THREAD_THAT_HAS_ENDED.format(library=name, imports=imports, end=end)
     outcome = programs.python("-W", "ignore", programs.write("left.py", text))
     assert (outcome.status, outcome.stdout) == (0, b"3\n0 0\nTrue\n1\nTrue\n"), outcome.complaint

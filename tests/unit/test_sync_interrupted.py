@@ -1,4 +1,4 @@
-"""Cancellations of a task that takes a condition's lock back: it keeps its place, and has the lock in the end."""
+"""Cancellations of a task that acquires a condition's lock again: it keeps its place, and has the lock in the end."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def until(is_so: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("make", [unsnarl.Lock, unsnarl.RLock])
-def test_who_is_cancelled_again_and_again_keeps_its_place(make: type[unsnarl.Lock | unsnarl.RLock]) -> None:
+def test_a_task_that_is_cancelled_repeatedly_keeps_its_place(make: type[unsnarl.Lock | unsnarl.RLock]) -> None:
     async def main() -> list[str]:
         condition, order = unsnarl.Condition(make()), list[str]()
 
@@ -113,7 +113,7 @@ def test_who_is_cancelled_again_and_again_keeps_its_place(make: type[unsnarl.Loc
     assert asyncio.run(asyncio.wait_for(main(), 60)) == ["waiter", "follower"]
 
 
-def test_who_is_cancelled_after_it_was_handed_the_lock_back_has_it() -> None:
+def test_a_task_that_is_cancelled_after_it_was_handed_the_lock_has_it() -> None:
     async def main() -> None:
         condition = unsnarl.Condition(unsnarl.RLock())
 

@@ -1,6 +1,6 @@
-"""Loops within loops, one after another and in forked children: a task is taken for the one that runs.
+"""Nested loops, successive loops and loops in forked children: the owner is the task that runs.
 
-Each is a program of its own, under the watchdog.
+Each test is a program of its own, under the watchdog.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ import asyncio, unsnarl
 tasks = []
 
 async def take(lock):
-    tasks.append(asyncio.current_task())  # which lives on: its address is no other's
+    tasks.append(asyncio.current_task())  # which stays alive, so no other object has its address
     return await lock.async_acquire(timeout=0)
 
 async def wait(event):
@@ -219,7 +219,7 @@ lock = unsnarl.RLock()
 async def in_child():
     event = unsnarl.Event()
     asyncio.get_running_loop().call_soon(event.set)
-    # The task that holds the lock is the parent's, and does not run here.
+    # The task that holds the lock belongs to the parent, and does not run here.
     return await event.async_wait(timeout=30), await lock.async_acquire(timeout=0)
 
 async def main():
@@ -272,6 +272,6 @@ def test_the_owner_is_the_task_that_called_else_the_one_that_takes_the_first_ste
     assert not lock.locked()
 
 
-def test_what_no_task_ever_awaits_has_no_owner() -> None:
+def test_a_call_that_no_task_awaits_has_no_owner() -> None:
     with pytest.raises(RuntimeError, match="none here"):
         unsnarl.RLock().async_acquire().send(None)

@@ -1,4 +1,4 @@
-"""Wrong arguments and wrong moments: the standard library's exceptions, clear words, no hang."""
+"""Wrong arguments and wrong moments: the standard library's exceptions, clear messages, no hang."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_the_container_can_be_had() -> None:
 
 
 def test_a_join_of_ones_own_over_the_queues_condition() -> None:
-    """As programs write it to have a timeout."""
+    """The loop that programs write in order to have a timeout."""
     queue: unsnarl.Queue[int] = unsnarl.Queue()
     queue.put(1)
     ready = threading.Event()

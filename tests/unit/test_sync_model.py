@@ -1,4 +1,4 @@
-"""State machines of hypothesis against plain models, on the Python classes."""
+"""Hypothesis state machines: the Python classes against plain models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import unsnarl
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """A bounded queue, a list, and nobody who waits."""
+    """A bounded queue against a list, without waiters."""
 
     CAPACITY = 3
     make: Any = staticmethod(unsnarl.Queue)
@@ -97,7 +97,7 @@ class PriorityMachine(QueueMachine):
 
 
 class ReadWriteMachine(RuleBasedStateMachine):
-    """A read/write lock and two counters."""
+    """A read/write lock against two counters."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""Once: what would wait for itself is told so, and nothing of it is kept.
+"""`Once`: a call that would wait for itself raises, and nothing of it is kept.
 
-What hangs without that is a program of its own, under the watchdog.
+Programs that would hang otherwise run in a process of their own, under the watchdog.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ print(once.call(again))
 """
 
 
-def test_who_would_wait_for_itself_is_told_so(programs: Programs) -> None:
+def test_a_call_that_would_wait_for_itself_raises(programs: Programs) -> None:
     outcome = programs.python(programs.write("itself.py", WITHIN_ITSELF))
     told = b"RuntimeError True False\n" * 5 + b"computed\nRuntimeError True True\ncomputed\n"
     assert (outcome.status, outcome.stdout) == (0, told), outcome.complaint

@@ -1,6 +1,6 @@
 """A priority queue compares, fails and counts exactly as the standard library's does.
 
-Invariant: each test does the same to both, or says what the one must not lose.
+Invariant: each test does the same with both queues, or states what ours must not lose.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import unsnarl
 
 
 class Watched:
-    """An item that writes down with whom it was compared."""
+    """An item that records the items it was compared with."""
 
     def __init__(self, value: int, seen: list[tuple[int, int]]) -> None:
         self.value = value
@@ -31,7 +31,7 @@ class Watched:
 
 
 def comparisons(make: Any, values: list[int | None]) -> list[tuple[int, int]]:
-    """Put each value, get one for each None; return who was compared with whom, and what came out."""
+    """Put each value, get one for each None; return the comparisons and the results."""
     seen: list[tuple[int, int]] = []
     line = make()
     for value in values:
@@ -64,7 +64,7 @@ def test_an_item_that_cannot_be_compared_is_in_the_heap_all_the_same(make: Any) 
 
 
 @pytest.mark.parametrize("make", [queue.PriorityQueue, unsnarl.PriorityQueue])
-def test_what_is_put_past_the_queue_is_counted(make: Any) -> None:
+def test_an_item_put_by_the_hook_is_counted(make: Any) -> None:
     line = make(3)
     for number in (3, 2):
         line.put(number)
@@ -88,7 +88,7 @@ def test_a_full_one_and_one_that_is_shut_down_take_nothing(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [queue.PriorityQueue, unsnarl.PriorityQueue])
-def test_it_keeps_no_reference_to_what_it_gave(make: Any) -> None:
+def test_it_keeps_no_reference_to_an_item_that_was_got(make: Any) -> None:
     line = make()
     item = Watched(1, [])
     watcher = weakref.ref(item)
@@ -99,7 +99,7 @@ def test_it_keeps_no_reference_to_what_it_gave(make: Any) -> None:
 
 
 class Obstacle:
-    """What comparisons run into once it is up: they wait until they are told, and fail."""
+    """An obstacle for comparisons: once it is up, they wait until it is released, and fail."""
 
     def __init__(self) -> None:
         self.is_up = False
@@ -110,7 +110,7 @@ class Obstacle:
 
 
 class Obstructed:
-    """An item as small as any other, unless its obstacle is up."""
+    """An item that equals any other, unless its obstacle is up."""
 
     def __init__(self, obstacle: Obstacle) -> None:
         self.obstacle = obstacle
@@ -124,12 +124,12 @@ class Obstructed:
 
 
 async def outcomes_beside(obstacle: Obstacle, act: Any, wait: Any) -> tuple[str, object]:
-    """Let a thread fail in ``act`` while a task waits for what the end of that lets go on."""
+    """Let a thread fail in ``act`` while a task waits for what that failure releases."""
     obstacle.is_up = True
     thread = asyncio.create_task(asyncio.to_thread(outcome_of, act))
     await asyncio.to_thread(obstacle.reached.wait)
     waiter = asyncio.create_task(wait())
-    await asyncio.sleep(0)  # it has its turn, and waits
+    await asyncio.sleep(0)  # the task runs, and waits
     assert not waiter.done()
     obstacle.told.set()
     return await asyncio.wait_for(thread, 30), await asyncio.wait_for(waiter, 30)
@@ -162,7 +162,7 @@ def test_a_task_that_waits_for_the_mutex_has_it_after_a_failure(way: str) -> Non
     act = line.get if way == "get" else lambda: line.put(item)
 
     async def take_mutex() -> bool:
-        # Asked for no sooner: a queue whose mutex is out goes the long way round.
+        # Read only now: a queue whose mutex was read does not take the fast path.
         return await line.mutex.async_acquire()
 
     found = asyncio.run(outcomes_beside(obstacle, act, take_mutex))

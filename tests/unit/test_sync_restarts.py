@@ -1,6 +1,6 @@
-"""`__init__` that comes again to a semaphore or a queue which parties wait for: they wait for what is there now.
+"""A second `__init__` of a semaphore or a queue for which parties wait: they wait on, for the new permits or items.
 
-Each is a program of its own, under the watchdog: one who is forgotten waits for ever.
+Each test is a program of its own, under the watchdog: a party that is forgotten waits for ever.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ print(semaphore.value)
 
 
 @pytest.mark.parametrize("kind", ["Semaphore", "BoundedSemaphore"])
-def test_who_waits_for_a_semaphore_gets_a_permit_of_the_new_count(programs: Programs, kind: str) -> None:
+def test_a_waiter_at_a_semaphore_gets_a_permit_of_the_new_count(programs: Programs, kind: str) -> None:
     outcome = programs.python(programs.write("semaphore.py", SEMAPHORE.format(kind=kind)))
     assert (outcome.status, outcome.stdout) == (0, b"False 2\n1 0\n0 0\n1\n"), outcome.complaint
 
@@ -76,6 +76,6 @@ print(got, queue.waiting, queue.unfinished_tasks)
 
 
 @pytest.mark.parametrize("kind", ["Queue", "LifoQueue", "PriorityQueue"])
-def test_who_waits_for_a_queue_finds_the_new_one(programs: Programs, kind: str) -> None:
+def test_a_waiter_at_a_queue_finds_the_new_items(programs: Programs, kind: str) -> None:
     outcome = programs.python(programs.write("queue.py", QUEUE.format(kind=kind)))
     assert (outcome.status, outcome.stdout) == (0, b"2 0 1\n1\n[3] 0 1\n"), outcome.complaint

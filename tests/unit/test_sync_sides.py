@@ -1,4 +1,4 @@
-"""Limiters without a limit, latches in tasks, and the sides of a read/write lock, by all their names."""
+"""Limiters without a limit, latches in tasks, and both sides of a read/write lock, under all their names."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_tasks_arrive_at_a_latch_and_wait() -> None:
     assert asyncio.run(asyncio.wait_for(main(), LONG_S)) == [True, True, 0]
 
 
-def test_who_is_cancelled_has_arrived() -> None:
+def test_a_cancelled_party_has_arrived() -> None:
     async def main() -> int:
         latch = unsnarl.Latch(2)
         task = asyncio.create_task(latch.async_arrive_and_wait())
@@ -76,7 +76,7 @@ def test_who_is_cancelled_has_arrived() -> None:
     assert asyncio.run(asyncio.wait_for(main(), LONG_S)) == 1
 
 
-def test_each_side_tells_who_waits_for_it() -> None:
+def test_each_side_counts_its_waiters() -> None:
     lock = unsnarl.RWLock()
 
     async def main() -> None:

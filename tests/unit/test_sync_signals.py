@@ -1,6 +1,6 @@
-"""Signals and destructors: what waits is interrupted, and what runs in them may release, set and put.
+"""Signals and destructors: they interrupt a wait, and may themselves release, set and put.
 
-Invariant: a signal is sent only when what it interrupts has begun, or may come at any point from then on.
+Invariant: a signal is sent only when the wait that it interrupts has begun, or may arrive at any point from then on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import unsnarl
 
 @contextmanager
 def handling(number: int, handler: Callable[[], object]) -> Iterator[None]:
-    """Have a signal handled so meanwhile."""
+    """Handle a signal like this inside the block."""
     before = signal.signal(number, lambda *_: handler())
     try:
         yield
@@ -35,7 +35,7 @@ def shoot() -> None:
 
 @contextmanager
 def doing(act: Callable[[], object]) -> Iterator[None]:
-    """Have another thread do something meanwhile."""
+    """Have another thread do something inside the block."""
     thread = threading.Thread(target=act)
     thread.start()
     try:
@@ -45,7 +45,7 @@ def doing(act: Callable[[], object]) -> Iterator[None]:
 
 
 LONG_S = 60.0
-"""What takes that long hangs."""
+"""Whatever takes longer than this hangs."""
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -55,7 +55,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def taken_by_another(lock: Any) -> Any:
-    """Return the lock, which a thread holds that has ended."""
+    """Return the lock, which is held by a thread that has ended."""
     with doing(lock.acquire):
         pass
     return lock
@@ -100,7 +100,7 @@ def test_ctrl_c_interrupts_a_blocked_main_thread(name: str) -> None:
 
 @pytest.mark.parametrize("make", [unsnarl.Lock, unsnarl.RLock])
 def test_a_second_ctrl_c_does_not_take_the_lock_of_a_condition_away(make: Callable[[], Any]) -> None:
-    """The one comes while it waits, the other while it takes its lock back."""
+    """The first signal arrives during the wait, the second while the lock is acquired again."""
     condition, main, heard = unsnarl.Condition(make()), threading.get_ident(), threading.Semaphore(0)
 
     def hear() -> None:
@@ -125,7 +125,7 @@ def test_a_second_ctrl_c_does_not_take_the_lock_of_a_condition_away(make: Callab
 
 
 def test_an_interrupted_party_leaves_a_barrier_and_may_come_back() -> None:
-    """As one that waits in the standard library's, where a signal may hit the lines around the wait as well."""
+    """As a waiter of the standard library's, where a signal may also hit the lines around the wait."""
     barrier, main = unsnarl.Barrier(3), threading.get_ident()
     indices: list[int] = []
 
@@ -217,7 +217,7 @@ def test_an_item_may_put_another_when_it_ends(make: Callable[[], Any], drop: str
 
 
 def test_a_handler_that_puts_and_waits_for_another_is_served() -> None:
-    """The interrupted wait comes first in the line, but not before the handler has ended."""
+    """The interrupted wait is first in the queue, but does not re-check before the handler has ended."""
     queue, served, answers = unsnarl.Queue[int](), threading.Event(), list[bool]()
 
     def work() -> None:
@@ -241,7 +241,7 @@ def test_a_handler_that_puts_and_waits_for_another_is_served() -> None:
 
 @contextmanager
 def handling_while_it_waits(queue: Any, act: Callable[[], object]) -> Iterator[None]:
-    """While the main thread waits alone at a queue, run a handler there which lasts until act has ended."""
+    """While only the main thread waits at a queue, run a handler there that lasts until ``act`` has ended."""
     acted, began = threading.Event(), threading.Event()
 
     def handle() -> None:
@@ -272,7 +272,7 @@ def test_items_are_for_others_while_the_first_in_line_runs_a_handler() -> None:
         assert queue.get(timeout=LONG_S) in (1, 2)
 
 
-def test_who_waits_for_room_does_not_wait_for_a_handler_of_who_waits_for_items() -> None:
+def test_a_wait_for_room_does_not_depend_on_a_handler_in_a_wait_for_items() -> None:
     queue = unsnarl.Queue[int](1)
 
     def act() -> None:
@@ -285,7 +285,7 @@ def test_who_waits_for_room_does_not_wait_for_a_handler_of_who_waits_for_items()
         assert queue.get(timeout=LONG_S) == 2
 
 
-def test_who_waits_for_the_mutex_of_a_queue_and_runs_a_handler_there_is_not_relied_on() -> None:
+def test_a_waiter_that_runs_a_handler_while_it_waits_for_the_mutex_is_not_relied_on() -> None:
     inside, may_end, served = threading.Event(), threading.Event(), threading.Event()
 
     class Slow(unsnarl.Queue[int]):
@@ -322,7 +322,7 @@ def test_who_waits_for_the_mutex_of_a_queue_and_runs_a_handler_there_is_not_reli
 
 
 def test_to_tell_a_task_of_another_thread_runs_none_of_its_loops_code() -> None:
-    """A signal handler could run there, and last, and whoever is told after that task would wait for it."""
+    """A signal handler could run there, and last, and every party notified after that task would wait for it."""
     semaphore, served, calls = unsnarl.Semaphore(0), threading.Event(), list[int]()
 
     class Loop(asyncio.SelectorEventLoop):

@@ -1,6 +1,6 @@
-"""Who is not in the way: another greenlet's loop, and a borrower that a fork has left behind.
+"""Parties that are not in the way: another greenlet's loop, and a borrower that a fork has left behind.
 
-Each is a program of its own, under the watchdog.
+Each test is a program of its own, under the watchdog.
 """
 
 from __future__ import annotations

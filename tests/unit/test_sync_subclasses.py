@@ -1,4 +1,4 @@
-"""Classes derived from the primitives: an `__init__` of their own, and the base's arguments without one."""
+"""Classes derived from the primitives: with an `__init__` of their own, or with the base's arguments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_wrong_arguments_are_refused_in_a_subclass_without_an_init_too(base: Any
 
 
 @pytest.mark.parametrize("base", [unsnarl.Lock, unsnarl.RLock, unsnarl.RWLock, unsnarl.Flag, unsnarl.Event])
-def test_what_has_no_arguments_takes_none(base: Any) -> None:
+def test_a_class_without_arguments_accepts_none(base: Any) -> None:
     class Derived(base):  # type: ignore[misc]
         pass
 

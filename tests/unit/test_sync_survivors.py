@@ -1,6 +1,6 @@
-"""Parties whose world ends under them, and wake-ups that are interrupted: nothing granted is lost.
+"""Parties whose loop, thread or process ends, and wake-ups that are interrupted: no grant is lost.
 
-Each is a program of its own, under the watchdog.
+Each test is a program of its own, under the watchdog.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ task._log_destroy_pending = False
 """
 
 
-def test_what_was_granted_to_a_loop_before_it_closes_goes_to_the_next(programs: Programs) -> None:
+def test_a_grant_to_a_loop_that_closes_goes_to_the_next_waiter(programs: Programs) -> None:
     outcome = programs.python(programs.write("closes.py", GRANTED_TO_A_LOOP_THAT_CLOSES))
     assert (outcome.status, outcome.stdout) == (0, b"0 0\nTrue\n"), outcome.complaint
 
 
-CLOSED_WHILE_AN_ERROR_IS_ON_ITS_WAY = """
+CLOSED_WHILE_AN_ERROR_IS_SET = """
 import asyncio, threading, unsnarl
 
 semaphore = unsnarl.Semaphore(0)
 
 class Closing:
-    # Its end closes the loop, which is then forgotten with everything in it.
+    # The end of this closes the loop, which is then dropped with everything in it.
     def __init__(self, loop):
         self.loop = loop
 
@@ -69,7 +69,7 @@ print(semaphore.acquire(timeout=30))
 
 
 def test_a_loop_that_an_error_closes_leaves_the_error_alone(programs: Programs) -> None:
-    outcome = programs.python(programs.write("error.py", CLOSED_WHILE_AN_ERROR_IS_ON_ITS_WAY))
+    outcome = programs.python(programs.write("error.py", CLOSED_WHILE_AN_ERROR_IS_SET))
     assert (outcome.status, outcome.stdout) == (0, b"mine\nTrue\n"), outcome.complaint
 
 
@@ -80,7 +80,7 @@ semaphore = unsnarl.Semaphore(0)
 
 class Loop(asyncio.SelectorEventLoop):
     def __del__(self):
-        pass  # so that only the collector ends it
+        pass  # so that only the collector drops it
 
 def forget():
     loop = Loop()
@@ -135,7 +135,7 @@ while not semaphore.waiting:
     pass
 """
 
-# The thread that forks again often has the identifier of the one that is gone.
+# The thread that forks again often has the identifier of the ended one.
 IN_A_GRANDCHILD = """
 def again():
     child = os.fork()
@@ -244,7 +244,7 @@ def library(name: str) -> pytest.MarkDecorator:
         pytest.param(GREENLET_OF_THIS_THREAD, id="greenlet-that-lives-on", marks=library("gevent")),
     ],
 )
-def test_a_forked_child_wakes_those_who_live_in_it(programs: Programs, program: str) -> None:
+def test_a_forked_child_wakes_the_parties_that_live_in_it(programs: Programs, program: str) -> None:
     outcome = programs.python("-W", "ignore", programs.write("fork.py", program))
     assert (outcome.status, outcome.stdout) == (0, b"0\n"), outcome.complaint
 
@@ -255,7 +255,7 @@ import gevent, signal, sys, threading, unsnarl
 
 semaphore = unsnarl.Semaphore(0)
 served = threading.Event()
-parked = threading.Event()  # set by who has its turn in the loop after the waiter is suspended
+parked = threading.Event()  # set by a callback that the loop runs after the waiter was suspended
 is_armed = True
 
 def interrupt():
@@ -305,7 +305,7 @@ def wait():
 
 @library("gevent")
 @pytest.mark.parametrize("error", ["SystemExit", "TimeoutError"])
-def test_what_a_signal_handler_raises_in_a_wake_up_is_raised_after_it(programs: Programs, error: str) -> None:
+def test_an_exception_of_a_signal_handler_in_a_wake_up_is_raised_after_it(programs: Programs, error: str) -> None:
     program = programs.write("wake.py", INTERRUPTED_WAKE_UP.format(world=GEVENT_WORLD, error=error))
     outcome = programs.python(program)
     assert (outcome.status, outcome.stdout) == (0, b"left with \nTrue\n"), outcome.complaint

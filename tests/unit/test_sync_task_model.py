@@ -1,8 +1,9 @@
-"""State machines of hypothesis with tasks that wait, are cancelled and time out, against plain models.
+"""Hypothesis state machines with tasks that wait, are cancelled and time out, against plain models.
 
-The event loop turns only when a rule lets it, so a cancellation can be put between a
-grant and the moment its task learns of it. Invariant: nobody is granted twice, nothing is
-lost, and whoever waited longest goes first.
+The event loop runs only when a rule lets it, so a cancellation can fall between a grant and the moment its task
+learns of it.
+
+Invariant: no task is granted twice, nothing is lost, and the task that waited longest goes first.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ Task = asyncio.Task[Any]
 
 
 class LoopMachine(RuleBasedStateMachine):
-    """A loop that is turned by hand."""
+    """A loop whose iterations a rule starts."""
 
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.waiting: list[Task] = []
 
-    def settle(self) -> None:
-        # Each of those who are notified together takes some turns of the loop for the lock.
+    def wait_until_idle(self) -> None:
+        # Each of the tasks that are notified together needs some iterations of the loop for the lock.
         for _ in range(60):
             self.loop.call_soon(self.loop.stop)
             self.loop.run_forever()
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> Task:
         task = self.loop.create_task(coroutine)
-        self.settle()
+        self.wait_until_idle()
         return task
 
     def cancel(self, index: int) -> Task:
@@ -48,12 +49,12 @@ class LoopMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         for task in self.waiting:
             task.cancel()
-        self.settle()
+        self.wait_until_idle()
         self.loop.close()
 
 
 class SemaphoreMachine(LoopMachine):
-    """A semaphore, and a count."""
+    """A semaphore against a count."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,14 +88,14 @@ class SemaphoreMachine(LoopMachine):
         if not self.waiting:
             self.free += 1
             return
-        self.settle()
+        self.wait_until_idle()
         assert self.waiting.pop(0).result() is True
 
     @precondition(lambda self: self.waiting)
     @rule(index=st.integers(0, 9))
     def give_up(self, index: int) -> None:
         task = self.cancel(index)
-        self.settle()
+        self.wait_until_idle()
         assert task.cancelled()
 
     @precondition(lambda self: self.waiting)
@@ -103,7 +104,7 @@ class SemaphoreMachine(LoopMachine):
         self.semaphore.release()
         task = self.cancel(0)
         self.serve()
-        self.settle()
+        self.wait_until_idle()
         assert task.cancelled()
 
     @invariant()
@@ -112,7 +113,7 @@ class SemaphoreMachine(LoopMachine):
 
 
 class ConditionMachine(LoopMachine):
-    """A condition, and a list of those who wait."""
+    """A condition against a list of its waiters."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,7 +140,7 @@ class ConditionMachine(LoopMachine):
         self.learn(len(self.waiting))
 
     def learn(self, number: int) -> None:
-        self.settle()
+        self.wait_until_idle()
         notified, self.waiting = self.waiting[:number], self.waiting[number:]
         assert all(task.result() is True for task in notified)
 
@@ -151,7 +152,7 @@ class ConditionMachine(LoopMachine):
     @rule(index=st.integers(0, 9))
     def give_up(self, index: int) -> None:
         task = self.cancel(index)
-        self.settle()
+        self.wait_until_idle()
         assert task.cancelled()
 
     @precondition(lambda self: self.waiting)
@@ -170,7 +171,7 @@ class ConditionMachine(LoopMachine):
 
 
 class QueueMachine(LoopMachine):
-    """A queue for two items with those who wait for items or for room, one kind at a time."""
+    """A queue for two items, and its waiters for items or for room, one kind at a time."""
 
     CAPACITY = 2
 
@@ -189,7 +190,7 @@ class QueueMachine(LoopMachine):
             return
         assert task.result() == self.items.popleft()
         if self.put_later:
-            self.settle()
+            self.wait_until_idle()
             self.items.append(self.put_later.pop(0))
             assert self.waiting.pop(0).done()
 
@@ -202,7 +203,7 @@ class QueueMachine(LoopMachine):
             self.waiting.append(task)
             return
         assert task.done()
-        self.settle()
+        self.wait_until_idle()
         if self.waiting:
             assert self.waiting.pop(0).result() == self.next
         else:
@@ -214,7 +215,7 @@ class QueueMachine(LoopMachine):
         if self.put_later:
             self.put_later.pop(index % len(self.put_later))
         task = self.cancel(index)
-        self.settle()
+        self.wait_until_idle()
         assert task.cancelled()
 
     @precondition(lambda self: self.waiting and not self.put_later)
@@ -223,7 +224,7 @@ class QueueMachine(LoopMachine):
         self.next += 1
         self.queue.put_nowait(self.next)
         task = self.cancel(0)
-        self.settle()
+        self.wait_until_idle()
         assert task.cancelled()
         if self.waiting:
             assert self.waiting.pop(0).result() == self.next

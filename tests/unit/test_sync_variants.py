@@ -1,4 +1,4 @@
-"""The primitives that aiologic has under names of their own, and the arguments that its methods take."""
+"""The primitives that aiologic has under other names, and the arguments that its methods take."""
 
 from __future__ import annotations
 
