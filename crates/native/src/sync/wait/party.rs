@@ -72,8 +72,8 @@ impl Party {
         }
     }
 
-    /// Record whether the thread does nothing but wait from now on. A party whose notification falls into the
-    /// other time does not rely on this thread.
+    /// Record whether the thread does nothing but wait from now on. Other parties rely on the thread only while
+    /// it does.
     pub(in crate::sync) fn set_idle(&self, idle: bool) {
         if let How::Thread { is_idle, .. } = &self.how {
             is_idle.store(idle, Ordering::Relaxed);
