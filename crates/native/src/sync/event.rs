@@ -243,7 +243,7 @@ pub(in crate::sync) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         &[
             (
                 c"set",
-                c"Set the event and let everybody who waits go on.",
+                c"Set the event and release every party that waits.",
                 Method::NoArgs(set),
             ),
             (c"clear", c"Unset the event.", Method::NoArgs(clear)),

@@ -104,7 +104,7 @@ impl ResourceGuard {
         // ORDERING: pairs with the release in `__exit__`.
         if self.is_used.swap(true, Ordering::Acquire) {
             return Err(PyRuntimeError::new_err(format!(
-                "somebody else is already {} this resource",
+                "another caller is already {} this resource",
                 self.action.lock().unwrap_or_else(PoisonError::into_inner)
             )));
         }

@@ -41,7 +41,7 @@ pub(in crate::sync) fn refuse_if_stuck(py: Python<'_>, task: usize, relation: Re
     };
     match stuck_task(py, task)? {
         Some(name) => Err(deadlock(&format!(
-            "the lock is {relation} {name}, a task of this very thread, which"
+            "the lock is {relation} {name}, a task of this thread, which"
         ))),
         None => Ok(()),
     }

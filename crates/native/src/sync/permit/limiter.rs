@@ -115,7 +115,7 @@ impl CapacityLimiter {
             return Ok(());
         }
         Err(deadlock(&format!(
-            "every token is held by a task of this very thread ({}), which",
+            "every token is held by a task of this thread ({}), which",
             names.join(", ")
         )))
     }
