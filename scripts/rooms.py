@@ -47,6 +47,71 @@ HOUSES = (
         },
         outside=("managing",),
     ),
+    House(
+        "crates/native/src/sync",
+        {
+            "calls": (),
+            "who": (),
+            "wait": ("calls", "who"),
+            "permit": ("wait", "who", "calls"),
+            "condition": ("permit", "wait", "who", "calls"),
+            "queue": ("condition", "permit", "wait", "calls"),
+            "": ("queue", "condition", "permit", "wait", "who", "calls"),
+        },
+        outside=(),
+    ),
+    House(
+        "crates/hook/src",
+        {
+            "clock": (),
+            "error": (),
+            "processors": (),
+            "elf": ("error",),
+            "thread": ("elf", "clock", "processors", "error"),
+            "record": ("thread", "elf", "clock", "error"),
+            "gil": ("record", "thread", "elf", "clock", "processors", "error"),
+            "spawn": ("record", "thread", "elf"),
+            "hooked": ("gil", "record", "spawn", "elf"),
+            "install": ("hooked", "gil", "record", "spawn", "thread", "elf", "clock", "processors", "error"),
+            "": ("install", "hooked", "gil", "record", "spawn", "thread", "elf", "clock", "processors", "error"),
+        },
+    ),
+    House(
+        "crates/ipc/src",
+        {
+            "shim": (),
+            "kernel": ("shim",),
+            "header": ("shim", "kernel"),
+            "wake": ("shim", "kernel"),
+            "ownership": ("wake", "header", "shim", "kernel"),
+            "queue": ("ownership", "wake", "header", "shim", "kernel"),
+            "primitive": ("ownership", "wake", "header", "shim", "kernel"),
+            "": ("primitive", "queue", "ownership", "wake", "header", "shim", "kernel"),
+        },
+    ),
+    House(
+        "crates/native/src/ipc",
+        {
+            "threads": (),
+            "account": (),
+            "wait": (),
+            "segment": ("wait", "account"),
+            "methods": ("segment",),
+            "locks": ("methods", "segment", "wait", "account", "threads"),
+            "": ("locks", "methods", "segment", "wait", "account", "threads"),
+        },
+    ),
+    House(
+        "crates/client/src",
+        {
+            "syscall": (),
+            "target": ("syscall",),
+            "job": ("syscall",),
+            "server": ("target", "job", "syscall"),
+            "call": ("job", "target", "syscall"),
+            "": ("call", "server", "job", "target", "syscall"),
+        },
+    ),
 )
 
 # Where the modules and crates of a path begin.
@@ -141,7 +206,7 @@ def _python_imports(text: str, here: Parts, *, is_package: bool) -> Iterator[tup
 
 
 # Comments, texts, and visibilities, which name a module without importing it.
-_RUST_NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|\bpub\s*\([^)]*\)', re.DOTALL)
+_RUST_NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|\bpub\s*\((?:in [^)]*|[^)]*)\)', re.DOTALL)
 _RUST_PATH = re.compile(r"\b(?:crate|super|self)\b(?:\s*::\s*\w+)+")
 _RUST_USE = re.compile(r"\buse\s+([^;]+);")
 _RUST_MODULE = re.compile(r"\bmod\s+(\w+)\s*\{")

@@ -107,8 +107,8 @@ def left(rig: "Rig") -> dict[int, bytes]:
 def at_work(rig: "Rig") -> list[bytes]:
     """Return the command lines of those that serve or are about to at this very moment.
 
-    They have a lock without a gap. Who has none any more may leave in peace, as on a busy machine
-    it does after ``warm stop`` has returned, but it has to leave.
+    Such a process holds a lock without a gap. A process without a lock may take its time to end, as it does on a
+    busy machine after ``warm stop`` has returned, but it must end.
     """
     found = left(rig)
     holders = [pid for pid in found if runtime_directory.open_locks(pid)]

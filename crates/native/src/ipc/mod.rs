@@ -5,7 +5,7 @@
 //! (`wait`); and an attempt for tasks, which python/unsnarl/ipc repeats.
 //!
 //! Without a GIL, several threads of one process may use an object at once. To its words they are what processes are.
-//! They share the process's account in a ledger and the robust-list entry behind a mapping (`THREADS`), and what
+//! They share the process's account in a ledger and the robust-list entry behind a mapping ([`threads::THREADS`]), and what
 //! `unsnarl_shm::alone` guards.
 //!
 //! Invariant: no Python code runs between `Kernel::begin` and `Kernel::end`.
@@ -21,17 +21,10 @@ mod methods;
 mod queue;
 mod segment;
 mod semaphore;
+mod threads;
 mod wait;
 
 use pyo3::prelude::*;
-use unsnarl_ipc::Threads;
-
-/// Whether threads of this process make attempts one at a time, because of the GIL, or concurrently.
-const THREADS: Threads = if cfg!(Py_GIL_DISABLED) {
-    Threads::Concurrent
-} else {
-    Threads::Serialised
-};
 
 /// Add the classes to the extension module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -2,12 +2,12 @@
 //!
 //! Invariant: an item is in the queue whole or not at all.
 
-use super::THREADS;
 use super::account::OwnAccount;
 use super::item::{self, PICKLE, Plain};
 use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
+use super::threads::THREADS;
 use super::wait::{self, WaitRound, Watch, task_outcome, yes};
 use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::calls::fast::{self, Method};

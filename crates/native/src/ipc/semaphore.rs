@@ -2,11 +2,11 @@
 //!
 //! Invariant: a death is reported to one caller at most, and a caller that gets `OwnerDied` holds no permit.
 
-use super::THREADS;
 use super::account::OwnAccount;
 use super::methods::{self, Primitive};
 use super::segment::errors;
 use super::segment::{Body, Inheritance};
+use super::threads::THREADS;
 use super::wait::{self, WaitRound, Watch, task_outcome, yes};
 use crate::sync::calls::arguments::{self, Timeout};
 use crate::sync::calls::fast::{self, Method};

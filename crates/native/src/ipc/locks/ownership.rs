@@ -5,9 +5,9 @@
 //!
 //! Invariant: `damage` is not zero from a holder's death until `make_consistent`.
 
-use crate::ipc::THREADS;
 use crate::ipc::segment::Body;
 use crate::ipc::segment::errors;
+use crate::ipc::threads::THREADS;
 use crate::ipc::wait::{self, WaitRound, Watch};
 use crate::sync::calls::arguments::Timeout;
 use pyo3::exceptions::PyRuntimeError;

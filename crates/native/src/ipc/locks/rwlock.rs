@@ -3,10 +3,10 @@
 //! Invariant: a writer is alone inside when `drain` has returned true.
 
 use super::ownership::{Acquired, Ownership, OwnershipWords};
-use crate::ipc::THREADS;
 use crate::ipc::account::OwnAccount;
 use crate::ipc::methods::{self, Primitive};
 use crate::ipc::segment::{Body, Inheritance};
+use crate::ipc::threads::THREADS;
 use crate::ipc::wait::{self, WaitRound, Watch, task_outcome, yes};
 use crate::sync::calls::arguments::Timeout;
 use pyo3::exceptions::PyRuntimeError;
