@@ -96,7 +96,7 @@ HOUSES = (
             "account": (),
             "wait": (),
             "segment": ("wait", "account"),
-            "methods": ("segment",),
+            "methods": ("segment", "wait"),
             "locks": ("methods", "segment", "wait", "account", "threads"),
             "": ("locks", "methods", "segment", "wait", "account", "threads"),
         },
