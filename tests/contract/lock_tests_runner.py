@@ -8,11 +8,11 @@ Invariant: the classes under test are ours; everything else is CPython's.
 
 from __future__ import annotations
 
-import json
 import sys
 import unittest
 from typing import Any
 
+import reporting
 from test import lock_tests
 
 import unsnarl.sync as primitives
@@ -69,22 +69,5 @@ class BarrierTests(lock_tests.BarrierTests):
     barriertype = _native(primitives.Barrier)
 
 
-def main() -> int:
-    """Run everything; exit status 1 if anything failed."""
-    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__])
-    result = unittest.TextTestRunner(stream=sys.stderr, verbosity=1).run(suite)
-    print(
-        json.dumps(
-            {
-                "run": result.testsRun,
-                "failures": [str(test) for test, _ in result.failures],
-                "errors": [str(test) for test, _ in result.errors],
-                "skipped": len(result.skipped),
-            }
-        )
-    )
-    return 0 if result.wasSuccessful() else 1
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(reporting.run_and_report(unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__])))

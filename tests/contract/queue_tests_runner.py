@@ -7,10 +7,10 @@ JSON with the counts.
 
 from __future__ import annotations
 
-import json
-import sys
 import types
 import unittest
+
+import reporting
 
 import unsnarl.sync as primitives
 from unsnarl.sync import errors
@@ -51,21 +51,5 @@ def _load() -> unittest.TestSuite:
     return suite
 
 
-def main() -> int:
-    """Run everything; exit status 1 if anything failed."""
-    result = unittest.TextTestRunner(stream=sys.stderr, verbosity=1).run(_load())
-    print(
-        json.dumps(
-            {
-                "run": result.testsRun,
-                "failures": [str(test) for test, _ in result.failures],
-                "errors": [str(test) for test, _ in result.errors],
-                "skipped": len(result.skipped),
-            }
-        )
-    )
-    return 0 if result.wasSuccessful() else 1
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(reporting.run_and_report(_load()))
