@@ -135,7 +135,7 @@ def _starter(stem: str) -> tuple[int, str]:
 
 
 def _is_free(lock: str) -> bool:
-    """Return whether a lock is free; if so, empty it: the next start needs no pause (crates/client/src/server/start.rs)."""
+    """Return whether a lock is free; if so, empty it: the next start needs no pause (client/src/server/start.rs)."""
     try:
         fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
