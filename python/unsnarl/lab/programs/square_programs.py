@@ -8,7 +8,7 @@ the program proceeds only when one more thread gets the GIL.
 ``semaphore``: the last of n threads wakes all the others, one release after the other.
 
 ``squares.py`` runs them for the laboratory, which imports this file by path, in any Python from
-3.8 on, and ``bench/squares.py`` for the benchmarks. Invariant: only the standard library is imported.
+3.8 on, and ``bench/gil/squares.py`` for the benchmarks. Invariant: only the standard library is imported.
 
 They follow the examples of the chapter on performance in aiologic's documentation
 ("A world full of squares", Ilya Egorov, CC-BY-4.0); the code is new.
