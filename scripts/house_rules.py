@@ -5,6 +5,7 @@ Exits with 1 if there is a complaint.
 """
 
 import ast
+import fnmatch
 import io
 import re
 import subprocess
@@ -34,6 +35,9 @@ FIRST_LINES = {
 
 SUBJECT = re.compile(r"""(?<![\w`"'“])(?:Who|Whoever)\s[^?]*?([.!?](?=[\s*_)]|$)|\Z)""")
 """A sentence with this beginning; the group is what it ends with. Quoted, it is spoken of, not used."""
+
+PATH = re.compile(r"(?<![\w./-])((?:bench|crates|docs|python|scripts|tests)/[\w./*-]+)([{<$]?)")
+"""A path from the project's root, or a pattern of paths; the second group is not empty if it has a placeholder."""
 
 STRONG_ORDERING = re.compile(r"(?:\bOrdering::|(?<![:\w]))(?:Acquire|Release|AcqRel|SeqCst)\b(?!\()")
 ORDERING_NOTE = "ORDERING:"
@@ -203,6 +207,27 @@ def without_imports(lines: list[str]) -> Iterator[str]:
         is_import = is_import and ";" not in bare
 
 
+def paths(files: list[Path]) -> Complaints:
+    """Name only files and folders that exist; a path may begin inside a crate, as ``tests/model.rs``."""
+    targets = {path.as_posix() for file in files for path in (file, *file.parents)}
+    for file in files:
+        for first, text in prose(file):
+            for match in PATH.finditer(text):
+                path = match[1].rstrip("./-")
+                if "/" in path and not match[2] and not is_target(path, targets):
+                    line = first + text.count("\n", 0, match.start())
+                    yield f"{file}:{line}: there is no {path}"
+
+
+def is_target(path: str, targets: set[str]) -> bool:
+    """Return whether a target equals the path or ends with it; ``*`` stands for any text."""
+    if path in targets:
+        return True
+    if "*" in path:
+        return bool(fnmatch.filter(targets, path) or fnmatch.filter(targets, f"*/{path}"))
+    return any(target.endswith(f"/{path}") for target in targets)
+
+
 def architecture(_files: list[Path]) -> Complaints:
     """Keep ARCHITECTURE.md a map."""
     lines = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").count("\n")
@@ -224,6 +249,7 @@ RULES: list[Rule] = [
     versions,
     architecture,
     subjects,
+    paths,
     orderings,
     walls,
 ]

@@ -104,6 +104,26 @@ def test_questions_headings_and_quotations_are_left_alone(project: Project, name
     assert project.places(house_rules.subjects) == []
 
 
+def test_a_named_path_exists(project: Project) -> None:
+    project.write(
+        "crates/core/src/word.rs", "//! A word. See tests/model.rs, crates/core/src and crates/core/gone.rs.\n"
+    )
+    project.write("crates/core/tests/model.rs", "//! A model, in crates/core/tests/*.rs but not in tests/loom.rs.\n")
+    project.write("page.md", "| `crates/core/` | `bench/gone` |\n|---|---|\n\nand\nscripts/gone_*.\n")
+    assert project.places(house_rules.paths) == [
+        "crates/core/src/word.rs:1",
+        "crates/core/tests/model.rs:1",
+        "page.md:1",
+        "page.md:5",
+    ]
+
+
+def test_paths_in_code_placeholders_and_other_places_are_left_alone(project: Project) -> None:
+    project.write("code.py", '"""Code."""\nx = "crates/gone.rs"\n')
+    project.write("page.md", "crates/NAME{s}, docs/<page>, /tmp/bench/x, ../docs/x, tests/…\n\n    python/gone.py\n")
+    assert project.places(house_rules.paths) == []
+
+
 def test_an_ordering_has_a_note(project: Project) -> None:
     project.write(
         "crates/core/src/word.rs",
