@@ -36,7 +36,7 @@ def kill(process: Any) -> None:
 
 
 def told(lock: Any) -> int:
-    """Return the id of the process whose death passes on the lock."""
+    """Return the id of the process whose death releases the lock to the next waiter."""
     try:
         lock.acquire(timeout=TIMEOUT_S)
     except ipc.OwnerDied as death:

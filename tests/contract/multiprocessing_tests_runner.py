@@ -4,7 +4,7 @@
 
 Prints one line of JSON: outcome by test. Children that are spawned import this file again, and
 are patched then. Invariant: everything but the primitives is CPython's,
-but for one question to a condition that it can only ask its own.
+except for one query of a condition, which CPython's tests can only make of its own class.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if os.environ.get(VARIABLE) == "ours":
 
 
 def _nobody_waits(case: Any, condition: Any) -> None:
-    """Ask a condition whether nobody waits: CPython's tests ask its private semaphores."""
+    """Return whether no party waits for a condition: CPython's tests read its private semaphores."""
     assert condition.waiting == 0, (case, condition)
 
 

@@ -34,7 +34,7 @@ async def async_sure_deadlock_raises(world: Any) -> None:
 
 @scenario
 async def async_sure_deadlock_over_a_grant_raises(world: Any) -> None:
-    """The lock is a task's from its release on, and not only when that task runs."""
+    """The lock belongs to the next task from the release on, and not only when that task runs."""
     import_module("asyncio")  # which may be installed and not run
     for make in (unsnarl.Lock, unsnarl.RLock):
         lock = make()
@@ -60,7 +60,7 @@ async def async_sure_deadlock_over_a_grant_raises(world: Any) -> None:
 
 @scenario
 async def async_sure_deadlock_behind_a_task_raises(world: Any) -> None:
-    """A task of the same loop comes first, whichever task holds the lock now."""
+    """A task of the same loop is ahead in the queue, whichever task holds the lock now."""
     for make in (unsnarl.Lock, unsnarl.RLock):
         lock = make()
         taken, done = threading.Event(), threading.Event()
@@ -163,7 +163,7 @@ async def async_no_deadlock_over_a_side_that_was_changed_or_left(world: Any) -> 
 
 @scenario
 async def async_no_deadlock_over_a_side_that_was_left_beside_others(world: Any) -> None:
-    """Where others read, it is unknown for whom a thread has left."""
+    """If others read, it is unknown for which task a thread has left."""
     lock = unsnarl.RWLock()
     lock.reader.acquire()
     await lock.reader.async_acquire()
@@ -219,7 +219,7 @@ def let_go_when_waited_for(lock: Any, let_go: Callable[[], object]) -> None:
 
 @scenario
 async def async_no_deadlock_over_a_task_that_is_over(world: Any) -> None:
-    """Any thread may release a Lock: the release for a task that has ended is still to come."""
+    """Any thread may release a Lock, so the lock of a task that has ended may still be released."""
     lock = unsnarl.Lock()
 
     async def take() -> None:

@@ -2,8 +2,8 @@
 
     python -m tests.contract.process_scenarios METHOD [NAME]...
 
-Each scenario runs with children by the given start method; those that need none to be killed
-run by the context, the others by fork and signals. Invariant: nothing sleeps to synchronise,
+Each scenario runs with children by the given start method. Where no child has to be killed, the
+context starts them; otherwise the scenario uses fork and signals. Invariant: nothing sleeps to synchronise,
 and every wait has an end (`TIMEOUT_S`) that fails the scenario.
 """
 
@@ -126,7 +126,7 @@ def permits_pass_between_processes(context: Any) -> None:
     semaphore, ready = context.Semaphore(1), context.Event()
     join(started(context, 1, _take_one, semaphore))
     semaphore.release()
-    # The second time it holds what it takes: the permit that it gave back before does not count against it.
+    # The second time, the process holds what it takes: the permit that it gave back earlier makes no difference.
     semaphore.acquire()
     assert not semaphore.acquire(timeout=0.05)
     semaphore.release()

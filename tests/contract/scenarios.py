@@ -1,7 +1,7 @@
 """The promises of every primitive, played in every world.
 
 Run as a module with the name of a world (and perhaps `--gil`, to have the scheduler in) it plays every scenario and
-prints `ok N`. Libraries patch and start things of their own, so each world gets an interpreter of its own.
+prints `ok N`. Libraries patch modules and start threads, so each world gets a separate interpreter.
 
 Invariants: a scenario asserts states and orders, never times; one that hangs dumps the stacks of all threads and
 ends.
@@ -28,7 +28,7 @@ from tests.contract.worlds import LIBRARIES, WORLDS
 
 @scenario
 async def async_exclusion(world: Any) -> None:
-    """There are never two parties inside, and every party gets in."""
+    """No two parties are ever inside together, and every party gets in."""
     for make in LOCKS_AND_SIDES:
         lock = make()
         inside = 0

@@ -1,7 +1,7 @@
-"""The primitives with threads that run in parallel: what a GIL hides must hold without one too.
+"""The primitives with threads that run in parallel: promises that a GIL keeps by itself must hold without one too.
 
-Each test is short, and passes on an interpreter with a GIL as well; without one it hits, a few thousand times, the
-moment between two steps that the GIL makes one.
+Each test is short, and passes on an interpreter with a GIL as well; without a GIL it hits, a few thousand times, the
+moment between two steps that a GIL makes one step.
 
 Invariant: no thread is waited for without a timeout, and none is left behind.
 """
@@ -120,7 +120,7 @@ def test_a_notification_that_meets_a_timeout_keeps_no_lock() -> None:
     interval_s = sys.getswitchinterval()
     sys.setswitchinterval(
         1e-4
-    )  # with the usual one, each wait takes 5 ms to get the GIL back from the notifying thread
+    )  # with the usual interval, each wait takes 5 ms to get the GIL back from the notifying thread
     try:
         at_once(waiter, notifier)
     finally:
@@ -177,7 +177,7 @@ try:
 except unsnarl.UnsupportedInterpreter as error:
     print(error)
 """
-    # A module that switches the GIL on is warned about: here that is an error.
+    # CPython warns about a module that switches the GIL on; here the warning is an error.
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=120, check=False
     )

@@ -23,7 +23,7 @@ CLOSING = [unsnarl.PriorityQueue, *([queue.PriorityQueue] if hasattr(queue.Queue
 
 
 def is_notified(condition: Any, act: Callable[[], object]) -> bool:
-    """Tell whether ``act``, which takes the condition's lock, notifies the waiters."""
+    """Return whether ``act``, which takes the condition's lock, notifies the waiters."""
     ready, heard = threading.Event(), list[bool]()
 
     def listen() -> None:
@@ -56,7 +56,7 @@ def test_clear_notifies_waiters_for_room_and_for_the_end(name: str) -> None:
 
 
 class Moody:
-    """An item that compares until it is told not to."""
+    """An item that can be compared until the test forbids it."""
 
     fails = False
 
@@ -268,7 +268,7 @@ def pass_time() -> None:
 
 
 def count_givers(line: Any) -> int:
-    """Return how many parties wait to put; none waits to get."""
+    """Return how many parties wait to put, where none waits to get."""
     return int(line.waiting) if hasattr(line, "waiting") else len(line.not_full._waiters)
 
 

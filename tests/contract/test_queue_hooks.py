@@ -1,7 +1,7 @@
 """The hooks of a subclass are called as often as the standard library calls them.
 
 Invariant: a test that is parametrised over the standard library's class too asserts that class's own behaviour. No
-test waits for a time: where time passes, it passes within `get` or `put`.
+test sleeps: time passes only within `get` or `put`.
 """
 
 from __future__ import annotations

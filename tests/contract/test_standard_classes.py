@@ -102,7 +102,7 @@ def test_attributes_of_a_queue_can_be_set_as_an_object_sets_them(make: Any) -> N
 
 @pytest.mark.parametrize("make", both("Queue") + both("LifoQueue") + both("PriorityQueue"))
 def test_a_queue_is_no_collection(make: Any) -> None:
-    """Code that iterates over collections would empty it, or wait."""
+    """Code that iterates over collections would empty the queue, or wait."""
     line = make()
     assert line
     for kind in (abc.Iterable, abc.Iterator, abc.Sized, abc.AsyncIterable, abc.Container):
@@ -158,7 +158,7 @@ def test_notify_all_calls_a_notify_of_the_subclass(base: Any) -> None:
     for thread in threads:
         thread.start()
         arrived.acquire()
-    with condition:  # they have released it: they wait
+    with condition:  # they have released the lock: they wait
         condition.notify_all()
     for thread in threads:
         thread.join()
@@ -216,7 +216,7 @@ def test_a_semaphore_takes_any_number_of_permits(make: Any, value: Any) -> None:
     assert make(0).acquire(blocking=False) is False
 
 
-# Before CPython 3.12 the standard library's own `release(n)` notifies n times, whoever waits.
+# Before CPython 3.12 the standard library's own `release(n)` notifies n times, even if no party waits.
 RELEASED_AT_ONCE = both("Semaphore")[0 if sys.version_info >= (3, 12) else 1 :]
 
 
@@ -273,7 +273,7 @@ def test_any_number_can_be_notified(make: Any, number: Any, woken: int) -> None:
 
 @pytest.mark.parametrize("make", [standard.Semaphore, standard.BoundedSemaphore])
 def test_what_is_left_of_a_permit_counts_as_one(make: Any) -> None:
-    """In the standard library it bounds nothing: such a number never reaches zero."""
+    """In the standard library such a semaphore bounds nothing: its number never reaches zero."""
     semaphore = make(1.5)
     assert semaphore.acquire(blocking=False)
     assert semaphore.acquire(blocking=False)

@@ -20,10 +20,10 @@ from tests.contract.repeated import RUN_LIMIT_S, failing_each_time, has_time_to_
 HERE = Path(__file__).parent
 
 KNOWN_DIFFERENCES = {
-    # It requires that the public classes were defined in threading.py.
+    # The test requires that the public classes were defined in threading.py.
     "test__all__ (test.test_threading.MiscTestCase.test__all__)",
     "test__all__ (test.test_threading.MiscTestCase)",
-    # It looks at the private _waiters of the standard library's Condition.
+    # The test reads the private _waiters of the standard library's Condition.
     "test_nan_timeout (test.test_threading.ConditionTests.test_nan_timeout)",
 }
 
@@ -57,7 +57,7 @@ def run(runner: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 @has_time_to_repeat
 @pytest.mark.parametrize(("runner", "at_least"), [("lock_tests_runner.py", 70), ("queue_tests_runner.py", 25)])
 def test_cpython_tests_pass(runner: str, at_least: int) -> None:
-    """`at_least` is below what the oldest interpreter has: newer ones test shutdown as well."""
+    """`at_least` is below the number of the oldest interpreter: newer ones test shutdown as well."""
     said: list[str] = []
 
     def failures() -> set[str]:

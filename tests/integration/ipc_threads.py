@@ -1,4 +1,4 @@
-"""Threads of one process use the same object at once, through two handles of one name: nothing is lost.
+"""Threads of one process use the same object at the same time, through two handles of one name: nothing is lost.
 
     python ipc_threads.py SCENARIO [ROUNDS]
 

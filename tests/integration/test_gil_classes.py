@@ -2,7 +2,7 @@
 
 One thread repeats an action while another is CPU-bound; the classes of its waits show how it was
 classified. Shares are compared, not numbers: a busy machine delays some returns, which then look
-like another kind.
+like returns of another class.
 """
 
 from typing import TYPE_CHECKING

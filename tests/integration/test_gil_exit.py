@@ -20,7 +20,7 @@ ENDINGS = {
     "SIGTERM": ("os.kill(os.getpid(), 15); contention.hogs(1).__enter__().await_progress(10**9)", -signal.SIGTERM),
 }
 REPEATS = 5
-"""Each time, other threads are in other states at the end."""
+"""In each run, other threads are in other states at the end."""
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -48,7 +48,7 @@ for each in threads:
 def test_daemon_threads_that_come_from_a_primitive_at_the_end(
     programs: "Programs", make: str, wait: str, release: str, *, scheduled: bool
 ) -> None:
-    """Before 3.14 the interpreter ends them inside of unsnarl's code, when they request the GIL again."""
+    """Before 3.14 the interpreter ends the threads inside of unsnarl's code, when they request the GIL again."""
     for _ in range(REPEATS):
         gil_programs.succeed(
             programs,
@@ -68,7 +68,7 @@ for _ in range(20):
 
 
 def test_a_daemon_thread_that_installs_at_the_end(programs: "Programs") -> None:
-    """The thread releases the GIL on its way and never gets it again; the ending thread does not wait for it."""
+    """The installing thread releases the GIL and never gets it again; the ending thread does not wait for it."""
     for _ in range(REPEATS):
         outcome = gil_programs.start(
             programs,
@@ -103,7 +103,7 @@ sys.last = Last()
 
 
 def test_daemon_threads_that_left_at_the_end_are_not_waited_for(programs: "Programs") -> None:
-    """The interpreter ends or hangs them when they want the GIL: they do not stay in the queue."""
+    """The interpreter ends or hangs the threads when they request the GIL: they do not stay in the queue."""
     printed = gil_programs.succeed(
         programs,
         """

@@ -123,9 +123,9 @@ with contention.Threads(1, hold_and_compute), contention.hogs(3), contention.pol
 def test_a_thread_that_echoes_is_served_beside_cpu_threads(programs: "Programs") -> None:
     """With an interval of 2 s the stock interpreter would not serve it 600 times before the watchdog.
 
-    The interval is also the slice of CPU-bound threads: they need a shorter one until each has begun.
-    A longer one would make a hang of what costs a round of slices: a thread from which a busy machine
-    takes the processor while it holds the GIL passes for CPU-bound, for that once.
+    The interval is also the slice of CPU-bound threads: they need a shorter one until each has begun. With a
+    longer interval, a round of slices would look like a hang: if a busy machine takes the processor from a
+    thread while it holds the GIL, the thread passes for CPU-bound once.
     """
     gil_programs.succeed(
         programs,

@@ -89,7 +89,7 @@ contention.work_through()
 
 
 def test_a_fork_in_the_midst_of_installations(programs: "Programs") -> None:
-    """The thread that installs is not in the child, which must be able to do it itself."""
+    """The thread that installs does not exist in the child; the child must be able to install by itself."""
     gil_programs.succeed(
         programs,
         FORK
@@ -138,7 +138,7 @@ assert calls == ["before", "parent"], calls
 def test_older_handlers_of_the_c_library_may_give_the_gil_up(programs: "Programs", place: str) -> None:
     """Handlers before a fork run in reverse order: an older one runs between our handlers, whichever it is.
 
-    In the child, it would wait with the stock GIL, too, for a thread that asked for the GIL before the fork.
+    In the child, it would wait with the stock GIL, too, for a thread that requested the GIL before the fork.
     """
     gil_programs.succeed(
         programs,
@@ -197,8 +197,8 @@ with contention.hogs(2), contention.pollers(2):
 def test_threads_do_not_inherit_what_the_kernel_was_told(programs: "Programs") -> None:
     """A CPU-bound thread is SCHED_BATCH; a thread that it starts is not, unless it is CPU-bound as well.
 
-    One that loses its processor while it holds the GIL passes for that. Of some threads, this may
-    happen to one or another; what is inherited would be seen in each, so each has a starter that is batch.
+    A thread that loses its processor while it holds the GIL passes for CPU-bound. This may
+    happen to a few of the threads. An inherited hint would be seen in each, so each thread has a starter that is batch.
     """
     gil_programs.succeed(
         programs,
@@ -227,7 +227,7 @@ assert os.SCHED_OTHER in seen, seen
     ],
 )
 def test_programs_do_not_inherit_what_the_kernel_was_told(programs: "Programs", start: str) -> None:
-    """None of these runs fork handlers."""
+    """None of these calls runs fork handlers."""
     gil_programs.succeed(
         programs,
         gil_programs.BATCH

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.needs_gil
 
 FRESH_PROCESSES = 30
-"""A thousand of them are a stress test."""
+"""A thousand processes are a stress test."""
 
 SAME = """
 def assert_same(before, after):
@@ -75,7 +75,7 @@ assert_same(before, interpreter_image.take())
 
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_install_as_the_first_act_beside_contending_threads(programs: "Programs", binding: str) -> None:
-    """A function that is called for the first time just now is bound by the dynamic linker just now."""
+    """The dynamic linker binds a function at its first call, which may happen during the installation."""
     for _ in range(FRESH_PROCESSES if binding == "lazy" else FRESH_PROCESSES // 3):
         gil_programs.succeed(
             programs,
@@ -103,7 +103,7 @@ assert gil.installed()
 def test_a_thousand_toggles_under_load(programs: "Programs", binding: str) -> None:
     """Every thread makes progress meanwhile, and no change is left behind.
 
-    An installation gives the GIL up twice; the short interval brings it back in
+    An installation releases the GIL twice; the short interval brings it back in
     time, so that there is about one toggle a millisecond.
     """
     gil_programs.succeed(
@@ -171,7 +171,7 @@ assert gil.uninstall() is False
 
 
 def test_unreadable_memory_maps_refuse_the_installation(programs: "Programs") -> None:
-    """No file can be opened any more: neither can /proc/self/maps."""
+    """No file can be opened any more, so /proc/self/maps cannot be read."""
     gil_programs.succeed(
         programs,
         SAME
@@ -228,7 +228,7 @@ with contention.hogs(2) as hogs:
 
 
 def test_pages_that_must_not_become_writable_refuse_the_installation(programs: "Programs") -> None:
-    """Either those of the table, or, where that is always writable, those of the probe's stack."""
+    """The pages of the table, or, where the table is always writable, those of the probe's stack."""
     gil_programs.succeed(
         programs,
         SAME

@@ -116,7 +116,7 @@ with contention.hogs(1), contention.Threads(2, step) as numbers, contention.poll
 
 
 def test_memray(programs: "Programs") -> None:
-    """It writes relocation slots as well, those of every object."""
+    """The profiler writes relocation slots as well, those of every object."""
     needs("memray")
     gil_programs.succeed(
         programs,
@@ -142,7 +142,7 @@ contention.work_through()
 
 
 def test_py_spy(programs: "Programs") -> None:
-    """It stops all threads, wherever they are, and reads their memory."""
+    """py-spy stops all threads, at any instruction, and reads their memory."""
     command = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
     if command is None:
         pytest.skip("py-spy is not installed: pip install '.[interop]'")

@@ -52,7 +52,7 @@ with contended:
 
 
 def test_threads_that_find_the_gil_free_do_not_inherit_it(programs: "Programs") -> None:
-    """They never wait in the queue, where a new thread of C code would be made normal."""
+    """The threads never wait in the queue, where a new thread of C code would be made normal."""
     gil_programs.succeed(
         programs,
         gil_programs.BATCH

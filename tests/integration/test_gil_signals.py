@@ -90,7 +90,7 @@ with contention.hogs(2) as hogs, contention.pollers(3) as pollers, contention.lo
 
 
 def test_stacks_are_dumped_again_and_again(programs: "Programs") -> None:
-    """By faulthandler's own thread, which reads the other threads' stacks without the GIL."""
+    """The thread of faulthandler reads the other threads' stacks without the GIL."""
     gil_programs.succeed(
         programs,
         """
@@ -131,11 +131,11 @@ assert len(calls) >= 7, calls
 
 @pytest.mark.parametrize(("interval_s", "hogs"), [(1e-6, 1), (1e-4, 1), (2.0, 1), (1000.0, 0)])
 def test_extremes_of_the_switch_interval(programs: "Programs", interval_s: float, hogs: int) -> None:
-    """With one of 2 s the stock interpreter would not serve the others 150 times before the watchdog.
+    """With an interval of 2 s the stock interpreter would not serve the others 150 times before the watchdog.
 
-    The interval is also the slice of CPU-bound threads, and with the longest one there is none of them: a
-    thread from which a busy machine takes the processor while it holds the GIL passes for CPU-bound, for
-    that once, and waits for the end of a slice.
+    The interval is also the slice of CPU-bound threads. With the longest interval there are no such threads: if
+    a busy machine takes the processor from a thread while it holds the GIL, the thread passes for CPU-bound
+    once, and would wait for the end of a slice.
     """
     gil_programs.succeed(
         programs,

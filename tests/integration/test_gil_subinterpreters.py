@@ -94,7 +94,7 @@ assert not errors, errors
 
 
 def test_an_installation_inside_one_is_refused(programs: "Programs") -> None:
-    """By the interpreter, which does not load the extension there, or by the scheduler."""
+    """Either the interpreter refuses to load the extension there, or the scheduler refuses to install."""
     refused = """
 try:
     from unsnarl import gil

@@ -181,7 +181,7 @@ print("main")
 
 @pytest.mark.parametrize("option", ["--stats=all", "--no-children"])
 def test_a_subinterpreter_is_left_alone(family: "Programs", option: str) -> None:
-    """Its site reads the hook file as well, in the process where all is installed already."""
+    """The sub-interpreter's site reads the hook file as well, in a process where the scheduler is already installed."""
     family.write("app.py", SUBINTERPRETER)
     stock = family.python("app.py")
     scheduled = family.run(option, "app.py")

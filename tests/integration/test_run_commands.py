@@ -98,7 +98,7 @@ def test_another_command_is_refused(commands: Commands, name: str) -> None:
 
 
 def test_a_script_of_another_environment_of_the_same_interpreter_is_refused(commands: Commands) -> None:
-    """Both resolve to the same file: only the directory distinguishes the environments."""
+    """Both interpreters resolve to the same file: only the directory distinguishes the environments."""
     other = commands.programs.directory / "other" / "bin"
     other.mkdir(parents=True)
     (other / "python").symlink_to(os.path.realpath(sys.executable))

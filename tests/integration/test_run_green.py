@@ -137,7 +137,7 @@ print(issubclass(threading.Event, unsnarl.Event), issubclass(queue.Queue, unsnar
 
 @green
 def test_a_signal_handler_raises_in_the_main_thread(programs: "Programs") -> None:
-    """Whether all threads wait or another one computes; and a handler may wait itself."""
+    """This holds if all threads wait and if another one computes. A handler may itself wait."""
     text = """
 class Late(Exception): pass
 def late(number, frame): raise Late

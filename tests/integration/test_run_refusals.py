@@ -167,7 +167,7 @@ def test_help_is_a_result_and_no_complaint(programs: "Programs", words: list[str
 
 
 def test_help_into_a_pipe_that_nobody_reads(programs: "Programs") -> None:
-    """The command ends as any filter does, by SIGPIPE, without a message."""
+    """The command is ended by SIGPIPE, as any filter is, without a message."""
     read_end, write_end = os.pipe()
     os.close(read_end)
     try:

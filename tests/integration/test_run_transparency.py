@@ -286,7 +286,7 @@ def test_a_program_ends_as_under_python(programs: "Programs", name: str) -> None
 
 
 def test_endings_are_told_apart(programs: "Programs") -> None:
-    """The comparison above would not notice if all statuses were lost."""
+    """The comparison above would not notice if both statuses were lost."""
     for name, status in {
         "exit(3)": 3,
         "SIGTERM": -signal.SIGTERM,

@@ -1,7 +1,7 @@
 """The bookkeeping of a server and its workers never shows in the behaviour of a command.
 
-Invariant: whatever becomes of the runtime directory, of the disk, of the session or of the
-server's own children, the command ends as it would have, and nobody works without end.
+Invariant: after any damage to the runtime directory, of the disk, of the session or of the
+server's own children, the command ends as it would have, and no process runs without end.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Imports depend on circumstances: the terminal, variables, the moment. Each run gets the results of its own.
 
-Invariant: no run is served by what was imported in circumstances that its own imports would have told apart.
+Invariant: no run is served by what was imported in circumstances that its own imports would have distinguished.
 """
 
 import datetime as dt

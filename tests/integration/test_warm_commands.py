@@ -1,6 +1,6 @@
 """Real commands, plain and warm, compared byte for byte: output, errors, status; on pipes and on a terminal.
 
-``pip`` and ``pytest`` are there wherever the tests run; the others are compared where they are installed beside them.
+``pip`` and ``pytest`` are there wherever the tests run; the others are compared where they are installed next to them.
 """
 
 import os
@@ -128,7 +128,7 @@ def contents(directory: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def test_on_a_terminal(rig: "Rig", command: list[str]) -> None:
-    # One that must not be imported ahead runs plainly, and is compared all the same.
+    # One that must not be imported ahead runs plainly, and is still compared.
     status, _ = on_a_terminal(rig, UNSNARL, "warm", "start", "--", *command)
     plain = on_a_terminal(rig, *command)
     warm = on_a_terminal(rig, UNSNARL, "warm", "run", *(["--require"] if status == 0 else []), "--", *command)

@@ -60,7 +60,7 @@ def test_a_runner_of_tests_rewrites_what_it_loads(rig: "Rig") -> None:
     (rig.directory / "work" / "test_it.py").write_text(TEST)
     rig.env |= {"PYTHONPATH": str(rig.directory / "bin"), "PYTHONDONTWRITEBYTECODE": "1"}
     script = rig.script("tester", RUNNER)
-    # One that rewrites nothing comes first, and what it loads is ordinary.
+    # The first run rewrites nothing, and the modules that it loads are ordinary.
     words = ("-p", "helper", "-p", "no:cacheprovider")
     learned_from_runs(rig, script, "--assert=plain", *words)
     # The modules of the first run are imported ahead by now, but not for long.

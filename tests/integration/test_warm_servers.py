@@ -139,7 +139,7 @@ def test_what_the_server_does_between_runs_is_not_learned_from_them(rig: "Rig") 
     script = rig.script("quiet", "import sys\nprint('warm' if '_unsnarl_warm' in sys.modules else 'plain')\n")
     rig.start(script)
     server = server_pids(rig)
-    # More than there are spares: the last ones are forked after the first one was looked at.
+    # More than there are spares: the last ones are forked after the first one was examined.
     for _ in range(8):
         assert rig.served(script).stdout == b"warm\n"
     assert not list(rig.house.glob("*.wanted"))

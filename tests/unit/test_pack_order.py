@@ -70,7 +70,7 @@ def pack(made: str) -> None:
 
 
 def served() -> tuple[str, bool]:
-    """Import the module; return its value, and whether it comes from the pack."""
+    """Import the module; return its value, and whether it is from the pack."""
     module = importlib.import_module("ordered")
     return module.BY, isinstance(module.__loader__, finder.PackLoader)
 

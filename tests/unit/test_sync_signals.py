@@ -45,7 +45,7 @@ def doing(act: Callable[[], object]) -> Iterator[None]:
 
 
 LONG_S = 60.0
-"""Whatever takes longer than this hangs."""
+"""A program that takes longer than this hangs."""
 
 
 def until(condition: Callable[[], object]) -> None:

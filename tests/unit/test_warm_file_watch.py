@@ -14,14 +14,14 @@ from unsnarl.warm.serving import file_watch
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_watch.Files:
-    """Watch a directory with a module, and a caller's in which imports have looked at a file."""
+    """Watch a directory with a module, and a caller's directory in which imports have examined a file."""
     monkeypatch.setattr(file_watch, "_mounts", lambda: [("/", "nfs")])
     here, place = tmp_path / "here", tmp_path / "place"
     for directory in (here, here / "below", place, tmp_path / "empty"):
         directory.mkdir()
     (place / "mod.py").write_text("VALUE = 1\n")
     for directory in (here, here / "below"):
-        os.utime(directory, (0, 0))  # of these the time alone tells
+        os.utime(directory, (0, 0))  # only the time shows a change of these
     monkeypatch.chdir(here)
     facts = facts_of.Facts()
     facts.files = {str(place / "mod.py"): facts_of.stamp_of(str(place / "mod.py"))}

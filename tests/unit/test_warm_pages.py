@@ -48,7 +48,7 @@ def address_of(area: mmap.mmap) -> int:
 
 
 def own_pages(area: mmap.mmap) -> list[int]:
-    """Return the numbers of the pages which the survey of this process tells to be its own."""
+    """Return the numbers of the pages that the survey of this process reports as its own."""
     first = address_of(area)
     spans = [(at, at + length) for at, length, advice in pages.survey() if advice == 23]
     return [n for n in range(COUNT) if any(low <= first + n * PAGE < high for low, high in spans)]

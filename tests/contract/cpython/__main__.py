@@ -20,9 +20,9 @@ NOT_SHIPPED = 77
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what the arguments say; return the exit status."""
+    """Run the tests that the arguments select; return the exit status."""
     options = parser().parse_args(arguments)
-    # A shell starts what runs in its background deaf to Ctrl-C, and some of the tests rely on it.
+    # A shell starts background processes with SIGINT ignored, but some of the tests rely on SIGINT.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     modules, absent = suite.choose(suite.QUICK if options.quick else suite.FULL)
@@ -62,7 +62,7 @@ def shown(one: Comparison) -> Comparison:
 
 
 def indented(text: str) -> str:
-    """Set what a run printed apart from this program's own lines."""
+    """Indent the output of a run, to distinguish it from this program's own lines."""
     return "\n".join(f"    | {line}" for line in text.splitlines())
 
 

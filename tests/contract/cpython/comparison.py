@@ -1,10 +1,10 @@
 """Compares a module's outcomes with the scheduler to those without it.
 
 A test whose outcome differs is judged by running it alone, both ways, several
-times: it counts against the scheduler only if it goes wrong with it in a way in
-which it never goes wrong without. So a test that is flaky on this machine is told
-apart from a defect. Invariant: no difference is dropped; each is a regression, or
-named as not reproduced, with all that was seen, or as one to expect, with its reason.
+times: it counts against the scheduler only if it has an outcome with the scheduler that it
+never has without. So a test that is flaky on this machine is distinguished
+from a defect. Invariant: no difference is dropped. Each is reported as a regression, as
+not reproduced, with all outcomes, or as expected, with its reason.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,28 +22,28 @@ Runner = Callable[[Module, Way, Sequence[str]], Run]
 
 @dataclass(frozen=True)
 class Difference:
-    """A test that came out differently."""
+    """A test whose outcome differs."""
 
     test: str
     plain: frozenset[str]
     """Every outcome seen without the scheduler."""
     scheduled: frozenset[str]
-    """Every outcome seen with it when it was run alone."""
+    """Every outcome seen with the scheduler when the test was run alone."""
     first: str
     """The outcome with the scheduler in the run of the whole module."""
 
     @property
     def explanation(self) -> str | None:
-        """Say why the test has to fail with the scheduler, where it has to."""
+        """Return why the test has to fail with the scheduler, if it has to."""
         return EXPLAINED.get(self.test) if self.scheduled == {"failed"} else None
 
     @property
     def is_regression(self) -> bool:
-        """Tell whether the scheduler did, when run alone, what never happens without it and is not to be expected."""
+        """Return whether the test, run alone, had an unexpected outcome that it never has without the scheduler."""
         return not self.scheduled <= self.plain and self.explanation is None
 
     def __str__(self) -> str:
-        """Say what was seen."""
+        """Describe the outcomes."""
         verdict = "not reproduced alone, or flaky without it too"
         if not self.scheduled <= self.plain:
             verdict = f"to be expected: {self.explanation}" if self.explanation else "REGRESSION"

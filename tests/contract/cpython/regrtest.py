@@ -1,9 +1,9 @@
 """Runs one module of CPython's tests, with the stock GIL or with the scheduler.
 
-The scheduler is put in by ``unsnarl run -m test``, so that it is in every child
+``unsnarl run -m test`` installs the scheduler, so that it is in every child
 process that the tests start. Invariants: both ways run the same interpreter with
-the same arguments in an empty directory; nothing survives the run, its children
-neither; a run without results (a crash, a hang) is an outcome like any other.
+the same arguments in an empty directory; no process of a run survives it; a run
+without results (a crash, a hang) is an outcome like any other.
 """
 
 import os
@@ -24,24 +24,24 @@ Outcomes = dict[str, str]
 """Outcome by the name of the test: passed, failed or skipped; the module's own last."""
 
 WATCHDOG_S = 600
-"""Longer than any module takes on two busy cores; one that takes longer hangs."""
+"""Longer than any module takes on two busy cores; a module that takes longer hangs."""
 DUMP_AFTER_S = 300
-"""When a test is taken to hang, and faulthandler dumps all threads and ends it."""
+"""The time after which a test counts as hanging: faulthandler dumps all threads and ends it."""
 TAIL = 4000
 """Characters kept of what a run printed: enough for the last dump of threads."""
 COMMAND = Path(sysconfig.get_path("scripts"), "unsnarl")
 
 
 class Run(NamedTuple):
-    """What came out of one run of one module."""
+    """The results of one run of one module."""
 
     outcomes: Outcomes
     text: str
-    """The end of what it printed."""
+    """The end of the run's output."""
 
 
 def run(module: Module, way: Way, only: Sequence[str] = ()) -> Run:
-    """Run a module, or only the tests of it that are named, to its end."""
+    """Run a module to its end, or only the named tests of it."""
     with tempfile.TemporaryDirectory(prefix="cpython-tests-") as directory:
         results = Path(directory, "results.xml")
         patterns = [word for name in (only or module.match) for word in ("-m", name)]
@@ -65,7 +65,7 @@ def prefix(way: Way) -> list[str]:
 
 
 def ending(status: int | None) -> str:
-    """Say how the process of a module ended; regrtest has 2 for failed and 4 for nothing run."""
+    """Describe how the process of a module ended; regrtest has 2 for failed and 4 for nothing run."""
     if status is None:
         return f"no end after {WATCHDOG_S} s"
     if status < 0:
@@ -93,7 +93,7 @@ def execute(words: Sequence[str], directory: str) -> tuple[int | None, str]:
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:
-    """Kill what is left of a run."""
+    """Kill the remaining processes of a run."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -102,7 +102,7 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def read(results: Path) -> Outcomes:
-    """Read regrtest's results; none if the run did not live to write them."""
+    """Read regrtest's results; none if the run ended before it wrote them."""
     if not results.exists():
         return {}
     outcomes: Outcomes = {}

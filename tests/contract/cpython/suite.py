@@ -1,7 +1,7 @@
 """Which of CPython's own tests are run, and under which names each version keeps them.
 
-Invariant: a version that lacks a test of this list is told apart from one that
-fails it: what is not there is left out by name, never silently.
+Invariant: a version that lacks a test of this list is distinguished from one that
+fails it: a missing test is left out by name, never silently.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ class Module(NamedTuple):
     match: tuple[str, ...] = ()
     """Patterns of the tests that are run; all of them without any."""
     resources: tuple[str, ...] = ()
-    """What regrtest's tests may only use when told so (``-u``)."""
+    """The resources that regrtest's tests may use only with ``-u``."""
 
     @property
     def title(self) -> str:
@@ -69,11 +69,11 @@ EXPLAINED = {
         "the scheduler's is loaded, so that it is rightly named"
     ),
 }
-"""Tests that fail with the scheduler and should, each with the reason."""
+"""Tests that have to fail with the scheduler, each with the reason."""
 
 
 def exists(name: str) -> bool:
-    """Tell whether this interpreter ships a test module."""
+    """Return whether this interpreter ships a test module."""
     try:
         return find_spec(f"test.{name}") is not None
     except ModuleNotFoundError:
@@ -94,7 +94,7 @@ def choose(choices: tuple[Choice, ...], is_there: Callable[[str], bool] = exists
 
 
 def named(names: Sequence[str], is_there: Callable[[str], bool] = exists) -> tuple[list[Module], list[str]]:
-    """Return what is in the lists under these names, in whatever version, and those not shipped."""
+    """Return what is in the lists under these names, in any version, and those not shipped."""
     present: list[Module] = []
     absent: list[str] = []
     for name in names:
