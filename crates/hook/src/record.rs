@@ -56,7 +56,7 @@ const NOTABLE_SHARE: u64 = 16;
 const NOTABLE_CALL_NS: u64 = 200_000;
 /// A wait for a lock is worth a stack from this length on.
 const NOTABLE_LOCK_NS: u64 = 100_000;
-/// If the next event comes later than this after a wait for a lock, C code has run in between,
+/// If the next event is later than this after a wait for a lock, C code has run in between,
 /// and the event does not mark the end of the wait. Some ticks of the kernel.
 const LATE_NS: u64 = 20_000_000;
 /// At most one stack in this time on average: some microseconds in 1,000, under half a percent. Notable
@@ -215,7 +215,7 @@ fn drop_wanted(own: &Writer, held: u64, now: u64) {
 #[inline(never)]
 fn taken() {
     with_writer(|own| {
-        // If another thread had it, its drop comes first.
+        // If another thread held the GIL, that thread's drop is earlier.
         if !is_last_taker(own) {
             return take(own, counter::ordered_now());
         }

@@ -4,7 +4,7 @@
 //! finish a change. Therefore shared memory holds no pointers, every bit pattern of every word has a meaning, and no
 //! operation waits inside this crate: an operation is done, or it names the word to sleep on ([`Step`]).
 //!
-//! Must never call the operating system, know Python, or read a clock. The kernel's services come in through
+//! Must never call the operating system, know Python, or read a clock. The kernel's services are passed in through
 //! [`Kernel`]. Folders depend on each other in this order: `primitive` and `queue` → `ownership` → `wake` → `kernel`.
 //!
 //! Invariant: if a process dies in the middle of an operation, the next operation can finish, undo or report it.

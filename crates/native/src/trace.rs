@@ -195,7 +195,7 @@ impl TimedBody {
         if loader.is_none() {
             return Ok(this.into_any());
         }
-        // SAFETY: both are live objects, and the GIL is held; a new reference or null comes back.
+        // SAFETY: both are live objects, and the GIL is held; a new reference or null is returned.
         unsafe { Bound::from_owned_ptr_or_err(loader.py(), PyMethod_New(this.as_ptr(), loader.as_ptr())) }
     }
 

@@ -141,7 +141,7 @@ impl<P: Unparker> ReadWrite<P> {
         state.queue.first().is_none() && state.enter(side, task)
     }
 
-    /// Whether `leave` must be told which task leaves on the reading side.
+    /// Whether a caller of `leave` must name the task that leaves the reading side.
     pub fn is_any_of_many(&self) -> bool {
         let state = lock(&self.state);
         state.readers > 1 && !state.reading.is_empty()

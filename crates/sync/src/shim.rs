@@ -49,7 +49,7 @@ mod imp {
     }
 
     // SAFETY: `lock` gives out one guard at a time, by the raw mutex or by the
-    // contract of `elide_mutexes`; that is all std's own mutex asks for.
+    // contract of `elide_mutexes`; that is all that std's own mutex requires.
     #[allow(unsafe_code)]
     unsafe impl<T: Send> Sync for Mutex<T> {}
 

@@ -49,7 +49,7 @@ pub enum Take<T> {
     Taken(T),
     /// No item; the waiter, if any, is enqueued.
     Empty,
-    /// No item, and none will come: the channel is closed.
+    /// No item, and none will follow: the channel is closed.
     Closed,
     /// The caller requires the items to be in the store, but they are kept elsewhere; nothing has happened.
     Elsewhere,

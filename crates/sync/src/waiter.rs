@@ -34,7 +34,7 @@ pub trait Unparker {
     fn wants_grant(&self) -> bool;
     /// Whether the party sleeps on the state word (a thread) rather than being woken by a callback.
     fn sleeps_on_word(&self) -> bool;
-    /// Whether the party, once notified, re-checks promptly whatever the caller does next. True of a thread,
+    /// Whether the party, once notified, re-checks promptly, independent of what the caller does next. True of a thread,
     /// unless it is the caller's own thread, whose wait a signal handler interrupted. Never true of a party
     /// that does not sleep on its word.
     fn is_prompt(&self) -> bool {
@@ -71,7 +71,7 @@ pub struct Waiter<P> {
 }
 
 /// Waiters that were released together and are woken one after the other. Each waiter wakes the next as soon
-/// as it runs, before it waits for the GIL. So the releasing thread pays for one wake-up and goes on.
+/// as it runs, before it waits for the GIL. So the releasing thread pays for one wake-up and continues.
 ///
 /// No waiter is forgotten: the releasing thread removes one, and each released waiter, however it learned of
 /// its release, removes one more.

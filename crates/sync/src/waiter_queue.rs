@@ -133,7 +133,7 @@ impl<P: Unparker> WaiterQueue<P> {
     }
 
     /// The waiter re-checked, acquired nothing and waits again, in the place it had if it had one. `urgent`:
-    /// nobody overtakes it from now on.
+    /// no party overtakes it from now on.
     pub(crate) fn requeue(&mut self, waiter: &Arc<Waiter<P>>, urgent: bool) {
         waiter.rearm(urgent);
         if self.heirs.remove(waiter) {

@@ -19,7 +19,7 @@
 //! Things that don't work:
 //!
 //! - Doubling while heirs acquire, whether held up or not. Threads that hold a lock for a moment, such as
-//!   those that `notify_all` wakes, were then all woken at once, and slept a second time each, for the GIL.
+//!   those that `notify_all` wakes, were then all woken together, and each slept a second time, for the GIL.
 //! - Three or four heirs at all times: slower than two, on two processors.
 //! - Halving with each heir that was not held up. Of the heirs in the GIL's queue some overtake the rest, and
 //!   a lock was passed along half as fast.
@@ -27,7 +27,7 @@
 //! Invariant: after an heir acquired nothing, there is no extra heir until one was held up or [`CALM`] have
 //! acquired.
 
-/// More heirs at once than any program has waiters.
+/// More heirs than any program has waiters.
 const MOST: u32 = 1 << 20;
 
 /// The number of heirs for one permit where none is held up.

@@ -154,7 +154,7 @@ fn a_queue_loses_and_doubles_nothing_when_parties_give_up() {
                     }
                 }));
             }
-            // This taker stays to the end and takes whatever the others leave.
+            // This taker stays to the end and takes what the others leave.
             let rest = {
                 let pipe = Arc::clone(&pipe);
                 thread::spawn(move || std::iter::from_fn(|| take(&pipe, false)).count())

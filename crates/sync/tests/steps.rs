@@ -1,4 +1,4 @@
-//! The number of steps that the wait queues take, whatever their time.
+//! The number of steps that the wait queues take, independent of time.
 //!
 //! A step is a call of a waiter's [`Unparker`]: a walk along a queue calls each waiter's.
 //!

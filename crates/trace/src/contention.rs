@@ -49,7 +49,7 @@ pub struct LongHold {
     pub thread: usize,
     /// When it took the GIL.
     pub begin_ns: Nanos,
-    /// How long it had it.
+    /// How long the holder had held the lock.
     pub length_ns: Nanos,
     /// The longest that a thread waited meanwhile.
     pub waited_ns: Nanos,

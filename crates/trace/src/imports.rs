@@ -9,7 +9,7 @@ use crate::reader::Trace;
 use crate::record::{Kind, Record};
 use serde::Serialize;
 
-/// One import; its parent, if any, comes earlier in the list.
+/// One import; its parent, if any, is earlier in the list.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub struct Import {
     /// Name of the module.

@@ -34,7 +34,7 @@ pub mod header {
     pub const STARTED: usize = 24;
     /// `u64`: CLOCK_REALTIME of time zero.
     pub const STARTED_REAL: usize = 32;
-    /// `u64`: time of the end; zero while the recording goes on, or was cut short.
+    /// `u64`: time of the end; zero while the recording continues, or if it was cut short.
     pub const ENDED: usize = 40;
     /// `u32`: number of chunks.
     pub const CHUNKS: usize = 48;
@@ -54,7 +54,7 @@ pub mod header {
     pub const THREADS: usize = 96;
     /// `u64`: CLOCK_MONOTONIC when the launcher started the program; zero if unknown.
     pub const EXECUTED: usize = 104;
-    /// `u64`: time of the program's first line; zero if it never came.
+    /// `u64`: time of the program's first line; zero if it never ran.
     pub const FIRST_LINE: usize = 112;
     /// `u64`: the switch interval, nanoseconds.
     pub const INTERVAL: usize = 120;

@@ -2,7 +2,7 @@
 //!
 //! While a thread is in `take_gil` or `drop_gil`, its frames do not change: only the thread
 //! itself changes them, they are chained from its thread state, and each keeps its code object
-//! alive. Reading them takes only loads; the line comes from `PyCode_Addr2Line`, which
+//! alive. Reading them takes only loads; `PyCode_Addr2Line` gives the line, which
 //! allocates nothing.
 //!
 //! The offsets of the fields depend on CPython's version ([`FrameLayout`], by the headers of

@@ -45,7 +45,7 @@ pub(crate) struct Writer {
     pub(super) lock_ns: Cell<u64>,
     pub(super) is_asleep: Cell<bool>,
     pub(super) is_forced: Cell<bool>,
-    /// `record::blocks` at a drop that may have been asked for; 0 at any other.
+    /// `record::blocks` at a drop that may have been requested; 0 at any other.
     pub(super) blocks_at_drop: Cell<u64>,
     pub(super) short_ns: Cell<u64>,
     pub(super) short_calls: Cell<u64>,

@@ -141,7 +141,7 @@ fn announce(thread: ThreadId) {
     let id = unsafe { libc::gettid() };
     let entry = &HINTED[thread.index()];
     // Count first: the child of a fork in between counts one too many, and corrects that.
-    // ORDERING: SeqCst pairs with `enable`: its store to `IS_ENABLED` comes before its loads of
+    // ORDERING: SeqCst pairs with `enable`: its store to `IS_ENABLED` precedes its loads of
     // the count and the entries, and these stores come before the load of `IS_ENABLED` below.
     HINTED_COUNT.fetch_add(1, SeqCst);
     entry.store(id, SeqCst);

@@ -142,7 +142,7 @@ fn entered(entry: u64, sum: i32) -> u64 {
 pub enum Threads {
     /// One at a time: the GIL serialises them.
     Serialised,
-    /// Several threads may change it at once.
+    /// Several threads may change it at the same time.
     Concurrent,
 }
 

@@ -1,6 +1,6 @@
 //! Which thread or process holds something, in words from which a death can be repaired.
 //!
-//! The robust word serves for what one thread holds, the ledger for what several processes hold at once.
+//! The robust word serves for what one thread holds, the ledger for what several processes hold at the same time.
 //!
 //! Invariant: a thread's or a process's death leaves nothing held that no other process can find out.
 

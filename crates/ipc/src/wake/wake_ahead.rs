@@ -26,7 +26,7 @@ const TOO_LONG_US: u32 = 10_000_000;
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct WakeAhead {
-    /// The number of sleepers to wake at once, minus one.
+    /// The number of sleepers to wake together, minus one.
     more: AtomicU32,
     /// The time of the last wake-up in microseconds; wraps around.
     called_us: AtomicU32,

@@ -130,7 +130,7 @@ fn a_permit_that_comes_back_wakes_who_waits() {
     });
 }
 
-/// Two permits are given back one after the other: the second wakes no thread, and is taken all the same.
+/// Two permits are given back one after the other: the second wakes no thread, and is still taken.
 #[test]
 fn every_permit_is_had() {
     let mut model = loom::model::Builder::new();

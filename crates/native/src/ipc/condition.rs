@@ -114,7 +114,7 @@ impl IpcCondition {
     fn relock(&self, py: Python<'_>, depth: u32) -> PyResult<()> {
         let lock = self.lock.bind(py);
         let outcome = lock.call_method0(pyo3::intern!(py, "acquire"));
-        // A caller that gets `OwnerDied` holds the lock all the same, as deeply as before.
+        // A caller that gets `OwnerDied` still holds the lock, as deeply as before.
         if let Ok(lock) = lock.cast::<IpcRLock>()
             && lock.get().ownership.is_mine(&lock.get().body)
         {

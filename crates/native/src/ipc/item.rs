@@ -11,7 +11,7 @@
 //!
 //! Objects of exactly these types travel without pickle, which takes longer than all other steps together.
 //!
-//! Invariant: whatever is in shared memory, decoding yields an object or an exception.
+//! Invariant: with any contents of shared memory, decoding yields an object or an exception.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;

@@ -4,9 +4,9 @@
 //! Every class has the same three layers: an attempt that never waits; a blocking call that repeats the attempt
 //! (`wait`); and an attempt for tasks, which python/unsnarl/ipc repeats.
 //!
-//! Without a GIL, several threads of one process may use an object at once. To its words they are what processes are.
-//! They share the process's account in a ledger and the robust-list entry behind a mapping ([`threads::THREADS`]), and what
-//! `unsnarl_shm::alone` guards.
+//! Without a GIL, several threads of one process may use an object at the same time. Its words treat these threads
+//! like processes. They share the process's account in a ledger and the robust-list entry behind a mapping
+//! ([`threads::THREADS`]), and what `unsnarl_shm::alone` guards.
 //!
 //! Invariant: no Python code runs between `Kernel::begin` and `Kernel::end`.
 

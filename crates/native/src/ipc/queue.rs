@@ -138,7 +138,7 @@ impl IpcBytesQueue {
             return Ok(false);
         };
         let (tag, record) = plain.record();
-        // The check comes first: an attempt without room would make a getter ring although no thread waits.
+        // The check precedes the attempt: an attempt without room would make a getter ring although no thread waits.
         if record.len() > self.ring().longest() || !self.ring().fits(record.len()) {
             return Ok(false);
         }

@@ -60,7 +60,7 @@ fn broken(py: Python<'_>) -> PyErr {
 struct MeetWait {
     object: Py<Barrier>,
     index: usize,
-    /// Whether a task has a timeout of zero: it arrives all the same, and goes on if it is the last.
+    /// Whether a task has a timeout of zero: it still arrives, and passes if it is the last.
     is_hasty: bool,
 }
 

@@ -216,7 +216,7 @@ impl Ownership {
                 "make_consistent() needs the lock: acquire it first",
             ));
         }
-        // ORDERING: pairs with the acquire in `IpcRWLock::is_damaged`: the repair comes before it.
+        // ORDERING: pairs with the acquire in `IpcRWLock::is_damaged`: the repair precedes the release.
         words.damage.store(0, Ordering::Release);
         Ok(())
     }

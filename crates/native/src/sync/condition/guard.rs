@@ -98,7 +98,7 @@ impl Guard {
         }
     }
 
-    /// Acquire the lock again, whatever is raised meanwhile; the first exception is returned afterwards.
+    /// Acquire the lock again, also if exceptions are raised meanwhile; the first exception is returned afterwards.
     pub(in crate::sync) fn acquire_restore(&self, py: Python<'_>, saved: &Saved) -> PyResult<()> {
         let mut first_error = None;
         loop {

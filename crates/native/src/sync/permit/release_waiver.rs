@@ -8,7 +8,7 @@
 //! Must never: run Python code with the mutex of the waivers held.
 //!
 //! Invariant: a waiver is for one release of that lock, by that thread, with the same task running as when
-//! the coroutine was closed: closing a coroutine is one call. The waiver expires when that thread asks for
+//! the coroutine was closed: closing a coroutine is one call. The waiver expires when that thread requests
 //! that lock again.
 
 use crate::sync::who::identity;
@@ -56,7 +56,7 @@ fn take(lock: usize) -> bool {
     true
 }
 
-/// Drop the thread's waivers for this lock: it asks for the lock again, so the waived release has been made
+/// Drop the thread's waivers for this lock: it requests the lock again, so the waived release has been made
 /// or never is.
 #[inline]
 pub(in crate::sync) fn forget(lock: usize) {

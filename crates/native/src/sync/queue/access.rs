@@ -67,7 +67,7 @@ impl Queue {
         }
         if let Err(error) = hooks.put(slf.as_any(), item) {
             let _nothing = this.channel.undo_give(gil::fan_out());
-            // An item that could not be compared is in the heap all the same, as in the standard library.
+            // An item that could not be compared is still in the heap, as in the standard library.
             this.recount(slf, hooks)?;
             return Err(error);
         }

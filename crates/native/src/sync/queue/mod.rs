@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `state`, `items`, `hooks` | what a queue consists of: its items, or the Python container in their place |
-//! | `access`, `batch`, `end` | putting and getting once, many at once, emptying and shutting down |
+//! | `access`, `batch`, `end` | putting and getting one item, or many in one call; emptying and shutting down |
 //! | `waits` | the wait to put, to get, to join |
 //! | `methods`, `kinds` | the classes as Python sees them |
 //! | `calls`, `awaitable`, `priority` | the fast paths of `put`, `get`, `async_put`, `async_get` |

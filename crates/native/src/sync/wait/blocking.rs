@@ -2,7 +2,7 @@
 //!
 //! A thread releases the GIL once per sleep and takes it back once. If a signal cuts the sleep short, the
 //! thread runs the signal handlers and then waits for the rest of the time (PEP 475). In a thread that runs a
-//! greenlet hub, the greenlet is parked instead, and the hub goes on. Before it sleeps a thread may spin (see
+//! greenlet hub, the greenlet is parked instead, and the hub continues. Before it sleeps a thread may spin (see
 //! [`super::spin`]).
 //!
 //! Must never: return while the waiter is in a queue.

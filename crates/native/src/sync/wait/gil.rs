@@ -1,7 +1,8 @@
-//! The GIL in waiting and waking: whether there is one, and how many threads are woken at once.
+//! The GIL in waiting and waking: whether there is one, and how many threads are woken together.
 //!
-//! Must never: ask whether the GIL is on now. A build that can run without a GIL counts as one that does: an import
-//! of a module that declares nothing switches the GIL on, and it may go off again.
+//! Must never: depend on whether the GIL is on at the moment. A build that can run without a
+//! GIL counts as running without: an import of a module that declares nothing switches the GIL on, and the GIL may
+//! go off again.
 
 /// Whether this interpreter always has a GIL.
 #[inline]

@@ -143,7 +143,7 @@ impl Mailbox {
         // SAFETY: read(2) of eight bytes into a live u64.
         unsafe { libc::read(self.event.as_raw_fd(), (&raw mut count).cast(), 8) };
         let letters = std::mem::take(&mut self.post().letters);
-        // Every future is set, whatever one raises: nothing else wakes the rest. One that a signal handler
+        // Every future is set, even if setting one raises: nothing else wakes the rest. One that a signal handler
         // interrupted is set again.
         let set_twice = |letter: &Letter| {
             let future = letter.future.bind(py);

@@ -32,7 +32,7 @@ pub(in crate::sync) struct Operation {
     wait: Option<Box<dyn Wait>>,
     timeout_s: Option<f64>,
     waiting: Option<Waiting>,
-    /// Whether it keeps its place and waits on, whatever is thrown into it.
+    /// Whether it keeps its place and continues to wait when an exception is thrown into it.
     is_stubborn: bool,
     /// The exception that was thrown into it last.
     interruption: Option<Py<PyAny>>,
@@ -358,8 +358,8 @@ impl Operation {
         }
     }
 
-    /// Keep the place in the queue from now on, whatever is thrown into it; `_interruption` returns what was
-    /// thrown.
+    /// Keep the place in the queue from now on, even if an exception is thrown into it; `_interruption`
+    /// returns the exception.
     fn _persist(&mut self) {
         self.is_stubborn = true;
     }

@@ -4,7 +4,7 @@
 //! thread that is granted sooner saves all of it, and so does the thread that grants. Besides its grant a
 //! thread needs the GIL, which the granting thread still holds. So a spinning thread watches two words: its
 //! waiter's, and a count of the threads that have left the GIL to wait for something here. When its waiter is
-//! signalled and another thread has left since, it asks for the GIL and finds it free.
+//! signalled and another thread has left since, it requests the GIL and finds it free.
 //!
 //! Spinning is a bet, with three bounds:
 //!
@@ -12,7 +12,7 @@
 //! - A thread that lost bets again only after 1, 3, 7 … 1023 waits. Threads that have never won share one
 //!   such count: when one of them has lost, the next bet is due after that many waits of all of them. So a
 //!   hundred threads that wait for one event need not each find out that spinning does not pay.
-//! - At most half as many threads as there are processors spin at once (none on a single processor), since
+//! - At most half as many threads as there are processors spin together (none on a single processor), since
 //!   the granting thread needs a processor too.
 //!
 //! Things that don't work:

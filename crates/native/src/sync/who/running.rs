@@ -3,7 +3,7 @@
 //! Loops nest: trio or curio may run inside a task of asyncio, or asyncio inside a task of theirs. The outer
 //! task then waits like any other caller.
 //!
-//! Must never: ask trio or curio themselves when asyncio's answer suffices; that takes a microsecond.
+//! Must never: query trio or curio when asyncio's state suffices; that takes a microsecond.
 //!
 //! Invariant: the answer is the innermost task.
 

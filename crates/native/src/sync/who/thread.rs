@@ -17,7 +17,8 @@ pub(in crate::sync) fn is_main() -> bool {
     unsafe { libc::gettid() == libc::getpid() }
 }
 
-/// The thread's number. A thread that forks keeps its number in the child; no other thread has it, in either process.
+/// The thread's number. A thread that forks keeps its number in the child; no other thread of either
+/// process has this number.
 pub(in crate::sync) fn number() -> usize {
     static LAST: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
