@@ -1,6 +1,6 @@
 """Renderer of the results page, in Markdown: ``python -m bench.render DIR --out FILE``.
 
-Invariant: every figure on the page comes from the results. A difference is marked as noise if the pairs do not agree on
+Invariant: every figure on the page is from the results. A difference is marked as noise if the pairs do not agree on
 its direction.
 """
 

@@ -146,7 +146,7 @@ def _is_known(base: Path, name: str) -> bool:
     top, _, rest = name.partition(".")
     path = base.joinpath(*f"{_OTHER_NAMES.get(top, top)}.{rest}".split("."))
     is_module = any(path.with_suffix(suffix).is_file() for suffix in (".py", ".pyi")) or path.is_dir()
-    # A class of a module, or a file beside the package, as unsnarl.pth.
+    # A class of a module, or a file next to the package, as unsnarl.pth.
     is_in_module = any(path.parent.with_suffix(suffix).is_file() for suffix in (".py", ".pyi"))
     return is_module or is_in_module or (base / name).is_file()
 

@@ -3,7 +3,7 @@
     python -m bench.builds --before PYTHON --after PYTHON [--pairs N] [--only PATTERN]... --out FILE.json
 
 ``PYTHON`` is the interpreter of a virtual environment in which one of the builds is installed. A round measures
-before, after, before, after, so that each build is also compared with itself; every figure comes from a process of
+before, after, before, after, so that each build is also compared with itself; every figure is from a process of
 its own. Measuring a scene again replaces what the file has of that scene, if the builds are still the same.
 ``python -m bench.builds.page`` renders the file.
 """
@@ -101,7 +101,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Carry out what the command line asks for."""
+    """Carry out the command line."""
     arguments = parse()
     out: Path = arguments.out.absolute()
     pythons: dict[str, str] = {side: getattr(arguments, side) for side in SIDES}

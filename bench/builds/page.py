@@ -1,6 +1,6 @@
 """Turn kept figures into a page: ``python -m bench.builds.page FILE.json --out PAGE.md``.
 
-Invariant: every figure and every verdict on the page comes from the data.
+Invariant: every figure and every verdict on the page is from the data.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def served(pythons: Mapping[str, str], words: tuple[str, ...]) -> Generator[Call
     Raises:
         RuntimeError: the command cannot be warm in one of the environments.
     """
-    # In /tmp, whatever TMPDIR says: the address of a socket holds 107 bytes.
+    # In /tmp, even if TMPDIR is set: the address of a socket holds 107 bytes.
     with tempfile.TemporaryDirectory(prefix="unsnarl-bench-", dir="/tmp", ignore_cleanup_errors=True) as name:
         scratch = Path(name)
         (scratch / "repository").mkdir()

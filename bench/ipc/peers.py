@@ -1,7 +1,7 @@
 """Other libraries for synchronisation between processes, behind the interface of a multiprocessing context.
 
 `posix_ipc` has named kernel semaphores, and a lock is one of value 1; `faster-fifo` has a queue in shared memory.
-Neither has events, conditions or barriers. Invariant: everything that a peer lacks comes from multiprocessing, so that
+Neither has events, conditions or barriers. Invariant: everything a peer lacks is taken from multiprocessing, so that
 all variants start their processes in the same way.
 """
 

@@ -1,7 +1,7 @@
 """Memory per object, and the time that `import unsnarl` adds to the start of an interpreter.
 
 Memory is the growth of the process by many objects, divided by their number. It includes the dictionaries, locks and
-lists of an object, and memory that Python does not account for. Invariant: each figure comes from a process of its own.
+lists of an object, and memory that Python does not account for. Invariant: each figure is from a separate process.
 """
 
 from __future__ import annotations

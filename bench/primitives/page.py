@@ -1,6 +1,6 @@
 """Renderer of the page about the primitives: ``python -m bench.primitives.page FILE.json --out PAGE.md``.
 
-Invariant: every figure and every verdict on the page comes from the results.
+Invariant: every figure and every verdict on the page is from the results.
 """
 
 from __future__ import annotations

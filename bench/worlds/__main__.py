@@ -84,7 +84,7 @@ def chosen(patterns: list[str] | None) -> list[Case]:
 
 
 def main() -> None:
-    """Carry out what the command line asks for."""
+    """Carry out the command line."""
     arguments = parse()
     cases = chosen(arguments.only)
     if arguments.list:

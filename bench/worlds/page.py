@@ -1,6 +1,6 @@
 """Turns kept results into one page, the losses first: ``python -m bench.worlds.page DIR --out PAGE.md``.
 
-Invariant: every figure and every verdict on the page comes from the results.
+Invariant: every figure and every verdict on the page is from the results.
 """
 
 from __future__ import annotations

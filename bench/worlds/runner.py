@@ -4,7 +4,7 @@ The program prints ``{"operations": n, "elapsed_s": t, …}`` as its last line. 
 processor time and the context switches of the process and of the children it waited for. Futex calls are counted in
 a run of their own, by perf's tracepoint, since that run's times are not kept.
 
-Invariant: whatever goes wrong in the measured process becomes a `Failed` with its last words, and nothing of it
+Invariant: any failure of the measured process becomes a `Failed` with its last words, and nothing of it
 outlives the run.
 """
 

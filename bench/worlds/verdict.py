@@ -1,4 +1,4 @@
-"""Judges a variant against stock, beside the noise that stock shows against itself.
+"""Judges a variant against stock, relative to the noise of stock against itself.
 
 Each pair of a case holds two identical stock runs and one run of each variant. The A/A ratio of a pair is second stock
 over first stock; a variant's ratio is the variant over the mean of both stock runs. Intervals are those of the median

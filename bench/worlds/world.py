@@ -64,7 +64,7 @@ def _end_with_parent() -> None:
 
 @contextlib.contextmanager
 def inhabited(world: World) -> Generator[list[str]]:
-    """Start what a world has beside the measured process; yield the words that put a command into it.
+    """Start what a world has next to the measured process; yield the words that put a command into it.
 
     Raises:
         Unavailable: it needs a control group, and none can be made.

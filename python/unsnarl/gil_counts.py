@@ -71,7 +71,7 @@ def _thread_name(ident: int | None) -> str | None:
 
 
 def _names(ident: int) -> list[str]:
-    """Return the name of the live thread with this identifier, else of the ended threads that had it."""
+    """Return the name of the live thread with this identifier, else of the ended threads with it."""
     threading = sys.modules.get("threading")
     if threading is None or not hasattr(threading, "enumerate"):  # not loaded, or a file of the program by that name
         is_main = ident == _thread.get_ident() and _thread.get_native_id() == os.getpid()

@@ -20,7 +20,7 @@ class ClassStats:
     """The waits for the GIL of one class of threads.
 
     Attributes:
-        name: ``handed`` (came from a lock, or new), ``io`` (came from a blocking
+        name: ``handed`` (returned from a lock, or new), ``io`` (returned from a blocking
             call), ``yielded`` (runnable, not known to be CPU-bound) or ``batch``
             (CPU-bound).
         waits: waits begun.
@@ -61,7 +61,7 @@ class GilStats:
         lingers: times the GIL lingered for a thread that was expected to return immediately.
         lingers_hit: times that thread did return.
         longest_hold_ns: longest time one thread held the GIL while another wanted it.
-        longest_hold_thread: name of that thread; its identifier if it has ended and nobody
+        longest_hold_thread: name of that thread; its identifier if it has ended and no thread
             refers to it any more.
         waiting_now: threads that wait at this moment.
     """

@@ -10,7 +10,7 @@ at which the program was started, and whether the scheduler is installed:
 
     scheduler=no trace=2f746d702f74 trace_chunks=8192 executed_ns=123456789
 
-``prefix`` comes last and takes the rest, blanks included. Words with an unknown name are skipped, so that processes
+``prefix`` is last and takes the rest, blanks included. Words with an unknown name are skipped, so that processes
 before and after an upgrade of unsnarl understand each other.
 
 Invariant: this module is loaded before the program's first line, so it imports only what every interpreter has loaded

@@ -1,7 +1,7 @@
 """A threaded server without CPU-bound threads: ``servers.py SERVER CONNECTIONS SECONDS``.
 
 Servers: ``stdlib`` (ThreadingHTTPServer), ``waitress``, ``cheroot``, ``gunicorn`` (one gthread worker). An operation is
-a request; the load comes from another process (`http_load`), over CONNECTIONS kept connections.
+a request; another process makes the load (`http_load`), over CONNECTIONS kept connections.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Room for all connections at once."""
+    """Room for all connections at the same time."""
 
     request_queue_size = 256
     daemon_threads = True

@@ -37,7 +37,7 @@ class NotHeld(UnsnarlError, RuntimeError, ValueError, AssertionError):  # noqa: 
     """
 
 
-class SegmentRefused(UnsnarlError):  # noqa: N818 -- a verdict about somebody else's file
+class SegmentRefused(UnsnarlError):  # noqa: N818 -- a verdict about another user's file
     """Report that a named segment is not used: damaged, foreign, of another kind or version.
 
     Attributes:

@@ -133,7 +133,7 @@ class ProcessQueue(StockQueue):
         self._has_put = True
         try:
             data = dumps(obj)
-        except Exception as error:  # noqa: BLE001 - whatever its own code raises
+        except Exception as error:  # noqa: BLE001 - any exception of the object's own code
             self._on_queue_feeder_error(error, obj)
             return
         if len(data) > self._ring.longest:

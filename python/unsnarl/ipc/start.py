@@ -1,4 +1,4 @@
-"""Start many processes at once: none runs before all are started.
+"""Start many processes together: none runs before all are started.
 
 A process that runs as soon as it is started takes processor time from the process that starts the others. Starting n
 of them then takes a time that grows with the square of n. Behind a gate they sleep until the last one is started.

@@ -280,7 +280,7 @@ def _is_fresh(entry: "tuple[Any, ...]") -> bool:
 
 
 def _usual_hooks() -> "list[Any]":
-    """Return the path hooks up to the interpreter's own for directories; empty if a foreign hook comes before it."""
+    """Return the path hooks up to the interpreter's own for directories; empty if a foreign hook precedes it."""
     for index, hook in enumerate(sys.path_hooks):
         if _is_for_directories(hook):
             return sys.path_hooks[: index + 1]

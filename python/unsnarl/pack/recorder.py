@@ -45,7 +45,7 @@ else:
 # program. The notes begin with the name of an uncaught exception (or an empty word) and the -O level. Three words per
 # module follow. Each word ends with a null byte, which no path can contain.
 # A module that was requested and is not in sys.modules at the end has replaced itself there, or has failed. It is
-# noted if the path has it, but not if a finder in front of PathFinder finds it, refuses it, or raises.
+# noted if the path contains it, but not if a finder in front of PathFinder finds it, refuses it, or raises.
 # The spy has a namespace of its own: programs bind any name in __main__, and debuggers clear it.
 _SPY = """
 import atexit, posix, sys

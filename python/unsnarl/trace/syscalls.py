@@ -1,7 +1,7 @@
 """Counts the system calls of a traced program with strace, or reports what the kernel accounts without it.
 
 strace stops the program at every call, so it is used only on request (``--syscalls``). It writes one
-line per call (``-f -ttt -T``); from these come counts, errors and time by call and by thread, and
+line per call (``-f -ttt -T``); these give counts, errors and time by call and by thread, and
 the calls made during each import. Unparsable lines are skipped.
 """
 

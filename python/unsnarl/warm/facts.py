@@ -66,7 +66,7 @@ class Facts:
         self.expires = 0
 
     def join(self, other: Facts) -> bool:
-        """Add what the imports ask for in other circumstances; return whether any of it was new."""
+        """Add what the imports read in other circumstances; return whether any of it was new."""
         before = client_text(self)
         self.variables = sorted({*self.variables, *other.variables})
         self.asks_tty |= other.asks_tty

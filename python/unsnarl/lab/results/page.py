@@ -1,7 +1,7 @@
 """Renders the report of a results directory: a Markdown page, an HTML page, JSON and plots.
 
 The HTML page is one file that needs no network: style and plots are embedded.
-Invariant: everything shown comes from the results files; the same files give the
+Invariant: everything shown is from the results files; the same files give the
 same bytes.
 """
 

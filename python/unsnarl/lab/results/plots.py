@@ -17,7 +17,7 @@ from unsnarl.lab.results.analysis import Median, Outcome
 
 EXTRA = "unsnarl[lab]"
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart; stock is grey.
+# Okabe and Ito's palette, which colour-blind readers can distinguish; stock is grey.
 COLOURS = ("#7f7f7f", "#0072b2", "#009e73", "#d55e00", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#000000", "#f0e442")
 MARKERS = "osD^vPX*<>"
 WIDTH_IN, CURVE_IN, BAR_IN = 7.2, 4.0, 0.24

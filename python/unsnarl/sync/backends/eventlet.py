@@ -112,7 +112,7 @@ class EventletParker:
 
     def unpark(self) -> None:
         """End the current suspension, or else the next; from any thread."""
-        # A call in the hub's own greenlet comes from a signal handler: the hub's sleep continues afterwards.
+        # A call in the hub's own greenlet is made by a signal handler: the hub's sleep continues afterwards.
         if threading.get_ident() == self._pipe.thread and getcurrent() is not self._hub.greenlet:
             self._hub.schedule_call_global(0, self._resume)
         else:

@@ -60,7 +60,7 @@ class Import:
         self.name = name
         # Whether each run imports it, judged by where the statement is.
         self.is_certain = is_certain
-        # Whether it comes from `from package import name`, where the name may be no module.
+        # Whether it is from `from package import name`, where the name may be no module.
         self.is_from = is_from
 
     def is_wanted(self) -> bool:

@@ -358,7 +358,7 @@ def _directories() -> list[str]:
         path = getattr(module, "__path__", None)
         try:
             found += [entry for entry in path or () if isinstance(entry, str) and os.path.isdir(entry)]
-        except Exception:  # a lazy or broken package path: its files are stamped all the same
+        except Exception:  # a lazy or broken package path: its files are still stamped
             continue
     return [entry for entry in dict.fromkeys(found) if not f"{entry}/".startswith(_OURS)]
 

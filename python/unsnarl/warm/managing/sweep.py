@@ -42,7 +42,7 @@ def _sweep_key(stem: str, files: list[str]) -> None:
     if _age_s(files) < KEY_EXPIRES_S:
         return
     with open(stem + ".lock", "rb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if a server has it, or a start
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if a server or a start holds it
         _remove([*(file for file in files if not file.endswith(".lock")), stem + ".lock"])
 
 

@@ -8,7 +8,7 @@
 | successor | it is reaped |
 
 Invariant: a death is only reported after all "taken" messages that were sent before it have been read, so the
-client of a worker is always known. This file forks and reaps; whether the server goes on is the server's decision.
+client of a worker is always known. This file forks and reaps; the server decides whether it continues.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Staleness check: tells whether a loaded file has changed, by one system call a request.
+"""Staleness check: detects whether a loaded file has changed, by one system call a request.
 
 The directories of all loaded files are watched with inotify. The kernel queues an event before the call that changes
 a file returns, and forked processes share the queue. An empty queue therefore proves that no file was changed before

@@ -48,7 +48,7 @@ class Listener:
     def close(self) -> None:
         """Remove the socket, wake the spares that wait in accept, and release the lock.
 
-        The spares then end; one that has just accepted goes on. A signal could hit it in the middle of a command.
+        The spares then end; one that has just accepted continues. A signal could hit it in the middle of a command.
         """
         if self.is_current():
             os.unlink(self._path)

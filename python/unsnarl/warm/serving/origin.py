@@ -34,7 +34,7 @@ class Origin:
     umask: int
     """The caller's mask: that of the imports."""
     directory: str
-    """The caller's directory: that of the imports, if they ask for it."""
+    """The caller's directory: that of the imports, if they read it."""
 
     @property
     def record(self) -> str:

@@ -178,7 +178,7 @@ class Server:
             if found and self._surveys_left:
                 self._pages = found
                 self._surveys_left -= 1
-            if is_run:  # a client that only asks whether a server is there does not keep it up
+            if is_run:  # a client that only checks for a server does not keep it alive
                 self._used = time.monotonic()
                 self._requests += 1
                 if self._is_open and not self._children.successor:

@@ -1,4 +1,4 @@
-"""Import-hook detection: tells at the end of a run whether it has changed how modules are imported, or measured them.
+"""Import-hook detection: finds at the end of a run whether it has changed how modules are imported, or measured them.
 
 A test runner rewrites the assertions of the modules it imports, a type checker adds its checks, a measurement of
 coverage has to see the first line. Modules loaded by such a run must not be imported ahead: the hook would come too

@@ -204,7 +204,7 @@ def _bytes_in(pipe: int) -> int:
 
 
 def is_committed(fd: int) -> bool:
-    """Return whether the client of a connection has sent ``GO``, and not only asked whether a server is there."""
+    """Return whether the client of a connection has sent ``GO``, and has not only checked for a server."""
     conn = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
     try:
         return conn.getsockopt(_socket.SOL_SOCKET, _socket.SO_PRIORITY) == _COMMITTED
@@ -229,11 +229,11 @@ def note(inherited: Inherited, words: str) -> None:
         os.write(fd, f"{inherited.command.name}: {words}\n".encode(errors="surrogateescape"))
         os.close(fd)
     except OSError:
-        pass  # no room on the disk: the client gets its refusal all the same
+        pass  # no room on the disk: the client still gets its refusal
 
 
 def _answer_question(conn: _socket.socket) -> NoReturn:
-    """Answer a client that connects only to ask whether a server is there."""
+    """Answer a client that connects only to check for a server."""
     try:
         conn.send(wire.REPLY.pack(wire.READY, os.getpid()), _socket.MSG_NOSIGNAL)
     except OSError:

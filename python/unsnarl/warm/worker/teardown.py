@@ -1,4 +1,4 @@
-"""Teardown check: tells whether the end of the interpreter is observable, so whether it may be skipped.
+"""Teardown check: decides whether the end of the interpreter is observable, so whether it may be skipped.
 
 It is not observable if no live object has a finaliser, is an open file or database, or is a suspended generator or
 coroutine. The standard streams do not count, replaced or not: they are flushed before. Frozen objects (``gc.freeze``)
