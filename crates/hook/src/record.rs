@@ -5,9 +5,9 @@
 //! functions do.
 //!
 //! Must never: call Python code, allocate, wait, or fail. Invariants: a thread writes only into
-//! its own chunk; the shared tables are changed only by the thread that holds the GIL (at a
-//! drop, a take and a release of a lock), or by the thread that is dropping or taking it, with
-//! the GIL's mutex held.
+//! its own chunk. Only the thread that holds the GIL changes the shared tables (at a drop, a
+//! take and a release of a lock), or a thread that is dropping or taking the GIL, with the GIL's
+//! mutex held.
 
 mod buffer;
 pub(crate) mod calls;

@@ -29,8 +29,8 @@ pub fn epoch() -> u32 {
 /// The mutex around the state that threads of one process share in this crate.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Locks out other threads and forks for a few instructions or system calls: no other thread of this process is
-/// inside meanwhile, and no thread forks, so no child finds state locked or half-changed.
+/// Locks out other threads and forks for a few instructions or system calls. Meanwhile no other thread of this
+/// process is inside, and no thread forks. So no child finds state locked or half-changed.
 ///
 /// The caller must not wait, run Python or call this function again inside.
 pub fn alone() -> MutexGuard<'static, ()> {

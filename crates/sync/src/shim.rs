@@ -24,8 +24,8 @@ mod imp {
     /// the mutexes and the locked instructions.
     ///
     /// # Safety
-    /// No call into this crate is under way, and each later one is made with the
-    /// same lock held (the GIL of a CPython that has one), which is not released
+    /// No call into this crate is under way. Each later call is made with the same
+    /// lock held (the GIL of a CPython that has one), and the lock is not released
     /// before the call returns. [`crate::Waiter::fall_asleep`], [`crate::Waiter::state`],
     /// [`crate::Waiter::is_signalled`] and [`crate::Waiter::relay`] are exempt: they use
     /// only atomics and real mutexes.

@@ -82,9 +82,9 @@ impl<P: Unparker> WaiterQueue<P> {
         self.idle.first()
     }
 
-    /// Notify the first waiter, unless an heir takes care of what is available. A prompt heir takes whatever
-    /// there is. An heir that is not prompt (a task or a greenlet, whose loop may be busy or stopped; a thread
-    /// that first has to end the signal handler which calls this) takes care of one of the `available` only.
+    /// Notify the first waiter, unless an heir takes care of what is available. A prompt heir takes
+    /// care of all that is available, any other heir of one only. Not prompt are tasks and greenlets, whose loop
+    /// may be busy or stopped, and a thread that first has to end the signal handler which calls this.
     pub(crate) fn notify_next(&mut self, available: usize, wakes: &mut Wakes<P>) {
         // At a closed channel a waiter is notified although nothing is available.
         let wanted = available.max(1);

@@ -1,8 +1,8 @@
 //! Attributes waits for the GIL to the threads that held it, and counts spurious wake-ups.
 //!
 //! A wait is attributed to the thread that held the GIL for most of it. A hold is *long* if a thread
-//! waited through several switch intervals of it: an eval loop that is asked to drop does so at
-//! the next bytecode, so the hold was one call into C.
+//! waited through several switch intervals of it. Such a hold was one call into C, since an eval
+//! loop drops the GIL at the next bytecode after a request.
 //! Invariant: a wait is attributed to at most one pair of threads.
 
 use crate::Nanos;

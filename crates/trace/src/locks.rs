@@ -100,8 +100,8 @@ pub fn examine(threads: &[Thread], stretches: &[Vec<Stretch>], from: Nanos) -> V
     result
 }
 
-/// The stack at which a thread waits. Stacks are taken for a bounded part of the time; one that was left out is
-/// assumed to be that of the same thread's last wait for the same lock, if there was one.
+/// The stack at which a thread waits. Stacks are taken for a bounded part of the time. If the stack was left
+/// out, it is assumed to be that of the same thread's last wait for the same lock, if any.
 fn node_of(wait: &Stretch, last_nodes: &mut HashMap<u64, u32>) -> u32 {
     let address = wait.detail & !1;
     if wait.node != 0 {

@@ -5,10 +5,10 @@
 //! The fork may copy memory while another thread changes the policy. The policy is plain data,
 //! and all of it but the survivor's entry is reset.
 //!
-//! Must never: touch the GIL, allocate, wait, since these handlers also run when C code
-//! forks. Nor hold the GIL's mutex across the fork so that the policy is at rest: handlers
-//! registered before ours run between `before` and the other two, and one that drops the GIL
-//! would wait for its own thread for ever.
+//! Must never: touch the GIL, allocate, or wait, since these handlers also run when C code
+//! forks; hold the GIL's mutex across the fork, to keep the policy at rest. Handlers registered
+//! before ours run between `before` and the other two: a handler that drops the GIL would wait
+//! for its own thread for ever.
 
 use super::{departed, state};
 use crate::error::Unsupported;

@@ -3,9 +3,12 @@
 //! If the process is killed at any moment, what it wrote is kept: the pages are the kernel's.
 //!
 //! Must never: be unmapped in the process that created it, since a thread may be about to write.
-//! Invariants: its blocks are allocated before it is mapped, so that a full disk is an error at
-//! the start and not a SIGBUS later; a chunk is used again only when no thread writes into it,
-//! and the first chunks, which hold the program's start, never are.
+//!
+//! Invariants:
+//! - the file's blocks are allocated before it is mapped: a full disk is an error at the start,
+//!   and not a SIGBUS later;
+//! - a chunk is reused only when no thread writes into it;
+//! - the first chunks, which hold the program's start, are never reused.
 
 use super::counter;
 use crate::clock;

@@ -1,8 +1,8 @@
 //! The methods of Condition.
 //!
 //! With a lock of ours a notified waiter is not woken: it moves to the lock's queue, and wakes when it can
-//! have the lock. That is one wake-up instead of two, and `notify_all` lets the waiters through one after the
-//! other, instead of sending all of them to compete for a lock that the notifying party still holds.
+//! have the lock. That is one wake-up instead of two. The waiters of `notify_all` get the lock one
+//! after the other, and do not compete for a lock that the notifying party still holds.
 //!
 //! Any other lock works as in the standard library, through its methods.
 //!

@@ -134,9 +134,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Count the items again if they may have changed: the program may have changed the container, and a
-    /// `_qsize` of its own may count items that became due, or that a method of the subclass added or
-    /// removed.
+    /// Count the items again if they may have changed. The program may have changed the container. A
+    /// subclass's `_qsize` may count items that became due, or that a method of the subclass added or removed.
     fn recount_if_changeable(&self, slf: &Bound<'_, Self>, hooks: &Hooks) -> PyResult<()> {
         if hooks.is_shared() || !hooks.is_heap() {
             self.recount(slf, hooks)

@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use unsnarl_sync::{Arc, Take, Waiter};
 
-/// Record in the error that ends a batch how many items were put: in its arguments if the error is the
-/// queue's own, which has no message to lose, else in its attribute `put`.
+/// Record in the error that ends a batch how many items were put. The queue's own errors, which have no
+/// message, have the number in their arguments; all others in an attribute `put`.
 fn after(py: Python<'_>, error: &PyErr, put: usize) {
     let exception = error.value(py);
     let is_ours = ["Full", "ShutDown"]

@@ -17,9 +17,9 @@ pub(in crate::sync) fn fan_out() -> usize {
     if has_gil() { CHAINS } else { usize::MAX }
 }
 
-/// Enough chains that one of them moves on while another stands still; few enough that the thread that sets an event
-/// does not pay for every wake-up, and that woken threads find the GIL free. With eight chains, the eight parties of
-/// a barrier slept once more each, for the GIL.
+/// With this many chains, one chain moves on while another stands still. With more chains, the thread that sets an
+/// event would pay for more wake-ups, and woken threads would not find the GIL free: with eight chains, each of the
+/// eight parties of a barrier slept once more, for the GIL.
 const CHAINS: usize = 4;
 
 /// Replace the cores' mutexes by the GIL, if there always is one.

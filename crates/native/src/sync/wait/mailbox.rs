@@ -6,7 +6,7 @@
 //! batch.
 //!
 //! Only the loop refers to the reader that the mailbox gives it, so the reader is dropped as soon as the loop
-//! is closed. What had been granted to futures in the mailbox by then goes to the next waiters.
+//! is closed. Grants of futures that are still in the mailbox go to the next waiters.
 //!
 //! Must never: run Python code of the program between a wake-up and the posting of its letter.
 //!

@@ -34,8 +34,8 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use unsnarl_sync::Waiter;
 
-/// Two or three times the duration of a sleep and a wake-up, as measured with two threads in ping-pong: a
-/// thread that bets must win against a partner that does not spin yet, and still sleeps.
+/// Two or three times the duration of a sleep and a wake-up, as measured with two threads in ping-pong. A
+/// thread must also win its bet if the partner does not spin yet, and sleeps.
 const BUDGET: Duration = Duration::from_micros(50);
 /// Checks of the words between two readings of the clock.
 const CHECKS: u32 = 16;

@@ -1,8 +1,8 @@
 //! Thread liveness: a flag for each thread that is set when the thread stops running Python.
 //!
-//! A greenlet ends with its thread, wherever the greenlet is suspended, and nothing reports it: a hub is not
-//! woken when its thread ends, and a greenlet is switched to only from its own thread. So a core checks the
-//! flag before it grants anything to a greenlet.
+//! A suspended greenlet ends with its thread, and nothing reports this end: a hub is not woken when its thread
+//! ends, and only code in a greenlet's own thread can switch to it. So a core checks the flag before it grants
+//! anything to a greenlet.
 //!
 //! Invariant: the flag is set before any thread that joined the ended thread runs on. It is set when the dict
 //! of the thread's state is cleared, which CPython does first (PyThreadState_Clear).
