@@ -14,9 +14,9 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 STATES = ("running", "waiting", "lock", "io", "sleeping", "computing")
-"""The states of a thread: it holds the GIL, waits for the GIL, is blocked on a lock, is in a call
-that released the GIL and waits (I/O) or is short, is in ``time.sleep``, computes in C code that
-released the GIL."""
+"""The states of a thread, in this order: holds the GIL; waits for the GIL; is blocked on a lock; is in
+a call that released the GIL, and waits (I/O) or is short; is in ``time.sleep``; computes in C code
+that released the GIL."""
 
 RUNNING, WAITING, LOCK, IN_IO, SLEEPING, COMPUTING = range(6)
 

@@ -1,7 +1,8 @@
 """Plug-in detection: compares the globals of the command's own packages before and after an import.
 
-A module of another package that only some runs load must not be imported ahead if its import changes a module of
-the command: it registers itself, or replaces a function, and runs without the plug-in would find the change.
+A plug-in is a module of another package that only some runs load. It must not be imported ahead if its import
+changes a module of the command (it registers itself, or replaces a function): runs without the plug-in would find
+the change.
 (Mercurial's ``mq`` imports ``strip``, and the other extension then counts as loaded.)
 
 Not compared: changes that the packages named by the command make in each other, and changes in third packages;

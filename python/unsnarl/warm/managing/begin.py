@@ -351,8 +351,8 @@ def _compute_key(start: Start) -> NoReturn:
 def _is_the_same(start: Start, facts: facts_of.Facts) -> bool:
     """Return whether a server may start; in circumstances that were not watched yet, watch the imports first.
 
-    An import may read or do more on a terminal, or with a variable set. What it reads belongs to all keys from now
-    on; what it does may rule out a server, for this key only.
+    An import may read or do more on a terminal, or with a variable set. Facts that it reads belong to all keys
+    from now on; its effects may rule out a server, for this key only.
     """
     own = f"{start.runtime_directory}/{start.key_id}.own"
     with contextlib.suppress(FileNotFoundError):

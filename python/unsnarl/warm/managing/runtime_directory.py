@@ -8,8 +8,8 @@
 
 A server is found without a connection if possible: a connection takes one of its spares.
 
-Invariant: a process is signalled only after the kernel has confirmed that it has the lock of its key open or, by the
-credentials of a connection, that it listens at the key's socket.
+Invariant: a process is signalled only after the kernel has confirmed one of two facts: that the process has the lock
+of its key open or, by the credentials of a connection, that it listens at the key's socket.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ class Children:
 
     def _wanted_spares(self) -> int:
         if len(self.workers) + len(self._ending) == 1:
-            # The next one is forked when this worker has been reaped: a fork while it runs, and the copying of
-            # pages in the new spare, would take processor time from it and its client.
+            # The next spare is forked when this worker has been reaped. An earlier fork, and the copying of pages
+            # in the new spare, would take processor time from the worker and its client.
             return 1
         return min(SPARES + len(self.workers), max(SPARES, self._cpus))
 

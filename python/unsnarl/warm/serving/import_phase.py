@@ -1,10 +1,10 @@
 """Imports a command's modules in the server, and notes what its workers have to put right.
 
 The imports run under the circumstances of the caller that has started the server: its limits, its file mode mask
-and, if they read it, its directory; afterwards the server has its own again.
+and, if the imports read it, its directory. Afterwards the server restores its own circumstances.
 
-Invariant: a module that cannot be imported is left out, and each run imports it itself. What would make a worker
-differ from a plain run raises :class:`UnfitError`.
+Invariant: a module that cannot be imported is left out, and each run imports it itself. Anything that would
+make a worker differ from a plain run raises :class:`UnfitError`.
 """
 
 from __future__ import annotations

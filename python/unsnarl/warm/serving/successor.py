@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from ..worker.limits import Limits
     from .origin import Origin
 
-# Runs of a server after which it learns again if they have loaded new modules, by how often that was done since
-# the command was learned from scratch: a command whose modules always have new names must not learn for ever.
+# Runs of a server after which it learns again if they have loaded new modules; the index is the number of such
+# rounds since the command was learned from scratch. A command whose modules always have new names must not learn
+# for ever.
 RELEARN_AFTER = (1, 2, 4, 8, 16, 64, 256, 1024)
 
 # The module that unsnarl's own interpreter runs for a start: another process, so it is named and not imported.
