@@ -154,11 +154,11 @@ fn send_some(socket: c_int, bytes: &[u8], fds: &[c_int]) -> isize {
         message.msg_iovlen = 1;
         if !fds.is_empty() {
             message.msg_control = control.as_mut_ptr().cast();
-            message.msg_controllen = space;
+            message.msg_controllen = space as _; // the type is the C library's: musl has another
             let first = libc::CMSG_FIRSTHDR(&message);
             (*first).cmsg_level = libc::SOL_SOCKET;
             (*first).cmsg_type = libc::SCM_RIGHTS;
-            (*first).cmsg_len = libc::CMSG_LEN(payload) as usize;
+            (*first).cmsg_len = libc::CMSG_LEN(payload) as _;
             core::ptr::copy_nonoverlapping(fds.as_ptr(), libc::CMSG_DATA(first).cast(), fds.len());
         }
         libc::sendmsg(socket, &message, libc::MSG_NOSIGNAL)

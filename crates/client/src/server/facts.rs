@@ -30,7 +30,7 @@ pub(crate) struct Facts {
     /// Whether the file mode mask belongs to the key.
     pub(crate) asks_umask: bool,
     stamps: Vec<(i128, i64, Bytes)>,
-    expires_s: Option<libc::time_t>,
+    expires_s: Option<i64>,
 }
 
 /// Longest file: a few hundred names.

@@ -172,7 +172,7 @@ fn scheduling(out: &mut String) {
 fn limits_at_birth(out: &mut String) -> Option<()> {
     for (resource, limit) in limits()? {
         let _ = write!(out, "{resource}:{} ", limit.rlim_max);
-        if resource == libc::RLIMIT_STACK {
+        if resource == libc::RLIMIT_STACK as u32 {
             let _ = write!(out, "soft:{} ", limit.rlim_cur);
         }
     }
