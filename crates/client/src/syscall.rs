@@ -164,7 +164,7 @@ pub(crate) fn limits() -> Option<Vec<(u32, libc::rlimit)>> {
                 rlim_max: 0,
             };
             // SAFETY: limit is valid for writes.
-            (unsafe { libc::getrlimit(resource, &mut limit) } == 0).then_some((resource, limit))
+            (unsafe { libc::getrlimit(resource as _, &mut limit) } == 0).then_some((resource, limit))
         })
         .collect()
 }
