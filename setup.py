@@ -1,18 +1,114 @@
-"""Build steps that pyproject.toml cannot name: ``unsnarl.pth``, and a clean build directory.
+"""Build steps that pyproject.toml cannot name: a check of the tools, ``unsnarl.pth``, and a clean build directory.
 
-Invariant: a wheel, an editable install and an sdist built from this tree put the
+Invariants: a wheel, an editable install and an sdist built from this tree put the
 same ``unsnarl.pth`` at the root of site-packages, since ``site`` reads .pth files
-nowhere else. docs/design/packaging.md says why there is one.
+nowhere else; a machine that cannot build is told in one line what it lacks, before
+anything is compiled. docs/design/packaging.md has the reasons.
 """
 
+import os
+import re
 import shutil
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import ClassVar
 
 from setuptools import Command, setup
 from setuptools.command.build import build
+from setuptools_rust import RustBin
 
 PTH = Path("python", "unsnarl.pth")
+
+GET_RUST = "install it with rustup (https://rustup.rs); distributions often have an older one"
+GET_LINKER = "install it: `apt-get install gcc libc6-dev`, `dnf install gcc glibc-devel`, or `apk add gcc musl-dev`"
+
+STATIC = ["--config", "build.rustflags=['-Ctarget-feature=+crt-static']"]
+"""What cargo takes to link the executable statically; cargo adds the flags to those of pyproject.toml."""
+
+
+def output(*command: str) -> str:
+    """Return what a program prints; nothing if it is missing or fails."""
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def wanted_rust() -> str:
+    """Return the oldest Rust that the workspace can be built with."""
+    with open("Cargo.toml", "rb") as file:
+        return str(tomllib.load(file)["workspace"]["package"]["rust-version"])
+
+
+def rust_lack() -> str | None:
+    """Say what is wrong with the Rust of this machine."""
+    wanted = wanted_rust()
+    if shutil.which(os.environ.get("CARGO", "cargo")) is None:
+        return f"building unsnarl needs Rust {wanted} or newer, and there is no cargo on PATH: {GET_RUST}"
+    rustc = os.environ.get("RUSTC", "rustc")
+    found = re.match(r"rustc (\d+)\.(\d+)\S*", output(rustc, "--version"))
+    if found is None:
+        return f"building unsnarl needs Rust {wanted} or newer, and `{rustc} --version` fails: {GET_RUST}"
+    if (int(found[1]), int(found[2])) < tuple(map(int, wanted.split("."))):
+        return f"building unsnarl needs Rust {wanted} or newer, and {shutil.which(rustc)} is {found[0]}: {GET_RUST}"
+    return None
+
+
+def has_link_file(name: str) -> bool:
+    """Tell whether the C compiler's linker finds a file of the C library."""
+    return "/" in output("cc", f"-print-file-name={name}").strip()
+
+
+def linker_lack() -> str | None:
+    """Say what the linker lacks; nothing where cargo is set up to use another one."""
+    if "linker" in os.environ.get("RUSTFLAGS", "") or any(name.endswith("_LINKER") for name in os.environ):
+        return None
+    if shutil.which("cc") is None:
+        return f"building unsnarl needs a C linker, and there is no cc on PATH: {GET_LINKER}"
+    if not has_link_file("crt1.o"):
+        return f"building unsnarl needs the C library's development files, and cc finds no crt1.o: {GET_LINKER}"
+    return None
+
+
+class CheckTools(Command):
+    """Refuse to build, in one line, where a tool is missing; choose how the executable is linked."""
+
+    description = "check that Rust and a linker are there"
+    user_options: ClassVar[list[tuple[str, str, str]]] = []
+
+    editable_mode: bool = False
+
+    def initialize_options(self) -> None:
+        """Take no option."""
+
+    def finalize_options(self) -> None:
+        """Take no option."""
+
+    def run(self) -> None:
+        """Exit with one line, or link the executable statically where the C library can be."""
+        if sys.platform != "linux":
+            raise SystemExit(f"error: unsnarl runs on Linux, and this is {sys.platform}")
+        lack = rust_lack() or linker_lack()
+        if lack is not None:
+            raise SystemExit(f"error: {lack}")
+        if has_link_file("libc.a"):
+            for extension in getattr(self.distribution, "rust_extensions", []):
+                if isinstance(extension, RustBin):
+                    extension.args = (*(extension.args or ()), *STATIC)
+
+    def get_source_files(self) -> list[str]:
+        """Name what an sdist must carry for this step."""
+        return []
+
+    def get_outputs(self) -> list[str]:
+        """Write nothing."""
+        return []
+
+    def get_output_mapping(self) -> dict[str, str]:
+        """Write nothing."""
+        return {}
 
 
 class Build(build):
@@ -67,6 +163,6 @@ class BuildPth(Command):
         return {}
 
 
-Build.sub_commands = [*build.sub_commands, ("build_pth", None)]
+Build.sub_commands = [("check_tools", None), *build.sub_commands, ("build_pth", None)]
 
-setup(cmdclass={"build": Build, "build_pth": BuildPth})
+setup(cmdclass={"build": Build, "build_pth": BuildPth, "check_tools": CheckTools})

@@ -1,0 +1,53 @@
+"""What ``setup.py`` says, in one line, to a machine that cannot build."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("setuptools_rust", reason="setup.py needs the build requirements installed")
+
+PROJECT = Path(__file__).parents[2]
+COMPILER = 'case "$1" in -print-file-name=libc.a) echo libc.a;; -print-file-name=*) echo "/lib/${1#*=}";; esac'
+RUSTC = "echo rustc 1.88.0"
+
+
+def check(directory: Path, programs: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run the check with these programs on PATH and no other."""
+    for name, body in programs.items():
+        program = directory / name
+        program.write_text(f"#!/bin/sh\n{body}\n")
+        program.chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if name not in {"RUSTC", "CARGO", "RUSTFLAGS"}}
+    kept = {name: value for name, value in kept.items() if not name.endswith("_LINKER")}
+    command = [sys.executable, "-W", "ignore", "setup.py", "--quiet", "check_tools"]
+    environment = {**kept, "PATH": str(directory)}
+    return subprocess.run(
+        command, check=False, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.mark.parametrize(
+    ("programs", "said"),
+    [
+        pytest.param({}, "there is no cargo on PATH", id="no-rust"),
+        pytest.param({"cargo": ""}, "`rustc --version` fails", id="broken-rust"),
+        pytest.param({"cargo": "", "rustc": "echo rustc 1.63.0"}, "is rustc 1.63.0", id="old-rust"),
+        pytest.param({"cargo": "", "rustc": RUSTC}, "there is no cc on PATH", id="no-linker"),
+        pytest.param({"cargo": "", "rustc": RUSTC, "cc": "echo crt1.o"}, "finds no crt1.o", id="no-c-library"),
+    ],
+)
+def test_a_lack_is_named_in_one_line(tmp_path: Path, programs: dict[str, str], said: str) -> None:
+    result = check(tmp_path, programs)
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: building unsnarl needs ")
+    assert said in line
+    assert ": install it" in line
+
+
+def test_no_static_c_library_is_needed(tmp_path: Path) -> None:
+    result = check(tmp_path, {"cargo": "", "rustc": RUSTC, "cc": COMPILER})
+    assert (result.returncode, result.stderr) == (0, "")
