@@ -170,9 +170,10 @@ fn scheduling(out: &mut String) {
 /// kernel leaves room for the first stack by it, and glibc takes the size of all other stacks from it (2.34,
 /// `__pthread_early_init`).
 fn limits_at_birth(out: &mut String) -> Option<()> {
+    const STACK: u32 = libc::RLIMIT_STACK as _; // the type is the C library's
     for (resource, limit) in limits()? {
         let _ = write!(out, "{resource}:{} ", limit.rlim_max);
-        if resource == libc::RLIMIT_STACK as u32 {
+        if resource == STACK {
             let _ = write!(out, "soft:{} ", limit.rlim_cur);
         }
     }
