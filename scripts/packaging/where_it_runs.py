@@ -45,9 +45,10 @@ OPTIONAL = {"suite", "install_s", "demo_s", "note"}
 
 
 def key(result: Result) -> tuple[str, ...]:
-    """Return what makes two results be about the same: the interpreter without its patch version, and the platform."""
+    """Return what makes two results be about the same: interpreter without patch version, platform, kind of build."""
     python = re.sub(r"(\d+\.\d+)\.\d+", r"\1", result["python"])
-    return (result["machine"], result["system"], python, result["installed_from"].split(" ")[0])
+    installed_from = result["installed_from"].split(" ")[0]
+    return (result["machine"], result["system"], python, installed_from, result.get("note", ""))
 
 
 def merged(old: Iterable[Result], new: Iterable[Result]) -> list[Result]:
