@@ -48,6 +48,9 @@ def test_what_readelf_cannot_read_is_no_native_file() -> None:
         pytest.param(GOOD, "manylinux_2_12_x86_64", "needs glibc 2.17", id="glibc"),
         pytest.param(GOOD, "manylinux_2_17_aarch64", "is for x86_64", id="machine"),
         pytest.param(GOOD, "musllinux_1_2_x86_64", "needs libc.so.6", id="library"),
+        pytest.param(
+            replace(GOOD, needed=frozenset({"libc.so.6"})), "manylinux_2_17_x86_64", "unwinder", id="unwinder"
+        ),
         pytest.param(replace(GOOD, has_debug_sections=True), "linux_x86_64", "debug information", id="debug"),
         pytest.param(replace(GOOD, size_bytes=9_000_000), "linux_x86_64", "debug information", id="size"),
     ],
