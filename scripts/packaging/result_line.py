@@ -47,6 +47,7 @@ def main() -> None:
         "system": system(),
         "c_library": c_library(),
         "installed_from": sys.argv[1],
+        "load": round(os.getloadavg()[0], 1),
         "date": time.strftime("%Y-%m-%d"),
         **{name: os.environ[name] for name in FOUND if os.environ.get(name)},
     }

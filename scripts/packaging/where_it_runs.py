@@ -24,6 +24,7 @@ The last result of each trial, rendered by `scripts/packaging/where_it_runs.py` 
 [the results](../results/platforms.json); each row was written by a script, on the day that it names.
 `scripts/bare-root` installs each wheel in a Debian root without compiler or Rust, `scripts/builds` tries other builds
 of CPython, `scripts/matrix` the interpreters at hand. Rows on an emulated machine ran under qemu-user.
+Seconds were measured on two processors with the load average of the row.
 
 """
 COLUMNS = {
@@ -37,10 +38,11 @@ COLUMNS = {
     "Tests": "suite",
     "Install, s": "install_s",
     "Demo's first line, s": "demo_s",
+    "Load": "load",
     "Note": "note",
     "Tried": "date",
 }
-OPTIONAL = {"suite", "install_s", "demo_s", "note"}
+OPTIONAL = {"suite", "install_s", "demo_s", "load", "note"}
 """Left out where no result has it."""
 
 
