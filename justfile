@@ -48,6 +48,18 @@ matrix *arguments:
 matrix-freethreaded:
     scripts/matrix-freethreaded
 
+# build the sdist and the wheels of every platform
+wheels *arguments:
+    scripts/wheels {{arguments}}
+
+# install and try the wheels of DIRECTORY where there is nothing to build with
+bare-root *arguments:
+    scripts/bare-root {{arguments}}
+
+# try the wheels with CPython as distributions compile it
+builds *arguments:
+    scripts/builds {{arguments}}
+
 # run everything that must hold before a change lands
 ci:
     bash .ci/run

@@ -3,6 +3,7 @@
 Invariant: what readelf does not print is not guessed; a file that it cannot read raises.
 """
 
+import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -31,9 +32,8 @@ def read(path: Path) -> NativeFile:
     """Return what the file asks for."""
     options = ["--file-header", "--program-headers", "--section-headers", "--dynamic", "--version-info", "--wide"]
     command = ["readelf", *options, str(path)]
-    result = subprocess.run(
-        command, check=True, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": "/usr/bin"}
-    )
+    environment = {**os.environ, "LC_ALL": "C"}
+    result = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     return parse(result.stdout, path.stat().st_size)
 
 
