@@ -47,9 +47,6 @@ WHEEL_MUST = [
 ]
 NEVER = ["*.pyc", "*/target/*", "*/__pycache__/*", "tests/*.so", "*.debug"]
 
-MAX_EXTENSION_BYTES = 3_000_000
-"""Without debug information the extension has about 2 MB, with it 10 MB."""
-
 GLIBC_LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libgcc_s.so.1"}
 LOADERS = {"ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 MUSL_LIBRARIES = {"libc.so", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"}
@@ -107,8 +104,8 @@ def broken_promises(path: Path) -> list[str]:
 def extension_complaints(extension: NativeFile, platform: str) -> list[str]:
     """Return what is wrong with the extension for this platform."""
     found = []
-    if extension.has_debug_sections or extension.size_bytes > MAX_EXTENSION_BYTES:
-        found.append(f"the extension has debug information, or more than {MAX_EXTENSION_BYTES} bytes")
+    if extension.has_debug_sections:
+        found.append(f"the extension has debug information, with it {extension.size_bytes} bytes")
     if not platform.endswith(extension.machine):
         found.append(f"the extension is for {extension.machine}")
     if promised := re.match(r"manylinux_(\d+)_(\d+)_", platform):

@@ -52,7 +52,6 @@ def test_what_readelf_cannot_read_is_no_native_file() -> None:
             replace(GOOD, needed=frozenset({"libc.so.6"})), "manylinux_2_17_x86_64", "unwinder", id="unwinder"
         ),
         pytest.param(replace(GOOD, has_debug_sections=True), "linux_x86_64", "debug information", id="debug"),
-        pytest.param(replace(GOOD, size_bytes=9_000_000), "linux_x86_64", "debug information", id="size"),
     ],
 )
 def test_a_broken_promise_is_named(extension: NativeFile, platform: str, complaint: str | None) -> None:
