@@ -47,7 +47,9 @@ def test_what_a_slow_start_is(run_ms: int, first_line_ms: int, import_ms: int, k
 
 def test_imports_before_the_first_line_count_once() -> None:
     early = one_import(20 * MS) | {"begin_ns": 0}
-    found = findings(process(length_ns=100 * MS, first_line_ns=30 * MS, imports=[early, one_import(40 * MS)]))
+    command = {"text": "cpython\x1f3.13\x1f/lib\x1fpython\x1f/venv/bin/tool"}
+    imports = [early, one_import(40 * MS)]
+    found = findings(process(length_ns=100 * MS, first_line_ns=30 * MS, imports=imports, **command))
     assert found[0].figures["start_ns"] == 70 * MS
     assert found[0].remedy is not None
     assert found[0].remedy.saves_ns == 70 * MS
@@ -79,3 +81,23 @@ def test_a_module_whose_body_ran_later_is_one_import() -> None:
     [finding] = findings(process(length_ns=1000 * MS, first_line_ns=20 * MS, imports=[found, body]))
     assert finding.figures["imports"] == 1
     assert "1 imports took 161 ms" in finding.title
+
+
+@pytest.mark.parametrize(
+    ("words", "commands"),
+    [
+        ("/venv/bin/tool", ["unsnarl warm", "unsnarl pack"]),
+        ("-m\x1ftool", ["unsnarl pack"]),
+        ("app.py", [None]),
+        ("-c\x1fpass", [None]),
+    ],
+)
+def test_a_remedy_that_refuses_the_command_is_not_named(words: str, commands: list[str | None]) -> None:
+    started = process(
+        length_ns=1000 * MS,
+        first_line_ns=20 * MS,
+        imports=[one_import(160 * MS)],
+        text=f"cpython\x1f3.13\x1f/lib\x1fpython\x1f{words}",
+    )
+    [finding] = findings(started)
+    assert [remedy.command for remedy in finding.remedies] == commands

@@ -1,4 +1,4 @@
-"""Collects the findings about all processes of a program, the severe ones first.
+"""Collects the findings about all processes of a program: first where the time went, then the severe ones.
 
 Pure: processes in, findings out.
 """
@@ -7,21 +7,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unsnarl.trace.findings import gil, locks, startup
+from unsnarl.trace.findings import account, event_loop, gil, locks, startup
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration
 from unsnarl.trace.model import Process
 
 
 def all_findings(processes: list[Process]) -> list[Finding]:
-    """Return the findings about all processes, the severe ones first."""
+    """Return the findings about all processes: where each spent its time, then the others, the severe ones first."""
+    times: list[Finding] = []
     result: list[Finding] = []
     for process in processes:
         found = lost_records(process)
-        for part in (gil, locks, startup):
+        for part in (event_loop, gil, locks, startup):
             found += part.findings(process)
         result += [replace(finding, pid=process.pid) for finding in found]
+        times += [replace(finding, pid=process.pid) for finding in account.findings(process)]
     order = (SEVERE, NOTABLE, FINE)
-    return sorted(result, key=lambda finding: order.index(finding.severity))
+    return times + sorted(result, key=lambda finding: order.index(finding.severity))
 
 
 def lost_records(process: Process) -> list[Finding]:

@@ -40,10 +40,10 @@ class Finding:
     """One conclusion.
 
     Attributes:
-        kind: a machine-readable name: ``convoy``, ``long-hold``, ``square``, ``cpu-bound``,
-            ``hand-overs``, ``gil-waits``, ``contended-lock``, ``lock-waits``, ``futex-storm``,
-            ``slow-import``, ``slow-start``, ``quick-start``, ``no-gil-contention``,
-            ``no-lock-contention``, ``lost-records``.
+        kind: a machine-readable name: ``time``, ``loop-stall``, ``convoy``, ``long-hold``, ``no-processor``,
+            ``square``, ``cpu-bound``, ``hand-overs``, ``gil-waits``, ``contended-lock``, ``polling``,
+            ``lock-waits``, ``futex-storm``, ``slow-import``, ``slow-start``, ``quick-start``,
+            ``no-gil-contention``, ``no-lock-contention``, ``lost-records``.
         severity: SEVERE, NOTABLE or FINE.
         title: one line.
         details: further lines.

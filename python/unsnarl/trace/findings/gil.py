@@ -1,5 +1,7 @@
 """Findings about the GIL: convoys, long holds, and wake-ups that grow with the number of waiters.
 
+A wait behind one C call is no convoy: no scheduler can end it, so it is part of the finding about the call alone.
+
 Pure: a ``Process`` in, findings out. Where no rule applies, a finding says that the GIL is not the cause.
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, of_life, share
-from unsnarl.trace.model import LongHold, Pair, Process, Thread
+from unsnarl.trace.model import RUNNING, LongHold, Pair, Process, Thread
 
 CONVOY_WAITS = 5
 """The fewest waits behind other threads that make a pattern."""
@@ -34,6 +36,26 @@ BUSY_HAND_OVERS = 5000
 LONG_HOLD_NS = 30_000_000
 """The shortest hold, with other threads waiting, to be reported."""
 
+LONG_HOLD_INTERVALS = 3
+"""Switch intervals through which a thread waits behind one C call, and not for the end of a slice."""
+
+SHORT_NS = 1_000_000
+"""The shortest hold that has a stack."""
+
+MOST_LONG_HOLDS = 10
+
+GROUP = 8
+"""From so many threads with long holds at one line on, they lack processors."""
+
+CROWD, CROWD_HOLDS = 100, 3
+"""Among so many threads, fewer long holds at a line than this are those of threads without a processor."""
+
+CERTAIN_NS = 100_000_000
+"""A single hold that is shorter may be that of a thread without a processor, so it is not severe."""
+
+FULL_WAITS = 20
+"""Where several threads are CPU-bound, the GIL is full, and starting them takes some waits: a pattern has more."""
+
 SQUARE_WAITERS = 8
 """The fewest waiters with which it can be seen whether each hand-over wakes all of them."""
 
@@ -49,7 +71,7 @@ HOLD_SHARE = 0.2
 
 def findings(process: Process) -> list[Finding]:
     """Return the findings about the GIL in a process."""
-    result = [*convoys(process), *long_holds(process), *square(process)]
+    result = [*convoys(process), *long_holds(process), *starved_holds(process), *square(process)]
     result += cpu_bound(process, result)
     return result or hand_overs(process) or gil_waits(process) or [no_contention(process)]
 
@@ -66,10 +88,15 @@ def convoys(process: Process) -> list[Finding]:
     """Find threads that wait for a whole slice of another thread whenever they return from a blocking call."""
     behind: dict[int, list[Pair]] = defaultdict(list)
     for pair in process.pairs:
-        behind[pair.waiter].append(pair)
+        if not _is_behind_calls(process, pair):
+            behind[pair.waiter].append(pair)
+    is_full = sum(is_cpu_bound(process, thread) for thread in process.threads) > 1
     result: list[Finding] = []
     for number, pairs in behind.items():
         thread = process.threads[number]
+        is_starting = is_full or len(process.threads) >= CROWD
+        if is_starting and sum(pair.count for pair in pairs) < max(FULL_WAITS, len(process.threads) // 10):
+            continue
         if not is_cpu_bound(process, thread) and _is_convoy(process, thread, pairs):
             result.append(_convoy(process, thread, pairs))
     result.sort(key=lambda finding: -int(finding.figures["total_ns"]))
@@ -78,6 +105,13 @@ def convoys(process: Process) -> list[Finding]:
         words = "1 more thread waits" if more == 1 else f"{more} more threads wait"
         result[MOST_CONVOYS - 1].details.append(f"{words} in the same way")
     return result[:MOST_CONVOYS]
+
+
+def _is_behind_calls(process: Process, pair: Pair) -> bool:
+    """Tell whether a thread waited through long C calls of another, and not for the ends of its slices."""
+    if pair.median_ns < LONG_HOLD_INTERVALS * process.interval_ns:
+        return False
+    return any(hold.thread == pair.holder and _is_long(process, hold) for hold in process.long_holds)
 
 
 def _is_convoy(process: Process, thread: Thread, pairs: list[Pair]) -> bool:
@@ -90,7 +124,8 @@ def _is_convoy(process: Process, thread: Thread, pairs: list[Pair]) -> bool:
 
 def _convoy(process: Process, thread: Thread, pairs: list[Pair]) -> Finding:
     count = sum(pair.count for pair in pairs)
-    total = sum(pair.total_ns for pair in pairs)
+    # No more than the thread waited: two holders may share one wait.
+    total = min(sum(pair.total_ns for pair in pairs), thread.waiting_ns)
     worst = max(pairs, key=lambda pair: pair.total_ns)
     holder = process.label(worst.holder)
     others = f" and {len(pairs) - 1} others" if len(pairs) > 2 else " and another" if len(pairs) == 2 else ""
@@ -104,13 +139,13 @@ def _convoy(process: Process, thread: Thread, pairs: list[Pair]) -> Finding:
     return Finding(
         "convoy",
         SEVERE if total > 0.1 * life else NOTABLE,
-        f"thread `{thread.label}` waited {duration(worst.median_ns)} each time behind thread `{holder}`{others}, "
+        f"thread `{thread.label}` waited {duration(total / count)} each time behind thread `{holder}`{others}, "
         f"{count:,} times: {of_life(process, total, life)}",
         [line for line in details if line],
         thread.label,
         str(held_at) if held_at else None,
         {"count": count, "total_ns": total, "median_ns": worst.median_ns, "holder": holder},
-        _convoy_remedy(process, total),
+        _convoy_remedy(process, min(total, process.seen_ns)),
     )
 
 
@@ -128,36 +163,84 @@ def _convoy_remedy(process: Process, total_ns: int) -> Remedy:
 def long_holds(process: Process) -> list[Finding]:
     """Find holds that a request to drop the GIL could not end: single calls into C."""
     result: list[Finding] = []
-    seen: dict[tuple[int, str], list[int]] = defaultdict(list)
-    firsts: dict[tuple[int, str], int] = {}
-    for index, hold in enumerate(process.long_holds):
-        if hold.length_ns >= max(LONG_HOLD_NS, 4 * process.interval_ns):
-            key = (hold.thread, str(process.line_of(hold.node) or "an unknown line"))
-            seen[key].append(hold.length_ns)
-            firsts.setdefault(key, index)
-    for (number, line), lengths in list(seen.items())[:10]:
-        hold = process.long_holds[firsts[number, line]]
-        times = f", {len(lengths)} times" if len(lengths) > 1 else ""
-        result.append(
-            Finding(
-                "long-hold",
-                SEVERE,
-                f"thread `{process.label(number)}` held the GIL for {duration(hold.length_ns)} at a time{times}, "
-                f"at {line}",
-                [
-                    waited_through(hold),
-                    "the thread did not drop the GIL on request: one call into C, or the thread had no processor",
-                ],
-                process.label(number),
-                line,
-                {"length_ns": hold.length_ns, "count": len(lengths), "waited_ns": hold.waited_ns},
-                Remedy(
-                    "unsnarl will not help here: no scheduler can interrupt a C call. Split the call, "
-                    "use a library that releases the GIL, or move the call to a process"
-                ),
-            )
-        )
+    for line, holds in _by_line(process).items():
+        if not _is_starved(process, line, holds):
+            result.append(_long_hold(process, line, holds))
+    return result[:MOST_LONG_HOLDS]
+
+
+def _long_hold(process: Process, line: str, holds: list[LongHold]) -> Finding:
+    longest = max(holds, key=lambda hold: hold.length_ns)
+    label = process.label(longest.thread)
+    others = len({hold.thread for hold in holds}) - 1
+    who = f"thread `{label}`" + (f" and {others} {'other' if others == 1 else 'others'}" if others else "")
+    times = f", {len(holds)} times" if len(holds) > 1 else ""
+    return Finding(
+        "long-hold",
+        SEVERE if len(holds) > 1 or longest.length_ns >= CERTAIN_NS else NOTABLE,
+        f"{who} held the GIL for {'up to ' if len(holds) > 1 else ''}{duration(longest.length_ns)} at a time{times}, "
+        f"at {line}",
+        [waited_through(longest), "the thread did not drop the GIL on request: it was in one call into C"],
+        label,
+        line,
+        {"length_ns": longest.length_ns, "count": len(holds), "waited_ns": longest.waited_ns, "saves_ns": 0},
+        Remedy(
+            "unsnarl will not help here: no scheduler can interrupt a C call. Split the call, "
+            "use a library that releases the GIL, or move the call to a process"
+        ),
+    )
+
+
+def _is_long(process: Process, hold: LongHold) -> bool:
+    return hold.length_ns >= max(LONG_HOLD_NS, 4 * process.interval_ns)
+
+
+def _by_line(process: Process) -> dict[str, list[LongHold]]:
+    """Return the long holds by their line, over all threads."""
+    result: dict[str, list[LongHold]] = defaultdict(list)
+    for hold in process.long_holds:
+        if _is_long(process, hold):
+            result[str(process.line_of(hold.node) or "an unknown line")].append(hold)
     return result
+
+
+def _is_starved(process: Process, line: str, holds: list[LongHold]) -> bool:
+    """Tell whether threads lacked a processor: most of their holds at this line end on request.
+
+    A C call takes as long each time. Threads in a loop of Python without a processor hold the GIL for long now and
+    then, at a line at which they drop the GIL within a switch interval or two otherwise. So do threads of which
+    there are many, each with a long hold or two.
+    """
+    threads = {hold.thread for hold in holds}
+    if len(threads) >= GROUP or (len(process.threads) >= CROWD and len(holds) < CROWD_HOLDS):
+        return True
+    short = 0
+    for number in threads:
+        for _, length_ns, state, node in process.threads[number].stretches:
+            if state == RUNNING and SHORT_NS <= length_ns < LONG_HOLD_INTERVALS * process.interval_ns and node:
+                short += str(process.line_of(node)) == line
+    return short >= len(holds)
+
+
+def starved_holds(process: Process) -> list[Finding]:
+    """Report long holds of threads that lacked a processor, as one finding for all of them."""
+    holds = [hold for line, group in _by_line(process).items() if _is_starved(process, line, group) for hold in group]
+    if not holds:
+        return []
+    longest = max(holds, key=lambda hold: hold.length_ns)
+    times = "once" if len(holds) == 1 else f"{len(holds)} times"
+    return [
+        Finding(
+            "no-processor",
+            FINE,
+            f"{times}, a thread kept the GIL for up to {duration(longest.length_ns)}, at lines where it "
+            "drops the GIL on request otherwise: the thread had no processor",
+            ["the machine is busy with other programs, or has fewer processors than threads that compute"],
+            process.label(longest.thread),
+            None,
+            {"count": len(holds), "longest_ns": longest.length_ns, "threads": len({hold.thread for hold in holds})},
+        )
+    ]
 
 
 def waited_through(hold: LongHold) -> str:
@@ -211,7 +294,7 @@ def cpu_bound(process: Process, others: list[Finding]) -> list[Finding]:
             "cpu-bound",
             FINE if any(finding.kind == "convoy" for finding in others) else NOTABLE,
             f"{len(threads)} CPU-bound threads share one GIL: {names}",
-            [f"together they waited {duration(waiting)} for the GIL"],
+            [f"together they waited {duration(waiting)} for the GIL: it is full, and more threads do no more work"],
             threads[0].label,
             None,
             {"threads": len(threads), "waiting_ns": waiting},

@@ -5,11 +5,20 @@ Pure: a ``Process`` in, findings out.
 
 from __future__ import annotations
 
-from unsnarl.trace.findings.finding import FINE, NOTABLE, PACK, SEVERE, Finding, Remedy, duration, share
-from unsnarl.trace.model import Import, Process
+import posixpath
+from collections import defaultdict
 
-SLOW_IMPORT_NS = 50_000_000
-"""Of a module's own time, without the modules that it imports."""
+from unsnarl.trace.findings.finding import FINE, NOTABLE, PACK, SEVERE, Finding, Remedy, duration, share
+from unsnarl.trace.model import LOCK, WAITING, Import, Process
+
+SLOW_IMPORT_NS = 180_000_000
+"""Of a module that the program imported, with the modules that it imports."""
+
+HEAVY_IMPORT_NS = 5_000_000
+"""Of a module by itself, to be named as one that takes most of the time."""
+
+SLOW_IMPORT_SHARE = 0.03
+"""The least share of the run."""
 
 SLOW_START_NS = 150_000_000
 """Of all imports together."""
@@ -53,35 +62,81 @@ def is_start_lost(process: Process) -> bool:
 
 
 def slow_imports(process: Process) -> list[Finding]:
-    """Find modules whose own body takes long."""
-    slow = sorted((entry for entry in process.imports if entry.self_ns >= SLOW_IMPORT_NS), key=lambda e: -e.self_ns)
+    """Find modules that the program imported and that take long, with what they import themselves."""
+    totals: dict[str, int] = defaultdict(int)
+    firsts: dict[str, int] = {}
+    for index, entry in enumerate(process.imports):
+        if entry.parent is None:
+            name = entry.name.partition(".")[0]
+            totals[name] += _own_ns(process, index)
+            firsts.setdefault(name, index)
+    least = max(SLOW_IMPORT_NS, SLOW_IMPORT_SHARE * process.length_ns)
+    slow = sorted((name for name in totals if totals[name] >= least), key=lambda name: -totals[name])
     return [
         Finding(
             "slow-import",
-            SEVERE if entry.self_ns > 4 * SLOW_IMPORT_NS else NOTABLE,
-            f"importing `{entry.name}` took {duration(entry.self_ns)} by itself, "
-            f"{duration(entry.total_ns)} with what it imports",
-            [f"imported by {' → '.join(_chain(process, entry))}"] if entry.parent is not None else [],
-            process.label(entry.thread),
-            entry.name,
-            {"self_ns": entry.self_ns, "total_ns": entry.total_ns},
-            Remedy(
-                "import it where it is used, or start from a process that has already imported it",
-                "unsnarl warm",
-                helps=True,
-            ),
+            SEVERE if totals[name] > process.length_ns // 2 else NOTABLE,
+            f"importing `{name}` took {duration(totals[name])} with what it imports, "
+            f"{share(totals[name], process.length_ns)} of the run",
+            _heaviest(process, name),
+            process.label(process.imports[firsts[name]].thread),
+            name,
+            {"self_ns": process.imports[firsts[name]].self_ns, "total_ns": totals[name]},
+            _import_remedy(process),
         )
-        for entry in slow[:5]
+        for name in slow[:5]
     ]
 
 
-def _chain(process: Process, entry: Import) -> list[str]:
-    """Return the names of the enclosing imports, the outermost first."""
-    names: list[str] = []
-    while entry.parent is not None and len(names) < 32:
+def _own_ns(process: Process, index: int) -> int:
+    """Return the time of an import without the waits of its thread for the GIL, for locks and in sleeps meanwhile."""
+    entry = process.imports[index]
+    begin, end = entry.begin_ns, entry.begin_ns + entry.total_ns
+    waited = sum(
+        max(min(at + length, end) - max(at, begin), 0)
+        for at, length, state, _ in process.threads[entry.thread].stretches
+        if state in (WAITING, LOCK)
+    )
+    return max(entry.total_ns - waited, 0)
+
+
+def _heaviest(process: Process, name: str) -> list[str]:
+    """Return in words the modules that take most of the time by themselves, below what the program imported."""
+    below = [entry for entry in process.imports if entry.parent is not None and _root(process, entry) == name]
+    most = sorted(below, key=lambda entry: -entry.self_ns)[:3]
+    words = [f"`{entry.name}` {duration(entry.self_ns)}" for entry in most if entry.self_ns >= HEAVY_IMPORT_NS]
+    return [f"most of it by themselves: {', '.join(words)}"] if words else []
+
+
+def _root(process: Process, entry: Import) -> str:
+    for _ in range(64):
+        if entry.parent is None:
+            break
         entry = process.imports[entry.parent]
-        names.append(f"`{entry.name}`")
-    return names[::-1]
+    return entry.name.partition(".")[0]
+
+
+def is_warmable(process: Process) -> bool:
+    """Tell whether ``unsnarl warm`` takes the command: it takes console scripts, and no script, module or ``-c``."""
+    words = process.command[1:]
+    if not words or words[0].startswith("-") or words[0].endswith((".py", ".pyw")):
+        return False
+    return posixpath.basename(posixpath.dirname(words[0])) in ("bin", "Scripts")
+
+
+def is_packable(process: Process) -> bool:
+    """Tell whether ``unsnarl pack`` takes the command: a console script or a module."""
+    return is_warmable(process) or process.command[1:2] == ["-m"]
+
+
+def _import_remedy(process: Process) -> Remedy:
+    if is_warmable(process):
+        return Remedy(
+            "import it where it is used, or start from a process that has already imported it",
+            "unsnarl warm",
+            helps=True,
+        )
+    return Remedy("import it where it is used")
 
 
 def slow_start(process: Process) -> list[Finding]:
@@ -109,15 +164,23 @@ def slow_start(process: Process) -> list[Finding]:
             None,
             None,
             {"imports": count, "total_ns": total, "start_ns": start},
-            Remedy(
-                "a process that has already imported them starts the command without delay",
-                "unsnarl warm",
-                helps=True,
-                saves_ns=start if is_most else total,
-            ),
-            alternative=_PACKED,
+            _start_remedy(process, start if is_most else total),
+            alternative=_PACKED if is_warmable(process) else None,
         )
     ]
+
+
+def _start_remedy(process: Process, saves_ns: int) -> Remedy:
+    if is_warmable(process):
+        return Remedy(
+            "a process that has already imported them starts the command without delay",
+            "unsnarl warm",
+            helps=True,
+            saves_ns=saves_ns,
+        )
+    if is_packable(process):
+        return Remedy("one file with the code of all modules, so none has to be searched", PACK, helps=True)
+    return Remedy("import modules where they are used")
 
 
 def quick_start(process: Process) -> list[Finding]:

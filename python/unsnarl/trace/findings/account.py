@@ -1,0 +1,244 @@
+"""Accounts for the whole time of a process and of its slowest thread, by what it was spent on and at which line.
+
+Pure: a ``Process`` in, one finding out. Must never: leave time out. Invariant: the parts of an account add up to
+the totals of its threads, and the printed shares to 100 %; time without a known line is a part without a line.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections import defaultdict
+from dataclasses import dataclass
+
+from unsnarl.trace.findings.finding import FINE, Finding, duration
+from unsnarl.trace.findings.locks import is_for_work
+from unsnarl.trace.model import COMPUTING, IN_IO, LOCK, RUNNING, SLEEPING, WAITING, Location, Process, Thread
+
+MOST_PARTS = 5
+"""Parts that are named; the others are one."""
+
+LEAST_SHARE = 0.01
+"""A smaller part is not named."""
+
+TYPICAL_SHARE = 0.1
+"""The least share of a thread's waits of one kind that have a stack, to stand for those whose stack was left out."""
+
+IDLE = frozenset(("waiting for work or for other threads", "idle in the event loop"))
+"""What a thread does that has nothing to do."""
+
+_OTHER = "other"
+_IMPORTING = "importing"
+
+_BY_FUNCTION = (
+    ("subprocess.py", "waiting for a child process"),
+    ("popen_fork.py", "waiting for a child process"),
+    ("popen_spawn_posix.py", "waiting for a child process"),
+    ("multiprocessing/connection.py", "waiting for another process"),
+    ("concurrent/futures/process.py", "waiting for another process"),
+    ("selectors.py", "waiting for ready sockets or files"),
+    ("socketserver.py", "waiting for the network"),
+    ("ssl.py", "waiting for the network"),
+    ("socket.py", "waiting for the network"),
+    ("http/client.py", "waiting for the network"),
+)
+"""Files of the standard library on the stack of a thread in I/O, and what it waits for there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the time: what it was spent on, and where, as far as that is known."""
+
+    what: str
+    place: Location | None
+    time_ns: int
+
+    @property
+    def words(self) -> str:
+        """Return the part in words."""
+        if self.what == _IMPORTING and self.place is not None:
+            return f"importing `{self.place.file}`"
+        if self.place is None:
+            return self.what
+        return f"{self.what} in `{self.place.function}` ({self.place.file.rpartition('/')[2]}:{self.place.line})"
+
+
+def findings(process: Process) -> list[Finding]:
+    """Return the finding that says where the time of a process went; none for a process without time."""
+    every = range(len(process.threads))
+    whole = parts_of(process, list(every))
+    if not whole:
+        return []
+    slowest = slowest_thread(process)
+    shown = parts_of(process, [slowest])
+    details: list[str] = []
+    if len(process.threads) > 1:
+        details.append(f"so {len(process.threads):,} threads together; `{process.label(slowest)}`: {in_words(shown)}")
+    place = next((part.place for part in shown if part.place is not None and part.what != _IMPORTING), None)
+    code = linecache.getline(place.file, place.line).strip() if place is not None else ""
+    if place is not None and code:
+        details.append(f"{place.file.rpartition('/')[2]}:{place.line}: {code[:120]}")
+    return [
+        Finding(
+            "time",
+            FINE,
+            f"of {duration(process.length_ns)}: {in_words(whole)}",
+            details,
+            process.label(slowest),
+            str(place) if place is not None else None,
+            {part.words: part.time_ns for part in whole[:MOST_PARTS]},
+        )
+    ]
+
+
+def slowest_thread(process: Process) -> int:
+    """Return the number of the thread that was busy for longest: it had something to do, or waited for something."""
+
+    def busy_ns(number: int) -> int:
+        parts = parts_of(process, [number])
+        # A thread that only sleeps is slow if no other thread does anything.
+        return sum(part.time_ns // (100 if part.what == "sleeping" else 1) for part in parts if part.what not in IDLE)
+
+    # A thousand threads have at most this many candidates: the longest lives.
+    numbers = sorted(range(len(process.threads)), key=lambda number: -sum(process.threads[number].totals_ns))[:64]
+    return max(numbers, key=busy_ns)
+
+
+def parts_of(process: Process, numbers: list[int]) -> list[Part]:
+    """Return the parts of the time of some threads, the longest first."""
+    times: dict[tuple[str, Location | None], int] = defaultdict(int)
+    stacks: dict[int, list[tuple[int, int, int]]] = {number: [] for number in numbers}
+    for number, state, node, time_ns in process.stacks:
+        if number in stacks:
+            stacks[number].append((state, node, time_ns))
+    imports = _imports(process)
+    for number in numbers:
+        own = _parts_of_thread(process, process.threads[number], stacks[number], imports.get(number, {}))
+        for key, time_ns in own.items():
+            times[key] += time_ns
+    parts = [Part(what, place, time_ns) for (what, place), time_ns in times.items() if time_ns > 0]
+    return sorted(parts, key=lambda part: (-part.time_ns, part.words))
+
+
+def _parts_of_thread(
+    process: Process, thread: Thread, stacks: list[tuple[int, int, int]], imports: dict[str, int]
+) -> dict[tuple[str, Location | None], int]:
+    left = list(thread.totals_ns)
+    kept: dict[int, int] = defaultdict(int)
+    for state, node, time_ns in stacks:
+        kept[state] += time_ns if node else 0
+    times: dict[tuple[str, Location | None], int] = defaultdict(int)
+    imported = 0
+    for state, node, time_ns in stacks:
+        if not node:
+            continue
+        # Rounding and merged records may make the recorded stretches longer than the totals.
+        # Of waits of one kind, those without a stack are taken for the others, if those are a part that counts.
+        is_typical = state in (LOCK, IN_IO, SLEEPING) and kept[state] >= TYPICAL_SHARE * thread.totals_ns[state]
+        known = thread.totals_ns[state] if is_typical else min(thread.totals_ns[state], kept[state])
+        time_ns = time_ns * known // max(kept[state], 1)  # noqa: PLW2901
+        left[state] -= time_ns
+        if state in (RUNNING, IN_IO) and imports and _is_importing(process, node):
+            imported += time_ns
+        else:
+            times[_what(process, state, node)] += time_ns
+    # Imports without a stack are running, or read files.
+    rest = max(sum(imports.values()) - imported, 0)
+    for state in (RUNNING, IN_IO):
+        part = min(rest, left[state])
+        left[state], rest, imported = left[state] - part, rest - part, imported + part
+    _spread(times, imports, imported)
+    for state, time_ns in enumerate(left):
+        times[_WITHOUT_STACK[state], None] += max(time_ns, 0)
+    return times
+
+
+def _spread(times: dict[tuple[str, Location | None], int], imports: dict[str, int], imported: int) -> None:
+    """Divide the time of imports among the modules; the remainder of the division goes to the last."""
+    whole, rest = max(sum(imports.values()), 1), imported
+    for index, (name, time_ns) in enumerate(imports.items()):
+        part = rest if index == len(imports) - 1 else min(imported * time_ns // whole, rest)
+        times[_IMPORTING, Location(name, "", 0)] += part
+        rest -= part
+
+
+def _imports(process: Process) -> dict[int, dict[str, int]]:
+    """Return the imports of each thread by the package that the program imported."""
+    result: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for entry in process.imports:
+        if entry.parent is None:
+            result[entry.thread][entry.name.partition(".")[0]] += entry.total_ns
+    return result
+
+
+def _is_importing(process: Process, node: int) -> bool:
+    return any(line.file.startswith("<frozen importlib") for line in process.stack(node))
+
+
+_WITHOUT_STACK = {
+    RUNNING: "computing",
+    WAITING: "waiting for the GIL",
+    LOCK: "blocked on locks",
+    IN_IO: "in I/O",
+    SLEEPING: "sleeping",
+    COMPUTING: "computing in C code without the GIL",
+}
+
+
+def _what(process: Process, state: int, node: int) -> tuple[str, Location | None]:
+    """Return what a thread does in a state at a stack, and the line that is worth naming."""
+    what = _WITHOUT_STACK[state]
+    if state == WAITING:
+        return what, None
+    if state == LOCK:
+        if is_for_work(process, node):
+            return "waiting for work or for other threads", process.line_of(node)
+        return "blocked on a lock", process.line_of(node)
+    if state == IN_IO:
+        what = _waits_for(process.stack(node))
+        if what == "idle in the event loop":
+            return what, None
+    return what, process.line_of(node)
+
+
+def _waits_for(stack: list[Location]) -> str:
+    is_selecting = False
+    for line in stack:
+        name = line.file
+        is_selecting = is_selecting or name.endswith("selectors.py")
+        if is_selecting and name.endswith(("asyncio/base_events.py",)):
+            return "idle in the event loop"
+        if name.endswith(("trio/_core/_io_epoll.py", "gevent/hub.py", "gevent/_hub_primitives.py")):
+            return "idle in the event loop"
+    for name, what in _BY_FUNCTION:
+        if any(line.file.endswith("/" + name) or line.file == name for line in stack[:6]):
+            return what
+    return "in I/O"
+
+
+def is_idle_in_loop(process: Process, node: int) -> bool:
+    """Tell whether a thread in I/O at a stack waits in an event loop's selector."""
+    return _waits_for(process.stack(node)) == "idle in the event loop"
+
+
+def in_words(parts: list[Part]) -> str:
+    """Return the largest parts with shares that add up to 100 %."""
+    whole = sum(part.time_ns for part in parts)
+    named = [part for part in parts if part.time_ns >= LEAST_SHARE * whole][:MOST_PARTS]
+    words = [(part.words, part.time_ns) for part in named]
+    rest = whole - sum(part.time_ns for part in named)
+    if rest:
+        words.append((_OTHER, rest))
+    percents = shares([time_ns for _, time_ns in words])
+    return ", ".join(f"{percent} % {text}" for percent, (text, _) in zip(percents, words, strict=True) if percent)
+
+
+def shares(times: list[int]) -> list[int]:
+    """Return whole percents that add up to 100: the largest remainders are rounded up."""
+    whole = sum(times)
+    if not whole:
+        return [0] * len(times)
+    result = [100 * time_ns // whole for time_ns in times]
+    by_remainder = sorted(range(len(times)), key=lambda index: -(100 * times[index] % whole))
+    for index in by_remainder[: 100 - sum(result)]:
+        result[index] += 1
+    return result

@@ -1,0 +1,89 @@
+"""Findings about event loops: a callback that runs, waits or sleeps for long stalls all others.
+
+A thread has an event loop if it waits in the loop's own selector (asyncio, trio, gevent's hub). Pure: a ``Process``
+in, findings out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from unsnarl.trace.findings.account import is_idle_in_loop
+from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life
+from unsnarl.trace.model import COMPUTING, IN_IO, LOCK, RUNNING, SLEEPING, WAITING, Process, Thread
+
+STALL_NS = 50_000_000
+"""The shortest stall: asyncio's debug mode reports callbacks from 100 ms on, and two of them are noticed."""
+
+STALL_SHARE = 0.02
+"""The least share of the thread's life."""
+
+MOST_STALLS = 5
+
+_DOES = {
+    RUNNING: "computes",
+    IN_IO: "waits for I/O",
+    LOCK: "waits for a lock",
+    SLEEPING: "sleeps",
+    COMPUTING: "computes in C code",
+}
+
+
+def findings(process: Process) -> list[Finding]:
+    """Return the stalls of the event loops of a process, the longest in all first."""
+    found: list[Finding] = []
+    for thread in process.threads:
+        idle = (
+            begin for begin, _, state, node in thread.stretches if state == IN_IO and is_idle_in_loop(process, node)
+        )
+        runs_from_ns = next(idle, None)
+        if runs_from_ns is not None:
+            found += _stalls(process, thread, runs_from_ns)
+    return sorted(found, key=lambda finding: -int(finding.figures["total_ns"]))[:MOST_STALLS]
+
+
+def _stalls(process: Process, thread: Thread, runs_from_ns: int) -> list[Finding]:
+    stalls: dict[tuple[int, str | None], list[int]] = defaultdict(list)
+    for begin, length_ns, state, node in thread.stretches:
+        # Before the loop was idle first, it may not have run; waits for the GIL are other findings'.
+        if length_ns < STALL_NS or state == WAITING or begin < runs_from_ns:
+            continue
+        if state == IN_IO and (not node or is_idle_in_loop(process, node)):
+            continue
+        stack = process.stack(node)
+        if any(line.file.startswith("<frozen importlib") for line in stack):
+            continue
+        place = process.line_of(node)
+        stalls[state, str(place) if place else None].append(length_ns)
+    life = process.seen_life_ns(thread)
+    return [
+        _stall(process, thread, state, place, lengths)
+        for (state, place), lengths in stalls.items()
+        if sum(lengths) >= STALL_SHARE * life
+    ]
+
+
+def _stall(process: Process, thread: Thread, state: int, place: str | None, lengths: list[int]) -> Finding:
+    total, life = sum(lengths), process.seen_life_ns(thread)
+    times = "once" if len(lengths) == 1 else f"{len(lengths):,} times"
+    at = f" at {place}" if place else ""
+    details = [] if place else ["its line is not recorded, since no other thread waited: PYTHONASYNCIODEBUG=1 names it"]
+    return Finding(
+        "loop-stall",
+        SEVERE if total > 0.1 * life else NOTABLE,
+        f"the event loop of thread `{thread.label}` stalls {times} for up to {duration(max(lengths))}, "
+        f"{of_life(process, total, life)}: a callback {_DOES[state]}{at}",
+        ["all other tasks of the loop wait meanwhile", *details],
+        thread.label,
+        place,
+        {"count": len(lengths), "total_ns": total, "longest_ns": max(lengths)},
+        _remedy(state),
+    )
+
+
+def _remedy(state: int) -> Remedy:
+    if state in (IN_IO, LOCK, SLEEPING):
+        return Remedy("await it: use an asynchronous library, or run the call in a thread (`asyncio.to_thread`)")
+    if state == COMPUTING:
+        return Remedy("the call releases the GIL: run it in a thread (`asyncio.to_thread`)")
+    return Remedy("unsnarl will not help here: run the call in a process, or split it and yield to the loop in between")

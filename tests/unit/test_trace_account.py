@@ -1,0 +1,41 @@
+"""The account of a process's time: its parts add up to the totals, and its shares to 100 %."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.test_trace_findings import LENGTH, MS, long_run, thread
+from tests.unit.test_trace_views import process
+from unsnarl.trace.findings import account
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=1, max_size=12))
+def test_shares_add_up_to_100(times: list[int]) -> None:
+    found = account.shares(times)
+    assert sum(found) == (100 if sum(times) else 0)
+    assert all(abs(share - 100 * time / max(sum(times), 1)) <= 1 for share, time in zip(found, times, strict=True))
+
+
+@given(st.lists(st.integers(0, LENGTH), min_size=4, max_size=4), st.integers(0, LENGTH), st.integers(0, LENGTH))
+def test_parts_add_up_to_the_totals(totals: list[int], recorded_ns: int, imported_ns: int) -> None:
+    names = ("running_ns", "waiting_ns", "on_lock_ns", "io_ns")
+    entry = thread(0, "worker", **dict(zip(names, totals, strict=True)))
+    one_import = {"name": "big.part", "parent": None, "thread": 0, "begin_ns": 0, "total_ns": imported_ns, "self_ns": 0}
+    found = process(
+        length_ns=LENGTH,
+        threads=[entry],
+        imports=[one_import],
+        stacks=[[0, state, node, recorded_ns] for state in range(4) for node in (0, 1)],
+    )
+    assert sum(part.time_ns for part in account.parts_of(found, [0])) == sum(totals)
+
+
+def test_the_line_names_the_function_and_the_line_for_all_threads_and_for_the_slowest() -> None:
+    found = long_run([], waiting_ns=400 * MS, stacks=[[0, 0, 1, 7_000 * MS], [1, 3, 1, 1_000 * MS]], imports=[])
+    [finding] = account.findings(found)
+    assert finding.title.startswith("of 10.0 s: 48 % in I/O in `work` (worker.py:3), 35 % computing in `work`")
+    assert finding.details[0].startswith("so 2 threads together; `worker`: 70 % computing in `work` (worker.py:3)")
+    assert sum(map(int, re.findall(r"(\d+) %", finding.title))) == 100
