@@ -44,7 +44,8 @@ pub struct Stretch {
     pub state: State,
     /// Node of its stack; 0 if none was taken.
     pub node: u32,
-    /// For [`State::Waiting`]: how often it woke up; for [`State::OnLock`]: the address.
+    /// For [`State::Waiting`]: how often it woke up; for [`State::OnLock`]: the address, whose lowest bit is
+    /// whether the lock was acquired.
     pub detail: u64,
     /// For [`State::Waiting`]: how many others waited at its end.
     pub waiters: u32,
@@ -196,7 +197,7 @@ impl Builder {
         if let Some((_, address)) = self.lock.take()
             && let Some(stretch) = self.push(record.time, State::OnLock)
         {
-            stretch.detail = address;
+            stretch.detail = address & !1 | record.payload & 1;
         }
     }
 
@@ -229,5 +230,32 @@ impl Builder {
             let state = self.idle_state();
             self.push(end, state);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_for_a_lock_shows_whether_it_acquired_the_lock() {
+        let record = |time, kind, payload| Record { time, kind, payload };
+        let records = vec![
+            record(1, Kind::LockBegin, 0x1000),
+            record(5, Kind::LockEnd, 0x1001),
+            record(6, Kind::LockBegin, 0x1000),
+            record(9, Kind::LockEnd, 0x1000),
+            record(9, Kind::End, 0),
+        ];
+        let thread = Thread {
+            records,
+            ..Thread::default()
+        };
+        let details: Vec<u64> = stretches(&thread, 9)
+            .iter()
+            .filter(|stretch| stretch.state == State::OnLock)
+            .map(|stretch| stretch.detail)
+            .collect();
+        assert_eq!(details, [0x1001, 0x1000]);
     }
 }
