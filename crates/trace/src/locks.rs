@@ -19,6 +19,8 @@ const NOTABLE_WAIT_NS: Nanos = 100_000;
 const RELEASE_SLACK_NS: Nanos = 50_000;
 /// A wait is compared with at most this many stretches of the releasing thread.
 const STRETCHES_PER_WAIT: usize = 2048;
+/// The begin of a hold is sought among at most this many earlier acquisitions of the lock.
+const ACQUISITIONS_PER_WAIT: usize = 2048;
 
 /// The waits at one stack that one thread ended from one stack.
 #[derive(Debug, Clone, Default, Serialize, PartialEq, Eq)]
@@ -33,11 +35,11 @@ pub struct LockWaits {
     pub releaser: Option<usize>,
     /// Stack at which it released the lock.
     pub release_node: u32,
-    /// Stack at which that thread spent most of the waits.
+    /// Stack at which that thread spent most of its holds.
     pub holder_node: u32,
     /// Its state there, as in [`State`].
     pub holder_state: u8,
-    /// Share of the waits that it spent in that state, in thousandths.
+    /// Share of its holds that it spent in that state, in thousandths.
     pub holder_permille: u64,
     /// How often.
     pub count: u64,
@@ -61,9 +63,14 @@ struct Post {
     node: u32,
 }
 
+/// The ends of waits that acquired one lock, in order of time: when, and by which thread.
+type Acquisitions = HashMap<u64, Vec<(Nanos, usize)>>;
+
 #[derive(Default)]
 struct Tally {
     waits: LockWaits,
+    /// Time of the holds that were compared.
+    watched: Nanos,
     waiters: std::collections::HashSet<usize>,
     states: HashMap<u8, Nanos>,
     nodes: HashMap<(u8, u32), Nanos>,
@@ -73,6 +80,7 @@ struct Tally {
 #[must_use]
 pub fn examine(threads: &[Thread], stretches: &[Vec<Stretch>], from: Nanos) -> Vec<LockWaits> {
     let posts = posts_of(threads);
+    let acquisitions = acquisitions_of(stretches);
     let mut tallies: HashMap<(u32, Option<usize>, u32), Tally> = HashMap::new();
     for (waiter, own) in stretches.iter().enumerate() {
         let mut last_nodes = HashMap::new();
@@ -91,7 +99,8 @@ pub fn examine(threads: &[Thread], stretches: &[Vec<Stretch>], from: Nanos) -> V
             add(tally, waiter, wait, &seen);
             count_without_stack(&mut tally.waits, wait, seen.length(), node);
             if let Some(post) = post {
-                watch(tally, &seen, &stretches[post.thread]);
+                let hold = hold_within(&seen, post, &acquisitions);
+                watch(tally, hold, &stretches[post.thread]);
             }
         }
     }
@@ -176,11 +185,46 @@ fn add(tally: &mut Tally, waiter: usize, wait: &Stretch, seen: &Stretch) {
     tally.waits.longest_ns = tally.waits.longest_ns.max(wait.length());
 }
 
-/// Adds the activity of the releasing thread during the wait.
-fn watch(tally: &mut Tally, wait: &Stretch, holder: &[Stretch]) {
-    let until = holder.partition_point(|stretch| stretch.begin < wait.end);
+fn acquisitions_of(stretches: &[Vec<Stretch>]) -> Acquisitions {
+    let mut acquisitions = Acquisitions::new();
+    for (thread, own) in stretches.iter().enumerate() {
+        for wait in own
+            .iter()
+            .filter(|stretch| stretch.state == State::OnLock && stretch.detail & 1 == 1)
+        {
+            acquisitions
+                .entry(wait.detail & !1)
+                .or_default()
+                .push((wait.end, thread));
+        }
+    }
+    for list in acquisitions.values_mut() {
+        list.sort_unstable();
+    }
+    acquisitions
+}
+
+/// The part of the wait during which the releasing thread held the lock. Before its last own acquisition it waited
+/// like the others; a thread that never waited for the lock is assumed to have held it for the whole wait. Where an
+/// address is that of one waiter (from CPython 3.14 on) no other thread acquires it, and the whole wait counts.
+fn hold_within(wait: &Stretch, post: &Post, acquisitions: &Acquisitions) -> (Nanos, Nanos) {
+    let list = acquisitions.get(&(wait.detail & !1)).map_or(&[][..], Vec::as_slice);
+    let until = list.partition_point(|&(time, _)| time <= post.time);
+    let acquired = list[..until]
+        .iter()
+        .rev()
+        .take(ACQUISITIONS_PER_WAIT)
+        .find(|&&(_, thread)| thread == post.thread);
+    let begin = acquired.map_or(wait.begin, |&(time, _)| time.max(wait.begin));
+    (begin, wait.end)
+}
+
+/// Adds the activity of the releasing thread during its hold.
+fn watch(tally: &mut Tally, (begin, end): (Nanos, Nanos), holder: &[Stretch]) {
+    tally.watched += end.saturating_sub(begin);
+    let until = holder.partition_point(|stretch| stretch.begin < end);
     for stretch in holder[..until].iter().rev().take(STRETCHES_PER_WAIT) {
-        let overlap = stretch.end.min(wait.end).saturating_sub(stretch.begin.max(wait.begin));
+        let overlap = stretch.end.min(end).saturating_sub(stretch.begin.max(begin));
         if overlap == 0 {
             break;
         }
@@ -208,7 +252,7 @@ fn finish((wait_node, releaser, release_node): (u32, Option<usize>, u32), tally:
         waiters: tally.waiters.len(),
         holder_node: most(&nodes),
         holder_state: state,
-        holder_permille: time * 1000 / tally.waits.total_ns.max(1),
+        holder_permille: time * 1000 / tally.watched.max(1),
         ..tally.waits
     }
 }
@@ -216,6 +260,7 @@ fn finish((wait_node, releaser, release_node): (u32, Option<usize>, u32), tally:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Record;
 
     const MS: Nanos = 1_000_000;
 
@@ -260,6 +305,35 @@ mod tests {
         let other = vec![wait(0, 5 * MS, 0, 0x1001)];
         let expected = [(0, 2, 8 * MS, 0, 2, 8 * MS), (7, 2, 3 * MS, 1, 0, 0)];
         assert_eq!(found(&[one, other], 0), expected);
+    }
+
+    #[test]
+    fn a_holder_that_waited_itself_is_watched_from_its_own_acquisition() {
+        let lock = 0x1000;
+        let post = Record {
+            time: 10 * MS,
+            kind: Kind::Post,
+            payload: lock,
+        };
+        let holder = Thread {
+            records: vec![post],
+            ..Thread::default()
+        };
+        // The holder waits for seven milliseconds, then holds the lock across three milliseconds of I/O.
+        let hold = Stretch {
+            state: State::InIo,
+            ..wait(7 * MS, 10 * MS, 5, 0)
+        };
+        let stretches = [
+            vec![wait(0, 7 * MS, 4, lock | 1), hold],
+            vec![wait(0, 10 * MS, 6, lock | 1)],
+        ];
+        let found = examine(&[holder, Thread::default()], &stretches, 0);
+        let waits = found.iter().find(|waits| waits.wait_node == 6).unwrap();
+        assert_eq!(
+            (waits.holder_state, waits.holder_permille, waits.holder_node),
+            (State::InIo as u8, 1000, 5)
+        );
     }
 
     #[test]
