@@ -36,13 +36,15 @@ def pair(count: int) -> Entry:
     return {"waiter": 1, "holder": 0, **waits, "holder_node": 1, "waiter_node": 0}
 
 
-def long_run(pairs: list[Entry], *, waiting_ns: int, **changes: object) -> Process:
+def long_run(
+    pairs: list[Entry], *, waiting_ns: int, long_holds: list[Entry] | None = None, **changes: object
+) -> Process:
     """Return a run with a busy thread and a thread that is mostly in I/O; the records cover the end of the run."""
     threads = [
         thread(0, "worker", begin_ns=LENGTH - SEEN, running_ns=LENGTH, takes=2000),
         thread(1, "health", begin_ns=LENGTH - SEEN // 2, io_ns=LENGTH - waiting_ns, waiting_ns=waiting_ns),
     ]
-    contention = {"pairs": pairs, "long_holds": [], "wakeups": [], "histogram": [0] * 32}
+    contention = {"pairs": pairs, "long_holds": long_holds or [], "wakeups": [], "histogram": [0] * 32}
     gone: dict[str, Any] = {"overwritten": 7, "records_from_ns": LENGTH - SEEN} | changes
     return process(length_ns=LENGTH, threads=threads, contention=contention, **gone)
 
@@ -100,3 +102,58 @@ def test_a_lock_of_which_most_lines_are_guessed_is_not_severe(guessed: int, seve
     [finding] = findings_locks.findings(long_run([], waiting_ns=0, locks=[known]))
     assert (finding.kind, finding.severity) == ("contended-lock", severity)
     assert any(f"{guessed} of the waits had no stack" in line for line in finding.details)
+
+
+def locations(*stack: tuple[str, str, int]) -> Entry:
+    """Return the tables of one stack, the innermost frame first, as node 1 (its callers are nodes 2, 3 …)."""
+    last = len(stack)
+    return {
+        "locations": {str(number): list(line) for number, line in enumerate(stack, 1)},
+        "nodes": {str(number): [number + 1 if number < last else 0, number] for number in range(1, last + 1)},
+    }
+
+
+def test_patch_is_advised_only_for_a_class_that_it_replaces() -> None:
+    lock = locations(("/app/app.py", "work", 3))
+    queue = locations(("/lib/queue.py", "Queue.put", 130), ("/app/app.py", "work", 3))
+    known = waits(wait_node=1, left_out=0, left_out_ns=0)
+    for tables, command in ((lock, None), (queue, "unsnarl run --patch")):
+        [finding] = findings_locks.findings(long_run([], waiting_ns=0, locks=[known], **tables))
+        assert finding.kind == "contended-lock"
+        assert finding.remedy is not None
+        assert finding.remedy.command == command
+
+
+@pytest.mark.parametrize(
+    ("changes", "kinds"),
+    [
+        ({"timeouts": 900, "total_ns": 900 * MS}, ["polling"]),
+        ({"timeouts": 900, "total_ns": 900 * 60 * MS}, ["contended-lock"]),  # of a minute's timeouts: no polling
+        ({"timeouts": 400, "total_ns": 900 * MS}, ["contended-lock"]),
+    ],
+)
+def test_waits_that_time_out_soon_are_polling(changes: dict[str, int], kinds: list[str]) -> None:
+    tables = locations(("/app/app.py", "work", 3))
+    known = waits(wait_node=1, left_out=0, left_out_ns=0, **changes)
+    found = findings_locks.findings(long_run([], waiting_ns=0, locks=[known], **tables))
+    assert [finding.kind for finding in found] == kinds
+
+
+def long_hold(length_ms: int, number: int = 0) -> Entry:
+    """Return a hold through which thread 1 waited."""
+    times = {"begin_ns": number * 1000 * MS, "length_ns": length_ms * MS, "waited_ns": length_ms * MS}
+    return {"thread": 0, **times, "victims": 1, "node": 1}
+
+
+def test_waits_behind_a_c_call_are_no_convoy_and_save_nothing() -> None:
+    behind = pair(9) | {"median_ns": 900 * MS, "total_ns": 4_500 * MS, "longest_ns": 900 * MS}
+    holds = [long_hold(900, number) for number in range(5)]
+    found = findings_gil.findings(long_run([behind], waiting_ns=4_500 * MS, long_holds=holds, records_from_ns=0))
+    assert [finding.kind for finding in found] == ["long-hold"]
+    assert all(not remedy.saves_ns for finding in found for remedy in finding.remedies)
+
+
+def test_a_convoy_saves_no_more_than_its_thread_waited() -> None:
+    [finding] = findings_gil.findings(long_run([pair(2000)], waiting_ns=1_000 * MS, records_from_ns=0))
+    assert finding.remedy is not None
+    assert finding.remedy.saves_ns == 1_000 * MS

@@ -29,6 +29,18 @@ STORM_PER_S = 4000
 
 STORM_WAITS = 2000
 
+POLLING_WAITS = 100
+"""The fewest waits that time out, to be polling."""
+
+POLLING_SHARE = 0.8
+"""The least share of a line's waits that time out."""
+
+POLLING_NS = 50_000_000
+"""The longest mean wait: a longer timeout costs nothing."""
+
+_PATCHED = ("Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier", "Queue", "LifoQueue", "PriorityQueue")
+"""The classes that ``unsnarl.patch`` replaces; it replaces neither Lock nor RLock."""
+
 _STATES = (
     "running Python",
     "waiting for the GIL",
@@ -41,7 +53,7 @@ _STATES = (
 
 def findings(process: Process) -> list[Finding]:
     """Return the findings about the locks of a process."""
-    result = [*contended(process), *unplaced(process), *storm(process)]
+    result = [*contended(process), *polling(process), *unplaced(process), *storm(process)]
     return result or [no_contention(process)]
 
 
@@ -64,13 +76,54 @@ def by_line(process: Process, *, for_work: bool = False) -> list[tuple[str, list
     return sorted(groups.items(), key=lambda item: -sum(waits.total_ns for waits in item[1]))
 
 
+def is_patched(process: Process, node: int) -> bool:
+    """Tell whether the wait at a stack is within a class that ``--patch`` replaces."""
+    stack = process.stack(node)
+    return bool(stack) and process.is_library(stack[0]) and stack[0].function.partition(".")[0] in _PATCHED
+
+
+def is_polled(group: list[LockWaits]) -> bool:
+    """Tell whether nearly all waits at a line end with their timeout, soon."""
+    count, timeouts = sum(waits.count for waits in group), sum(waits.timeouts for waits in group)
+    total = sum(waits.total_ns for waits in group)
+    return timeouts >= max(POLLING_WAITS, POLLING_SHARE * count) and total <= POLLING_NS * count
+
+
+def polling(process: Process) -> list[Finding]:
+    """Find waits with short timeouts in a loop: the thread wakes up for nothing."""
+    result: list[Finding] = []
+    for line, group in by_line(process, for_work=True):
+        if not is_polled(group) or not process.seen_ns:
+            continue
+        count, timeouts = sum(waits.count for waits in group), sum(waits.timeouts for waits in group)
+        per_s = timeouts / (process.seen_ns / 1e9)
+        label = process.label(group[0].waiter)
+        mean = duration(sum(waits.total_ns for waits in group) / count)
+        result.append(
+            Finding(
+                "polling",
+                NOTABLE,
+                f"polling: at {line} {timeouts:,} of {count:,} waits timed out, {per_s:,.0f} a second, "
+                f"after {mean} each",
+                [f"thread `{label}` wakes up, takes the GIL and finds nothing"],
+                label,
+                line,
+                {"count": count, "timeouts": timeouts, "per_s": round(per_s)},
+                Remedy(
+                    "wait without a timeout, or with a long one, and wake the thread: a sentinel, an Event, shutdown()"
+                ),
+            )
+        )
+    return result
+
+
 def contended(process: Process) -> list[Finding]:
     """Find locks on which threads are blocked for long, and the lines that held them."""
     result: list[Finding] = []
     for line, group in by_line(process)[:10]:
         total = sum(waits.total_ns for waits in group)
         # Waits too short for a stack have no line; many of them are a futex storm.
-        if total >= _least_ns(process) and line != "an unknown line":
+        if total >= _least_ns(process) and line != "an unknown line" and not is_polled(group):
             result.append(_contended(process, line, group, total))
     return result
 
@@ -132,13 +185,17 @@ def _contended(process: Process, line: str, group: list[LockWaits], total: int) 
         process.label(worst.waiter),
         str(held_at) if held_at else line,
         {"count": count, "total_ns": total, "waits_at": line, "holder": holder, "across_io": int(is_idle)},
-        _lock_remedy(is_idle=is_idle),
+        _lock_remedy(is_idle=is_idle, is_replaced=is_patched(process, worst.wait_node)),
     )
 
 
-def _lock_remedy(*, is_idle: bool) -> Remedy:
+def _lock_remedy(*, is_idle: bool, is_replaced: bool) -> Remedy:
     if is_idle:
         return Remedy("unsnarl will not help here: do the I/O outside of the lock, or use a lock for each resource")
+    if not is_replaced:
+        return Remedy(
+            "unsnarl will not help here: it replaces no Lock and no RLock. Hold the lock shorter, or split it"
+        )
     return Remedy(
         "hold the lock shorter or split it; native primitives pass a lock on with fewer wake-ups",
         "unsnarl run --patch",
@@ -154,6 +211,8 @@ def storm(process: Process) -> list[Finding]:
         return []
     by_waiting_line = by_line(process, for_work=True)
     named = [(line, group) for line, group in by_waiting_line if line != "an unknown line"]
+    if any(is_polled(group) for _, group in by_waiting_line):
+        return []  # waits that time out: they are reported as polling
     worst = max(named, key=lambda item: sum(waits.count for waits in item[1]), default=None)
     line = worst[0] if worst else "an unknown line"
     thread = max(process.threads, key=lambda thread: thread.lock_waits)
@@ -170,13 +229,21 @@ def storm(process: Process) -> list[Finding]:
             thread.label,
             line,
             {"per_s": round(per_s), "count": count},
-            Remedy(
-                "pass more at a time (batches), or use native queues and conditions, which wake fewer threads",
-                "unsnarl run --patch",
-                helps=True,
+            _storm_remedy(
+                is_replaced=any(is_patched(process, waits.wait_node) for waits in worst[1]) if worst else False
             ),
         )
     ]
+
+
+def _storm_remedy(*, is_replaced: bool) -> Remedy:
+    if not is_replaced:
+        return Remedy("take the lock less often: do more in one hold (batches), or give each thread a part of its own")
+    return Remedy(
+        "pass more at a time (batches), or use native queues and conditions, which wake fewer threads",
+        "unsnarl run --patch",
+        helps=True,
+    )
 
 
 def no_contention(process: Process) -> Finding:
