@@ -8,6 +8,7 @@ Pure: a ``Process`` in, findings out. Where no rule applies, a finding says that
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, of_life, share
 from unsnarl.trace.model import RUNNING, LongHold, Pair, Process, Thread
@@ -87,9 +88,13 @@ def is_cpu_bound(process: Process, thread: Thread) -> bool:
 def convoys(process: Process) -> list[Finding]:
     """Find threads that wait for a whole slice of another thread whenever they return from a blocking call."""
     behind: dict[int, list[Pair]] = defaultdict(list)
+    calls = [
+        hold for line, group in _by_line(process).items() if not _is_starved(process, line, group) for hold in group
+    ]
     for pair in process.pairs:
-        if not _is_behind_calls(process, pair):
-            behind[pair.waiter].append(pair)
+        rest = _without_calls(process, pair, [hold for hold in calls if hold.thread == pair.holder])
+        if rest.count > 0 and rest.total_ns > 0:
+            behind[pair.waiter].append(rest)
     is_full = sum(is_cpu_bound(process, thread) for thread in process.threads) > 1
     result: list[Finding] = []
     for number, pairs in behind.items():
@@ -107,11 +112,14 @@ def convoys(process: Process) -> list[Finding]:
     return result[:MOST_CONVOYS]
 
 
-def _is_behind_calls(process: Process, pair: Pair) -> bool:
-    """Tell whether a thread waited through long C calls of another, and not for the ends of its slices."""
-    if pair.median_ns < LONG_HOLD_INTERVALS * process.interval_ns:
-        return False
-    return any(hold.thread == pair.holder and _is_long(process, hold) for hold in process.long_holds)
+def _without_calls(process: Process, pair: Pair, calls: list[LongHold]) -> Pair:
+    """Return the waits of a pair without those behind long C calls, which a scheduler cannot end."""
+    if not calls:
+        return pair
+    if pair.median_ns >= LONG_HOLD_INTERVALS * process.interval_ns:
+        return replace(pair, count=0, total_ns=0)
+    waited_ns = sum(hold.waited_ns for hold in calls)
+    return replace(pair, count=max(pair.count - len(calls), 0), total_ns=max(pair.total_ns - waited_ns, 0))
 
 
 def _is_convoy(process: Process, thread: Thread, pairs: list[Pair]) -> bool:
