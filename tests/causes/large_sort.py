@@ -1,0 +1,19 @@
+"""The main thread sorts in one C call, next to a heartbeat."""
+
+# first: computing in `rank`
+# finding: long-hold, thread MainThread, line sorts, remedy none
+# not: convoy
+import random, threading, time
+stop = threading.Event()
+def heartbeat():
+    while not stop.is_set():
+        time.sleep(0.005)
+thread = threading.Thread(target=heartbeat, name="heartbeat")
+thread.start()
+numbers = [random.random() for _ in range(700_000)]
+def rank():
+    for _ in range(3):
+        sorted(numbers)  # sorts
+rank()
+stop.set()
+thread.join()

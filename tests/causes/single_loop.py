@@ -1,0 +1,7 @@
+"""One thread computes in Python."""
+
+# first: computing
+# quiet
+total = 0
+for number in range(6_000_000):
+    total += number

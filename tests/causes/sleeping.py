@@ -1,0 +1,7 @@
+"""The program sleeps."""
+
+# first: sleeping in `<module>`
+# quiet
+import time
+for _ in range(10):
+    time.sleep(0.1)
