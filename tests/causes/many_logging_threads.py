@@ -1,0 +1,14 @@
+"""Thirty threads log to one file."""
+
+# first: blocked on a lock in `work`
+# not: polling, remedy unsnarl run --patch
+import logging, threading
+logging.basicConfig(filename="log.txt", level=logging.INFO)
+def work():
+    for number in range(200):
+        logging.info("message %d", number)
+threads = [threading.Thread(target=work, name=f"worker-{number}") for number in range(30)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
