@@ -16,6 +16,7 @@ MARKS = {SEVERE: "!!", NOTABLE: " !", FINE: "  "}
 COLOURS = {SEVERE: "bold red", NOTABLE: "yellow", FINE: "green"}
 MAX_THREADS = 12
 MAX_CALLS = 8
+MAX_PROCESSES = 4
 
 StyledLine = tuple[str, str]
 """A style of rich, and the text."""
@@ -24,12 +25,17 @@ StyledLine = tuple[str, str]
 def text(processes: list[Process], findings: list[Finding], syscalls: Syscalls, columns: int | None = None) -> str:
     """Return the summary; ``columns`` is the width of a terminal with colour, or None."""
     first = processes[0].pid if processes else None
-    shown = [finding for finding in findings if finding.severity != FINE or finding.pid == first]
+    named = [process.pid for process in processes[:MAX_PROCESSES]]
+    shown = [
+        finding
+        for finding in findings
+        if finding.severity != FINE or finding.pid == first or (finding.kind == "time" and finding.pid in named)
+    ]
     lines: list[StyledLine] = [*_findings(shown, first)]
-    for process in processes[:4]:
+    for process in processes[:MAX_PROCESSES]:
         lines += _threads(process)
-    if len(processes) > 4:
-        lines.append(("dim", f"and {len(processes) - 4} more processes"))
+    if len(processes) > MAX_PROCESSES:
+        lines.append(("dim", f"and {len(processes) - MAX_PROCESSES} more processes"))
     lines += _syscalls(syscalls)
     if columns is not None:
         try:
