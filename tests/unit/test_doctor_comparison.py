@@ -1,13 +1,14 @@
 """A way is faster or slower only beyond noise; a command that does not end or varies is refused."""
 
 import json
+import statistics
 
 import pytest
 
 from unsnarl.cli import doctor
 from unsnarl.cli.failure import CommandError
 from unsnarl.doctor import comparison, packing, view
-from unsnarl.doctor.diagnosis import Diagnosis, Effect, conclude
+from unsnarl.doctor.diagnosis import Diagnosis, Effect, conclude, effect_of
 from unsnarl.doctor.forecast import Forecast
 from unsnarl.doctor.packing import Packed
 from unsnarl.doctor.trial import Trial
@@ -21,23 +22,29 @@ def trials(*walls: float) -> list[Trial]:
 @pytest.mark.parametrize(
     ("walls", "verdict"),
     [
-        ((1.0, 1.01, 1.02), "same"),
-        ((0.5, 0.51, 0.52), "faster"),
-        ((2.0, 2.1, 2.2), "slower"),
-        ((0.5, 1.0, 1.5), "same"),
-        ((0.97, 0.975, 0.98), "same"),
+        ((0.5,) * 7, "faster"),
+        ((2.0,) * 7, "slower"),
+        ((0.5,) * 5, "too few to judge"),
+        ((0.5, 0.6, 1.5) * 3, "too few to judge"),
+        ((0.97, 1.02) * 4, "same"),
+        ((0.97,) * 9, "same"),
     ],
 )
 def test_a_verdict_needs_a_difference_beyond_noise(walls: tuple[float, ...], verdict: str) -> None:
-    stock = trials(1.0, 1.01, 1.02)
-    found = comparison.outcome("way", "", trials(*walls), stock)
+    found = comparison.outcome("way", "", trials(*walls), trials(*[1.0] * len(walls)), questions=2)
     assert found.verdict == verdict
-    assert found.ratio == pytest.approx(1.01 / sorted(walls)[1])
+    assert found.ratio == pytest.approx(1 / statistics.median(walls), rel=0.01)
+
+
+def test_a_round_that_a_way_misses_is_no_pair() -> None:
+    (first, second), stock = trials(0.5, 0.6), trials(9.0, 1.0, 1.2, 7.0)
+    found = comparison.outcome("warm", "", [None, first, second], stock)
+    assert (found.runs, found.ratio) == (2, 2.0)
 
 
 def diagnosis(*ways: tuple[str, float]) -> Diagnosis:
-    stock = trials(1.0, 1.0, 1.0)
-    outcomes = [comparison.outcome(name, f"unsnarl {name}", trials(wall, wall, wall), stock) for name, wall in ways]
+    stock = trials(*[1.0] * 8)
+    outcomes = [comparison.outcome(name, f"unsnarl {name}", trials(*[wall] * 8), stock) for name, wall in ways]
     return Diagnosis(["app.py"], 0, [comparison.outcome("stock", "python", stock, stock), *outcomes])
 
 
@@ -50,10 +57,29 @@ def test_what_helps_is_named_with_its_factor() -> None:
 
 def test_what_only_shortens_waits_helps_too() -> None:
     found = diagnosis(("run", 1.0))
-    found.effects = [Effect("health", "scheduler", 5e6, 5e4)]
+    found.effects = [Effect("health", "scheduler", 5e6, 5e4, 9, helps=True)]
     conclude(found)
     assert found.helps
     assert "5.00 ms to 50.0 µs" in found.verdict[0]
+
+
+def test_an_effect_on_a_thread_needs_pairs_too() -> None:
+    assert effect_of("health", [(5e6, 5e4)] * 2, 1).helps is None
+    assert effect_of("health", [(5e6, 5e4)] * 9, 1).helps
+    assert effect_of("health", [(5e6, 4e6)] * 9, 1).helps is False
+    assert effect_of("health", [(5e6, 5e4), (5e4, 5e6)] * 20, 1).helps is None
+    found = diagnosis(("run", 1.0))
+    found.effects = [effect_of("health", [(5e6, 5e4)] * 2, 1)]
+    conclude(found)
+    assert not found.helps
+
+
+def test_an_open_question_is_no_advice() -> None:
+    found = diagnosis(("run", 1.0))
+    found.outcomes[1] = comparison.outcome("run", "", trials(0.5, 0.5), trials(1.0, 1.0))
+    conclude(found)
+    assert not found.helps
+    assert found.verdict[0].startswith("Too few runs to judge: run (2.00 ×, 2 runs).")
 
 
 def test_where_nothing_helps_the_reason_is_the_findings() -> None:

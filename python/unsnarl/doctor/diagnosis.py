@@ -1,11 +1,14 @@
 """The examination of a command: runs it in every way in turn and writes the verdict.
 
-Ways alternate, so that a machine that slows down affects all of them alike. The traced run and the
-run under strace are additional and not timed.
+A round has one run of each way that is not decided yet, in random order: whichever way the load of the machine
+changes, it favours no way. Rounds end when all ways are decided or the time is spent. The first stock run, the traced
+run and the run under strace are additional and take part in no comparison. The effect on a thread is judged in pairs
+of traced runs of their own, not by the run that named the thread: that run was selected for its long waits.
 """
 
 from __future__ import annotations
 
+import random
 import sys
 import tempfile
 import time
@@ -18,6 +21,7 @@ from unsnarl.doctor.packing import Packable, Packed
 from unsnarl.doctor.trial import Trial, Way
 from unsnarl.errors import HintedError
 from unsnarl.run_settings import RunSettings
+from unsnarl.statistics import ERROR, LOWER, decide, median_of
 from unsnarl.trace import recordings, report, syscalls
 from unsnarl.trace.findings.finding import Finding
 from unsnarl.trace.model import Process
@@ -25,6 +29,18 @@ from unsnarl.trace.model import Process
 TRACE_CHUNKS = 4096
 
 NOISY = 0.25
+FEWEST_RUNS = 2
+"""Runs of each way, however little time there is."""
+
+THREADS_ERROR = ERROR - comparison.WAYS_ERROR
+"""The error of all verdicts on the effects on threads together."""
+
+LEAST_EFFECT = 1.0
+"""The least effect on a thread: its waits are halved. ``decide`` takes shares: before is after plus this share."""
+
+TRACED_SHARE = 0.5
+"""Time for the traced pairs, as a share of the time for the timed runs."""
+
 LEAST_NOISE_S = 0.01
 """Runs count as noisy if their middle half is wider than this share of the median, and than this many seconds."""
 
@@ -43,12 +59,23 @@ class Undiagnosable(HintedError):  # noqa: N818 -- said of the command
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The mean wait of one thread for the GIL, without and with a remedy, in two traced runs."""
+    """The mean wait of one thread for the GIL, without and with a remedy, over pairs of traced runs.
+
+    Attributes:
+        thread: the thread's name.
+        remedy: the way that was tried.
+        before_ns: median without the remedy.
+        after_ns: median with it.
+        pairs: the number of pairs of traced runs.
+        helps: whether the waits are at most half as long; None while the pairs leave it open.
+    """
 
     thread: str
     remedy: str
     before_ns: float
     after_ns: float
+    pairs: int
+    helps: bool | None
 
 
 @dataclass(slots=True)
@@ -82,11 +109,11 @@ class Diagnosis:
 
 @dataclass(slots=True)
 class Contestant:
-    """A way, the function that runs it, and the runs so far."""
+    """A way, the function that runs it, its runs by round, and whether it takes part in further rounds."""
 
     way: Way
     run: Callable[[], Trial]
-    made: list[Trial] = field(default_factory=list[Trial])
+    made: list[Trial | None] = field(default_factory=list["Trial | None"])
     is_out: bool = False
 
 
@@ -124,13 +151,15 @@ class Examination:
         self._progress = progress
         self._packable = packable or Packable()
         self._pack = Packed([])
+        self._questions = 0
+        self._random = random.SystemRandom()
 
     def diagnose(self, runs: int, budget_s: float) -> Diagnosis:
         """Run the command in all ways and return the diagnosis.
 
         Args:
             runs: the largest number of runs of each way.
-            budget_s: seconds for all timed runs; each way has at least two runs.
+            budget_s: seconds for all timed runs; each way has at least two runs. Traced pairs may take half as long.
 
         Raises:
             Undiagnosable: the command does not end by itself, or its exit status varies.
@@ -141,10 +170,13 @@ class Examination:
             tempfile.TemporaryDirectory(prefix="unsnarl-doctor-") as folder,
         ):
             contestants = self._measure(runs, budget_s, warm, folder)
-        stock = contestants[0].made
-        outcomes = [comparison.outcome(each.way.name, each.way.what, each.made, stock) for each in contestants]
+        stock = [trial for trial in contestants[0].made if trial is not None]
+        questions = max(1, self._questions)
+        outcomes = [
+            comparison.outcome(each.way.name, each.way.what, each.made, stock, questions) for each in contestants
+        ]
         diagnosis = Diagnosis(self._words, stock[0].status, outcomes, pack=self._pack)
-        self._trace(diagnosis)
+        self._trace(diagnosis, runs, budget_s * TRACED_SHARE)
         self._time_imports(diagnosis)
         self._count_calls(diagnosis)
         conclude(diagnosis)
@@ -156,29 +188,42 @@ class Examination:
             name, *rest = self._command
             way = Way("warm", f"unsnarl warm run {' '.join([Path(name).name, *rest])}")
             contestants.append(Contestant(way, lambda: self._run_command(warm)))
+        self._progress("first run: stock")
+        first = contestants[0].run()
+        self._check_stock([first])
+        contestants += self._packed(folder, first.wall_s)
+        self._questions = len(contestants) - 1
+        stock: list[Trial] = []
         ends = time.monotonic() + budget_s
         for number in range(runs):
-            if number >= 2 and time.monotonic() > ends:
+            running = [each for each in contestants if not each.is_out]
+            if number >= FEWEST_RUNS and (len(running) == 1 or time.monotonic() > ends):
                 break
-            for each in contestants:
-                if not each.is_out:
-                    self._progress(f"run {number + 1} of {runs}: {each.way.name}")
-                    self._run_once(each, contestants[0].made)
-                if number == 0 and each is contestants[0]:
-                    contestants += self._packed(folder, each.made[0].wall_s)  # it runs last in each round
-        return [each for each in contestants if each.made]
+            self._random.shuffle(running)
+            for each in running:
+                self._progress(f"run {number + 1} of at most {runs}: {each.way.name}")
+                self._run_once(each, first)
+            stock = [trial for trial in contestants[0].made if trial is not None]
+            self._drop_decided(contestants, stock)
+        return [each for each in contestants if any(each.made)]
 
-    def _run_once(self, contestant: Contestant, stock: list[Trial]) -> None:
+    def _run_once(self, contestant: Contestant, first: Trial) -> None:
         done = contestant.run()
-        if contestant.way.name == "warm" and done.status == warmth.NOT_WARM != stock[0].status:
-            return  # its server is being replaced by one that has learned more: nothing has run
-        contestant.made.append(done)
-        if contestant.made is stock:
-            self._check_stock(stock)
+        if contestant.way.name == "stock":
+            self._check_stock([first, done])
+            contestant.made.append(done)
+        elif contestant.way.name == "warm" and done.status == warmth.NOT_WARM != first.status:
+            contestant.made.append(None)  # its server is being replaced by one that has learned more: nothing has run
         else:
-            contestant.is_out = comparison.ends_differently(
-                done, stock[0]
-            )  # one such run suffices to advise against the way
+            contestant.made.append(done)
+            contestant.is_out = comparison.ends_differently(done, first)  # one such run suffices to advise against it
+
+    def _drop_decided(self, contestants: list[Contestant], stock: list[Trial]) -> None:
+        """Take the ways that are decided out of further rounds."""
+        for each in contestants[1:]:
+            pairs = comparison.pairs_of(each.made, stock)
+            if comparison.verdict(pairs, self._questions) != comparison.TOO_FEW:
+                each.is_out = True
 
     def _packed(self, folder: str, stock_s: float) -> list[Contestant]:
         """Make a pack, after the first stock run has shown how long the command takes."""
@@ -221,14 +266,39 @@ class Examination:
         except recordings.UnreadableTrace:
             return []
 
-    def _trace(self, diagnosis: Diagnosis) -> None:
+    def _trace(self, diagnosis: Diagnosis, pairs: int, budget_s: float) -> None:
         with tempfile.TemporaryDirectory(prefix="unsnarl-doctor-") as folder:
             stock = self._traced(Path(folder), "stock", scheduler=False)
             diagnosis.findings = report.make(stock).findings if stock else []
-            wanted = [finding.thread for finding in diagnosis.findings if finding.kind in ("convoy", "square")]
-            if wanted:
-                remedied = self._traced(Path(folder), "scheduler", scheduler=True)
-                diagnosis.effects = _effects(stock, remedied, [name for name in wanted if name])
+        wanted = [finding.thread for finding in diagnosis.findings if finding.kind in ("convoy", "square")]
+        names = list(dict.fromkeys(name for name in wanted if name))
+        if names:
+            diagnosis.effects = self._effects(names, pairs, budget_s)
+
+    def _effects(self, names: list[str], pairs: int, budget_s: float) -> list[Effect]:
+        """Run traced pairs until the effect on each thread is decided, or the time is spent."""
+        waits: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+        ends = time.monotonic() + budget_s
+        for number in range(pairs):
+            before, after = self._traced_pair(number)
+            for name, made in waits.items():
+                old, new = mean_wait(before, name), mean_wait(after, name)
+                if old is not None and new is not None:
+                    made.append((old, new))
+            effects = [effect_of(name, made, len(names)) for name, made in waits.items() if made]
+            is_decided = len(effects) == len(names) and all(effect.helps is not None for effect in effects)
+            if is_decided or time.monotonic() > ends:
+                break
+        return [effect_of(name, made, len(names)) for name, made in waits.items() if made]
+
+    def _traced_pair(self, number: int) -> tuple[list[Process], list[Process]]:
+        """Trace the command once without and once with the scheduler, in random order."""
+        traced: dict[bool, list[Process]] = {}
+        for scheduler in self._random.sample((False, True), 2):
+            with tempfile.TemporaryDirectory(prefix="unsnarl-doctor-") as folder:
+                name = f"pair {number + 1}, {'scheduler' if scheduler else 'stock'}"
+                traced[scheduler] = self._traced(Path(folder), name, scheduler=scheduler)
+        return traced[False], traced[True]
 
     def _time_imports(self, diagnosis: Diagnosis) -> None:
         self._progress("imports")
@@ -253,52 +323,61 @@ class Examination:
         diagnosis.calls = counted
 
 
-def _effects(before: list[Process], after: list[Process], names: list[str]) -> list[Effect]:
-    """Compare the mean waits for the GIL of threads with the same names."""
-    effects: list[Effect] = []
-    for name in dict.fromkeys(names):
-        old, new = _mean_wait(before, name), _mean_wait(after, name)
-        if old is not None and new is not None:
-            effects.append(Effect(name, "scheduler", old, new))
-    return effects
+def effect_of(thread: str, waits: Sequence[tuple[float, float]], questions: int) -> Effect:
+    """Judge the effect of the scheduler on one thread, from its mean waits without and with it in each pair."""
+    decision = decide(waits, LEAST_EFFECT, THREADS_ERROR / questions)
+    before_ns, after_ns = median_of([old for old, _ in waits]), median_of([new for _, new in waits])
+    helps = None if decision is None else decision == LOWER
+    return Effect(thread, "scheduler", before_ns or 0.0, after_ns or 0.0, len(waits), helps)
 
 
-def _mean_wait(processes: list[Process], name: str) -> float | None:
-    threads = [thread for process in processes for thread in process.threads if thread.label == name and thread.waits]
+def mean_wait(processes: list[Process], name: str) -> float | None:
+    """Return the mean wait for the GIL of the threads with a name; None without such a thread."""
+    threads = [thread for process in processes for thread in process.threads if thread.label == name]
     waits = sum(thread.waits for thread in threads)
-    return sum(thread.waiting_ns for thread in threads) / waits if waits else None
+    return sum(thread.waiting_ns for thread in threads) / max(waits, 1) if threads else None
 
 
 def conclude(diagnosis: Diagnosis) -> None:
     """Write the verdict: which remedy helps by how much, or why none does."""
+    lines = _disbelieve(diagnosis)
+    lines += [line for outcome in diagnosis.outcomes[1:] for line in _of_way(outcome, diagnosis.status)]
+    lines += [_of_thread(effect) for effect in diagnosis.effects if effect.helps]
+    diagnosis.helps = any(outcome.verdict == comparison.FASTER for outcome in diagnosis.outcomes[1:]) or any(
+        effect.helps for effect in diagnosis.effects
+    )
+    undecided = [outcome for outcome in diagnosis.outcomes[1:] if outcome.verdict == comparison.TOO_FEW]
+    if not diagnosis.helps:
+        reasons = [finding.remedy.what for finding in diagnosis.findings if finding.remedy and not finding.remedy.helps]
+        if reasons:
+            lines.append(f"unsnarl will not help here: {reasons[0].rpartition(' will not help here: ')[2]}")
+        elif not undecided:
+            lines.append(f"unsnarl will not help here: {_no_reason(diagnosis)}")
+    if undecided:
+        tried = ", ".join(f"{outcome.name} ({outcome.ratio:.2f} ×, {outcome.runs} runs)" for outcome in undecided)
+        lines.append(f"Too few runs to judge: {tried}. For a verdict, give more time with `--seconds` and `--runs`.")
+    diagnosis.verdict = [*lines, *_doubts(diagnosis)]
+
+
+def _of_way(outcome: comparison.Outcome, status: int) -> list[str]:
+    """Return the advice on one way; none if the way changes nothing, or is not decided."""
+    if outcome.verdict == comparison.FASTER:
+        return [f"{outcome.name} helps: {outcome.ratio:.2f} × as fast as stock. `{outcome.what}`"]
+    if outcome.verdict == comparison.SLOWER:
+        return [f"{outcome.name} costs time here: {outcome.ratio:.2f} × as fast as stock; leave it out"]
+    if outcome.verdict == comparison.FAILED:
+        ended = f"{outcome.name} breaks the command, which ended {outcome.failure} and not with status {status}"
+        return [f"{ended}: leave it out, and please report it. `{outcome.what}`"]
+    return []
+
+
+def _of_thread(effect: Effect) -> str:
     from unsnarl.trace.findings.finding import duration
 
-    best: dict[str, float] = {}
-    lines = _disbelieve(diagnosis)
-    for outcome in diagnosis.outcomes[1:]:
-        if outcome.verdict == comparison.FASTER:
-            best[outcome.name] = outcome.ratio
-            lines.append(f"{outcome.name} helps: {outcome.ratio:.2f} × as fast as stock. `{outcome.what}`")
-        elif outcome.verdict == comparison.SLOWER:
-            lines.append(f"{outcome.name} costs time here: {outcome.ratio:.2f} × as fast as stock; leave it out")
-        elif outcome.verdict == comparison.FAILED:
-            lines.append(
-                f"{outcome.name} breaks the command, which ended {outcome.failure} "
-                f"and not with status {diagnosis.status}: leave it out, and please report it. `{outcome.what}`"
-            )
-    for effect in diagnosis.effects:
-        if effect.after_ns < effect.before_ns / 2:
-            best.setdefault(effect.remedy, effect.before_ns / max(effect.after_ns, 1))
-            lines.append(
-                f"{effect.remedy} helps thread `{effect.thread}`: its mean wait for the GIL falls from "
-                f"{duration(effect.before_ns)} to {duration(effect.after_ns)}"
-            )
-    diagnosis.helps = bool(best)
-    if not best:
-        reasons = [finding.remedy.what for finding in diagnosis.findings if finding.remedy and not finding.remedy.helps]
-        why = reasons[0].rpartition(" will not help here: ")[2] if reasons else _no_reason(diagnosis)
-        lines.append(f"unsnarl will not help here: {why}")
-    diagnosis.verdict = [*lines, *_doubts(diagnosis)]
+    return (
+        f"{effect.remedy} helps thread `{effect.thread}`: its mean wait for the GIL falls from "
+        f"{duration(effect.before_ns)} to {duration(effect.after_ns)}, over {effect.pairs} pairs of traced runs"
+    )
 
 
 def _disbelieve(diagnosis: Diagnosis) -> list[str]:
