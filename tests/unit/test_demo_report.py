@@ -43,8 +43,39 @@ def test_the_table_has_three_lines_for_each_load() -> None:
     text = Report(PLAN, windows()).text()
     for word in ("stock", "unsnarl", "ratio"):
         assert sum(line[13:].startswith(word) or f" {word} " in line for line in text.splitlines()) >= 4
-    assert "95.0× ±7%" in text
+    assert "95.0× ?" in text
+    assert "±7%" in text
     assert "next to 4 CPU-bound threads" in text
+
+
+def test_a_wide_terminal_shows_the_spread_next_to_the_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "95.0× ±7% ?" in Report(PLAN, windows()).text()
+
+
+def test_the_longest_cells_are_whole_at_eighty_columns() -> None:
+    plan = PLAN._replace(pairs=5)
+    made = [
+        w._replace(pair=pair, p99_us=(9e5 if w.variant == STOCK else 1e2 * (1 + 9 * (pair % 2))), p50_us=9.99e4 + pair)
+        for w in windows()
+        if w.pair == 0
+        for pair in range(5)
+    ]
+    text = Report(plan, made).text()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+
+
+def test_less_cpu_work_is_explained() -> None:
+    plan = PLAN._replace(pairs=5)
+    made = [
+        w._replace(pair=pair, work_per_s=1000.0 if w.variant == STOCK else 900.0)
+        for w in windows()
+        if w.pair == 0
+        for pair in range(5)
+    ]
+    assert "CPU work falls because more requests are answered" in Report(plan, made).text()
+    assert "CPU work falls" not in Report(PLAN, windows()).text()
 
 
 def test_json_holds_the_figures_of_the_table_and_every_window() -> None:

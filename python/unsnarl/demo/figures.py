@@ -36,12 +36,25 @@ def times(ratio: Ratio | None) -> str:
     """Return a ratio with its relative spread, such as ``27.3× ±4%``, marked as noise or as too few pairs."""
     if ratio is None:
         return NONE
-    text = factor(ratio)
-    if ratio.spread is not None:
-        share = ratio.spread / ratio.median if ratio.median else float("inf")
-        text += f" ±{share:.0%}" if share < 1 else " ±>99%"
+    text = f"{factor(ratio)} {spread(ratio)}".rstrip()
     is_noise = ratio.is_noise()
     return f"{text} {TOO_FEW}" if is_noise is None else f"≈ {text}" if is_noise else text
+
+
+def marked(ratio: Ratio | None) -> str:
+    """Return a ratio without its spread, marked as noise or as too few pairs, at most 12 characters."""
+    if ratio is None:
+        return NONE
+    is_noise = ratio.is_noise()
+    return f"{factor(ratio)} {TOO_FEW}" if is_noise is None else f"≈ {factor(ratio)}" if is_noise else factor(ratio)
+
+
+def spread(ratio: Ratio | None) -> str:
+    """Return the relative spread of a ratio, such as ``±4%``; an empty text for a single pair."""
+    if ratio is None or ratio.spread is None:
+        return ""
+    share = ratio.spread / ratio.median if ratio.median else float("inf")
+    return f"±{share:.0%}" if share < 1 else "±>99%"
 
 
 def factor(ratio: Ratio) -> str:

@@ -8,6 +8,7 @@ import platform
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.text import Text
 
 from unsnarl.demo import picture, table
 from unsnarl.demo.comparison import compare
@@ -39,7 +40,8 @@ class Report:
         """Return the table, coloured if stdout is a terminal."""
         console = Console()
         with console.capture() as capture:
-            console.print(table.table_of(self._comparisons, self.title(), self.where(), self._plan.pairs))
+            console.print(table.table_of(self._comparisons, self.title(), console.width))
+            console.print(Text(table.caption(self._comparisons, self.where(), self._plan.pairs), style="dim italic"))
         return capture.get()
 
     def json(self) -> str:

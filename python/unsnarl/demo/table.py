@@ -24,8 +24,12 @@ COLUMNS = {
 """Heading and format of each figure."""
 
 
-def table_of(comparisons: Sequence[Comparison], title: str, where: str, pairs: int) -> Table:
-    """Return the table: three lines for each server and number of connections."""
+WIDE = 100
+"""Columns from which a ratio and its spread stand in one line."""
+
+
+def table_of(comparisons: Sequence[Comparison], title: str, columns: int = 80) -> Table:
+    """Return the table: three lines for each server and number of connections, four on a narrow terminal."""
     table = Table(
         box=box.SIMPLE_HEAD,
         title=title,
@@ -39,23 +43,24 @@ def table_of(comparisons: Sequence[Comparison], title: str, where: str, pairs: i
     for heading, _ in COLUMNS.values():
         table.add_column(heading, justify="right", no_wrap=True)
     for comparison in comparisons:
-        add_rows(table, comparison)
-    table.caption = caption(comparisons, where, pairs)
-    table.caption_justify = "left"
+        add_rows(table, comparison, is_wide=columns >= WIDE)
     return table
 
 
-def add_rows(table: Table, comparison: Comparison) -> None:
-    """Add the lines stock, unsnarl and ratio of one load."""
+def add_rows(table: Table, comparison: Comparison, *, is_wide: bool) -> None:
+    """Add the lines stock, unsnarl and ratio of one load; the ratios' spread has a line of its own if not wide."""
     found = [(comparison.figures[name], name, write) for name, (_, write) in COLUMNS.items()]
     table.add_row(NAMES[comparison.kind], "stock", *(write(figure.stock) for figure, _, write in found))
     table.add_row(f"c = {comparison.connections}", "unsnarl", *(write(figure.unsnarl) for figure, _, write in found))
-    table.add_row("", "ratio", *(ratio_cell(figure, name) for figure, name, _ in found), end_section=True)
+    ratios = [ratio_cell(figure, name, is_wide=is_wide) for figure, name, _ in found]
+    table.add_row("", "ratio", *ratios, end_section=is_wide)
+    if not is_wide:
+        table.add_row("", "±", *(figures.spread(figure.ratio) for figure, _, _ in found), end_section=True)
 
 
-def ratio_cell(figure: Figure, name: str) -> Text:
+def ratio_cell(figure: Figure, name: str, *, is_wide: bool) -> Text:
     """Return a ratio, green where it is an improvement beyond the noise."""
-    text = Text(figures.times(figure.ratio))
+    text = Text(figures.times(figure.ratio) if is_wide else figures.marked(figure.ratio))
     if figure.ratio is not None and figure.ratio.is_noise() is False:
         is_better = (figure.ratio.median > 1) != name.endswith("_us")
         text.stylize("bold green" if is_better else "yellow")
@@ -74,4 +79,13 @@ def caption(comparisons: Sequence[Comparison], where: str, pairs: int) -> str:
         lines.append("≈: within the noise, the pairs do not decide which side is greater.")
     if any(ratio is not None and ratio.is_noise() is None for ratio in ratios):
         lines.append(f"{figures.TOO_FEW}: of fewer than {FEWEST_PAIRS} pairs, too few to judge.")
+    if any(_falls(comparison.figures["work_per_s"]) for comparison in comparisons):
+        lines += [
+            "CPU work falls because more requests are answered: each runs Python code with",
+            "the GIL, in time that the CPU-bound threads have without those requests.",
+        ]
     return "\n".join(lines)
+
+
+def _falls(figure: Figure) -> bool:
+    return figure.ratio is not None and figure.ratio.is_noise() is False and figure.ratio.median < 1
