@@ -124,7 +124,7 @@ def test_each_remedy_stands_with_what_it_should_save_and_what_it_did() -> None:
     found = diagnosis(("warm", 0.5))
     remedy = Remedy("be warm", "unsnarl warm", helps=True, saves_ns=2_000_000)
     found.findings = [Finding("slow-start", "notable", "x", remedy=remedy)]
-    assert "→ be warm (unsnarl warm: predicted to save 2.00 ms; measured: 2.00 × (faster))" in view.text(found)
+    assert "→ be warm (unsnarl warm: predicted to save 2.00 ms; measured: 2.00 × (faster))" in view.text(found, 200)
 
 
 def test_a_pack_stands_with_its_own_prediction_or_why_there_is_none() -> None:
@@ -133,7 +133,7 @@ def test_a_pack_stands_with_its_own_prediction_or_why_there_is_none() -> None:
     found.findings = [Finding("slow-start", "notable", "x", alternative=cold)]
     found.pack = Packed(["./hg"], forecast=Forecast(4_000_000, 0, -1_000_000))
     predicted = "predicted to save 3.00 ms (4.00 ms finding and reading modules)"
-    assert f"→ a pack (unsnarl pack: {predicted}; measured: 1.25 × (faster))" in view.text(found)
+    assert f"→ a pack (unsnarl pack: {predicted}; measured: 1.25 × (faster))" in view.text(found, 200)
     assert json.loads(view.data(found))["pack"] == {
         "saves_ns": 3_000_000,
         "finding_ns": 4_000_000,
@@ -142,7 +142,24 @@ def test_a_pack_stands_with_its_own_prediction_or_why_there_is_none() -> None:
         "reason": "",
     }
     found.outcomes, found.pack = found.outcomes[:1], Packed([], reason="it is no script")
-    assert "→ a pack (unsnarl pack: not measured: it is no script)" in view.text(found)
+    assert "→ a pack (unsnarl pack: not measured: it is no script)" in view.text(found, 200)
+
+
+def test_the_table_is_whole_at_eighty_columns_and_uses_the_room_at_two_hundred() -> None:
+    found = diagnosis(("scheduler", 0.5), ("native primitives", 1.0))
+    stock = trials(*[123.4] * 8)
+    found.outcomes.append(comparison.outcome("native primitives", "unsnarl run --patch", trials(112.2, 98.7), stock))
+    found.outcomes.append(comparison.outcome("pack", "unsnarl pack", [Trial(-11, 99.9, 99.9, 123_456, "")], stock))
+    found.findings = [Finding("long-hold", "severe", "a " * 90, remedy=Remedy("word " * 40))]
+    conclude(found)
+    narrow, wide = view.text(found, 80), view.text(found, 200)
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert "(too few to judge)" in narrow
+    assert "ended with status -11" in narrow
+    assert "switches" not in narrow
+    assert "switches" in wide
+    assert "middle half" in wide
+    assert "123,456" in wide
 
 
 @pytest.mark.parametrize(

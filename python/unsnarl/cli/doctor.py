@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -92,7 +93,12 @@ def main(arguments: list[str]) -> int:
         ) from None
     finally:
         _progress("")
-    return show(view.data(diagnosis) if request.as_json else view.text(diagnosis))
+    return show(view.data(diagnosis) if request.as_json else view.text(diagnosis, _columns()))
+
+
+def _columns() -> int:
+    """Return the width of stdout: COLUMNS, or that of the terminal, or 80 for a pipe."""
+    return shutil.get_terminal_size((80, 24)).columns
 
 
 def _script(run: RunRequest, words: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from dataclasses import asdict
 
 from unsnarl.doctor import importtime
@@ -15,17 +16,31 @@ from unsnarl.trace.views.terminal import MARKS, aligned
 
 SCHEMA = 1
 MAX_CALLS = 8
+COLUMNS = 80
+"""The width of a terminal that is not known, and of a pipe."""
+SPARED = (5, 3)
+"""Columns of the table of ways that a narrow terminal is spared, first to last: switches, and the middle half."""
 WAYS = {"unsnarl run": "scheduler", "unsnarl run --patch": "native primitives", "unsnarl warm": "warm", PACK: "pack"}
 """The way that tries the command of a remedy."""
 
 
-def text(diagnosis: Diagnosis) -> str:
-    """Return the diagnosis as text, with the verdict at the end."""
-    parts = [_outcomes(diagnosis), _findings(diagnosis), _imports(diagnosis), _calls(diagnosis), diagnosis.verdict]
+def text(diagnosis: Diagnosis, columns: int = COLUMNS) -> str:
+    """Return the diagnosis as text with the verdict at the end; sentences are wrapped at ``columns``."""
+    findings = [line for finding in _findings(diagnosis) for line in _wrapped(finding, columns)]
+    verdict = [line for sentence in diagnosis.verdict for line in _wrapped(sentence, columns)]
+    parts = [_outcomes(diagnosis, columns), findings, _imports(diagnosis), _calls(diagnosis, columns), verdict]
     return "\n".join("".join(f"{line}\n" for line in part) for part in parts if part)
 
 
-def _outcomes(diagnosis: Diagnosis) -> list[str]:
+def _wrapped(sentence: str, columns: int) -> list[str]:
+    """Wrap a sentence between words; its further lines are indented as its first, and by two more."""
+    indent = " " * (len(sentence) - len(sentence.lstrip()) + 2)
+    return textwrap.wrap(
+        sentence, max(columns, 40), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    ) or [""]
+
+
+def _outcomes(diagnosis: Diagnosis, columns: int) -> list[str]:
     rows = [["", "runs", "median", "middle half", "CPU", "switches", "against stock"]]
     rows += [
         [
@@ -40,7 +55,17 @@ def _outcomes(diagnosis: Diagnosis) -> list[str]:
         for outcome in diagnosis.outcomes
     ]
     ending = f"(status {diagnosis.status})" if diagnosis.status else ""
-    return [f"python {' '.join(diagnosis.words)} {ending}".rstrip(), *aligned(rows)]
+    return [f"python {' '.join(diagnosis.words)} {ending}".rstrip(), *_fitting(rows, columns)]
+
+
+def _fitting(rows: list[list[str]], columns: int) -> list[str]:
+    """Return the table of ways in the columns that fit; the document of ``--json`` has all."""
+    lines = aligned(rows)
+    for spared in SPARED:
+        if max(map(len, lines)) > columns:
+            rows = [row[:spared] + row[spared + 1 :] for row in rows]
+            lines = aligned(rows)
+    return lines
 
 
 def _against_stock(outcome: Outcome) -> str:
@@ -96,10 +121,10 @@ def _imports(diagnosis: Diagnosis) -> list[str]:
     return [f"{len(modules):,} imports took {duration(importtime.total_us(modules) * 1e3)}", *aligned(rows)]
 
 
-def _calls(diagnosis: Diagnosis) -> list[str]:
+def _calls(diagnosis: Diagnosis, columns: int) -> list[str]:
     calls = diagnosis.calls
     if not calls.rows:
-        return [calls.reason] if calls.reason else []
+        return _wrapped(calls.reason, columns) if calls.reason else []
     total = sum(row.calls for row in calls.rows)
     rows = [["system call", "calls", "errors", "time under strace"]]
     rows += [[row.name, f"{row.calls:,}", f"{row.errors:,}", duration(row.time_ns)] for row in calls.rows[:MAX_CALLS]]
