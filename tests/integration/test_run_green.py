@@ -307,7 +307,7 @@ import sys, unsnarl.cli
 sys.modules["gevent"] = None
 sys.exit(unsnarl.cli.main(["run", "--green", "-c", "print(1)"]))
 """
-    assert_refused(programs.python("-c", text), 1, "gevent", "pip install 'unsnarl[green]'")
+    assert_refused(programs.python("-c", text), 1, "gevent", "pip install 'gevent>=25'")
 
 
 @pytest.mark.parametrize("option", ["--stats", "--slice=5", "--no-kernel-hints"])

@@ -34,6 +34,16 @@ def test_the_plain_table() -> None:
     assert gil_stats.plain("TITLE", *gil_stats.tables(STATS)) == EXPECTED
 
 
+def test_a_wide_table_has_a_column_for_each_class() -> None:
+    wide = {f"number {index}": 123_456_789 for index in range(9)}
+    stats: dict[str, Any] = {"classes": [{"name": name, **wide, "wait_counts": (1, 2)} for name in gil_counts.CLASSES]}
+    lines = gil_stats.plain("TITLE", *gil_stats.tables(stats)).splitlines()
+    assert lines[1].split() == ["name", *gil_counts.CLASSES]
+    assert lines[2].split() == ["number", "0", *["123,456,789"] * 4]
+    assert max(map(len, lines)) <= gil_stats.COLUMNS
+    assert "wait counts" not in "".join(lines)
+
+
 def test_a_thread_may_have_any_name() -> None:
     stats: dict[str, Any] = {**STATS, "longest_hold_thread": "[red]\n\x1b[31m"}
     assert r"[red]\n\x1b[31m" in gil_stats.text(stats)

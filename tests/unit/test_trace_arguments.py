@@ -63,3 +63,15 @@ def test_two_files_of_one_name_are_refused(words: list[str], said: str, rest: li
     with pytest.raises(CommandError) as refusal:
         parse([*words, *rest])
     assert said in refusal.value.what
+
+
+def test_green_is_said_to_be_for_run_alone() -> None:
+    with pytest.raises(CommandError) as raised:
+        parse(["--green", "app.py"])
+    assert "--green is for `unsnarl run` alone" in raised.value.what
+    assert raised.value.hint == "see `unsnarl trace --help`"
+
+
+def test_an_option_after_the_program_is_the_programs() -> None:
+    run = parse(["app.py", "--green", "--metrics"]).run
+    assert (run.target, run.arguments, run.green) == ("app.py", ["--green", "--metrics"], False)

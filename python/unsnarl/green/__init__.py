@@ -16,7 +16,7 @@ Invariant: neither this package nor gevent is imported unless green threads were
 left out: docs/design/green.md.
 """
 
-EXTRA = "unsnarl[green]"
+REQUIREMENT = "gevent>=25"
 """The distribution to install for green threads."""
 
 

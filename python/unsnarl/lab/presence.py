@@ -94,7 +94,9 @@ def _green(python: str) -> Reason:
     if not imports(python, "unsnarl"):
         return "unsnarl is not installed for the measured interpreter"
     return (
-        None if imports(python, "gevent") else "gevent is not installed for the measured interpreter (unsnarl[green])"
+        None
+        if imports(python, "gevent")
+        else "gevent is not installed for the measured interpreter (pip install gevent)"
     )
 
 

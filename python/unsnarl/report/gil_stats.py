@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     Cells = list[tuple[str, str]]
     """Headings with their formatted values, in the order of the keys."""
 
+COLUMNS = 80
+"""A table of classes that is wider has a column for each class instead of a row: stderr may be a pipe of any width."""
+
 NOTHING = "-"
 """Stands for a missing value."""
 
@@ -46,7 +49,10 @@ def plain(title: str, rows: "list[Cells]", totals: "Cells") -> str:
     """Return the statistics as aligned text, numbers to the right."""
     lines = [f"unsnarl: {title}"]
     if rows:
-        lines += _aligned([[heading for heading, _ in rows[0]], *([value for _, value in row] for row in rows)])
+        table = [[heading for heading, _ in rows[0]], *([value for _, value in row] for row in rows)]
+        aligned = _aligned(table)
+        is_too_wide = max(map(len, aligned)) > COLUMNS
+        lines += _aligned([list(column) for column in zip(*table, strict=True)]) if is_too_wide else aligned
     width = max((len(heading) for heading, _ in totals), default=0)
     lines += [f"{heading:<{width}}  {value}" for heading, value in totals]
     return "\n".join(lines) + "\n"
@@ -78,7 +84,7 @@ def heading_of(name: str) -> str:
 
 
 def _cells(counts: "Mapping[str, int | str]") -> "Cells":
-    return [_cell(name, value) for name, value in counts.items()]
+    return [_cell(name, value) for name, value in counts.items() if not isinstance(value, tuple)]  # no histogram
 
 
 def _cell(name: str, value: object) -> tuple[str, str]:

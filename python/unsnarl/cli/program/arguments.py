@@ -105,9 +105,7 @@ def parse(words: list[str], take_option: "TakeOption | None" = None) -> RunReque
         CommandError: the words are invalid; its status is 2.
     """
     request = _parse(words, take_option)
-    if request.green and not request.wants_help:
-        if take_option is not None:
-            raise CommandError("--green is for `unsnarl run` alone: green threads never wait for the GIL", _HELP)
+    if request.green and not request.wants_help and take_option is None:
         _check_green(request)
     return request
 
@@ -119,10 +117,15 @@ def parse_for(verb: str, words: list[str], take_option: "TakeOption") -> RunRequ
         CommandError: the words are invalid; its status is 2.
     """
     try:
-        return parse(words, take_option)
+        request = parse(words, take_option)
     except CommandError as error:
         what, hint = (text.replace("unsnarl run", f"unsnarl {verb}") for text in (error.what, error.hint))
         raise CommandError(what, hint, error.status) from None
+    if request.green and not request.wants_help:
+        raise CommandError(
+            "--green is for `unsnarl run` alone: green threads never wait for the GIL", f"see `unsnarl {verb} --help`"
+        )
+    return request
 
 
 def _check_green(request: RunRequest) -> None:

@@ -27,7 +27,7 @@ def check(request: RunRequest) -> None:
     if not green.is_available():
         raise CommandError(
             f"--green needs gevent, which is not installed in {sys.prefix}",
-            f"install it: `{sys.executable} -m pip install '{green.EXTRA}'`",
+            f"install it: `{sys.executable} -m pip install '{green.REQUIREMENT}'`",
             REFUSED,
         )
     for line, name in refusals.in_source(_text(request), _path(request)):
