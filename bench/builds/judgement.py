@@ -1,8 +1,8 @@
 """The verdict on one scene: the ratio of two builds, next to the ratio of each build to itself.
 
 A round holds four figures, all times: ``before1``, ``after1``, ``before2``, ``after2``. A ratio is formed within a
-round. Intervals are percentile bootstrap intervals of the median ratio (B. Efron, Annals of Statistics 7, 1979),
-with rounds as the units that are drawn, and with a fixed seed: the same data always give the same interval.
+round; of after over before it is the geometric mean of the round's two ratios. Intervals are those of the median ratio
+between order statistics (``unsnarl.statistics``), with rounds as the units: they assume no distribution.
 Invariant: "faster" and "slower" need the interval of after over before to lie outside both of these: 1, and the
 intervals of each build over itself.
 Pure: no clock, no process, no output.
@@ -10,21 +10,17 @@ Pure: no clock, no process, no output.
 
 from __future__ import annotations
 
-import random
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from unsnarl.statistics import FEWEST_PAIRS
+from unsnarl.statistics import FEWEST_PAIRS, interval_of
 
 RUNS = ("before1", "after1", "before2", "after2")
 """The runs of one round, in the order of the even rounds."""
 
 SAME, FASTER, SLOWER, TOO_FEW = "same within noise", "faster", "slower", "too few pairs"
-
-CONFIDENCE = 0.95
-RESAMPLES = 2000
-SEED = 1979
 
 Round = Mapping[str, float]
 
@@ -40,7 +36,7 @@ class Spread(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A median ratio and its bootstrap interval."""
+    """A median ratio and the interval of the median."""
 
     median: float
     low: float
@@ -73,9 +69,9 @@ def judge(rounds: Sequence[Round]) -> Judgement | None:
     complete = [each for each in rounds if all(each.get(name) for name in RUNS)]
     if not complete:
         return None
-    ratio = bootstrap([_ratios(each, ("before1", "after1"), ("before2", "after2")) for each in complete])
-    before_noise = bootstrap([_ratios(each, ("before1", "before2")) for each in complete])
-    after_noise = bootstrap([_ratios(each, ("after1", "after2")) for each in complete])
+    ratio = interval([_ratio(each, ("before1", "after1"), ("before2", "after2")) for each in complete])
+    before_noise = interval([_ratio(each, ("before1", "before2")) for each in complete])
+    after_noise = interval([_ratio(each, ("after1", "after2")) for each in complete])
     return Judgement(
         spread([each[name] for each in complete for name in ("before1", "before2")]),
         spread([each[name] for each in complete for name in ("after1", "after2")]),
@@ -102,18 +98,11 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(median, low, high)
 
 
-def bootstrap(ratios: Sequence[Sequence[float]]) -> Interval:
-    """Return the median of the ratios of all rounds, with its bootstrap interval."""
-    chance = random.Random(SEED)
-    medians = sorted(_median(chance.choices(ratios, k=len(ratios))) for _ in range(RESAMPLES))
-    outside = round((1 - CONFIDENCE) / 2 * RESAMPLES)
-    return Interval(_median(ratios), medians[outside], medians[-1 - outside])
+def interval(ratios: Sequence[float]) -> Interval:
+    """Return the median of the rounds' ratios, with its interval."""
+    return Interval(statistics.median(ratios), *interval_of(ratios))
 
 
-def _median(ratios: Sequence[Sequence[float]]) -> float:
-    return statistics.median(ratio for each in ratios for ratio in each)
-
-
-def _ratios(each: Round, *pairs: tuple[str, str]) -> list[float]:
-    """Return the second over the first of each pair of runs."""
-    return [each[second] / each[first] for first, second in pairs]
+def _ratio(each: Round, *pairs: tuple[str, str]) -> float:
+    """Return the geometric mean of the second over the first of each pair of runs."""
+    return math.exp(statistics.fmean(math.log(each[second] / each[first]) for first, second in pairs))

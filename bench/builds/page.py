@@ -10,10 +10,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench.builds.judgement import CONFIDENCE, Interval, Judgement, Spread, judge
+from bench.builds.judgement import Interval, Judgement, Spread, judge
 from bench.markdown import table, write
 from bench.primitives.page import digits
 from unsnarl.lab.machine import build_of, differences
+from unsnarl.statistics import CONFIDENCE
 
 HEAD = ("", "before", "after", "after / before", "before / before", "after / after", "pairs", "verdict")
 EXPECTED = ("scheduler", "build of unsnarl", "version of unsnarl")
@@ -69,7 +70,7 @@ def page(data: dict[str, Any]) -> str:
         f"measured by sources {machine['commit']}; taken {machine['taken']}.\n\n"
         f"{builds_section(builds)}\n\n"
         "Every figure is a time: less is better. Each round measures before, after, before, after. Shown are medians "
-        f"with quartiles, and medians of the rounds' own ratios with their {CONFIDENCE:.0%} bootstrap intervals. A "
+        f"with quartiles, and medians of the rounds' own ratios with intervals of at least {CONFIDENCE:.2%}. A "
         "build is called faster or slower only where the interval of *after / before* lies outside those of each "
         "build compared with itself. Measured by `python -m bench.builds`, rendered by `python -m bench.builds.page`."
         "\n\n" + table(HEAD, rows) + failed

@@ -8,6 +8,7 @@ import pytest
 from bench.builds import judgement, measured, page, warm_command
 from bench.builds.judgement import FASTER, RUNS, SAME, SLOWER, TOO_FEW, Interval, judge
 from tests.unit.bench_machine import MACHINE
+from unsnarl.statistics import interval_of
 
 if TYPE_CHECKING:
     from tests.conftest import Programs
@@ -57,10 +58,9 @@ def test_a_round_with_a_failed_run_is_left_out() -> None:
     assert judge([{"before1": 1.0}]) is None
 
 
-def test_the_interval_depends_on_the_data_only() -> None:
-    ratios = [[noise] for noise in JITTER]
-    assert judgement.bootstrap(ratios) == judgement.bootstrap(ratios)
-    assert judgement.bootstrap([[1.25]] * 5) == (1.25, 1.25, 1.25)
+def test_the_interval_is_that_of_all_comparisons() -> None:
+    assert judgement.interval(JITTER)[1:] == interval_of(JITTER)
+    assert judgement.interval([1.25] * 5) == (1.25, 1.25, 1.25)
 
 
 def test_the_builds_alternate_and_neither_is_always_first() -> None:
