@@ -12,6 +12,7 @@ class ClassCounters(TypedDict):
     wait_p99_ns: int
     wait_max_ns: int
     wait_sum_ns: int
+    wait_counts: tuple[int, ...]
     asks: int
     forced_drops: int
     barged: int

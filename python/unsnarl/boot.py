@@ -56,6 +56,7 @@ def _enter(settings: RunSettings) -> None:
     is_installed = settings.scheduler and _install(settings)
     if settings.trace is not None:
         _record(settings)
+    _publish(settings)
     if not is_installed:
         return
     if not settings.children:
@@ -140,6 +141,22 @@ def _record(settings: RunSettings) -> None:
     except Exception as error:
         if settings.is_main() and not _is_subinterpreter():
             _say(f"the program runs without being traced: {error}")
+
+
+def _publish(settings: RunSettings) -> None:
+    """Answer with this process's figures, if requested; if that fails, print so in the main process."""
+    if not settings.metrics or _is_subinterpreter():
+        return
+    try:
+        from unsnarl.metrics import workers
+
+        host, _, port = settings.metrics.rpartition(":")
+        workers.start(settings.main_pid, host.strip("[]"), int(port))
+    except KeyboardInterrupt:
+        _die_of_interrupt()
+    except Exception as error:
+        if settings.is_main():
+            _say(f"the program runs without an endpoint for its figures at {settings.metrics}: {error}")
 
 
 def _leave_in_forked_children() -> None:

@@ -31,15 +31,19 @@ NUMBERS_OF_A_CLASS = (
     "barged",
 )
 
+WAIT_BOUNDS_NS = tuple(1 << exponent for exponent in range(12, 35))
+"""``wait_counts`` has the number of waits below each of these: 4 µs to 17 s."""
+
 
 def named(counters: "Counters | None") -> "dict[str, Any]":
     """Return the fields of :class:`unsnarl.gil.GilStats`, with ``classes`` as dicts; all zero without counters."""
     if counters is None:
-        nothing = dict.fromkeys(NUMBERS_OF_A_CLASS, 0)
-        classes = [{"name": name, **nothing} for name in CLASSES]
+        nothing = {**dict.fromkeys(NUMBERS_OF_A_CLASS, 0), "wait_counts": (0,) * len(WAIT_BOUNDS_NS)}
+        classes: list[dict[str, Any]] = [{"name": name, **nothing} for name in CLASSES]
         return _totals(classes, {}, None)
     of_class: Any = counters["classes"]
-    classes = [{"name": name, **{key: of_class[name][key] for key in NUMBERS_OF_A_CLASS}} for name in CLASSES]
+    keys = (*NUMBERS_OF_A_CLASS, "wait_counts")
+    classes = [{"name": name, **{key: of_class[name][key] for key in keys}} for name in CLASSES]
     return _totals(classes, counters, counters["longest_hold_ident"])
 
 

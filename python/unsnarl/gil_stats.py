@@ -33,6 +33,7 @@ class ClassStats:
         forced_drops: times a holder of this class dropped it because it was asked.
         barged: times the GIL was meant for a waiting thread of this class and
             another one, that did not wait, took it first.
+        wait_counts: the number of waits served that took less than 2**12, 2**13, …, 2**34 ns.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ClassStats:
     asks: int
     forced_drops: int
     barged: int
+    wait_counts: tuple[int, ...] = (0,) * len(gil_counts.WAIT_BOUNDS_NS)
 
 
 @dataclass(frozen=True, slots=True)

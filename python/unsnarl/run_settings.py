@@ -52,6 +52,7 @@ class RunSettings:
         trace: the directory to record to, or None.
         trace_chunks: 4 KiB chunks of a recording of the main process.
         executed_ns: CLOCK_MONOTONIC when the main process was started, or 0.
+        metrics: the address of the figures, as ``host:port``, or an empty text.
         pack: the pack that modules are imported from, an absolute path, or an empty text.
         main_pid: the process that ``unsnarl run`` became; 0 for the first process that reads the settings.
         abi: the interpreter that the settings are for, as ``sys.implementation.cache_tag``.
@@ -65,6 +66,7 @@ class RunSettings:
         "green",
         "kernel_hints",
         "main_pid",
+        "metrics",
         "pack",
         "patch",
         "prefix",
@@ -88,6 +90,7 @@ class RunSettings:
         trace: str | None = None,
         trace_chunks: int = 8192,
         executed_ns: int = 0,
+        metrics: str = "",
         pack: str = "",
         main_pid: int | None = None,
         abi: str | None = None,
@@ -104,6 +107,7 @@ class RunSettings:
         self.trace = trace
         self.trace_chunks = trace_chunks
         self.executed_ns = executed_ns
+        self.metrics = metrics
         self.pack = pack
         self.main_pid = os.getpid() if main_pid is None else main_pid
         self.abi = _this_abi() if abi is None else abi
@@ -133,6 +137,7 @@ class RunSettings:
             *self._trace_words(),
             # In hexadecimal digits: a path may contain blanks and any other byte.
             f"pack={os.fsencode(self.pack).hex()}",
+            *([f"metrics={self.metrics}"] if self.metrics else []),
             f"main_pid={self.main_pid}",
             f"abi={self.abi}",
             f"prefix={self.prefix}",
@@ -170,6 +175,7 @@ def decode(text: str) -> RunSettings:
             trace_chunks=int(words.get("trace_chunks", "8192")),
             executed_ns=int(words.get("executed_ns", "0")),
             pack=os.fsdecode(bytes.fromhex(words.get("pack", ""))),
+            metrics=words.get("metrics", ""),
             main_pid=int(words["main_pid"]),
             abi=words["abi"],
             prefix=prefix,

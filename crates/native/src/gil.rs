@@ -4,7 +4,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict};
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use pyo3::{create_exception, ffi};
 use std::ffi::{c_int, c_void};
 use unsnarl_hook::{Class, ClassStats, Hint, Histogram, Options, PythonApi};
@@ -151,6 +151,10 @@ pub(crate) fn stats(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
     Ok(Some(result))
 }
 
+/// Exponents of the bounds of `wait_counts`: 2¹² ns is 4 µs, 2³⁴ ns is 17 s. `WAIT_BOUNDS_NS` in `gil_counts.py`
+/// has the same bounds.
+const WAIT_EXPONENTS: std::ops::RangeInclusive<u32> = 12..=34;
+
 fn class_dict<'py>(py: Python<'py>, class: &ClassStats) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     result.set_item("waits", class.waits)?;
@@ -163,6 +167,8 @@ fn class_dict<'py>(py: Python<'py>, class: &ClassStats) -> PyResult<Bound<'py, P
 
 fn set_histogram(result: &Bound<'_, PyDict>, histogram: &Histogram) -> PyResult<()> {
     result.set_item("served", histogram.count())?;
+    let counts: Vec<u64> = WAIT_EXPONENTS.map(|exponent| histogram.count_below(exponent)).collect();
+    result.set_item("wait_counts", PyTuple::new(result.py(), counts)?)?;
     result.set_item("wait_sum_ns", histogram.sum())?;
     result.set_item("wait_p50_ns", histogram.quantile(500))?;
     result.set_item("wait_p99_ns", histogram.quantile(990))?;

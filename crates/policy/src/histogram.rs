@@ -58,6 +58,16 @@ impl Histogram {
         self.max
     }
 
+    /// Number of durations below `1 << exponent` nanoseconds; exact, since a bucket begins at each power of two.
+    /// A bucket that has counted 2³² - 1 durations counts no more.
+    #[must_use]
+    pub fn count_below(&self, exponent: u32) -> u64 {
+        self.counts[..bucket_of(1 << exponent)]
+            .iter()
+            .map(|&count| u64::from(count))
+            .sum()
+    }
+
     /// Upper bound of the bucket that holds the quantile `per_mille`/1000
     /// (nearest rank), never above the maximum; 0 when empty.
     #[must_use]
@@ -111,6 +121,14 @@ mod tests {
             let upper = upper_bound(bucket);
             prop_assert!(duration <= upper);
             prop_assert!(upper - duration <= duration / 8);
+        }
+
+        #[test]
+        fn counts_below_a_power_of_two_are_exact(durations in prop::collection::vec(any::<u64>(), 0..100), exponent in 0u32..64) {
+            let mut histogram = Histogram::default();
+            durations.iter().for_each(|&duration| histogram.record(duration));
+            let below = durations.iter().filter(|&&duration| duration < 1 << exponent).count();
+            prop_assert_eq!(histogram.count_below(exponent), below as u64);
         }
 
         #[test]

@@ -23,6 +23,9 @@ targets:
 options:
   --stats[=main|all]     print the scheduler's statistics on stderr at the end,
                          of the program's first process or of each process
+  --metrics[=[HOST:]PORT]
+                         answer with the figures of all processes at /metrics,
+                         for Prometheus (default 127.0.0.1:9464)
   --patch                replace classes of threading and queue by native ones
                          (Condition, Semaphore, Event, Barrier, Queue and their
                          variants)
@@ -66,5 +69,6 @@ def _settings(request: RunRequest) -> RunSettings:
         stats=request.stats,
         patch=request.patch,
         green=request.green,
+        metrics=request.metrics,
         pack=os.path.abspath(request.pack) if request.pack else "",
     )

@@ -28,6 +28,9 @@ SLICE_MS_RANGE = (0.1, 1000.0)
 """The accepted slices in milliseconds: a hand-over costs microseconds, and no thread
 should wait for longer than a second."""
 
+METRICS_ADDRESS = "127.0.0.1:9464"
+"""Where ``--metrics`` answers unless told otherwise; the port is that of OpenTelemetry's exporter for Prometheus."""
+
 _PLAIN_FLAGS = frozenset("bBdEiIOPqRsuvx")
 _VALUE_FLAGS = frozenset("WX")
 _SWITCHES = {
@@ -59,7 +62,7 @@ class RunRequest:
         target: the module, code, file or command; ``-`` for STDIN.
         arguments: the program's arguments.
         wants_help: whether help was requested; there is no target then.
-        slice_ms, kernel_hints, children, stats, patch, green, pack: as in ``RunSettings``.
+        slice_ms, kernel_hints, children, stats, patch, green, metrics, pack: as in ``RunSettings``.
     """
 
     __slots__ = (
@@ -68,6 +71,7 @@ class RunRequest:
         "green",
         "kernel_hints",
         "kind",
+        "metrics",
         "pack",
         "patch",
         "python_flags",
@@ -92,6 +96,7 @@ class RunRequest:
         self.stats = "no"
         self.patch = False
         self.green = False
+        self.metrics = ""
         self.pack = ""
 
 
@@ -134,6 +139,7 @@ def _check_green(request: RunRequest) -> None:
         "--stats": request.stats != "no",
         "--slice": request.slice_ms is not None,
         "--no-kernel-hints": not request.kernel_hints,
+        "--metrics": bool(request.metrics),
     }
     for option, is_given in given.items():
         if is_given:
@@ -217,6 +223,8 @@ def _take_long_option(request: RunRequest, word: str, rest: list[str]) -> None:
         request.slice_ms = _slice_ms(attached if mark else _value_of(name, rest))
     elif name == "--pack":
         request.pack = _path(attached if mark else _value_of(name, rest))
+    elif name == "--metrics":
+        request.metrics = _address(attached if mark else METRICS_ADDRESS)
     elif name == "--stats":
         request.stats = _stats(attached) if mark else "main"
     elif word in _SWITCHES:
@@ -252,6 +260,18 @@ def _path(text: str) -> str:
     if not text:
         raise CommandError("the pack's name is empty, in `unsnarl run --pack`", "check the variable it came from")
     return text
+
+
+def _address(text: str) -> str:
+    """Parse ``PORT`` or ``HOST:PORT``; a colon within a host needs brackets."""
+    host, mark, port = text.rpartition(":")
+    host = host if mark else METRICS_ADDRESS.rpartition(":")[0]
+    is_host = bool(host) and not host.startswith("-") and (":" not in host or host.startswith("["))
+    if not is_host or not host.isprintable() or " " in host or not port.isdecimal() or int(port) > 65535:
+        raise CommandError(
+            f"--metrics takes a port, or a host and a port, not {text!r}", "for example `--metrics=0.0.0.0:9464`"
+        )
+    return f"{host}:{port}"
 
 
 def _stats(text: str) -> str:

@@ -124,6 +124,7 @@ def _parse_run(words: list[str], take: TakeOption) -> RunRequest:
     foreign = {
         "--slice": run.slice_ms is not None,
         "--stats": run.stats != "no",
+        "--metrics": bool(run.metrics),
         "--no-kernel-hints": not run.kernel_hints,
         "--pack": bool(run.pack),
     }
