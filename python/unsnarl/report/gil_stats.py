@@ -15,7 +15,8 @@ TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    Stats = Mapping[str, list[dict[str, int | str]] | int | str | None]
+    Count = int | str | tuple[int, ...]
+    Stats = Mapping[str, list[dict[str, Count]] | int | str | None]
     Cells = list[tuple[str, str]]
     """Headings with their formatted values, in the order of the keys."""
 
@@ -83,7 +84,7 @@ def heading_of(name: str) -> str:
     return name.removesuffix("_ns").replace("_", " ")
 
 
-def _cells(counts: "Mapping[str, int | str]") -> "Cells":
+def _cells(counts: "Mapping[str, Count]") -> "Cells":
     return [_cell(name, value) for name, value in counts.items() if not isinstance(value, tuple)]  # no histogram
 
 
