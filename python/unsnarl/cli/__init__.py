@@ -20,6 +20,7 @@ VERBS = {
     "trace": "record a program and show where its time went",
     "doctor": "measure what would make a command faster",
     "ipc": "list or remove shared memory segments that have a name",
+    "cluster": "list or break locks that processes on several machines share",
     "warm": "run Python commands from a process that has already imported them",
     "pack": "store the modules of a command in one file, for a faster cold start",
     "gil": "check whether the scheduler can be installed in this interpreter",

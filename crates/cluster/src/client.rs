@@ -1,0 +1,164 @@
+//! The program's side of one connection: it starts the native thread and sends it commands.
+//!
+//! Invariant: no call here waits; what takes time is an `Operation`.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
+
+use crate::counts::Counts;
+use crate::engine::{Command, run};
+use crate::failure::{Failure, Kind, Outcome};
+use crate::identity::Identity;
+use crate::operation::{Completer, Operation, pair};
+use crate::stores::etcd::Etcd;
+use crate::stores::postgres::Postgres;
+use crate::stores::redis::Redis;
+use crate::target::{Scheme, Target};
+
+/// How many native threads there are, which those that end count down.
+static ALIVE: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+
+/// Counts one native thread for as long as it lives.
+struct Alive;
+
+impl Alive {
+    fn new() -> Self {
+        *ALIVE.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Self
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        let mut count = ALIVE.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *count = count.saturating_sub(1);
+        ALIVE.1.notify_all();
+    }
+}
+
+/// Waits until all native threads have ended, for up to `limit`; to be called when nothing refers to a client any more.
+///
+/// Not in a fork: its parent's threads are not there.
+pub(crate) fn wait_for_the_end(limit: Duration) {
+    let count = ALIVE.0.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(ALIVE.1.wait_timeout_while(count, limit, |count| *count > 0));
+}
+
+/// One connection to a store.
+pub(crate) struct Client {
+    commands: mpsc::UnboundedSender<Command>,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) identity: Identity,
+    process: u32,
+}
+
+impl Client {
+    /// Starts the native thread; nothing is connected yet.
+    pub(crate) fn start(target: Target) -> Outcome<Self> {
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let counts = Arc::new(Counts::default());
+        let identity = Identity::new();
+        let (own_counts, own_identity) = (Arc::clone(&counts), identity.clone());
+        let alive = Alive::new();
+        let task = move || {
+            let _alive = alive;
+            serve(target, own_identity, own_counts, inbox);
+        };
+        let cannot = |error: std::io::Error| Failure::unavailable(format!("no thread can be started: {error}"));
+        without_signals(|| thread::Builder::new().name("unsnarl-cluster".to_owned()).spawn(task)).map_err(cannot)?;
+        Ok(Self {
+            commands,
+            counts,
+            identity,
+            process: std::process::id(),
+        })
+    }
+
+    /// Sends a command that `make` makes of the completer.
+    pub(crate) fn send(&self, make: impl FnOnce(Completer) -> Command) -> Operation {
+        let (operation, completer) = pair();
+        if self.is_forked() {
+            // The thread is the parent's, and so may be its channel's lock.
+            completer.complete(Err(Failure::new(
+                Kind::Closed,
+                "this connection belongs to the parent process",
+            )));
+        } else {
+            // Without a receiver the completer is dropped, which completes it.
+            let _ = self.commands.send(make(completer));
+        }
+        operation
+    }
+
+    pub(crate) fn is_forked(&self) -> bool {
+        std::process::id() != self.process
+    }
+}
+
+/// The native thread's whole life.
+fn serve(target: Target, identity: Identity, counts: Arc<Counts>, commands: mpsc::UnboundedReceiver<Command>) {
+    let Ok(runtime) = Builder::new_current_thread().enable_all().build() else {
+        return;
+    };
+    let (sender, events) = mpsc::unbounded_channel();
+    let (own, place) = (identity.clone(), target.clone());
+    LocalSet::new().block_on(&runtime, async move {
+        match target.scheme {
+            Scheme::Redis => {
+                run(
+                    Redis::new(target, own, sender),
+                    &place,
+                    identity,
+                    counts,
+                    commands,
+                    events,
+                )
+                .await
+            }
+            Scheme::Postgres => {
+                run(
+                    Postgres::new(target, own, sender),
+                    &place,
+                    identity,
+                    counts,
+                    commands,
+                    events,
+                )
+                .await
+            }
+            Scheme::Etcd => {
+                run(
+                    Etcd::new(target, own, sender),
+                    &place,
+                    identity,
+                    counts,
+                    commands,
+                    events,
+                )
+                .await
+            }
+        }
+    });
+}
+
+/// Calls `start` with all signals blocked: a thread started by it inherits that, so signals go to the program's
+/// threads, and interrupt the main thread's waiting.
+fn without_signals<T>(start: impl FnOnce() -> T) -> T {
+    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: both point to memory for a set; sigfillset fills the first, which the call below reads, and that
+    // fills the second.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    let started = start();
+    // SAFETY: `before` was filled above; nothing is asked to be written.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
+    started
+}

@@ -1,0 +1,160 @@
+//! One request of the program to the native thread, and how its caller waits for the outcome.
+//!
+//! A thread sleeps on a futex, and a signal interrupts it; a task has a number rung at its loop's doorbell. The native
+//! thread completes an operation without the GIL.
+//!
+//! | word | means |
+//! |---|---|
+//! | 0 | pending |
+//! | 1 | the outcome is there; for good |
+//!
+//! Invariant: every operation is completed once, at the latest when its `Completer` is dropped, so no caller waits
+//! for a thread that has ended.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+use rustix::thread::futex;
+use tokio::sync::Notify;
+
+use crate::doorbell::Doorbell;
+use crate::failure::{Failure, Kind, Outcome};
+use crate::hold::Hold;
+use crate::port::Row;
+
+/// What an operation brings.
+#[derive(Clone)]
+pub(crate) enum Answer {
+    Nothing,
+    Flag(bool),
+    Number(u64),
+    Hold(Arc<Hold>),
+    Rows(Vec<Row>),
+}
+
+struct Inside {
+    outcome: Option<Outcome<Answer>>,
+    bell: Option<(Arc<Doorbell>, u64)>,
+    is_abandoned: bool,
+}
+
+struct Shared {
+    word: AtomicU32,
+    inside: Mutex<Inside>,
+    cancellation: Notify,
+}
+
+impl Shared {
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether somebody is there to take the outcome.
+    fn complete(&self, outcome: Outcome<Answer>) -> bool {
+        let bell = {
+            let mut inside = self.inside();
+            if inside.outcome.is_some() || inside.is_abandoned {
+                return false;
+            }
+            inside.outcome = Some(outcome);
+            // ORDERING: pairs with the acquire in `Operation::is_done`.
+            self.word.store(1, Ordering::Release);
+            inside.bell.take()
+        };
+        // Fails only for an address that is none.
+        let _ = futex::wake(&self.word, futex::Flags::PRIVATE, u32::MAX >> 1);
+        if let Some((bell, number)) = bell {
+            bell.ring(number);
+        }
+        true
+    }
+}
+
+/// The caller's side.
+#[derive(Clone)]
+pub(crate) struct Operation(Arc<Shared>);
+
+/// The native thread's side.
+pub(crate) struct Completer(Arc<Shared>);
+
+/// Returns the two sides of a new operation.
+pub(crate) fn pair() -> (Operation, Completer) {
+    let inside = Mutex::new(Inside {
+        outcome: None,
+        bell: None,
+        is_abandoned: false,
+    });
+    let shared = Arc::new(Shared {
+        word: AtomicU32::new(0),
+        inside,
+        cancellation: Notify::new(),
+    });
+    (Operation(Arc::clone(&shared)), Completer(shared))
+}
+
+impl Operation {
+    pub(crate) fn is_done(&self) -> bool {
+        // ORDERING: pairs with the release in `Shared::complete`.
+        self.0.word.load(Ordering::Acquire) == 1
+    }
+
+    /// Sleeps until the outcome is there or a signal arrives; returns whether it is there.
+    pub(crate) fn sleep(&self) -> bool {
+        while !self.is_done() {
+            if futex::wait(&self.0.word, futex::Flags::PRIVATE, 0, None) == Err(Errno::INTR) {
+                return self.is_done();
+            }
+        }
+        true
+    }
+
+    /// Returns the outcome, once it is there.
+    pub(crate) fn outcome(&self) -> Option<Outcome<Answer>> {
+        self.0.inside().outcome.clone()
+    }
+
+    /// Gives the operation up: what it brings from now on is taken back by the native thread.
+    ///
+    /// Returns what it has brought already, which is then the caller's to take back.
+    pub(crate) fn abandon(&self) -> Option<Outcome<Answer>> {
+        let outcome = {
+            let mut inside = self.0.inside();
+            inside.is_abandoned = true;
+            inside.outcome.clone()
+        };
+        self.0.cancellation.notify_one();
+        outcome
+    }
+
+    /// Has `number` rung when the outcome is there; returns false if it is there already.
+    pub(crate) fn subscribe(&self, bell: Arc<Doorbell>, number: u64) -> bool {
+        let mut inside = self.0.inside();
+        if inside.outcome.is_some() {
+            return false;
+        }
+        inside.bell = Some((bell, number));
+        true
+    }
+}
+
+impl Completer {
+    /// Completes the operation; returns whether somebody is there to take the outcome.
+    pub(crate) fn complete(&self, outcome: Outcome<Answer>) -> bool {
+        self.0.complete(outcome)
+    }
+
+    /// Resolves once the caller has given the operation up.
+    pub(crate) async fn cancelled(&self) {
+        self.0.cancellation.notified().await;
+    }
+}
+
+impl Drop for Completer {
+    fn drop(&mut self) {
+        self.0.complete(Err(Failure::new(
+            Kind::Closed,
+            "the connection to the store was closed",
+        )));
+    }
+}

@@ -1,0 +1,206 @@
+-- The queues, sessions and cells of unsnarl-cluster in PostgreSQL. Every operation is one call of a function, so one
+-- transaction, which also works through a pooler; notifications need a connection of their own.
+--
+-- Invariants: a queue changes under its advisory lock only; tickets are granted in the order of `place`; a ticket is
+-- taken from its holder only once its session was *deleted* as expired, which waits for a renewal that is being
+-- committed, and makes every later one fail.
+
+BEGIN;
+SELECT pg_advisory_xact_lock(7594212390401);
+
+CREATE SCHEMA IF NOT EXISTS unsnarl_cluster_1;
+
+CREATE TABLE IF NOT EXISTS unsnarl_cluster_1.session (
+  id text PRIMARY KEY,
+  client text NOT NULL,
+  expires timestamptz NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS unsnarl_cluster_1.ticket (
+  id text PRIMARY KEY,
+  namespace text NOT NULL,
+  queue text NOT NULL,
+  session text NOT NULL,
+  is_shared boolean NOT NULL,
+  capacity integer NOT NULL,
+  place bigint GENERATED ALWAYS AS IDENTITY,
+  fence bigint,
+  since timestamptz
+);
+CREATE INDEX IF NOT EXISTS ticket_queue ON unsnarl_cluster_1.ticket (namespace, queue, place);
+
+CREATE TABLE IF NOT EXISTS unsnarl_cluster_1.cell (
+  namespace text NOT NULL,
+  name text NOT NULL,
+  version bigint NOT NULL,
+  content text NOT NULL,
+  PRIMARY KEY (namespace, name)
+);
+
+-- For all queues: a fence needs to grow, not to be dense.
+CREATE SEQUENCE IF NOT EXISTS unsnarl_cluster_1.fence;
+
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.open(session_id text, ttl_ms bigint, who text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO unsnarl_cluster_1.session VALUES (session_id, who, clock_timestamp() + ttl_ms * interval '1 ms')
+    ON CONFLICT (id) DO UPDATE SET expires = excluded.expires;
+  -- What crashed clients have left, long after anybody can ask for it.
+  DELETE FROM unsnarl_cluster_1.session WHERE expires < clock_timestamp() - interval '1 day';
+  DELETE FROM unsnarl_cluster_1.ticket t
+    WHERE NOT EXISTS (SELECT FROM unsnarl_cluster_1.session s WHERE s.id = t.session);
+END $$;
+
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.renew(session_id text, ttl_ms bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE unsnarl_cluster_1.session SET expires = clock_timestamp() + ttl_ms * interval '1 ms'
+    WHERE id = session_id AND expires > clock_timestamp();
+  RETURN FOUND;
+END $$;
+
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.close(session_id text) RETURNS void
+LANGUAGE sql AS $$ DELETE FROM unsnarl_cluster_1.session WHERE id = session_id $$;
+
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.is_alive(session_id text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN EXISTS (SELECT FROM unsnarl_cluster_1.session WHERE id = session_id AND expires > clock_timestamp());
+END $$;
+
+-- Tells whether a session has ended, and makes that final.
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.is_over(session_id text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF unsnarl_cluster_1.is_alive(session_id) THEN
+    RETURN false;
+  END IF;
+  -- Waits for a renewal that has not been committed, and then looks at the row as that has left it.
+  DELETE FROM unsnarl_cluster_1.session WHERE id = session_id AND expires <= clock_timestamp();
+  RETURN NOT EXISTS (SELECT FROM unsnarl_cluster_1.session WHERE id = session_id);
+END $$;
+
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.lock_queue(ns text, q text) RETURNS void
+LANGUAGE sql AS $$ SELECT pg_advisory_xact_lock(hashtextextended(ns || ' ' || q, 7594212390402)) $$;
+
+-- Grants what can be granted; all but `own` are told.
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.settle(ns text, q text, own text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  t unsnarl_cluster_1.ticket;
+  exclusive integer := 0;
+  shared integer := 0;
+  new_fence bigint;
+BEGIN
+  -- Holders come first: they were granted in the order of their places.
+  FOR t IN SELECT * FROM unsnarl_cluster_1.ticket WHERE namespace = ns AND queue = q ORDER BY place LOOP
+    IF t.fence IS NULL THEN
+      IF left(q, 1) = 'r' THEN
+        EXIT WHEN exclusive > 0 OR (NOT t.is_shared AND shared > 0);
+      ELSE
+        EXIT WHEN exclusive + shared >= t.capacity;
+      END IF;
+    END IF;
+    IF unsnarl_cluster_1.is_over(t.session) THEN
+      DELETE FROM unsnarl_cluster_1.ticket WHERE id = t.id;
+      CONTINUE;
+    END IF;
+    IF t.fence IS NULL THEN
+      new_fence := nextval('unsnarl_cluster_1.fence');
+      UPDATE unsnarl_cluster_1.ticket SET fence = new_fence, since = clock_timestamp() WHERE id = t.id;
+      IF t.id <> own THEN
+        PERFORM pg_notify('unsnarl_' || split_part(t.id, '.', 1), 'granted ' || t.id || ' ' || new_fence);
+      END IF;
+    END IF;
+    IF t.is_shared THEN shared := shared + 1; ELSE exclusive := exclusive + 1; END IF;
+  END LOOP;
+END $$;
+
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.enqueue(
+  ns text, q text, ticket_id text, session_id text, shares boolean, limit_ integer, waits boolean,
+  OUT word text, OUT first bigint, OUT second bigint
+) LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM unsnarl_cluster_1.lock_queue(ns, q);
+  IF NOT unsnarl_cluster_1.is_alive(session_id) THEN
+    word := 'ended';
+    RETURN;
+  END IF;
+  IF left(q, 1) = 's' THEN
+    SELECT capacity INTO first FROM unsnarl_cluster_1.ticket t
+      WHERE namespace = ns AND queue = q AND capacity <> limit_ AND unsnarl_cluster_1.is_alive(t.session) LIMIT 1;
+    IF FOUND THEN
+      word := 'limit';
+      RETURN;
+    END IF;
+  END IF;
+  INSERT INTO unsnarl_cluster_1.ticket (id, namespace, queue, session, is_shared, capacity)
+    VALUES (ticket_id, ns, q, session_id, shares, limit_) ON CONFLICT DO NOTHING;
+  PERFORM unsnarl_cluster_1.settle(ns, q, ticket_id);
+  SELECT 'granted', fence INTO word, first FROM unsnarl_cluster_1.ticket WHERE id = ticket_id AND fence IS NOT NULL;
+  IF FOUND THEN
+    RETURN;
+  END IF;
+  IF NOT waits THEN
+    DELETE FROM unsnarl_cluster_1.ticket WHERE id = ticket_id;
+    word := 'busy';
+    RETURN;
+  END IF;
+  word := 'queued';
+  SELECT ceil(extract(epoch FROM min(s.expires) - clock_timestamp()) * 1000) INTO first
+    FROM unsnarl_cluster_1.ticket t JOIN unsnarl_cluster_1.session s ON s.id = t.session
+    WHERE t.namespace = ns AND t.queue = q AND t.fence IS NOT NULL;
+  SELECT count(*) INTO second FROM unsnarl_cluster_1.ticket t
+    WHERE namespace = ns AND queue = q AND fence IS NULL
+      AND place < (SELECT place FROM unsnarl_cluster_1.ticket WHERE id = ticket_id);
+END $$;
+
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.leave(ns text, q text, ticket_id text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM unsnarl_cluster_1.lock_queue(ns, q);
+  DELETE FROM unsnarl_cluster_1.ticket WHERE id = ticket_id;
+  PERFORM unsnarl_cluster_1.settle(ns, q, '');
+END $$;
+
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.break_(ns text, q text) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+  broken bigint;
+BEGIN
+  PERFORM unsnarl_cluster_1.lock_queue(ns, q);
+  WITH gone AS (
+    DELETE FROM unsnarl_cluster_1.ticket WHERE namespace = ns AND queue = q AND fence IS NOT NULL RETURNING id
+  ), told AS (
+    SELECT pg_notify('unsnarl_' || split_part(id, '.', 1), 'broken ' || id || ' -') FROM gone
+  ) SELECT count(*) INTO broken FROM told;
+  PERFORM unsnarl_cluster_1.settle(ns, q, '');
+  RETURN broken;
+END $$;
+
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.cell_channel(ns text, cell_name text) RETURNS text
+LANGUAGE sql AS $$ SELECT 'unsnarl_cell_' || md5(ns || ' ' || cell_name) $$;
+
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.swap(ns text, cell_name text, known bigint, new_content text)
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF known = 0 THEN
+    INSERT INTO unsnarl_cluster_1.cell VALUES (ns, cell_name, 1, new_content) ON CONFLICT DO NOTHING;
+  ELSE
+    UPDATE unsnarl_cluster_1.cell SET version = version + 1, content = new_content
+      WHERE namespace = ns AND name = cell_name AND version = known;
+  END IF;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  PERFORM pg_notify(unsnarl_cluster_1.cell_channel(ns, cell_name), 'cell ' || cell_name || ' -');
+  RETURN true;
+END $$;
+
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.watch(ns text, cell_name text) RETURNS void
+LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('LISTEN %I', unsnarl_cluster_1.cell_channel(ns, cell_name)); END $$;
+
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.unwatch(ns text, cell_name text) RETURNS void
+LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('UNLISTEN %I', unsnarl_cluster_1.cell_channel(ns, cell_name)); END $$;
+
+COMMIT;
