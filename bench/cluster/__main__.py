@@ -1,0 +1,46 @@
+"""Measures everything, in one run, and keeps it as data."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from pathlib import Path
+
+from bench.cluster import handover, leases, uncontended
+from bench.machine import describe
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+STORES = ("etcd", "postgres", "redis")
+TIMES = {"etcd": 100, "postgres": 100, "redis": 500}
+LEASES = {"etcd": 1_000, "postgres": 1_000, "redis": 10_000}
+"""Where each lease is written to a disk, a tenth of them: what they cost afterwards does not depend on how many."""
+
+
+def main() -> None:
+    """Parse the options, measure, and write the results."""
+    parser = argparse.ArgumentParser(prog="python -m bench.cluster", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of the uncontended figures (default: 7)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long a load on the GIL lasts (default: 60)")
+    options = parser.parse_args()
+    results: dict[str, object] = {
+        "machine": describe(sys.executable),
+        "seconds": options.seconds,
+        "ttl_s": leases.TTL_S,
+    }
+    results["uncontended"] = {store: uncontended.measure(store, options.rounds, TIMES[store]) for store in STORES}
+    results["handover"] = {
+        store: {str(waiters): [handover.measure(store, waiters) for _ in range(3)] for waiters in (10, 100)}
+        for store in STORES
+    }
+    results["ten_thousand"] = {store: leases.ten_thousand(store, LEASES[store], 20.0) for store in STORES}
+    results["outlived"] = leases.measure(options.seconds)
+    version = ".".join(platform.python_version_tuple()[:2])
+    path = RESULTS / f"cluster-{version}.json"
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print(f"{path}: render it with `python -m bench.cluster.page`")
+
+
+if __name__ == "__main__":
+    main()

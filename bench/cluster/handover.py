@@ -1,0 +1,65 @@
+"""How long a lock takes from one waiter to the next, and how many requests that costs, by the number of waiters.
+
+Waiters are tasks, spread over four connections. The first holder releases when all wait; each that is served releases
+at once. The whole chain divided by its length is a hand-over: the release's request, the store's word to the
+next, and the wake-up of its task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from typing import Any
+
+from bench.cluster.peers import url_of
+
+CONNECTIONS = 4
+
+
+async def chain(store: str, waiters: int) -> dict[str, float]:
+    """Return microseconds and requests of a hand-over, and what a round trip and a wake-up take here."""
+    from unsnarl import cluster
+
+    separator = "/" if store == "etcd" else "?namespace="
+    url = f"{url_of(store)}{separator}{uuid.uuid4().hex}"
+    jobs = [cluster.connect(url) for _ in range(CONNECTIONS)]
+    locks = [connection.lock("a", ttl=30) for connection in jobs]
+    round_trip = await transaction(jobs[0])
+    hold = await locks[0].async_acquire()
+    assert hold is not None
+
+    async def serve(lock: Any) -> None:
+        async with lock:
+            pass
+
+    tasks = [asyncio.create_task(serve(locks[number % CONNECTIONS])) for number in range(waiters)]
+    while locks[0].statistics()["waiting"] < waiters:
+        await asyncio.sleep(0.05)
+    before = sum(connection.statistics()["requests"] for connection in jobs)
+    begin = time.perf_counter()
+    await hold.async_release()
+    await asyncio.gather(*tasks)
+    took = time.perf_counter() - begin
+    requests = sum(connection.statistics()["requests"] for connection in jobs) - before
+    for connection in jobs:
+        connection.close()
+    hand_over = took / waiters * 1e6
+    return {"hand_over_us": hand_over, "requests": requests / waiters, "round_trip_us": round_trip}
+
+
+async def transaction(jobs: Any, times: int = 100) -> float:
+    """Return the microseconds of one transaction of the store, over the same connection and from a task."""
+    lock = jobs.lock("another", ttl=30)
+    async with lock:
+        pass
+    begin = time.perf_counter()
+    for _ in range(times):
+        async with lock:
+            pass
+    return (time.perf_counter() - begin) / times / 2 * 1e6
+
+
+def measure(store: str, waiters: int) -> dict[str, float]:
+    """Measure one chain."""
+    return asyncio.run(chain(store, waiters))

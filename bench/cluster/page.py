@@ -1,0 +1,129 @@
+"""Renders docs/results/cluster.md from the kept data; computes nothing that is not in them."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "results" / "cluster.md"
+NAMES = {"etcd": "etcd", "postgres": "PostgreSQL", "redis": "Redis"}
+LOADS = {"call": "one C call, 3 × ttl", "threads": "8 CPU-bound threads", "tasks": "1,000 tasks that compute"}
+SAME, NEAR, CORE_PERCENT = 1.0, 1.3, 5.0
+
+
+def middle(figures: list[float]) -> float:
+    """Return the median."""
+    return statistics.median(figures)
+
+
+def verdict(*, is_met: bool) -> str:
+    """Return the word for it."""
+    return "met" if is_met else "**missed**"
+
+
+def uncontended(data: dict[str, dict[str, list[float]]]) -> Iterator[str]:
+    """Yield the table of what a pair costs."""
+    yield "| store | by | acquire + release, µs | unsnarl's time over it (least to most) | goal | |"
+    yield "|---|---|---|---|---|---|"
+    for store, variants in data.items():
+        ours = variants["unsnarl"]
+        yield f"| {NAMES[store]} | unsnarl | {middle(ours):,.0f} | | | |"
+        for name, theirs in variants.items():
+            if name == "unsnarl":
+                continue
+            ratios = [our / their for our, their in zip(ours, theirs, strict=True)]
+            bound = NEAR if name == "bare" else SAME
+            label = "two bare transactions" if name == "bare" else name
+            is_goal = name != "python-redis-lock"
+            end = f"≤ {bound} | {verdict(is_met=middle(ratios) <= bound)}" if is_goal else "– | "
+            spread = f"{middle(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+            yield f"| {NAMES[store]} | {label} | {middle(theirs):,.0f} | {spread} | {end} |"
+
+
+def handover(data: dict[str, dict[str, list[dict[str, float]]]]) -> Iterator[str]:
+    """Yield the table of hand-overs."""
+    yield "| store | waiters | a hand-over, µs | a transaction, µs | ratio | requests a hand-over | goal | |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for store, by_waiters in data.items():
+        for waiters, runs in by_waiters.items():
+            took = middle([run["hand_over_us"] for run in runs])
+            once = middle([run["round_trip_us"] for run in runs])
+            requests = middle([run["requests"] for run in runs])
+            ratio = middle([run["hand_over_us"] / run["round_trip_us"] for run in runs])
+            goal = f"≤ 1.2 | {verdict(is_met=ratio <= 1.2)}" if waiters == "100" else "– | "
+            yield f"| {NAMES[store]} | {waiters} | {took:,.0f} | {once:,.0f} | {ratio:.2f} | {requests:.2f} | {goal} |"
+
+
+def outlived(data: dict[str, dict[str, bool]]) -> Iterator[str]:
+    """Yield the table of what was lost."""
+    yield f"| lock | {' | '.join(LOADS.values())} |"
+    yield "|---|---|---|---|"
+    for variant, loads in data.items():
+        cells = ["held" if loads[load] else "**lost**" for load in LOADS]
+        yield f"| {variant} | {' | '.join(cells)} |"
+
+
+def ten_thousand(data: dict[str, dict[str, float]]) -> Iterator[str]:
+    """Yield the table of many leases."""
+    yield "| store | leases | native threads | requests/s | percent of a core | goal | |"
+    yield "|---|---|---|---|---|---|---|"
+    for store, run in data.items():
+        is_met = run["core_percent"] < CORE_PERCENT and run["threads"] == 1 and run["lost"] == 0
+        yield (
+            f"| {NAMES[store]} | {run['leases']:,.0f} | {run['threads']:.0f} | {run['requests_per_s']:.2f} "
+            f"| {run['core_percent']:.2f} | < 5, one thread | {verdict(is_met=is_met)} |"
+        )
+
+
+def page(data: dict[str, Any]) -> str:
+    """Return the whole page."""
+    machine = data["machine"]
+    lines = [
+        "# Primitives between machines",
+        "",
+        "Written by `python -m bench.cluster.page` from what `python -m bench.cluster` has measured in one run:",
+        "the stores on loopback with their defaults (Redis with its append-only file), peers in turn, medians.",
+        "",
+        *[f"{name}: {machine[name]}" + "  " for name in sorted(machine) if isinstance(machine[name], str)],
+        "",
+        "## Nobody in the way",
+        "",
+        *uncontended(data["uncontended"]),
+        "",
+        "The bare transactions are redis-py's (MULTI), psycopg's (an UPDATE that commits) and, for etcd, puts over",
+        "its JSON gateway, which is how etcd3gw reaches it.",
+        "",
+        "## From one waiter to the next",
+        "",
+        *handover(data["handover"]),
+        "",
+        "A transaction is half of an uncontended acquire and release, over the same connection, from a task; it has",
+        "a wake-up of its own.",
+        "",
+        "## Who still has the lock",
+        "",
+        f"With a ttl of {data['ttl_s']:g} s; threads and tasks run for {data['seconds']:g} s. Renewing threads renew",
+        "three times in the ttl.",
+        "",
+        *outlived(data["outlived"]),
+        "",
+        "## Many leases",
+        "",
+        *ten_thousand(data["ten_thousand"]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Render the newest results."""
+    newest = max((ROOT / "bench" / "results").glob("cluster-*.json"))
+    PAGE.write_text(page(json.loads(newest.read_text(encoding="utf-8"))), encoding="utf-8")
+    print(PAGE)
+
+
+if __name__ == "__main__":
+    main()
