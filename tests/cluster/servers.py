@@ -11,13 +11,15 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-BRIDGE = "unsnarl-br"
-NETWORK = "10.177.3"
+BRIDGE = f"unsnarl{os.getpid()}"
+"""Of this process alone, as its namespaces: two may test at once. An interface's name has 15 bytes at most."""
+
+NETWORK = f"10.177.{os.getpid() % 256}"
 START_S = 30.0
 
 
@@ -72,14 +74,26 @@ class Server:
         raise AssertionError(f"{self._command[0]} does not listen: {self._log.read_text()[-500:]}")
 
     def send(self, number: signal.Signals) -> None:
-        """Send it a signal."""
-        if self._process is not None:
-            self._process.send_signal(number)
+        """Send it, and the processes that it has started, a signal."""
+        for pid in self._family():
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _family(self) -> list[int]:
+        """Return the process and its children: each backend of PostgreSQL is a session of its own."""
+        if self._process is None:
+            return []
+        pid = self._process.pid
+        try:
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        except FileNotFoundError:
+            children = ""
+        return [pid, *map(int, children.split())]
 
     def kill(self) -> None:
         """Kill it without a warning, as the kernel does when memory runs out."""
         if self._process is not None:
-            self._process.kill()
+            self.send(signal.SIGKILL)
             self._process.wait()
             self._process = None
 
@@ -87,7 +101,7 @@ class Server:
         """End it in good order, and kill it if that takes too long."""
         if self._process is None:
             return
-        self._process.send_signal(signal.SIGCONT)
+        self.send(signal.SIGCONT)
         self._process.send_signal(signal.SIGINT)
         try:
             self._process.wait(20)
@@ -114,9 +128,9 @@ def can_have_namespaces() -> bool:
     """Tell whether this process may make network namespaces."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         return False
-    made = subprocess.run(["ip", "netns", "add", "unsnarl-probe"], check=False, capture_output=True)
+    made = subprocess.run(["ip", "netns", "add", f"{BRIDGE}-probe"], check=False, capture_output=True)
     if made.returncode == 0:
-        ip("netns", "delete", "unsnarl-probe")
+        ip("netns", "delete", f"{BRIDGE}-probe")
     return made.returncode == 0
 
 
@@ -126,7 +140,7 @@ def hosts(count: int) -> Iterator[list[tuple[str, str, list[str]]]]:
     if not can_have_namespaces():
         yield [("127.0.0.1", "", []) for _ in range(count)]
         return
-    names = [f"unsnarl-{number}" for number in range(count)]
+    names = [f"un{os.getpid()}-{number}" for number in range(count)]
     try:
         ip("link", "add", BRIDGE, "type", "bridge")
         ip("address", "add", f"{NETWORK}.1/24", "dev", BRIDGE)

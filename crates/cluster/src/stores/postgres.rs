@@ -81,7 +81,7 @@ impl Postgres {
         if let Some(connection) = &*self.connection.borrow() {
             return Ok(Rc::clone(connection));
         }
-        let connection = Rc::new(self.open_connection().await?);
+        let connection = Rc::new(self.open_connection(true).await?);
         self.prepare(&connection).await?;
         *self.connection.borrow_mut() = Some(Rc::clone(&connection));
         if self.number.get() > 1 {
@@ -90,7 +90,8 @@ impl Postgres {
         Ok(connection)
     }
 
-    async fn open_connection(&self) -> Outcome<Client> {
+    /// Opens a connection; what a second one hears (`is_main` is false) is ignored.
+    async fn open_connection(&self, is_main: bool) -> Outcome<Client> {
         let mut config = Config::new();
         for (host, port) in &self.target.hosts {
             config.host(host).port(*port);
@@ -114,26 +115,26 @@ impl Postgres {
             None => {
                 config.ssl_mode(SslMode::Disable);
                 let (client, connection) = config.connect(NoTls).await.map_err(|error| self.failure(&error))?;
-                self.drive(connection);
+                self.drive(connection, is_main);
                 Ok(client)
             }
             Some(paths) => {
                 config.ssl_mode(SslMode::Require);
                 let tls = MakeRustlsConnect::new(tls::for_postgres(paths)?);
                 let (client, connection) = config.connect(tls).await.map_err(|error| self.failure(&error))?;
-                self.drive(connection);
+                self.drive(connection, is_main);
                 Ok(client)
             }
         }
     }
 
     /// Runs a connection's input and output in a task, and passes on what it hears.
-    fn drive<S, T>(&self, mut connection: Connection<S, T>)
+    fn drive<S, T>(&self, mut connection: Connection<S, T>, is_main: bool)
     where
         S: AsyncRead + AsyncWrite + Unpin + 'static,
         T: AsyncRead + AsyncWrite + Unpin + 'static,
     {
-        let number = self.number.get() + 1;
+        let number = self.number.get() + u64::from(is_main);
         self.number.set(number);
         let (events, probed) = (self.events.clone(), Rc::clone(&self.probed));
         drop(tokio::task::spawn_local(async move {
@@ -142,13 +143,18 @@ impl Postgres {
                 let AsyncMessage::Notification(message) = message else {
                     continue;
                 };
+                if !is_main {
+                    continue;
+                }
                 if message.payload() == "probe" {
                     probed.notify_one();
                 } else if let Some(event) = read_message(message.payload()) {
                     let _ = events.send(event);
                 }
             }
-            let _ = events.send(Event::Disconnected { connection: number });
+            if is_main {
+                let _ = events.send(Event::Disconnected { connection: number });
+            }
         }));
     }
 
@@ -206,8 +212,7 @@ impl Postgres {
         if self.is_proven.get() {
             return Ok(());
         }
-        let second = self.open_connection().await?;
-        self.number.set(self.number.get() - 1);
+        let second = self.open_connection(false).await?;
         let sql = format!("SELECT pg_notify('unsnarl_{}', 'probe')", self.identity.client);
         second
             .query_typed(&sql, &[])
