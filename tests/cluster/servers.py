@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -47,6 +48,7 @@ class Server:
 
     def __init__(self, address: tuple[str, int], command: list[str], *, log: Path, user: str | None = None) -> None:
         self.address = address
+        self.directory = log.parent
         self.link: str | None = None
         self._command = command
         self._log = log
@@ -184,24 +186,24 @@ def etcd_members(directory: Path) -> Iterator[tuple[str, list[Server]]]:
 
 
 @contextmanager
-def postgres_server(directory: Path) -> Iterator[tuple[str, list[Server]]]:
+def postgres_server() -> Iterator[tuple[str, list[Server]]]:
     """Run a PostgreSQL; yield its URL and the server."""
     postgres, port = program("postgres"), free_port()
-    own = directory / "postgres"
-    own.mkdir()
+    # Not below pytest's directory, which every run of pytest closes to other users.
+    own = Path(tempfile.mkdtemp(prefix="unsnarl-postgres-"))
     user = None
     if os.geteuid() == 0:
         user = "postgres"
         shutil.chown(own, user)
-        for parent in own.parents:
-            if parent.stat().st_uid == 0 and len(parent.parts) > 2:
-                parent.chmod(parent.stat().st_mode | 0o011)
-    initdb = [program("initdb"), "-D", str(own / "data"), "-U", "postgres", "-A", "trust"]
-    subprocess.run(initdb, check=True, capture_output=True, user=user, cwd=own)
-    command = [postgres, "-D", str(own / "data"), "-p", str(port), "-h", "127.0.0.1", "-k", str(own)]
-    server = Server(("127.0.0.1", port), command, log=own / "log", user=user)
-    with running([server]):
-        yield f"postgresql://postgres@127.0.0.1:{port}/postgres", [server]
+    try:
+        initdb = [program("initdb"), "-D", str(own / "data"), "-U", "postgres", "-A", "trust"]
+        subprocess.run(initdb, check=True, capture_output=True, user=user, cwd=own)
+        command = [postgres, "-D", str(own / "data"), "-p", str(port), "-h", "127.0.0.1", "-k", str(own)]
+        server = Server(("127.0.0.1", port), command, log=own / "log", user=user)
+        with running([server]):
+            yield f"postgresql://postgres@127.0.0.1:{port}/postgres", [server]
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
 
 
 @contextmanager
@@ -231,4 +233,6 @@ def running(servers: list[Server]) -> Iterator[None]:
 
 def servers_of(store: str, directory: Path) -> AbstractContextManager[tuple[str, list[Server]]]:
     """Run the servers of a store."""
-    return {"etcd": etcd_members, "postgres": postgres_server, "redis": redis_server}[store](directory)
+    if store == "postgres":
+        return postgres_server()
+    return etcd_members(directory) if store == "etcd" else redis_server(directory)

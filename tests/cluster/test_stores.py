@@ -77,25 +77,23 @@ def test_a_hand_over_costs_as_many_requests_with_more_waiters(connect: "Callable
 
 
 @pytest.fixture
-def bouncer(tmp_path: Path) -> Iterator[Callable[[str], str]]:
+def bouncer() -> Iterator[Callable[[str], str]]:
     """Return a function that starts PgBouncer in a mode, before a PostgreSQL, and returns its URL."""
     pgbouncer = program("pgbouncer")
-    tmp_path.chmod(0o755)
-    with postgres_server(tmp_path) as (url, servers):
+    with postgres_server() as (_, servers):
         started: list[Server] = []
         port = servers[0].address[1]
 
         def start(mode: str) -> str:
             listen = free_port()
-            settings = tmp_path / f"{mode}.ini"
+            settings = servers[0].directory / f"{mode}.ini"
             settings.write_text(
-                f"[databases]\npostgres = host=127.0.0.1 port={port}\n"
+                f"[databases]\npostgres = host=127.0.0.1 user=postgres port={port}\n"
                 f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {listen}\nauth_type = any\n"
                 f"pool_mode = {mode}\nunix_socket_dir =\n"
             )
-            settings.write_text(settings.read_text().replace("port=", "user=postgres port="))
             server = Server(
-                ("127.0.0.1", listen), [pgbouncer, str(settings)], log=tmp_path / "postgres" / mode, user="postgres"
+                ("127.0.0.1", listen), [pgbouncer, str(settings)], log=settings.with_suffix(".log"), user="postgres"
             )
             server.start()
             server.wait()
@@ -105,7 +103,6 @@ def bouncer(tmp_path: Path) -> Iterator[Callable[[str], str]]:
         yield start
         for server in started:
             server.end()
-        assert url
 
 
 def test_a_pooler_in_transaction_mode_is_refused_with_words(bouncer: Callable[[str], str]) -> None:
@@ -247,9 +244,9 @@ def test_etcd_with_a_password(tmp_path: Path) -> None:
             stranger.lock("a").acquire()
 
 
-def test_postgres_over_tls(tmp_path: Path, certificates: Path) -> None:
-    with postgres_server(tmp_path) as (url, servers):
-        data = tmp_path / "postgres" / "data"
+def test_postgres_over_tls(certificates: Path) -> None:
+    with postgres_server() as (url, servers):
+        data = servers[0].directory / "data"
         for name, mode in (("cert", 0o644), ("key", 0o600)):
             copy = data / f"{name}.pem"
             shutil.copy(certificates / f"{name}.pem", copy)
