@@ -23,23 +23,48 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.cluster", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="rounds of the uncontended figures (default: 7)")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long a load on the GIL lasts (default: 60)")
+    parser.add_argument("--only", choices=SECTIONS, help="measure one section anew, and keep the others")
     options = parser.parse_args()
-    results: dict[str, object] = {
-        "machine": describe(sys.executable),
-        "seconds": options.seconds,
-        "ttl_s": leases.TTL_S,
-    }
-    results["uncontended"] = {store: uncontended.measure(store, options.rounds, TIMES[store]) for store in STORES}
-    results["handover"] = {
+    version = ".".join(platform.python_version_tuple()[:2])
+    path = RESULTS / f"cluster-{version}.json"
+    results: dict[str, object] = json.loads(path.read_text(encoding="utf-8")) if options.only else {}
+    if not options.only:
+        results |= {"machine": describe(sys.executable), "seconds": options.seconds, "ttl_s": leases.TTL_S}
+    for section in [options.only] if options.only else SECTIONS:
+        results[section] = SECTIONS[section](options)
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print(f"{path}: render it with `python -m bench.cluster.page`")
+
+
+def measure_uncontended(options: argparse.Namespace) -> object:
+    """Measure what a pair costs."""
+    return {store: uncontended.measure(store, options.rounds, TIMES[store]) for store in STORES}
+
+
+def measure_handover(_options: argparse.Namespace) -> object:
+    """Measure hand-overs, three times each."""
+    return {
         store: {str(waiters): [handover.measure(store, waiters) for _ in range(3)] for waiters in (10, 100)}
         for store in STORES
     }
-    results["ten_thousand"] = {store: leases.ten_thousand(store, LEASES[store], 20.0) for store in STORES}
-    results["outlived"] = leases.measure(options.seconds)
-    version = ".".join(platform.python_version_tuple()[:2])
-    path = RESULTS / f"cluster-{version}.json"
-    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    print(f"{path}: render it with `python -m bench.cluster.page`")
+
+
+def measure_ten_thousand(_options: argparse.Namespace) -> object:
+    """Measure what many leases cost."""
+    return {store: leases.ten_thousand(store, LEASES[store], 20.0) for store in STORES}
+
+
+def measure_outlived(options: argparse.Namespace) -> object:
+    """Measure which locks outlive which load."""
+    return leases.measure(options.seconds)
+
+
+SECTIONS = {
+    "uncontended": measure_uncontended,
+    "handover": measure_handover,
+    "ten_thousand": measure_ten_thousand,
+    "outlived": measure_outlived,
+}
 
 
 if __name__ == "__main__":

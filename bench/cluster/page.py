@@ -87,6 +87,7 @@ def page(data: dict[str, Any]) -> str:
         "",
         "Written by `python -m bench.cluster.page` from what `python -m bench.cluster` has measured in one run:",
         "the stores on loopback with their defaults (Redis with its append-only file), peers in turn, medians.",
+        "One section can be measured anew (`--only`); the others are kept then.",
         "",
         *[f"{name}: {machine[name]}" + "  " for name in sorted(machine) if isinstance(machine[name], str)],
         "",
