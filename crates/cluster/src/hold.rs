@@ -74,23 +74,25 @@ pub(crate) struct Belief {
 }
 
 impl Belief {
-    // ORDERING (all of this type): each word stands for itself, and a reader that sees an older deadline is careful
-    // for a moment too long. `lost` is stored once, with release, and read with acquire.
     pub(crate) fn extend(&self, deadline_ns: u64) {
+        // ORDERING: pairs with the load in `deadline_ns`; an older deadline only makes a reader careful for longer.
         self.deadline_ns.store(deadline_ns, Ordering::Release);
     }
 
     pub(crate) fn lose(&self, loss: Loss) {
+        // ORDERING: pairs with the load in `loss`; stored once.
         let _ = self
             .lost
             .compare_exchange(0, loss as u8, Ordering::AcqRel, Ordering::Acquire);
     }
 
     pub(crate) fn deadline_ns(&self) -> u64 {
+        // ORDERING: pairs with the store in `extend`.
         self.deadline_ns.load(Ordering::Acquire)
     }
 
     pub(crate) fn loss(&self, now_ns: u64) -> Option<Loss> {
+        // ORDERING: pairs with the exchange in `lose`.
         let lost = Loss::of(self.lost.load(Ordering::Acquire));
         lost.or_else(|| (now_ns >= self.deadline_ns()).then_some(Loss::Expired))
     }
@@ -132,6 +134,7 @@ impl Hold {
 
     /// Returns why the hold cannot be relied on; None while it can, and after it was released.
     pub(crate) fn loss(&self) -> Option<Loss> {
+        // ORDERING: pairs with the exchanges in `release` and `lose`.
         let state = self.state.load(Ordering::Acquire);
         if state != HELD {
             return Loss::of(state);
@@ -147,10 +150,12 @@ impl Hold {
     }
 
     pub(crate) fn is_released(&self) -> bool {
+        // ORDERING: pairs with the exchange in `release`.
         self.state.load(Ordering::Acquire) == RELEASED
     }
 
     pub(crate) fn stalls_at_ns(&self) -> u64 {
+        // ORDERING: pairs with the store in `progress`.
         self.stalls_at_ns.load(Ordering::Acquire)
     }
 
@@ -167,6 +172,7 @@ impl Hold {
     /// Notes that the program gets on; a hold that was given up meanwhile stays lost.
     pub(crate) fn progress(&self) {
         if self.progress_ns != 0 && self.loss().is_none() {
+            // ORDERING: pairs with the load in `stalls_at_ns`.
             self.stalls_at_ns.store(now_ns() + self.progress_ns, Ordering::Release);
         }
     }
@@ -176,6 +182,7 @@ impl Hold {
         if let Some(loss) = self.loss() {
             return Err(Some(loss));
         }
+        // ORDERING: pairs with the loads of `state` in `loss` and `is_released`.
         let changed = self
             .state
             .compare_exchange(HELD, RELEASED, Ordering::AcqRel, Ordering::Acquire);
@@ -185,6 +192,7 @@ impl Hold {
 
     /// Notes the loss, and wakes those who wait for one; returns whether it was held until now.
     pub(crate) fn lose(&self, loss: Loss) -> bool {
+        // ORDERING: pairs with the load of `state` in `loss`.
         let changed = self
             .state
             .compare_exchange(HELD, loss as u8, Ordering::AcqRel, Ordering::Acquire)

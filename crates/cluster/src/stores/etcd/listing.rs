@@ -1,4 +1,4 @@
-//! Who holds and who waits, as `unsnarl cluster list` shows it, and how an operator takes a lock away.
+//! Lists the holders and waiters of a namespace for `unsnarl cluster list`, and takes a lock away from its holder.
 //!
 //! Never changes a ticket but to break it.
 

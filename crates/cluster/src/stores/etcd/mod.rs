@@ -7,7 +7,7 @@
 //! | `c/CELL` | an event or a barrier |
 //! | `m/CLIENT/TICKET` | a message: that ticket was broken |
 //!
-//! Who holds follows from the order of the keys alone: nobody has to write a grant. A waiter watches one key, the one
+//! The order of the keys alone says which clients hold: no client writes a grant. A waiter watches one key, the one
 //! before it that it waits for, so a release wakes one waiter. At a semaphore the first waiter watches all that
 //! hold, and those behind it their predecessor, which changes its key once it holds.
 //!
