@@ -16,8 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from scripts.packaging import native_file
-from scripts.packaging.native_file import NativeFile
+from distribution import native_file
+from distribution.native_file import NativeFile
 
 SDIST_MUST = [
     "Cargo.toml",

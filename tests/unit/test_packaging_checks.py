@@ -4,11 +4,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import check_packages
 import pytest
-
-from scripts import check_packages
-from scripts.packaging import native_file
-from scripts.packaging.native_file import NativeFile
+from distribution import native_file
+from distribution.native_file import NativeFile
 
 READELF = """
   Machine:                           AArch64

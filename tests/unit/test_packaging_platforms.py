@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scripts.packaging import where_it_runs
+from distribution import where_it_runs
 
 PROJECT = Path(__file__).parents[2]
 OLD = {
@@ -34,7 +34,7 @@ def test_the_page_shows_what_was_tried_and_a_dash_for_the_rest() -> None:
 
 
 def test_a_result_line_describes_this_interpreter(tmp_path: Path) -> None:
-    command = [sys.executable, "scripts/packaging/result_line.py", "a checkout"]
+    command = [sys.executable, "scripts/distribution/result_line.py", "a checkout"]
     environment = {"smoke": "1 passed, 0 failed", "PATH": "/usr/bin:/bin"}
     result = subprocess.run(command, cwd=PROJECT, env=environment, check=True, capture_output=True, text=True)
     line = json.loads(result.stdout.removeprefix("result: "))

@@ -7,9 +7,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
-from scripts.packaging import wheel_file
-from scripts.packaging.wheel_file import Target
+from distribution import wheel_file
+from distribution.wheel_file import Target
 
 EPOCH_S = 1_700_000_000
 

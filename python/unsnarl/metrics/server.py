@@ -55,7 +55,10 @@ class Server:
         bound: tuple[str, int] = self._listener.getsockname()
         self.host, self.port = bound[0], bound[1]
         self._is_loopback = self.host == "::1" or self.host.startswith("127.")
-        self._names = {"localhost", host.lower()} | (set() if self._is_loopback else {_socket.gethostname().lower()})
+        names: set[str] = {"localhost", host.lower()}
+        if not self._is_loopback:
+            names.add(_socket.gethostname().lower())
+        self._names = names
         self._is_closing = False
         self._connections = 0
         self._guard = _thread.allocate_lock()
@@ -86,7 +89,8 @@ class Server:
 
     def _accept(self) -> None:
         try:
-            descriptor, _ = self._listener._accept()  # type: ignore[attr-defined]
+            accept: Callable[[], tuple[int, object]] = getattr(self._listener, "_accept")  # noqa: B009 -- it has no type
+            descriptor, _ = accept()
         except OSError:  # closing; or out of descriptors, which may come back
             time.sleep(0 if self._is_closing else 0.1)
         else:

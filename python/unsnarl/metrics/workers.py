@@ -12,6 +12,10 @@ import sys
 
 from unsnarl.metrics import exposition, figures, server
 
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 ANSWER_S = 2.0
 """Seconds to wait for a process; one that is stopped, or keeps the GIL, is left out of this scrape."""
 
@@ -54,8 +58,8 @@ def _listen(main_pid: int) -> "_socket.socket":
 def _serve(listener: "_socket.socket") -> None:
     while True:
         try:
-            descriptor, _ = listener._accept()  # type: ignore[attr-defined]
-            connection = _socket.socket(fileno=descriptor)
+            accept: Callable[[], tuple[int, object]] = getattr(listener, "_accept")  # noqa: B009 -- it has no type
+            connection = _socket.socket(fileno=accept()[0])
             if _is_own(connection):
                 connection.settimeout(ANSWER_S)
                 connection.sendall(own().encode())

@@ -1,9 +1,9 @@
 """Keeps what came of trying unsnarl on each platform, and renders the page that says where it runs.
 
-    python -m scripts.packaging.where_it_runs --record docs/results/platforms.json < LINES
-    python -m scripts.packaging.where_it_runs --render docs/results/platforms.json > docs/reference/platforms.md
+    python -m scripts.distribution.where_it_runs --record docs/results/platforms.json < LINES
+    python -m scripts.distribution.where_it_runs --render docs/results/platforms.json > docs/reference/platforms.md
 
-A line is JSON, as scripts/packaging/result_line.py prints it. Invariant: of the same platform, interpreter and way
+A line is JSON, as scripts/distribution/result_line.py prints it. Invariant: of the same platform, interpreter and way
 of installation the last result stands, and only that one; nothing of the page is typed by hand but the words around
 the table.
 """
@@ -20,7 +20,7 @@ Result = dict[str, Any]
 
 HEAD = """# Where it runs
 
-The last result of each trial, rendered by `scripts/packaging/where_it_runs.py` from
+The last result of each trial, rendered by `scripts/distribution/where_it_runs.py` from
 [the results](../results/platforms.json); each row was written by a script, on the day that it names.
 `scripts/bare-root` installs each wheel in a Debian root without compiler or Rust, `scripts/builds` tries other builds
 of CPython, `scripts/matrix` the interpreters at hand. Rows on an emulated machine ran under qemu-user.

@@ -1,6 +1,6 @@
 """Prints what was tried on a machine, and how it went, as one line of JSON that begins with ``result: ``.
 
-    smoke='17 passed, 0 failed' probe='ok: …' python scripts/packaging/result_line.py 'wheel …'
+    smoke='17 passed, 0 failed' probe='ok: …' python scripts/distribution/result_line.py 'wheel …'
 
 The argument says how unsnarl came to be installed. The environment has what the scripts found: ``probe``, ``smoke``,
 ``suite``, ``install_s``, ``demo_s``; one that is absent or empty was not tried. Everything else is asked of the

@@ -1,6 +1,6 @@
 r"""Assembles one wheel from the Python files, the metadata and two native files; the same input gives the same bytes.
 
-    python -m scripts.packaging.wheel_file --files DIR --dist-info DIR --native FILE --client FILE \
+    python -m scripts.distribution.wheel_file --files DIR --dist-info DIR --native FILE --client FILE \
         --python 3.13 --platform manylinux_2_17_x86_64 --out DIR
 
 setuptools makes the files and the metadata; it names a wheel for the interpreter and the machine that it runs on, so
