@@ -23,9 +23,9 @@ class Sample:
 
     def __init__(self, suffix: str, value: float, **labels: str) -> None:
         """Make a sample."""
-        self.suffix = suffix
-        self.labels = labels
-        self.value = value
+        self.suffix: str = suffix
+        self.labels: dict[str, str] = labels
+        self.value: float = value
 
 
 class Family:
@@ -35,10 +35,10 @@ class Family:
 
     def __init__(self, name: str, kind: str, purpose: str, samples: list[Sample]) -> None:
         """Make a family."""
-        self.name = name
-        self.kind = kind
-        self.purpose = purpose
-        self.samples = samples
+        self.name: str = name
+        self.kind: str = kind
+        self.purpose: str = purpose
+        self.samples: list[Sample] = samples
 
 
 def families() -> list[Family]:

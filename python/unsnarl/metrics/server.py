@@ -32,6 +32,12 @@ _REASONS = {
 }
 
 
+def _own_names(host: str, *, is_loopback: bool) -> set[str]:
+    """Return the names in a Host header that are this server's own."""
+    names = {"localhost", host.lower()}
+    return names if is_loopback else names | {str(_socket.gethostname()).lower()}
+
+
 class Server:
     """Answers ``GET`` and ``HEAD`` of ``/metrics`` until it is closed, in the process that made it."""
 
@@ -53,12 +59,10 @@ class Server:
             self._listener.close()
             raise
         bound: tuple[str, int] = self._listener.getsockname()
-        self.host, self.port = bound[0], bound[1]
+        self.host: str = bound[0]
+        self.port: int = bound[1]
         self._is_loopback = self.host == "::1" or self.host.startswith("127.")
-        names: set[str] = {"localhost", host.lower()}
-        if not self._is_loopback:
-            names.add(_socket.gethostname().lower())
-        self._names = names
+        self._names = _own_names(host, is_loopback=self._is_loopback)
         self._is_closing = False
         self._connections = 0
         self._guard = _thread.allocate_lock()
