@@ -9,8 +9,8 @@ def heartbeat():
     while not stop.is_set():
         time.sleep(0.005)
 thread = threading.Thread(target=heartbeat, name="heartbeat")
-thread.start()
 numbers = [random.random() for _ in range(700_000)]
+thread.start()  # not before: the line above is Python code, and the heartbeat would wait for its slices
 def rank():
     for _ in range(3):
         sorted(numbers)  # sorts

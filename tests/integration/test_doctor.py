@@ -44,7 +44,7 @@ def test_a_convoy_is_found_and_each_remedy_tried(programs: Programs) -> None:
 
 
 def test_where_nothing_helps_it_says_so_and_why(programs: Programs) -> None:
-    programs.write("app.py", "import time; time.sleep(0.05); print('thrown away')")
+    programs.write("app.py", "import time; time.sleep(0.05); print('thrown', 'away')")
     outcome = programs.unsnarl("doctor", "--runs", "2", "--seconds", "0", "app.py")
     assert outcome.status == 0, outcome.complaint
     shown = outcome.stdout.decode()

@@ -56,7 +56,7 @@ def test_statistics_follow_all_the_program_has_to_say(programs: "Programs", text
 def test_statistics_name_every_class_of_threads(programs: "Programs") -> None:
     table = programs.run("--stats", "-c", "").complaint
     for row in gil.stats().classes:
-        assert re.search(rf"^{re.escape(str(row.name))}\b", table, re.MULTILINE), table
+        assert re.search(rf"^name .*\b{re.escape(str(row.name))}\b", table, re.MULTILINE), table
 
 
 def test_children_print_theirs_only_if_asked(programs: "Programs") -> None:
