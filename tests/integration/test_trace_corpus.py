@@ -5,7 +5,8 @@ The head of a program states what is expected:
 - ``# first: TEXT``: the account of the process or of its slowest thread has this text;
 - ``# finding: KIND, thread NAME, line MARK, place TEXT, remedy COMMAND|none, FIGURE VALUE``: such a finding exists;
 - ``# not: KIND, remedy COMMAND``: neither finding nor remedy of this kind exists;
-- ``# quiet``: no finding is severe.
+- ``# quiet``: no finding is severe;
+- ``# before VERSION: REASON``: from this CPython on, what is expected is not found yet.
 
 A busy machine can create a cause, so a program has three runs, of which one must be as expected.
 """
@@ -13,6 +14,7 @@ A busy machine can create a cause, so a program has three runs, of which one mus
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +37,9 @@ def hooked() -> None:
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_a_program_is_told_its_cause(programs: Programs, path: Path) -> None:
     text = path.read_text()
+    if limit := re.search(r"^# before 3\.(\d+): (.*)", text, re.MULTILINE):
+        if sys.version_info >= (3, int(limit[1])):
+            pytest.skip(f"CPython 3.{limit[1]} and later: {limit[2]}")
     for _ in range(RUNS):
         traced = trace(programs, text)
         wrong = misses(text, traced)
