@@ -37,9 +37,9 @@ def hooked() -> None:
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_a_program_is_told_its_cause(programs: Programs, path: Path) -> None:
     text = path.read_text()
-    if limit := re.search(r"^# before 3\.(\d+): (.*)", text, re.MULTILINE):
-        if sys.version_info >= (3, int(limit[1])):
-            pytest.skip(f"CPython 3.{limit[1]} and later: {limit[2]}")
+    limit = re.search(r"^# before 3\.(\d+): (.*)", text, re.MULTILINE)
+    if limit and sys.version_info >= (3, int(limit[1])):
+        pytest.skip(f"CPython 3.{limit[1]} and later: {limit[2]}")
     for _ in range(RUNS):
         traced = trace(programs, text)
         wrong = misses(text, traced)
