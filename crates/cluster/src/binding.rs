@@ -288,7 +288,7 @@ fn row_tuple(py: Python<'_>, row: Row) -> PyResult<Bound<'_, PyTuple>> {
     (kind, name, is_shared, fence, since_ms, host, pid, ticket).into_pyobject(py)
 }
 
-/// What a holder has.
+/// One hold, as Python sees it.
 #[pyclass(name = "Hold", frozen, module = "unsnarl_cluster._native")]
 struct PyHold(Arc<Hold>);
 
@@ -333,7 +333,7 @@ impl PyHold {
     }
 }
 
-/// What wakes an event loop.
+/// The wake-up of an event loop.
 #[pyclass(name = "Doorbell", frozen, module = "unsnarl_cluster._native")]
 struct PyDoorbell(Arc<Doorbell>);
 

@@ -1,4 +1,4 @@
-//! What a client has done so far: counters that any thread may read.
+//! Counters of a client's operations, which any thread may read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! What a holder has in hand: a fence, and whether it may still act on it.
+//! The state of one hold: its fence, and whether its holder may still act on it.
 //!
 //! Shared by the program's threads and the native thread, without a lock on the way of a check: a check compares the
 //! clock with a deadline, so it is right even where the native thread has not run for a while.

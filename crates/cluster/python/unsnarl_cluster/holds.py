@@ -1,4 +1,4 @@
-"""What a holder has in hand: a fence, and the means to find out that the lease is lost.
+"""The state of one hold: its fence, and the means to find out that the lease is lost.
 
 Invariant: ``check()`` compares the clock with the lease's deadline, so it is right at any moment, after a pause of the
 process too; it asks nobody and takes no lock.

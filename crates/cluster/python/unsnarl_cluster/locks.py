@@ -23,7 +23,7 @@ DEFAULT_TTL_S = 10.0
 
 
 class Acquirable:
-    """What can be acquired for a time: the base of the classes below.
+    """Base of the primitives that are acquired for a time.
 
     Attributes:
         name: its name in the namespace; kinds have names of their own.

@@ -42,7 +42,7 @@ use session::Session;
 /// The first pause before a request is sent again, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
-/// What the program asks for.
+/// A request of the program to the engine.
 pub(crate) enum Command {
     Connect(Completer),
     Acquire(Request, Completer),
