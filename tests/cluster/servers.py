@@ -189,11 +189,10 @@ def etcd_members(directory: Path) -> Iterator[tuple[str, list[Server]]]:
 def postgres_server() -> Iterator[tuple[str, list[Server]]]:
     """Run a PostgreSQL; yield its URL and the server."""
     postgres, port = program("postgres"), free_port()
-    # Not below pytest's directory, which every run of pytest closes to other users.
-    own = Path(tempfile.mkdtemp(prefix="unsnarl-postgres-"))
-    user = None
-    if os.geteuid() == 0:
-        user = "postgres"
+    # PostgreSQL refuses to run as root, and its user enters neither pytest's directory nor a TMPDIR of root's own.
+    user = "postgres" if os.geteuid() == 0 else None
+    own = Path(tempfile.mkdtemp(prefix="unsnarl-postgres-", dir="/tmp" if user else None))
+    if user:
         shutil.chown(own, user)
     try:
         initdb = [program("initdb"), "-D", str(own / "data"), "-U", "postgres", "-A", "trust"]
