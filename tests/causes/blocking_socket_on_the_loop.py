@@ -5,9 +5,9 @@
 import asyncio, socket, threading, time
 ours, theirs = socket.socketpair()
 def answer():
-    for _ in range(4):
+    for _ in range(3):
         theirs.recv(1)
-        time.sleep(0.2)
+        time.sleep(0.15)
         theirs.send(b"y")
 thread = threading.Thread(target=answer, name="peer")
 thread.start()
@@ -15,8 +15,8 @@ def fetch():
     ours.send(b"x")
     ours.recv(1)  # receives
 async def main():
-    for _ in range(4):
-        await asyncio.sleep(0.1)
+    for _ in range(3):
+        await asyncio.sleep(0.05)
         fetch()
 asyncio.run(main())
 thread.join()

@@ -3,5 +3,5 @@
 # first: waiting for a child process in `<module>`
 # quiet
 import subprocess
-for _ in range(4):
-    subprocess.run(["sleep", "0.3"])
+for _ in range(3):
+    subprocess.run(["sleep", "0.2"])

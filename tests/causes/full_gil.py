@@ -6,7 +6,7 @@
 import threading
 def burn():
     total = 0
-    for number in range(4_000_000):
+    for number in range(2_000_000):
         total += number
 threads = [threading.Thread(target=burn, name=f"burn-{number}") for number in range(4)]
 for thread in threads:

@@ -10,8 +10,8 @@ def heartbeat():
         time.sleep(0.005)
 thread = threading.Thread(target=heartbeat, name="heartbeat")
 thread.start()
-number = 3 ** 900_000
-for _ in range(4):
+number = 3 ** 700_000
+for _ in range(3):
     number * number  # multiplies
 stop.set()
 thread.join()

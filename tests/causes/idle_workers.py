@@ -4,4 +4,4 @@
 # quiet
 import concurrent.futures, time
 with concurrent.futures.ThreadPoolExecutor(4) as pool:
-    list(pool.map(time.sleep, [0.3] * 8))
+    list(pool.map(time.sleep, [0.2] * 8))

@@ -3,9 +3,9 @@
 # first: idle in the event loop
 # finding: loop-stall, thread MainThread, remedy none
 import asyncio, json
-document = json.dumps([{"id": number, "name": "x" * 20, "values": [1, 2, 3]} for number in range(120_000)])
+document = json.dumps([{"id": number, "name": "x" * 20, "values": [1, 2, 3]} for number in range(60_000)])
 async def main():
-    for _ in range(4):
-        await asyncio.sleep(0.2)
+    for _ in range(3):
+        await asyncio.sleep(0.1)
         json.loads(document)
 asyncio.run(main())

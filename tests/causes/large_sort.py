@@ -9,7 +9,7 @@ def heartbeat():
     while not stop.is_set():
         time.sleep(0.005)
 thread = threading.Thread(target=heartbeat, name="heartbeat")
-numbers = [random.random() for _ in range(700_000)]
+numbers = [random.random() for _ in range(400_000)]
 thread.start()  # not before: the line above is Python code, and the heartbeat would wait for its slices
 def rank():
     for _ in range(3):

@@ -12,7 +12,7 @@ def serve():
 server = threading.Thread(target=serve, name="server")
 server.start()
 def client():
-    for _ in range(8):
+    for _ in range(6):
         with lock:
             ours.send(b"x")
             ours.recv(1)  # receives

@@ -13,11 +13,11 @@ def serve():
 server = threading.Thread(target=serve, name="server")
 server.start()
 def client():
-    for _ in range(8):
+    for _ in range(4):
         with lock:
             ours.send(b"x")
             ours.recv(1)  # receives
-threads = [threading.Thread(target=client, name=f"client-{number}") for number in range(8)]
+threads = [threading.Thread(target=client, name=f"client-{number}") for number in range(4)]
 for thread in threads:
     thread.start()
 for thread in threads:

@@ -4,7 +4,9 @@
 # not: polling, remedy unsnarl run --patch
 import logging, threading
 logging.basicConfig(filename="log.txt", level=logging.INFO)
+start = threading.Barrier(30)  # a quick thread would have ended before the next one starts
 def work():
+    start.wait()
     for number in range(200):
         logging.info("message %d", number)
 threads = [threading.Thread(target=work, name=f"worker-{number}") for number in range(30)]

@@ -14,6 +14,6 @@ theirs.close()
 def ask():
     ours.send(b"x")
     ours.recv(1)
-for _ in range(10):
+for _ in range(6):
     ask()
 ours.close()

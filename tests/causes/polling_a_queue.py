@@ -15,7 +15,7 @@ def consume():
 threads = [threading.Thread(target=consume, name=f"consumer-{number}") for number in range(3)]
 for thread in threads:
     thread.start()
-time.sleep(1)
+time.sleep(0.6)
 stop.set()
 for thread in threads:
     thread.join()

@@ -9,6 +9,6 @@ def watch():
         pass
 thread = threading.Thread(target=watch, name="watcher")
 thread.start()
-time.sleep(1)
+time.sleep(0.6)
 stop.set()
 thread.join()

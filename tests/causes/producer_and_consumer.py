@@ -9,7 +9,7 @@ def consume():
         pass
 thread = threading.Thread(target=consume, name="consumer")
 thread.start()
-for number in range(20):
+for number in range(10):
     time.sleep(0.05)
     items.put(number)
 items.put(None)

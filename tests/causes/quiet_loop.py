@@ -4,7 +4,7 @@
 # quiet
 import asyncio
 async def tick():
-    for _ in range(40):
+    for _ in range(12):
         await asyncio.sleep(0.05)
 async def main():
     await asyncio.gather(tick(), tick(), tick())

@@ -3,5 +3,5 @@
 # first: computing
 # quiet
 total = 0
-for number in range(6_000_000):
+for number in range(3_000_000):
     total += number

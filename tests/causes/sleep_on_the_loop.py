@@ -4,9 +4,9 @@
 # finding: loop-stall, thread MainThread, line sleeps, remedy none
 import asyncio, time
 async def handler():
-    time.sleep(0.2)  # sleeps
+    time.sleep(0.15)  # sleeps
 async def main():
-    for _ in range(4):
-        await asyncio.sleep(0.1)
+    for _ in range(3):
+        await asyncio.sleep(0.05)
         await handler()
 asyncio.run(main())

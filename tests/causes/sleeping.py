@@ -3,5 +3,5 @@
 # first: sleeping in `<module>`
 # quiet
 import time
-for _ in range(10):
+for _ in range(5):
     time.sleep(0.1)

@@ -4,7 +4,7 @@
 # finding: slow-import, place molasses, remedy none
 # not: remedy unsnarl warm
 import pathlib, sys
-pathlib.Path("treacle.py").write_text("import time; time.sleep(0.6)")
+pathlib.Path("treacle.py").write_text("import time; time.sleep(0.4)")
 pathlib.Path("molasses.py").write_text("import treacle")
 sys.path.insert(0, ".")
 import molasses

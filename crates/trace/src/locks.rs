@@ -127,6 +127,42 @@ const fn is_left_out(wait: &Stretch) -> bool {
     wait.node == 0 && wait.detail != 0 && wait.length() >= NOTABLE_WAIT_NS
 }
 
+/// The stack of each wait for a lock that has one, or else the assumed one: that of the same thread's last wait for the
+/// same lock, or else the one at which all threads waited longest for it. Other stretches keep theirs.
+#[must_use]
+pub fn assumed_nodes(stretches: &[Vec<Stretch>]) -> Vec<Vec<u32>> {
+    let mut by_address: HashMap<u64, HashMap<u32, Nanos>> = HashMap::new();
+    for wait in stretches.iter().flatten().filter(|stretch| is_placed_wait(stretch)) {
+        let nodes = by_address.entry(wait.detail & !1).or_default();
+        *nodes.entry(wait.node).or_default() += wait.length();
+    }
+    let usual: HashMap<u64, u32> = by_address
+        .iter()
+        .map(|(&address, nodes)| (address, most(nodes)))
+        .collect();
+    stretches.iter().map(|own| assumed_nodes_of(own, &usual)).collect()
+}
+
+fn assumed_nodes_of(own: &[Stretch], usual: &HashMap<u64, u32>) -> Vec<u32> {
+    let mut last = HashMap::new();
+    own.iter()
+        .map(|stretch| {
+            let address = stretch.detail & !1;
+            if is_placed_wait(stretch) {
+                last.insert(address, stretch.node);
+            } else if stretch.state == State::OnLock && stretch.node == 0 {
+                return *last.get(&address).or_else(|| usual.get(&address)).unwrap_or(&0);
+            }
+            stretch.node
+        })
+        .collect()
+}
+
+/// Whether this is a wait for a lock at a known line; a wait that has not ended has no address.
+fn is_placed_wait(stretch: &Stretch) -> bool {
+    stretch.state == State::OnLock && stretch.node != 0 && stretch.detail & !1 != 0
+}
+
 fn count_without_stack(waits: &mut LockWaits, wait: &Stretch, length: Nanos, node: u32) {
     if !is_left_out(wait) {
         return;
@@ -305,6 +341,21 @@ mod tests {
         let other = vec![wait(0, 5 * MS, 0, 0x1001)];
         let expected = [(0, 2, 8 * MS, 0, 2, 8 * MS), (7, 2, 3 * MS, 1, 0, 0)];
         assert_eq!(found(&[one, other], 0), expected);
+    }
+
+    #[test]
+    fn a_wait_without_a_stack_is_shown_at_the_thread_s_last_line_or_at_the_lock_s_usual_one() {
+        let one = vec![
+            wait(0, MS, 7, 0x1001),
+            wait(MS, 2 * MS, 8, 0x2001),
+            wait(2 * MS, 4 * MS, 0, 0x1000),
+        ];
+        let other = vec![
+            wait(0, 5 * MS, 0, 0x1001),
+            wait(5 * MS, 6 * MS, 0, 0x3001),
+            wait(6 * MS, 7 * MS, 0, 0),
+        ];
+        assert_eq!(assumed_nodes(&[one, other]), [vec![7, 8, 7], vec![7, 0, 0]]);
     }
 
     #[test]

@@ -353,9 +353,10 @@ fn rates(trace: &Trace, threads: &[Vec<Stretch>], end: Nanos) -> Rates {
 
 fn stacks(threads: &[Vec<Stretch>]) -> Vec<(usize, u8, u32, Nanos)> {
     let mut times: HashMap<(usize, u8, u32), Nanos> = HashMap::new();
-    for (number, stretches) in threads.iter().enumerate() {
-        for stretch in stretches {
-            *times.entry((number, stretch.state as u8, stretch.node)).or_default() += stretch.length();
+    let nodes = locks::assumed_nodes(threads);
+    for (number, (stretches, nodes)) in threads.iter().zip(&nodes).enumerate() {
+        for (stretch, &node) in stretches.iter().zip(nodes) {
+            *times.entry((number, stretch.state as u8, node)).or_default() += stretch.length();
         }
     }
     let mut result: Vec<_> = times
