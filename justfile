@@ -40,6 +40,10 @@ lab:
 docs:
     scripts/docs
 
+# build the documentation site, and try it in a browser
+site *arguments:
+    scripts/site {{arguments}}
+
 # build and test with every available CPython, including Debian sid's
 matrix *arguments:
     scripts/matrix {{arguments}}

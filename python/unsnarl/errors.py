@@ -4,6 +4,8 @@ Invariant: this module imports nothing, since it is loaded before the first line
 program under ``unsnarl run``.
 """
 
+__all__ = ["HintedError", "UnsnarlError", "UnsupportedInterpreter"]
+
 
 class UnsnarlError(Exception):
     """Be the base of every exception that unsnarl raises on purpose."""

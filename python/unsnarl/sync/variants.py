@@ -20,8 +20,11 @@ __all__ = [
 
 T = TypeVar("T")
 
-REvent = Event  # can be cleared
-RBarrier = Barrier  # can be used repeatedly, and reset
+REvent = Event
+"""Another name of `Event`, which can be cleared."""
+
+RBarrier = Barrier
+"""Another name of `Barrier`, which can be used repeatedly, and reset."""
 
 
 class BoundedBinarySemaphore(BoundedSemaphore):

@@ -275,6 +275,7 @@ impl IpcSemaphore {
     fn _get_value(&self) -> u32 {
         self.free()
     }
+    /// The bound of the value.
     #[getter]
     fn maxvalue(&self) -> u32 {
         self.bound

@@ -184,6 +184,7 @@ impl Event {
         pass_async(slf, None)
     }
 
+    /// Deprecated name of `is_set`.
     #[allow(non_snake_case)]
     fn isSet(&self, py: Python<'_>) -> PyResult<bool> {
         arguments::deprecated(py, c"isSet() is deprecated, use is_set() instead")?;

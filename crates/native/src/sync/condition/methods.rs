@@ -228,6 +228,7 @@ impl Condition {
             .map(drop)
     }
 
+    /// Deprecated name of `notify_all`.
     #[allow(non_snake_case)]
     fn notifyAll(slf: &Bound<'_, Self>) -> PyResult<()> {
         arguments::deprecated(slf.py(), c"notifyAll() is deprecated, use notify_all() instead")?;
