@@ -38,10 +38,20 @@ def start() -> None:
         settings.main_pid = os.getpid()
         os.environ[run_settings.VARIABLE] = settings.encode()
     if not settings.children:
-        del os.environ[run_settings.VARIABLE]
+        _keep_from_children()
         if not settings.is_main():
             return
     _enter(settings)
+
+
+def _keep_from_children() -> None:
+    """Remove the settings; in an environment that is enabled, leave the variable empty, which switches that off."""
+    from unsnarl import enabled
+
+    if enabled.is_here():
+        os.environ[run_settings.VARIABLE] = ""
+    else:
+        del os.environ[run_settings.VARIABLE]
 
 
 def _enter(settings: RunSettings) -> None:

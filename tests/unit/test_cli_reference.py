@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
 
-@pytest.mark.parametrize("verb", ["", "run", "lab", "trace", "doctor", "ipc", "cluster", "warm", "pack", "gil"])
+@pytest.mark.parametrize("verb", ["", *(verb for verb in VERBS if verb != "demo")])
 def test_the_reference_shows_the_help(programs: "Programs", verb: str) -> None:
     shown = programs.unsnarl(*verb.split(), "--help").stdout.decode()
     assert f"```text\n{shown}```" in REFERENCE.read_text(encoding="utf-8")

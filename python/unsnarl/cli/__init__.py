@@ -15,6 +15,9 @@ from unsnarl.cli.result import discard, flush, show
 
 VERBS = {
     "run": "run a Python program with the GIL scheduler",
+    "enable": "switch it on for every program of this environment, or for some",
+    "disable": "switch it off again, and leave no trace",
+    "status": "show what is enabled",
     "demo": "measure the effect on a threaded web server on this machine",
     "lab": "repeat the experiments behind unsnarl",
     "trace": "record a program and show where its time went",

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from unsnarl import enablement
 from unsnarl.cli.failure import CommandError
 from unsnarl.cli.result import show
 from unsnarl.run_settings import is_switched_off
@@ -109,6 +110,10 @@ def main(arguments: list[str]) -> int:
         return show(_parser().format_help())
     if is_switched_off():
         raise CommandError("UNSNARL=off is set, so both sides would be stock", "unset UNSNARL for the demonstration", 1)
+    if enablement.find() is not None:
+        raise CommandError(
+            "this environment is enabled, so both sides would have unsnarl", "run `unsnarl disable` before", 1
+        )
     _check_picture(options.svg)
     return _run(options)
 

@@ -8,15 +8,17 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from unsnarl import enablement
 from unsnarl.cli import ending
 from unsnarl.cli.failure import CommandError
 from unsnarl.cli.program.arguments import COMMAND, FILE, MODULE, RunRequest, parse_for
 from unsnarl.cli.program.launch import environment_as_given, is_hooked
 from unsnarl.cli.program.target import python_words
 from unsnarl.cli.result import show
-from unsnarl.run_settings import is_switched_off
+from unsnarl.run_settings import VARIABLE, is_switched_off
 
 if TYPE_CHECKING:
+    from unsnarl.doctor.diagnosis import Diagnosis
     from unsnarl.doctor.packing import Packable
 
 RUNS, BUDGET_S, LIMIT_S = 20, 60.0, 120.0
@@ -74,15 +76,10 @@ def main(arguments: list[str]) -> int:
             1,
         )
     from unsnarl.doctor import view
-    from unsnarl.doctor.diagnosis import Examination, Undiagnosable
+    from unsnarl.doctor.diagnosis import Undiagnosable
 
     try:
-        script = _script(run, words)
-        command = [script, *run.arguments] if script else []
-        packable = _packable(run, script)
-        examination = Examination(words, command, environment_as_given(), request.limit_s, _progress, packable)
-        with ending.by_exception():
-            diagnosis = examination.diagnose(request.runs, request.budget_s)
+        diagnosis = _diagnosed(request, run, words)
     except Undiagnosable as error:
         raise CommandError(error.reason, error.hint, 1) from None
     except OSError as error:
@@ -94,6 +91,30 @@ def main(arguments: list[str]) -> int:
     finally:
         _progress("")
     return show(view.data(diagnosis) if request.as_json else view.text(diagnosis, _columns()))
+
+
+def _diagnosed(request: DoctorRequest, run: RunRequest, words: list[str]) -> Diagnosis:
+    from unsnarl.doctor.diagnosis import Examination
+
+    script = _script(run, words)
+    command = [script, *run.arguments] if script else []
+    packable = _packable(run, script)
+    environment, enabled = _environment()
+    examination = Examination(words, command, environment, request.limit_s, _progress, packable)
+    with ending.by_exception():
+        diagnosis = examination.diagnose(request.runs, request.budget_s)
+    diagnosis.enabled = enabled
+    return diagnosis
+
+
+def _environment() -> tuple[dict[str, str], str]:
+    """Return the environment of the runs, and the programs for which unsnarl is enabled in it, if any."""
+    environment = environment_as_given()
+    enabled = enablement.find()
+    if enabled is None:
+        return environment, ""
+    # Present and empty: the startup file of `unsnarl enable` then leaves the runs alone.
+    return {**environment, VARIABLE: ""}, enabled.described
 
 
 def _columns() -> int:

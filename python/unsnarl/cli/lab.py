@@ -205,6 +205,12 @@ def _machines(pythons: list[str]) -> dict[str, dict[str, Any]]:
             raise CommandError(
                 f"unsnarl is not installed for {given}", f"install it: `{given} -m pip install unsnarl`", 1
             )
+        if presence.is_enabled(python):
+            raise CommandError(
+                f"the environment of {given} is enabled, so stock would have unsnarl too",
+                f"run `{given} -m unsnarl disable` before",
+                1,
+            )
     return found
 
 

@@ -93,6 +93,7 @@ class Diagnosis:
         pack: the command with its pack, or why there is none.
         helps: whether a part of unsnarl helps.
         verdict: lines with the advice, or with the reason why nothing helps.
+        enabled: the programs for which this environment is enabled; empty if it is not.
     """
 
     words: list[str]
@@ -105,6 +106,7 @@ class Diagnosis:
     pack: Packed = field(default_factory=lambda: Packed([]))
     helps: bool = False
     verdict: list[str] = field(default_factory=list[str])
+    enabled: str = ""
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Timer
 
-from unsnarl.run_settings import VARIABLE, RunSettings
+from unsnarl.run_settings import SWITCH, VARIABLE, RunSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,8 @@ def run(way: Way, words: Sequence[str], environment: Mapping[str, str], limit_s:
     variables = dict(environment)
     if way.settings is not None:
         variables[VARIABLE] = way.settings.encode()
+    elif VARIABLE in variables:  # The environment is enabled: with the switch, a stock run loads nothing of unsnarl.
+        variables[SWITCH] = "off"
     return run_command([sys.executable, *way.python_options, *words], variables, limit_s)
 
 

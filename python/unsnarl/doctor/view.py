@@ -20,6 +20,8 @@ COLUMNS = 80
 """The width of a terminal that is not known, and of a pipe."""
 SPARED = (5, 3)
 """Columns of the table of ways that a narrow terminal is spared, first to last: switches, and the middle half."""
+ENABLED = "this environment is enabled for {} (`unsnarl status`); only the ways with unsnarl were run with it"
+"""Without this line, the row of stock would look like what the user has now."""
 WAYS = {"unsnarl run": "scheduler", "unsnarl run --patch": "native primitives", "unsnarl warm": "warm", PACK: "pack"}
 """The way that tries the command of a remedy."""
 
@@ -28,7 +30,8 @@ def text(diagnosis: Diagnosis, columns: int = COLUMNS) -> str:
     """Return the diagnosis as text with the verdict at the end; sentences are wrapped at ``columns``."""
     findings = [line for finding in _findings(diagnosis) for line in _wrapped(finding, columns)]
     verdict = [line for sentence in diagnosis.verdict for line in _wrapped(sentence, columns)]
-    parts = [_outcomes(diagnosis, columns), findings, _imports(diagnosis), _calls(diagnosis, columns), verdict]
+    enabled = _wrapped(ENABLED.format(diagnosis.enabled), columns) if diagnosis.enabled else []
+    parts = [_outcomes(diagnosis, columns), enabled, findings, _imports(diagnosis), _calls(diagnosis, columns), verdict]
     return "\n".join("".join(f"{line}\n" for line in part) for part in parts if part)
 
 
@@ -151,5 +154,6 @@ def data(diagnosis: Diagnosis) -> str:
         "pack": _pack(diagnosis.pack),
         "helps": diagnosis.helps,
         "verdict": diagnosis.verdict,
+        "enabled": diagnosis.enabled,
     }
     return json.dumps(document, indent=1) + "\n"

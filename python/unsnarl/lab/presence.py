@@ -52,6 +52,12 @@ def has_verb(python: str, verb: str) -> bool:
 
 
 @functools.cache
+def is_enabled(python: str) -> bool:
+    """Tell whether `unsnarl enable` was called for the environment of an interpreter."""
+    return _works([python, "-P", "-c", "import sys, unsnarl.enabled as enabled; sys.exit(not enabled.is_here())"])
+
+
+@functools.cache
 def other_interpreter(name: str) -> str | None:
     """Return the path of PyPy, or of another version of Python, on PATH or in pyenv."""
     pattern, probe = OTHER_INTERPRETERS[name]
