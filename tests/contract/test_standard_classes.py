@@ -35,6 +35,30 @@ def test_an_instance_has_attributes_of_any_name(ours: Any, original: Any) -> Non
         assert vars(instance)["colour"] == "red"
 
 
+def derived(base: Any, name: str) -> Any:
+    """Return an instance of a subclass that sets an attribute after the base's initialisation."""
+
+    def initialise(self: Any) -> None:
+        base.__init__(self, *ARGUMENTS.get(base.__name__, ()))
+        setattr(self, name, "mine")
+
+    return type("Derived", (base,), {"__init__": initialise})()
+
+
+@pytest.mark.parametrize("name", ["waiting", "value", "lock"])
+@pytest.mark.parametrize(("ours", "original"), CLASSES)
+def test_a_subclass_may_have_an_attribute_of_a_name_that_only_ours_have(ours: Any, original: Any, name: str) -> None:
+    """The tests of cachetools have a Condition with an Event named `waiting`."""
+    for base in (original, ours):
+        instance = derived(base, name)
+        assert getattr(instance, name) == "mine"
+        assert vars(instance)[name] == "mine"
+
+
+def test_without_such_an_attribute_the_native_property_is_seen() -> None:
+    assert (standard.Semaphore(2).value, standard.Event().waiting, standard.BoundedSemaphore(3).value) == (2, 0, 3)
+
+
 @pytest.mark.parametrize(("ours", "original"), CLASSES)
 def test_a_class_says_where_it_comes_from(ours: Any, original: Any) -> None:
     assert (ours.__module__, ours.__qualname__) == (original.__module__, original.__qualname__)

@@ -7,7 +7,10 @@ A queue that gets a hook (such as `_put`) as an instance attribute calls it from
 one of these classes takes effect in queues that are made later. To notice it in existing queues would take a
 metaclass, which conflicts with a program's own metaclass, or a check in each call.
 
-Invariant: these classes define only their module's name, and the effect of setting an attribute.
+A property of the native class that the standard class lacks gives way: a subclass may keep an attribute of its own by
+that name, as the standard class lets it.
+
+Invariant: these classes define only their module's name, the effect of setting an attribute, and which ones give way.
 """
 
 from unsnarl import sync
@@ -28,16 +31,38 @@ HOOKS = frozenset({"_init", "_qsize", "_put", "_get"})
 __all__ = ["Barrier", "BoundedSemaphore", "Condition", "Event", "LifoQueue", "PriorityQueue", "Queue", "Semaphore"]
 
 
+class GivesWay:
+    """A property of a native class that an attribute of the instance hides: a descriptor without ``__set__``."""
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: "Any") -> None:
+        """Take the native property."""
+        self._native = native
+
+    def __get__(self, instance: "Any", owner: "type | None" = None) -> "Any":
+        """Return the native value; of the class, the descriptor."""
+        return self if instance is None else self._native.__get__(instance, owner)
+
+
 class Condition(sync.Condition):
     """`threading.Condition`, native."""
 
     __module__ = "threading"
+
+    if not TYPE_CHECKING:
+        waiting = GivesWay(sync.Condition.waiting)
+        lock = GivesWay(sync.Condition.lock)
 
 
 class Semaphore(sync.Semaphore):
     """`threading.Semaphore`, native."""
 
     __module__ = "threading"
+
+    if not TYPE_CHECKING:
+        value = GivesWay(sync.Semaphore.value)
+        waiting = GivesWay(sync.Semaphore.waiting)
 
 
 class BoundedSemaphore(sync.BoundedSemaphore, Semaphore):
@@ -51,11 +76,17 @@ class Event(sync.Event):
 
     __module__ = "threading"
 
+    if not TYPE_CHECKING:
+        waiting = GivesWay(sync.Event.waiting)
+
 
 class Barrier(sync.Barrier):
     """`threading.Barrier`, native."""
 
     __module__ = "threading"
+
+    if not TYPE_CHECKING:
+        waiting = GivesWay(sync.Barrier.waiting)
 
 
 class Queue(AnyQueue):
@@ -65,6 +96,7 @@ class Queue(AnyQueue):
 
     if not TYPE_CHECKING:
         __iter__ = __aiter__ = __len__ = None
+        waiting = GivesWay(sync.Queue.waiting)
 
         def __setattr__(self, name: str, value: object) -> None:
             """Set the attribute; if it is a hook, the queue calls it from now on."""

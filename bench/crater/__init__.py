@@ -1,0 +1,1 @@
+"""Runs other projects' own tests plainly and with unsnarl, and names each test whose outcome differs."""

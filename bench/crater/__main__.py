@@ -1,0 +1,191 @@
+"""Run other projects' tests plainly and with unsnarl.
+
+    scripts/crater [--list] [--only NAME,...] [--chosen] [--prepare] [--jobs N] [--python PATH] [--wheel DIR]
+                   [--cache DIR] [--data DIR] [--report FILE]
+
+Keeps one result a suite and Python in docs/results/data/crater, and renders them with --report. Exits with 1 if a test
+differs without an explanation, with 2 if the command line or the manifest is wrong. A suite that cannot be prepared is
+kept with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NoReturn
+
+from bench import machine
+from bench.crater import manifest, page, preparation, services, trial
+from bench.crater.manifest import Suite
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "docs" / "results" / "data" / "crater"
+CACHE = Path.home() / ".cache" / "unsnarl-crater"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise SystemExit(_fail(message, "see `scripts/crater --help`"))
+
+
+def _fail(what: str, hint: str) -> int:
+    sys.stderr.write(f"error: {what}\nhint: {hint}\n")
+    return 2
+
+
+def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the command line, taken apart."""
+    parser = _Parser(
+        prog="scripts/crater",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage=argparse.SUPPRESS,
+    )
+    parser.add_argument("--list", action="store_true", help="list the suites and run none")
+    parser.add_argument("--only", default="", metavar="NAME,...", help="only these suites")
+    parser.add_argument("--chosen", action="store_true", help="only the tenth that each CI run can afford")
+    parser.add_argument("--prepare", action="store_true", help="only install and unpack, run nothing")
+    parser.add_argument("--jobs", type=_jobs, default=1, metavar="N", help="suites at the same time (default 1)")
+    parser.add_argument("--python", default=sys.executable, metavar="PATH", help="the interpreter to test with")
+    parser.add_argument(
+        "--wheel", type=Path, metavar="DIR", help="a folder with a wheel of unsnarl (default: build one)"
+    )
+    parser.add_argument("--cache", type=Path, default=CACHE, metavar="DIR", help=f"environments and sources ({CACHE})")
+    parser.add_argument("--data", type=Path, default=DATA, metavar="DIR", help="the results")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="render all kept results into a page")
+    return parser.parse_args(words)
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 64:
+        raise argparse.ArgumentTypeError(f"takes a number from 1 to 64, not {text!r}")
+    return int(text)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Carry out the command line and return the exit status."""
+    options = parse(words)
+    try:
+        suites = chosen(manifest.read(), options)
+    except (manifest.ManifestError, OSError) as error:
+        return _fail(str(error), "see bench/crater/manifest.toml, or `scripts/crater --list`")
+    if options.list:
+        for suite in suites:
+            print(f"{suite.name:<24} {suite.version:<12} {suite.source:<8} {' '.join(suite.tests)}")
+        return 0
+    status = 0
+    if options.only or options.chosen or options.prepare or options.report is None:
+        try:
+            status = _run_all(suites, options)
+        except preparation.Unprepared as error:
+            return _fail(str(error), "build one into the folder of --wheel: `pip wheel --no-deps -w DIR .`")
+    if options.report is not None:
+        options.report.write_text(page.page(kept(options.data)), encoding="utf-8")
+    return status
+
+
+def chosen(suites: list[Suite], options: argparse.Namespace) -> list[Suite]:
+    """Return the suites that the command line means.
+
+    Raises:
+        ManifestError: a name is not in the manifest.
+    """
+    names = [name for name in options.only.split(",") if name]
+    known = {suite.name for suite in suites}
+    for name in names:
+        if name not in known:
+            raise manifest.ManifestError(f"there is no suite {name!r}")
+    if names:
+        suites = [suite for suite in suites if suite.name in names]
+    return [suite for suite in suites if suite.chosen] if options.chosen else suites
+
+
+def kept(folder: Path) -> list[dict[str, Any]]:
+    """Return all kept results."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+
+
+def _run_all(suites: list[Suite], options: argparse.Namespace) -> int:
+    python: str | None = shutil.which(str(options.python))
+    if python is None:
+        raise preparation.Unprepared(f"there is no interpreter {options.python!r}")
+    version = _output([python, "-c", "import platform; print(platform.python_version())"])
+    wheel = preparation.unsnarl_wheel(options.wheel or _built(options.cache))
+    options.data.mkdir(parents=True, exist_ok=True)
+
+    def one(suite: Suite) -> bool:
+        if options.prepare:
+            return _prepared(suite, options.cache / version, wheel, python)
+        result = _result(suite, options.cache / version, wheel, python, version)
+        path = options.data / f"{suite.name}-{version}.json"
+        path.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        _say(suite, _line(result))
+        return not page.defects(result)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        return 0 if all(list(pool.map(one, suites))) else 1
+
+
+def _prepared(suite: Suite, cache: Path, wheel: Path, python: str) -> bool:
+    try:
+        preparation.prepare(suite, cache / suite.name, wheel, python)
+    except preparation.Unprepared as error:
+        _say(suite, str(error))
+        return False
+    return True
+
+
+def _result(suite: Suite, cache: Path, wheel: Path, python: str, version: str) -> dict[str, Any]:
+    """Prepare and run one suite; a suite that cannot be prepared has the reason instead of outcomes."""
+    head = {
+        "suite": suite.name,
+        "version": suite.version or version,
+        "python": version,
+        "unsnarl": machine.sources(),
+        "system": platform.platform(),
+        "without": suite.without,
+    }
+    try:
+        interpreter, directory = preparation.prepare(suite, cache / suite.name, wheel, python)
+        with services.running(suite.service):
+            return head | trial.carry_out(suite, interpreter, directory, lambda step: _say(suite, step))
+    except preparation.Unprepared as error:
+        return head | {"unprepared": str(error)}
+
+
+def _line(result: dict[str, Any]) -> str:
+    if "ways" not in result:
+        return f"not run: {result['unprepared']}"
+    found = page.defects(result)
+    plain = result["ways"]["plain"]
+    names = ", ".join(f"{one['test']} ({one['way']})" for one in found[:5])
+    counts = f"{plain['passed']} passed, {plain['failed']} failed also plainly, {len(result['flaky'])} flaky"
+    return f"{counts}: {f'{len(found)} DIFFER: {names}' if found else 'the same'}"
+
+
+def _built(cache: Path) -> Path:
+    """Build a wheel of these sources and return its folder."""
+    folder = cache / "wheel"
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, ROOT], check=False)
+    return folder
+
+
+def _output(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _say(suite: Suite, text: str) -> None:
+    sys.stderr.write(f"{suite.name}: {text}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

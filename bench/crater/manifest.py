@@ -1,0 +1,101 @@
+"""The suites to run, read from ``manifest.toml``: which version, where its tests are, how they are run, what is known.
+
+Pure but for reading that one file. An unknown key, a missing one or two suites of one name is an error, which names the
+entry.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, cast
+
+PATH = Path(__file__).with_name("manifest.toml")
+SOURCES = ("sdist", "wheel", "cpython")
+"""Where the tests come from: the source distribution, the installed package, or the interpreter itself."""
+
+
+class ManifestError(ValueError):
+    """The manifest is invalid; the message names the entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One entry of the manifest.
+
+    Attributes:
+        name: the distribution, as in the package registry.
+        version: the version that is tested; empty for the interpreter's own tests.
+        tests: the words after ``pytest``, or the modules of ``python -m test``.
+        source: one of SOURCES.
+        extra: the extra of the distribution to install.
+        requires: what the tests need besides, as requirements.
+        remove: paths of the source to remove, so that the installed package is tested.
+        without: tests that are left out, each with the reason.
+        known: tests that have to differ, each with the reason.
+        service: a server that the tests need: ``redis``.
+        command: a command whose output has to be the same when it is warm.
+        limit_s: how long one way may take.
+        chosen: whether the suite belongs to the tenth that each CI run can afford.
+    """
+
+    name: str
+    version: str = ""
+    tests: tuple[str, ...] = ()
+    source: str = "sdist"
+    extra: str = ""
+    requires: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    without: dict[str, str] = field(default_factory=dict[str, str])
+    known: dict[str, str] = field(default_factory=dict[str, str])
+    service: str = ""
+    command: tuple[str, ...] = ()
+    limit_s: float = 120.0
+    chosen: bool = False
+
+    @property
+    def distribution(self) -> str:
+        """Return the requirement to install, without its extra's brackets if it has none."""
+        extra = f"[{self.extra}]" if self.extra else ""
+        return f"{self.name}{extra}=={self.version}"
+
+
+def read(path: Path = PATH) -> list[Suite]:
+    """Return all suites, in the order of the file.
+
+    Raises:
+        ManifestError: an entry is invalid.
+        OSError: the file cannot be read.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ManifestError(f"{path}: {error}") from None
+    suites = [_suite(entry) for entry in document.get("suite", [])]
+    names = [suite.name for suite in suites]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ManifestError(f"the manifest has {twice[0]!r} twice")
+    return suites
+
+
+def _suite(entry: dict[str, Any]) -> Suite:
+    name = entry.get("name")
+    if not isinstance(name, str) or not name:
+        raise ManifestError(f"an entry of the manifest has no name: {entry}")
+    known = {one.name for one in fields(Suite)}
+    for key in entry:
+        if key not in known:
+            raise ManifestError(f"{name}: unknown key {key!r}")
+    values: dict[str, Any] = {}
+    for key, value in entry.items():
+        values[key] = tuple(map(str, cast("list[object]", value))) if isinstance(value, list) else value
+    suite = Suite(**values)
+    if suite.source not in SOURCES:
+        raise ManifestError(f"{name}: the source is one of {', '.join(SOURCES)}, not {suite.source!r}")
+    if suite.source != "cpython" and not suite.version:
+        raise ManifestError(f"{name}: no version")
+    if not suite.tests:
+        raise ManifestError(f"{name}: no tests")
+    return suite

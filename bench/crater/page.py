@@ -1,0 +1,144 @@
+"""Renders the kept results of crater as a page. Pure: data in, Markdown out; losses come first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bench.markdown import table
+
+Result = dict[str, Any]
+INTRODUCTION = """# Other projects' tests, plainly and with unsnarl
+
+Each suite was run twice plainly, then under `unsnarl run`, then under `unsnarl run --patch`, and every test's outcome
+compared. A test whose outcome differs between the plain runs is flaky. A test that differs only with unsnarl was run
+again, alone, three times in each way. Rendered by `scripts/crater --report` from `docs/results/data/crater`.
+
+The machine was shared, so the times only tell that a suite was really run; they are not a measurement.
+"""
+
+
+def page(results: Sequence[Result]) -> str:
+    """Return the page of all results."""
+    ordered = sorted(results, key=lambda result: (result["python"], result["suite"].lower()))
+    ran = [result for result in ordered if "ways" in result]
+    parts = [INTRODUCTION, _overview(ordered), _differences(ran), _unprepared(ordered), _table(ran), _flaky(ran)]
+    return "\n".join(part for part in parts if part)
+
+
+def defects(result: Result) -> list[dict[str, Any]]:
+    """Return the differences that nothing explains; each may be a defect of unsnarl."""
+    warm: dict[str, Any] = result.get("warm") or {}
+    found = [one for one in result.get("differences", []) if one["verdict"] == "differs"]
+    if warm.get("verdict") == "differs":
+        found.append({"test": "(its command, warm)", "way": "unsnarl warm", "plain": "", "outcome": "differs"})
+    return found
+
+
+def _overview(results: Sequence[Result]) -> str:
+    ran = [result for result in results if "ways" in result]
+    tests = sum(result["ways"]["plain"]["passed"] for result in ran)
+    bad = [result for result in ran if defects(result)]
+    names = ", ".join(result["suite"] for result in bad)
+    unrun = len(results) - len(ran)
+    return (
+        f"**{len(ran)} suites with {tests:,} passing tests: {len(ran) - len(bad)} without an unexplained difference"
+        f"{f', {len(bad)} with one ({names})' if bad else ''}. "
+        f"{unrun} could not be run.**\n"
+    )
+
+
+def _differences(results: Sequence[Result]) -> str:
+    rows = [
+        [result["suite"], result["python"], f"`{_cell(one['test'])}`", one["way"], f"{one['plain']} → {one['outcome']}",
+         _why(one)]
+        for result in results
+        for one in [*result["differences"], *(one for one in defects(result) if one["way"] == "unsnarl warm")]
+    ]  # fmt: skip
+    head = ["suite", "Python", "test", "way", "plainly → with unsnarl", "what became of it"]
+    return f"## Differences\n\n{table(head, rows) if rows else 'None.'}\n"
+
+
+def _why(one: dict[str, Any]) -> str:
+    if one["way"] == "unsnarl warm":
+        return "**differs**"
+    if one["verdict"] == "explained":
+        return _cell(one["reason"])
+    repeated: dict[str, list[str]] = one.get("repeated") or {}
+    counts = "; ".join(f"{way}: {', '.join(made)}" for way, made in repeated.items())
+    verdict = f"**{one['verdict']}**" if one["verdict"] == "differs" else one["verdict"]
+    return f"{verdict} ({counts})" if counts else verdict
+
+
+def _unprepared(results: Sequence[Result]) -> str:
+    rows = [
+        [result["suite"], result["python"], _cell(result["unprepared"])] for result in results if "ways" not in result
+    ]
+    return f"## Not run\n\n{table(['suite', 'Python', 'reason'], rows)}\n" if rows else ""
+
+
+def _table(results: Sequence[Result]) -> str:
+    rows = [_row(result) for result in results]
+    head = [
+        "suite",
+        "version",
+        "Python",
+        "passed",
+        "failed also plainly",
+        "skipped",
+        "run",
+        "run --patch",
+        "warm",
+        "seconds: plain, run, patch",
+    ]
+    left_out = [
+        f"- {result['suite']}, `{name}`: {reason}"
+        for result in results
+        for name, reason in result.get("without", {}).items()
+    ]
+    listed = "\nLeft out:\n\n" + "\n".join(left_out) + "\n" if left_out else ""
+    return f"## Suites\n\n{table(head, rows)}{listed}"
+
+
+def _row(result: Result) -> list[str]:
+    ways = result["ways"]
+    plain = ways["plain"]
+    warm = result.get("warm")
+    times = ", ".join(f"{ways[way]['wall_s']:.1f}" for way in ("plain", "unsnarl run", "unsnarl run --patch"))
+    return [
+        result["suite"],
+        result["version"],
+        result["python"],
+        f"{plain['passed']:,}",
+        str(plain["failed"]),
+        str(plain["skipped"]),
+        _verdict(result, "unsnarl run"),
+        _verdict(result, "unsnarl run --patch"),
+        warm["verdict"] if warm else "–",
+        times,
+    ]
+
+
+def _verdict(result: Result, way: str) -> str:
+    mine = [one for one in result["differences"] if one["way"] == way]
+    if any(one["verdict"] == "differs" for one in mine):
+        return "**differs**"
+    return "works, see above" if any(one["verdict"] == "explained" for one in mine) else "works"
+
+
+def _flaky(results: Sequence[Result]) -> str:
+    lines = list(_flaky_lines(results))
+    return "## Flaky\n\nTests with differing outcomes in plain runs:\n\n" + "\n".join(lines) + "\n" if lines else ""
+
+
+def _flaky_lines(results: Sequence[Result]) -> Iterator[str]:
+    for result in results:
+        names = result["flaky"]
+        if names:
+            shown = ", ".join(f"`{name}`" for name in names[:10])
+            more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+            yield f"- {result['suite']} ({result['python']}): {shown}{more}"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())

@@ -1,0 +1,124 @@
+"""Prepares a suite: a virtual environment with the package and unsnarl, and a directory with the tests.
+
+Both are kept in a folder of their own for the next run. Invariant: nothing is installed into the environment that runs
+crater, and everything comes from the package registry through pip, at the versions of the manifest.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+from bench.crater.manifest import Suite
+
+INSTALL_LIMIT_S = 600.0
+ALWAYS = ("pytest>=8,<9",)
+"""What runs the tests, unless the suite requires another version."""
+
+
+class Unprepared(Exception):  # noqa: N818 -- a state of a suite, not a mistake
+    """A suite cannot be prepared; the message says why."""
+
+
+def unsnarl_wheel(folder: Path) -> Path:
+    """Return the newest wheel of unsnarl in a folder.
+
+    Raises:
+        Unprepared: there is none.
+    """
+    wheels = sorted(folder.glob("unsnarl-*.whl"), key=lambda wheel: wheel.stat().st_mtime)
+    if not wheels:
+        raise Unprepared(f"there is no wheel of unsnarl in {folder}")
+    return wheels[-1]
+
+
+def prepare(suite: Suite, folder: Path, wheel: Path, python: str) -> tuple[Path, Path]:
+    """Return the interpreter of the suite's environment, and the directory to run its tests in.
+
+    Raises:
+        Unprepared: a step failed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    interpreter = _environment(suite, folder, wheel, python)
+    if suite.source == "sdist":
+        return interpreter, _unpacked(suite, folder)
+    empty = folder / "empty"
+    empty.mkdir(exist_ok=True)
+    return interpreter, empty
+
+
+def _environment(suite: Suite, folder: Path, wheel: Path, python: str) -> Path:
+    venv = folder / "venv"
+    interpreter = venv / "bin" / "python"
+    wanted = "\n".join([str(wheel.stat().st_mtime_ns), suite.version, suite.extra, *suite.requires])
+    stamp = folder / "installed"
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return interpreter
+    shutil.rmtree(venv, ignore_errors=True)
+    _call([python, "-m", "venv", "--without-pip", str(venv)], "no virtual environment")
+    requirements = [*suite.requires] if suite.source == "cpython" else [suite.distribution, *ALWAYS, *suite.requires]
+    # This pip, for that environment: to install pip there takes longer than most packages.
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(interpreter),
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
+    if requirements:
+        _call([*pip, "--prefer-binary", *requirements], "pip cannot install it")
+    _call([*pip, "--no-deps", str(wheel)], "pip cannot install unsnarl")
+    stamp.write_text(wanted)
+    return interpreter
+
+
+def _unpacked(suite: Suite, folder: Path) -> Path:
+    tree = folder / f"source-{suite.version}"
+    if tree.is_dir():
+        return tree
+    downloads = folder / "sdist"
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    requirement = f"{suite.name}=={suite.version}"
+    _call([*pip, "--no-binary", ":all:", "--dest", str(downloads), requirement], "no source distribution")
+    archives = [*downloads.glob("*.tar.gz"), *downloads.glob("*.zip")]
+    if not archives:
+        raise Unprepared("no source distribution")
+    temporary = folder / "unpacking"
+    shutil.rmtree(temporary, ignore_errors=True)
+    _unpack(archives[0], temporary)
+    (root,) = temporary.iterdir()
+    for path in suite.remove:
+        target = root / path
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+    os.rename(root, tree)
+    return tree
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    if archive.suffix == ".zip":
+        with zipfile.ZipFile(archive) as packed:
+            packed.extractall(folder)
+        return
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+
+
+def _call(words: list[str], what: str) -> None:
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=INSTALL_LIMIT_S
+        )
+    except subprocess.TimeoutExpired:
+        raise Unprepared(f"{what}: no end after {INSTALL_LIMIT_S:.0f} s") from None
+    if done.returncode != 0:
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or [f"status {done.returncode}"]
+        errors = [line for line in lines if line.lstrip().lower().startswith("error")]
+        raise Unprepared(f"{what}: {(errors or lines)[-1].strip()}")

@@ -1,0 +1,178 @@
+"""``scripts/crater``: the manifest, what reports come to, what counts as a difference, and the page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.crater import manifest, outcomes, page, preparation, running, trial
+from bench.crater.__main__ import main
+from bench.crater.manifest import ManifestError, Suite
+from bench.crater.outcomes import Difference
+
+ROOT = Path(__file__).resolve().parents[2]
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.test_a.TestIt" name="test_one[x]" file="tests/test_a.py"/>
+<testcase classname="tests.test_a" name="test_two" file="tests/test_a.py"><failure message="no"/></testcase>
+<testcase classname="tests.test_a" name="test_two" file="tests/test_a.py"><error message="teardown"/></testcase>
+<testcase classname="tests.test_a" name="test_three" file="tests/test_a.py"><skipped/></testcase>
+<testcase name="test.test_queue.QueueTest.test_put"/>
+</testsuite></testsuites>"""
+
+
+def result(**more: Any) -> dict[str, Any]:
+    """Return a result in which nothing differs."""
+    way = {"status": 0, "wall_s": 1.0, "passed": 3, "failed": 0, "skipped": 1}
+    same: dict[str, Any] = {
+        "suite": "thing", "version": "1", "python": "3.13.0", "without": {}, "flaky": [], "differences": [],
+        "ways": dict.fromkeys(running.WAYS, way), "failing": [], "warm": None,
+    }  # fmt: skip
+    return same | more
+
+
+def difference(verdict: str) -> dict[str, Any]:
+    return {"test": "tests/a.py::b|c", "way": "unsnarl run", "plain": "passed", "outcome": "failed", "verdict": verdict}
+
+
+def test_the_manifest_is_valid_and_has_a_chosen_tenth() -> None:
+    suites = manifest.read()
+    assert len(suites) >= 40
+    assert 0 < len([suite for suite in suites if suite.chosen]) <= len(suites) / 5
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[suite]]\nversion = '1'", "no name"),
+        ("[[suite]]\nname = 'a'\nversion = '1'", "a: no tests"),
+        ("[[suite]]\nname = 'a'\ntests = ['t']", "a: no version"),
+        ("[[suite]]\nname = 'a'\nversion = '1'\ntests = ['t']\nsource = 'web'", "a: the source is one of"),
+        ("[[suite]]\nname = 'a'\nversion = '1'\ntests = ['t']\nlimits = 1", "a: unknown key 'limits'"),
+        ("[[suite]]\nname = 'a'\nversion = '1'\ntests = ['t']\n" * 2, "'a' twice"),
+        ("[[suite]", "manifest.toml"),
+    ],
+)
+def test_a_wrong_manifest_names_the_entry(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "manifest.toml"
+    path.write_text(text)
+    with pytest.raises(ManifestError, match=said):
+        manifest.read(path)
+
+
+def test_a_report_is_read_by_node_id_and_the_worse_outcome_counts() -> None:
+    assert outcomes.read(REPORT) == {
+        "tests/test_a.py::TestIt::test_one[x]": "passed",
+        "tests/test_a.py::test_two": "failed",
+        "tests/test_a.py::test_three": "skipped",
+        "test.test_queue.QueueTest.test_put": "passed",
+    }
+    with pytest.raises(ValueError, match="no element found"):
+        outcomes.read("")
+
+
+def test_flaky_tests_do_not_differ_and_an_absent_test_does() -> None:
+    first = {"a": "passed", "b": "passed", "c": "failed"}
+    assert outcomes.flaky(first, {"a": "passed", "b": "failed", "c": "failed"}) == ["b"]
+    found = outcomes.differences(first, "way", {"a": "failed", "b": "failed", "d": "passed"}, ["b"])
+    assert found == [
+        Difference("a", "way", "passed", "failed"),
+        Difference("c", "way", "failed", "absent"),
+        Difference("d", "way", "absent", "passed"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("plain", "others", "verdict"),
+    [
+        (["passed", "passed"], ["failed", "failed"], "differs"),
+        (["passed", "passed"], ["failed", "passed"], "differs"),
+        (["passed", "passed"], ["passed", "passed"], "did not happen again"),
+        (["passed", "failed"], ["failed", "failed"], "flaky"),
+        (["absent", "absent"], ["passed", "passed"], "differs"),
+    ],
+)
+def test_a_difference_is_judged_by_repetition(plain: list[str], others: list[str], verdict: str) -> None:
+    one = Difference("a", "unsnarl run", "passed", "failed")
+    assert trial.verdict_of(one, {trial.PLAIN: plain, "unsnarl run": others}) == verdict
+
+
+def test_a_crash_and_a_hang_are_outcomes() -> None:
+    assert running.ending(-11, 60) == "ended by SIGSEGV"
+    assert running.ending(None, 60) == "no end after 60 s"
+    assert running.ending(1, 60) == "reported"
+    assert running.ending(3, 60) == "status 3"
+
+
+def test_a_suite_runs_in_each_way_with_the_same_words(tmp_path: Path) -> None:
+    suite = Suite("thing", "1", ("tests",), without={"tests/a.py::b": "needs a network"})
+    made = running.words(suite, tmp_path / "report.xml")
+    assert made[:2] == ["-m", "pytest"]
+    assert "--deselect=tests/a.py::b" in made
+    assert made[-1] == "tests"
+    assert running.words(suite, tmp_path, ["tests/a.py::c"])[-1] == "tests/a.py::c"
+
+
+def test_a_run_that_reports_nothing_is_an_outcome(tmp_path: Path) -> None:
+    suite = Suite("thing", "1", ("nowhere",), limit_s=60)
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    python.chmod(0o755)
+    assert running.run(suite, "plain", python, tmp_path).outcomes == {outcomes.THE_RUN: "ended by SIGSEGV"}
+
+
+def test_the_page_shows_losses_first_and_what_could_not_be_run() -> None:
+    shown = page.page(
+        [
+            result(),
+            result(suite="other", differences=[difference("differs")], flaky=["x::y"]),
+            {"suite": "third", "version": "1", "python": "3.13.0", "unprepared": "no source | distribution"},
+        ]
+    )
+    assert "2 suites with 6 passing tests: 1 without an unexplained difference, 1 with one (other)" in shown
+    assert shown.index("## Differences") < shown.index("## Not run") < shown.index("## Suites")
+    assert "`tests/a.py::b\\|c`" in shown
+    assert "no source \\| distribution" in shown
+    assert "other (3.13.0): `x::y`" in shown
+
+
+def test_only_what_nothing_explains_is_a_defect() -> None:
+    found = [difference(verdict) for verdict in ("differs", "explained", "flaky", "did not happen again")]
+    assert [one["verdict"] for one in page.defects(result(differences=found))] == ["differs"]
+    assert len(page.defects(result(warm={"verdict": "differs"}))) == 1
+
+
+def test_kept_results_render() -> None:
+    folder = ROOT / "docs" / "results" / "data" / "crater"
+    kept = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    assert page.page(kept).startswith("# Other projects' tests")
+
+
+def test_without_a_wheel_it_says_so(tmp_path: Path) -> None:
+    with pytest.raises(preparation.Unprepared, match="no wheel of unsnarl"):
+        preparation.unsnarl_wheel(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--only", "no_such_suite"], "there is no suite 'no_such_suite'"),
+        (["--jobs", "0"], "takes a number from 1 to 64, not '0'"),
+        (["--nonsense"], "unrecognized arguments: --nonsense"),
+        (["--only", "janus", "--python", "/nowhere"], "there is no interpreter '/nowhere'"),
+        (["--only", "janus", "--wheel", "/nowhere"], "there is no wheel of unsnarl in /nowhere"),
+    ],
+)
+def test_bad_input_gets_one_clear_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        status: object = main(words)
+    except SystemExit as end:
+        status = end.code
+    shown = capsys.readouterr()
+    assert (status, shown.out) == (2, "")
+    assert shown.err.startswith("error: ")
+    assert said in shown.err
+    assert shown.err.count("\n") == 2
