@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.crater.manifest import Suite
 
 INSTALL_LIMIT_S = 600.0
-ALWAYS = ("pytest>=8,<9",)
+ALWAYS = ("pytest",)
 """What runs the tests, unless the suite requires another version."""
 
 
@@ -53,14 +53,9 @@ def prepare(suite: Suite, folder: Path, wheel: Path, python: str) -> tuple[Path,
 
 
 def _environment(suite: Suite, folder: Path, wheel: Path, python: str) -> Path:
+    """Make the environment, unless it is there; install unsnarl again if its wheel is another one."""
     venv = folder / "venv"
     interpreter = venv / "bin" / "python"
-    wanted = "\n".join([str(wheel.stat().st_mtime_ns), suite.version, suite.extra, *suite.requires])
-    stamp = folder / "installed"
-    if stamp.is_file() and stamp.read_text() == wanted:
-        return interpreter
-    shutil.rmtree(venv, ignore_errors=True)
-    _call([python, "-m", "venv", "--without-pip", str(venv)], "no virtual environment")
     requirements = [*suite.requires] if suite.source == "cpython" else [suite.distribution, *ALWAYS, *suite.requires]
     # This pip, for that environment: to install pip there takes longer than most packages.
     pip = [
@@ -73,10 +68,19 @@ def _environment(suite: Suite, folder: Path, wheel: Path, python: str) -> Path:
         "--quiet",
         "--disable-pip-version-check",
     ]
-    if requirements:
-        _call([*pip, "--prefer-binary", *requirements], "pip cannot install it")
-    _call([*pip, "--no-deps", str(wheel)], "pip cannot install unsnarl")
-    stamp.write_text(wanted)
+    installed, ours = folder / "installed", folder / "installed-unsnarl"
+    wanted = "\n".join(requirements)
+    if not installed.is_file() or installed.read_text() != wanted:
+        shutil.rmtree(venv, ignore_errors=True)
+        ours.unlink(missing_ok=True)
+        _call([python, "-m", "venv", "--without-pip", str(venv)], "no virtual environment")
+        if requirements:
+            _call([*pip, "--prefer-binary", *requirements], "pip cannot install it")
+        installed.write_text(wanted)
+    made = str(wheel.stat().st_mtime_ns)
+    if not ours.is_file() or ours.read_text() != made:
+        _call([*pip, "--no-deps", "--force-reinstall", str(wheel)], "pip cannot install unsnarl")
+        ours.write_text(made)
     return interpreter
 
 
