@@ -25,6 +25,8 @@ const LOOKS: usize = 96;
 const CODE_MAX: usize = 1 << 26;
 /// `PyObject.ob_type`, in builds with a GIL.
 const OB_TYPE: usize = 8;
+/// `co_filename` of the interpreter's own frames (3.12).
+const SHIM: &[u8] = b"<shim>";
 /// Low bits of a `_PyStackRef` (3.14).
 const TAG_BITS: usize = 7;
 
@@ -162,11 +164,11 @@ pub(super) fn own_stack() -> u32 {
 }
 
 /// The number of a frame's line, 0 if the table has no room for it; `None` for a frame without a file and
-/// a function name.
+/// a function name, and for one of the interpreter's own.
 fn locate(api: &FrameApi, frame: Frame) -> Option<u32> {
     let field = |offset| Direct.read(frame.code + offset).unwrap_or(0);
     let (file, function) = (field(api.layout.filename), field(api.layout.qualname));
-    if file == 0 || function == 0 {
+    if file == 0 || function == 0 || is_shim(api, file) {
         return None;
     }
     // The texts are part of the fingerprint, since the address of a code object may be used again.
@@ -186,6 +188,14 @@ fn locate(api: &FrameApi, frame: Frame) -> Option<u32> {
         function,
     };
     Some(tables::location(fingerprint, 0, &described))
+}
+
+/// Whether a file name is that of the frame that CPython 3.12 puts below each call from C
+/// (`_PyCode_New` of `interpreter_trampoline`, in `init_interp_main`): no line of the program.
+fn is_shim(api: &FrameApi, file: usize) -> bool {
+    // SAFETY: a `str` that the code object keeps alive.
+    let length = unsafe { (api.length)(file as *mut _) };
+    length == SHIM.len().cast_signed() && Text::new(api, file).eq(SHIM.iter().copied())
 }
 
 struct Described<'a> {
