@@ -445,6 +445,7 @@ __all__ = [
     "SimpleQueue",
     "TimedBody",
     "TimedImport",
+    "TraceSampler",
     "Unsupported",
     "hint",
     "install",

@@ -37,10 +37,17 @@ class NamedStart:
     def __new__(cls, original: Callable[..., Any]) -> Self: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
+@final
+class TraceSampler:
+    def __new__(cls, directory: str) -> Self: ...
+    def run(self) -> None: ...
+    def stop(self) -> None: ...
+
 __all__ = [
     "NamedStart",
     "TimedBody",
     "TimedImport",
+    "TraceSampler",
     "trace_calibrate",
     "trace_first_line",
     "trace_is_on",

@@ -1,7 +1,9 @@
 """One thread computes in Python."""
 
-# first: computing
+# first: computing in `add`
 # quiet
-total = 0
-for number in range(3_000_000):
-    total += number
+def add():
+    total = 0
+    for number in range(4_000_000):
+        total += number
+add()

@@ -56,6 +56,7 @@ def process(name: str = "worker", **changes: object) -> model.Process:
         "locations": {"1": [f"/app/{name}.py", "work", 3]},
         "nodes": {"1": [0, 1]},
         "stacks": [[0, 0, 1, 5_000_000]],
+        "samples": 0,
         **changes,
     }  # fmt: skip
     return model.from_json(json.dumps(base))

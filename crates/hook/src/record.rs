@@ -262,6 +262,7 @@ fn is_last_taker(own: &Writer) -> bool {
     let is_last = LAST_TAKER.load(Relaxed) == address;
     if !is_last {
         LAST_TAKER.store(address, Relaxed);
+        own.note_holder();
     }
     is_last
 }

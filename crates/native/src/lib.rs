@@ -4,6 +4,7 @@
 
 mod gil;
 mod ipc;
+mod sampler;
 mod sync;
 mod trace;
 
@@ -14,6 +15,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::gil::{Unsupported, hint, install, is_installed, reset_stats, stats, uninstall};
+    #[pymodule_export]
+    use super::sampler::TraceSampler;
     #[pymodule_export]
     use super::trace::{
         NamedStart, TimedBody, TimedImport, trace_calibrate, trace_first_line, trace_is_on, trace_name, trace_read,

@@ -3,6 +3,7 @@
 //! Must never: change what a call that it times or names returns or raises.
 
 use crate::gil::{check_build, python_api, unsupported};
+use crate::sampler;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -22,7 +23,7 @@ unsafe extern "C" {
 
 /// By `Include/cpython/pystate.h`, `code.h` and `Include/internal/pycore_frame.h`
 /// (from 3.14 on `pycore_interpframe_structs.h`) of each version.
-const LAYOUT: FrameLayout = FrameLayout {
+pub(crate) const LAYOUT: FrameLayout = FrameLayout {
     cframe: if cfg!(Py_3_13) { None } else { Some(56) },
     current_frame: if cfg!(Py_3_13) {
         72
@@ -121,8 +122,9 @@ pub(crate) fn trace_name(ident: u64, name: &str) {
 #[pyo3(signature = (path, /))]
 pub(crate) fn trace_read(py: Python<'_>, path: OsString) -> PyResult<String> {
     let bytes = py.detach(|| std::fs::read(&path)).map_err(PyErr::from)?;
+    let samples = py.detach(|| sampler::of_recording(path.as_ref()));
     let summary = py
-        .detach(|| unsnarl_trace::summary::summarise(&bytes))
+        .detach(|| unsnarl_trace::summary::summarise_with(&bytes, &samples))
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
     py.detach(|| serde_json::to_string(&summary))
         .map_err(|error| PyOSError::new_err(error.to_string()))

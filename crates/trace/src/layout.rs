@@ -60,6 +60,10 @@ pub mod header {
     pub const INTERVAL: usize = 120;
     /// `u32`: whether times were read from the processor's counter (1) or from libc's clock; both are CLOCK_MONOTONIC.
     pub const IS_COUNTED: usize = 128;
+    /// `u64`: number of the thread that took the GIL last, from one; zero if it has no entry.
+    pub const HOLDER: usize = 136;
+    /// `u64`: address of `PyCode_Type` in the process once its frames can be read; else zero.
+    pub const CODE_TYPE: usize = 144;
     /// UTF-8 about the program, ended by a zero byte.
     pub const TEXT: usize = 256;
 }
@@ -144,6 +148,8 @@ pub mod thread {
     pub const FORCED: usize = 120;
     /// `u64`: nanoseconds in C code that released the GIL and computed.
     pub const COMPUTED: usize = 128;
+    /// `u64`: address of its `PyThreadState` in the process; zero if unknown.
+    pub const STATE: usize = 136;
 }
 
 /// Head of a chunk.

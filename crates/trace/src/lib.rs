@@ -16,6 +16,7 @@ pub mod locks;
 pub mod pace;
 pub mod reader;
 pub mod record;
+pub mod samples;
 pub mod summary;
 pub mod timeline;
 

@@ -56,6 +56,8 @@ pub struct Thread {
     pub ident: u64,
     /// `threading.get_native_id()`.
     pub tid: u32,
+    /// Number of its entry among the threads, from one; 0 if it has none.
+    pub entry: u32,
     /// Its name, if a name for it was recorded.
     pub name: Option<String>,
     /// Totals over the whole recording, as in [`layout::thread`]; `None` for a thread without an entry.
@@ -323,6 +325,7 @@ fn new_thread(bytes: &[u8], (entry, tid): (u32, u32), ident: u64) -> Thread {
     let mut result = Thread {
         ident,
         tid,
+        entry,
         span: (Nanos::MAX, 0),
         ..Thread::default()
     };

@@ -9,6 +9,7 @@ use crate::imports::{self, Import};
 use crate::locks::{self, LockWaits};
 use crate::reader::{self, Malformed, Thread, Trace};
 use crate::record::Kind;
+use crate::samples::Samples;
 use crate::timeline::{self, State, Stretch};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -111,6 +112,8 @@ pub struct Summary {
     pub nodes: BTreeMap<u32, (u32, u32)>,
     /// Thread, state, node, nanoseconds: for flame graphs.
     pub stacks: Vec<(usize, u8, u32, Nanos)>,
+    /// How many stacks the sampler read.
+    pub samples: u64,
 }
 
 /// Summarises a trace file.
@@ -118,6 +121,14 @@ pub struct Summary {
 /// # Errors
 /// [`Malformed`] if it is not a trace.
 pub fn summarise(bytes: &[u8]) -> Result<Summary, Malformed> {
+    summarise_with(bytes, &Samples::default())
+}
+
+/// Summarises a trace file and what the sampler read of its process.
+///
+/// # Errors
+/// [`Malformed`] if it is not a trace.
+pub fn summarise_with(bytes: &[u8], samples: &Samples) -> Result<Summary, Malformed> {
     let trace = reader::read(bytes)?;
     let last = trace.threads.iter().map(|thread| thread.span.1).max().unwrap_or(0);
     let end = if trace.header.ended == 0 {
@@ -125,11 +136,12 @@ pub fn summarise(bytes: &[u8]) -> Result<Summary, Malformed> {
     } else {
         trace.header.ended.max(last)
     };
-    let stretches: Vec<Vec<Stretch>> = trace
+    let mut stretches: Vec<Vec<Stretch>> = trace
         .threads
         .iter()
         .map(|thread| timeline::stretches(thread, end))
         .collect();
+    let running = samples.place(&trace.threads, &mut stretches);
     let mut contention = contention::examine(&stretches, trace.header.interval, trace.extent.from);
     contention.pairs.truncate(MAX_PAIRS);
     contention.long_holds.truncate(MAX_LONG_HOLDS);
@@ -138,7 +150,7 @@ pub fn summarise(bytes: &[u8]) -> Result<Summary, Malformed> {
     let mut imports = imports::imports(&trace);
     imports.truncate(MAX_IMPORTS);
     let (resolution_ns, shown) = merged(&stretches);
-    Ok(Summary {
+    let mut summary = Summary {
         length_ns: end,
         records_from_ns: trace.extent.from,
         start_until_ns: trace.extent.start_until.min(end),
@@ -151,12 +163,15 @@ pub fn summarise(bytes: &[u8]) -> Result<Summary, Malformed> {
             .map(|((thread, all), shown)| sum_up(thread, all, shown, end))
             .collect(),
         rates: rates(&trace, &stretches, end),
-        stacks: stacks(&stretches),
+        stacks: stacks(&stretches, &running),
         contention,
         locks,
         imports,
+        samples: samples.taken.len() as u64,
         ..head(trace)
-    })
+    };
+    samples.add_to(&mut summary.locations, &mut summary.nodes);
+    Ok(summary)
 }
 
 /// A summary with the parts of the trace that are moved unchanged.
@@ -194,6 +209,7 @@ fn head(trace: Trace) -> Summary {
             .collect(),
         nodes: trace.nodes.into_iter().collect(),
         stacks: Vec::new(),
+        samples: 0,
     }
 }
 
@@ -351,12 +367,21 @@ fn rates(trace: &Trace, threads: &[Vec<Stretch>], end: Nanos) -> Rates {
     rates
 }
 
-fn stacks(threads: &[Vec<Stretch>]) -> Vec<(usize, u8, u32, Nanos)> {
+/// The time of each thread by state and node; `running` is that of its holds.
+fn stacks(threads: &[Vec<Stretch>], running: &[HashMap<u32, Nanos>]) -> Vec<(usize, u8, u32, Nanos)> {
     let mut times: HashMap<(usize, u8, u32), Nanos> = HashMap::new();
     let nodes = locks::assumed_nodes(threads);
     for (number, (stretches, nodes)) in threads.iter().zip(&nodes).enumerate() {
         for (stretch, &node) in stretches.iter().zip(nodes) {
+            if stretch.state == State::Running {
+                continue;
+            }
             *times.entry((number, stretch.state as u8, node)).or_default() += stretch.length();
+        }
+    }
+    for (number, own) in running.iter().enumerate() {
+        for (&node, &time) in own {
+            times.insert((number, State::Running as u8, node), time);
         }
     }
     let mut result: Vec<_> = times

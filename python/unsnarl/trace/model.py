@@ -196,6 +196,7 @@ class Process:
     locations: dict[int, Location]
     nodes: dict[int, tuple[int, int]]
     stacks: list[tuple[int, int, int, int]]
+    samples: int
 
     @property
     def command(self) -> list[str]:

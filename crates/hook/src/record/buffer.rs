@@ -321,6 +321,14 @@ pub(super) fn new_thread(tid: u32, ident: u64, now: u64) -> u32 {
     entry
 }
 
+/// Notes that this thread has taken the GIL, and where its state is, for the sampler in another process.
+pub(super) fn note_holder(entry: u32, thread_state: impl FnOnce() -> usize) {
+    set64(header::HOLDER, u64::from(entry));
+    if entry != 0 && word(entry_at(entry) + thread::STATE).is_some_and(|word| word.load(Relaxed) == 0) {
+        set64(entry_at(entry) + thread::STATE, thread_state() as u64);
+    }
+}
+
 /// Marks the thread of this entry as ended.
 pub(super) fn end_thread(entry: u32) {
     if entry != 0 {

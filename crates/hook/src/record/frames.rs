@@ -12,7 +12,9 @@
 //!
 //! Must never: load from an address before `calibrate` has succeeded.
 
+use super::buffer;
 use super::tables::{self, Describe, mix};
+use super::writer::{Writer, with_writer};
 use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 use unsnarl_trace::layout;
@@ -31,7 +33,7 @@ const SHIM: &[u8] = b"<shim>";
 const TAG_BITS: usize = 7;
 
 /// Offsets of fields, in bytes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameLayout {
     /// `PyThreadState.cframe` up to 3.12, where the current frame is found through it.
     pub cframe: Option<usize>,
@@ -132,6 +134,13 @@ fn walk(memory: &impl Memory, api: &FrameApi, thread_state: usize, mut visit: im
         frame = memory.read(frame + at.previous)?;
     }
     Some(())
+}
+
+/// The address of the calling thread's state, or 0 while frames cannot be read.
+pub(super) fn own_state() -> usize {
+    let Some(api) = API.get() else { return 0 };
+    // SAFETY: callable by any thread; null for one that has no thread state.
+    unsafe { (api.thread_state)() as usize }
 }
 
 /// The node of the calling thread's stack; 0 if it has none, or if the tables have no room for all of it:
@@ -289,5 +298,10 @@ pub fn calibrate(api: FrameApi, code: usize, line: i32) -> bool {
     }
     // SAFETY: the code object is the caller's own.
     let found = unsafe { (api.line)(frame.code as *mut _, frame.instruction as libc::c_int) };
-    found == line && API.get_or_init(|| api).code_type == api.code_type
+    let is_right = found == line && API.get_or_init(|| api).code_type == api.code_type;
+    if is_right {
+        with_writer(Writer::note_holder);
+        buffer::set64(layout::header::CODE_TYPE, api.code_type as u64);
+    }
+    is_right
 }

@@ -206,6 +206,11 @@ impl Writer {
         true
     }
 
+    /// Notes for the sampler that this thread has the GIL.
+    pub(super) fn note_holder(&self) {
+        buffer::note_holder(self.entry.get(), super::frames::own_state);
+    }
+
     /// Adds to one of the thread's totals.
     pub(super) fn add(&self, field: usize, value: u64) {
         self.totals.get().add(field, value);

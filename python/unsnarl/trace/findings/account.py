@@ -115,8 +115,23 @@ def parts_of(process: Process, numbers: list[int]) -> list[Part]:
         own = _parts_of_thread(process, process.threads[number], stacks[number], imports.get(number, {}))
         for key, time_ns in own.items():
             times[key] += time_ns
-    parts = [Part(what, place, time_ns) for (what, place), time_ns in times.items() if time_ns > 0]
+    parts = [Part(what, place, time_ns) for (what, place), time_ns in _by_function(times).items() if time_ns > 0]
     return sorted(parts, key=lambda part: (-part.time_ns, part.words))
+
+
+def _by_function(times: dict[tuple[str, Location | None], int]) -> dict[tuple[str, Location | None], int]:
+    """Merge what a function computed at several lines, and name the line with most of it."""
+    result: dict[tuple[str, Location | None], int] = {}
+    lines: dict[tuple[str, str], list[tuple[int, Location]]] = defaultdict(list)
+    for (what, place), time_ns in times.items():
+        if what == _WITHOUT_STACK[RUNNING] and place is not None:
+            lines[place.file, place.function].append((time_ns, place))
+        else:
+            result[what, place] = time_ns
+    for group in lines.values():
+        _, place = max(group, key=lambda entry: (entry[0], -entry[1].line))
+        result[_WITHOUT_STACK[RUNNING], place] = sum(time_ns for time_ns, _ in group)
+    return result
 
 
 def _parts_of_thread(

@@ -16,11 +16,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from unsnarl.errors import HintedError
 from unsnarl.trace.running import handover
+from unsnarl.trace.running.sampling import sampled
 from unsnarl.trace.traced import recording
 
 TIMEOUT_S = 10.0
@@ -90,7 +91,9 @@ def record(pid: int, directory: Path, seconds: float, chunks: int, owner: handov
             return
         raise
     try:
-        _sleep(seconds, pid)
+        # What another user controls is neither followed nor written to.
+        with sampled(directory) if owner is None else nullcontext():
+            _sleep(seconds, pid)
     except KeyboardInterrupt:
         pass  # the user ends the recording early
     finally:

@@ -19,6 +19,7 @@ from pathlib import Path
 from unsnarl.run_settings import VARIABLE, RunSettings
 from unsnarl.trace import recordings, syscalls
 from unsnarl.trace.model import Process
+from unsnarl.trace.running.sampling import sampled
 from unsnarl.trace.running.supervisor import Ending, Supervisor
 
 CHUNK_BYTES = 4096
@@ -83,7 +84,8 @@ class Session:
         if strace is not None:
             command = [strace, *syscalls.OPTIONS, "-o", str(self.directory / STRACE_FILE), *command]
         supervisor = Supervisor(is_traced=strace is not None)
-        return supervisor.run(command, {**environment, VARIABLE: settings.encode()}, started_ns)
+        with sampled(self.directory):
+            return supervisor.run(command, {**environment, VARIABLE: settings.encode()}, started_ns)
 
     def read(self, ending: Ending | None = None) -> tuple[recordings.Recordings, syscalls.Syscalls]:
         """Read what was recorded.

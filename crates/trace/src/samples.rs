@@ -1,0 +1,231 @@
+//! Stacks that the sampler read from outside, and how they place the time of threads that nobody interrupts.
+//!
+//! A thread that computes alone is never asked to drop the GIL, so it never takes its own stack. The sampler reads
+//! its frames from another process now and then. A sample counts only if it falls into a stretch in which the thread
+//! had the GIL, so a sample of a thread that had just dropped it does no harm.
+//!
+//! Must never: replace a stack that the thread took itself. Invariant: placed and unplaced time of a thread add up to
+//! its running time.
+
+use crate::Nanos;
+use crate::reader::Thread;
+use crate::timeline::{State, Stretch};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+
+/// Added to the sampler's numbers of locations and nodes: the recorder's are smaller.
+pub const FIRST: u32 = 1 << 20;
+/// With fewer samples, time is not divided among them.
+const LEAST_SAMPLES: usize = 5;
+
+/// What the sampler read of one process; numbers of locations and nodes are counted from zero.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Samples {
+    /// File, function, line.
+    pub locations: Vec<(String, String, u32)>,
+    /// The parent (plus one, zero for none) and the location of each node.
+    pub nodes: Vec<(u32, u32)>,
+    /// Time since the start of the recording, entry of the thread, node.
+    pub taken: Vec<(Nanos, u32, u32)>,
+}
+
+impl Samples {
+    /// Adds the sampler's locations and nodes to the recorder's.
+    pub(crate) fn add_to(
+        &self,
+        locations: &mut BTreeMap<u32, (String, String, u32)>,
+        nodes: &mut BTreeMap<u32, (u32, u32)>,
+    ) {
+        for (number, location) in (FIRST..).zip(&self.locations) {
+            locations.insert(number, location.clone());
+        }
+        for (number, &(parent, location)) in (FIRST..).zip(&self.nodes) {
+            let parent = if parent == 0 {
+                0
+            } else {
+                (FIRST - 1).saturating_add(parent)
+            };
+            nodes.insert(number, (parent, FIRST.saturating_add(location)));
+        }
+    }
+
+    /// Gives stretches without a stack the one that was sampled most in them; returns the running time of each thread
+    /// by node, with node 0 for time without one.
+    pub(crate) fn place(&self, threads: &[Thread], stretches: &mut [Vec<Stretch>]) -> Vec<HashMap<u32, Nanos>> {
+        let mut by_entry: HashMap<u32, Vec<(Nanos, u32)>> = HashMap::new();
+        for &(time, entry, node) in &self.taken {
+            if (node as usize) < self.nodes.len() {
+                by_entry.entry(entry).or_default().push((time, FIRST + node));
+            }
+        }
+        for samples in by_entry.values_mut() {
+            samples.sort_unstable();
+        }
+        threads
+            .iter()
+            .zip(stretches)
+            .map(|(thread, own)| place(own, by_entry.get(&thread.entry).map_or(&[], Vec::as_slice)))
+            .collect()
+    }
+}
+
+/// The samples of a thread's entry, which other threads may have used before and after.
+fn place(stretches: &mut [Stretch], samples: &[(Nanos, u32)]) -> HashMap<u32, Nanos> {
+    let mut times: HashMap<u32, Nanos> = HashMap::new();
+    let mut pooled: HashMap<u32, usize> = HashMap::new();
+    let mut unplaced = 0;
+    for stretch in stretches.iter_mut().filter(|stretch| stretch.state == State::Running) {
+        if stretch.node != 0 {
+            *times.entry(stretch.node).or_default() += stretch.length();
+            continue;
+        }
+        let from = samples.partition_point(|&(time, _)| time < stretch.begin);
+        let until = samples.partition_point(|&(time, _)| time < stretch.end);
+        let mut counts: HashMap<u32, usize> = HashMap::new();
+        for &(_, node) in samples.get(from..until).unwrap_or_default() {
+            *counts.entry(node).or_default() += 1;
+        }
+        stretch.node = usual(&counts);
+        if until.saturating_sub(from) >= LEAST_SAMPLES {
+            divide(stretch.length(), &counts, &mut times);
+        } else {
+            unplaced += stretch.length();
+            for (node, count) in counts {
+                *pooled.entry(node).or_default() += count;
+            }
+        }
+    }
+    if pooled.values().sum::<usize>() < LEAST_SAMPLES {
+        pooled.clear();
+    }
+    divide(unplaced, &pooled, &mut times);
+    times
+}
+
+fn usual(counts: &HashMap<u32, usize>) -> u32 {
+    counts
+        .iter()
+        .max_by_key(|&(&node, &count)| (count, node))
+        .map_or(0, |(&node, _)| node)
+}
+
+/// Divides a time among nodes by their counts; the remainder of the division goes to the most frequent one.
+fn divide(time: Nanos, counts: &HashMap<u32, usize>, times: &mut HashMap<u32, Nanos>) {
+    let whole = counts.values().sum::<usize>() as u64;
+    let mut rest = time;
+    for (&node, &count) in counts {
+        let part = time / whole.max(1) * count as u64;
+        *times.entry(node).or_default() += part;
+        rest -= part;
+    }
+    if rest > 0 {
+        *times.entry(usual(counts)).or_default() += rest;
+    }
+}
+
+/// The line of an instruction by a code object's `co_linetable` (Objects/locations.md of CPython, 3.11 and later);
+/// `None` if it has none. `offset` is in bytes.
+#[must_use]
+pub fn line_at(table: &[u8], first_line: u32, offset: usize) -> Option<u32> {
+    let mut line = i64::from(first_line);
+    let mut until = 0;
+    let mut entries = table.iter().copied().enumerate().filter(|(_, byte)| byte & 0x80 != 0);
+    loop {
+        let (at, head) = entries.next()?;
+        let code = head >> 3 & 15;
+        line += match code {
+            11 => 1,
+            12 => 2,
+            13 | 14 => signed(table.get(at + 1..)?),
+            _ => 0,
+        };
+        until += (usize::from(head & 7) + 1) * 2;
+        if offset < until {
+            return if code == 15 { None } else { u32::try_from(line).ok() };
+        }
+    }
+}
+
+/// A signed number in groups of six bits, of which the lowest come first.
+fn signed(bytes: &[u8]) -> i64 {
+    let mut value = 0_i64;
+    for (group, &byte) in bytes.iter().take(8).enumerate() {
+        value |= i64::from(byte & 63) << (6 * group);
+        if byte & 64 == 0 {
+            break;
+        }
+    }
+    if value & 1 == 0 { value >> 1 } else { -(value >> 1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    fn stretch(begin: Nanos, end: Nanos, state: State, node: u32) -> Stretch {
+        Stretch {
+            begin,
+            end,
+            state,
+            node,
+            detail: 0,
+            waiters: 0,
+            is_wanted: false,
+        }
+    }
+
+    #[test]
+    fn samples_divide_the_time_of_a_thread_that_computes_alone() {
+        let samples = Samples {
+            locations: vec![("app.py".into(), "main".into(), 1); 2],
+            nodes: vec![(0, 0), (0, 1)],
+            taken: (0..10).map(|ms| (ms * MS, 1, u32::from(ms >= 4))).collect(),
+        };
+        let mut stretches = vec![vec![
+            stretch(0, 10 * MS, State::Running, 0),
+            stretch(10 * MS, 12 * MS, State::InIo, 0),
+            stretch(12 * MS, 14 * MS, State::Running, 7),
+            stretch(14 * MS, 15 * MS, State::Running, 0),
+        ]];
+        let threads = [Thread {
+            entry: 1,
+            ..Thread::default()
+        }];
+        let times = samples.place(&threads, &mut stretches);
+        let expected = HashMap::from([(FIRST, 4 * MS), (FIRST + 1, 6 * MS), (7, 2 * MS), (0, MS)]);
+        assert_eq!(times, [expected]);
+        let nodes: Vec<u32> = stretches[0].iter().map(|stretch| stretch.node).collect();
+        assert_eq!(nodes, [FIRST + 1, 0, 7, 0]);
+    }
+
+    #[test]
+    fn a_sample_outside_of_the_thread_s_holds_or_of_another_thread_counts_for_nothing() {
+        let samples = Samples {
+            locations: vec![("app.py".into(), "main".into(), 1)],
+            nodes: vec![(0, 0)],
+            taken: vec![(5 * MS, 1, 0), (MS, 2, 0), (MS, 1, 9)],
+        };
+        let mut stretches = vec![vec![stretch(0, 4 * MS, State::Running, 0)]];
+        let threads = [Thread {
+            entry: 1,
+            ..Thread::default()
+        }];
+        assert_eq!(samples.place(&threads, &mut stretches), [HashMap::from([(0, 4 * MS)])]);
+        assert_eq!(stretches[0][0].node, 0);
+    }
+
+    #[test]
+    fn a_line_table_gives_the_lines_that_the_interpreter_gives() {
+        // `def f(x):\n    y = x\n\n    return y + 1` as CPython 3.13 compiles it, the function on line 1.
+        let table = [
+            0x80, 0, 0xd8, 0x08, 0x09, 0x80, 0x41, 0xe0, 0x0b, 0x0c, 0x88, 0x71, 0x89, 0x35, 0x80, 0x4c,
+        ];
+        assert_eq!(line_at(&table, 1, 0), Some(1));
+        assert_eq!((line_at(&table, 1, 2), line_at(&table, 1, 6)), (Some(2), Some(4)));
+        assert_eq!(line_at(&[], 1, 0), None);
+        assert_eq!(line_at(&[0xf8], 1, 0), None);
+        assert_eq!(line_at(&[0xe8, 0x05], 9, 0), Some(7));
+    }
+}
