@@ -133,8 +133,25 @@ fn namespaces(out: &mut String) -> Option<()> {
         let _ = write!(out, "{name}={inode:?} ");
     }
     let root = stat(b"/")?;
-    let _ = writeln!(out, "root={}:{}", root.st_dev, root.st_ino);
+    let _ = writeln!(out, "root={}:{}:{}", root.st_dev, root.st_ino, mount_of_root()?);
     Some(())
+}
+
+/// Returns the id of the mount that this process has as its root. A chroot into a bind mount of `/` has the device and
+/// the inode of `/` itself, and other files beneath. A server holds its root's mount, so no other mount can get the
+/// same id while the server lives.
+fn mount_of_root() -> Option<u64> {
+    let root = open(b"/", libc::O_PATH | libc::O_DIRECTORY, 0);
+    let text = read_file(format!("/proc/self/fdinfo/{root}").as_bytes(), 4096);
+    close(root);
+    parse_mount(&text?)
+}
+
+/// Parses the line `mnt_id:` of a file in /proc/PID/fdinfo (proc(5)).
+fn parse_mount(text: &[u8]) -> Option<u64> {
+    let mut lines = text.split(|b| *b == b'\n');
+    let id = lines.find_map(|line| line.strip_prefix(b"mnt_id:"))?;
+    core::str::from_utf8(id.trim_ascii()).ok()?.parse().ok()
 }
 
 fn scheduling(out: &mut String) {
@@ -194,4 +211,17 @@ pub(crate) fn own_directory() -> Option<Bytes> {
     let exe = crate::syscall::readlink(b"/proc/self/exe")?;
     let slash = exe.iter().rposition(|b| *b == b'/')?;
     Some(exe[..slash].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mount_of_the_root_is_found() {
+        assert_eq!(parse_mount(b"pos:\t0\nflags:\t0\nmnt_id:\t27\nino:\t2\n"), Some(27));
+        assert_eq!(parse_mount(b"pos:\t0\nflags:\t0\n"), None);
+        assert_eq!(parse_mount(b"mnt_id:\n"), None);
+        assert!(mount_of_root().is_some());
+    }
 }
