@@ -9,7 +9,8 @@
 | 24– | the index: marshalled ``(magic number of the bytecode, cache tag, -O level, directories, roots, entries)`` |
 | … | code objects, marshalled, one after the other |
 
-An entry is ``name: (is_package, path, mtime_ns, size, offset, length, hash, kind)``.
+An entry is ``name: (is_package, path, mtime_ns, size, source, offset, length, hash, kind)``; ``source`` is the hash of
+the source file, empty for an extension module.
 ``kind`` is ``c`` for code, ``l`` for code that is run late (``late.py``), and ``x`` for an
 extension module, which is loaded from its own file.
 
@@ -38,14 +39,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAGIC = b"UNSNPACK"
-VERSION = 4
+VERSION = 5
 HEAD = 24
 _KEY = 0x756E736E61726C
 
-IS_PACKAGE, PATH, MTIME_NS, SIZE, OFFSET, LENGTH, HASH, KIND = range(8)
+IS_PACKAGE, PATH, MTIME_NS, SIZE, SOURCE, OFFSET, LENGTH, HASH, KIND = range(9)
 NAMES = 3
 CODE, LATE, EXTENSION = "c", "l", "x"
-_TYPES = (bool, str, int, int, int, int, bytes, str)
+_TYPES = (bool, str, int, int, bytes, int, int, bytes, str)
 
 
 class BadPack(ValueError):  # noqa: N818 (it describes a file, not a call)
@@ -75,7 +76,7 @@ def write(
     *,
     optimize: int = sys.flags.optimize,
 ) -> bytes:
-    """Return the bytes of a pack from ``name: ((is_package, path, mtime_ns, size, kind), code)``, stamps and roots."""
+    """Return the bytes of a pack from ``name: ((is_package, path, mtime_ns, size, source, kind), code)``."""
     index: dict[str, tuple[object, ...]] = {}
     parts: list[bytes] = []
     at = 0
@@ -115,5 +116,5 @@ def code_of(entry: "tuple[Any, ...]", area: memoryview) -> "Any":
     """Return the code object of an entry. Raises BadPack if its bytes are damaged."""
     data = area[entry[OFFSET] : entry[OFFSET] + entry[LENGTH]]
     if digest(data) != entry[HASH]:
-        raise BadPack(f"the code of {entry[PATH]} is damaged")
+        raise BadPack("its code there is damaged")
     return marshal.loads(data)

@@ -2,7 +2,8 @@
 
 Invariant: it returns a spec only for a module
 
-- that is in the pack, and whose file has not changed since it was packed;
+- that is in the pack, and whose file has not changed since it was packed, by its size and time, or by its content where
+  only its time is another;
 - that no earlier entry of the path hides;
 - for which the interpreter would have called ``PathFinder``, which would have used ``FileFinder`` for the directory.
 
@@ -25,10 +26,25 @@ import sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader, FileFinder, PathFinder, SourceFileLoader, cache_from_source
 from _imp import extension_suffixes
+from _io import FileIO
 from posix import scandir, stat, write
 from zipimport import zipimporter
 
-from .container import EXTENSION, IS_PACKAGE, KIND, LATE, MTIME_NS, NAMES, PATH, SIZE, BadPack, code_of, stamp
+from .container import (
+    EXTENSION,
+    IS_PACKAGE,
+    KIND,
+    LATE,
+    MTIME_NS,
+    NAMES,
+    PATH,
+    SIZE,
+    SOURCE,
+    BadPack,
+    code_of,
+    digest,
+    stamp,
+)
 
 TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
@@ -44,6 +60,7 @@ _RESTING = 500_009
 It is a number that no other code is likely to set, so that it can be recognised. 0 would not do: a body may set 0 to
 switch the collector off, or read 0 as the usual value and restore it later.
 """
+_SECOND_NS = 1_000_000_000
 _FROZEN = gc.get_freeze_count()
 """The number of objects that the interpreter itself has frozen (CPython 3.12 does)."""
 _CAN_AGE = "t" not in sys.abiflags
@@ -80,7 +97,7 @@ class PackLoader(SourceFileLoader):
                 code: CodeType = code_of(entry, own.pop("_area"))
                 return code
             except BadPack as problem:
-                warn(str(problem), once="damaged")
+                warn_of(entry[PATH], str(problem))
         return super().get_code(fullname)
 
     @unseen
@@ -132,7 +149,7 @@ class PackFinder:
         if not _is_directory(base) or self._is_hidden(name, base, sys.path if path is None else path):
             return None
         if not is_fresh:
-            warn(f"{entry[PATH]} has changed since it was packed; pack again", once="stale")
+            warn_of(entry[PATH], "it has changed since it was packed; pack again")
             return None
         spec = ModuleSpec(name, self._loader(name, entry), origin=entry[PATH], is_package=entry[IS_PACKAGE])
         if entry[IS_PACKAGE]:
@@ -276,7 +293,34 @@ def _is_fresh(entry: "tuple[Any, ...]") -> bool:
         found = stat(entry[PATH])
     except OSError:
         return False
-    return (found.st_mtime_ns, found.st_size) == (entry[MTIME_NS], entry[SIZE])
+    if entry[KIND] == EXTENSION:
+        return True  # it is loaded from its own file, whatever that holds
+    if found.st_size != entry[SIZE]:
+        return False
+    return _is_time(found.st_mtime_ns, entry[MTIME_NS]) or _is_source(entry)
+
+
+def _is_time(found_ns: int, packed_ns: int) -> bool:
+    """Return whether a file has the time it had when it was packed, or that time in whole seconds.
+
+    Container images keep whole seconds, cut or rounded. A ``.pyc`` file keeps them too, and is as exact.
+    """
+    if found_ns == packed_ns:
+        return True
+    return found_ns % _SECOND_NS == 0 and found_ns in (
+        packed_ns // _SECOND_NS * _SECOND_NS,
+        (packed_ns + _SECOND_NS // 2) // _SECOND_NS * _SECOND_NS,
+    )
+
+
+def _is_source(entry: "tuple[Any, ...]") -> bool:
+    """Return whether a file with another time still holds the packed source, as in an image whose times were set."""
+    try:
+        with FileIO(entry[PATH]) as file:
+            source = file.readall()
+    except OSError:
+        return False
+    return source is not None and digest(source) == entry[SOURCE]
 
 
 def _usual_hooks() -> "list[Any]":
@@ -321,16 +365,24 @@ def top_level(directory: str) -> frozenset[str] | None:
 
 
 _said: set[str] = set()
-"""Topics of the warnings that were already written ``once``."""
+"""Reasons for which a module was not taken from the pack, and which were written already."""
+_SILENT = "silent"
 
 
-def warn(why: str, *, once: str = "") -> None:
-    """Write one line to stderr, if there is one, about why a pack or a part of it is not used; ``once`` per topic."""
-    if once in _said:
-        return
-    if once:
-        _said.add(once)
-    line = f"warning: the pack is not used: {why}\n"
+def warn(why: str) -> None:
+    """Write to stderr why the pack is not used."""
+    _write(f"warning: the pack is not used: {why}\n")
+
+
+def warn_of(path: str, why: str) -> None:
+    """Write to stderr why one module is not taken from the pack; only for the first module with this reason."""
+    if not _said.intersection((why, _SILENT)):
+        _said.add(why)
+        _write(f"warning: {path} is imported from its file, and not from the pack: {why}\n")
+
+
+def _write(line: str) -> None:
+    """Write one line to stderr, if there is one."""
     stream: Any = sys.stderr
     is_own = stream is sys.__stderr__
     try:
@@ -346,4 +398,4 @@ def warn(why: str, *, once: str = "") -> None:
 
 def be_silent() -> None:
     """Suppress warnings about single modules: another process writes them."""
-    _said.update(("damaged", "stale"))
+    _said.add(_SILENT)

@@ -264,7 +264,7 @@ def _module(
     if called != name.rpartition(".")[2] or name == "__main__":
         return None
     if path.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
-        return (is_package, path, found.st_mtime_ns, found.st_size, container.EXTENSION), b""
+        return (is_package, path, found.st_mtime_ns, found.st_size, b"", container.EXTENSION), b""
     if not path.endswith(".py"):
         return None
     with open(path, "rb") as file:
@@ -274,7 +274,8 @@ def _module(
     except (SyntaxError, ValueError):
         return None
     kind = container.LATE if name in late else container.CODE
-    return (is_package, path, found.st_mtime_ns, found.st_size, kind), marshal.dumps(code)
+    mark = container.digest(source)
+    return (is_package, path, found.st_mtime_ns, found.st_size, mark, kind), marshal.dumps(code)
 
 
 def store(data: bytes, path: str, *, mode: int = 0o444) -> None:

@@ -3,7 +3,7 @@
 Unsnarl need not be installed there: this file's directory becomes the package ``_unsnarl_warm``.
 
 Invariant: when the command's code runs, this module's frame is the only one of
-ours beneath :func:`worker.worker.run`'s, and ``__main__`` is no longer this module.
+ours beneath :func:`worker.worker.run`'s, and ``__main__`` is no longer this module (importing/main_module.py).
 """
 
 import sys

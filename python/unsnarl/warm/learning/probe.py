@@ -24,7 +24,7 @@ import os
 import sys
 
 from .. import facts as facts_of
-from ..importing import preload, temporary, trampolines, values
+from ..importing import main_module, preload, temporary, trampolines, values
 from ..renewals import CLOCKS, TEMPORARY_DIRECTORY, TIME, WORKING_DIRECTORY, Recipe, Renewal
 from . import arguments, effects, path_lookups, plugins, process_state, recorders
 
@@ -402,12 +402,19 @@ def _set_up_site(watch: Watch) -> None:
     watch.is_on = False
 
 
-def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], excluded: list[str]) -> list[str]:
+def _watched(
+    watch: Watch,
+    command: preload.Command,
+    program: main_module.MainModule,
+    expected: dict[str, str],
+    excluded: list[str],
+) -> list[str]:
     """Import all modules under watch; return those that each run imports."""
     covered, watch.is_on = preload.covered(), True
     named: list[preload.Import] = []
     with contextlib.suppress(effects.VetoedError):  # of the package that the command is in
         is_usual = preload.package_loads(command)
+        program.announce()
         watch.fatal += [("", why) for why in (covered, preload.missing(command)) if why]
         named = preload.imports(command)
         if preload.has_loaded(command) and not is_usual:
@@ -459,11 +466,12 @@ def main(args: list[str]) -> None:
     if site == "later":
         _set_up_site(watch)
     preload.arrange(command)
+    program = main_module.MainModule(command)
     arguments.stand_in(int(words))
     descriptors, baseline = _open_descriptors(), set(sys.modules)
     _umask(_MASK)
     start = {clock: _now(clock) for clock in CLOCKS}
-    roots = _watched(watch, command, *_wishes(wanted_file))
+    roots = _watched(watch, command, program, *_wishes(wanted_file))
     found = [module for module in sys.modules if module not in baseline]
     watch.renewals += _kept_times(watch, start, found)
     gc.collect()

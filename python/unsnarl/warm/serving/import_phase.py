@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ..importing import preload, temporary
+from ..importing import main_module, preload, temporary
 from ..worker import forks, signals, streams, worker
 from ..worker.import_hooks import Finders
 from ..worker.inherited import Imported
@@ -35,10 +35,11 @@ def run(origin: Origin, facts: Facts, log: Log) -> Imported:
     """Import what was learned. Raises UnfitError."""
     command, limits, buffering = origin.command, Limits(), streams.Imports()
     with limits, buffering, signals.Imports():
-        directories = _import(origin, facts, log)
+        main, directories = _import(origin, facts, log)
     limits.widen()
     is_beside = command.kind == "module" and not sys.flags.safe_path
     return Imported(
+        main=main,
         line_buffering=buffering.line_buffering(),
         environment_delta=preload.environment_delta(origin.environment, worker.environment_data()),
         kept_variables=preload.kept_variables(origin.environment),
@@ -54,13 +55,14 @@ def run(origin: Origin, facts: Facts, log: Log) -> Imported:
     )
 
 
-def _import(origin: Origin, facts: Facts, log: Log) -> temporary.Directories:
+def _import(origin: Origin, facts: Facts, log: Log) -> tuple[main_module.MainModule, temporary.Directories]:
     if not facts.asks_cwd:
         os.chdir("/")
     # In any case: files in __pycache__ get the modes that a plain run gives them.
     os.umask(origin.umask)
     preload.terminals(origin.tty)
     preload.arrange(origin.command)
+    main = main_module.MainModule(origin.command)
     if covered := preload.covered():
         raise UnfitError(covered)
     directories = temporary.expected(facts.renewals)
@@ -68,13 +70,14 @@ def _import(origin: Origin, facts: Facts, log: Log) -> temporary.Directories:
         for name in [m for m in ("runpy", "pkgutil") if origin.command.kind == "module"] + facts.modules:
             try:
                 __import__(name)
+                main.announce()
             except BaseException as problem:
                 log.write(f"{name} is left out: {type(problem).__name__}")
     if lost := directories.hand_over(facts.renewals):
         raise UnfitError(f"{lost} of its imports cannot be made again in each run")
     os.chdir("/")
     os.umask(0o077)
-    return directories
+    return main, directories
 
 
 def _considered(origin: Origin) -> set[str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from ..importing.preload import Command
+    from ..importing.main_module import MainModule
     from ..importing.temporary import Directories
     from ..renewals import Renewal
     from .import_hooks import Finders
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 class Imported:
     """The result of the command's imports: the code to run, and the state that each worker has to put right."""
 
+    main: MainModule
     code: CodeType | str
     """The compiled script; empty for ``python -m``, which finds the module by itself."""
     argument_lists: list[tuple[list[object], int, bool]]

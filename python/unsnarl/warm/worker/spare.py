@@ -61,7 +61,6 @@ class Taken:
         self.fds = fds
         self.peer = peer
         self.is_committed = False
-        self.launcher: object = None
 
     def await_go(self) -> None:
         """Send ``READY`` and return when the client has sent ``GO``; end the process if it sends anything else."""

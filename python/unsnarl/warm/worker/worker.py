@@ -14,7 +14,6 @@ import fcntl
 import os
 import sys
 import time
-from importlib.machinery import SourceFileLoader
 
 from .. import wire
 from ..importing import preload
@@ -25,7 +24,6 @@ from .exit import Ending
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Any
 
     from .inherited import Inherited
@@ -45,7 +43,7 @@ def run(taken: Taken) -> None:
     try:
         conn = _apply(taken)
         ending = Ending(conn, taken)
-        main = _fresh_main(taken)
+        taken.inherited.imported.main.begin()
     except BaseException as problem:
         taken.decline(problem)
     try:
@@ -58,7 +56,7 @@ def run(taken: Taken) -> None:
             as_main: Any = runpy  # what `python -m` calls is private, and has no type
             as_main._run_module_as_main(taken.inherited.command.name)
         else:
-            exec(taken.inherited.imported.code, main.__dict__)
+            exec(taken.inherited.imported.code, taken.inherited.imported.main.names)
     except BaseException as raised:
         if not taken.is_committed:
             taken.decline(raised)  # a Ctrl-C for the group, before GO
@@ -194,27 +192,6 @@ def _name(path: str) -> None:
         os.close(fd)
     except OSError:
         pass  # the name is for people only
-
-
-def _fresh_main(taken: Taken) -> ModuleType:
-    """Replace ``__main__`` by a new module that has the names which this interpreter sets, in the same order."""
-    launcher = sys.modules["__main__"]
-    module = type(sys)("__main__")
-    names = module.__dict__
-    names.clear()
-    names.update((name, value) for name, value in launcher.__dict__.items() if name.startswith("__"))
-    names["__doc__"] = None
-    if "__annotations__" in names:
-        names["__annotations__"] = {}
-    if taken.inherited.command.kind == "script":
-        name = taken.inherited.command.name
-        names.update(__file__=name, __loader__=SourceFileLoader("__main__", name))
-    else:
-        for name in ("__file__", "__cached__"):  # runpy's to set
-            names.pop(name, None)
-    taken.launcher = launcher  # kept alive: this frame uses its globals
-    sys.modules["__main__"] = module
-    return module
 
 
 def _renew_authkey() -> None:
