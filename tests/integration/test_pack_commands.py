@@ -59,9 +59,7 @@ def same(rig: "Rig", script: str, launcher: str, *args: str) -> "subprocess.Comp
     """Run both and compare; returns the packed outcome."""
     plain, packed = rig.plain(script, *args), rig.plain(launcher, *args)
     assert (packed.returncode, packed.stdout) == (plain.returncode, plain.stdout)
-    complaints = [
-        line for line in packed.stderr.splitlines() if not line.startswith(b"warning: the pack is not used: ")
-    ]
+    complaints = [line for line in packed.stderr.splitlines() if not line.startswith(b"warning: ")]
     assert complaints == plain.stderr.splitlines()
     return packed
 
@@ -224,9 +222,8 @@ def test_a_damaged_pack_is_left_aside_with_a_warning(rig: "Rig", packed: "tuple[
     pack.unlink()
     pack.write_bytes(data)
     damaged = same(rig, script, launcher)
-    assert damaged.stderr == b"" or damaged.stderr.count(b"\n") == damaged.stderr.count(
-        b"warning: the pack is not used"
-    )
+    notices = damaged.stderr.count(b"the pack is not used") + damaged.stderr.count(b"not from the pack")
+    assert damaged.stderr.count(b"\n") == notices <= 1
 
 
 def test_a_missing_pack_is_only_a_warning(rig: "Rig", packed: "tuple[str, str, Path]") -> None:

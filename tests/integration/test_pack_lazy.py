@@ -138,7 +138,7 @@ def test_a_damaged_late_module_is_loaded_from_its_file(rig: "Rig", app: tuple[st
     path.write_bytes(damaged)
     run = rig.plain(app[1], "print(late_one.VALUE)")
     assert run.stdout == b"3 4\n1\nend\n"
-    assert run.stderr.count(b"warning: the pack is not used") == 1
+    assert run.stderr.count(b"late_one.py is imported from its file, and not from the pack: ") == 1
 
 
 def test_nothing_is_late_if_the_command_shows_a_difference(rig: "Rig", app: tuple[str, str]) -> None:

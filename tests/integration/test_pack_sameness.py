@@ -204,7 +204,8 @@ def test_damage_is_mentioned_once_and_so_is_a_source_that_was_changed(rig: "Rig"
     run = rig.plain(app[1], "import good, depth; print(good.VALUE, depth.VALUE)")
     assert run.stdout == b"222 222\n"
     assert run.stderr.count(b"\n") == 1
-    assert b"good.py has changed since it was packed" in run.stderr
+    assert b"good.py is imported from its file, and not from the pack: it has changed" in run.stderr
+    assert b"the pack is not used" not in run.stderr
     data = pack.read_bytes()
     _, area, *_ = container.read(memoryview(data))
     pack.unlink()
@@ -213,3 +214,24 @@ def test_damage_is_mentioned_once_and_so_is_a_source_that_was_changed(rig: "Rig"
     assert run.returncode == 0
     assert run.stderr.count(b"\n") == 1
     assert b" is damaged" in run.stderr
+
+
+@pytest.mark.parametrize("moved", ["cut", "rounded", "set"])
+def test_times_as_a_container_image_keeps_them_leave_the_pack_in_use(
+    rig: "Rig", app: tuple[str, str], moved: str
+) -> None:
+    good, second = rig.directory / "bin" / "good.py", 1_000_000_000
+    at = good.stat().st_mtime_ns
+    kept = {"cut": at // second, "rounded": (at + second // 2) // second, "set": 1}[moved] * second
+    os.utime(good, ns=(kept, kept))
+    run = rig.plain(app[1], "import good; print(type(good.__loader__).__name__)")
+    assert (run.stdout, run.stderr) == (b"PackLoader\n", b"")
+
+
+def test_an_edit_of_the_same_length_counts_whatever_time_it_has(rig: "Rig", app: tuple[str, str]) -> None:
+    good = rig.directory / "bin" / "good.py"
+    text = good.read_text()
+    good.write_text("#" * len(text))
+    run = rig.plain(app[1], "import good; print(type(good.__loader__).__name__)")
+    assert run.stdout == b"SourceFileLoader\n"
+    assert b"it has changed since it was packed" in run.stderr

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from unsnarl.pack import container
 
 MODULES = {
-    "a": ((False, "/x/a.py", 1, 2, "c"), marshal.dumps(compile("A = 1", "/x/a.py", "exec"))),
-    "b": ((True, "/x/b/__init__.py", 3, 4, "c"), marshal.dumps(compile("B = 2", "/x/b/__init__.py", "exec"))),
-    "c": ((False, "/x/c.so", 5, 6, "x"), b""),
+    "a": ((False, "/x/a.py", 1, 2, b"a", "c"), marshal.dumps(compile("A = 1", "/x/a.py", "exec"))),
+    "b": ((True, "/x/b/__init__.py", 3, 4, b"b", "c"), marshal.dumps(compile("B = 2", "/x/b/__init__.py", "exec"))),
+    "c": ((False, "/x/c.so", 5, 6, b"", "x"), b""),
 }
 DATA = container.write(MODULES)
 
