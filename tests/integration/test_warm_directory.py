@@ -1,6 +1,5 @@
 """The caller's directory decides what a relative path means: no other's files are read, and no other's code is run."""
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -156,11 +155,19 @@ def test_what_is_learned_from_runs_is_learned_where_they_were(rig: "Rig") -> Non
     until(lambda: b"prints while it is imported" in rig.verb("why", "loads").stdout)
 
 
-def test_a_script_named_by_a_relative_path_is_told_what_to_do(rig: "Rig") -> None:
-    script = rig.script("who", "print('run')\n")
-    words = os.path.relpath(script, rig.directory / "work")
-    assert rig.warm(words).stdout == b"run\n"
-    for verb in (("start",), ("run", "--require")):
-        outcome = rig.verb(*verb, "--", words)
-        assert outcome.returncode in (1, 69)
-        assert b"absolute path" in outcome.stderr
+@pytest.mark.parametrize("words", ["./manage", "../bin/manage", "python manage"])
+def test_a_script_may_be_called_by_a_relative_path(rig: "Rig", words: str) -> None:
+    report = "print(__file__, sys.argv, sys.path[0], sys.orig_argv[1:], (lambda: 0).__code__.co_filename, mod.FIRST)\n"
+    (rig.directory / "bin" / "mod.py").write_text("import sys\nFIRST = sys.argv[0]\n")
+    rig.script("manage", f"import sys, mod\n{report}print('_unsnarl_warm' in sys.modules)\n")
+    here = rig.directory / "bin"
+    command = words.replace("python", sys.executable).split()
+    rig.start(*command, cwd=here)
+    plain, warm = rig.plain(*command, "a", cwd=here), rig.served(*command, "a", cwd=here)
+    assert (plain.stdout.splitlines()[:-1], b"True") == (warm.stdout.splitlines()[:-1], warm.stdout.splitlines()[-1])
+    # The same words in another directory are another script.
+    other = checkout(rig, "other")
+    (other / "manage").write_text(f"#!{sys.executable}\nprint('other')\n")
+    (other / "manage").chmod(0o755)
+    if words != "../bin/manage":
+        assert rig.warm(*command, cwd=other).stdout == b"other\n"

@@ -105,6 +105,15 @@ class Played:
             missing -= len(conn.recv(missing))
         return conn
 
+    def has_call(self) -> bool:
+        """Return whether a client waits."""
+        self.listener.settimeout(0)
+        try:
+            self.listener.accept()[0].close()
+        except BlockingIOError:
+            return False
+        return True
+
     def leave(self) -> None:
         """Die as a killed server does: the socket's name stays, without a listener."""
         self.listener.close()
@@ -199,21 +208,34 @@ def test_an_answer_out_of_turn(rig: "Rig", counter: str, played: Played, answer:
     conn.close()
 
 
+def test_a_server_that_does_not_answer_is_not_asked_by_each_call(rig: "Rig", counter: str, played: Played) -> None:
+    process = started(rig, counter)
+    conn = played.take()
+    assert process.wait(WATCHDOG_S) == 5
+    conn.close()
+    # Nothing takes this call: without the memory it would wait as long as the first one.
+    assert started(rig, counter).wait(WATCHDOG_S) == 5
+    assert runs(rig) == ["plain"] * 2
+    assert b"did not answer in time" in rig.verb("why", counter).stdout
+    assert not played.has_call()
+
+
 def last_word(rig: "Rig", process: "subprocess.Popen[bytes]") -> bytes:
     """Wait for the end of a command whose standard error is a file, and return the file's content."""
     process.communicate(timeout=WATCHDOG_S)
     return (rig.directory / "said").read_bytes()
 
 
-def test_dead_after_go_is_reported_and_not_run_again(rig: "Rig", counter: str, played: Played) -> None:
+@pytest.mark.parametrize("is_piped", [False, True], ids=["file", "pipe"])
+def test_dead_after_go_is_reported_and_not_run_again(rig: "Rig", counter: str, played: Played, is_piped: bool) -> None:
     with (rig.directory / "said").open("wb") as file:
-        process = started(rig, counter, stderr=file)
+        process = started(rig, counter, stderr=subprocess.PIPE if is_piped else file)
     conn = played.take()
     ready(conn)
     assert conn.recv(1) == wire.GO
     played.leave()
     conn.close()
-    said = last_word(rig, process)
+    said = process.communicate(timeout=WATCHDOG_S)[1] if is_piped else last_word(rig, process)
     assert (process.returncode, said.startswith(UNKNOWN)) == (255, True)
     assert runs(rig) == []
 

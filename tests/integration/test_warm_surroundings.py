@@ -54,6 +54,13 @@ def test_a_start_that_cannot_be_noted_is_none(rig: "Rig", bytes_left: int) -> No
     assert rig.served(script).stdout == b"run\n"
 
 
+def test_a_caller_with_few_descriptors_starts_nothing(rig: "Rig") -> None:
+    script = rig.script("hello", "print('run')\n")
+    outcome = rig.warm(script, preexec_fn=limited(resource.RLIMIT_NOFILE, 8))
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, b"run\n", b"")
+    assert not list(rig.house.glob("*.log"))
+
+
 # -- the runtime directory ---------------------------------------------------------
 
 
@@ -99,6 +106,14 @@ def test_a_users_own_runtime_directory_is_used(rig: "Rig", monkeypatch: pytest.M
     assert runtime_directory.path() == str(mine / "unsnarl")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(mine / "not-there"))
     assert runtime_directory.path() == f"/tmp/unsnarl-{os.geteuid()}"
+
+
+def test_a_directory_that_others_may_enter_is_told_how_to_be_private(rig: "Rig") -> None:
+    rig.house.mkdir(mode=0o755)
+    assert f"hint: chmod 700 {rig.house}\n".encode() in rig.verb("status").stderr
+    rig.house.rmdir()
+    rig.house.touch()
+    assert b"hint: remove it" in rig.verb("status").stderr
 
 
 def test_a_mask_that_takes_everything_does_not_lock_the_directory(rig: "Rig") -> None:

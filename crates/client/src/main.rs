@@ -22,6 +22,7 @@ mod server;
 mod syscall;
 mod target;
 mod verb;
+mod why;
 
 #[cfg(not(test))]
 use core::ffi::{c_char, c_int};

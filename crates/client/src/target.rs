@@ -3,7 +3,7 @@
 //! Invariant: [`Target::plain_argv`] is what the kernel would have started for the same words; a command that the
 //! client does not understand is no target.
 
-use crate::syscall::{Bytes, read_file, stat, variable};
+use crate::syscall::{Bytes, read_file, readlink, stat, variable};
 
 /// The kind of thing that the interpreter runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +25,11 @@ pub(crate) struct Target {
     pub(crate) options: Vec<Bytes>,
     /// Script or module.
     pub(crate) kind: Kind,
-    /// Path of the script, or dotted name of the module.
+    /// Path of the script as it is called, or dotted name of the module.
     pub(crate) name: Bytes,
+    /// Absolute path of the script, as the interpreter makes it for `__file__`: the working directory comes first. If
+    /// that cannot be read, it is the name. Of a module, its name.
+    pub(crate) file: Bytes,
 }
 
 /// First line of a shim, after its `#!` line.
@@ -82,6 +85,7 @@ impl Target {
             called: python.clone(),
             python,
             options,
+            file: file_of(kind, &name),
             kind,
             name,
         })
@@ -120,8 +124,30 @@ impl Target {
             called,
             options,
             kind: Kind::Script,
+            file: file_of(Kind::Script, file),
             name: file.to_vec(),
         })
+    }
+
+    /// Returns the kind as a start passes it on: `script`, `script:NAME` if it is called by a relative name, `module`.
+    pub(crate) fn kind_word(&self) -> Bytes {
+        match self.kind {
+            Kind::Module => b"module".to_vec(),
+            Kind::Script if self.name == self.file => b"script".to_vec(),
+            Kind::Script => [b"script:", &self.name[..]].concat(),
+        }
+    }
+
+    /// Reads what [`Self::kind_word`] has written; `file` is the word after it.
+    pub(crate) fn from_kind_word(kind: &[u8], file: &[u8], python: &[u8], options: &[Bytes]) -> Self {
+        Self {
+            python: python.to_vec(),
+            called: python.to_vec(),
+            options: options.to_vec(),
+            kind: if kind == b"module" { Kind::Module } else { Kind::Script },
+            name: kind.strip_prefix(b"script:").unwrap_or(file).to_vec(),
+            file: file.to_vec(),
+        }
     }
 
     /// Whether the interpreter is a program itself. A script in its place (pyenv, asdf) looks up an interpreter again
@@ -144,12 +170,26 @@ impl Target {
                 python,
                 called: words[0].clone(),
                 options: Vec::new(),
+                file: file_of(kind, &name),
                 kind,
                 name,
             },
             used,
         ))
     }
+}
+
+/// Returns the absolute path of a script (`config_run_filename_abspath` in Python/initconfig.c joins it to the working
+/// directory, and does no more); the name of a module.
+fn file_of(kind: Kind, name: &[u8]) -> Bytes {
+    if kind == Kind::Script && !name.starts_with(b"/") {
+        let path = readlink(b"/proc/self/cwd").map(|directory| [&directory, name].join(&b'/'));
+        // The link of a directory that was removed leads nowhere.
+        return path
+            .filter(|path| stat(path).is_some())
+            .unwrap_or_else(|| name.to_vec());
+    }
+    name.to_vec()
 }
 
 /// Returns the name by which a `#!` line calls the interpreter, its path, and its options; also for pip's form for
@@ -195,12 +235,18 @@ fn shebang(head: &[u8], environ: &[Bytes]) -> Option<(Bytes, Bytes, Vec<Bytes>)>
 }
 
 /// Whether the last part of the path is `python`, `python3`, `python3.13`, `python3.13t` or the like.
-fn is_python(path: &[u8]) -> bool {
+pub(crate) fn is_python(path: &[u8]) -> bool {
     let name = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
     name.strip_prefix(b"python").is_some_and(|version| {
         let version = version.strip_suffix(b"t").unwrap_or(version);
         version.iter().all(|b| b.is_ascii_digit() || *b == b'.')
     })
+}
+
+/// Whether a file is an archive (zipapp) that has no `#!` line.
+pub(crate) fn is_archive(file: &[u8]) -> bool {
+    const FIRST: &[u8] = b"PK\x03\x04";
+    read_file(file, FIRST.len()).is_some_and(|head| head == FIRST)
 }
 
 /// The search path for commands where PATH is not set (glibc's `_CS_PATH`).

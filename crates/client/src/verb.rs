@@ -6,6 +6,7 @@
 //! | `warm run [--] CMD args…` | the same without a shim |
 //! | `warm run --require [--] CMD args…` | warm, or not at all |
 //! | `warm start [--] CMD` | start the command's server and wait until it serves |
+//! | `warm why [--] CMD args…` | describe the call, then `unsnarl.cli` |
 //! | `--warm-serve …` | second step of a start, see [`crate::server::start`] |
 //! | anything else | `unsnarl.cli` in the Python next to this file |
 //!
@@ -23,7 +24,8 @@ use crate::server::process_state::{self, Session, own_directory};
 use crate::server::runtime_directory::RuntimeDirectory;
 use crate::server::start;
 use crate::syscall::{Bytes, complain, exec, exit, stat, unlink};
-use crate::target::{self, Kind, Target};
+use crate::target::{self, Target};
+use crate::why;
 use core::ffi::c_int;
 
 /// The fallback of a call that no worker takes.
@@ -52,6 +54,8 @@ pub(crate) fn dispatch(args: &[Bytes], environ: Vec<Bytes>) -> c_int {
         [b"warm", b"run", word, ..] if !word.starts_with(b"-") => run_words(&args[3..], &environ, Fallback::Plain),
         [b"warm", b"start", b"--", ..] => start_words(&args[4..], &environ),
         [b"warm", b"start", word, ..] if !word.starts_with(b"-") => start_words(&args[3..], &environ),
+        [b"warm", b"why", b"--", ..] => why(args, &args[4..], &environ),
+        [b"warm", b"why", word, ..] if !word.starts_with(b"-") => why(args, &args[3..], &environ),
         [b"--warm-serve", ..] => serve(&args[2..], &environ),
         _ => python(args, &environ),
     }
@@ -65,6 +69,20 @@ fn without_interpreter(shim: &[u8], args: &[Bytes], environ: &[Bytes]) -> ! {
         plain::run_words(&words, environ);
     }
     plain::fail(shim)
+}
+
+/// Hands the description of a call to Python, where there is such a command.
+fn why(args: &[Bytes], words: &[Bytes], environ: &[Bytes]) -> ! {
+    let split: Vec<Bytes> = match words {
+        // A quoted command line.
+        [one] if one.starts_with(b"python") => one.split(|b| *b == b' ').map(<[u8]>::to_vec).collect(),
+        _ => words.to_vec(),
+    };
+    let Some(call) = why::describe(&split, environ) else {
+        python(args, environ);
+    };
+    let head = [&args[0][..], b"warm", b"why", b"--call", call.as_bytes()].map(<[u8]>::to_vec);
+    python(&[&head[..], &split].concat(), environ)
 }
 
 fn python(args: &[Bytes], environ: &[Bytes]) -> ! {
@@ -98,10 +116,15 @@ fn not_python(word: &[u8], environ: &[Bytes]) -> ! {
     if target::find(word, environ).and_then(|file| stat(&file)).is_none() {
         plain::fail(word);
     }
+    let is_archive = target::find(word, environ).is_some_and(|file| target::is_archive(&file));
     let word = String::from_utf8_lossy(word);
-    complain(&format!(
-        "error: no Python command: {word}\nhint: name a console script, `python SCRIPT` or `python -m MODULE`\n"
-    ));
+    complain(&if is_archive {
+        format!("error: an archive without a first line, which no kernel starts: {word}\nhint: name `python {word}`\n")
+    } else {
+        format!(
+            "error: no Python command: {word}\nhint: name a console script, `python SCRIPT` or `python -m MODULE`\n"
+        )
+    });
     exit(2)
 }
 
@@ -110,8 +133,6 @@ fn not_python(word: &[u8], environ: &[Bytes]) -> ! {
 fn hint(target: Option<&Target>, usual: &'static str) -> &'static str {
     if target.is_some_and(|target| !target.names_a_program()) {
         "the interpreter is a script that looks for one (pyenv, asdf): name the one it finds, or use an environment of its own"
-    } else if target.is_some_and(key::is_relative_script) {
-        "a script is warm by its absolute path only: `unsnarl warm run -- \"$PWD/SCRIPT\"`"
     } else if process_state::session().is_some_and(is_orphaned_job) {
         "a worker could be stopped from this terminal and never continued; start it from a shell with job control, or without a terminal: `setsid --wait CMD`"
     } else {
@@ -132,7 +153,9 @@ fn not_warm(target: Option<&Target>) -> ! {
 }
 
 fn run(target: &Target, args: &[Bytes], environ: &[Bytes], fallback: Fallback) -> ! {
-    if let Some(plan) = Plan::make(target, environ) {
+    if let Ok(plan) = Plan::make(target, environ).map_err(drop)
+        && !plan.is_silent()
+    {
         let socket = plan.socket();
         let shares_terminal = plan.session != Session::Detached;
         let call = Call {
@@ -142,9 +165,13 @@ fn run(target: &Target, args: &[Bytes], environ: &[Bytes], fallback: Fallback) -
             environ,
             shares_terminal,
         };
-        // Checked only here: if a server exists, it was not refused.
-        if handover::run(call) == Declined::NoServer && target.names_a_program() && !plan.is_refused() {
-            start::in_background(&plan.start(target, environ));
+        match handover::run(call) {
+            // Checked only here: if a server exists, it was not refused.
+            Declined::NoServer if target.names_a_program() && !plan.is_refused() => {
+                start::in_background(&plan.start(target, environ));
+            }
+            Declined::Silent => plan.note_silence(),
+            Declined::NoServer | Declined::Refused => {}
         }
     }
     if fallback == Fallback::Refuse {
@@ -167,8 +194,8 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
     forget_verdicts(&target, environ);
     for _ in 0..STEPS {
         // Planned again each time: learning changes the key.
-        let plan = Plan::make(&target, environ).filter(|plan| target.names_a_program() && !plan.is_refused());
-        let Some(plan) = plan else {
+        let plan = Plan::make(&target, environ).ok();
+        let Some(plan) = plan.filter(|plan| target.names_a_program() && !plan.is_refused()) else {
             complain(&format!(
                 "error: this command is run plainly here\nhint: {}\n",
                 hint(Some(&target), "`unsnarl warm why CMD` says why")
@@ -176,6 +203,7 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
             exit(1)
         };
         if handover::is_served(&plan.socket()) {
+            plan.forget_silence();
             exit(0);
         }
         start::in_background(&plan.start(&target, environ));
@@ -197,7 +225,7 @@ fn forget_verdicts(target: &Target, environ: &[Bytes]) {
     let facts = directory.file(&command_id, ".rec");
     if Facts::read(&facts).is_some_and(|facts| facts.is_plain) {
         unlink(&facts);
-    } else if let Some(plan) = Plan::make(target, environ).filter(Plan::is_refused) {
+    } else if let Some(plan) = Plan::make(target, environ).ok().filter(Plan::is_refused) {
         unlink(&directory.file(&plan.key_id, ".rec"));
     }
 }
@@ -207,14 +235,7 @@ fn serve(words: &[Bytes], environ: &[Bytes]) -> c_int {
     let [tty, kind, name, python, options @ ..] = words else {
         return 2;
     };
-    let kind = if kind == b"module" { Kind::Module } else { Kind::Script };
-    let target = Target {
-        python: python.clone(),
-        called: python.clone(),
-        options: options.to_vec(),
-        kind,
-        name: name.clone(),
-    };
+    let target = Target::from_kind_word(kind, name, python, options);
     let tty = String::from_utf8_lossy(tty).into_owned();
     let Some(plan) = Plan::of_learned(&target, environ, tty) else {
         return 1;

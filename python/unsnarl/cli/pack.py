@@ -119,7 +119,7 @@ def _program(words: _Words) -> "Program":
         raise CommandError(f"no command named {words.name!r} on PATH", "activate its environment first", NOT_FOUND)
     interpreter = console_script.interpreter_of(script)
     if interpreter is None:
-        raise CommandError(f"{script} is not a Python script", "only Python commands can be packed", 1)
+        raise CommandError(*console_script.no_python(script, "only Python commands can be packed"), 1)
     if zipfile.is_zipfile(script):
         raise CommandError(f"{script} is an archive (zipapp)", "only plain scripts and modules can be packed", 1)
     if not console_script.is_of_this_environment(interpreter.path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from collections.abc import Callable
 
@@ -73,7 +74,7 @@ def _enable(names: list[str]) -> int:
         if script is None or not os.path.exists(script):
             raise CommandError(f"no command named {name!r} on PATH", "activate its environment first", NOT_FOUND)
         if interpreter is None:
-            raise CommandError(f"{script} is not a Python script", "only Python commands can be warm", 1)
+            raise CommandError(*console_script.no_python(script, "only Python commands can be warm"), 1)
         python = None if interpreter.is_looked_up else interpreter.path
         path = shims.write(os.path.basename(name), shims.text(python, interpreter.flags, script))
         show(f"{path} starts {script} warm\n")
@@ -111,8 +112,20 @@ def _safe_runtime_directory() -> str:
     directory = runtime_directory.path()
     unsafe = runtime_directory.why_unsafe(directory)
     if unsafe is not None:
-        raise CommandError(f"{directory} is not used: {unsafe}", "remove it; it is created again with mode 700", 1)
+        raise CommandError(f"{directory} is not used: {unsafe}", _cure(directory), 1)
     return directory
+
+
+def _cure(directory: str) -> str:
+    """Return what this user can do about a runtime directory that must not be trusted."""
+    parent = os.path.dirname(directory)
+    owners = [os.lstat(path).st_uid for path in (directory, parent)]
+    if os.geteuid() == owners[0] and os.path.isdir(directory) and not os.path.islink(directory):
+        return f"chmod 700 {directory}"
+    is_shared = os.stat(parent).st_mode & stat.S_ISVTX and os.geteuid() not in (0, *owners)
+    if is_shared or not os.access(parent, os.W_OK):
+        return "set UNSNARL_WARM_DIR to an absolute path of your own; it is created with mode 700"
+    return "remove it; it is created again with mode 700"
 
 
 def _describe(server: runtime_directory.Server) -> str:
@@ -139,6 +152,8 @@ def _stop(arguments: list[str]) -> int:
 
 
 def _why(arguments: list[str]) -> int:
+    if arguments[:1] == ["--call"]:  # by the native client, which knows what this call meets
+        return _why_this(arguments[1], arguments[2:])
     words = _words(arguments)
     _need(words, "why")
     records = _learned(_named(words))
@@ -152,6 +167,39 @@ def _why(arguments: list[str]) -> int:
     for name, facts in records:
         show(_explain(name, facts))
     return 0
+
+
+def _why_this(call: str, words: list[str]) -> int:
+    """Explain one call: ``call`` is what crates/client/src/why.rs has found about it."""
+    said = " ".join(words)
+    found: dict[str, str] = {what: rest for what, _, rest in (line.partition(" ") for line in call.splitlines())}
+    if "plain" in found:
+        return show(f"{said} runs plainly:\n  {found['plain']}\n")
+    stem = os.path.join(runtime_directory.path(), found.get("record", ""))
+    facts = facts_of.load(f"{stem}.facts")
+    if facts is None and (others := _learned(_named(words))):
+        show(f"{said}: nothing is known about this call; about calls with another search path or interpreter:\n")
+        return show("".join(_explain(name, other) for name, other in others))
+    if facts is None:
+        raise CommandError(
+            f"nothing is known about {said!r}",
+            f"unsnarl learns about a command when it runs: `unsnarl warm run -- {said}`",
+            1,
+        )
+    if facts.refusals:
+        return show(_explain(said, facts))
+    if "refused" in found:
+        rows = [f"  {note}\n" for note in facts.notes if note.startswith("runs plainly")]
+        return show(f"{said} runs plainly, with the settings of this call:\n{''.join(rows)}")
+    state = "served" if "served" in found else "silent" if "silent" in found else ""
+    return show(_explain(said, facts) + f"  {_STATES[state]}\n")
+
+
+_STATES = {
+    "served": "a server waits for this call",
+    "silent": "its server did not answer in time just now: is it stopped, or the machine very busy?",
+    "": "no server waits for this call yet; the next one like it starts one",
+}
 
 
 def _explain(name: str, facts: facts_of.Facts) -> str:
@@ -199,7 +247,7 @@ def _named(words: list[str]) -> str:
 
 
 def _is_called(command: str, name: str) -> bool:
-    return os.path.basename(command) == os.path.basename(name)
+    return command == os.path.abspath(name) if "/" in name else os.path.basename(command) == name
 
 
 def _logs(arguments: list[str]) -> int:

@@ -317,10 +317,11 @@ def _is_source(entry: "tuple[Any, ...]") -> bool:
     """Return whether a file with another time still holds the packed source, as in an image whose times were set."""
     try:
         with FileIO(entry[PATH]) as file:
-            source = file.readall()
+            source: bytes = file.readall()
     except OSError:
         return False
-    return source is not None and digest(source) == entry[SOURCE]
+    packed: bytes = entry[SOURCE]
+    return digest(source) == packed
 
 
 def _usual_hooks() -> "list[Any]":

@@ -19,6 +19,8 @@ pub(crate) enum Declined {
     NoServer,
     /// A server listens, but did not take this call.
     Refused,
+    /// A server listens, and did not answer in time.
+    Silent,
 }
 
 /// Connects to the socket at a path.
@@ -59,10 +61,10 @@ fn connect_to(path: &[u8]) -> Result<c_int, Declined> {
         }
         let why = errno();
         close(socket);
-        Err(if why == libc::ENOENT || why == libc::ECONNREFUSED {
-            Declined::NoServer
-        } else {
-            Declined::Refused
+        Err(match why {
+            libc::ENOENT | libc::ECONNREFUSED => Declined::NoServer,
+            libc::EAGAIN => Declined::Silent, // its queue is full
+            _ => Declined::Refused,
         })
     }
 }
@@ -170,7 +172,9 @@ fn send_some(socket: c_int, bytes: &[u8], fds: &[c_int]) -> isize {
 pub(super) enum NoFrame {
     /// The peer has hung up.
     HungUp,
-    /// The peer sent nothing in time, or an invalid frame.
+    /// The peer sent nothing in time.
+    Silent,
+    /// The peer sent an invalid frame.
     Unintelligible,
 }
 
@@ -187,6 +191,7 @@ pub(super) fn receive(socket: c_int) -> Result<Reply, NoFrame> {
             Err(_) => match errno() {
                 libc::EINTR => {}
                 libc::ECONNRESET => return Err(NoFrame::HungUp),
+                libc::EAGAIN if len == 0 => return Err(NoFrame::Silent),
                 _ => return Err(NoFrame::Unintelligible),
             },
         }

@@ -27,6 +27,8 @@ enum Offer {
     Declined,
     /// The peer hung up without a reply.
     Gone,
+    /// The peer did not reply in time.
+    Silent,
 }
 
 /// One call.
@@ -51,6 +53,9 @@ pub(crate) fn run(call: Call<'_>) -> Declined {
             wait(socket);
         }
         close(socket);
+        if outcome == Offer::Silent {
+            return Declined::Silent;
+        }
         if outcome != Offer::Gone {
             break;
         }
@@ -81,6 +86,7 @@ fn offer(socket: c_int, call: &Call<'_>) -> Offer {
     match receive(socket) {
         Ok(Reply::Ready(worker)) if is_sent => commit(socket, worker, call.shares_terminal),
         Err(NoFrame::HungUp) => Offer::Gone,
+        Err(NoFrame::Silent) => Offer::Silent,
         _ => Offer::Declined,
     }
 }
@@ -89,7 +95,6 @@ fn commit(socket: c_int, worker: c_int, shares_terminal: bool) -> Offer {
     let Some(handle) = relay::aim(worker, shares_terminal) else {
         return Offer::Declined;
     };
-    set_timeout(socket, 0);
     // Blocks signals between the byte and the handlers. If the byte cannot be sent, the plain command inherits the
     // dispositions and the mask unchanged.
     let mask = relay::hold_signals();
@@ -98,7 +103,7 @@ fn commit(socket: c_int, worker: c_int, shares_terminal: bool) -> Offer {
         return Offer::Gone;
     }
     relay::install();
-    inherited::close_all_but([socket, handle]);
+    inherited::close_all_but([socket, handle, libc::STDERR_FILENO]);
     Offer::Taken
 }
 
@@ -132,12 +137,22 @@ fn message(socket: c_int, call: &Call<'_>) -> Option<(Vec<u8>, Vec<c_int>)> {
 /// Waits for the end of the worker and ends in the same way.
 fn wait(socket: c_int) -> ! {
     let mut leaving = None;
+    // Seconds until the next check for a pipe that the worker has closed; 0 for none.
+    let mut check_s = i64::from(!inherited::is_file_or_device(libc::STDERR_FILENO));
+    set_timeout(socket, check_s);
     loop {
         match receive(socket) {
             Ok(Reply::Stopped(_)) => relay::stop(socket),
             Ok(Reply::Leaving(status)) => leaving = Some(status),
             Ok(Reply::Ended(status)) => relay::end_as(status),
             Ok(Reply::Ready(_) | Reply::Refused(_)) => {}
+            Err(NoFrame::Silent) => {
+                check_s = if relay::has_stderr() { check_s * 2 } else { 0 };
+                if check_s == 0 {
+                    close(libc::STDERR_FILENO);
+                }
+                set_timeout(socket, check_s);
+            }
             Err(_) => break,
         }
     }

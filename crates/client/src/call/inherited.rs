@@ -82,13 +82,9 @@ pub(crate) fn soft_limits() -> Option<Vec<SoftLimit>> {
 }
 
 /// Closes the inherited descriptors, so that only the worker holds them. A process that waits for the end of a pipe,
-/// or for a lock, then waits for the command and not for this process. Standard error stays open for a last message
-/// where it is a file or a device: no process waits for the end of these.
-pub(crate) fn close_all_but(kept: [c_int; 2]) {
-    let mut kept: Vec<u32> = kept.iter().map(|fd| fd.cast_unsigned()).collect();
-    if is_file_or_device(libc::STDERR_FILENO) {
-        kept.push(libc::STDERR_FILENO.cast_unsigned());
-    }
+/// or for a lock, then waits for the command and not for this process.
+pub(crate) fn close_all_but(kept: [c_int; 3]) {
+    let mut kept: Vec<u32> = kept.iter().filter_map(|fd| u32::try_from(*fd).ok()).collect();
     kept.sort_unstable();
     let mut first = 0;
     for fd in kept {
@@ -100,7 +96,8 @@ pub(crate) fn close_all_but(kept: [c_int; 2]) {
     close_from(first);
 }
 
-fn is_file_or_device(fd: c_int) -> bool {
+/// Whether no process waits for the end of what a descriptor leads to.
+pub(crate) fn is_file_or_device(fd: c_int) -> bool {
     let mut found = core::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: found is valid for writes, and read only where the call has filled it.
     unsafe {

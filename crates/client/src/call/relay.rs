@@ -15,7 +15,7 @@
 //! process id is never signalled.
 
 use crate::job;
-use crate::syscall::{LAST_SIGNAL, exit};
+use crate::syscall::{LAST_SIGNAL, exit, readlink};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
 
@@ -141,6 +141,13 @@ fn send(signal: c_int) {
             0,
         )
     };
+}
+
+/// Whether the worker still has this process's standard error as its own. If it cannot be read, it does not.
+pub(crate) fn has_stderr() -> bool {
+    let worker = WORKER_ID.load(Ordering::Relaxed);
+    let own = readlink(b"/proc/self/fd/2");
+    own.is_some() && own == readlink(format!("/proc/{worker}/fd/2").as_bytes())
 }
 
 /// Longest time in ms between the stop of a worker and its server's report.

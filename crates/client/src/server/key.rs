@@ -6,6 +6,7 @@
 //! Invariant: if two keys are equal, everything that the command's imports have read has the same value, as far as
 //! the learning run observed it.
 
+use crate::server::against::Against;
 use crate::server::facts::Facts;
 use crate::server::process_state::{self, Session};
 use crate::syscall::{Bytes, readlink, stat, variable};
@@ -67,6 +68,9 @@ pub(crate) fn command_id(target: &Target, environ: &[Bytes]) -> Option<String> {
         text.extend(word);
         text.push(0);
     }
+    // A relative name leads to another file in each directory.
+    text.extend(&target.file);
+    text.push(0);
     for name in SEARCH {
         if let Some(value) = variable(environ, name.as_bytes()) {
             text.extend_from_slice(name.as_bytes());
@@ -107,6 +111,8 @@ pub(crate) fn build(target: &Target, facts: &Facts, session: Session, tty: &str,
         key.extend(word);
         key.push(0);
     }
+    key.extend(&target.file);
+    key.push(0);
     if facts.asks_tty {
         key.extend(tty.as_bytes());
     }
@@ -129,11 +135,16 @@ pub(crate) fn build(target: &Target, facts: &Facts, session: Session, tty: &str,
 }
 
 /// Returns the relevant entries sorted by name: a shell may reorder them between two calls. Entries of one name keep
-/// their order: the first one counts.
-fn relevant<'a>(environ: &'a [Bytes], facts: &Facts, ignored: &[u8]) -> Vec<&'a Bytes> {
-    let mut entries: Vec<&Bytes> = environ
+/// their order: the first one counts. Of a variable that the user wants ignored, only the name is left, or the name and
+/// the sign if the value is empty: whether a variable is set, and to anything, decides more than what it is set to.
+fn relevant<'a>(environ: &'a [Bytes], facts: &Facts, ignored: &[u8]) -> Vec<&'a [u8]> {
+    let mut entries: Vec<&[u8]> = environ
         .iter()
-        .filter(|entry| is_relevant(entry, facts) && !is_named(entry, ignored))
+        .filter(|entry| is_relevant(entry, facts))
+        .map(|entry| match name_of(entry) {
+            name if entry.len() > name.len() + 1 && is_named(entry, ignored) => name,
+            _ => entry,
+        })
         .collect();
     entries.sort_by_key(|entry| name_of(entry));
     entries
@@ -156,8 +167,8 @@ fn is_relevant(entry: &[u8], facts: &Facts) -> bool {
         || facts.variables.iter().any(|v| v == name)
 }
 
-/// Whether the call needs something that only a separate process can give.
-pub(crate) fn forbids_server(target: &Target, environ: &[Bytes]) -> bool {
+/// Returns what the call needs that only a separate process can give, if anything.
+pub(crate) fn against(target: &Target, environ: &[Bytes]) -> Option<Against> {
     const OWN_PROCESS: &[&str] = &[
         // The parent knows the process by its id, which differs from a worker's.
         "LISTEN_PID",
@@ -177,16 +188,19 @@ pub(crate) fn forbids_server(target: &Target, environ: &[Bytes]) -> bool {
         "PYTHONWARNINGS",
     ];
     let is_set = |name: &str| variable(environ, name.as_bytes()).is_some_and(|v| !v.is_empty());
-    OWN_PROCESS.iter().any(|name| is_set(name))
-        || variable(environ, b"UNSNARL") == Some(b"off")
-        || variable(environ, b"PYTHONHASHSEED") == Some(b"random")
-        || target.options.iter().any(|option| !is_allowed(option))
-        || is_relative_script(target)
-}
-
-/// Whether a script is named by a relative path, which only a separate process can resolve from where it starts.
-pub(crate) fn is_relative_script(target: &Target) -> bool {
-    target.kind == Kind::Script && !target.name.starts_with(b"/")
+    if variable(environ, b"UNSNARL") == Some(b"off") {
+        return Some(Against::Off);
+    }
+    if let Some(name) = OWN_PROCESS.iter().find(|name| is_set(name)) {
+        return Some(Against::Variable(name));
+    }
+    if variable(environ, b"PYTHONHASHSEED") == Some(b"random") {
+        return Some(Against::HashSeed);
+    }
+    if let Some(option) = target.options.iter().find(|option| !is_allowed(option)) {
+        return Some(Against::Option(option.clone()));
+    }
+    (target.kind == Kind::Script && !target.file.starts_with(b"/")).then_some(Against::Directory)
 }
 
 /// Whether an interpreter option still takes the next word as the script, and makes no difference to a process that a
@@ -232,6 +246,14 @@ mod tests {
         assert_eq!(relevant(&twice, &facts, b""), [&twice[0], &twice[1]]);
     }
 
+    #[test]
+    fn an_ignored_variable_is_unset_empty_or_set() {
+        let facts = Facts::default();
+        let of = |entry: &str| relevant(&[entry.into()], &facts, b"X TZ").concat();
+        assert_eq!((of("TZ=UTC"), of("TZ=CET")), (b"TZ".to_vec(), b"TZ".to_vec()));
+        assert_eq!((of("TZ="), of("Y=")), (b"TZ=".to_vec(), b"".to_vec()));
+    }
+
     fn target(python: &[u8], options: &[&[u8]]) -> Target {
         Target {
             python: python.to_vec(),
@@ -239,6 +261,7 @@ mod tests {
             options: options.iter().map(|option| option.to_vec()).collect(),
             kind: Kind::Script,
             name: b"/v/bin/hg".to_vec(),
+            file: b"/v/bin/hg".to_vec(),
         }
     }
 
@@ -270,7 +293,7 @@ mod tests {
 
     #[test]
     fn options_that_run_something_else_forbid_a_server() {
-        let forbids = |option: &[u8]| forbids_server(&target(b"/v/bin/python", &[option]), &[]);
+        let forbids = |option: &[u8]| against(&target(b"/v/bin/python", &[option]), &[]).is_some();
         for option in [&b"-sP"[..], b"-E", b"-OO", b"-X utf8", b"-Wignore", b"-sXdev", b"-u"] {
             assert!(!forbids(option), "{option:?}");
         }

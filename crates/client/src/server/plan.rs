@@ -4,14 +4,18 @@
 //!
 //! Invariant: every reason to run a command plainly that is known before a server answers is found here.
 
+use super::against::Against;
 use super::facts::Facts;
 use super::key;
 use super::process_state::{self, Session};
 use super::runtime_directory::RuntimeDirectory;
 use super::start::Start;
 use crate::job;
-use crate::syscall::Bytes;
+use crate::syscall::{Bytes, close, open, stat, unlink};
 use crate::target::Target;
+
+/// Seconds for which a server that did not answer in time is not asked again.
+const SILENCE_S: i64 = 60;
 
 /// Everything that is known about a call before a server is asked.
 pub(crate) struct Plan {
@@ -24,20 +28,21 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Finds the server for a call; `None` if the call must run plainly.
-    pub(crate) fn make(target: &Target, environ: &[Bytes]) -> Option<Self> {
-        if key::forbids_server(target, environ) {
-            return None;
+    /// Finds the server for a call, or why the call must run plainly.
+    pub(crate) fn make(target: &Target, environ: &[Bytes]) -> Result<Self, Against> {
+        if let Some(against) = key::against(target, environ) {
+            return Err(against);
         }
-        let directory = RuntimeDirectory::open(environ)?;
-        let session = process_state::session()?;
+        let directory =
+            RuntimeDirectory::open(environ).ok_or_else(|| Against::Untrusted(RuntimeDirectory::path(environ)))?;
+        let session = process_state::session().ok_or(Against::Session)?;
         if is_orphaned_job(session) {
-            return None;
+            return Err(Against::Orphaned);
         }
-        let command_id = key::command_id(target, environ)?;
+        let command_id = key::command_id(target, environ).ok_or(Against::Directory)?;
         let facts = Facts::read(&directory.file(&command_id, ".rec")).unwrap_or_default();
         if facts.is_plain {
-            return None;
+            return Err(Against::Learned);
         }
         Self::keyed(
             target,
@@ -48,6 +53,7 @@ impl Plan {
             &facts,
             process_state::terminals(),
         )
+        .ok_or(Against::State)
     }
 
     /// Does the same for a command that was just learned, in the background: `tty` is the caller's.
@@ -101,6 +107,37 @@ impl Plan {
     pub(crate) fn socket(&self) -> Bytes {
         self.directory.file(&self.key_id, ".sock")
     }
+
+    /// Whether the server has just let a call wait until its time was up: it is stopped, or the machine is too busy.
+    /// Its calls run plainly for [`SILENCE_S`] from then on.
+    pub(crate) fn is_silent(&self) -> bool {
+        stat(&self.silence()).is_some_and(|noted| (0..SILENCE_S).contains(&(now_s() - noted.st_mtime)))
+    }
+
+    /// Notes that a call has waited in vain.
+    pub(crate) fn note_silence(&self) {
+        let path = self.silence();
+        unlink(&path);
+        close(open(
+            &path,
+            libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW,
+            0o600,
+        ));
+    }
+
+    /// Forgets it: the server has answered.
+    pub(crate) fn forget_silence(&self) {
+        unlink(&self.silence());
+    }
+
+    fn silence(&self) -> Bytes {
+        self.directory.file(&self.key_id, ".silent")
+    }
+}
+
+fn now_s() -> i64 {
+    // SAFETY: no memory is passed.
+    unsafe { libc::time(core::ptr::null_mut()) }
 }
 
 /// Whether a terminal could stop this job for good.

@@ -17,7 +17,7 @@ impl RuntimeDirectory {
     pub(crate) fn open(environ: &[Bytes]) -> Option<Self> {
         // SAFETY: always succeeds.
         let user = unsafe { libc::geteuid() };
-        let path = Self::path_of(environ, user);
+        let path = Self::path(environ);
         if lstat(&path).is_none() {
             make(&path);
         }
@@ -25,6 +25,12 @@ impl RuntimeDirectory {
         let is_private =
             found.st_mode & libc::S_IFMT == libc::S_IFDIR && found.st_uid == user && found.st_mode & 0o077 == 0;
         is_private.then_some(Self { path })
+    }
+
+    /// Returns the directory's path, trusted or not.
+    pub(crate) fn path(environ: &[Bytes]) -> Bytes {
+        // SAFETY: always succeeds.
+        Self::path_of(environ, unsafe { libc::geteuid() })
     }
 
     fn path_of(environ: &[Bytes], user: libc::uid_t) -> Bytes {

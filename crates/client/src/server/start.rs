@@ -8,7 +8,7 @@
 use crate::server::process_state::{Session, own_directory};
 use crate::server::runtime_directory::RuntimeDirectory;
 use crate::syscall::{Bytes, LAST_SIGNAL, c_string, close_from, exec, exit, open};
-use crate::target::{Kind, Target};
+use crate::target::Target;
 use core::ffi::c_int;
 
 /// Everything that a starting server is given.
@@ -30,8 +30,11 @@ const KEY_FD: c_int = 4;
 /// Seconds between a start that failed and the next one.
 const COOL_DOWN_S: i64 = 2;
 
-/// Starts a server unless another process is starting it.
+/// Starts a server unless another process is starting it, or the caller may have too few descriptors open for that.
 pub(crate) fn in_background(start: &Start<'_>) {
+    if !has_descriptors() {
+        return;
+    }
     let Some(lock) = lock(start, true) else { return };
     // SAFETY: one thread; the child only makes system calls and execs.
     match unsafe { libc::fork() } {
@@ -49,6 +52,18 @@ pub(crate) fn in_background(start: &Start<'_>) {
             unsafe { libc::waitpid(child, core::ptr::null_mut(), 0) };
         }
     }
+}
+
+/// Fewest descriptors with which a server is learned and started.
+const DESCRIPTORS: u64 = 64;
+
+fn has_descriptors() -> bool {
+    const NOFILE: u32 = libc::RLIMIT_NOFILE as _; // the type is the C library's
+    let limit = crate::syscall::limits().and_then(|limits| {
+        let found = limits.into_iter().find(|(resource, _)| *resource == NOFILE);
+        found.map(|(_, limit)| limit.rlim_cur)
+    });
+    limit.is_some_and(|limit| limit >= DESCRIPTORS)
 }
 
 /// Becomes the server of a key that is known only now; this process already runs in the background.
@@ -152,16 +167,14 @@ fn arguments(start: &Start<'_>, python: &[u8], bin: &[u8]) -> Vec<Bytes> {
         Session::Shared(_) => "shared",
         Session::Detached => "detached",
     };
-    let kind = match start.target.kind {
-        Kind::Script => "script",
-        Kind::Module => "module",
-    };
+    let kind = start.target.kind_word();
     let mut argv: Vec<Bytes> = vec![python.to_vec()];
     argv.extend(["-P", "-B", "-m", "unsnarl.warm.managing.begin"].map(|s| s.as_bytes().to_vec()));
     argv.push([bin, b"/unsnarl"].concat());
     argv.push(start.directory.path.clone());
-    argv.extend([start.command_id, start.key_id, session, start.tty, kind].map(|s| s.as_bytes().to_vec()));
-    argv.push(start.target.name.clone());
+    argv.extend([start.command_id, start.key_id, session, start.tty].map(|s| s.as_bytes().to_vec()));
+    argv.push(kind);
+    argv.push(start.target.file.clone());
     argv.push(start.target.python.clone());
     argv.extend(start.target.options.iter().cloned());
     argv
@@ -188,7 +201,10 @@ fn arrange(fds: [c_int; 5]) {
     unsafe {
         let high = fds.map(|fd| libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 10));
         for (to, from) in (0..=KEY_FD).zip(high) {
-            libc::dup2(from, to);
+            if libc::dup2(from, to) < 0 {
+                // Without the log in its place, this process would write where the caller's command does.
+                exit(1);
+            }
         }
     }
     const { assert!(LOCK_FD == 3 && KEY_FD == 4) };

@@ -59,6 +59,15 @@ def interpreter_of(script: str) -> Interpreter | None:
     return named if named and _is_python_name(os.path.basename(named.path)) else None
 
 
+def no_python(script: str, usual: str) -> tuple[str, str]:
+    """Return in words what a script without an interpreter is, and a hint: ``usual``, unless it is an archive."""
+    import zipfile
+
+    if zipfile.is_zipfile(script):
+        return f"{script} is an archive (zipapp) without a first line", f"start it as `python {script}`"
+    return f"{script} is not a Python script", usual
+
+
 def is_of_this_environment(path: str) -> bool:
     """Tell whether an interpreter is this one, started through this environment.
 

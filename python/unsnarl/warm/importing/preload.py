@@ -35,18 +35,23 @@ SERVERS = frozenset(
 
 
 class Command:
-    """A command: ``kind`` is ``script`` or ``module``, ``name`` the path or the module's name."""
+    """A command: ``kind`` is ``script`` or ``module``, ``name`` the absolute path or the module's name.
 
-    def __init__(self, kind: str, name: str) -> None:
-        self.kind = kind
+    ``word`` is the kind as a start passes it on: with ``:NAME`` after it, if a script is called by a relative name.
+    """
+
+    def __init__(self, word: str, name: str) -> None:
+        self.word = word
+        self.kind, _, called = word.partition(":")
         self.name = name
+        self.called = called or name
 
 
 def arrange(command: Command) -> None:
     """Set ``sys.argv``, ``sys.orig_argv`` and ``sys.path`` for the command."""
     options = sys.orig_argv[1 : sys.orig_argv.index(sys.argv[0])] if sys.argv[0] in sys.orig_argv else []
-    target = ["-m", command.name] if command.kind == "module" else [command.name]
-    sys.argv[:] = [command.name if command.kind == "script" else "-m", SENTINEL]
+    target = ["-m", command.name] if command.kind == "module" else [command.called]
+    sys.argv[:] = [command.called if command.kind == "script" else "-m", SENTINEL]
     sys.orig_argv[:] = [sys.orig_argv[0], *options, *target, SENTINEL]
     # With -m the first entry is the caller's directory: set per request.
     if command.kind == "script" and not sys.flags.safe_path:

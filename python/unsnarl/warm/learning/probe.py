@@ -133,6 +133,8 @@ class Watch:
     def look(self, path: object, event: str = "") -> None:
         """Note that a path was examined; a relative one leads to another file in each directory."""
         name = path_lookups.text_of(path)
+        if what := recorders.of_the_process(path, name):
+            self.fail(what)
         if self.is_on and name.startswith("/"):
             if event != "open" and not effects.is_temporary(name, self.temporary.made):
                 (self.seen.read_names if event else self.seen.ask)(name)
@@ -402,14 +404,9 @@ def _set_up_site(watch: Watch) -> None:
     watch.is_on = False
 
 
-def _watched(
-    watch: Watch,
-    command: preload.Command,
-    program: main_module.MainModule,
-    expected: dict[str, str],
-    excluded: list[str],
-) -> list[str]:
+def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], excluded: list[str]) -> list[str]:
     """Import all modules under watch; return those that each run imports."""
+    program = main_module.MainModule(command)
     covered, watch.is_on = preload.covered(), True
     named: list[preload.Import] = []
     with contextlib.suppress(effects.VetoedError):  # of the package that the command is in
@@ -466,12 +463,11 @@ def main(args: list[str]) -> None:
     if site == "later":
         _set_up_site(watch)
     preload.arrange(command)
-    program = main_module.MainModule(command)
     arguments.stand_in(int(words))
     descriptors, baseline = _open_descriptors(), set(sys.modules)
     _umask(_MASK)
     start = {clock: _now(clock) for clock in CLOCKS}
-    roots = _watched(watch, command, program, *_wishes(wanted_file))
+    roots = _watched(watch, command, *_wishes(wanted_file))
     found = [module for module in sys.modules if module not in baseline]
     watch.renewals += _kept_times(watch, start, found)
     gc.collect()

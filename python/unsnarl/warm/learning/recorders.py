@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 def install(watch: Watch) -> None:
     """Put all recorders in place."""
     _watch_environment(watch)
+    _watch_first_environment(watch)
     _watch_process(watch)
     _watch_umask(watch)
     _watch_terminals(watch)
     _watch_input(watch)
     _watch_random(watch)
+    _watch_kinds(watch)
 
 
 def _variable_name(key: object) -> str:
@@ -48,12 +50,63 @@ def _watch_environment(watch: Watch) -> None:
             super().__delitem__(key)
 
         def __iter__(self) -> Iterator[str]:
-            watch.fail("reads the whole environment")
+            watch.fail(ENVIRONMENT)
             return super().__iter__()
 
     for environ in (os.environ, os.environb):
         watched: Any = environ
         watched.__class__ = Watched
+
+
+def _watch_first_environment(watch: Watch) -> None:
+    """Watch ``posix.environ``, the environment with which the process started, as ``os.environ`` is watched."""
+
+    class Watched(dict[bytes, bytes]):
+        def __getitem__(self, key: Any) -> bytes:
+            watch.read_variable(_variable_name(key))
+            return super().__getitem__(key)
+
+        def get(self, key: Any, default: Any = None) -> Any:
+            watch.read_variable(_variable_name(key))
+            return super().get(key, default)
+
+        def __contains__(self, key: object) -> bool:
+            watch.read_variable(_variable_name(key))
+            return super().__contains__(key)
+
+    def whole(name: str) -> Any:
+        plain = getattr(dict, name)
+
+        def read(self: Any, *args: Any) -> Any:
+            watch.fail(ENVIRONMENT)
+            return plain(self, *args)
+
+        return read
+
+    # An overridden __iter__ also makes dict() and the like call keys() (PyDict_Merge).
+    for name in ("__iter__", "__len__", "copy", "items", "keys", "values"):
+        setattr(Watched, name, whole(name))
+    posix: Any = sys.modules["posix"]
+    posix.environ = Watched(posix.environ)
+
+
+def _watch_kinds(watch: Watch) -> None:
+    """Watch for imports that ask which kind of file a standard stream is, or which signals the caller ignores."""
+
+    def judged(place: Any, name: str, reason: str, *, is_of_stream: bool) -> None:
+        plain = getattr(place, name)
+
+        def watched(what: Any = None, *args: Any, **named: Any) -> Any:
+            if not is_of_stream or (type(what) is int and 0 <= what <= 2):
+                watch.fail(reason)
+            return plain(what, *args, **named)
+
+        setattr(place, name, watched)
+
+    for name in ("fstat", "lseek", "get_blocking"):
+        judged(os, name, KIND, is_of_stream=True)
+    for module in {"signal", "_signal"} & sys.modules.keys():
+        judged(sys.modules[module], "getsignal", "asks which signals are ignored", is_of_stream=False)
 
 
 def _watch_umask(watch: Watch) -> None:
@@ -138,6 +191,21 @@ def _watch_input(watch: Watch) -> None:
 
 
 INPUT = "reads the standard input"
+KIND = "asks for the kind of a standard stream"
+ENVIRONMENT = "reads the whole environment"
+# Files whose content is another one in each process, and what reading them amounts to.
+_OF_THE_PROCESS = {
+    ENVIRONMENT: ("/proc/self/environ", f"/proc/{os.getpid()}/environ"),
+    INPUT: ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"),
+    KIND: ("/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/2", "/proc/self/fd/1", "/proc/self/fd/2"),
+}
+
+
+def of_the_process(path: object, name: str) -> str:
+    """Return what it amounts to if a path, or a descriptor, leads to what only this process has; or nothing."""
+    if type(path) is int and 0 <= path <= 2:
+        return KIND
+    return next((what for what, paths in _OF_THE_PROCESS.items() if name in paths), "")
 
 
 def _nothing() -> None:

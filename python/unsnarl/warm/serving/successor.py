@@ -83,7 +83,7 @@ def _start(origin: Origin, limits: Limits) -> int:
         [
             python, "-P", "-B", "-m", BEGIN,
             origin.exe, origin.runtime_directory, origin.command_id, origin.key_id, origin.session, origin.tty,
-            origin.command.kind, origin.command.name, *origin.python,
+            origin.command.word, origin.command.name, *origin.python,
         ],
         origin.environment,
         file_actions=[(os.POSIX_SPAWN_DUP2, origin.lock, 3)],

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any, Protocol
 
-    from ..importing.preload import Command
     from ..importing.main_module import MainModule
+    from ..importing.preload import Command
     from ..importing.temporary import Directories
     from ..renewals import Renewal
     from .import_hooks import Finders

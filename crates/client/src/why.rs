@@ -1,0 +1,62 @@
+//! `unsnarl warm why CMD [ARGS]`: finds what this very call meets, and hands it to `unsnarl.cli.warm` to be shown.
+//!
+//! Lines of text:
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `record ID` | the stem of the command's facts |
+//! | `key ID` | the stem of the files of this call's server |
+//! | `plain REASON` | the call runs plainly |
+//! | `refused` | an earlier start found that there can be no server of this key |
+//! | `silent` | the server did not answer a call within the last minute |
+//! | `served` | a worker would take the call now |
+//!
+//! Must never start a server, nor run the command.
+
+use crate::call::handover;
+use crate::server::against::Against;
+use crate::server::key;
+use crate::server::plan::Plan;
+use crate::syscall::{Bytes, stat};
+use crate::target::{self, Target};
+
+/// Describes a call; `None` if there is no such command.
+pub(crate) fn describe(words: &[Bytes], environ: &[Bytes]) -> Option<String> {
+    let Some((target, _)) = Target::from_words(words, environ) else {
+        return Some(format!("plain {}\n", no_target(words, environ)?));
+    };
+    let mut text = String::new();
+    if let Some(id) = key::command_id(&target, environ) {
+        text += &format!("record {id}\n");
+    }
+    match Plan::make(&target, environ) {
+        Err(Against::Learned) => {}
+        Err(against) => text += &format!("plain {}\n", against.words()),
+        Ok(_) if !target.names_a_program() => text += &format!("plain {}\n", Against::Lookup.words()),
+        Ok(plan) => {
+            text += &format!("key {}\n", plan.key_id);
+            if plan.is_refused() {
+                text += "refused\n";
+            } else if plan.is_silent() {
+                text += "silent\n";
+            } else if handover::is_served(&plan.socket()) {
+                text += "served\n";
+            }
+        }
+    }
+    Some(text)
+}
+
+/// Returns why words that name a program are no Python command.
+fn no_target(words: &[Bytes], environ: &[Bytes]) -> Option<&'static str> {
+    let file = target::find(words.first()?, environ)?;
+    stat(&file)?;
+    Some(if target::is_python(&file) {
+        "only a script or `-m MODULE`, right after the interpreter, can be warm: no option of the interpreter, no code \
+         as an argument or on the standard input"
+    } else if target::is_archive(&file) {
+        "it is an archive without a first line, which no kernel starts: `unsnarl warm run -- python FILE`"
+    } else {
+        "it is no Python script, so there is nothing to import ahead"
+    })
+}

@@ -1,0 +1,53 @@
+"""What only the caller's process has: imports that read it are found, and what is ignored is ignored with care."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Rig
+
+
+def script_of(rig: "Rig", module: str) -> str:
+    """Write a command that prints its module's ``VALUE``, and whether it is warm."""
+    (rig.directory / "bin" / "mod.py").write_text(module)
+    return rig.script(
+        "who", "import sys, mod\nprint(mod.VALUE, 'warm' if '_unsnarl_warm' in sys.modules else 'plain')\n"
+    )
+
+
+def test_an_ignored_variable_may_be_unset_empty_or_set(rig: "Rig") -> None:
+    script = script_of(rig, "import os\nVALUE = os.environ.get('NUMBER', 'none')\n")
+    environments = [rig.env | {"UNSNARL_WARM_IGNORE": "NUMBER"} | extra for extra in ({}, {"NUMBER": ""})]
+    environments += [environments[0] | {"NUMBER": str(number)} for number in range(3)]
+    for env in environments[:3]:
+        rig.start(script, env=env)
+    assert len(rig.verb("status").stdout.splitlines()) == 3
+    for env, shown in zip(environments, (b"none", b"", b"0", b"1", b"2"), strict=True):
+        assert rig.served(script, env=env).stdout == shown + b" warm\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("open('/proc/self/environ').read()", b"reads the whole environment"),
+        ("dict(posix.environ)", b"reads the whole environment"),
+        ("len(posix.environ)", b"reads the whole environment"),
+        ("signal.getsignal(signal.SIGHUP)", b"asks which signals are ignored"),
+        ("stat.S_ISFIFO(os.fstat(0).st_mode)", b"asks for the kind of a standard stream"),
+        ("os.stat(1).st_mode", b"asks for the kind of a standard stream"),
+        ("open('/dev/stdin').fileno()", b"reads the standard input"),
+    ],
+)
+def test_what_only_this_process_has_is_not_kept(rig: "Rig", value: str, reason: bytes) -> None:
+    script = script_of(rig, f"import os, posix, signal, stat\nVALUE = str({value})\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    assert reason in rig.verb("why", script).stdout
+
+
+def test_a_variable_of_the_first_environment_is_part_of_the_key(rig: "Rig") -> None:
+    script = script_of(rig, "import posix\nVALUE = posix.environ.get(b'LEVEL')\n")
+    for level in ("1", "2"):
+        env = rig.env | {"LEVEL": level}
+        rig.start(script, env=env)
+        assert rig.served(script, env=env).stdout == f"b'{level}' warm\n".encode()
