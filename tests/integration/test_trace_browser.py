@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.unit.test_trace_findings import thread
 from tests.unit.test_trace_views import EVIL, process
 from unsnarl.trace import report
 
@@ -22,7 +23,58 @@ if TYPE_CHECKING:
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
-PROBE = """
+ENDED = """
+  const out = document.createElement("pre");
+  out.id = "seen";
+  out.textContent = btoa(unescape(encodeURIComponent(JSON.stringify(seen))));
+  document.body.append(out);
+})();
+</script>
+"""
+
+PROBE_OF_MANY = """
+<script>
+(() => {
+  const seen = {}, q = (s) => document.querySelector(s), timeline = q("#timeline"), canvas = q("canvas");
+  const ratio = devicePixelRatio || 1, labels = canvas.clientWidth < 520 ? 80 : 150;
+  const pixel = (x, y) => [...canvas.getContext("2d").getImageData(x * ratio, y * ratio, 1, 1).data].join();
+  const type = (id, value) => { q(id).value = value; q(id).dispatchEvent(new Event("input")); };
+  seen.address = [timeline.dataset.begin, timeline.dataset.end, timeline.dataset.threads, q("#search").value].join();
+  q("#zoom-all").click();
+  type("#search", "");
+  seen.all = timeline.dataset.threads;
+  seen.height = canvas.height / ratio;
+  seen.first = pixel(labels + 20, 32);
+  q(".scroll").scrollTop = q(".scroll").scrollHeight;
+  q(".scroll").dispatchEvent(new Event("scroll"));
+  seen.last = pixel(labels + 20, canvas.height / ratio - 10);
+  type("#search", "WORKER-399");
+  seen.found = timeline.dataset.threads;
+  seen.hash = location.hash;
+  type("#sort", "running");
+  const box = canvas.getBoundingClientRect(), width = canvas.clientWidth - labels;
+  const at = (part, more) =>
+    ({ clientX: box.left + labels + part * width, clientY: box.top + 32, bubbles: true, ...more });
+  canvas.dispatchEvent(new PointerEvent("pointerdown", at(0, { shiftKey: true })));
+  canvas.dispatchEvent(new PointerEvent("pointermove", at(1 / 3)));
+  canvas.dispatchEvent(new PointerEvent("pointerup", at(1 / 3)));
+  seen.sums = JSON.parse(q("#selection").dataset.sums);
+  q("#selection button").click();
+  seen.span = timeline.dataset.end - timeline.dataset.begin;
+  const finding = [...document.querySelectorAll(".finding.leads")].find((card) => card.dataset.kind === "long-hold");
+  finding.click();
+  seen.led = [timeline.dataset.begin, timeline.dataset.end, timeline.dataset.threads].join();
+  seen.rows = document.querySelectorAll("#totals .body > *").length;
+  const group = q("details.group");
+  seen.group = group.querySelector(".name").textContent;
+  group.open = true;
+  setTimeout(() => {
+    seen.opened = group.querySelectorAll(":scope > .total").length;
+    seen.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+""" + ENDED.replace("})();", "  }, 200);\n})();")
+
+PROBE = (
+    """
 <script>
 (() => {
   const seen = {}, q = (s) => document.querySelector(s), timeline = q("#timeline"), canvas = q("canvas");
@@ -54,13 +106,9 @@ PROBE = """
   seen.second = document.body.dataset.ready;
   seen.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
   seen.dialogs = window.alerted || 0;
-  const out = document.createElement("pre");
-  out.id = "seen";
-  out.textContent = btoa(unescape(encodeURIComponent(JSON.stringify(seen))));
-  document.body.append(out);
-})();
-</script>
 """
+    + ENDED
+)
 
 
 def browser() -> str:
@@ -70,12 +118,12 @@ def browser() -> str:
     return found
 
 
-def opened(page: Path, profile: Path, *options: str) -> dict[str, Any]:
+def opened(page: Path, profile: Path, *options: str, fragment: str = "") -> dict[str, Any]:
     """Open a page in the browser, and return the observations of its probe."""
     command = [
         browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
         "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={profile}", *options,
-        "--virtual-time-budget=4000", "--dump-dom", page.as_uri(),
+        "--virtual-time-budget=4000", "--dump-dom", page.as_uri() + fragment,
     ]  # fmt: skip
     shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=280).stdout
     match = re.search(r'<pre id="seen">([^<]*)</pre>', shown)
@@ -115,3 +163,35 @@ def test_the_report_can_be_read_and_zoomed(page: Path, tmp_path: Path, size: str
     assert seen["second"] == "8"
     assert seen["overflow"] <= 0
     assert seen["dialogs"] == 0
+
+
+@pytest.mark.parametrize("size", ["1400,1000", "400,900"])
+def test_four_thousand_threads_are_searched_selected_and_drawn(tmp_path: Path, size: str) -> None:
+    count, ms = 4001, 1_000_000
+    entries = [
+        thread(number, f"worker-{number}", running_ns=9 * ms) | {"stretches": [[0, 9 * ms, 0, 1]]}
+        for number in range(count)
+    ]
+    entries[3995]["stretches"] = [[0, 3 * ms, 2, 0], [3 * ms, ms, 0, 1], [4 * ms, 5 * ms, 3, 0]]
+    hold = {"thread": 3995, "begin_ns": 3 * ms, "length_ns": 200 * ms, "waited_ns": ms, "victims": 1, "node": 1}
+    contention = {"pairs": [], "long_holds": [hold] * 3, "wakeups": [], "histogram": [0] * 32}
+    path = tmp_path / "trace.html"
+    report.make([process(threads=entries, contention=contention)]).write_page(path)
+    assert path.stat().st_size < 5_000_000
+    path.write_text(path.read_text("utf-8").replace("</body>", PROBE_OF_MANY + "</body>"), "utf-8")
+    fragment = "#pid=7&begin=1000000&end=4000000&threads=worker-12&sort=name"
+    seen = opened(path, tmp_path / "profile", f"--window-size={size}", fragment=fragment)
+    assert seen["address"] == "1000000,4000000,111,worker-12"
+    assert (seen["all"], seen["found"]) == ("4001", "11")
+    assert seen["height"] <= 560
+    assert seen["first"] == seen["last"]
+    assert seen["first"] != "0,0,0,0"
+    assert "threads=WORKER-399" in seen["hash"]
+    assert seen["sums"] == pytest.approx([10 * 3 * ms, 0, 3 * ms, 0, 0, 0], abs=20_000)
+    assert seen["span"] == pytest.approx(3 * ms, abs=2_000)
+    # The longest stretch at the finding's line, with what is before and after it.
+    assert seen["led"] == f"{ms},{6 * ms},{count}"
+    assert seen["rows"] == 1
+    assert seen["group"] == "worker-0 … worker-4000 (4,001)"
+    assert seen["opened"] == 500
+    assert seen["overflow"] <= 0

@@ -6,6 +6,7 @@ The head of a program states what is expected:
 - ``# finding: KIND, thread NAME, line MARK, place TEXT, remedy COMMAND|none, FIGURE VALUE``: such a finding exists;
 - ``# not: KIND, remedy COMMAND``: neither finding nor remedy of this kind exists;
 - ``# quiet``: no finding is severe;
+- ``# needs MODULE``: the program is skipped where the module is not installed;
 - ``# before VERSION: REASON``: from this CPython on, what is expected is not found yet.
 
 A busy machine can create a cause, so a program has three runs, of which one must be as expected.
@@ -40,6 +41,8 @@ def test_a_program_is_told_its_cause(programs: Programs, path: Path) -> None:
     limit = re.search(r"^# before 3\.(\d+): (.*)", text, re.MULTILINE)
     if limit and sys.version_info >= (3, int(limit[1])):
         pytest.skip(f"CPython 3.{limit[1]} and later: {limit[2]}")
+    for needed in re.findall(r"^# needs (.*)", text, re.MULTILINE):
+        pytest.importorskip(needed)
     for _ in range(RUNS):
         traced = trace(programs, text)
         wrong = misses(text, traced)

@@ -95,12 +95,21 @@ def slowest_thread(process: Process) -> int:
 
     def busy_ns(number: int) -> int:
         parts = parts_of(process, [number])
-        # A thread that only sleeps is slow if no other thread does anything.
-        return sum(part.time_ns // (100 if part.what == "sleeping" else 1) for part in parts if part.what not in IDLE)
+        # A thread that only sleeps is slow if no other thread does anything; so is one that only the standard
+        # library uses, for a pool or a queue.
+        return sum(
+            part.time_ns // (100 if part.what == "sleeping" or _is_behind_the_scenes(process, part) else 1)
+            for part in parts
+            if part.what not in IDLE
+        )
 
     # A thousand threads have at most this many candidates: the longest lives.
     numbers = sorted(range(len(process.threads)), key=lambda number: -sum(process.threads[number].totals_ns))[:64]
     return max(numbers, key=busy_ns)
+
+
+def _is_behind_the_scenes(process: Process, part: Part) -> bool:
+    return part.what.startswith("waiting for") and part.place is not None and process.is_library(part.place)
 
 
 def parts_of(process: Process, numbers: list[int]) -> list[Part]:

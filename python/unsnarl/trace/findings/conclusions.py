@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unsnarl.trace.findings import account, event_loop, gil, locks, startup
+from unsnarl.trace.findings import account, event_loop, gil, locks, startup, threads
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration
 from unsnarl.trace.model import Process
 
@@ -18,12 +18,20 @@ def all_findings(processes: list[Process]) -> list[Finding]:
     result: list[Finding] = []
     for process in processes:
         found = lost_records(process)
-        for part in (event_loop, gil, locks, startup):
+        for part in (event_loop, threads, gil, locks, startup):
             found += part.findings(process)
+        found = merged(found)
         result += [replace(finding, pid=process.pid) for finding in found]
         times += [replace(finding, pid=process.pid) for finding in account.findings(process)]
     order = (SEVERE, NOTABLE, FINE)
     return times + sorted(result, key=lambda finding: order.index(finding.severity))
+
+
+def merged(found: list[Finding]) -> list[Finding]:
+    """Leave out what another finding explains: of many threads, neither all stacks nor all waits have a cause alone."""
+    if not any(finding.kind in ("thread-per-timer", "thread-per-task") for finding in found):
+        return found
+    return [finding for finding in found if finding.kind not in ("lock-waits", "gil-waits")]
 
 
 def lost_records(process: Process) -> list[Finding]:

@@ -41,7 +41,8 @@ class Finding:
 
     Attributes:
         kind: a machine-readable name: ``time``, ``loop-stall``, ``convoy``, ``long-hold``, ``no-processor``,
-            ``square``, ``cpu-bound``, ``hand-overs``, ``gil-waits``, ``contended-lock``, ``polling``,
+            ``square``, ``full-gil``, ``thread-per-timer``, ``thread-per-task``, ``cpu-bound``,
+            ``hand-overs``, ``gil-waits``, ``contended-lock``, ``polling``,
             ``lock-waits``, ``futex-storm``, ``slow-import``, ``slow-start``, ``quick-start``,
             ``no-gil-contention``, ``no-lock-contention``, ``lost-records``.
         severity: SEVERE, NOTABLE or FINE.

@@ -57,6 +57,9 @@ CERTAIN_NS = 100_000_000
 FULL_WAITS = 20
 """Where several threads are CPU-bound, the GIL is full, and starting them takes some waits: a pattern has more."""
 
+FULL_SHARE = 0.8
+"""The share of the recording for which threads together held the GIL, from which on it is full."""
+
 SQUARE_WAITERS = 8
 """The fewest waiters with which it can be seen whether each hand-over wakes all of them."""
 
@@ -72,7 +75,8 @@ HOLD_SHARE = 0.2
 
 def findings(process: Process) -> list[Finding]:
     """Return the findings about the GIL in a process."""
-    result = [*convoys(process), *long_holds(process), *starved_holds(process), *square(process)]
+    full = full_gil(process)
+    result = [*convoys(process), *full, *long_holds(process), *starved_holds(process), *square(process)]
     result += cpu_bound(process, result)
     return result or hand_overs(process) or gil_waits(process) or [no_contention(process)]
 
@@ -101,6 +105,8 @@ def convoys(process: Process) -> list[Finding]:
         thread = process.threads[number]
         is_starting = is_full or len(process.threads) >= CROWD
         if is_starting and sum(pair.count for pair in pairs) < max(FULL_WAITS, len(process.threads) // 10):
+            continue
+        if is_sharer(process, thread):
             continue
         if not is_cpu_bound(process, thread) and _is_convoy(process, thread, pairs):
             result.append(_convoy(process, thread, pairs))
@@ -306,6 +312,49 @@ def cpu_bound(process: Process, others: list[Finding]) -> list[Finding]:
             threads[0].label,
             None,
             {"threads": len(threads), "waiting_ns": waiting},
+            Remedy(
+                "unsnarl will not help here: the work is more than one interpreter does at a time. "
+                "Use processes, sub-interpreters, a free-threaded build or C code that releases the GIL"
+            ),
+        )
+    ]
+
+
+def is_full(process: Process) -> bool:
+    """Tell whether the GIL was held for nearly all of the time, by several threads."""
+    running = sum(thread.running_ns for thread in process.threads)
+    return running >= FULL_SHARE * process.length_ns and len(process.threads) > 1
+
+
+def is_sharer(process: Process, thread: Thread) -> bool:
+    """Tell whether a thread is one of several that fill the GIL alike: no order among them serves all sooner.
+
+    Where a thread is CPU-bound, the others may be served before it.
+    """
+    if not is_full(process) or any(is_cpu_bound(process, other) for other in process.threads):
+        return False
+    running = sum(other.running_ns for other in process.threads)
+    return thread.running_ns * 2 * len(process.threads) >= running
+
+
+def full_gil(process: Process) -> list[Finding]:
+    """Find threads that fill the GIL together, though each of them often waits for something else."""
+    sharers = [thread for thread in process.threads if is_sharer(process, thread)]
+    waiting = sum(thread.waiting_ns for thread in sharers)
+    if len(sharers) < 2 or waiting < WAITING_SHARE * process.length_ns:
+        return []
+    running = sum(thread.running_ns for thread in process.threads)
+    most = max(sharers, key=lambda thread: thread.waiting_ns)
+    return [
+        Finding(
+            "full-gil",
+            NOTABLE,
+            f"the GIL is full: {len(sharers)} threads held it for {share(running, process.length_ns)} of the time "
+            f"together, and waited {duration(waiting)} for it: more threads do no more work",
+            [f"thread `{most.label}` waited most: {duration(most.waiting_ns)}"],
+            most.label,
+            None,
+            {"threads": len(sharers), "running_ns": running, "waiting_ns": waiting},
             Remedy(
                 "unsnarl will not help here: the work is more than one interpreter does at a time. "
                 "Use processes, sub-interpreters, a free-threaded build or C code that releases the GIL"

@@ -12,7 +12,19 @@ from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remed
 from unsnarl.trace.model import IN_IO, SLEEPING, LockWaits, Process
 
 WAITS_FOR_WORK = frozenset(
-    ("wait", "wait_for", "get", "join", "_wait_for_tstate_lock", "_shutdown", "_worker", "result", "as_completed")
+    (
+        "wait",
+        "wait_for",
+        "get",
+        "join",
+        "_wait_for_tstate_lock",
+        "_shutdown",
+        "_worker",
+        "result",
+        "as_completed",
+        "Pool._handle_tasks",
+        "_handle_tasks",
+    )
 )
 """Functions of the standard library that block until there is something to do."""
 

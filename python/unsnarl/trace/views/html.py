@@ -16,6 +16,7 @@ from unsnarl.trace.findings.finding import Finding, duration
 from unsnarl.trace.findings.locks import is_for_work
 from unsnarl.trace.model import LockWaits, Process
 from unsnarl.trace.syscalls import Syscalls
+from unsnarl.trace.thread_groups import groups_of
 
 HERE = Path(__file__).parent
 MAX_LOCK_ROWS = 60
@@ -71,6 +72,7 @@ def _process(process: Process, syscalls: Syscalls) -> dict[str, Any]:
             }
             for thread in process.threads
         ],
+        "groups": [(group.label, group.numbers) for group in groups_of(process)],
         "places": {str(node): "\n".join(map(str, process.stack(node)[:6])) for node in used},
         "histogram": process.histogram,
         "rates": asdict(process.rates),

@@ -4,7 +4,13 @@ const DATA = JSON.parse(document.getElementById("data").textContent);
 const STATES = ["running", "waiting", "lock", "io", "sleeping", "computing"];
 const WORDS = ["running", "waiting for the GIL", "blocked on a lock", "blocked in I/O", "sleeping", "C code without the GIL"];
 const ROW = 20, AXIS = 22, LABELS = 150;
-let process = DATA.processes[0], view = null;
+const MOST_ROWS_PX = 560; // the canvas is as tall as what is seen of it: browsers draw none beyond 65,535 pixels
+const ORDERS = [
+  ["start", "in order of their start", () => 0],
+  ["name", "by name", (a, b) => a.name.localeCompare(b.name, "en", { numeric: true })],
+  ...WORDS.map((word, state) => [STATES[state], `most ${word}`, (a, b) => b.totals[state] - a.totals[state]]),
+];
+let process = DATA.processes[0], view = null, threads = [], selected = null, marked = null;
 
 const $ = (id) => document.getElementById(id);
 const body = (id) => $(id).querySelector(".body");
@@ -62,12 +68,55 @@ function showFindings() {
       if (remedy.saves_ns) line.append(element("span", "quiet", `, up to ${time(remedy.saves_ns)}`));
       card.append(line);
     }
+    if (process.threads.some((thread) => thread.name === finding.thread)) {
+      card.classList.add("leads");
+      card.tabIndex = 0;
+      card.title = "Show it in the timeline";
+      card.addEventListener("click", () => goTo(finding));
+      card.addEventListener("keydown", (event) => { if (event.key === "Enter") goTo(finding); });
+    }
     return card;
   }));
 }
+// Shows the thread of a finding, and the longest stretch at its line.
+function goTo(finding) {
+  const thread = process.threads.find((one) => one.name === finding.thread), flat = thread.s;
+  let best = -1;
+  for (let at = 0; at < flat.length; at += 4) {
+    const place = process.places[flat[at + 3]];
+    if (finding.place && place && place.split("\n").includes(finding.place) && (best < 0 || flat[at + 1] > flat[best + 1])) best = at;
+  }
+  marked = thread;
+  $("search").value = "";
+  choose();
+  $("timeline").querySelector(".scroll").scrollTop = Math.max(0, threads.indexOf(thread) * ROW - MOST_ROWS_PX / 3);
+  if (best < 0) setView(0, process.length_ns);
+  else setView(flat[best] - 2 * flat[best + 1], flat[best] + 3 * flat[best + 1]);
+  $("timeline").scrollIntoView({ block: "nearest" });
+}
+function sumOf(members) {
+  return {
+    totals: STATES.map((_, state) => members.reduce((sum, thread) => sum + thread.totals[state], 0)),
+    longest_wait_ns: Math.max(...members.map((thread) => thread.longest_wait_ns)),
+  };
+}
 function showTotals() {
-  const threads = [...process.threads].sort((a, b) => b.totals[1] - a.totals[1]).slice(0, 60);
-  fill("totals", ...threads.map((thread) => {
+  const groups = process.groups.map(([label, numbers]) => {
+    const members = numbers.map((number) => process.threads[number]);
+    return { name: label, members, ...sumOf(members) };
+  }).sort((a, b) => b.totals[1] - a.totals[1]).slice(0, 60);
+  fill("totals", ...groups.map((group) => {
+    if (group.members.length === 1) return totalLine(group);
+    const made = element("details", "group"), top = element("summary");
+    top.append(totalLine({ ...group, name: `${group.name} (${count(group.members.length)})` }));
+    made.append(top);
+    made.addEventListener("toggle", () => {
+      if (made.open && made.children.length === 1) made.append(...group.members.slice(0, 500).map(totalLine));
+    });
+    return made;
+  }));
+}
+function totalLine(thread) {
     const line = element("div", "total"), parts = element("div", "parts");
     const all = thread.totals.reduce((sum, part) => sum + part, 0) || 1;
     line.append(Object.assign(element("span", "name", thread.name), { title: thread.name }), parts);
@@ -80,7 +129,6 @@ function showTotals() {
     });
     line.append(element("span", "figures quiet", `waited ${time(thread.totals[1])} · ran ${time(thread.totals[0])} · longest wait ${time(thread.longest_wait_ns)}`));
     return line;
-  }));
 }
 function showLocks() {
   const rows = process.locks.map((l) => [l.waits_at, l.thread, l.held, count(l.count), time(l.total_ns), time(l.longest_ns), l.for_work ? "waits for work" : ""]);
@@ -180,7 +228,42 @@ function setView(begin, end) {
   view = { begin: from, end: from + width };
   Object.assign($("timeline").dataset, { begin: Math.round(view.begin), end: Math.round(view.end) });
   $("window").textContent = `${time(view.begin)} – ${time(view.end)}`;
+  remember();
   draw();
+}
+// Keeps what is shown in the address, so that it can be sent and reloaded.
+function remember() {
+  const state = new URLSearchParams({ pid: process.pid, begin: Math.round(view.begin), end: Math.round(view.end) });
+  if ($("search").value) state.set("threads", $("search").value);
+  if ($("sort").value !== ORDERS[0][0]) state.set("sort", $("sort").value);
+  try { history.replaceState(null, "", "#" + state); } catch { /* too often, or a page without an address */ }
+}
+function choose() {
+  const words = $("search").value.toLowerCase(), order = ORDERS.find((one) => one[0] === $("sort").value) || ORDERS[0];
+  threads = process.threads.filter((thread) => thread.name.toLowerCase().includes(words)).sort(order[2]);
+  $("shown").textContent = threads.length === process.threads.length ? `${count(threads.length)} threads` : `${count(threads.length)} of ${count(process.threads.length)} threads`;
+  $("timeline").dataset.threads = threads.length;
+  $("rows").style.height = AXIS + threads.length * ROW + "px";
+  showSelection();
+}
+const scrolled = () => $("timeline").querySelector(".scroll").scrollTop;
+// The time of the shown threads in a part of the timeline, by state.
+function showSelection() {
+  $("selection").hidden = !selected;
+  if (!selected) return;
+  const sums = STATES.map(() => 0);
+  for (const thread of threads) {
+    const flat = thread.s;
+    for (let at = 4 * firstAfter(flat, selected.begin); at < flat.length && flat[at] < selected.end; at += 4)
+      sums[flat[at + 2]] += Math.min(flat[at] + flat[at + 1], selected.end) - Math.max(flat[at], selected.begin);
+  }
+  const whole = sums.reduce((sum, part) => sum + part, 0) || 1;
+  const zoomed = element("button", "", "zoom to it"), dropped = element("button", "", "drop");
+  zoomed.addEventListener("click", () => setView(selected.begin, selected.end));
+  dropped.addEventListener("click", () => { selected = null; showSelection(); draw(); });
+  $("selection").replaceChildren(element("strong", "", `${time(selected.end - selected.begin)} from ${time(selected.begin)}, ${count(threads.length)} threads`),
+    ...sums.flatMap((part, state) => part ? [element("span", "", `${WORDS[state]} ${time(part)} (${(100 * part / whole).toFixed(1)} %)`)] : []), zoomed, dropped);
+  $("selection").dataset.sums = JSON.stringify(sums.map(Math.round));
 }
 function zoom(factor, at = (view.begin + view.end) / 2) {
   setView(at - (at - view.begin) * factor, at + (view.end - at) * factor);
@@ -191,7 +274,8 @@ function firstAfter(flat, moment) { // the first stretch that ends after a momen
   return low;
 }
 function draw() {
-  const { left, width } = plot(), ratio = devicePixelRatio || 1, height = AXIS + process.threads.length * ROW;
+  const { left, width } = plot(), ratio = devicePixelRatio || 1, top = scrolled();
+  const height = Math.min(MOST_ROWS_PX, AXIS + threads.length * ROW);
   canvas.style.height = height + "px";
   canvas.width = canvas.clientWidth * ratio; canvas.height = height * ratio;
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -199,8 +283,14 @@ function draw() {
   pen.font = "12px system-ui, 'DejaVu Sans', sans-serif"; pen.textBaseline = "middle";
   const scale = width / (view.end - view.begin), tints = STATES.map(colour), ink = colour("ink"), quiet = colour("quiet"), rule = colour("rule");
   drawAxis(left, width, scale, quiet, rule, height);
-  process.threads.forEach((thread, row) => {
-    const y = AXIS + row * ROW, flat = thread.s;
+  if (selected) {
+    const from = Math.max(left, left + (selected.begin - view.begin) * scale), to = left + (selected.end - view.begin) * scale;
+    pen.fillStyle = rule; pen.globalAlpha = .6; pen.fillRect(from, AXIS, Math.max(0, to - from), height); pen.globalAlpha = 1;
+  }
+  pen.save(); pen.beginPath(); pen.rect(0, AXIS, canvas.clientWidth, height); pen.clip();
+  threads.slice(Math.floor(top / ROW), Math.ceil((top + height) / ROW)).forEach((thread, place) => {
+    const y = AXIS + (Math.floor(top / ROW) + place) * ROW - top, flat = thread.s;
+    if (thread === marked) { pen.fillStyle = rule; pen.fillRect(0, y, left - 4, ROW); }
     pen.fillStyle = ink;
     pen.fillText(fit(thread.name, left - 10), 2, y + ROW / 2);
     for (let at = firstAfter(flat, view.begin); at < flat.length / 4 && flat[4 * at] < view.end; at++) {
@@ -210,6 +300,7 @@ function draw() {
       pen.fillRect(from, y + (low ? 6 : 2), Math.max(0.6, to - from), ROW - (low ? 12 : 4));
     }
   });
+  pen.restore();
 }
 function fit(text, width) {
   if (pen.measureText(text).width <= width) return text;
@@ -225,10 +316,14 @@ function drawAxis(left, width, scale, quiet, rule, height) {
     if (x + 60 < left + width) pen.fillText(time(mark), x + 4, 8);
   }
 }
+function momentAt(event) {
+  const { left, width } = plot();
+  return view.begin + (event.clientX - canvas.getBoundingClientRect().left - left) / width * (view.end - view.begin);
+}
 function stretchAt(event) {
   const box = canvas.getBoundingClientRect(), { left, width } = plot();
-  const row = Math.floor((event.clientY - box.top - AXIS) / ROW), thread = process.threads[row];
-  const moment = view.begin + (event.clientX - box.left - left) / width * (view.end - view.begin);
+  const row = Math.floor((event.clientY - box.top - AXIS + scrolled()) / ROW), thread = event.clientY - box.top < AXIS ? undefined : threads[row];
+  const moment = momentAt(event);
   if (!thread || event.clientX - box.left < left) return null;
   const at = firstAfter(thread.s, moment), flat = thread.s;
   if (4 * at >= flat.length || flat[4 * at] > moment) return { thread, moment };
@@ -243,10 +338,19 @@ function tip(event, text) {
   box.style.top = (event.clientY + 18 + box.offsetHeight > innerHeight ? event.clientY - box.offsetHeight - 8 : event.clientY + 18) + "px";
 }
 let drag = null;
-canvas.addEventListener("pointerdown", (event) => { drag = { x: event.clientX, ...view }; canvas.setPointerCapture(event.pointerId); });
+canvas.addEventListener("pointerdown", (event) => {
+  drag = { x: event.clientX, ...view, from: event.shiftKey ? momentAt(event) : null };
+  try { canvas.setPointerCapture(event.pointerId); } catch { /* a pointer that is gone */ }
+});
 canvas.addEventListener("pointerup", () => { drag = null; });
 canvas.addEventListener("pointerleave", () => tip(null, ""));
 canvas.addEventListener("pointermove", (event) => {
+  if (drag && drag.from !== null) {
+    const moments = [drag.from, momentAt(event)].map((at) => Math.min(Math.max(at, view.begin), view.end)).sort((a, b) => a - b);
+    selected = { begin: moments[0], end: moments[1] };
+    showSelection();
+    return draw();
+  }
   if (drag) {
     const shift = (drag.x - event.clientX) / plot().width * (drag.end - drag.begin);
     return setView(drag.begin + shift, drag.end + shift);
@@ -277,11 +381,20 @@ document.addEventListener("pointermove", (event) => {
 $("zoom-in").addEventListener("click", () => zoom(0.5));
 $("zoom-out").addEventListener("click", () => zoom(2));
 $("zoom-all").addEventListener("click", () => setView(0, process.length_ns));
+$("sort").append(...ORDERS.map(([value, words]) => Object.assign(element("option", "", words), { value })));
+for (const id of ["search", "sort"]) $(id).addEventListener("input", () => {
+  $("timeline").querySelector(".scroll").scrollTop = 0;
+  choose();
+  remember();
+  draw();
+});
+$("timeline").querySelector(".scroll").addEventListener("scroll", () => draw());
 
 // ---------------------------------------------------------------- all of it
 
 function show(chosen) {
   process = chosen;
+  selected = marked = null;
   document.title = DATA.title;
   $("command").textContent = process.command;
   $("about").textContent = process.about;
@@ -289,6 +402,7 @@ function show(chosen) {
   [...$("processes").children].forEach((button, at) => button.setAttribute("aria-pressed", DATA.processes[at] === process));
   for (const part of [showFindings, showTotals, showWaits, showRates, showWakeups, showLocks, showSyscalls]) part();
   showStart();
+  choose();
   setView(0, process.length_ns);
   document.body.dataset.ready = process.pid;
 }
@@ -306,4 +420,8 @@ if (DATA.processes.length > 1) $("processes").append(...DATA.processes.map((entr
 }));
 addEventListener("resize", draw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-show(process);
+const wanted = new URLSearchParams(location.hash.slice(1));
+$("search").value = wanted.get("threads") || "";
+$("sort").value = ORDERS.some((one) => one[0] === wanted.get("sort")) ? wanted.get("sort") : ORDERS[0][0];
+show(DATA.processes.find((one) => String(one.pid) === wanted.get("pid")) || process);
+if (Number(wanted.get("end")) > Number(wanted.get("begin"))) setView(Number(wanted.get("begin")), Number(wanted.get("end")));

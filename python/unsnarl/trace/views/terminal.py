@@ -9,8 +9,9 @@ from __future__ import annotations
 import io
 
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, duration, share
-from unsnarl.trace.model import Process
+from unsnarl.trace.model import Process, Thread
 from unsnarl.trace.syscalls import Syscalls
+from unsnarl.trace.thread_groups import groups_of
 
 MARKS = {SEVERE: "!!", NOTABLE: " !", FINE: "  "}
 COLOURS = {SEVERE: "bold red", NOTABLE: "yellow", FINE: "green"}
@@ -65,16 +66,22 @@ def _findings(findings: list[Finding], first: int | None) -> list[StyledLine]:
 def _threads(process: Process) -> list[StyledLine]:
     head = f"process {process.pid}: {duration(process.length_ns)}, {threads_of(process)}"
     heads = ["thread", "running", "waiting", "on locks", "in I/O", "sleeping", "in C code", "GIL taken", "longest wait"]
-    threads = sorted(process.threads, key=lambda thread: -thread.waiting_ns - thread.running_ns)
+    groups = sorted(groups_of(process), key=lambda group: -_busy_ns(group.threads(process)))
     rows = [heads]
-    for thread in threads[:MAX_THREADS]:
-        life = sum(thread.totals_ns)
-        parts = [share(part, life) for part in thread.totals_ns]
-        rows.append([thread.label[:32], *parts, f"{thread.takes:,}", duration(thread.longest_wait_ns)])
+    for group in groups[:MAX_THREADS]:
+        threads = group.threads(process)
+        totals = [sum(parts) for parts in zip(*(thread.totals_ns for thread in threads), strict=True)]
+        parts = [share(part, sum(totals)) for part in totals]
+        takes, longest = sum(thread.takes for thread in threads), max(thread.longest_wait_ns for thread in threads)
+        rows.append([group.label[:32], *parts, f"{takes:,}", duration(longest)])
     lines: list[StyledLine] = [("", ""), ("bold", head), *(("", line) for line in aligned(rows))]
-    if len(threads) > MAX_THREADS:
-        lines.append(("dim", f"and {len(threads) - MAX_THREADS} more"))
+    if len(groups) > MAX_THREADS:
+        lines.append(("dim", f"and {sum(len(group.numbers) for group in groups[MAX_THREADS:])} more"))
     return lines
+
+
+def _busy_ns(threads: list[Thread]) -> int:
+    return sum(thread.waiting_ns + thread.running_ns for thread in threads)
 
 
 def threads_of(process: Process) -> str:

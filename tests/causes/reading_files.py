@@ -1,0 +1,10 @@
+"""The program reads many small files."""
+
+# quiet
+import pathlib
+path = pathlib.Path("small.txt")
+path.write_text("x" * 1000)
+def read():
+    for _ in range(5_000):
+        path.read_text()
+read()
