@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
-from bench.primitives import contended, footprint, futexes, squares, uncontended
+from bench.primitives import contended, crowd, footprint, futexes, squares, uncontended
 from bench.primitives.scene import OURS, PEERS, Scene
 
-KINDS = (uncontended, contended, futexes, squares, footprint)
+KINDS = (uncontended, contended, crowd, futexes, squares, footprint)
 PAIRS = 5
 
 

@@ -10,6 +10,7 @@ use super::access::{error, is_shut_down};
 use super::state::Queue;
 use crate::sync::calls::arguments::Timeout;
 use crate::sync::wait::blocking::block;
+use crate::sync::wait::gil;
 use crate::sync::wait::party::Party;
 use crate::sync::wait::protocol::Wait;
 use pyo3::prelude::*;
@@ -163,6 +164,27 @@ impl Wait for JoinWait {
     }
 }
 
+/// How often a thread yields its processor to a partner before it waits, where there is no GIL. Each costs less than a
+/// microsecond if no other thread wants the processor, and a sleep with its wake-up costs as much as all of them.
+/// Pauses of the processor instead of yields, or none, left a third of the items per second (measured with 2 and 4
+/// producers and consumers on two processors, also with a load of 10 beside them).
+const LOOKS: usize = 20;
+
+/// Whether the queue became ready after a thread looked a few times more. Without a GIL only: with one, no other thread can
+/// put or take before this one waits.
+///
+/// A waiter in the queue makes every put and get notify, which takes several times as long as a plain one. So one is
+/// worth avoiding where the partner is a few items behind.
+fn is_ready_soon(py: Python<'_>, is_ready: impl Fn() -> bool + Send + Sync) -> bool {
+    !gil::has_gil()
+        && py.detach(|| {
+            (0..LOOKS).any(|_| {
+                std::thread::yield_now();
+                is_ready()
+            })
+        })
+}
+
 impl Queue {
     pub(in crate::sync) fn put_within(
         slf: &Bound<'_, Self>,
@@ -175,6 +197,10 @@ impl Queue {
         }
         if matches!(timeout, Timeout::None) {
             return Err(error(py, "Full"));
+        }
+        let this = slf.get();
+        if is_ready_soon(py, || !this.channel.is_full()) && Self::give(slf, item, None)? {
+            return Ok(());
         }
         let mut wait = PutWait {
             queue: slf.clone().unbind(),
@@ -194,6 +220,12 @@ impl Queue {
         }
         if matches!(timeout, Timeout::None) {
             return Err(error(py, "Empty"));
+        }
+        let this = slf.get();
+        if is_ready_soon(py, || !this.channel.is_empty())
+            && let Some(item) = Self::take(slf, None)?
+        {
+            return Ok(item);
         }
         let mut wait = GetWait::new(slf.clone().unbind(), false);
         let item = if block(py, &mut wait, timeout.deadline())? {
