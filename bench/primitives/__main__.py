@@ -12,8 +12,10 @@ import argparse
 import fnmatch
 import importlib.metadata
 import json
+import os
 import statistics
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,11 @@ def peers() -> dict[str, str]:
     return versions
 
 
+def circumstances() -> dict[str, Any]:
+    """Return the load of the machine now, and whether the interpreter has a GIL."""
+    return {"load": round(os.getloadavg()[0], 1), "has_gil": not sysconfig.get_config_var("Py_GIL_DISABLED")}
+
+
 def parse() -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(
@@ -78,7 +85,7 @@ def main() -> None:
     data: dict[str, Any] = {"scenes": {}}
     if path is not None and path.exists():
         data = json.loads(path.read_text(encoding="utf-8"))
-    data |= {"machine": machine.describe(sys.executable), "peers": peers()}
+    data |= {"machine": machine.describe(sys.executable) | circumstances(), "peers": peers()}
     for scene in (scene for kind in KINDS for scene in kind.scenes()):
         if not any(fnmatch.fnmatch(scene.name, pattern) for pattern in patterns):
             continue

@@ -79,9 +79,11 @@ def page(data: dict[str, Any], results: str) -> str:
     met, missed = (sum(line[-1] == word for line in lines) for word in ("met", "**missed**"))
     versions = ", ".join(f"{name} {version}" for name, version in data["peers"].items()) or "no peers"
     build = f"{'shared library' if python['shared'] else 'static'}, {'with' if python['pgo'] else 'without'} PGO"
+    load = f" The machine had a load of {machine['load']:g} when it began." if machine.get("load", 0) >= 1 else ""
+    without = "" if machine.get("has_gil", True) else " without a GIL"
     pairs = sorted({len(scene["pairs"]) for scene in data["scenes"].values()})
     return (
-        f"# Primitives, measured with {python['implementation']} {python['version']}\n\n"
+        f"# Primitives, measured with {python['implementation']} {python['version']}{without}\n\n"
         f"{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}, {machine['libc']}; interpreter: "
         f"{python['compiler']}, {build}; {versions}; sources {machine['commit']}; last taken {machine['taken']}.\n\n"
         f"    {COMMAND.format(results=results)}\n\n"
@@ -89,7 +91,7 @@ def page(data: dict[str, Any], results: str) -> str:
         f"{' or '.join(map(str, pairs))} pairs. *Better by* is the median of the pairs' own ratios, with their range "
         f"in brackets: how many times better {OURS} is than the standard library, or where the goal is about peers, "
         "than the best of them. In the asynchronous rows the standard library is asyncio, whose classes belong to one "
-        f"loop. Nothing here runs under the scheduler.\n\nGoals: {met} met, {missed} missed.\n\n"
+        f"loop. Nothing here runs under the scheduler.{load}\n\nGoals: {met} met, {missed} missed.\n\n"
         + table(["", *names, "better by", "goal", "verdict"], lines)
     )
 

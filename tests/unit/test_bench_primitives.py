@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.primitives import contended, footprint, page, uncontended
+from bench.primitives import contended, crowd, footprint, page, uncontended
 from bench.primitives.scene import OURS, RATE, STANDARD, Scene
 
 
@@ -24,6 +24,16 @@ def test_programs_between_threads_come_to_an_end(name: str) -> None:
     import unsnarl
 
     assert contended.PROGRAMS[name][0](unsnarl, 5) > 0
+
+
+@pytest.mark.parametrize("label", list(crowd.PROGRAMS))
+def test_programs_of_a_crowd_come_to_an_end(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import unsnarl
+
+    for size in ("BLOCKS", "ITEMS", "ROUNDS"):
+        monkeypatch.setattr(crowd, size, 8)
+    name, program, bound = crowd.PROGRAMS[label]
+    assert program(name, unsnarl, 2, *bound) > 0
 
 
 def test_a_figure_of_memory() -> None:
