@@ -109,7 +109,8 @@ HOUSES = (
             "job": ("syscall",),
             "server": ("target", "job", "syscall"),
             "call": ("job", "target", "syscall"),
-            "": ("call", "server", "job", "target", "syscall"),
+            "run": ("syscall",),
+            "": ("run", "call", "server", "job", "target", "syscall"),
         },
     ),
 )

@@ -1,10 +1,11 @@
 //! The native executable `unsnarl`: runs a Python command in a warm worker, or becomes the plain command.
 //!
-//! It uses a warm worker only if one is available immediately and nothing is in doubt. It passes every verb that is
-//! not in `verb` to `unsnarl.cli` in the Python next to this file.
+//! It uses a warm worker only if one is available immediately and nothing is in doubt. It becomes the program of
+//! `unsnarl run` if it understands the whole command line. It passes everything else to `unsnarl.cli` in the Python
+//! next to this file.
 //!
-//! Arrows: `verb` → `server`, `call` → `job`, `plain`, `target` → `syscall`. `server` and `call` do not know each
-//! other.
+//! Arrows: `verb` → `server`, `call` → `job`, `plain`, `target` → `syscall`; `verb` → `run` → `syscall`. `server`,
+//! `call` and `run` do not know each other.
 //!
 //! Invariant: a command runs exactly once, warm or plain. Every path ends either in [`call::handover::run`], which
 //! only waits after its point of no return, or in an `exec` that does not return.
@@ -18,6 +19,7 @@
 mod call;
 mod job;
 mod plain;
+mod run;
 mod server;
 mod syscall;
 mod target;

@@ -4,6 +4,7 @@
 
 use core::ffi::{CStr, c_char, c_int};
 use std::ffi::CString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// Bytes of a path, argument or variable.
 pub(crate) type Bytes = Vec<u8>;
@@ -81,6 +82,30 @@ pub(crate) fn read_file(path: &[u8], limit: usize) -> Option<Bytes> {
     close(fd);
     out.truncate(len);
     Some(out)
+}
+
+/// Reads the last `limit` bytes of a regular file, or all of a shorter one.
+pub(crate) fn read_tail(path: &[u8], limit: usize) -> Option<Bytes> {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut file = std::fs::File::open(std::ffi::OsStr::from_bytes(path)).ok()?;
+    let size = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(size.saturating_sub(limit as u64))).ok()?;
+    let mut out = Vec::new();
+    file.take(limit as u64).read_to_end(&mut out).ok()?;
+    Some(out)
+}
+
+/// `realpath(3)`: the path without links.
+pub(crate) fn canonical(path: &[u8]) -> Option<Bytes> {
+    let path = std::fs::canonicalize(std::ffi::OsStr::from_bytes(path)).ok()?;
+    Some(path.into_os_string().into_vec())
+}
+
+/// `access(2)`: whether this process may use a file in this way.
+pub(crate) fn access(path: &[u8], mode: c_int) -> bool {
+    let path = c_string(path);
+    // SAFETY: a NUL-ended name.
+    unsafe { libc::access(path.as_ptr(), mode) == 0 }
 }
 
 /// `stat(2)`.

@@ -7,6 +7,7 @@
 //! | `warm run --require [--] CMD args…` | warm, or not at all |
 //! | `warm start [--] CMD` | start the command's server and wait until it serves |
 //! | `warm why [--] CMD args…` | describe the call, then `unsnarl.cli` |
+//! | `run …` | the program with the scheduler; what [`crate::run`] does not handle goes to Python |
 //! | `--warm-serve …` | second step of a start, see [`crate::server::start`] |
 //! | anything else | `unsnarl.cli` in the Python next to this file |
 //!
@@ -17,6 +18,7 @@
 use crate::call::Declined;
 use crate::call::handover::{self, Call};
 use crate::plain;
+use crate::run::launch;
 use crate::server::facts::Facts;
 use crate::server::key;
 use crate::server::plan::{Plan, is_orphaned_job};
@@ -57,6 +59,10 @@ pub(crate) fn dispatch(args: &[Bytes], environ: Vec<Bytes>) -> c_int {
         [b"warm", b"why", b"--", ..] => why(args, &args[4..], &environ),
         [b"warm", b"why", word, ..] if !word.starts_with(b"-") => why(args, &args[3..], &environ),
         [b"--warm-serve", ..] => serve(&args[2..], &environ),
+        [b"run", ..] => {
+            launch(&args[2..], own_directory(), &environ);
+            python(args, &environ)
+        }
         _ => python(args, &environ),
     }
 }
