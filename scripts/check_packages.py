@@ -38,7 +38,7 @@ EXECUTABLE = "*.data/scripts/unsnarl"
 WHEEL_MUST = [
     "unsnarl.pth",
     "unsnarl/__init__.py",
-    "unsnarl/boot.py",
+    "_unsnarl_boot.py",
     "unsnarl/py.typed",
     "unsnarl/_native.pyi",
     EXTENSION,

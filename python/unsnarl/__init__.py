@@ -7,15 +7,13 @@ or, without touching the program, ``unsnarl run app.py``.
 
 Invariant: importing this package costs next to nothing and loads no module of the standard library that a bare
 interpreter has not loaded. ``unsnarl run`` imports it before the program's first line, and the program may have a
-module of the same name as one in the standard library. So ``gil``, ``__version__`` and the primitives are loaded on
-first use, and ``typing`` is not imported for ``TYPE_CHECKING``.
+module of the same name as one in the standard library. So everything here is loaded on first use, and ``typing`` is not imported for ``TYPE_CHECKING``.
 """
-
-from unsnarl.errors import UnsnarlError, UnsupportedInterpreter
 
 TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
     from unsnarl import gil, ipc, sync
+    from unsnarl.errors import UnsnarlError, UnsupportedInterpreter
     from unsnarl.patching import patch, unpatch
     from unsnarl.sync import (
         Barrier,
@@ -114,6 +112,9 @@ if not TYPE_CHECKING:
         if name in ("patch", "unpatch"):
             globals()[name] = function = getattr(__import__("unsnarl.patching", fromlist=["__name__"]), name)
             return function
+        if name in ("UnsnarlError", "UnsupportedInterpreter"):
+            globals()[name] = error = getattr(__import__("unsnarl.errors", fromlist=["__name__"]), name)
+            return error
         if name == "__version__":
             globals()["__version__"] = version = _version()
             return version

@@ -152,3 +152,8 @@ if not TYPE_CHECKING:
 
             return getattr(gil_stats, name)
         raise AttributeError(f"module 'unsnarl.gil' has no attribute {name!r}")
+
+
+if "_unsnarl_boot" in sys.modules:
+    # Under `unsnarl run`, whose installation may wait for the first thread: this program looks at it.
+    sys.modules["_unsnarl_boot"].complete()

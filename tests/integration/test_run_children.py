@@ -18,10 +18,8 @@ pytestmark = pytest.mark.needs_gil
 
 HERE = """\
 def here():
-    import sys
-    if "unsnarl.gil" not in sys.modules:
-        return False
-    return sys.modules["unsnarl.gil"].installed()
+    import unsnarl.gil
+    return unsnarl.gil.installed()
 """
 
 SHOW = HERE + "print(here(), flush=True)\n"
@@ -150,12 +148,13 @@ def test_another_environment_does_not_take_part(family: "Programs") -> None:
     (site_packages,) = other.glob("lib/python*/site-packages")
     package = Path(unsnarl.__file__).parent
     (site_packages / "unsnarl").symlink_to(package)
-    (site_packages / "unsnarl.pth").write_text("import unsnarl.boot\n")
-    program = "import subprocess, sys; subprocess.run([sys.argv[1], 'show.py']); print('unsnarl.boot' in sys.modules)"
+    (site_packages / "_unsnarl_boot.py").symlink_to(package.parent / "_unsnarl_boot.py")
+    (site_packages / "unsnarl.pth").write_text("import _unsnarl_boot\n")
+    program = "import subprocess, sys; subprocess.run([sys.argv[1], 'show.py']); print('_unsnarl_boot' in sys.modules)"
     python = other / "bin" / "python"
     assert family.run("-c", program, python) == (0, b"False\nTrue\n", b"")
-    booted = family.write("booted.py", "import sys; print('unsnarl.boot' in sys.modules)")
-    assert family.execute([python, booted]).stdout == b"True\n", "the other environment does not run unsnarl.boot"
+    booted = family.write("booted.py", "import sys; print('_unsnarl_boot' in sys.modules)")
+    assert family.execute([python, booted]).stdout == b"True\n", "the other environment does not run _unsnarl_boot"
 
 
 def test_the_same_environment_by_another_path_takes_part(family: "Programs") -> None:

@@ -1,4 +1,4 @@
-"""The steps of ``unsnarl.boot`` before a program's first line, with a fake scheduler that records its calls."""
+"""The steps of ``unsnarl.run_start`` before a program's first line, with a fake scheduler that records its calls."""
 
 import atexit
 import os
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import unsnarl
-from unsnarl import UnsupportedInterpreter, boot
+from unsnarl import UnsupportedInterpreter, run_start
 from unsnarl.run_settings import VARIABLE, RunSettings
 
 
@@ -53,14 +53,9 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
 
 
 def start(monkeypatch: pytest.MonkeyPatch, settings: RunSettings) -> None:
-    """Run boot with some settings in the environment."""
+    """Start with some settings, which are in the environment."""
     monkeypatch.setenv(VARIABLE, settings.encode())
-    boot.start()
-
-
-def test_without_settings_nothing_happens(notes: Notes) -> None:
-    boot.start()
-    assert notes == Notes()
+    run_start.start(settings.encode())
 
 
 def test_the_options_reach_the_scheduler(notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,17 +73,11 @@ def test_a_child_takes_part(notes: Notes, monkeypatch: pytest.MonkeyPatch) -> No
     "settings", [RunSettings(abi="cpython-27"), RunSettings(prefix="/nowhere"), RunSettings(children=False, main_pid=1)]
 )
 def test_settings_for_another_process_do_nothing(
-    notes: Notes, monkeypatch: pytest.MonkeyPatch, settings: RunSettings, capsys: pytest.CaptureFixture[str]
+    notes: Notes, monkeypatch: pytest.MonkeyPatch, settings: RunSettings, capfd: pytest.CaptureFixture[str]
 ) -> None:
     start(monkeypatch, settings)
     assert notes == Notes()
-    assert capsys.readouterr() == ("", "")
-
-
-def test_the_kill_switch(notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UNSNARL", "off")
-    start(monkeypatch, RunSettings(stats="all"))
-    assert notes == Notes()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_without_children_the_settings_go_and_forks_leave(notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,36 +105,35 @@ def test_statistics_are_printed_at_the_end(
     ],
 )
 def test_a_refusal_is_one_line_in_the_main_process(
-    notes: Notes, monkeypatch: pytest.MonkeyPatch, refusal: Exception, capsys: pytest.CaptureFixture[str]
+    notes: Notes, monkeypatch: pytest.MonkeyPatch, refusal: Exception, capfd: pytest.CaptureFixture[str]
 ) -> None:
     notes.refusal = refusal
     start(monkeypatch, RunSettings(stats="all", children=False))
     assert notes == Notes(refusal=refusal)
-    said = capsys.readouterr().err
+    said = capfd.readouterr().err
     assert said.startswith("unsnarl: the program runs without the GIL scheduler: ")
     assert said.count("\n") == 1
 
 
 def test_a_refusal_is_silent_in_children(
-    notes: Notes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    notes: Notes, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     notes.refusal = UnsupportedInterpreter("this build has no GIL", "use another")
     start(monkeypatch, RunSettings(main_pid=1))
-    assert capsys.readouterr() == ("", "")
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("text", ["1", "yes", "prefix=", "prefix=/x", "slice_ms=x prefix=/x"])
 def test_settings_that_make_no_sense_are_one_line(
-    notes: Notes, monkeypatch: pytest.MonkeyPatch, text: str, capsys: pytest.CaptureFixture[str]
+    notes: Notes, text: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(VARIABLE, text)
-    boot.start()
+    run_start.start(text)
     assert notes == Notes()
-    assert capsys.readouterr().err.count("\n") == 1
+    assert capfd.readouterr().err.count("\n") == 1
 
 
 def test_without_stderr_a_refusal_is_silent(notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
     notes.refusal = ImportError("gone")
-    monkeypatch.setattr(sys, "stderr", None)
+    monkeypatch.setattr(sys, "__stderr__", None)
     start(monkeypatch, RunSettings())
     assert notes.installs == []

@@ -23,10 +23,10 @@ print(*sorted(set(sys.modules) - before))
 BROKEN_PACKAGES: dict[str, dict[str, str]] = {
     "no package": {},
     "no boot module": {"unsnarl/__init__.py": ""},
+    "a boot module that imports what is gone": {"_unsnarl_boot.py": "import unsnarl.gone"},
     "an empty directory": {"unsnarl/__pycache__/left": ""},
-    "a module that is gone": {"unsnarl/__init__.py": "import unsnarl.gone", "unsnarl/boot.py": ""},
-    "a boot module that fails": {"unsnarl/__init__.py": "", "unsnarl/boot.py": "1 / 0"},
-    "a truncated file": {"unsnarl/__init__.py": "", "unsnarl/boot.py": "def start(:"},
+    "a boot module that fails": {"_unsnarl_boot.py": "1 / 0"},
+    "a truncated file": {"_unsnarl_boot.py": "def start(:"},
 }
 
 
@@ -51,13 +51,13 @@ def test_it_is_one_line_that_site_executes() -> None:
 
 
 def test_a_plain_start_loads_nothing(tmp_path: Path) -> None:
-    whole = {"unsnarl/__init__.py": "", "unsnarl/boot.py": ""}
+    whole = {"unsnarl/__init__.py": "", "_unsnarl_boot.py": ""}
     assert start(tmp_path, whole, environment={}) == ""
 
 
 def test_the_variable_loads_the_boot_module_and_nothing_else(tmp_path: Path) -> None:
-    whole = {"unsnarl/__init__.py": "", "unsnarl/boot.py": ""}
-    assert start(tmp_path, whole, environment={"UNSNARL_RUN": "anything"}) == "unsnarl unsnarl.boot"
+    whole = {"unsnarl/__init__.py": "", "_unsnarl_boot.py": ""}
+    assert start(tmp_path, whole, environment={"UNSNARL_RUN": "anything"}) == "_unsnarl_boot"
 
 
 @pytest.mark.parametrize("files", BROKEN_PACKAGES.values(), ids=BROKEN_PACKAGES.keys())

@@ -1,7 +1,7 @@
 //! Executes the interpreter with the program and the settings of `unsnarl run`.
 //!
 //! The settings are those of `python/unsnarl/run_settings.py`. Two of them only an interpreter knows: `abi` and
-//! `prefix` are `?`, and `unsnarl.boot` replaces them in the process that `main_pid` names.
+//! `prefix` are `?`, and `_unsnarl_boot` replaces them in the process that `main_pid` names.
 
 use super::environment::Environment;
 use super::program;

@@ -2,7 +2,7 @@
 
 After the exec nothing of unsnarl surrounds the program: it has python's own argv, ``__main__``, exit
 status, signals, standard streams and process id. The settings for its start are in the environment,
-where ``unsnarl.boot`` reads them.
+where ``_unsnarl_boot`` reads them.
 """
 
 import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 HOOK_FILE = "unsnarl.pth"
-"""The file in site-packages whose one line imports ``unsnarl.boot``."""
+"""The file in site-packages whose one line imports ``_unsnarl_boot``."""
 
 _COERCED_LOCALES = ("C.UTF-8", "C.utf8", "UTF-8")
 """The values that LC_CTYPE is coerced to (``_TARGET_LOCALES`` in CPython's ``Python/pylifecycle.c``)."""

@@ -1,1 +1,1 @@
-"""The part of the recorder that runs in the traced process, under the rules of ``unsnarl.boot``."""
+"""The part of the recorder that runs in the traced process, under the rules of ``_unsnarl_boot``."""

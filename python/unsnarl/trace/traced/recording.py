@@ -1,6 +1,6 @@
 """Starts the recording in the traced process, names its threads, and ends the recording.
 
-Runs before the program's first line, under the rules of ``unsnarl.boot``: it imports no module of
+Runs before the program's first line, under the rules of ``_unsnarl_boot``: it imports no module of
 the standard library from a file, and leaves no trace in the program's namespace.
 
 Invariants: each process has one file, and a new one after a fork or an exec; the files of one

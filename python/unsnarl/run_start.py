@@ -1,9 +1,8 @@
-"""The start-up of a program under ``unsnarl run`` or ``unsnarl trace``, before its first line.
+"""What the settings of ``unsnarl run`` and ``unsnarl trace`` request of a process: installs it, or says why not.
 
-``unsnarl.pth`` imports this module while the interpreter starts, and only if one of these
-commands left its settings in the environment. The import itself is the call: it installs the
-scheduler, or prints one line with the reason why it could not. It never raises, since the
-program must run unchanged either way.
+``_unsnarl_boot`` calls ``start`` before the program's first line, or, where the settings request nothing but the
+scheduler, before the program's first thread. ``start`` installs the scheduler, or prints one line with the reason why
+it could not. It raises nothing, since the program must run unchanged either way.
 
 Invariant: without unsnarl's own modules (and, under ``--patch`` and ``--green``, the
 modules that these patch, which have to be loaded), ``sys.modules`` is the same before and after
@@ -22,11 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def start() -> None:
-    """Install the scheduler if the environment addresses this interpreter."""
-    text = os.environ.get(run_settings.VARIABLE)
-    if not text or run_settings.is_switched_off() or _is_known_subinterpreter():
-        return
+def start(text: str) -> None:
+    """Do what the settings of this text request, if they are for this interpreter."""
     try:
         settings = run_settings.decode(text)
     except ValueError as error:
@@ -98,14 +94,26 @@ def _enter_green(settings: RunSettings) -> None:
         _patch(settings)
 
 
+def install_late(text: str) -> None:
+    """Install the scheduler in the midst of the program: a Ctrl-C meanwhile is the program's."""
+    _install_or_say(run_settings.decode(text))
+
+
 def _install(settings: RunSettings) -> bool:
+    """Install the scheduler before the program's first line; return whether it is installed."""
+    try:
+        return _install_or_say(settings)
+    except KeyboardInterrupt:
+        _die_of_interrupt()
+        raise
+
+
+def _install_or_say(settings: RunSettings) -> bool:
     """Install the scheduler; if that fails, print so in the main process and return False."""
     try:
         from unsnarl import gil
 
         gil.install(slice_ms=settings.slice_ms, kernel_hints=settings.kernel_hints)
-    except KeyboardInterrupt:
-        _die_of_interrupt()
     except Exception as error:
         # The program must run after any failure here.
         if settings.is_main() and not _is_subinterpreter():
@@ -196,18 +204,10 @@ def _print_stats(settings: RunSettings, text: "Callable[[], str]") -> None:
         _say(f"the statistics cannot be shown: {error}")
 
 
-def _is_known_subinterpreter() -> bool:
-    """Check cheaply, where the interpreter can: site runs in each sub-interpreter too."""
-    import _thread
-
-    is_main = getattr(_thread, "_is_main_interpreter", None)  # CPython 3.12+
-    return is_main is not None and not is_main()
-
-
 def _is_subinterpreter() -> bool:
-    """Check reliably, also on 3.11, by a module that is worth loading only on failure."""
+    """Check by a module that is worth loading only on failure; from 3.12 on ``_unsnarl_boot`` has checked."""
     if sys.version_info >= (3, 12):
-        return _is_known_subinterpreter()
+        return False
     try:
         interpreters = __import__("_xxsubinterpreters")  # has no types
     except ImportError:
@@ -224,13 +224,12 @@ def _die_of_interrupt() -> None:
 
 
 def _say(line: str) -> None:
-    """Write one line on stderr, if there is one."""
-    if sys.stderr is None:
+    """Write one line on stderr, if there is one; not on what the program has put in its place."""
+    if sys.__stderr__ is None:
         return
     try:
-        sys.stderr.write(f"unsnarl: {' '.join(line.split())}\n")
+        sys.__stderr__.write(f"unsnarl: {' '.join(line.split())}\n")
+        sys.__stderr__.flush()
     except (OSError, ValueError):
         return
 
-
-start()
