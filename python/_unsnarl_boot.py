@@ -8,7 +8,7 @@
 # | event | why |
 # |---|---|
 # | Python code starts a thread (`_thread`) | a second thread can want the GIL |
-# | an extension is found that is not the standard library's, or ctypes, or sub-interpreters | C code can start a thread |
+# | an extension is found, but most of the standard library's | its code can start a thread that wants the GIL |
 # | the process forks | the child inherits the installation, as it always did |
 # | the process changes its root directory | unsnarl's files would be out of reach |
 # | the program imports `unsnarl.gil` | it sees that the scheduler is installed |
@@ -47,7 +47,7 @@ settings = ""
 
 def start() -> None:
     """Install the scheduler, or wait with that, if the environment addresses this interpreter."""
-    global settings  # noqa: PLW0603 -- read by `late`, which is another module for the sake of a start's time
+    global settings
     text = os.environ.get("UNSNARL_RUN")
     if not text or os.environ.get("UNSNARL") == "off":
         return

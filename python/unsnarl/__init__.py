@@ -7,7 +7,8 @@ or, without touching the program, ``unsnarl run app.py``.
 
 Invariant: importing this package costs next to nothing and loads no module of the standard library that a bare
 interpreter has not loaded. ``unsnarl run`` imports it before the program's first line, and the program may have a
-module of the same name as one in the standard library. So everything here is loaded on first use, and ``typing`` is not imported for ``TYPE_CHECKING``.
+module of the same name as one in the standard library. So everything here is loaded on first use, and ``typing`` is not
+imported for ``TYPE_CHECKING``.
 """
 
 TYPE_CHECKING = False  # type checkers treat any variable of this name as true
@@ -100,15 +101,11 @@ if not TYPE_CHECKING:
 
     def __getattr__(name):
         """Load a public name on first use."""
-        if name == "gil":
+        if name in ("gil", "ipc", "sync"):
             # import_module would load importlib; the import statement would look up
             # this attribute first. ``fromlist`` has a name that exists already: any
             # other would be searched for as a submodule.
-            return __import__("unsnarl.gil", fromlist=["__name__"])
-        if name == "ipc":
-            return __import__("unsnarl.ipc", fromlist=["__name__"])
-        if name == "sync":
-            return __import__("unsnarl.sync", fromlist=["__name__"])
+            return __import__(f"unsnarl.{name}", fromlist=["__name__"])
         if name in ("patch", "unpatch"):
             globals()[name] = function = getattr(__import__("unsnarl.patching", fromlist=["__name__"]), name)
             return function

@@ -232,4 +232,3 @@ def _say(line: str) -> None:
         sys.__stderr__.flush()
     except (OSError, ValueError):
         return
-

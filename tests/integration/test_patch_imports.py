@@ -67,7 +67,9 @@ def test_switched_off_nothing_is_patched(programs: Programs, switch: str, module
     assert (outcome.status, outcome.stdout.decode().partition(".")[0].strip()) == (0, module), outcome.complaint
 
 
-MODULES = "import sys; print(sorted(name for name in sys.modules if not name.startswith('unsnarl')))\n"
+MODULES = (
+    "import sys; print(sorted(name for name in sys.modules if not name.startswith(('unsnarl', '_unsnarl_boot'))))\n"
+)
 
 
 def test_nothing_is_imported_that_the_program_does_not_import(programs: Programs) -> None:

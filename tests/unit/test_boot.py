@@ -111,9 +111,10 @@ def test_other_settings_do_not_wait(settings: RunSettings) -> None:
 
 def test_settings_of_the_native_command_are_for_the_process_it_became() -> None:
     """They name no interpreter: another process must not take them for its own."""
-    text = f"{LOADED}import os\nprint(loaded(), os.environ['{VARIABLE}'].endswith('prefix=?'))\nimport unsnarl.gil as gil\n"
+    text = f"{LOADED}import os\nprint(loaded(), os.environ['{VARIABLE}'].endswith('prefix=?'))"
     unknown = "kernel_hints=yes children=yes stats=no patch=no green=no pack= main_pid=1 abi=? prefix=?"
-    assert run(text + "print(gil.installed())", unknown).stdout == "['_unsnarl_boot'] True\nFalse\n"
+    shown = run(text + "\nimport unsnarl; print(unsnarl.gil.installed())", unknown)
+    assert shown.stdout == "['_unsnarl_boot'] True\nFalse\n"
 
 
 @pytest.mark.parametrize("more", [{"UNSNARL": "off"}, {VARIABLE: ""}])

@@ -124,9 +124,7 @@ def test_a_refusal_is_silent_in_children(
 
 
 @pytest.mark.parametrize("text", ["1", "yes", "prefix=", "prefix=/x", "slice_ms=x prefix=/x"])
-def test_settings_that_make_no_sense_are_one_line(
-    notes: Notes, text: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_that_make_no_sense_are_one_line(notes: Notes, text: str, capfd: pytest.CaptureFixture[str]) -> None:
     run_start.start(text)
     assert notes == Notes()
     assert capfd.readouterr().err.count("\n") == 1

@@ -35,5 +35,5 @@ EXPERIMENT = Experiment(
     quick=cases(QUICK_COUNT),
     pairs=5,
     reading="User and system time are those of the whole process, its start included. The futex calls that are left "
-    "are those of the interpreter's start-up; `unsnarl run` starts two interpreters, one of which becomes the program.",
+    "are those of the interpreter's start-up; `unsnarl run` starts no other interpreter than the program's.",
 )
