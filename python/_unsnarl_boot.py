@@ -59,8 +59,10 @@ def start() -> None:
         if not text.endswith(f" main_pid={os.getpid()}{address}"):
             return  # for another process, whose interpreter did not read it
         os.environ["UNSNARL_RUN"] = text
-    is_usual = text.startswith(_USUAL) and text.endswith(address) and text[len(_USUAL) : -len(address)].isdecimal()
-    if is_usual and _is_stock():
+    main_pid = text[len(_USUAL) : -len(address)]
+    is_usual = text.startswith(_USUAL) and text.endswith(address) and main_pid.isdecimal()
+    # 0: the first process that reads the settings puts its id there.
+    if is_usual and main_pid != "0" and _is_stock():
         settings = text
         _wait()
     else:

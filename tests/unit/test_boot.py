@@ -117,6 +117,11 @@ def test_settings_of_the_native_command_are_for_the_process_it_became() -> None:
     assert shown.stdout == "['_unsnarl_boot'] True\nFalse\n"
 
 
+def test_the_first_process_to_read_the_settings_can_be_the_main_one() -> None:
+    text = f"import os; print(f' main_pid={{os.getpid()}} ' in os.environ['{VARIABLE}'])"
+    assert run(text, RunSettings(main_pid=0).encode()).stdout == "True\n"
+
+
 @pytest.mark.parametrize("more", [{"UNSNARL": "off"}, {VARIABLE: ""}])
 def test_switched_off_nothing_is_observed(more: dict[str, str]) -> None:
     assert run(f"{LOADED}{ORIGINALS}print(is_restored())", **more).stdout == "True\n"
