@@ -51,8 +51,10 @@ def start() -> None:
     text = os.environ.get("UNSNARL_RUN")
     if not text or os.environ.get("UNSNARL") == "off":
         return
-    if hasattr(_thread, "_is_main_interpreter") and not _thread._is_main_interpreter():
-        return  # `site` runs in sub-interpreters too; before 3.12 none is told apart cheaply
+    # `site` runs in sub-interpreters too; before 3.12 none is told apart cheaply.
+    is_main_interpreter = getattr(_thread, "_is_main_interpreter", None)
+    if is_main_interpreter is not None and not is_main_interpreter():
+        return
     address = f" abi={sys.implementation.cache_tag} prefix={sys.prefix}"
     if text.endswith(_UNKNOWN):
         text = text[: -len(_UNKNOWN)] + address
