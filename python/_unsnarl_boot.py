@@ -61,10 +61,10 @@ def start() -> None:
         if not text.endswith(f" main_pid={os.getpid()}{address}"):
             return  # for another process, whose interpreter did not read it
         os.environ["UNSNARL_RUN"] = text
-    main_pid = text[len(_USUAL) : -len(address)]
-    is_usual = text.startswith(_USUAL) and text.endswith(address) and main_pid.isdecimal()
-    # 0: the first process that reads the settings puts its id there.
-    if is_usual and main_pid != "0" and _is_stock():
+    if text == f"{_USUAL}0{address}":  # for the first process that reads it, as `unsnarl enable` has it
+        os.environ["UNSNARL_RUN"] = text = f"{_USUAL}{os.getpid()}{address}"
+    is_usual = text.startswith(_USUAL) and text.endswith(address) and text[len(_USUAL) : -len(address)].isdecimal()
+    if is_usual and _is_stock():
         settings = text
         _wait()
     else:
@@ -78,11 +78,11 @@ def complete() -> None:
 
 
 def _is_stock() -> bool:
-    # A program that embeds the interpreter may have threads of its own from the start. Where the scheduler certainly
-    # cannot be installed, the line with the reason comes at the start.
+    # A program that embeds the interpreter may have threads of its own from the start, and so may another file of
+    # site-packages. Where the scheduler certainly cannot be installed, the line with the reason comes at the start.
     has_gil_and_glibc = "t" not in sys.abiflags and getattr(sys.implementation, "_multiarch", "").endswith("gnu")
     try:
-        return has_gil_and_glibc and os.path.samefile("/proc/self/exe", sys.executable)
+        return has_gil_and_glibc and _thread._count() == 0 and os.path.samefile("/proc/self/exe", sys.executable)
     except OSError:
         return False
 
@@ -91,8 +91,10 @@ def _wait() -> None:
     import _frozen_importlib as importing
     import _frozen_importlib_external as importing_files
 
+    # Another file of site-packages may have imported `threading`, which keeps these under names of its own.
     for name in ("start_new_thread", "start_new", "start_joinable_thread"):
         _observe(_thread, name)
+        _observe(sys.modules.get("threading", _thread), f"_{name}")
     for name in ("fork", "forkpty", "chroot"):
         _observe(os, name)
 

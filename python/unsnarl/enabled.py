@@ -1,7 +1,7 @@
 """The start-up of a program in an environment that ``unsnarl enable`` has switched on.
 
 ``unsnarl-enabled.pth`` imports this module while the interpreter starts. If the program is meant, the settings go into
-the environment variable of ``unsnarl run``; ``unsnarl.boot`` then finds them as if ``unsnarl run`` had started the
+the environment variable of ``unsnarl run``; ``_unsnarl_boot`` then finds them as if ``unsnarl run`` had started the
 program, since ``site`` reads ``unsnarl.pth`` next (in the order of names).
 
 Invariant: it changes nothing for the commands of unsnarl itself, nor if the variable is there already, even empty: an

@@ -83,6 +83,28 @@ print({type(value) for name, value in vars(threading).items() if name.startswith
     assert run(text).stdout == "True\n"
 
 
+@pytest.mark.parametrize("before", ["pass", "threading.Thread(target=event.wait).start()"])
+def test_threading_may_have_been_there_before(before: str) -> None:
+    """Another file of site-packages may import it, and even start a thread."""
+    text = f"""
+import sys
+import _unsnarl_boot
+while _unsnarl_boot.observed:  # as if it had not been imported yet
+    owner, name, original, ours = _unsnarl_boot.observed.pop()
+    setattr(owner, name, original)
+del sys.modules["_unsnarl_boot"]
+import threading
+event = threading.Event()
+{before}
+import _unsnarl_boot
+t = threading.Thread(target=int); t.start(); t.join()
+event.set()
+names = {{type(value) for name, value in vars(threading).items() if name.startswith("_start_")}}
+print(sys.modules["unsnarl.gil"].installed(), names == {{type(len)}})
+"""
+    assert run(text).stdout == "True True\n"
+
+
 def test_a_fork_after_the_installation_has_one_thread() -> None:
     """From 3.12 on CPython warns of a fork with more than one."""
     text = "import os, warnings\nwarnings.simplefilter('error')\npid = os.fork() or os._exit(0)\nos.waitpid(pid, 0)"
