@@ -82,7 +82,8 @@ def _is_stock() -> bool:
     # site-packages. Where the scheduler certainly cannot be installed, the line with the reason comes at the start.
     has_gil_and_glibc = "t" not in sys.abiflags and getattr(sys.implementation, "_multiarch", "").endswith("gnu")
     try:
-        return has_gil_and_glibc and _thread._count() == 0 and os.path.samefile("/proc/self/exe", sys.executable)
+        is_alone = _thread._count() == 0  # pyright: ignore[reportPrivateUsage]
+        return has_gil_and_glibc and is_alone and os.path.samefile("/proc/self/exe", sys.executable)
     except OSError:
         return False
 
