@@ -50,6 +50,7 @@ def main() -> None:
         "load": round(os.getloadavg()[0], 1),
         "date": time.strftime("%Y-%m-%d"),
         **{name: os.environ[name] for name in FOUND if os.environ.get(name)},
+        **({"probe": os.environ["probe"].partition(" (/")[0]} if os.environ.get("probe") else {}),
     }
     print("result: " + json.dumps(result, ensure_ascii=False))
 

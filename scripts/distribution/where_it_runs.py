@@ -63,7 +63,7 @@ def cell(result: Result, field: str) -> str:
     """Return what a result says in one column, short enough for a table."""
     text = str(result.get(field, "–"))
     if field == "probe":
-        text = "can be installed" if text.startswith("ok") else text.removeprefix("error: ")
+        text = "can be installed" if text.startswith("ok") else text.removeprefix("error: ").partition(", in ")[0]
     return text.replace("|", "\\|")
 
 
