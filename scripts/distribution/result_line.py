@@ -49,10 +49,14 @@ def main() -> None:
         "installed_from": sys.argv[1],
         "load": round(os.getloadavg()[0], 1),
         "date": time.strftime("%Y-%m-%d"),
-        **{name: os.environ[name] for name in FOUND if os.environ.get(name)},
-        **({"probe": os.environ["probe"].partition(" (/")[0]} if os.environ.get("probe") else {}),
+        **{name: without_path(os.environ[name]) for name in FOUND if os.environ.get(name)},
     }
     print("result: " + json.dumps(result, ensure_ascii=False))
+
+
+def without_path(text: str) -> str:
+    """Return a line without the path in brackets at its end, which belongs to the machine."""
+    return text.partition(" (/")[0]
 
 
 def cpu_model() -> str:
