@@ -1,0 +1,1 @@
+"""Cases that people have reported elsewhere, each written anew from its description, stock and with unsnarl."""

@@ -1,0 +1,70 @@
+"""The cases that people have reported: each program runs and prints the figures that its docstring names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.cases import case, page
+from bench.cases.__main__ import main, run_once
+from unsnarl.statistics import Ratio
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = case.every()
+
+
+@pytest.mark.parametrize("one", CASES, ids=lambda one: one.name)
+def test_a_program_prints_the_figures_of_its_docstring(one: case.Case) -> None:
+    assert set(run_once(one, page.STOCK, 0.1)) == {figure.name for figure in one.figures}
+
+
+def test_a_docstring_without_its_parts_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text('"""A case."""\n')
+    with pytest.raises(case.CaseError, match=r"program\.py: its docstring needs"):
+        case.read(path)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "less", "judged"),
+    [(0.1, 0.2, True, "better"), (0.1, 0.2, False, "worse"), (0.9, 1.1, True, "no difference"), (2, 3, True, "worse")],
+)
+def test_a_figure_is_judged_by_its_interval(low: float, high: float, less: bool, judged: str) -> None:
+    assert page.judged(Ratio((low + high) / 2, 0.1, low, high, 7), less) == judged
+
+
+def test_what_unsnarl_makes_worse_comes_first() -> None:
+    one, other = CASES[0], CASES[1]
+
+    def runs(measured: case.Case, factor: float) -> list[dict[str, Any]]:
+        figures = {figure.name: 1.0 for figure in measured.figures}
+        changed = {figure.name: factor if figure.less else 1 / factor for figure in measured.figures}
+        return [{page.STOCK: figures, page.RUN: changed, page.PATCH: changed}] * 5
+
+    shown = page.page(
+        {"python": "3.13.0", "pairs": 5, "machine": {"processors": 2, "load": 0.5},
+         "runs": {one.name: runs(one, 0.5), other.name: runs(other, 2.0)}},
+        CASES,
+    )  # fmt: skip
+    assert shown.index("| worse |") < shown.index("| better |")
+    assert all(measured.reported in shown for measured in CASES)
+
+
+def test_kept_runs_render() -> None:
+    for path in sorted((ROOT / "bench" / "results").glob("cases-*.json")):
+        assert page.page(json.loads(path.read_text()), CASES).startswith("# Cases that people have reported")
+
+
+@pytest.mark.parametrize("words", [["--only", "nothing"], ["--pairs", "0"], ["--seconds", "x"], ["--wrong"]])
+def test_bad_input_gets_one_clear_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        status: object = main(words)
+    except SystemExit as end:
+        status = end.code
+    shown = capsys.readouterr()
+    assert (status, shown.out) == (2, "")
+    assert shown.err.startswith("error: ")
+    assert shown.err.count("\n") == 2
