@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.conftest import UNSNARL
+from tests.integration.test_warm_commands import on_a_terminal
+
 if TYPE_CHECKING:
     from tests.integration.conftest import Rig
 
@@ -43,6 +46,20 @@ def test_what_only_this_process_has_is_not_kept(rig: "Rig", value: str, reason: 
     script = script_of(rig, f"import os, posix, signal, stat\nVALUE = str({value})\n")
     assert rig.verb("start", "--", script).returncode == 1
     assert reason in rig.verb("why", script).stdout
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["os.get_terminal_size()", "fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8))", "shutil.get_terminal_size()"],
+)
+def test_the_size_of_a_terminal_matters_only_where_there_is_one(rig: "Rig", value: str) -> None:
+    text = f"import fcntl, os, shutil, termios\ntry:\n    VALUE = {value}\nexcept OSError:\n    VALUE = None\n"
+    script = script_of(rig, text)
+    rig.start(script)
+    assert rig.served(script).stdout.endswith(b" warm\n")
+    assert on_a_terminal(rig, UNSNARL, "warm", "start", "--", script)[0] == 1
+    status, shown = on_a_terminal(rig, UNSNARL, "warm", "run", "--", script)
+    assert (status, shown.endswith(b" plain\r\n")) == (0, True)
 
 
 def test_a_variable_of_the_first_environment_is_part_of_the_key(rig: "Rig") -> None:

@@ -169,6 +169,8 @@ class Watch:
         directory = effects.new_directory(event, args, self.temporary.made)
         if directory is not None:
             self.directories.append((self.current, directory, effects.may_be_there()))
+        elif event == "fcntl.ioctl":
+            recorders.ask_terminal(self, int(str(args[0])), recorders.SIZE)
         elif event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
             self.temporary.made.append(temporary.Made(path_lookups.text_of(args[0]), self.current, _importing()))
         elif effects.is_listing_libraries(event, args):

@@ -136,7 +136,6 @@ def _watch_process(watch: Watch) -> None:
             return original()
 
         setattr(os, name, where)
-    judged(os, "get_terminal_size", "asks for the size of the terminal", watch.fail)
     if sys.version_info < (3, 12):
         # No audit event announces it; `threading` has imported it by name.
         places: list[tuple[object, str]] = [(_thread, "start_new_thread"), (_thread, "start_new")]
@@ -146,8 +145,29 @@ def _watch_process(watch: Watch) -> None:
             judged(place, name, "starts a thread", watch.forbid)
 
 
+def ask_terminal(watch: Watch, fd: int, reason: str) -> None:
+    """Note that something was asked of a descriptor that a terminal has, and no other file.
+
+    The kind of the streams then belongs to the key. Where none is a terminal, the answer is an error in each run.
+    """
+    watch.asks_tty = watch.asks_tty or watch.is_on
+    if _isatty(fd):
+        watch.fail(reason)
+
+
+SIZE = "asks for the size of the terminal"
+_isatty = os.isatty
+
+
 def _watch_terminals(watch: Watch) -> None:
     original = os.isatty
+    plain_size = os.get_terminal_size
+
+    def get_terminal_size(fd: int = 1, /) -> os.terminal_size:
+        ask_terminal(watch, fd, SIZE)
+        return plain_size(fd)
+
+    os.get_terminal_size = get_terminal_size
 
     def isatty(fd: int) -> bool:
         watch.asks_tty = watch.asks_tty or (watch.is_on and fd <= 2)
