@@ -1,7 +1,7 @@
 """Every command people use: the same output, status and files plain and warm, in pipes and on a terminal.
 
-    python -m bench.warm.every --unsnarl VENV/bin/unsnarl --bin VENV/bin VENV/bin … --out bench/results/warm-every-3.13.json
-    python -m bench.warm.every --render bench/results/warm-every-3.13.json > docs/results/warm-every.md
+    python -m bench.warm.every --unsnarl VENV/bin/unsnarl --bin VENV/bin … --out FILE
+    python -m bench.warm.every --render FILE > PAGE
 
 ``bench/warm/every.json`` is the manifest: commands, and the files of the directory in which each runs. A command that is
 in none of the directories of ``--bin`` is left out, and the page says so.
@@ -41,6 +41,8 @@ LEARNING_RUNS = 2
 """Runs by which a server learns what the command loads later than its imports."""
 WAYS = ("pipes", "terminal")
 DROPPED = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS", "UNSNARL", "PYTHONPATH", "VIRTUAL_ENV")
+MOMENT_S = 1_700_000_000
+"""Time of the manifest's files, in seconds since the epoch."""
 SHOWN_LINES = 6
 """Most lines of a difference that are kept."""
 
@@ -61,16 +63,24 @@ class Place:
         }  # fmt: skip
 
     def restore(self) -> None:
-        """Empty the directories, which stay the same, and write the manifest's files."""
+        """Give the directories the manifest's files and no others. What is as it was stays: programs watch it."""
         for directory in (self.work, self.home, self.temporary):
-            for entry in directory.iterdir():
-                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+            for path in sorted(directory.rglob("*"), reverse=True):
+                name = str(path.relative_to(self.work)) if directory == self.work else ""
+                is_wanted = name in self._files or any(wanted.startswith(f"{name}/") for wanted in self._files if name)
+                if not is_wanted:
+                    path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
         for name, lines in self._files.items():
-            path = self.work / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("".join(f"{line}\n" for line in lines))
-            path.chmod(0o755 if lines[:1] and lines[0].startswith("#!") else 0o644)
-            os.utime(path, (1_700_000_000, 1_700_000_000))
+            self._write(self.work / name, lines)
+
+    def _write(self, path: Path, lines: list[str]) -> None:
+        text, mode = "".join(f"{line}\n" for line in lines), 0o755 if lines[:1] and lines[0][:2] == "#!" else 0o644
+        if path.exists() and path.read_text() == text and path.stat().st_mtime == MOMENT_S:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+        os.utime(path, (MOMENT_S, MOMENT_S))
 
     def files(self) -> dict[str, str]:
         """Return kind, mode and a digest of everything that is there."""
@@ -135,7 +145,8 @@ def one(argv: list[str], place: Place, unsnarl: str, way: str) -> dict[str, Any]
     text = strict.get("stderr", "") + strict.get("terminal", "")
     is_served = not (strict["status"] == NOT_WARM and "no warm worker took the command" in text)
     warm = strict if is_served else run(warm_argv, place, way)
-    found: dict[str, Any] = {"status": plain["status"], "served": is_served, "differences": differences(plain, again, warm)}
+    differing = differences(plain, again, warm)
+    found: dict[str, Any] = {"status": plain["status"], "served": is_served, "differences": differing}
     if not is_served:
         found["reason"] = reason(argv, place, unsnarl, way)
     return found
@@ -144,12 +155,16 @@ def one(argv: list[str], place: Place, unsnarl: str, way: str) -> dict[str, Any]
 def reason(argv: list[str], place: Place, unsnarl: str, way: str) -> str:
     """Return in the words of ``unsnarl warm why`` why the command is not served."""
     why = [unsnarl, "warm", "why", "--", *argv]
-    shown = on_terminal(why, place)[1] if way == "terminal" else b""
-    if way == "pipes":
+    if way == "terminal":
+        shown = on_terminal(why, place)[1]
+    else:
         done = subprocess.run(why, cwd=place.work, env=place.environ, capture_output=True, check=False)
         shown = done.stdout + done.stderr
-    lines = shown.decode(errors="replace").replace("\r", "").splitlines()
-    return next((line.strip() for line in lines[1:]), lines[0] if lines else "")
+    lines = shown.decode(errors="replace").replace("\r", "").splitlines() or [""]
+    if " runs warm" in lines[0]:  # a server has ended, or is not there yet
+        logs = subprocess.run([unsnarl, "warm", "logs"], env=place.environ, capture_output=True, check=False).stdout
+        return logs.decode(errors="replace").strip().rpartition("\n")[2].rpartition(": ")[2] or lines[-1].strip()
+    return lines[1].strip() if len(lines) > 1 else lines[0]
 
 
 def differences(plain: dict[str, Any], again: dict[str, Any], warm: dict[str, Any]) -> list[str]:
@@ -197,7 +212,9 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             found[label] = {"where": where(program, place)}
             for way in WAYS:
                 try:
-                    found[label][way] = one([words[0] if "/" in words[0] else program, *words[1:]], place, arguments.unsnarl, way)
+                    found[label][way] = one(
+                        [words[0] if "/" in words[0] else program, *words[1:]], place, arguments.unsnarl, way
+                    )
                 except subprocess.TimeoutExpired:
                     found[label][way] = {"differences": [f"it takes more than {WATCHDOG_S} s"], "served": False}
             subprocess.run([arguments.unsnarl, "warm", "stop"], env=place.environ, check=False)
@@ -214,7 +231,8 @@ def where(program: str, place: Place) -> dict[str, str]:
     """Return the circumstances of a comparison."""
     place.restore()
     circumstances = machine.describe(sys.executable)
-    return {"python": sys.version.split()[0], "sources": str(circumstances["commit"]), "program": os.path.basename(program)}
+    version, commit = sys.version.split()[0], str(circumstances["commit"])
+    return {"python": version, "sources": commit, "program": os.path.basename(program)}
 
 
 def render(data: dict[str, Any]) -> str:
@@ -236,22 +254,33 @@ def render(data: dict[str, Any]) -> str:
         "",
         "## Differences",
         "",
-        *([f"- `{label}`, {way}: {escaped('; '.join(case['differences']))}" for label, way, case in differing] or ["None."]),
+        *listed({f"`{label}`, {way}": "; ".join(case["differences"]) for label, way, case in differing}),
         "",
         "## Not served",
         "",
-        *([f"- `{label}`, {way}: {escaped(case.get('reason', ''))}" for label, way, case in unserved] or ["None."]),
+        *listed({f"`{label}`, {way}": case.get("reason", "") for label, way, case in unserved}),
         "",
         "## All commands",
         "",
         "| command | status | pipes | terminal |",
         "|---|---|---|---|",
-        *[f"| `{label}` | {one['pipes'].get('status', '')} | {verdict(one['pipes'])} | {verdict(one['terminal'])} |" for label, one in there.items()],
-    ]  # fmt: skip
+        *[row(label, one) for label, one in there.items()],
+    ]
     missing = [f"`{label}`" for label, one in data.items() if "missing" in one]
     if missing:
         rows += ["", f"Not installed where this was run: {', '.join(missing)}."]
     return "\n".join(rows) + "\n"
+
+
+def listed(found: dict[str, str]) -> list[str]:
+    """Return the rows of a list."""
+    return [f"- {name}: {escaped(text)}" for name, text in found.items()] or ["None."]
+
+
+def row(label: str, one: dict[str, Any]) -> str:
+    """Return the row of one command."""
+    pipes, terminal = one["pipes"], one["terminal"]
+    return f"| `{label}` | {pipes.get('status', '')} | {verdict(pipes)} | {verdict(terminal)} |"
 
 
 def verdict(case: dict[str, Any]) -> str:
