@@ -3,8 +3,8 @@
     python -m bench.warm.every --unsnarl VENV/bin/unsnarl --bin VENV/bin … --out FILE
     python -m bench.warm.every --render FILE > PAGE
 
-``bench/warm/every.json`` is the manifest: commands, and the files of the directory in which each runs. A command that is
-in none of the directories of ``--bin`` is left out, and the page says so.
+``bench/warm/every.json`` is the manifest: commands, and the files of the directory in which each runs. A command that
+is in none of the directories of ``--bin`` is left out, and the page says so.
 
 Each command runs plainly twice and, once its server has learned, warm. Before each run the directory, the home and the
 temporary directory get the manifest's content again. Lines and files in which the two plain runs differ (times, process
@@ -21,7 +21,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import struct
 import subprocess
 import sys
@@ -134,7 +133,8 @@ def one(argv: list[str], place: Place, unsnarl: str, way: str) -> dict[str, Any]
     warm_argv = [unsnarl, "warm", "run", "--", *argv]
     place.restore()
     if way == "pipes":
-        subprocess.run([unsnarl, "warm", "start", "--", *argv], cwd=place.work, env=place.environ, capture_output=True)
+        start = [unsnarl, "warm", "start", "--", *argv]
+        subprocess.run(start, cwd=place.work, env=place.environ, capture_output=True, check=False)
     else:
         on_terminal([unsnarl, "warm", "start", "--", *argv], place)
     for _ in range(LEARNING_RUNS):
@@ -249,8 +249,8 @@ def render(data: dict[str, Any]) -> str:
         f"CPython {pythons}; sources {sources}. What is compared, and how: the head of `bench/warm/every.py`, which has",
         "written this page. A command is *served* if a worker ran it, and *plain* otherwise.",
         "",
-        f"{len(there)} commands, each in pipes and on a terminal: {len(cases) - len(differing)} of {len(cases)} cases are the "
-        f"same, {len(cases) - len(unserved)} are served.",
+        f"{len(there)} commands, each in pipes and on a terminal, are {len(cases)} cases: "
+        + f"{len(cases) - len(differing)} are the same, {len(cases) - len(unserved)} are served.",
         "",
         "## Differences",
         "",
