@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import zipapp
 from typing import TYPE_CHECKING
 
 import pytest
@@ -42,3 +43,22 @@ def test_what_imports_keep_of_the_program_is_the_program(rig: Rig, words: str) -
     plain, warm = reports(rig, command, rig.env | {"PYTHONPATH": str(library)})
     assert (plain.pop(), warm.pop()) == (False, True)
     assert plain == warm
+
+
+@pytest.mark.parametrize("kind", ["with a first line", "without", "directory"])
+def test_an_archive_runs_as_plainly(rig: Rig, kind: str) -> None:
+    source, archive = rig.directory / "source", rig.directory / "app.pyz"
+    source.mkdir()
+    (source / "keeps.py").write_text(KEEPS)
+    report = "print(sys.argv, sys.path[0], sys.orig_argv[1:], __file__, __package__, keeps.__file__)\n"
+    (source / "__main__.py").write_text(PROGRAM + report + "sys.exit(len(sys.argv))\n")
+    zipapp.create_archive(source, archive, interpreter=sys.executable if kind == "with a first line" else None)
+    words = {"with a first line": [str(archive)], "without": [sys.executable, str(archive)]}
+    command = words.get(kind, [sys.executable, str(source)])
+    rig.start(*command)
+    plain, warm = rig.plain(*command, "a"), rig.served(*command, "a")
+    assert warm.stdout.replace(b" true]", b" false]") == plain.stdout, rig.log()
+    assert (plain.returncode, warm.returncode) == (2, 2)
+    (source / "__main__.py").write_text("print('changed')\n")
+    zipapp.create_archive(source, archive, interpreter=sys.executable if kind == "with a first line" else None)
+    assert rig.warm(*command).stdout == b"changed\n"

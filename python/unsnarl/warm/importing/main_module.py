@@ -14,7 +14,7 @@ that imports have added.
 from __future__ import annotations
 
 import sys
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import PathFinder, SourceFileLoader
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -46,14 +46,17 @@ class MainModule:
         return self._module.__dict__
 
     def announce(self) -> None:
-        """For ``python -m``: set the names that runpy sets, once the package is there that holds the module."""
-        package = self._command.name.rpartition(".")[0]
-        if self._command.kind == "script" or "__file__" in self.names or (package and package not in sys.modules):
+        """For ``python -m`` and archives: set the names that runpy sets, once the module's package is there."""
+        package = self._command.name.rpartition(".")[0] if self._command.kind == "module" else ""
+        if _is_file(self._command) or "__file__" in self.names or (package and package not in sys.modules):
             return
         from importlib.util import find_spec
 
         try:
-            spec = find_spec(self._command.name)
+            if self._command.is_on_path:
+                spec = PathFinder.find_spec("__main__", [self._command.name])
+            else:
+                spec = find_spec(self._command.name)
             if spec is not None and spec.submodule_search_locations is not None:
                 if self._command.name not in sys.modules:
                     return
@@ -71,10 +74,15 @@ class MainModule:
 
     def begin(self) -> None:
         """Restore the state before the program: runpy sets its names again."""
-        if self._command.kind == "module":
+        if not _is_file(self._command):
             for name in _RUNPYS:
                 self.names.pop(name, None)
             self.names.update(self._given)
+
+
+def _is_file(command: Command) -> bool:
+    """Return whether the program is a file that the interpreter runs without runpy."""
+    return command.kind == "script" and not command.is_on_path
 
 
 def _named_as(launcher: ModuleType, command: Command) -> ModuleType:
@@ -85,7 +93,7 @@ def _named_as(launcher: ModuleType, command: Command) -> ModuleType:
     names["__doc__"] = None
     if "__annotations__" in names:
         names["__annotations__"] = {}
-    if command.kind == "script":
+    if _is_file(command):
         names.update(__file__=command.name, __loader__=SourceFileLoader("__main__", command.name))
     else:
         for name in _RUNPYS:

@@ -12,6 +12,7 @@ import _imp
 import os
 import sys
 from importlib.machinery import PathFinder
+from zipimport import ZipImportError, zipimporter
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -45,6 +46,27 @@ class Command:
         self.kind, _, called = word.partition(":")
         self.name = name
         self.called = called or name
+        # An archive (zipapp) or a directory, which is put on the path and whose `__main__` is run.
+        self.is_on_path = self.kind == "script" and _is_importable(name)
+
+
+def _is_importable(path: str) -> bool:
+    """Return whether the interpreter runs the ``__main__`` of a path, by the same rule as it does."""
+    if os.path.isdir(path):
+        return True
+    try:
+        zipimporter(path)
+    except (ZipImportError, OSError):
+        return False
+    return True
+
+
+def _main_of(path: str) -> tuple[bytes, str]:
+    """Return source and file name of the ``__main__`` of an archive or a directory; nothing if it has no source."""
+    spec = PathFinder.find_spec("__main__", [path])
+    loader: Any = spec.loader if spec is not None else None
+    source: str | None = loader.get_source("__main__") if loader is not None else None
+    return (source or "").encode(), (spec.origin if spec is not None else None) or path
 
 
 def arrange(command: Command) -> None:
@@ -54,7 +76,9 @@ def arrange(command: Command) -> None:
     sys.argv[:] = [command.called if command.kind == "script" else "-m", SENTINEL]
     sys.orig_argv[:] = [sys.orig_argv[0], *options, *target, SENTINEL]
     # With -m the first entry is the caller's directory: set per request.
-    if command.kind == "script" and not sys.flags.safe_path:
+    if command.is_on_path:
+        sys.path.insert(0, command.name)  # even with -P (pymain_run_python in Modules/main.c)
+    elif command.kind == "script" and not sys.flags.safe_path:
         sys.path.insert(0, os.path.dirname(os.path.realpath(command.name)))
 
 
@@ -82,8 +106,11 @@ def imports(command: Command) -> list[Import]:
         if found is None:
             return [Import(command.name, True)]
         path = found
-    with open(path, "rb") as file:
-        source = file.read()
+    if command.is_on_path:
+        source, path = _main_of(path)
+    else:
+        with open(path, "rb") as file:
+            source = file.read()
     package = command.name if command.kind == "module" and path.endswith("__main__.py") else ""
     if command.kind == "module" and not package:
         package = command.name.rpartition(".")[0]

@@ -67,7 +67,9 @@ def _import(origin: Origin, facts: Facts, log: Log) -> tuple[main_module.MainMod
         raise UnfitError(covered)
     directories = temporary.expected(facts.renewals)
     with forks.Imports():
-        for name in [m for m in ("runpy", "pkgutil") if origin.command.kind == "module"] + facts.modules:
+        for name in [
+            m for m in ("runpy", "pkgutil") if origin.command.kind == "module" or origin.command.is_on_path
+        ] + facts.modules:
             try:
                 __import__(name)
                 main.announce()
@@ -90,7 +92,7 @@ def _considered(origin: Origin) -> set[str]:
 
 
 def _compile(command: preload.Command) -> CodeType | str:
-    if command.kind == "module":
+    if command.kind == "module" or command.is_on_path:
         return ""
     with open(command.name, "rb") as file:
         return compile(file.read(), command.name, "exec", dont_inherit=True)

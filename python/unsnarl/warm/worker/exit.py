@@ -66,7 +66,7 @@ class Ending:
     def after(self) -> None:
         """End the process after the program's last line, or after its exception."""
         problem, self.problem = self.problem, None
-        if self._inherited.command.kind == "script":
+        if self._inherited.command.kind == "script" and not self._inherited.command.is_on_path:
             _flush_quietly()  # before the exception is printed, as _PyRun_SimpleFile does
         status = _status(problem)
         del problem

@@ -42,7 +42,7 @@ class Imported:
 
     main: MainModule
     code: CodeType | str
-    """The compiled script; empty for ``python -m``, which finds the module by itself."""
+    """The compiled script; empty for ``python -m`` and archives, whose module runpy finds."""
     argument_lists: list[tuple[list[object], int, bool]]
     """Copies of the arguments, as ``(list, index, is_bytes)``."""
     environment_delta: list[tuple[bytes, bytes | None]]

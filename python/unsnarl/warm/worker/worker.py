@@ -50,11 +50,13 @@ def run(taken: Taken) -> None:
         taken.await_go()
         ending.arm()
         forks.begin()
-        if taken.inherited.command.kind == "module":
+        command = taken.inherited.command
+        if command.kind == "module" or command.is_on_path:
             import runpy
 
             as_main: Any = runpy  # what `python -m` calls is private, and has no type
-            as_main._run_module_as_main(taken.inherited.command.name)
+            name = command.name if command.kind == "module" else "__main__"
+            as_main._run_module_as_main(name, alter_argv=command.kind == "module")
         else:
             exec(taken.inherited.imported.code, taken.inherited.imported.main.names)
     except BaseException as raised:
