@@ -219,7 +219,15 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
                     found[label][way] = {"differences": [f"it takes more than {WATCHDOG_S} s"], "served": False}
             subprocess.run([arguments.unsnarl, "warm", "stop"], env=place.environ, check=False)
         sys.stderr.write(f"{label}: {json.dumps({way: found[label][way] for way in WAYS})}\n")
+        save(found, arguments.out)
     return found
+
+
+def save(found: dict[str, Any], out: str | None) -> None:
+    """Add results to those of a file."""
+    if out:
+        before: dict[str, Any] = json.loads(Path(out).read_text()) if os.path.exists(out) else {}
+        Path(out).write_text(json.dumps(before | found, indent=1) + "\n")
 
 
 def located(name: str, bins: list[str]) -> str | None:
@@ -305,11 +313,7 @@ def main() -> None:
     if arguments.render:
         sys.stdout.write(render(json.loads(Path(arguments.render).read_text())))
         return
-    data = measure(arguments)
-    if arguments.out:
-        out = Path(arguments.out)
-        before: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
-        out.write_text(json.dumps(before | data, indent=1) + "\n")
+    save(measure(arguments), arguments.out)
 
 
 if __name__ == "__main__":
