@@ -3,7 +3,6 @@
 import os
 import resource
 import sys
-import zipapp
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -205,15 +204,6 @@ def test_a_recording_run_that_returns_something_is_mentioned(rig: "Rig") -> None
     assert made.returncode == 0
     assert made.stderr.count(b"warning: ") == 1
     assert b"app --odd` ended with status 1" in made.stderr
-
-
-def test_an_archive_is_no_script(rig: "Rig") -> None:
-    source = rig.directory / "source"
-    source.mkdir()
-    (source / "__main__.py").write_text("print(1)\n")
-    archive = rig.directory / "bin" / "app"
-    zipapp.create_archive(source, archive, sys.executable)
-    assert b"archive" in refused(rig, str(archive), "-o", "app.pack")
 
 
 def test_arguments_that_cannot_be_split_are_refused(rig: "Rig") -> None:

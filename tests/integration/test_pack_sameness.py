@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import zipapp
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -235,3 +236,31 @@ def test_an_edit_of_the_same_length_counts_whatever_time_it_has(rig: "Rig", app:
     run = rig.plain(app[1], "import good; print(type(good.__loader__).__name__)")
     assert run.stdout == b"SourceFileLoader\n"
     assert b"it has changed since it was packed" in run.stderr
+
+
+ARCHIVED = """
+import sys
+sys.path.insert(1, {unpacked!r})
+import inner, outer, json
+print(inner.VALUE, outer.VALUE, __file__, __name__, sys.argv, sys.path[0], __spec__.name)
+sys.stderr.write(f"{{type(outer.__loader__).__name__}} {{type(json.__loader__).__name__}}\\n")
+sys.exit(len(sys.argv))
+"""
+
+
+def test_an_archive_that_unpacks_itself_takes_from_the_pack_what_is_unpacked(rig: "Rig") -> None:
+    """As shiv and pex do: the archive's `__main__` puts a directory on the path."""
+    source, unpacked, archive = (rig.directory / name for name in ("source", "unpacked", "app.pyz"))
+    source.mkdir()
+    unpacked.mkdir()
+    (source / "inner.py").write_text("VALUE = 'inner'\n")
+    (unpacked / "outer.py").write_text("VALUE = 'outer'\n")
+    (source / "__main__.py").write_text(ARCHIVED.format(unpacked=str(unpacked)))
+    zipapp.create_archive(source, archive, sys.executable)
+    words = (UNSNARL, "pack", str(archive), "-o", str(rig.directory / "made.pack"))
+    assert b"leave --lazy out" in rig.plain(*words, "--lazy").stderr
+    made = rig.plain(*words)
+    assert made.returncode == 0, made.stderr
+    plain, packed = rig.plain(str(archive), "a"), rig.plain(str(rig.directory / "made"), "a")
+    assert (packed.returncode, packed.stdout) == (plain.returncode, plain.stdout) == (2, plain.stdout)
+    assert (plain.stderr, packed.stderr) == (b"SourceFileLoader SourceFileLoader\n", b"PackLoader PackLoader\n")

@@ -120,15 +120,14 @@ def _program(words: _Words) -> "Program":
     interpreter = console_script.interpreter_of(script)
     if interpreter is None:
         raise CommandError(*console_script.no_python(script, "only Python commands can be packed"), 1)
-    if zipfile.is_zipfile(script):
-        raise CommandError(f"{script} is an archive (zipapp)", "only plain scripts and modules can be packed", 1)
     if not console_script.is_of_this_environment(interpreter.path):
         raise CommandError(
             f"{script} runs on {interpreter.path}, unsnarl on {sys.executable}",
             "install unsnarl in the command's environment",
             1,
         )
-    return Program(interpreter.path, interpreter.flags, "script", script)
+    kind = "archive" if zipfile.is_zipfile(script) else "script"
+    return Program(interpreter.path, interpreter.flags, kind, script)
 
 
 def _refuse_to_destroy(program: "Program", words: _Words) -> None:
@@ -144,7 +143,7 @@ def _refuse_to_destroy(program: "Program", words: _Words) -> None:
         (words.out, container.MAGIC, "no pack", "give another name with -o, or move it away"),
         (words.start, launcher.MARK.encode(), "no launcher of a pack", "name the launcher with --launcher"),
     ):
-        if program.kind == "script" and os.path.exists(path) and os.path.samefile(path, program.name):
+        if program.kind != "module" and os.path.exists(path) and os.path.samefile(path, program.name):
             raise CommandError(f"{path} is the program that is to be packed", hint)
         if os.path.lexists(path) and not _has_mark(path, mark):
             raise CommandError(f"{path} exists and is {what}", hint, 1)
@@ -164,6 +163,8 @@ def _pack(words: _Words) -> int:
     try:
         program = _program(words)
         _refuse_to_destroy(program, words)
+        if program.kind == "archive" and words.is_lazy:  # what the modules inside of it guard by `try` is not read
+            raise CommandError(f"{program.name} is an archive, and --lazy reads source files", "leave --lazy out", 1)
         start = launcher.text(program, words.out)
         recording, late = _learn(program, words)
         for doubt in recording.doubts:

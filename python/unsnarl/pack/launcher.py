@@ -35,6 +35,8 @@ def text(program: Program, pack: str) -> bytes:
     plainly = [program.python, *program.options, *(["-m"] if program.kind == "module" else []), program.name]
     if program.kind == "module":
         running = f"pack.run_module({pack!a}, globals())({name})"
+    elif program.kind == "archive":
+        running = f"pack.run_archive({pack!a}, {name}, globals())('__main__', False)"
     else:
         running = f"exec(pack.run({pack!a}, {name}, globals()))"
     lines = [

@@ -27,6 +27,14 @@ if kind == "module":
     if not sys.flags.safe_path:
         sys.path[0] = os.getcwd()
     runpy._run_module_as_main(name)
+elif kind == "archive":
+    import runpy
+    if sys.flags.safe_path:
+        sys.path.insert(0, name)
+    else:
+        sys.path[0] = name
+    sys.argv[0] = name
+    runpy._run_module_as_main("__main__", False)
 else:
     if not sys.flags.safe_path:
         paths = __import__("os").path  # a link is followed, as the interpreter does
@@ -38,7 +46,7 @@ else:
         code = compile(file.read(), name, "exec", dont_inherit=True)
     exec(code, __main__.__dict__)
 """
-"""Runs the script or module ``name``, according to ``kind``, as the interpreter would; the end of ``_WATCHED``."""
+"""Runs the script, module or archive ``name``, according to ``kind``, as the interpreter would; the end of ``_WATCHED``."""
 
 # The spy runs first in the recorded command and writes the notes when the command ends.
 # Arguments: the file for the notes, a pack to start with or an empty text, the directory of this package, and the
@@ -135,7 +143,7 @@ class RecordError(Exception):
 
 
 class Program:
-    """The program to pack: ``kind`` is ``script`` or ``module``, ``name`` its path or dotted name."""
+    """The program to pack: ``kind`` is ``script``, ``module`` or ``archive``, ``name`` its path or dotted name."""
 
     def __init__(self, python: str, options: list[str], kind: str, name: str) -> None:
         self.python = python

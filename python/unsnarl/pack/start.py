@@ -190,6 +190,22 @@ def run_module(path: str, main: dict[str, object]) -> "Any":
     return as_main._run_module_as_main
 
 
+def run_archive(path: str, archive: str, main: dict[str, object]) -> "Any":
+    """Prepare to run an archive with the pack; return the function that runs its ``__main__``.
+
+    The archive's own modules are imported from it; those that it unpacks, and the standard library's, from the pack.
+    """
+    _hide_launcher()
+    sys.argv[0] = archive
+    sys.path[: 0 if sys.flags.safe_path else 1] = [archive]  # even with -P (pymain_run_python in Modules/main.c)
+    install(path)
+    _forget_launcher(main)
+    import runpy
+
+    as_main: Any = runpy  # as above
+    return as_main._run_module_as_main
+
+
 def _folder(script: str, file: int) -> str:
     """Return a script's directory with links resolved, as the interpreter does; by one system call if possible."""
     try:
