@@ -46,7 +46,7 @@ else:
         code = compile(file.read(), name, "exec", dont_inherit=True)
     exec(code, __main__.__dict__)
 """
-"""Runs the script, module or archive ``name``, according to ``kind``, as the interpreter would; the end of ``_WATCHED``."""
+"""Runs the script, module or archive ``name``, by its ``kind``, as the interpreter would; the end of ``_WATCHED``."""
 
 # The spy runs first in the recorded command and writes the notes when the command ends.
 # Arguments: the file for the notes, a pack to start with or an empty text, the directory of this package, and the
