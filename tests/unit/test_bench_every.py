@@ -26,7 +26,7 @@ def test_a_status_and_a_file_count() -> None:
 
 
 def test_the_page_begins_with_the_losses() -> None:
-    case = {"status": 0, "served": True, "differences": []}
+    case: dict[str, object] = {"status": 0, "served": True, "differences": []}
     where = {"python": "3.13.0", "sources": "abc"}
     lost = case | {"served": False, "reason": "prints", "differences": ["status 1, not 0"]}
     page = every.render({"tool": {"where": where, "pipes": case, "terminal": lost}, "other": {"missing": True}})
