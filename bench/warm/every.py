@@ -8,7 +8,8 @@ is in none of the directories of ``--bin`` is left out, and the page says so.
 
 Each command runs plainly twice and, once its server has learned, warm. Before each run the directory, the home and the
 temporary directory get the manifest's content again. Lines and files in which the two plain runs differ (times, process
-numbers) are compared with nothing; all others must be equal. Nothing is measured here but sameness.
+numbers) are compared with nothing; all others must be equal. Cached bytecode is
+not compared: a server that has imported a module writes it once. Nothing is measured here but sameness.
 """
 
 from __future__ import annotations
@@ -86,6 +87,8 @@ class Place:
         found: dict[str, str] = {}
         for top in (self.work, self.home, self.temporary):
             for path in sorted(top.rglob("*")):
+                if "__pycache__" in path.parts:
+                    continue
                 mode = path.lstat().st_mode
                 content = path.read_bytes() if path.is_file() else b""
                 found[str(path.relative_to(top.parent))] = f"{mode:o} {hashlib.sha256(content).hexdigest()[:16]}"
