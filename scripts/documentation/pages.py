@@ -29,8 +29,9 @@ SECTIONS: dict[str, tuple[str, list[str]]] = {
     "Guide": (
         "guide",
         [
-            "demo.md", "run.md", "trace.md", "primitives/README.md", "migration.md", "processes.md", "cluster.md",
-            "warm.md", "pack.md", "green.md", "production.md", "troubleshooting.md", "faq.md", "caveats.md",
+            "demo.md", "run.md", "enable.md", "trace.md", "primitives/README.md", "migration.md", "processes.md",
+            "cluster.md", "warm.md", "pack.md", "green.md", "production.md", "troubleshooting.md",
+            "faq.md", "caveats.md",
         ],
     ),
     "Concepts": ("concepts", ["gil.md", "warm.md", "glossary.md", "alternatives.md"]),
