@@ -1,6 +1,6 @@
 """A task waits for a peer on the event loop."""
 
-# first: in `fetch`
+# first: waiting for a Unix socket in `fetch`
 # finding: loop-stall, thread MainThread, line receives, remedy none
 import asyncio, socket, threading, time
 ours, theirs = socket.socketpair()

@@ -1,6 +1,6 @@
 """The program waits for a peer in another process."""
 
-# first: in `ask`
+# first: waiting for a Unix socket in `ask`
 # quiet
 import os, socket, time
 ours, theirs = socket.socketpair()

@@ -1,6 +1,6 @@
 """A task makes a synchronous request on the event loop."""
 
-# first: waiting for the network in `fetch`
+# first: waiting for 127.0.0.1:
 # finding: loop-stall, thread MainThread, line requests, remedy none
 import asyncio, http.server, threading, time, urllib.request
 class Slow(http.server.BaseHTTPRequestHandler):

@@ -33,6 +33,20 @@ def test_parts_add_up_to_the_totals(totals: list[int], recorded_ns: int, importe
     assert sum(part.time_ns for part in account.parts_of(found, [0])) == sum(totals)
 
 
+def test_io_is_divided_by_what_the_thread_was_seen_waiting_for() -> None:
+    waits = [
+        {"thread": 1, "node": 1, "peer": "127.0.0.1:5432", "count": 2},
+        {"thread": 1, "node": 1, "peer": "a pipe", "count": 1},
+    ]
+    found = long_run([], waiting_ns=0, stacks=[[1, 3, 1, 900 * MS]], imports=[], peers=waits)
+    parts = {part.what: part.time_ns for part in account.parts_of(found, [1])}
+    assert parts == {
+        "in I/O": LENGTH - 900 * MS,
+        "waiting for 127.0.0.1:5432": 600 * MS,
+        "waiting for a pipe": 300 * MS,
+    }
+
+
 def test_the_line_names_the_function_and_the_line_for_all_threads_and_for_the_slowest() -> None:
     found = long_run([], waiting_ns=400 * MS, stacks=[[0, 0, 1, 7_000 * MS], [1, 3, 1, 1_000 * MS]], imports=[])
     [finding] = account.findings(found)

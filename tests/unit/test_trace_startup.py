@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.unit.test_trace_findings import thread
 from tests.unit.test_trace_views import process
 from unsnarl.trace.findings.conclusions import lost_records
 from unsnarl.trace.findings.startup import findings
+from unsnarl.trace.model import RUNNING, SLEEPING
 
 MS = 1_000_000
 
@@ -74,6 +76,24 @@ def test_a_start_that_is_kept_is_told_after_later_records_were_lost() -> None:
     assert findings(kept)[0].figures["imports"] == 1
     [said] = lost_records(kept)
     assert "the imports of the start are kept" in said.title
+
+
+@pytest.mark.parametrize(
+    ("processor_ms", "state", "kinds"),
+    [
+        (390, RUNNING, ["slow-import"]),
+        (40, RUNNING, []),  # without a processor for most of the time: the machine is busy
+        (40, SLEEPING, ["slow-import"]),  # the module itself waits
+        (None, RUNNING, ["slow-import"]),
+    ],
+)
+def test_a_module_is_not_blamed_for_the_time_without_a_processor(
+    processor_ms: int | None, state: int, kinds: list[str]
+) -> None:
+    entry = one_import(400 * MS) | {"processor_ns": None if processor_ms is None else processor_ms * MS}
+    stretches = [[0, 1000 * MS, state, 0]]
+    busy = process(length_ns=1000 * MS, imports=[entry], threads=[thread(0, "MainThread") | {"stretches": stretches}])
+    assert [finding.kind for finding in findings(busy) if finding.kind == "slow-import"] == kinds
 
 
 def test_a_module_whose_body_ran_later_is_one_import() -> None:

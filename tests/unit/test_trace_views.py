@@ -57,6 +57,7 @@ def process(name: str = "worker", **changes: object) -> model.Process:
         "nodes": {"1": [0, 1]},
         "stacks": [[0, 0, 1, 5_000_000]],
         "samples": 0,
+        "peers": [],
         **changes,
     }  # fmt: skip
     return model.from_json(json.dumps(base))

@@ -78,6 +78,8 @@ pub fn is_recording() -> bool {
 /// Begins to record. The calling thread holds the GIL.
 pub(crate) fn begin(gil: *mut pthread_cond_t, switch: *mut pthread_cond_t) {
     WAITERS.store(0, Relaxed);
+    LAST_TAKER.store(0, Relaxed); // after a fork it may be this thread, which the new file does not know yet
+    frames::announce();
     SWITCH.store(switch, Relaxed);
     GIL.store(gil, Relaxed);
     taken();

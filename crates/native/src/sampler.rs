@@ -5,8 +5,12 @@
 //! frames may change meanwhile, so each value is checked: a code object by its type, a stack by its innermost frame,
 //! which must be the same before and after. A wrong sample is improbable, and does not harm the program.
 //!
+//! What threads wait for in system calls is read more rarely ([`blocked`]).
+//!
 //! Must never: write to another process, or read one of another interpreter, whose offsets are unknown. Invariant: a
 //! process keeps at most [`MOST_SAMPLES`]; beyond them every other one is dropped, and the rate is halved.
+
+mod blocked;
 
 use crate::trace::LAYOUT;
 use pyo3::prelude::*;
@@ -29,12 +33,17 @@ const SAMPLES: &str = "samples";
 /// interval, keeps pace with the rounds.
 const LEAST_PAUSE_US: u64 = 3000;
 const MORE_PAUSE_US: u64 = 4000;
+/// One round in so many also reads what blocked threads wait for, of at most so many threads.
+const BLOCKED_EVERY: u64 = 5;
+const MOST_BLOCKED: usize = 32;
 /// How often the directory is searched for new processes.
 const SEARCH: Duration = Duration::from_millis(20);
 /// Samples of one process.
 const MOST_SAMPLES: usize = 1 << 16;
 /// Lines and nodes of one process.
 const MOST_NODES: usize = 1 << 16;
+/// Peers and files of one process.
+const MOST_PEERS: usize = 1024;
 /// Frames of one stack, the innermost ones, as the recorder takes.
 const DEPTH: usize = 32;
 /// Frames that are visited: some are the interpreter's own.
@@ -116,6 +125,9 @@ impl TraceSampler {
             }
             for target in &mut targets {
                 target.sample(round);
+                if round.is_multiple_of(BLOCKED_EVERY * target.every) {
+                    target.sample_blocked();
+                }
             }
             round += 1;
             std::thread::sleep(Duration::from_micros(LEAST_PAUSE_US + random.below(MORE_PAUSE_US)));
@@ -142,6 +154,15 @@ impl TraceSampler {
             }
         }
     }
+}
+
+/// Drops every other sample.
+fn halve(samples: &mut Vec<(u64, u32, u32)>) {
+    let mut is_kept = false;
+    samples.retain(|_| {
+        is_kept = !is_kept;
+        is_kept
+    });
 }
 
 /// Device and inode of a file.
@@ -183,6 +204,7 @@ struct Target {
     codes: HashMap<[u64; 5], Option<Code>>,
     locations: HashMap<(String, String, u32), u32>,
     nodes: HashMap<(u32, u32), u32>,
+    peers: HashMap<String, u32>,
     samples: Samples,
 }
 
@@ -206,6 +228,7 @@ impl Target {
             codes: HashMap::new(),
             locations: HashMap::new(),
             nodes: HashMap::new(),
+            peers: HashMap::new(),
             samples: Samples::default(),
         })
     }
@@ -234,12 +257,45 @@ impl Target {
         }
         self.memory = Some(memory);
         if self.samples.taken.len() >= MOST_SAMPLES {
-            let mut is_kept = false;
-            self.samples.taken.retain(|_| {
-                is_kept = !is_kept;
-                is_kept
-            });
+            halve(&mut self.samples.taken);
+            halve(&mut self.samples.waits);
             self.every *= 2;
+        }
+    }
+
+    /// Reads what the threads wait for that are blocked in a system call.
+    fn sample_blocked(&mut self) {
+        let Some(memory) = &self.memory else { return };
+        let count = word(&self.recording, header::THREADS as u64).unwrap_or(0);
+        let count = (count as usize).min(layout::THREADS);
+        let mut table = vec![0; count * layout::THREAD_SIZE];
+        if self
+            .recording
+            .read_exact_at(&mut table, layout::THREADS_AT as u64)
+            .is_err()
+        {
+            return;
+        }
+        let alive = (1..)
+            .zip(table.chunks_exact(layout::THREAD_SIZE))
+            .filter(|(_, thread)| word_in(thread, thread::IDENT) != 0 && half_in(thread, thread::HAS_ENDED) == 0);
+        let mut names = blocked::Names::default();
+        for (entry, own) in alive.take(MOST_BLOCKED) {
+            let time = monotonic_ns().saturating_sub(self.started);
+            let Some(name) = names.of_thread(memory, self.pid, half_in(own, thread::TID)) else {
+                continue;
+            };
+            let next = self.peers.len() as u32;
+            let number = *self.peers.entry(name.clone()).or_insert(next);
+            if number == next {
+                if self.peers.len() > MOST_PEERS {
+                    return;
+                }
+                self.samples.peers.push(name);
+            }
+            if self.samples.waits.len() < 4 * MOST_SAMPLES {
+                self.samples.waits.push((time, entry, number));
+            }
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Import {
     pub total_ns: Nanos,
     /// Its own time.
     pub self_ns: Nanos,
+    /// For how much of the total its thread had a processor; none for an import that never ended.
+    pub processor_ns: Option<Nanos>,
 }
 
 /// All imports, in order of their beginnings within each thread. An import that never ended lasts
@@ -54,20 +56,26 @@ fn of_records(trace: &Trace, number: usize, records: &[Record], result: &mut Vec
                         open.push(Open {
                             index: result.len() - 1,
                             bodies: 0,
+                            processor_us: (record.payload >> 32) as u32,
                         });
                     }
                 }
             }
             Kind::ImportEnd => match open.last_mut() {
                 Some(last) if last.bodies > 0 => last.bodies -= 1,
-                _ => close(open.pop().map(|last| last.index), record.time, result),
+                _ => {
+                    let Some(last) = open.pop() else { continue };
+                    let spent_us = (record.payload as u32).wrapping_sub(last.processor_us);
+                    result[last.index].processor_ns = Some(Nanos::from(spent_us) * 1000);
+                    close(last.index, record.time, result);
+                }
             },
             _ => {}
         }
     }
     let end = records.last().map_or(0, |record| record.time);
     while let Some(last) = open.pop() {
-        close(Some(last.index), end, result);
+        close(last.index, end, result);
     }
 }
 
@@ -77,6 +85,8 @@ struct Open {
     index: usize,
     /// Bodies of the same name under way.
     bodies: u32,
+    /// Processor time at its begin, without the upper bits.
+    processor_us: u32,
 }
 
 fn begun(name: &str, parent: Option<usize>, thread: usize, begin_ns: Nanos) -> Import {
@@ -87,11 +97,11 @@ fn begun(name: &str, parent: Option<usize>, thread: usize, begin_ns: Nanos) -> I
         begin_ns,
         total_ns: 0,
         self_ns: 0,
+        processor_ns: None,
     }
 }
 
-fn close(index: Option<usize>, time: Nanos, result: &mut [Import]) {
-    let Some(index) = index else { return };
+fn close(index: usize, time: Nanos, result: &mut [Import]) {
     let total = time.saturating_sub(result[index].begin_ns);
     result[index].total_ns = total;
     // So far `self_ns` is the time of the imports that it caused.

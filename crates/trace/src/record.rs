@@ -25,9 +25,10 @@ pub enum Kind {
     Stack = 7,
     /// Goes to sleep by `time.sleep`.
     Sleep = 8,
-    /// Begins to import a module. Payload: its location.
+    /// Begins to import a module. Payload: its location in the low half, the thread's processor time in the high half,
+    /// in microseconds without the upper bits.
     ImportBegin = 9,
-    /// Has imported the module, or failed to.
+    /// Has imported the module, or failed to. Payload: the thread's processor time, likewise, in the low half.
     ImportEnd = 10,
     /// The thread has ended.
     End = 11,

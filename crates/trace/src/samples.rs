@@ -27,6 +27,23 @@ pub struct Samples {
     pub nodes: Vec<(u32, u32)>,
     /// Time since the start of the recording, entry of the thread, node.
     pub taken: Vec<(Nanos, u32, u32)>,
+    /// What threads waited for in system calls: peers and files.
+    pub peers: Vec<String>,
+    /// Time, entry of the thread, number of the peer.
+    pub waits: Vec<(Nanos, u32, u32)>,
+}
+
+/// What a thread waited for in I/O at a node, and how often it was seen there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct PeerWaits {
+    /// Number of the thread.
+    pub thread: usize,
+    /// Stack at which it waited; 0 if none was taken.
+    pub node: u32,
+    /// The peer or the file.
+    pub peer: String,
+    /// How many samples.
+    pub count: u64,
 }
 
 impl Samples {
@@ -52,21 +69,57 @@ impl Samples {
     /// Gives stretches without a stack the one that was sampled most in them; returns the running time of each thread
     /// by node, with node 0 for time without one.
     pub(crate) fn place(&self, threads: &[Thread], stretches: &mut [Vec<Stretch>]) -> Vec<HashMap<u32, Nanos>> {
-        let mut by_entry: HashMap<u32, Vec<(Nanos, u32)>> = HashMap::new();
-        for &(time, entry, node) in &self.taken {
-            if (node as usize) < self.nodes.len() {
-                by_entry.entry(entry).or_default().push((time, FIRST + node));
-            }
-        }
-        for samples in by_entry.values_mut() {
-            samples.sort_unstable();
-        }
+        let known = self
+            .taken
+            .iter()
+            .filter(|sample| (sample.2 as usize) < self.nodes.len());
+        let placed: Vec<_> = known.map(|&(time, entry, node)| (time, entry, FIRST + node)).collect();
+        let by_entry = by_entry(&placed);
         threads
             .iter()
             .zip(stretches)
             .map(|(thread, own)| place(own, by_entry.get(&thread.entry).map_or(&[], Vec::as_slice)))
             .collect()
     }
+
+    /// What the threads waited for in I/O, by node.
+    pub(crate) fn peers(&self, threads: &[Thread], stretches: &[Vec<Stretch>]) -> Vec<PeerWaits> {
+        let by_entry = by_entry(&self.waits);
+        let mut counts: BTreeMap<(usize, u32, u32), u64> = BTreeMap::new();
+        for (number, (thread, own)) in threads.iter().zip(stretches).enumerate() {
+            for &(time, peer) in by_entry.get(&thread.entry).map_or(&[][..], Vec::as_slice) {
+                let next = own.partition_point(|stretch| stretch.begin <= time);
+                let at = next.checked_sub(1).and_then(|index| own.get(index));
+                if let Some(stretch) = at.filter(|stretch| stretch.state == State::InIo && time < stretch.end) {
+                    *counts.entry((number, stretch.node, peer)).or_default() += 1;
+                }
+            }
+        }
+        counts
+            .into_iter()
+            .filter_map(|((thread, node, peer), count)| {
+                let peer = self.peers.get(peer as usize)?.clone();
+                Some(PeerWaits {
+                    thread,
+                    node,
+                    peer,
+                    count,
+                })
+            })
+            .collect()
+    }
+}
+
+/// The samples of each entry, in order of time.
+fn by_entry(samples: &[(Nanos, u32, u32)]) -> HashMap<u32, Vec<(Nanos, u32)>> {
+    let mut result: HashMap<u32, Vec<(Nanos, u32)>> = HashMap::new();
+    for &(time, entry, number) in samples {
+        result.entry(entry).or_default().push((time, number));
+    }
+    for list in result.values_mut() {
+        list.sort_unstable();
+    }
+    result
 }
 
 /// The samples of a thread's entry, which other threads may have used before and after.
@@ -182,6 +235,7 @@ mod tests {
             locations: vec![("app.py".into(), "main".into(), 1); 2],
             nodes: vec![(0, 0), (0, 1)],
             taken: (0..10).map(|ms| (ms * MS, 1, u32::from(ms >= 4))).collect(),
+            ..Samples::default()
         };
         let mut stretches = vec![vec![
             stretch(0, 10 * MS, State::Running, 0),
@@ -206,6 +260,7 @@ mod tests {
             locations: vec![("app.py".into(), "main".into(), 1)],
             nodes: vec![(0, 0)],
             taken: vec![(5 * MS, 1, 0), (MS, 2, 0), (MS, 1, 9)],
+            ..Samples::default()
         };
         let mut stretches = vec![vec![stretch(0, 4 * MS, State::Running, 0)]];
         let threads = [Thread {
@@ -214,6 +269,36 @@ mod tests {
         }];
         assert_eq!(samples.place(&threads, &mut stretches), [HashMap::from([(0, 4 * MS)])]);
         assert_eq!(stretches[0][0].node, 0);
+    }
+
+    #[test]
+    fn a_peer_counts_only_while_the_thread_is_in_io() {
+        let samples = Samples {
+            peers: vec!["127.0.0.1:5432".into()],
+            waits: vec![
+                (MS, 1, 0),
+                (3 * MS, 1, 0),
+                (4 * MS, 1, 0),
+                (4 * MS, 1, 7),
+                (9 * MS, 1, 0),
+            ],
+            ..Samples::default()
+        };
+        let stretches = [vec![
+            stretch(0, 2 * MS, State::Running, 5),
+            stretch(2 * MS, 6 * MS, State::InIo, 6),
+        ]];
+        let threads = [Thread {
+            entry: 1,
+            ..Thread::default()
+        }];
+        let expected = PeerWaits {
+            thread: 0,
+            node: 6,
+            peer: "127.0.0.1:5432".into(),
+            count: 2,
+        };
+        assert_eq!(samples.peers(&threads, &stretches), [expected]);
     }
 
     #[test]

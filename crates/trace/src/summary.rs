@@ -9,7 +9,7 @@ use crate::imports::{self, Import};
 use crate::locks::{self, LockWaits};
 use crate::reader::{self, Malformed, Thread, Trace};
 use crate::record::Kind;
-use crate::samples::Samples;
+use crate::samples::{PeerWaits, Samples};
 use crate::timeline::{self, State, Stretch};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -114,6 +114,8 @@ pub struct Summary {
     pub stacks: Vec<(usize, u8, u32, Nanos)>,
     /// How many stacks the sampler read.
     pub samples: u64,
+    /// What threads waited for in I/O, as far as the sampler saw it.
+    pub peers: Vec<PeerWaits>,
 }
 
 /// Summarises a trace file.
@@ -168,6 +170,7 @@ pub fn summarise_with(bytes: &[u8], samples: &Samples) -> Result<Summary, Malfor
         locks,
         imports,
         samples: samples.taken.len() as u64,
+        peers: samples.peers(&trace.threads, &stretches),
         ..head(trace)
     };
     samples.add_to(&mut summary.locations, &mut summary.nodes);
@@ -210,6 +213,7 @@ fn head(trace: Trace) -> Summary {
         nodes: trace.nodes.into_iter().collect(),
         stacks: Vec::new(),
         samples: 0,
+        peers: Vec::new(),
     }
 }
 

@@ -131,6 +131,17 @@ class Import:
     begin_ns: int
     total_ns: int
     self_ns: int
+    processor_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PeerWaits:
+    """What a thread waited for in I/O at a stack, and how often it was seen there."""
+
+    thread: int
+    node: int
+    peer: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +208,7 @@ class Process:
     nodes: dict[int, tuple[int, int]]
     stacks: list[tuple[int, int, int, int]]
     samples: int
+    peers: list[PeerWaits]
 
     @property
     def command(self) -> list[str]:
@@ -271,6 +283,7 @@ def from_json(text: str) -> Process:
         "histogram": contention["histogram"],
         "locks": _entries(LockWaits, data["locks"]),
         "imports": _entries(Import, data["imports"]),
+        "peers": _entries(PeerWaits, data["peers"]),
         "rates": Rates(**data["rates"]),
         "locations": {int(number): Location(*fields) for number, fields in data["locations"].items()},
         "nodes": {int(number): (parent, location) for number, (parent, location) in data["nodes"].items()},

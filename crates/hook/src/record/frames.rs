@@ -136,6 +136,13 @@ fn walk(memory: &impl Memory, api: &FrameApi, thread_state: usize, mut visit: im
     Some(())
 }
 
+/// Tells the sampler, through the file, that frames can be read; while they cannot, does nothing.
+pub(super) fn announce() {
+    if let Some(api) = API.get() {
+        buffer::set64(layout::header::CODE_TYPE, api.code_type as u64);
+    }
+}
+
 /// The address of the calling thread's state, or 0 while frames cannot be read.
 pub(super) fn own_state() -> usize {
     let Some(api) = API.get() else { return 0 };
@@ -301,7 +308,7 @@ pub fn calibrate(api: FrameApi, code: usize, line: i32) -> bool {
     let is_right = found == line && API.get_or_init(|| api).code_type == api.code_type;
     if is_right {
         with_writer(Writer::note_holder);
-        buffer::set64(layout::header::CODE_TYPE, api.code_type as u64);
+        announce();
     }
     is_right
 }

@@ -8,6 +8,7 @@
 use super::buffer::{count, epoch, set32, set64, since_start, word, write_text};
 use super::counter;
 use super::writer::with_writer;
+use crate::clock;
 use std::sync::atomic::Ordering::Relaxed;
 use unsnarl_trace::layout::{self, header};
 use unsnarl_trace::record::Kind;
@@ -147,12 +148,24 @@ pub fn import_begins(module: &str) {
     }
     let fingerprint = module.bytes().fold(1, |mixed, byte| mix(mixed, u64::from(byte)));
     let number = location(fingerprint, 1, &Module(module));
-    with_writer(|own| own.push(Kind::ImportBegin, u64::from(number), counter::now()));
+    let processor_us = u64::from(processor_us());
+    with_writer(|own| {
+        own.push(
+            Kind::ImportBegin,
+            u64::from(number) | processor_us << 32,
+            counter::now(),
+        )
+    });
 }
 
 /// Records that the import begun last has ended. The GIL is held.
 pub fn import_ends() {
-    with_writer(|own| own.push(Kind::ImportEnd, 0, counter::now()));
+    with_writer(|own| own.push(Kind::ImportEnd, u64::from(processor_us()), counter::now()));
+}
+
+/// The thread's processor time in microseconds, without the upper bits.
+fn processor_us() -> u32 {
+    (clock::processor_time() / 1000) as u32
 }
 
 #[cfg(test)]

@@ -120,8 +120,13 @@ def parts_of(process: Process, numbers: list[int]) -> list[Part]:
         if number in stacks:
             stacks[number].append((state, node, time_ns))
     imports = _imports(process)
+    peers: dict[int, dict[int, list[tuple[str, int]]]] = defaultdict(lambda: defaultdict(list))
+    for waits in process.peers:
+        peers[waits.thread][waits.node].append((waits.peer, waits.count))
     for number in numbers:
-        own = _parts_of_thread(process, process.threads[number], stacks[number], imports.get(number, {}))
+        own = _parts_of_thread(
+            process, process.threads[number], stacks[number], imports.get(number, {}), peers.get(number, {})
+        )
         for key, time_ns in own.items():
             times[key] += time_ns
     parts = [Part(what, place, time_ns) for (what, place), time_ns in _by_function(times).items() if time_ns > 0]
@@ -144,7 +149,11 @@ def _by_function(times: dict[tuple[str, Location | None], int]) -> dict[tuple[st
 
 
 def _parts_of_thread(
-    process: Process, thread: Thread, stacks: list[tuple[int, int, int]], imports: dict[str, int]
+    process: Process,
+    thread: Thread,
+    stacks: list[tuple[int, int, int]],
+    imports: dict[str, int],
+    peers: dict[int, list[tuple[str, int]]],
 ) -> dict[tuple[str, Location | None], int]:
     left = list(thread.totals_ns)
     kept: dict[int, int] = defaultdict(int)
@@ -164,7 +173,9 @@ def _parts_of_thread(
         if state in (RUNNING, IN_IO) and imports and _is_importing(process, node):
             imported += time_ns
         else:
-            times[_what(process, state, node)] += time_ns
+            what = _what(process, state, node)
+            for peer, part_ns in _by_peer(time_ns, peers.get(node, []) if state == IN_IO else []):
+                times[_waiting_for(what[0], peer), what[1]] += part_ns
     # Imports without a stack are running, or read files.
     rest = max(sum(imports.values()) - imported, 0)
     for state in (RUNNING, IN_IO):
@@ -174,6 +185,23 @@ def _parts_of_thread(
     for state, time_ns in enumerate(left):
         times[_WITHOUT_STACK[state], None] += max(time_ns, 0)
     return times
+
+
+def _by_peer(time_ns: int, peers: list[tuple[str, int]]) -> list[tuple[str | None, int]]:
+    """Divide the time of I/O at one stack among its peers; the remainder of the division goes to the most frequent."""
+    if not peers:
+        return [(None, time_ns)]
+    whole = sum(count for _, count in peers)
+    most, *others = sorted(peers, key=lambda entry: -entry[1])
+    parts: list[tuple[str | None, int]] = [(peer, time_ns * count // whole) for peer, count in others]
+    return [(most[0], time_ns - sum(part for _, part in parts)), *parts]
+
+
+def _waiting_for(what: str, peer: str | None) -> str:
+    """Return what a thread waits for, with the peer, unless it is known better."""
+    if peer is None or what not in ("in I/O", "waiting for the network"):
+        return what
+    return f"waiting for {peer}"
 
 
 def _spread(times: dict[tuple[str, Location | None], int], imports: dict[str, int], imported: int) -> None:

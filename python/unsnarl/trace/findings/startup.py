@@ -9,7 +9,7 @@ import posixpath
 from collections import defaultdict
 
 from unsnarl.trace.findings.finding import FINE, NOTABLE, PACK, SEVERE, Finding, Remedy, duration, share
-from unsnarl.trace.model import LOCK, WAITING, Import, Process
+from unsnarl.trace.model import IN_IO, LOCK, SLEEPING, WAITING, Import, Process
 
 SLOW_IMPORT_NS = 180_000_000
 """Of a module that the program imported, with the modules that it imports."""
@@ -89,15 +89,19 @@ def slow_imports(process: Process) -> list[Finding]:
 
 
 def _own_ns(process: Process, index: int) -> int:
-    """Return the time of an import without the waits of its thread for the GIL, for locks and in sleeps meanwhile."""
+    """Return the time of an import without the waits of its thread for the GIL, for locks and for a processor."""
     entry = process.imports[index]
     begin, end = entry.begin_ns, entry.begin_ns + entry.total_ns
-    waited = sum(
-        max(min(at + length, end) - max(at, begin), 0)
-        for at, length, state, _ in process.threads[entry.thread].stretches
-        if state in (WAITING, LOCK)
-    )
-    return max(entry.total_ns - waited, 0)
+    waited = blocked = 0
+    for at, length, state, _ in process.threads[entry.thread].stretches:
+        part = max(min(at + length, end) - max(at, begin), 0)
+        waited += part if state in (WAITING, LOCK) else 0
+        blocked += part if state in (IN_IO, SLEEPING) else 0
+    own = max(entry.total_ns - waited, 0)
+    if entry.processor_ns is None or process.resolution_ns:
+        return own
+    # On a busy machine the thread runs without a processor for a part of the time.
+    return min(own, entry.processor_ns + blocked)
 
 
 def _heaviest(process: Process, name: str) -> list[str]:

@@ -1,0 +1,143 @@
+//! Names what a thread waits for in a system call: a peer, a file, a pipe.
+//!
+//! `/proc/PID/task/TID/syscall` has the call's number and arguments while the thread is blocked, the links in
+//! `/proc/PID/fd` name its descriptor, and the tables in `/proc/PID/net` the peer of a socket. Reading them neither
+//! stops the thread nor wakes it.
+//!
+//! Must never: keep a name longer than a moment: descriptors are used again.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::FileExt;
+
+/// Calls whose first argument is the descriptor they wait for.
+const ON_DESCRIPTOR: [libc::c_long; 15] = [
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_pread64,
+    libc::SYS_pwrite64,
+    libc::SYS_readv,
+    libc::SYS_writev,
+    libc::SYS_recvfrom,
+    libc::SYS_sendto,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_connect,
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+];
+/// A listening socket, in the tables of sockets.
+const LISTENING: &str = "0A";
+/// The longest table of sockets that is read.
+const TABLE_MAX: usize = 4 << 20;
+
+/// The names of one round: a descriptor's name is looked up once a round.
+#[derive(Default)]
+pub(super) struct Names {
+    sockets: Option<HashMap<String, String>>,
+}
+
+impl Names {
+    /// What this thread waits for; `None` if it is not in such a call.
+    pub(super) fn of_thread(&mut self, memory: &File, pid: u32, tid: u32) -> Option<String> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
+        let mut words = text.split_ascii_whitespace();
+        let call: libc::c_long = words.next()?.parse().ok()?;
+        let mut argument = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
+        let first = argument()?;
+        let descriptor = if ON_DESCRIPTOR.contains(&call) {
+            first as i32
+        } else if is_poll(call) && argument()? == 1 {
+            polled(memory, first)?
+        } else {
+            return None;
+        };
+        let link = std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
+        Some(self.name(pid, &link.to_string_lossy()))
+    }
+
+    fn name(&mut self, pid: u32, link: &str) -> String {
+        if let Some(inode) = link.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']')) {
+            let sockets = self.sockets.get_or_insert_with(|| sockets_of(pid));
+            return sockets.get(inode).cloned().unwrap_or_else(|| "a socket".into());
+        }
+        if link.starts_with("pipe:") {
+            return "a pipe".into();
+        }
+        if link.starts_with("/dev/pts/") || link == "/dev/tty" {
+            return "the terminal".into();
+        }
+        link.into()
+    }
+}
+
+fn is_poll(call: libc::c_long) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if call == libc::SYS_poll {
+        return true;
+    }
+    call == libc::SYS_ppoll
+}
+
+/// The descriptor in a `struct pollfd`, as CPython polls one socket with a timeout.
+fn polled(memory: &File, at: u64) -> Option<i32> {
+    let mut bytes = [0; 4];
+    memory.read_exact_at(&mut bytes, at).ok()?;
+    Some(i32::from_ne_bytes(bytes))
+}
+
+/// Names by inode, of all sockets of the process's network.
+fn sockets_of(pid: u32) -> HashMap<String, String> {
+    let mut names = HashMap::new();
+    for table in ["tcp", "tcp6", "udp", "udp6"] {
+        let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/net/{table}")) else {
+            continue;
+        };
+        for line in text
+            .get(..text.len().min(TABLE_MAX))
+            .unwrap_or_default()
+            .lines()
+            .skip(1)
+        {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            if let [_, local, remote, state, _, _, _, _, _, inode, ..] = words[..] {
+                let is_listening = state == LISTENING;
+                if let Some(address) = address(if is_listening { local } else { remote }) {
+                    let words = if is_listening { "connections at " } else { "" };
+                    names.insert(inode.to_owned(), format!("{words}{address}"));
+                }
+            }
+        }
+    }
+    if let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/net/unix")) {
+        for line in text.lines().skip(1) {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            if let Some(inode) = words.get(6) {
+                names.insert((*inode).to_owned(), "a Unix socket".into());
+            }
+        }
+    }
+    names
+}
+
+/// An address as the kernel prints it: words of the machine's byte order in hexadecimal, and the port.
+fn address(text: &str) -> Option<String> {
+    let (host, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let mut bytes = Vec::with_capacity(16);
+    for at in (0..host.len()).step_by(8) {
+        bytes.extend(u32::from_str_radix(host.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
+    }
+    let host: IpAddr = if let Ok(bytes) = <[u8; 4]>::try_from(&bytes[..]) {
+        Ipv4Addr::from(bytes).into()
+    } else {
+        Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).to_canonical()
+    };
+    Some(match host {
+        IpAddr::V4(host) => format!("{host}:{port}"),
+        IpAddr::V6(host) => format!("[{host}]:{port}"),
+    })
+}
