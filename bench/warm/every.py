@@ -257,8 +257,9 @@ def render(data: dict[str, Any]) -> str:
     rows = [
         "# Every command people use, plain and warm",
         "",
-        f"CPython {pythons}; sources {sources}. What is compared, and how: the head of `bench/warm/every.py`, which",
-        "has written this page. A command is *served* if a worker ran it, and *plain* otherwise.",
+        f"CPython {pythons}; sources {sources}.",
+        "What is compared, and how: the head of `bench/warm/every.py`, which has written this page.",
+        "A command is *served* if a worker ran it, and *plain* otherwise.",
         "",
         f"{len(there)} commands, each in pipes and on a terminal, are {len(cases)} cases:",
         f"{len(cases) - len(differing)} are the same, {len(cases) - len(unserved)} are served.",
