@@ -38,7 +38,7 @@ def carry_out(suite: Suite, python: Path, directory: Path, progress: Progress) -
         progress(way)
         runs[way] = running.run(suite, way, python, directory)
         if way == PLAIN and outcomes.PASSED not in runs[way].outcomes.values():
-            last = (runs[way].tail.strip().splitlines() or [""])[-1]
+            last = (runs[way].tail.replace(str(directory), ".").strip().splitlines() or [""])[-1]
             raise Unprepared(f"no test passes plainly ({runs[way].outcomes[outcomes.THE_RUN]}): {last.strip('= ')}")
     first = runs[PLAIN].outcomes
     flaky = set(outcomes.flaky(first, runs[AGAIN].outcomes))
@@ -55,7 +55,11 @@ def carry_out(suite: Suite, python: Path, directory: Path, progress: Progress) -
         "differences": judged,
         "failing": sorted(name for name, one in first.items() if one == outcomes.FAILED and name not in flaky),
         "warm": _warm(suite, python, directory),
-        "tails": {one["way"]: runs[one["way"]].tail for one in judged if one["verdict"] == "differs"},
+        "tails": {
+            one["way"]: runs[one["way"]].tail.replace(str(directory.parent), ".")
+            for one in judged
+            if one["verdict"] == "differs"
+        },
     }
 
 
