@@ -47,6 +47,7 @@ fn table() -> [Row; 16] {
         row(Locks, "sem_wait", &sem::REAL_WAIT, sem::wait),
         row(Locks, "sem_timedwait", &sem::REAL_TIMEDWAIT, sem::timedwait),
         row(Locks, "sem_clockwait", &sem::REAL_CLOCKWAIT, sem::clockwait),
+        row(Locks, "sem_post", &sem::REAL_POST, sem::post),
         row(Starts, "vfork", &spawn::REAL_VFORK, spawn::vfork),
         row(Starts, "system", &spawn::REAL_SYSTEM, spawn::system),
         row(Starts, "posix_spawn", &spawn::REAL_SPAWN, spawn::spawn),
@@ -55,7 +56,6 @@ fn table() -> [Row; 16] {
         row(Starts, "execv", &spawn::REAL_EXECV, spawn::execv),
         row(Starts, "execve", &spawn::REAL_EXECVE, spawn::execve),
         row(Starts, "fexecve", &spawn::REAL_FEXECVE, spawn::fexecve),
-        row(Recording, "sem_post", &calls::REAL_POST, calls::post),
         row(Recording, "clock_nanosleep", &calls::REAL_SLEEP, calls::nanosleep),
     ]
 }

@@ -54,6 +54,7 @@
 mod class;
 mod classify;
 mod config;
+pub mod deferral;
 mod histogram;
 mod ports;
 mod predictor;

@@ -19,7 +19,7 @@
 
 use super::enter::{enter, lock, with_mutex};
 use super::state::{self, SWITCHING};
-use super::{departed, sighting, slice};
+use super::{deferred_wake, departed, sighting, slice};
 use crate::elf::original::Original;
 use crate::thread::parker::{self, Outcome};
 use crate::thread::{PerThread, kernel, with_current};
@@ -66,6 +66,10 @@ unsafe extern "C" fn recorded_signal(cond: *mut pthread_cond_t) -> libc::c_int {
 #[inline(always)]
 unsafe fn scheduled_signal(cond: *mut pthread_cond_t) -> libc::c_int {
     if state::is_gil_cond(cond) {
+        if deferred_wake::is_owed() {
+            // SAFETY: the caller's argument, unchanged.
+            return unsafe { signal_after_payment(cond) };
+        }
         // SAFETY: `drop_gil_impl` signals this condvar with its mutex held.
         if let Some(policy) = unsafe { state::policy() } {
             if policy.has_waiters() {
@@ -101,6 +105,14 @@ unsafe fn scheduled_signal(cond: *mut pthread_cond_t) -> libc::c_int {
     }
     // SAFETY: the caller's argument, unchanged.
     unsafe { REAL_SIGNAL.get()(cond) }
+}
+
+/// `drop_gil` while the wake-up of a thread that waits for a lock is owed: it is made, and the rest follows.
+#[inline(never)]
+unsafe extern "C" fn signal_after_payment(cond: *mut pthread_cond_t) -> libc::c_int {
+    deferred_wake::pay();
+    // SAFETY: the caller's argument, unchanged. Nothing is owed any more.
+    unsafe { scheduled_signal(cond) }
 }
 
 /// `drop_gil` while a thread waits in the policy's queue.

@@ -10,7 +10,7 @@
 //! before ours run between `before` and the other two: a handler that drops the GIL would wait
 //! for its own thread for ever.
 
-use super::{departed, state};
+use super::{deferred_wake, departed, state};
 use crate::error::Unsupported;
 use crate::record;
 use crate::thread::{self, PerThread, kernel, with_current};
@@ -71,6 +71,7 @@ fn prepare_child(current: &PerThread) {
         policy.restart_in_child(current.id());
     }
     departed::forget();
+    deferred_wake::restart_in_child();
     thread::restart_in_child();
     state::restart_in_child();
     record::restart_in_child();

@@ -1,5 +1,5 @@
-//! Hooks of the semaphore waits, in which a contended `threading.Lock` blocks: they note that
-//! the thread has blocked on a lock.
+//! Hooks of the semaphore calls: a contended `threading.Lock` blocks in a wait, and its release is a post. A wait notes
+//! that the thread has blocked on a lock; a post may defer its wake-up (`deferred_wake`).
 //!
 //! `PyThread_acquire_lock_timed` (`Python/thread_pthread.h`) and, from 3.13 on,
 //! `_PySemaphore_Wait` (`Python/parking_lot.c`) call them, after a first non-blocking try has
@@ -7,16 +7,21 @@
 //!
 //! Must never: change what the call does or returns.
 
-use super::state;
+use super::{deferred_wake, state};
+use crate::clock;
 use crate::elf::original::Original;
 use crate::record;
 use crate::thread::with_current;
 use libc::{clockid_t, sem_t, timespec};
+use unsnarl_policy::Nanos;
 
 type Wait = unsafe extern "C" fn(*mut sem_t) -> libc::c_int;
 type TimedWait = unsafe extern "C" fn(*mut sem_t, *const timespec) -> libc::c_int;
 type ClockWait = unsafe extern "C" fn(*mut sem_t, clockid_t, *const timespec) -> libc::c_int;
 
+type Post = unsafe extern "C" fn(*mut sem_t) -> libc::c_int;
+
+pub(crate) static REAL_POST: Original<Post> = Original::new(libc::sem_post);
 pub(crate) static REAL_WAIT: Original<Wait> = Original::new(libc::sem_wait);
 pub(crate) static REAL_TIMEDWAIT: Original<TimedWait> = Original::new(libc::sem_timedwait);
 pub(crate) static REAL_CLOCKWAIT: Original<ClockWait> = Original::new(sem_clockwait);
@@ -39,10 +44,23 @@ fn noted(sem: *mut sem_t, call: impl FnOnce() -> libc::c_int) -> libc::c_int {
     result
 }
 
+/// Replaces `sem_post`, which releases a lock.
+pub(crate) unsafe extern "C" fn post(sem: *mut sem_t) -> libc::c_int {
+    record::posts(sem as usize);
+    // SAFETY: the caller's argument, unchanged.
+    if unsafe { deferred_wake::release(sem) } {
+        return 0;
+    }
+    // SAFETY: the caller's argument, unchanged.
+    unsafe { REAL_POST.get()(sem) }
+}
+
 /// Replaces `sem_wait`.
 pub(crate) unsafe extern "C" fn wait(sem: *mut sem_t) -> libc::c_int {
-    // SAFETY: the caller's arguments, unchanged.
-    noted(sem, || unsafe { REAL_WAIT.get()(sem) })
+    // SAFETY: the caller's argument, unchanged, here and in the closure.
+    noted(sem, || unsafe {
+        deferred_wake::wait(sem, Nanos::MAX, || REAL_WAIT.get()(sem))
+    })
 }
 
 /// Replaces `sem_timedwait`.
@@ -54,5 +72,10 @@ pub(crate) unsafe extern "C" fn timedwait(sem: *mut sem_t, until: *const timespe
 /// Replaces `sem_clockwait`.
 pub(crate) unsafe extern "C" fn clockwait(sem: *mut sem_t, clock: clockid_t, until: *const timespec) -> libc::c_int {
     // SAFETY: the caller's arguments, unchanged.
-    noted(sem, || unsafe { REAL_CLOCKWAIT.get()(sem, clock, until) })
+    let call = || unsafe { REAL_CLOCKWAIT.get()(sem, clock, until) };
+    if clock != libc::CLOCK_MONOTONIC {
+        return noted(sem, call);
+    }
+    // SAFETY: the caller's semaphore and its valid deadline.
+    noted(sem, || unsafe { deferred_wake::wait(sem, clock::nanos(&*until), call) })
 }

@@ -8,7 +8,7 @@ use super::python_api::PythonApi;
 use crate::error::Unsupported;
 use crate::gil::enter::with_mutex;
 use crate::gil::state::{self, COND, MUTEX, SWITCH_COND};
-use crate::gil::{fork, sighting};
+use crate::gil::{deferred_wake, fork, sighting};
 use crate::processors;
 use crate::thread::{self, CAPACITY, kernel, parker, with_current};
 use std::ptr::null_mut;
@@ -38,6 +38,7 @@ pub(super) fn prepare(options: &Options) -> Result<(), Unsupported> {
     thread::prepare()?;
     fork::register()?;
     processors::refresh();
+    deferred_wake::prepare();
     kernel::enable(options.kernel_hints);
     Ok(())
 }
@@ -72,6 +73,7 @@ fn total_waits(policy: &Policy) -> u64 {
 /// Takes the policy out of charge; the waiters return to the interpreter.
 pub(super) fn deactivate() {
     kernel::enable(false);
+    deferred_wake::stop();
     if MUTEX.load(Relaxed).is_null() {
         return;
     }

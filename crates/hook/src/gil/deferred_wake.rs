@@ -1,0 +1,321 @@
+//! Releases a contended semaphore without waking a waiter, and wakes it when the GIL is dropped.
+//!
+//! `unsnarl_policy::deferral` has the reason and the rule. The semaphore is glibc's (`sysdeps/nptl/internaltypes.h`,
+//! `struct new_sem`, 2.21 and later, 64 bits): a word with the value in its low half and the number of waiters in its
+//! high half, and then a word that is 0 if the semaphore is private to the process. A release adds one to the value; any
+//! thread that tries finds it. Only the call of FUTEX_WAKE is owed:
+//!
+//! | who | when | what |
+//! |---|---|---|
+//! | the releaser | it releases | adds one, and notes the semaphore in `OWED` |
+//! | the releaser | it drops the GIL | wakes a waiter if the semaphore still is available |
+//! | the watcher | every millisecond | wakes a waiter, for a releaser that computes |
+//!
+//! The watcher is a thread that waits for some semaphore, as the second waiter or a later one. It sleeps on the
+//! futex itself, with a timeout. There is at most one, and without one nothing is deferred.
+//!
+//! Must never: read a semaphore that may have been freed; the watcher only passes the address to FUTEX_WAKE, which
+//! checks it. The releaser reads it at its next drop of the GIL: until then no thread that waited has been able to
+//! drop its reference to the lock.
+//! Invariant: if a semaphore is available and threads sleep on it, it is in `OWED`, or a thread that has been woken is
+//! on its way to it.
+
+use crate::clock;
+use crate::thread::with_current;
+use libc::{c_int, sem_t};
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
+use unsnarl_policy::{Nanos, deferral};
+
+/// Whether the layout of the C library's semaphores is the expected one.
+static IS_KNOWN: AtomicBool = AtomicBool::new(false);
+/// Whether a thread watches.
+static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+/// The semaphore that is available, and of which a waiter has not been woken yet.
+static OWED: AtomicPtr<sem_t> = AtomicPtr::new(null_mut());
+/// The thread that noted it, by the address of its state; written after `OWED`.
+static RELEASER: AtomicUsize = AtomicUsize::new(0);
+/// When a waiter was last woken.
+static WOKEN_AT: AtomicU64 = AtomicU64::new(0);
+/// Number of deferred wake-ups so far: the watcher sees whether there are any.
+static DEFERRED: AtomicU32 = AtomicU32::new(0);
+
+const ONE_WAITER: u64 = 1 << 32;
+const BYTES_OF_PRIVATE: usize = 8;
+
+const fn value(word: u64) -> u32 {
+    word as u32
+}
+
+const fn waiters(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+/// The value and the number of waiters.
+///
+/// # Safety
+/// `sem` is a semaphore of the known layout, and outlives the reference.
+const unsafe fn word<'a>(sem: *mut sem_t) -> &'a AtomicU64 {
+    // SAFETY: the layout begins with this word, aligned as `sem_t` is; glibc too uses it by atomic operations only.
+    unsafe { &*sem.cast::<AtomicU64>() }
+}
+
+/// # Safety
+/// As for [`word`].
+const unsafe fn is_private(sem: *mut sem_t) -> bool {
+    // SAFETY: a word of the structure, which nothing changes after `sem_init`.
+    unsafe { sem.byte_add(BYTES_OF_PRIVATE).cast::<u32>().read() == 0 }
+}
+
+/// Finds out whether the layout is the known one. The calling thread holds the installation guard.
+pub(crate) fn prepare() {
+    IS_KNOWN.store(is_layout_known(), Relaxed);
+}
+
+#[cfg(all(target_pointer_width = "64", target_endian = "little", target_env = "gnu"))]
+fn is_layout_known() -> bool {
+    // SAFETY: the C library returns a static string.
+    let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+    let minor = version
+        .to_str()
+        .ok()
+        .and_then(|text| text.strip_prefix("2.")?.split('.').next()?.parse().ok());
+    if minor.is_none_or(|minor: u32| minor < 21) {
+        return false;
+    }
+    let look = |shared: c_int| {
+        let mut sem = std::mem::MaybeUninit::<sem_t>::zeroed();
+        let sem = sem.as_mut_ptr();
+        // SAFETY: `sem` is writable memory of a semaphore's size, and is initialised first.
+        unsafe {
+            let made = libc::sem_init(sem, shared, 5) == 0;
+            let at_first = word(sem).load(Relaxed);
+            let posted = libc::sem_post(sem) == 0;
+            let seen = (made && posted, at_first, word(sem).load(Relaxed), is_private(sem));
+            libc::sem_destroy(sem);
+            seen
+        }
+    };
+    look(0) == (true, 5, 6, true) && look(1) == (true, 5, 6, false)
+}
+
+#[cfg(not(all(target_pointer_width = "64", target_endian = "little", target_env = "gnu")))]
+const fn is_layout_known() -> bool {
+    false
+}
+
+/// Releases `sem` without a wake-up if the rule says so; returns whether it has.
+///
+/// # Safety
+/// `sem` is an initialised semaphore that the calling thread may release.
+#[inline]
+pub(super) unsafe fn release(sem: *mut sem_t) -> bool {
+    // SAFETY: as for the caller.
+    IS_WATCHED.load(Relaxed) && unsafe { release_watched(sem) }
+}
+
+/// # Safety
+/// As for [`release`].
+#[inline(never)]
+unsafe fn release_watched(sem: *mut sem_t) -> bool {
+    // SAFETY: there is a watcher only if the layout is known, and the caller vouches for the semaphore.
+    let (word, is_private) = unsafe { (word(sem), is_private(sem)) };
+    let mut seen = word.load(Relaxed);
+    if !is_private || waiters(seen) < 2 {
+        return false;
+    }
+    let now = clock::now();
+    loop {
+        if !deferral::is_deferred(value(seen), waiters(seen), now.saturating_sub(WOKEN_AT.load(Relaxed))) {
+            WOKEN_AT.store(now, Relaxed);
+            return false;
+        }
+        // ORDERING: the release of a lock, so Release pairs with the Acquire of the thread that acquires it. SeqCst also
+        // pairs with `pay`: a thread that has removed the semaphore from OWED after we saw it there sees the new value.
+        match word.compare_exchange_weak(seen, seen + 1, SeqCst, Relaxed) {
+            Ok(_) => break,
+            Err(other) => seen = other,
+        }
+    }
+    DEFERRED.store(DEFERRED.load(Relaxed).wrapping_add(1), Relaxed);
+    // ORDERING: SeqCst, as above, and pairs with `stop_watching`: either this thread sees that nobody watches, or the
+    // thread that stops sees what is owed.
+    match OWED.compare_exchange(null_mut(), sem, SeqCst, SeqCst) {
+        Err(owed) if owed != sem => {
+            wake(sem);
+            return true;
+        }
+        _ => RELEASER.store(this_thread(), Relaxed),
+    }
+    // ORDERING: SeqCst, as above.
+    if !IS_WATCHED.load(SeqCst) {
+        wake_owed();
+    }
+    true
+}
+
+/// Whether a wake-up is owed; read at each drop of the GIL.
+#[inline(always)]
+pub(super) fn is_owed() -> bool {
+    !OWED.load(Relaxed).is_null()
+}
+
+/// Makes the wake-up that is owed, unless the semaphore was taken again. The calling thread drops the GIL.
+pub(super) fn pay() {
+    // ORDERING: SeqCst pairs with `release_watched`.
+    let sem = OWED.swap(null_mut(), SeqCst);
+    if sem.is_null() {
+        return;
+    }
+    if RELEASER.load(Relaxed) != this_thread() {
+        // Another interpreter's, or released without the GIL.
+        wake(sem);
+        return;
+    }
+    // SAFETY: the calling thread has held the GIL since the release, so whoever waited for the lock then still has a
+    // reference to it (head of this file). Between the two stores of another releaser, that one still uses the lock.
+    let seen = unsafe { word(sem) }.load(SeqCst);
+    if value(seen) > 0 && waiters(seen) > 0 {
+        WOKEN_AT.store(clock::now(), Relaxed);
+        wake(sem);
+    }
+}
+
+fn this_thread() -> usize {
+    with_current(|current| std::ptr::from_ref(current).addr())
+}
+
+/// Makes the wake-up that is owed, from any thread, without a look at the semaphore.
+fn wake_owed() {
+    // ORDERING: SeqCst pairs with `release_watched`.
+    let sem = OWED.swap(null_mut(), SeqCst);
+    if !sem.is_null() {
+        wake(sem);
+    }
+}
+
+/// Pays and forgets, at the end of the scheduler.
+pub(crate) fn stop() {
+    IS_KNOWN.store(false, Relaxed);
+    wake_owed();
+}
+
+/// In the child of a fork no other thread waits or watches.
+pub(super) fn restart_in_child() {
+    OWED.store(null_mut(), Relaxed);
+    IS_WATCHED.store(false, Relaxed);
+}
+
+/// Waits for `sem` as `call` does, which makes the original call; watches meanwhile if no other thread does and others
+/// wait for `sem` already. `until` is the time of the caller's own timeout, of CLOCK_MONOTONIC.
+///
+/// # Safety
+/// `sem` is an initialised semaphore that outlives the call.
+pub(super) unsafe fn wait(sem: *mut sem_t, until: Nanos, call: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: as for the caller; the layout is looked at first.
+    let is_wanted = IS_KNOWN.load(Relaxed)
+        && !IS_WATCHED.load(Relaxed)
+        && unsafe { waiters(word(sem).load(Relaxed)) > 0 && is_private(sem) };
+    if !is_wanted || IS_WATCHED.swap(true, SeqCst) {
+        return call();
+    }
+    // SAFETY: as for the caller.
+    let waited = unsafe { watch(sem, until) };
+    stop_watching();
+    match waited {
+        Waited::Acquired => 0,
+        Waited::Failed(error) => {
+            // SAFETY: errno is this thread's.
+            unsafe { *libc::__errno_location() = error };
+            -1
+        }
+        Waited::Idle => call(),
+    }
+}
+
+fn stop_watching() {
+    // ORDERING: SeqCst pairs with `release_watched`: what it defers before it sees this is paid here.
+    IS_WATCHED.store(false, SeqCst);
+    wake_owed();
+}
+
+enum Waited {
+    Acquired,
+    /// With this value of errno.
+    Failed(c_int),
+    /// There is nothing to watch.
+    Idle,
+}
+
+/// Waits for `sem` by its own futex, as glibc's `__new_sem_wait_slow64` does, and wakes for a releaser that computes.
+///
+/// # Safety
+/// As for [`wait`].
+unsafe fn watch(sem: *mut sem_t, until: Nanos) -> Waited {
+    // SAFETY: as for the caller.
+    let word = unsafe { word(sem) };
+    word.fetch_add(ONE_WAITER, Relaxed);
+    let (mut idle_looks, mut deferred) = (0, DEFERRED.load(Relaxed));
+    loop {
+        let mut seen = word.load(Relaxed);
+        while value(seen) > 0 {
+            // ORDERING: Acquire pairs with the Release of the release.
+            match word.compare_exchange_weak(seen, seen - 1 - ONE_WAITER, Acquire, Relaxed) {
+                Ok(_) => return Waited::Acquired,
+                Err(other) => seen = other,
+            }
+        }
+        let look_at = clock::now() + deferral::WATCH_NS;
+        match sleep(word, until.min(look_at)) {
+            0 | libc::EAGAIN => {}
+            libc::ETIMEDOUT if until > look_at => {
+                wake_owed();
+                let now_deferred = DEFERRED.load(Relaxed);
+                idle_looks = if now_deferred == deferred { idle_looks + 1 } else { 0 };
+                deferred = now_deferred;
+                if idle_looks == deferral::IDLE_LOOKS {
+                    word.fetch_sub(ONE_WAITER, Relaxed);
+                    return Waited::Idle;
+                }
+            }
+            error => {
+                word.fetch_sub(ONE_WAITER, Relaxed);
+                return Waited::Failed(error);
+            }
+        }
+    }
+}
+
+/// Sleeps while no permit is there; returns the error, or 0 for a wake-up.
+fn sleep(word: &AtomicU64, until: Nanos) -> c_int {
+    let deadline = clock::timespec(until);
+    // SAFETY: the word outlives the call; the futex is its low half, which comes first. FUTEX_WAIT_BITSET takes an
+    // absolute time of CLOCK_MONOTONIC.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG,
+            0_u32,
+            &raw const deadline,
+            std::ptr::null::<u32>(),
+            u32::MAX,
+        )
+    };
+    if result == 0 {
+        return 0;
+    }
+    // SAFETY: errno is this thread's.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Wakes a thread that sleeps on the semaphore at this address, if there is one. errno stays as it was.
+fn wake(sem: *mut sem_t) {
+    // SAFETY: FUTEX_WAKE only uses the address; errno is this thread's.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::syscall(libc::SYS_futex, sem, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
+        *libc::__errno_location() = errno;
+    }
+}
