@@ -37,6 +37,8 @@ pub struct Grant {
     pub heir: ThreadId,
     /// If it is awake, it does not take the GIL before this time.
     pub not_before: Nanos,
+    /// Whether it is woken if it sleeps.
+    pub wakes: bool,
 }
 
 /// Consequences of a thread having taken the GIL.

@@ -318,10 +318,11 @@ impl Policy {
             pick,
         };
         self.heir = Some(heir);
-        let not_before = now + self.linger(thread, hold, heir, now);
+        let (linger_ns, wakes) = self.linger(thread, hold, heir, now);
         Some(Grant {
             heir: heir.thread,
-            not_before,
+            not_before: now + linger_ns,
+            wakes,
         })
     }
 
@@ -424,6 +425,7 @@ impl Policy {
     fn dequeue(&mut self, thread: ThreadId) {
         let class = self.threads[thread].class;
         self.threads[thread].was_overtaken = false;
+        self.threads[thread].lingers = 0;
         self.queues[class.index()].remove(&mut self.threads, thread);
         self.waiting -= 1;
         if self.timekeeper == Some(thread) {

@@ -59,6 +59,8 @@ pub(crate) struct Thread {
     pub(crate) awake: Option<Awake>,
     /// Others took the GIL before it although it was overdue.
     pub(crate) was_overtaken: bool,
+    /// How often it has lingered in this wait for a dropper that was expected back.
+    pub(crate) lingers: u32,
 }
 
 impl Thread {
@@ -80,6 +82,7 @@ impl Thread {
             spin_resume: SpinScore::default(),
             awake: None,
             was_overtaken: false,
+            lingers: 0,
         }
     }
 

@@ -183,7 +183,7 @@ fn dropped(current: &PerThread, policy: &mut Policy) -> bool {
     let Some(grant) = policy.dropped(current.id(), now) else {
         return false;
     };
-    if grant.not_before > now {
+    if !grant.wakes {
         parker::of(grant.heir).notify_if_awake(grant.not_before);
         return true;
     }

@@ -10,6 +10,10 @@ use crate::class::Class;
 use crate::queue::Queue;
 use crate::{Nanos, ThreadId};
 
+/// How often an interactive heir lingers in one wait. A burst of work makes a few short calls; threads that make
+/// nothing else would keep the GIL among themselves.
+const MOST_LINGERS: u32 = 4;
+
 impl Policy {
     pub(super) fn pick(&mut self, now: Nanos) -> Option<(ThreadId, Pick)> {
         let first = self.first()?;
@@ -51,14 +55,18 @@ impl Policy {
         self.threads[thread].waiting_since + self.config.age_ns <= now
     }
 
-    /// How long an awake heir does not take the GIL after this drop. A CPU-bound heir lingers if an
-    /// interactive thread is expected before a hand-over to the heir and back would have paid
-    /// off. An overdue heir never lingers: the threads that return immediately may be a pair that
-    /// wakes each other up, and could do so for ever.
-    pub(super) fn linger(&mut self, dropper: Option<ThreadId>, hold: Hold, heir: Heir, now: Nanos) -> Nanos {
+    /// How long an awake heir does not take the GIL after this drop, and whether a sleeping heir is woken. A CPU-bound
+    /// heir lingers, and sleeps on, if an interactive thread is expected before a hand-over to the heir and back would
+    /// have paid off. Any other heir lingers, and is woken, if the dropper itself is expected: it is in the middle of
+    /// its work, perhaps with a lock that the heir wants. An overdue heir never lingers: the threads that return
+    /// immediately may be a pair that wakes each other up, and could do so for ever.
+    pub(super) fn linger(&mut self, dropper: Option<ThreadId>, hold: Hold, heir: Heir, now: Nanos) -> (Nanos, bool) {
         let thread_state = &self.threads[heir.thread];
-        if hold.class == Class::Batch || thread_state.class != Class::Batch {
-            return 0;
+        if hold.class == Class::Batch {
+            return (0, true);
+        }
+        if thread_state.class != Class::Batch {
+            return (self.linger_for_dropper(dropper, hold, heir, now), true);
         }
         self.gap_since = Some(now);
         let is_back_soon = dropper.is_some_and(|dropper| self.threads[dropper].predictor.is_short_expected());
@@ -68,10 +76,21 @@ impl Policy {
             || hold.asked_at.is_some()
             || !(is_back_soon || self.gaps.is_short_expected())
         {
-            return 0;
+            return (0, true);
         }
         self.stats.lingers += 1;
         self.is_lingering = true;
+        (self.config.linger_ns, false)
+    }
+
+    fn linger_for_dropper(&mut self, dropper: Option<ThreadId>, hold: Hold, heir: Heir, now: Nanos) -> Nanos {
+        let is_back_soon = dropper.is_some_and(|dropper| self.threads[dropper].predictor.is_short_expected());
+        let is_overdue = heir.pick != Pick::First || self.is_aged(heir.thread, now);
+        let lingers = &mut self.threads[heir.thread].lingers;
+        if !is_back_soon || is_overdue || hold.asked_at.is_some() || *lingers == MOST_LINGERS {
+            return 0;
+        }
+        *lingers += 1;
         self.config.linger_ns
     }
 

@@ -102,7 +102,7 @@ impl World<'_> {
         let Some(heir) = self.gil.owners[grant.heir.index()] else {
             return true;
         };
-        if grant.not_before > self.now {
+        if !grant.wakes {
             self.notify_if_awake(heir, grant.not_before);
             return true;
         }
