@@ -5,13 +5,15 @@
 //! it has no GIL: then the releaser blocks on the lock at its next use, and each use costs a hand-over (a convoy).
 //!
 //! ```text
-//! deferred if    the lock was held, two or more threads wait for it, a waiter watches, and
-//!                the last wake-up was less than `AT_MOST_NS` ago
+//! deferred if    the lock was held, a waiter watches, the last wake-up was less than `AT_MOST_NS` ago, and
+//!                two or more threads wait for the lock; or
+//!                one thread waits, contended releases follow each other within `BUSY_NS`, and this thread
+//!                usually blocks on a lock within `SOON_NS` of such a release
 //! ```
 //!
-//! With a single waiter nothing is deferred: a lock on which one thread waits is how `Condition`, `Event` and
-//! `Queue` wake that thread. Invariant: a deferred wake-up is late by no more than the releaser's hold of the GIL
-//! or [`WATCH_NS`], whichever is shorter.
+//! The second case is `Condition`, `Event` and `Queue`, which wake a thread by a lock of its own, and every lock of
+//! CPython 3.14 and later: there each waiting thread has a semaphore. Invariant: a deferred wake-up is late by no more
+//! than the releaser's hold of the GIL or [`WATCH_NS`], whichever is shorter.
 
 use crate::Nanos;
 use crate::config::MICROSECOND;
@@ -25,31 +27,130 @@ pub const WATCH_NS: Nanos = 1_000 * MICROSECOND;
 /// A waiter stops watching after so many looks in a row between which nothing was deferred.
 pub const IDLE_LOOKS: u32 = 2;
 
-/// Whether a release of a semaphore with `value` permits and `waiters` waiting threads defers its wake-up.
+/// Contended releases that follow each other within this time are those of a lock in heavy use: a few sections of
+/// some ten microseconds.
+pub const BUSY_NS: Nanos = 100 * MICROSECOND;
+/// A thread that blocks on a lock within this time of a release does so about when a woken waiter is on a processor (40
+/// to 60 µs); or the waiter has displaced it from its own processor meanwhile.
+pub const SOON_NS: Nanos = 100 * MICROSECOND;
+
+/// A contended release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Release {
+    /// Permits of the semaphore before it.
+    pub value: u32,
+    /// Threads that wait for it.
+    pub waiters: u32,
+    /// Time since a waiter was last woken.
+    pub since_wake_ns: Nanos,
+    /// Time since the last contended release, of any semaphore.
+    pub since_release_ns: Nanos,
+    /// Whether the thread is expected to block on a lock soon.
+    pub blocks_soon: bool,
+}
+
+/// Whether a release defers its wake-up, if a waiter watches.
 #[must_use]
-pub const fn is_deferred(value: u32, waiters: u32, since_wake_ns: Nanos) -> bool {
-    value == 0 && waiters >= 2 && since_wake_ns < AT_MOST_NS
+pub const fn is_deferred(release: Release) -> bool {
+    let is_in_heavy_use = release.since_release_ns < BUSY_NS && release.blocks_soon;
+    release.value == 0
+        && release.since_wake_ns < AT_MOST_NS
+        && (release.waiters >= 2 || (release.waiters == 1 && is_in_heavy_use))
+}
+
+/// Whether a thread usually blocks on a lock soon after a contended release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BlockExpectation(u8);
+
+impl BlockExpectation {
+    const BEST: u8 = 7;
+    const EXPECTED: u8 = 4;
+
+    /// Before the first release: not expected.
+    pub const UNKNOWN: Self = Self(0);
+
+    /// Whether the thread is expected to block soon after the next release.
+    #[must_use]
+    pub const fn is_soon(self) -> bool {
+        self.0 >= Self::EXPECTED
+    }
+
+    /// The expectation after one more release: whether the thread's next drop of the GIL was to block on a lock, and soon.
+    /// A wrong expectation counts as much as three that were right, since it delays a thread.
+    #[must_use]
+    pub const fn after(self, has_blocked_soon: bool) -> Self {
+        if !has_blocked_soon {
+            Self(self.0.saturating_sub(3))
+        } else if self.0 < Self::BEST {
+            Self(self.0 + 1)
+        } else {
+            self
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AT_MOST_NS, is_deferred};
+    use super::{AT_MOST_NS, BUSY_NS, BlockExpectation, Release, is_deferred};
+
+    const USUAL: Release = Release {
+        value: 0,
+        waiters: 2,
+        since_wake_ns: 0,
+        since_release_ns: BUSY_NS,
+        blocks_soon: false,
+    };
 
     #[test]
-    fn a_single_waiter_is_woken_at_once() {
-        assert!(!is_deferred(0, 0, 0));
-        assert!(!is_deferred(0, 1, 0));
-        assert!(is_deferred(0, 2, 0));
+    fn a_single_waiter_is_woken_at_once_unless_the_lock_is_in_heavy_use_and_the_thread_blocks_soon() {
+        let single = Release { waiters: 1, ..USUAL };
+        let heavy = Release {
+            since_release_ns: BUSY_NS - 1,
+            ..single
+        };
+        assert!(!is_deferred(Release { waiters: 0, ..USUAL }));
+        assert!(!is_deferred(single));
+        assert!(!is_deferred(heavy));
+        assert!(!is_deferred(Release {
+            blocks_soon: true,
+            ..single
+        }));
+        assert!(is_deferred(Release {
+            blocks_soon: true,
+            ..heavy
+        }));
+    }
+
+    #[test]
+    fn several_waiters_are_woken_at_the_drop() {
+        assert!(is_deferred(USUAL));
     }
 
     #[test]
     fn a_lock_that_is_free_already_is_no_lock_in_use() {
-        assert!(!is_deferred(1, 5, 0));
+        assert!(!is_deferred(Release { value: 1, ..USUAL }));
     }
 
     #[test]
     fn a_lock_that_is_released_again_and_again_wakes_a_waiter_now_and_then() {
-        assert!(is_deferred(0, 5, AT_MOST_NS - 1));
-        assert!(!is_deferred(0, 5, AT_MOST_NS));
+        assert!(is_deferred(Release {
+            since_wake_ns: AT_MOST_NS - 1,
+            ..USUAL
+        }));
+        assert!(!is_deferred(Release {
+            since_wake_ns: AT_MOST_NS,
+            ..USUAL
+        }));
+    }
+
+    #[test]
+    fn a_thread_that_computes_after_a_release_loses_its_expectation_faster_than_it_gains_it() {
+        let mut expectation = BlockExpectation::UNKNOWN;
+        for _ in 0..4 {
+            assert!(!expectation.is_soon());
+            expectation = expectation.after(true);
+        }
+        assert!(expectation.is_soon());
+        assert!(!expectation.after(false).is_soon());
     }
 }

@@ -26,7 +26,7 @@ use crate::thread::{PerThread, kernel, with_current};
 use crate::{clock, processors, record};
 use libc::{pthread_cond_t, pthread_mutex_t, timespec};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use unsnarl_policy::{Nanos, Policy, Verdict};
+use unsnarl_policy::{Nanos, Policy, ThreadId, Verdict};
 
 type Signal = unsafe extern "C" fn(*mut pthread_cond_t) -> libc::c_int;
 type Wait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> libc::c_int;
@@ -66,9 +66,9 @@ unsafe extern "C" fn recorded_signal(cond: *mut pthread_cond_t) -> libc::c_int {
 #[inline(always)]
 unsafe fn scheduled_signal(cond: *mut pthread_cond_t) -> libc::c_int {
     if state::is_gil_cond(cond) {
-        if deferred_wake::is_owed() {
+        if deferred_wake::is_drop_awaited() {
             // SAFETY: the caller's argument, unchanged.
-            return unsafe { signal_after_payment(cond) };
+            return unsafe { signal_after_release(cond) };
         }
         // SAFETY: `drop_gil_impl` signals this condvar with its mutex held.
         if let Some(policy) = unsafe { state::policy() } {
@@ -107,23 +107,47 @@ unsafe fn scheduled_signal(cond: *mut pthread_cond_t) -> libc::c_int {
     unsafe { REAL_SIGNAL.get()(cond) }
 }
 
-/// `drop_gil` while the wake-up of a thread that waits for a lock is owed: it is made, and the rest follows.
+/// `drop_gil` after the release of a contended lock: a wake-up that is owed is made, and the rest follows.
 #[inline(never)]
-unsafe extern "C" fn signal_after_payment(cond: *mut pthread_cond_t) -> libc::c_int {
-    deferred_wake::pay();
-    // SAFETY: the caller's argument, unchanged. Nothing is owed any more.
-    unsafe { scheduled_signal(cond) }
+unsafe extern "C" fn signal_after_release(cond: *mut pthread_cond_t) -> libc::c_int {
+    let owed = deferred_wake::dropped_gil();
+    // SAFETY: the caller's argument, unchanged. No second drop is awaited.
+    let result = unsafe { scheduled_signal(cond) };
+    if let Some(owed) = owed {
+        // SAFETY: `drop_gil_impl` holds the mutex.
+        unsafe { without_mutex(|| owed.make()) };
+    }
+    result
+}
+
+/// Runs `wake` with the GIL's mutex released. `drop_gil_impl` has nothing left to do but to unlock it. A thread that is
+/// woken under the mutex often runs at once, on this processor, only to block on the mutex: two switches more.
+///
+/// # Safety
+/// The calling thread holds the GIL's mutex, and keeps no reference to the policy.
+unsafe fn without_mutex(wake: impl FnOnce()) {
+    let mutex = state::MUTEX.load(Relaxed);
+    // SAFETY: the caller holds it.
+    unsafe { libc::pthread_mutex_unlock(mutex) };
+    wake();
+    lock(mutex);
 }
 
 /// `drop_gil` while a thread waits in the policy's queue.
 #[inline(never)]
 unsafe extern "C" fn signal_heir(cond: *mut pthread_cond_t) -> libc::c_int {
-    let is_notified = with_current(|current| {
+    let notified = with_current(|current| {
         // SAFETY: as for the caller, the GIL's mutex is held.
-        unsafe { enter(current) }.is_some_and(|policy| dropped(current, policy))
+        unsafe { enter(current) }.map_or(Notified::Nobody, |policy| dropped(current, policy))
     });
-    if is_notified {
-        return 0;
+    match notified {
+        Notified::Awake => return 0,
+        Notified::Asleep(heir) => {
+            // SAFETY: as for the caller; the reference to the policy is gone.
+            unsafe { without_mutex(|| parker::of(heir).wake()) };
+            return 0;
+        }
+        Notified::Nobody => {}
     }
     // SAFETY: the caller's argument, unchanged.
     unsafe { REAL_SIGNAL.get()(cond) }
@@ -174,22 +198,33 @@ unsafe extern "C" fn signal_another(cond: *mut pthread_cond_t) -> libc::c_int {
     unsafe { REAL_SIGNAL.get()(cond) }
 }
 
-/// Reports a drop to the policy and notifies the heir; returns whether a waiter of the policy
-/// was notified. If not, a thread may still wait on the original condvar, from before the
-/// installation.
-fn dropped(current: &PerThread, policy: &mut Policy) -> bool {
+/// Which waiter of the policy a drop has notified.
+enum Notified {
+    /// None; a thread may still wait on the original condvar, from before the installation.
+    Nobody,
+    Awake,
+    /// It has to be woken.
+    Asleep(ThreadId),
+}
+
+/// Reports a drop to the policy and notifies the heir.
+fn dropped(current: &PerThread, policy: &mut Policy) -> Notified {
     current.dropped_gil();
     let now = clock::now();
     let Some(grant) = policy.dropped(current.id(), now) else {
-        return false;
+        return Notified::Nobody;
     };
     if !grant.wakes {
         parker::of(grant.heir).notify_if_awake(grant.not_before);
-        return true;
+        return Notified::Awake;
     }
-    let was_asleep = parker::of(grant.heir).notify(grant.not_before);
+    let was_asleep = parker::of(grant.heir).mark_notified(grant.not_before);
     IS_HEIR_AWAKE.store(u32::from(!was_asleep), Relaxed);
-    true
+    if was_asleep {
+        Notified::Asleep(grant.heir)
+    } else {
+        Notified::Awake
+    }
 }
 
 /// Reports a take to the policy, and does what follows from it.

@@ -11,12 +11,13 @@
 //! | the releaser | it drops the GIL | wakes a waiter if the semaphore still is available |
 //! | the watcher | every millisecond | wakes a waiter, for a releaser that computes |
 //!
-//! The watcher is a thread that waits for some semaphore, as the second waiter or a later one. It sleeps on the
-//! futex itself, with a timeout. There is at most one, and without one nothing is deferred.
+//! The watcher is a thread that waits for some semaphore. It sleeps on the futex itself, with a timeout. There is at
+//! most one, and without one nothing is deferred; a release that would have been makes the next waiter watch.
 //!
-//! Must never: read a semaphore that may have been freed; the watcher only passes the address to FUTEX_WAKE, which
-//! checks it. The releaser reads it at its next drop of the GIL: until then no thread that waited has been able to
-//! drop its reference to the lock.
+//! Must never: read a semaphore that may have been freed. The watcher only passes the address to FUTEX_WAKE, which
+//! checks it. The releaser reads a semaphore on which several threads wait, at its next drop of the GIL: until then no
+//! thread that waited has been able to drop its reference to the lock. A semaphore with one waiter may be on that thread's
+//! stack (`Python/parking_lot.c`), and is not read.
 //! Invariant: if a semaphore is available and threads sleep on it, it is in `OWED`, or a thread that has been woken is
 //! on its way to it.
 
@@ -26,7 +27,10 @@ use libc::{c_int, sem_t};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
-use unsnarl_policy::{Nanos, deferral};
+use unsnarl_policy::{
+    Nanos,
+    deferral::{self, Release},
+};
 
 /// Whether the layout of the C library's semaphores is the expected one.
 static IS_KNOWN: AtomicBool = AtomicBool::new(false);
@@ -34,10 +38,16 @@ static IS_KNOWN: AtomicBool = AtomicBool::new(false);
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 /// The semaphore that is available, and of which a waiter has not been woken yet.
 static OWED: AtomicPtr<sem_t> = AtomicPtr::new(null_mut());
-/// The thread that noted it, by the address of its state; written after `OWED`.
+/// The thread that noted it and may look at it later, by the address of its state; written after `OWED`.
 static RELEASER: AtomicUsize = AtomicUsize::new(0);
 /// When a waiter was last woken.
 static WOKEN_AT: AtomicU64 = AtomicU64::new(0);
+/// When a contended semaphore was last released.
+static RELEASED_AT: AtomicU64 = AtomicU64::new(0);
+/// Whether a contended semaphore was released since the GIL was last dropped.
+static IS_DROP_AWAITED: AtomicBool = AtomicBool::new(false);
+/// Whether a release would have been deferred if a thread had watched.
+static IS_WATCHER_WANTED: AtomicBool = AtomicBool::new(false);
 /// Number of deferred wake-ups so far: the watcher sees whether there are any.
 static DEFERRED: AtomicU32 = AtomicU32::new(0);
 
@@ -111,28 +121,43 @@ const fn is_layout_known() -> bool {
 /// `sem` is an initialised semaphore that the calling thread may release.
 #[inline]
 pub(super) unsafe fn release(sem: *mut sem_t) -> bool {
-    // SAFETY: as for the caller.
-    IS_WATCHED.load(Relaxed) && unsafe { release_watched(sem) }
+    // SAFETY: as for the caller, and the layout is known.
+    IS_KNOWN.load(Relaxed) && unsafe { waiters(word(sem).load(Relaxed)) > 0 && release_contended(sem) }
 }
 
 /// # Safety
-/// As for [`release`].
+/// As for [`release`], with the known layout.
 #[inline(never)]
-unsafe fn release_watched(sem: *mut sem_t) -> bool {
-    // SAFETY: there is a watcher only if the layout is known, and the caller vouches for the semaphore.
+unsafe fn release_contended(sem: *mut sem_t) -> bool {
+    // SAFETY: as for the caller.
     let (word, is_private) = unsafe { (word(sem), is_private(sem)) };
-    let mut seen = word.load(Relaxed);
-    if !is_private || waiters(seen) < 2 {
+    if !is_private {
         return false;
     }
     let now = clock::now();
+    let since_release_ns = now.saturating_sub(RELEASED_AT.load(Relaxed));
+    RELEASED_AT.store(now, Relaxed);
+    let blocks_soon = with_current(|current| current.releases_lock(now));
+    IS_DROP_AWAITED.store(true, Relaxed);
+    let mut seen = word.load(Relaxed);
     loop {
-        if !deferral::is_deferred(value(seen), waiters(seen), now.saturating_sub(WOKEN_AT.load(Relaxed))) {
+        let release = Release {
+            value: value(seen),
+            waiters: waiters(seen),
+            since_wake_ns: now.saturating_sub(WOKEN_AT.load(Relaxed)),
+            since_release_ns,
+            blocks_soon,
+        };
+        let is_deferred = deferral::is_deferred(release);
+        if !is_deferred || !IS_WATCHED.load(Relaxed) {
+            if is_deferred {
+                IS_WATCHER_WANTED.store(true, Relaxed);
+            }
             WOKEN_AT.store(now, Relaxed);
             return false;
         }
         // ORDERING: the release of a lock, so Release pairs with the Acquire of the thread that acquires it. SeqCst also
-        // pairs with `pay`: a thread that has removed the semaphore from OWED after we saw it there sees the new value.
+        // pairs with `dropped_gil`: a thread that has removed the semaphore from OWED after we saw it there sees the new value.
         match word.compare_exchange_weak(seen, seen + 1, SeqCst, Relaxed) {
             Ok(_) => break,
             Err(other) => seen = other,
@@ -146,7 +171,7 @@ unsafe fn release_watched(sem: *mut sem_t) -> bool {
             wake(sem);
             return true;
         }
-        _ => RELEASER.store(this_thread(), Relaxed),
+        _ => RELEASER.store(if waiters(seen) > 1 { this_thread() } else { 0 }, Relaxed),
     }
     // ORDERING: SeqCst, as above.
     if !IS_WATCHED.load(SeqCst) {
@@ -155,30 +180,41 @@ unsafe fn release_watched(sem: *mut sem_t) -> bool {
     true
 }
 
-/// Whether a wake-up is owed; read at each drop of the GIL.
+/// Whether a contended semaphore was released since the GIL was last dropped; read at each drop.
 #[inline(always)]
-pub(super) fn is_owed() -> bool {
-    !OWED.load(Relaxed).is_null()
+pub(super) fn is_drop_awaited() -> bool {
+    IS_DROP_AWAITED.load(Relaxed)
 }
 
-/// Makes the wake-up that is owed, unless the semaphore was taken again. The calling thread drops the GIL.
-pub(super) fn pay() {
-    // ORDERING: SeqCst pairs with `release_watched`.
+/// The calling thread drops the GIL: returns the wake-up that is owed, and learns when the thread blocks.
+#[inline(never)]
+pub(super) fn dropped_gil() -> Option<OwedWake> {
+    IS_DROP_AWAITED.store(false, Relaxed);
+    with_current(|current| current.drops_after_release(clock::now()));
+    // ORDERING: SeqCst pairs with `release_contended`.
     let sem = OWED.swap(null_mut(), SeqCst);
     if sem.is_null() {
-        return;
+        return None;
     }
-    if RELEASER.load(Relaxed) != this_thread() {
-        // Another interpreter's, or released without the GIL.
-        wake(sem);
-        return;
+    if RELEASER.load(Relaxed) == this_thread() {
+        // SAFETY: the calling thread has held the GIL since the release, so whoever waited for the lock then still has a
+        // reference to it (head of this file). Between the two stores of another releaser, that one still uses the lock.
+        let seen = unsafe { word(sem) }.load(SeqCst);
+        if value(seen) == 0 || waiters(seen) == 0 {
+            return None;
+        }
     }
-    // SAFETY: the calling thread has held the GIL since the release, so whoever waited for the lock then still has a
-    // reference to it (head of this file). Between the two stores of another releaser, that one still uses the lock.
-    let seen = unsafe { word(sem) }.load(SeqCst);
-    if value(seen) > 0 && waiters(seen) > 0 {
-        WOKEN_AT.store(clock::now(), Relaxed);
-        wake(sem);
+    // Otherwise it has a single waiter, is another interpreter's, or was released without the GIL.
+    WOKEN_AT.store(clock::now(), Relaxed);
+    Some(OwedWake(sem))
+}
+
+/// A wake-up to make.
+pub(super) struct OwedWake(*mut sem_t);
+
+impl OwedWake {
+    pub(super) fn make(self) {
+        wake(self.0);
     }
 }
 
@@ -188,7 +224,7 @@ fn this_thread() -> usize {
 
 /// Makes the wake-up that is owed, from any thread, without a look at the semaphore.
 fn wake_owed() {
-    // ORDERING: SeqCst pairs with `release_watched`.
+    // ORDERING: SeqCst pairs with `release_contended`.
     let sem = OWED.swap(null_mut(), SeqCst);
     if !sem.is_null() {
         wake(sem);
@@ -198,6 +234,7 @@ fn wake_owed() {
 /// Pays and forgets, at the end of the scheduler.
 pub(crate) fn stop() {
     IS_KNOWN.store(false, Relaxed);
+    IS_WATCHER_WANTED.store(false, Relaxed);
     wake_owed();
 }
 
@@ -205,18 +242,18 @@ pub(crate) fn stop() {
 pub(super) fn restart_in_child() {
     OWED.store(null_mut(), Relaxed);
     IS_WATCHED.store(false, Relaxed);
+    IS_WATCHER_WANTED.store(false, Relaxed);
+    IS_DROP_AWAITED.store(false, Relaxed);
 }
 
-/// Waits for `sem` as `call` does, which makes the original call; watches meanwhile if no other thread does and others
-/// wait for `sem` already. `until` is the time of the caller's own timeout, of CLOCK_MONOTONIC.
+/// Waits for `sem` as `call` does, which makes the original call; watches meanwhile if that is wanted and no other
+/// thread does. `until` is the time of the caller's own timeout, of CLOCK_MONOTONIC.
 ///
 /// # Safety
 /// `sem` is an initialised semaphore that outlives the call.
 pub(super) unsafe fn wait(sem: *mut sem_t, until: Nanos, call: impl FnOnce() -> c_int) -> c_int {
-    // SAFETY: as for the caller; the layout is looked at first.
-    let is_wanted = IS_KNOWN.load(Relaxed)
-        && !IS_WATCHED.load(Relaxed)
-        && unsafe { waiters(word(sem).load(Relaxed)) > 0 && is_private(sem) };
+    // SAFETY: as for the caller; a watcher is only wanted if the layout is known.
+    let is_wanted = IS_WATCHER_WANTED.load(Relaxed) && !IS_WATCHED.load(Relaxed) && unsafe { is_private(sem) };
     if !is_wanted || IS_WATCHED.swap(true, SeqCst) {
         return call();
     }
@@ -235,7 +272,7 @@ pub(super) unsafe fn wait(sem: *mut sem_t, until: Nanos, call: impl FnOnce() -> 
 }
 
 fn stop_watching() {
-    // ORDERING: SeqCst pairs with `release_watched`: what it defers before it sees this is paid here.
+    // ORDERING: SeqCst pairs with `release_contended`: what it defers before it sees this is paid here.
     IS_WATCHED.store(false, SeqCst);
     wake_owed();
 }
@@ -275,6 +312,7 @@ unsafe fn watch(sem: *mut sem_t, until: Nanos) -> Waited {
                 idle_looks = if now_deferred == deferred { idle_looks + 1 } else { 0 };
                 deferred = now_deferred;
                 if idle_looks == deferral::IDLE_LOOKS {
+                    IS_WATCHER_WANTED.store(false, Relaxed);
                     word.fetch_sub(ONE_WAITER, Relaxed);
                     return Waited::Idle;
                 }

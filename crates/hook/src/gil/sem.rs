@@ -11,7 +11,7 @@ use super::{deferred_wake, state};
 use crate::clock;
 use crate::elf::original::Original;
 use crate::record;
-use crate::thread::with_current;
+use crate::thread::{PerThread, with_current};
 use libc::{clockid_t, sem_t, timespec};
 use unsnarl_policy::Nanos;
 
@@ -34,6 +34,9 @@ unsafe extern "C" {
 /// Makes the call; notes that the thread has blocked on a lock if it acquired it.
 fn noted(sem: *mut sem_t, call: impl FnOnce() -> libc::c_int) -> libc::c_int {
     let is_recorded = record::lock_begins(sem as usize);
+    if state::is_active() {
+        with_current(PerThread::blocks_on_lock);
+    }
     let result = call();
     if is_recorded {
         record::lock_ends(sem as usize, result == 0);

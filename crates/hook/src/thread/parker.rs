@@ -124,6 +124,15 @@ impl Parker {
     /// An earlier notification that is still unnoticed keeps its urgency. The caller holds the
     /// GIL's mutex, which serialises all notifications.
     pub(crate) fn notify(&self, not_before: Nanos) -> bool {
+        let was_asleep = self.mark_notified(not_before);
+        if was_asleep {
+            self.wake();
+        }
+        was_asleep
+    }
+
+    /// As [`notify`](Self::notify), but the caller makes the wake call, by [`wake`](Self::wake), if this returns true.
+    pub(crate) fn mark_notified(&self, not_before: Nanos) -> bool {
         let is_pending = self.word.load(Relaxed) == NOTIFIED;
         let earliest = if is_pending {
             self.not_before.load(Relaxed).min(not_before)
@@ -132,11 +141,12 @@ impl Parker {
         };
         self.not_before.store(earliest, Relaxed);
         // ORDERING: Release pairs with the Acquire loads of the owner.
-        let was_asleep = self.word.swap(NOTIFIED, Release) == ASLEEP;
-        if was_asleep {
-            futex_wake(&self.word);
-        }
-        was_asleep
+        self.word.swap(NOTIFIED, Release) == ASLEEP
+    }
+
+    /// Wakes the owner, which was asleep when it was notified.
+    pub(crate) fn wake(&self) {
+        futex_wake(&self.word);
     }
 
     /// Notifies the owner to take the GIL at `not_before` if it is awake; else lets it sleep.

@@ -10,6 +10,7 @@ use super::{kernel, parker, retired};
 use crate::clock;
 use crate::error::Unsupported;
 use std::cell::Cell;
+use unsnarl_policy::deferral::{BlockExpectation, SOON_NS};
 use unsnarl_policy::{Arrival, Class, Nanos, Policy, ThreadId};
 
 /// A thread requests the GIL immediately after it acquired a lock, unless the kernel preempts
@@ -26,6 +27,11 @@ pub(crate) struct PerThread {
     switched_at: Cell<Nanos>,
     /// When it dropped the GIL, if it is hinted to the kernel as CPU-bound; else 0.
     is_off_since: Cell<Nanos>,
+    /// When it released a contended lock, if it has not dropped the GIL since; else 0.
+    released_at: Cell<Nanos>,
+    /// It dropped the GIL soon after that, and has neither blocked on a lock nor released one since.
+    has_dropped_soon: Cell<bool>,
+    block_expectation: Cell<BlockExpectation>,
     /// It is the probe thread, which provokes waits during installation.
     pub(crate) is_probe: Cell<bool>,
     pub(crate) fork: Fork,
@@ -38,6 +44,9 @@ thread_local! {
             on_lock_until: Cell::new(0),
             switched_at: Cell::new(0),
             is_off_since: Cell::new(0),
+            released_at: Cell::new(0),
+            has_dropped_soon: Cell::new(false),
+            block_expectation: Cell::new(BlockExpectation::UNKNOWN),
             is_probe: Cell::new(false),
             fork: Fork::none(),
         }
@@ -113,6 +122,39 @@ impl PerThread {
     /// The thread has blocked on a lock, and has just acquired it.
     pub(crate) fn was_on_lock(&self) {
         self.on_lock_until.set(clock::now());
+    }
+
+    /// The thread releases a contended lock; returns whether it is expected to block on a lock soon.
+    pub(crate) fn releases_lock(&self, now: Nanos) -> bool {
+        if self.has_dropped_soon.take() {
+            self.learn_block(false);
+        }
+        self.released_at.set(now);
+        self.block_expectation.get().is_soon()
+    }
+
+    /// The thread drops the GIL, perhaps after the release of a contended lock.
+    pub(crate) fn drops_after_release(&self, now: Nanos) {
+        let since = self.released_at.take();
+        if since != 0 {
+            let is_soon = now.saturating_sub(since) < SOON_NS;
+            self.has_dropped_soon.set(is_soon);
+            if !is_soon {
+                self.learn_block(false);
+            }
+        }
+    }
+
+    /// The thread is about to block on a lock.
+    pub(crate) fn blocks_on_lock(&self) {
+        if self.has_dropped_soon.take() {
+            self.learn_block(true);
+        }
+    }
+
+    fn learn_block(&self, has_blocked_soon: bool) {
+        self.block_expectation
+            .set(self.block_expectation.get().after(has_blocked_soon));
     }
 
     /// The thread's forced switch has ended.
