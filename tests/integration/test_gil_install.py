@@ -53,7 +53,7 @@ print(len(interpreter_image.take().rebound_since(before)))
 """,
         EAGER,
     )
-    assert 3 <= int(printed) <= 28, "three functions at least are required, fourteen are known, in two objects at most"
+    assert 3 <= int(printed) <= 28, "three functions at least are required, fifteen are known, in two objects at most"
 
 
 @pytest.mark.parametrize("binding", BINDINGS)

@@ -357,3 +357,98 @@ fn wake(sem: *mut sem_t) {
         *libc::__errno_location() = errno;
     }
 }
+
+#[cfg(all(test, target_pointer_width = "64", target_endian = "little", target_env = "gnu"))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    struct Semaphore(Box<std::cell::UnsafeCell<sem_t>>);
+    // SAFETY: semaphores are made for several threads.
+    unsafe impl Sync for Semaphore {}
+    // SAFETY: as above.
+    unsafe impl Send for Semaphore {}
+
+    impl Semaphore {
+        fn new() -> Self {
+            // SAFETY: any bits are a `sem_t`, which `sem_init` then initialises.
+            let own = Self(Box::new(unsafe { std::mem::zeroed() }));
+            // SAFETY: writable memory of its own.
+            assert_eq!(unsafe { libc::sem_init(own.get(), 0, 0) }, 0);
+            own
+        }
+
+        fn get(&self) -> *mut sem_t {
+            self.0.get()
+        }
+
+        fn waiters(&self) -> u32 {
+            // SAFETY: it outlives the call.
+            waiters(unsafe { word(self.get()) }.load(SeqCst))
+        }
+    }
+
+    /// Waits with two threads, and releases twice; `after` makes the wake-up that is owed, or leaves it to the watcher.
+    /// Returns whether the first release was deferred: on a busy machine the watcher may have given up by then.
+    fn round(after: impl Fn()) -> bool {
+        let (sem, acquired) = (Arc::new(Semaphore::new()), Arc::new(AtomicUsize::new(0)));
+        let release = || {
+            // SAFETY: the semaphore is initialised, here and below.
+            let is_deferred = unsafe { release(sem.get()) };
+            if !is_deferred {
+                // SAFETY: as above.
+                unsafe { libc::sem_post(sem.get()) };
+            }
+            is_deferred
+        };
+        IS_WATCHER_WANTED.store(true, SeqCst);
+        let waiter = || {
+            let (sem, acquired) = (Arc::clone(&sem), Arc::clone(&acquired));
+            std::thread::spawn(move || {
+                let raw = sem.get();
+                // SAFETY: the semaphore outlives the thread.
+                let result = unsafe { wait(raw, Nanos::MAX, || libc::sem_wait(raw)) };
+                assert_eq!(result, 0);
+                acquired.fetch_add(1, SeqCst);
+            })
+        };
+        let threads = [waiter(), waiter()];
+        while sem.waiters() < 2 {
+            DEFERRED.fetch_add(1, SeqCst); // so that the watcher stays
+            std::thread::yield_now();
+        }
+        WOKEN_AT.store(clock::now() + 60_000_000_000, SeqCst); // a time that is not long ago for the whole test
+        let is_deferred = release();
+        after();
+        while acquired.load(SeqCst) < 1 {
+            std::thread::yield_now();
+        }
+        release();
+        after();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!((sem.waiters(), IS_WATCHED.load(SeqCst)), (0, false));
+        is_deferred
+    }
+
+    /// One test, since the state is the process's.
+    #[test]
+    fn a_deferred_wake_up_reaches_a_waiter_at_the_drop_and_without_one() {
+        prepare();
+        assert!(IS_KNOWN.load(SeqCst), "glibc's layout");
+        let pay = || {
+            if let Some(owed) = dropped_gil() {
+                owed.make();
+            }
+        };
+        for after in [&pay as &dyn Fn(), &|| {}] {
+            let mut deferred = 0;
+            while deferred < 50 {
+                deferred += u32::from(round(after));
+            }
+        }
+        stop();
+    }
+}
