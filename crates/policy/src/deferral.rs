@@ -36,7 +36,7 @@ pub const SOON_NS: Nanos = 100 * MICROSECOND;
 
 /// A contended release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Release {
+pub struct ContendedPost {
     /// Permits of the semaphore before it.
     pub value: u32,
     /// Threads that wait for it.
@@ -51,7 +51,7 @@ pub struct Release {
 
 /// Whether a release defers its wake-up, if a waiter watches.
 #[must_use]
-pub const fn is_deferred(release: Release) -> bool {
+pub const fn is_deferred(release: ContendedPost) -> bool {
     let is_in_heavy_use = release.since_release_ns < BUSY_NS && release.blocks_soon;
     release.value == 0
         && release.since_wake_ns < AT_MOST_NS
@@ -91,9 +91,9 @@ impl BlockExpectation {
 
 #[cfg(test)]
 mod tests {
-    use super::{AT_MOST_NS, BUSY_NS, BlockExpectation, Release, is_deferred};
+    use super::{AT_MOST_NS, BUSY_NS, BlockExpectation, ContendedPost, is_deferred};
 
-    const USUAL: Release = Release {
+    const USUAL: ContendedPost = ContendedPost {
         value: 0,
         waiters: 2,
         since_wake_ns: 0,
@@ -103,19 +103,19 @@ mod tests {
 
     #[test]
     fn a_single_waiter_is_woken_at_once_unless_the_lock_is_in_heavy_use_and_the_thread_blocks_soon() {
-        let single = Release { waiters: 1, ..USUAL };
-        let heavy = Release {
+        let single = ContendedPost { waiters: 1, ..USUAL };
+        let heavy = ContendedPost {
             since_release_ns: BUSY_NS - 1,
             ..single
         };
-        assert!(!is_deferred(Release { waiters: 0, ..USUAL }));
+        assert!(!is_deferred(ContendedPost { waiters: 0, ..USUAL }));
         assert!(!is_deferred(single));
         assert!(!is_deferred(heavy));
-        assert!(!is_deferred(Release {
+        assert!(!is_deferred(ContendedPost {
             blocks_soon: true,
             ..single
         }));
-        assert!(is_deferred(Release {
+        assert!(is_deferred(ContendedPost {
             blocks_soon: true,
             ..heavy
         }));
@@ -128,16 +128,16 @@ mod tests {
 
     #[test]
     fn a_lock_that_is_free_already_is_no_lock_in_use() {
-        assert!(!is_deferred(Release { value: 1, ..USUAL }));
+        assert!(!is_deferred(ContendedPost { value: 1, ..USUAL }));
     }
 
     #[test]
     fn a_lock_that_is_released_again_and_again_wakes_a_waiter_now_and_then() {
-        assert!(is_deferred(Release {
+        assert!(is_deferred(ContendedPost {
             since_wake_ns: AT_MOST_NS - 1,
             ..USUAL
         }));
-        assert!(!is_deferred(Release {
+        assert!(!is_deferred(ContendedPost {
             since_wake_ns: AT_MOST_NS,
             ..USUAL
         }));

@@ -29,7 +29,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 use unsnarl_policy::{
     Nanos,
-    deferral::{self, Release},
+    deferral::{self, ContendedPost},
 };
 
 /// Whether the layout of the C library's semaphores is the expected one.
@@ -141,7 +141,7 @@ unsafe fn release_contended(sem: *mut sem_t) -> bool {
     IS_DROP_AWAITED.store(true, Relaxed);
     let mut seen = word.load(Relaxed);
     loop {
-        let release = Release {
+        let release = ContendedPost {
             value: value(seen),
             waiters: waiters(seen),
             since_wake_ns: now.saturating_sub(WOKEN_AT.load(Relaxed)),
@@ -199,6 +199,7 @@ pub(super) fn dropped_gil() -> Option<OwedWake> {
     if RELEASER.load(Relaxed) == this_thread() {
         // SAFETY: the calling thread has held the GIL since the release, so whoever waited for the lock then still has a
         // reference to it (head of this file). Between the two stores of another releaser, that one still uses the lock.
+        // ORDERING: SeqCst, as above: what `release_contended` added before it found the semaphore owed is seen.
         let seen = unsafe { word(sem) }.load(SeqCst);
         if value(seen) == 0 || waiters(seen) == 0 {
             return None;
@@ -254,6 +255,7 @@ pub(super) fn restart_in_child() {
 pub(super) unsafe fn wait(sem: *mut sem_t, until: Nanos, call: impl FnOnce() -> c_int) -> c_int {
     // SAFETY: as for the caller; a watcher is only wanted if the layout is known.
     let is_wanted = IS_WATCHER_WANTED.load(Relaxed) && !IS_WATCHED.load(Relaxed) && unsafe { is_private(sem) };
+    // ORDERING: SeqCst pairs with `release_contended`, which reads it before and after it defers.
     if !is_wanted || IS_WATCHED.swap(true, SeqCst) {
         return call();
     }
