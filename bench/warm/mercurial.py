@@ -7,8 +7,8 @@
 one test run per variant of a piece; results of other pieces in ``--out`` are kept. ``--house`` is the runtime directory
 of the servers. The servers learn during the runs; with ``--house`` they stay for the next piece (end them with
 ``unsnarl warm stop``). Processor time is that of the whole machine, so no other load may run; with ``--outcomes`` it
-may, and no times are recorded. ``HGTEST_UUIDFILE`` differs from test to test and is only copied by hg at import. It is
-listed in ``UNSNARL_WARM_IGNORE``, without which each test would need a server of its own.
+may, and no times are recorded. Nothing else is set: learning finds that ``HGTEST_UUIDFILE``, which differs from test to
+test, is only copied.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def measure(arguments: argparse.Namespace) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="unsnarl-bench-") as scratch:
         environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "UNSNARL"))}
         environ |= {"UNSNARL_WARM_DIR": str(arguments.house or f"{scratch}/runtime"), "XDG_DATA_HOME": scratch}
-        environ |= {"UNSNARL_WARM_IGNORE": "HGTEST_UUIDFILE", "PATH": f"{programs}:{environ['PATH']}"}
+        environ |= {"PATH": f"{programs}:{environ['PATH']}"}
         enable = [programs / "unsnarl", "warm", "enable", programs / "hg"]
         subprocess.run(enable, env=environ, check=True, stdout=subprocess.DEVNULL)
         lines = {"plain": [f"--with-hg={programs / 'hg'}"], "warm": [f"--with-hg={scratch}/unsnarl/shims/hg"]}

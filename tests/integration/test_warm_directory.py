@@ -1,11 +1,14 @@
 """The caller's directory decides what a relative path means: no other's files are read, and no other's code is run."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.conftest import UNSNARL
 from tests.integration.waiting import until
 
 if TYPE_CHECKING:
@@ -171,3 +174,26 @@ def test_a_script_may_be_called_by_a_relative_path(rig: "Rig", words: str) -> No
     (other / "manage").chmod(0o755)
     if words != "../bin/manage":
         assert rig.warm(*command, cwd=other).stdout == b"other\n"
+
+
+def test_a_directory_that_is_removed_while_a_command_is_learned_is_no_verdict(rig: "Rig") -> None:
+    place, reached = rig.directory / "place", rig.directory / "reached"
+    place.mkdir()
+    module = f"""
+import os, time
+if os.getcwd() == {str(place)!r}:
+    open({str(reached)!r}).close()  # a named pipe: the other side is opened when the directory is removed
+VALUE = os.path.exists('nothing') or os.getcwd() != 'x'
+"""
+    (rig.directory / "bin" / "mod.py").write_text(module)
+    script = rig.script("who", WHO)
+    os.mkfifo(reached)
+    starting = subprocess.Popen([UNSNARL, "warm", "start", "--", script], env=rig.env, cwd=place)
+    rig.processes.append(starting)
+    with open(reached, "w"):  # returns once the import is there
+        place.rmdir()
+    starting.kill()
+    starting.wait()
+    until(lambda: not list(rig.house.glob("learn-*")))
+    rig.start(script)
+    assert rig.served(script).stdout == b"True warm\n"

@@ -12,7 +12,8 @@ from unsnarl.warm.renewals import Recipe
 
 RECIPES = [
     *renewals.CLOCKS, renewals.WORKING_DIRECTORY, renewals.PROCESS_ID, renewals.UUID, renewals.TEMPORARY_DIRECTORY,
-    Recipe(renewals.HEX, 8), Recipe(renewals.DECIMAL, 12),
+    renewals.USER_BASE, renewals.USER_SITE, Recipe(renewals.HEX, 8), Recipe(renewals.DECIMAL, 12),
+    renewals.kept("A"), renewals.kept("A", "/b: c"), renewals.kept("A", is_bytes=True), renewals.kept(".", "/b"),
 ]  # fmt: skip
 
 
@@ -21,10 +22,27 @@ def test_a_recipe_is_read_back(recipe: Recipe) -> None:
     assert Recipe.parse(str(recipe)) == recipe
 
 
-@pytest.mark.parametrize("text", ["", "hex", "hexa", "uuid5", "sleep"])
+@pytest.mark.parametrize("text", ["", "hex", "hexa", "uuid5", "sleep", "env:", "env:/x", "cwd:x"])
 def test_an_unknown_recipe_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         Recipe.parse(text)
+
+
+@pytest.mark.parametrize("source", ["a/b", "tab\t", "line\n"])
+def test_a_variable_with_an_odd_name_has_no_recipe(source: str) -> None:
+    with pytest.raises(ValueError, match="no recipe"):
+        renewals.kept(source)
+
+
+def test_kept_values_are_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEPT", "/home/x")
+    assert renewals.kept("KEPT").value() == "/home/x"
+    assert renewals.kept("KEPT", "/y", is_bytes=True).value() == b"/home/x/y"
+    assert renewals.kept(".", "/y").value() == os.path.join(os.getcwd(), "y")
+    monkeypatch.delenv("KEPT")
+    assert renewals.kept("KEPT").value() is None
+    monkeypatch.chdir("/")
+    assert (renewals.kept(".").value(), renewals.kept(".", "/y").value()) == ("/", "/y")
 
 
 def test_values_are_of_this_moment_and_process() -> None:

@@ -16,6 +16,7 @@ from unsnarl.cli.failure import NOT_FOUND, CommandError
 from unsnarl.cli.result import show
 from unsnarl.warm import facts as facts_of
 from unsnarl.warm.managing import runtime_directory, shims, stop
+from unsnarl.warm.renewals import DIRECTORY
 
 _USAGE_TEXT = """\
 usage: unsnarl warm VERB [ARGUMENTS...]
@@ -207,6 +208,8 @@ def _explain(name: str, facts: facts_of.Facts) -> str:
     rows = [f"  {why}\n" for why in facts.refusals]
     if facts.variables and not facts.refusals:
         rows.append(f"  a server for each value of: {' '.join(facts.variables)}\n")
+    if (kept := sorted({*facts.kept} - {DIRECTORY})) and not facts.refusals:
+        rows.append(f"  one server for all values, it only counts whether there is one: {' '.join(kept)}\n")
     if facts.asks_tty:
         rows.append("  a server for each kind of standard streams: its imports check whether they are terminals\n")
     if facts.asks_cwd:

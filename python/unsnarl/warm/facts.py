@@ -13,7 +13,8 @@ import os
 import stat
 import time
 
-from .renewals import Recipe, Renewal
+from .dataclass import dataclass
+from .renewals import DIRECTORY, Recipe, Renewal
 
 # Seconds after which a plain verdict is checked again: it may have been due to chance or to the moment.
 LOOK_AGAIN_S = 3600
@@ -24,7 +25,17 @@ _READ_IN_C = {"_curses": _TERMINAL, "readline": (*_TERMINAL, "INPUTRC")}
 MOST_EDITED = 64
 # Replaces the time in a stamp that holds only the kind of a file and, of a directory, its inode.
 KIND = -1
-_HEAD = "unsnarl-facts 3"
+_HEAD = "unsnarl-facts 4"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is known of a variable that imports read and only keep, if anything."""
+
+    reads: int
+    """How often it was read, at most."""
+    was_set: bool
+    """Whether it had a value then. Otherwise nothing is known of what the imports do with one."""
 
 
 class Facts:
@@ -33,6 +44,10 @@ class Facts:
     | field | content |
     |---|---|
     | ``modules`` | what a server imports, in this order |
+    | ``variables`` | variables whose value decides something |
+    | ``kept`` | other variables that were read: how often, and whether each was set when that was found out |
+    | ``prefixes`` | beginnings of the names of variables that a loaded C library reads |
+    | ``user_site`` | the user's own packages, as a path below the home directory; empty if it is not searched |
     | ``files`` | path to ``(mtime_ns, size, inode)``; the command and its interpreter come first |
     | ``directories`` | other places that decide what is loaded; a relative path starts at the caller's directory |
     | ``asked`` | other paths that imports have examined, with the stamp or the kind of the file there |
@@ -50,6 +65,9 @@ class Facts:
         self.command = ""
         self.modules: list[str] = []
         self.variables: list[str] = []
+        self.kept: dict[str, Kept] = {}
+        self.prefixes: list[str] = []
+        self.user_site = ""
         self.asks_tty = False
         self.asks_cwd = False
         self.asks_umask = False
@@ -69,8 +87,17 @@ class Facts:
         """Add what the imports read in other circumstances; return whether any of it was new."""
         before = client_text(self)
         self.variables = sorted({*self.variables, *other.variables})
+        for name, one in other.kept.items():
+            old = self.kept.get(name, Kept(0, False))
+            self.kept[name] = Kept(max(old.reads, one.reads), old.was_set or one.was_set)
+        for name in self.kept.keys() & {*self.variables}:
+            del self.kept[name]
+        self.prefixes = sorted({*self.prefixes, *other.prefixes})
+        self.user_site = self.user_site or other.user_site
         self.asks_tty |= other.asks_tty
         self.asks_cwd |= other.asks_cwd
+        if self.asks_cwd:
+            self.kept.pop(DIRECTORY, None)
         self.asks_umask |= other.asks_umask
         return client_text(self) != before
 
@@ -82,7 +109,8 @@ class Facts:
     def imports_as(self, other: Facts) -> bool:
         """Return whether a server would import and watch the same."""
         mine, others = (
-            (f.modules, f.renewals, f.directories, sorted(f.files), sorted(f.asked), f.listed) for f in (self, other)
+            (f.modules, set(f.renewals), f.directories, sorted(f.files), sorted(f.asked), f.listed)
+            for f in (self, other)
         )
         return mine == others
 
@@ -128,6 +156,9 @@ def dump(facts: Facts) -> str:
     rows += [("command", facts.command)]
     rows += [("module", name) for name in facts.modules]
     rows += [("variable", name) for name in facts.variables]
+    rows += [("kept", one.reads, int(one.was_set), name) for name, one in sorted(facts.kept.items())]
+    rows += [("prefix", text) for text in facts.prefixes]
+    rows += [("site", facts.user_site)] if facts.user_site else []
     rows += [("tty",)] if facts.asks_tty else []
     rows += [("cwd",)] if facts.asks_cwd else []
     rows += [("umask",)] if facts.asks_umask else []
@@ -154,6 +185,7 @@ def parse(text: str) -> Facts:
     lists = {
         "module": facts.modules,
         "variable": facts.variables,
+        "prefix": facts.prefixes,
         "directory": facts.directories,
         "listing": facts.listed,
         "note": facts.notes,
@@ -164,19 +196,30 @@ def parse(text: str) -> Facts:
         kind, _, rest = line.partition("\t")
         if kind in lists:
             lists[kind].append(rest)
-        elif kind in ("command", "learner", "fingerprint", "expires"):
-            setattr(facts, kind, type(getattr(facts, kind))(rest))
-        elif kind in ("tty", "cwd", "umask"):
-            setattr(facts, f"asks_{kind}", True)
-        elif kind == "clock":
-            module, name, recipe = rest.split("\t")
-            facts.renewals.append(Renewal(module, name, Recipe.parse(recipe)))
-        elif kind in ("file", "asked"):
-            mtime, size, inode, path = rest.split("\t", 3)
-            (facts.files if kind == "file" else facts.asked)[path] = (int(mtime), int(size), int(inode))
         else:
-            raise ValueError(f"unknown line {kind!r}")
+            _parse_row(facts, kind, rest)
     return facts
+
+
+def _parse_row(facts: Facts, kind: str, rest: str) -> None:
+    """Read a line that is no item of a list. Raises ValueError."""
+    if kind in ("command", "learner", "fingerprint", "expires"):
+        setattr(facts, kind, type(getattr(facts, kind))(rest))
+    elif kind == "kept":
+        reads, was_set, name = rest.split("\t", 2)
+        facts.kept[name] = Kept(int(reads), was_set == "1")
+    elif kind == "site":
+        facts.user_site = rest
+    elif kind in ("tty", "cwd", "umask"):
+        setattr(facts, f"asks_{kind}", True)
+    elif kind == "clock":
+        module, name, recipe = rest.split("\t")
+        facts.renewals.append(Renewal(module, name, Recipe.parse(recipe)))
+    elif kind in ("file", "asked"):
+        mtime, size, inode, path = rest.split("\t", 3)
+        (facts.files if kind == "file" else facts.asked)[path] = (int(mtime), int(size), int(inode))
+    else:
+        raise ValueError(f"unknown line {kind!r}")
 
 
 def client_text(facts: Facts) -> str:
@@ -187,10 +230,13 @@ def client_text(facts: Facts) -> str:
         paths += [path for path in list(facts.files)[2:] if _is_edited(path)][:MOST_EDITED]
         stamps = "".join(f"stamp {s[0]} {s[1]} {path}\n" for path in paths if (s := stamp_of(path))[2])
         expiry = f"until {facts.expires}\n" if facts.expires else ""
-        return "unsnarl-record 2 plain\n" + expiry + stamps
+        return "unsnarl-record 3 plain\n" + expiry + stamps
     names = "".join(f"var {name}\n" for name in facts.variables)
+    names += "".join(f"kept {name}\n" for name in sorted(facts.kept) if name != DIRECTORY)
+    names += "".join(f"prefix {text}\n" for text in facts.prefixes)
+    names += f"site {facts.user_site}\n" if facts.user_site else ""
     asked = [("tty", facts.asks_tty), ("cwd", facts.asks_cwd), ("umask", facts.asks_umask)]
-    return "unsnarl-record 2 warm\n" + names + "".join(f"{what}\n" for what, is_asked in asked if is_asked)
+    return "unsnarl-record 3 warm\n" + names + "".join(f"{what}\n" for what, is_asked in asked if is_asked)
 
 
 def rule_out(stem: str, facts: Facts, why: str) -> None:

@@ -7,6 +7,9 @@ all workers would share it. The learning run finds such globals, the facts file 
 |---|---|---|
 | one of :data:`CLOCKS` | ``time``, ``monotonic_ns``, … | that clock of :mod:`time`, read now |
 | :data:`WORKING_DIRECTORY` | ``cwd`` | the caller's directory |
+| ``kept(DIRECTORY, "/x")`` | ``cwd:/x`` | a path in the caller's directory |
+| ``kept("HOME", "/x")`` | ``env:HOME/x`` | the caller's value of a variable, or a path in it; ``raw:`` for bytes |
+| :data:`USER_BASE`, :data:`USER_SITE` | ``userbase``, ``usersite`` | as :mod:`site` computes them for the caller |
 | :data:`PROCESS_ID` | ``getpid`` | the worker's number |
 | ``Recipe(HEX, 12)`` | ``hex12`` | twelve random hexadecimal digits |
 | :data:`UUID` | ``uuid4`` | the digits of a random UUID |
@@ -18,9 +21,14 @@ Invariant: :meth:`Recipe.parse` reads back every text that ``str`` of a recipe h
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from .dataclass import dataclass
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from typing import Any
 
 HEX = "hex"
 # Hexadecimal digits without a letter among them, by chance or because they are decimal: never stored in facts.
@@ -29,13 +37,21 @@ DECIMAL = "dec"
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a value is computed; ``digits`` is the number of characters of :data:`HEX` and :data:`DECIMAL`."""
+    """How a value is computed.
+
+    ``digits`` is the number of characters of :data:`HEX` and :data:`DECIMAL`; ``variable`` and ``tail`` are
+    the name and the end of a path that :func:`kept` was given.
+    """
 
     kind: str
     digits: int = 0
+    variable: str = ""
+    tail: str = ""
 
     def __str__(self) -> str:
         """Return the text of a facts file."""
+        if self.kind in _KEPT and (self.variable or self.tail):
+            return f"{self.kind}:{self.variable}{self.tail}"
         return f"{self.kind}{self.digits or ''}"
 
     @classmethod
@@ -43,8 +59,13 @@ class Recipe:
         """Read the text of a recipe. Raises ValueError if there is none of this name."""
         if text[:3] in (HEX, DECIMAL):
             return cls(text[:3], int(text[3:]))
+        kind, sign, rest = text.partition(":")
+        if sign and kind in _KEPT:
+            variable, slash, tail = rest.partition("/")
+            if bool(variable) == (kind != "cwd"):
+                return cls(kind, 0, variable, slash + tail)
         known = cls(text)
-        if known not in (*CLOCKS, WORKING_DIRECTORY, PROCESS_ID, UUID, TEMPORARY_DIRECTORY):
+        if known not in (*CLOCKS, WORKING_DIRECTORY, PROCESS_ID, UUID, TEMPORARY_DIRECTORY, USER_BASE, USER_SITE):
             raise ValueError(f"no recipe is called {text!r}")
         return known
 
@@ -58,10 +79,22 @@ class Recipe:
         """Whether a global of this recipe is only found by comparing two learning runs."""
         return self.is_random or self.kind == PROCESS_ID.kind
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the value is one that the caller hands over, and imports only keep."""
+        return self.kind in _KEPT
+
+    @property
+    def source(self) -> str:
+        """The variable whose value is kept; :data:`DIRECTORY` for the working directory."""
+        return self.variable or DIRECTORY
+
     def value(self) -> object:
         """Return the value of this moment in this process; not for :data:`TEMPORARY_DIRECTORY`."""
-        if self.kind == WORKING_DIRECTORY.kind:
-            return os.getcwd()
+        if self.kind in _KEPT:
+            return self._kept_value()
+        if self in (USER_BASE, USER_SITE):
+            return self._of_user()
         if self.kind == PROCESS_ID.kind:
             return os.getpid()
         if self.kind == UUID.kind:
@@ -73,13 +106,44 @@ class Recipe:
             return os.urandom(self.digits).hex()[: self.digits]
         return getattr(time, self.kind)()
 
+    def _kept_value(self) -> object:
+        text = os.environ.get(self.variable) if self.variable else os.getcwd()
+        if text is not None and self.tail:
+            text = text.rstrip("/") + self.tail
+        return text if text is None or self.kind != "raw" else os.fsencode(text)
 
+    def _of_user(self) -> object:
+        site: Any = sys.modules["site"]
+        if self == USER_BASE:
+            site.USER_BASE = None
+            return site.getuserbase()
+        site.USER_SITE = None
+        return site.getusersitepackages()
+
+
+_KEPT = ("cwd", "env", "raw")
+# The working directory among the names of variables; no variable that a shell sets is called so.
+DIRECTORY = "."
 TIME = Recipe("time")
 CLOCKS = (TIME, *map(Recipe, ("time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")))
 WORKING_DIRECTORY = Recipe("cwd")
 PROCESS_ID = Recipe("getpid")
 UUID = Recipe("uuid4")
 TEMPORARY_DIRECTORY = Recipe("mkdtemp")
+# In this order: the second is computed from the first.
+USER_BASE, USER_SITE = Recipe("userbase"), Recipe("usersite")
+
+
+def kept(source: str, tail: str = "", *, is_bytes: bool = False) -> Recipe:
+    """Return the recipe of a kept value: that of a variable, or the directory, and the rest of a path in it.
+
+    Raises ValueError if the text of the recipe could not be read back.
+    """
+    kind = "cwd" if source == DIRECTORY else "raw" if is_bytes else "env"
+    made = Recipe(kind, 0, "" if source == DIRECTORY else source, tail)
+    if "/" in source or not str(made).isprintable() or Recipe.parse(str(made)) != made:
+        raise ValueError(f"no recipe keeps {source!r}")
+    return made
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,11 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `unsnarl-record 2 warm` or `… plain` | verdict |
-//! | `var NAME` | the imports read this variable: it belongs to the key |
+//! | `unsnarl-record 3 warm` or `… plain` | verdict |
+//! | `var NAME` | the imports decide something by this variable: its value belongs to the key |
+//! | `kept NAME` | the imports only keep this variable's value: whether it is set, and of which kind, belongs to the key |
+//! | `prefix TEXT` | a loaded C library reads the variables whose names begin so: their values belong to the key |
+//! | `site PATH` | if `$HOME/PATH` is a directory, the search path has it: the value of `HOME` belongs to the key |
 //! | `tty` | the imports asked whether a standard stream is a terminal |
 //! | `cwd` | the imports asked for the working directory |
 //! | `umask` | the imports asked for the file mode mask |
@@ -23,14 +26,20 @@ pub(crate) struct Facts {
     pub(crate) is_plain: bool,
     /// Variables that belong to the key.
     pub(crate) variables: Vec<Bytes>,
+    /// Variables of which only the kind of the value belongs to the key.
+    pub(crate) kept: Vec<Bytes>,
+    /// Beginnings of the names of variables that belong to the key.
+    pub(crate) prefixes: Vec<Bytes>,
+    /// The user's own packages, as a path below the home directory.
+    pub(crate) user_site: Option<Bytes>,
     /// Whether the kind of the standard streams belongs to the key.
     pub(crate) asks_tty: bool,
     /// Whether the working directory belongs to the key.
     pub(crate) asks_cwd: bool,
     /// Whether the file mode mask belongs to the key.
     pub(crate) asks_umask: bool,
-    stamps: Vec<(i128, i64, Bytes)>,
-    expires_s: Option<i64>,
+    pub(super) stamps: Vec<(i128, i64, Bytes)>,
+    pub(super) expires_s: Option<i64>,
 }
 
 /// Longest file: a few hundred names.
@@ -46,13 +55,19 @@ impl Facts {
         let mut lines = text.split(|b| *b == b'\n');
         let mut facts = Self::default();
         match lines.next()? {
-            b"unsnarl-record 2 warm" => {}
-            b"unsnarl-record 2 plain" => facts.is_plain = true,
+            b"unsnarl-record 3 warm" => {}
+            b"unsnarl-record 3 plain" => facts.is_plain = true,
             _ => return None,
         }
         for line in lines.filter(|line| !line.is_empty()) {
             if let Some(name) = line.strip_prefix(b"var ") {
                 facts.variables.push(name.to_vec());
+            } else if let Some(name) = line.strip_prefix(b"kept ") {
+                facts.kept.push(name.to_vec());
+            } else if let Some(prefix) = line.strip_prefix(b"prefix ") {
+                facts.prefixes.push(prefix.to_vec());
+            } else if let Some(path) = line.strip_prefix(b"site ") {
+                facts.user_site = Some(path.to_vec());
             } else if line == b"tty" {
                 facts.asks_tty = true;
             } else if line == b"cwd" {
@@ -99,8 +114,12 @@ mod tests {
 
     #[test]
     fn lines_are_read() {
-        let facts = Facts::parse(b"unsnarl-record 2 warm\nvar HOME\ntty\numask\n").unwrap();
+        let facts =
+            Facts::parse(b"unsnarl-record 3 warm\nvar HOME\nkept A\nprefix OMP_\nsite .local/p\ntty\numask\n").unwrap();
         assert_eq!(facts.variables, [b"HOME".to_vec()]);
+        assert_eq!(facts.kept, [b"A".to_vec()]);
+        assert_eq!(facts.prefixes, [b"OMP_".to_vec()]);
+        assert_eq!(facts.user_site.as_deref(), Some(&b".local/p"[..]));
         assert!(facts.asks_tty && facts.asks_umask && !facts.asks_cwd);
         assert!(!facts.is_plain && facts.holds());
         assert_eq!(Facts::parse(b"unsnarl-record 1 warm\n"), None);
@@ -108,25 +127,25 @@ mod tests {
 
     #[test]
     fn a_changed_stamp_ends_a_verdict() {
-        let facts = Facts::parse(b"unsnarl-record 2 plain\nstamp 1 2 /bin/sh\n").unwrap();
+        let facts = Facts::parse(b"unsnarl-record 3 plain\nstamp 1 2 /bin/sh\n").unwrap();
         assert!(facts.is_plain && !facts.holds());
     }
 
     #[test]
     fn a_verdict_expires() {
-        assert!(!Facts::parse(b"unsnarl-record 2 plain\nuntil 1000\n").unwrap().holds());
+        assert!(!Facts::parse(b"unsnarl-record 3 plain\nuntil 1000\n").unwrap().holds());
         assert!(
-            Facts::parse(b"unsnarl-record 2 plain\nuntil 99999999999\n")
+            Facts::parse(b"unsnarl-record 3 plain\nuntil 99999999999\n")
                 .unwrap()
                 .holds()
         );
-        assert_eq!(Facts::parse(b"unsnarl-record 2 plain\nuntil soon\n"), None);
+        assert_eq!(Facts::parse(b"unsnarl-record 3 plain\nuntil soon\n"), None);
     }
 
     proptest! {
         #[test]
         fn arbitrary_text_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Facts::parse(&[b"unsnarl-record 2 warm\n".as_slice(), &bytes].concat());
+            let _ = Facts::parse(&[b"unsnarl-record 3 warm\n".as_slice(), &bytes].concat());
         }
     }
 }

@@ -17,28 +17,59 @@ const NAMES: &[&str] = &[
     "TZ",
     "LANG",
     "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
     "LOCPATH",
     "NLSPATH",
     "GCONV_PATH",
     "GLIBC_TUNABLES",
+    // Python/initconfig.c, Python/pylifecycle.c, Modules/main.c and Modules/getpath.py of CPython 3.11 to 3.15, without
+    // those with which a command always runs plainly ([`forbids_server`]).
+    "PYTHONASYNCIODEBUG",
+    "PYTHONBREAKPOINT",
+    "PYTHONCASEOK",
+    "PYTHONCOERCECLOCALE",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONEXECUTABLE",
+    "PYTHONFAULTHANDLER",
+    "PYTHONHASHSEED",
+    "PYTHONHOME",
+    "PYTHONINTMAXSTRDIGITS",
+    "PYTHONIOENCODING",
+    "PYTHONLEGACYWINDOWSSTDIO",
+    "PYTHONMALLOC",
+    "PYTHONNODEBUGRANGES",
+    "PYTHONNOUSERSITE",
+    "PYTHONOPTIMIZE",
+    "PYTHONPATH",
+    "PYTHONPLATLIBDIR",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONSAFEPATH",
+    "PYTHONSTARTUP",
+    "PYTHONTHREADDEBUG",
+    "PYTHONUNBUFFERED",
+    "PYTHONUSERBASE",
+    "PYTHONUTF8",
+    "PYTHONWARNDEFAULTENCODING",
+    "PYTHON_BASIC_REPL",
+    "PYTHON_COLORS",
+    "PYTHON_CONTEXT_AWARE_WARNINGS",
+    "PYTHON_CPU_COUNT",
+    "PYTHON_DISABLE_REMOTE_DEBUG",
+    "PYTHON_FROZEN_MODULES",
+    "PYTHON_GIL",
+    "PYTHON_HISTORY",
+    "PYTHON_JIT",
+    "PYTHON_LAZY_IMPORTS",
+    "PYTHON_PERF_JIT_SUPPORT",
+    "PYTHON_PRESITE",
+    "PYTHON_THREAD_INHERIT_CONTEXT",
+    "PYTHON_TLBC",
+    "__PYVENV_LAUNCHER__",
 ];
 
-/// The same, by prefix; C extensions commonly read the variables from OMP_ on.
-const PREFIXES: &[&str] = &[
-    "PYTHON",
-    "LC_",
-    "LD_",
-    "MALLOC_",
-    "UNSNARL",
-    "OMP_",
-    "OPENBLAS_",
-    "MKL_",
-    "KMP_",
-    "NUMBA_",
-    "CUDA_",
-    "OPENSSL_",
-    "SSL_",
-];
+/// The same, by prefix.
+const PREFIXES: &[&str] = &["LD_", "MALLOC_", "UNSNARL"];
 
 /// Variables that decide which file a module's name stands for. Facts learned with one value name the files of that
 /// value, and no others are watched.
@@ -98,7 +129,7 @@ fn starts_from_directory(target: &Target, environ: &[Bytes]) -> bool {
 pub(crate) fn build(target: &Target, facts: &Facts, session: Session, tty: &str, environ: &[Bytes]) -> Option<Bytes> {
     let python = stat(&target.python)?;
     let mut key = format!(
-        "unsnarl-key 1 {}\n{session:?}\n{}:{}:{}.{}:{}\n",
+        "unsnarl-key 2 {}\n{session:?}\n{}:{}:{}.{}:{}\n",
         env!("CARGO_PKG_VERSION"),
         python.st_dev,
         python.st_ino,
@@ -127,43 +158,77 @@ pub(crate) fn build(target: &Target, facts: &Facts, session: Session, tty: &str,
     key.push(b'\n');
     key.extend(process_state::describe()?.into_bytes());
     let ignored = variable(environ, b"UNSNARL_WARM_IGNORE").unwrap_or_default();
-    for entry in relevant(environ, facts, ignored) {
-        key.extend(entry);
+    for (name, value) in relevant(environ, facts, ignored, has_user_site(facts, environ)) {
+        key.extend(name);
+        key.extend(value);
         key.push(0);
     }
     Some(key)
 }
 
-/// Returns the relevant entries sorted by name: a shell may reorder them between two calls. Entries of one name keep
-/// their order: the first one counts. Of a variable that the user wants ignored, only the name is left, or the name and
-/// the sign if the value is empty: whether a variable is set, and to anything, decides more than what it is set to.
-fn relevant<'a>(environ: &'a [Bytes], facts: &Facts, ignored: &[u8]) -> Vec<&'a [u8]> {
-    let mut entries: Vec<&[u8]> = environ
+/// Whether the user's own packages exist: then the home directory decides which modules are found.
+fn has_user_site(facts: &Facts, environ: &[Bytes]) -> bool {
+    let (Some(path), Some(home)) = (&facts.user_site, variable(environ, b"HOME")) else {
+        return false;
+    };
+    stat(&[home, b"/", path].concat()).is_some_and(|found| found.st_mode & libc::S_IFMT == libc::S_IFDIR)
+}
+
+/// Returns names of variables with what of them belongs to the key, sorted by name: a shell may reorder them between
+/// two calls. Entries of one name keep their order: the first one counts.
+fn relevant<'a>(environ: &'a [Bytes], facts: &Facts, ignored: &[u8], is_home: bool) -> Vec<(&'a [u8], &'a [u8])> {
+    let mut parts: Vec<(&[u8], &[u8])> = environ
         .iter()
-        .filter(|entry| is_relevant(entry, facts))
-        .map(|entry| match name_of(entry) {
-            name if entry.len() > name.len() + 1 && is_named(entry, ignored) => name,
-            _ => entry,
+        .filter_map(|entry| {
+            let name = name_of(entry);
+            let value = &entry[name.len()..];
+            if is_listed(name, ignored) {
+                Some((name, kind_of(value)))
+            } else if is_relevant(name, facts) || (is_home && name == b"HOME") {
+                Some((name, value))
+            } else if facts.kept.iter().any(|kept| kept == name) {
+                Some((name, kind_of(value)))
+            } else {
+                None
+            }
         })
         .collect();
-    entries.sort_by_key(|entry| name_of(entry));
-    entries
+    parts.sort_by_key(|(name, _)| *name);
+    parts
 }
 
 fn name_of(entry: &[u8]) -> &[u8] {
     entry.split(|b| *b == b'=').next().unwrap_or(entry)
 }
 
-/// Whether the user named the variable in UNSNARL_WARM_IGNORE: its value is replayed but is not part of the key.
-fn is_named(entry: &[u8], names: &[u8]) -> bool {
-    let name = name_of(entry);
+/// Whether a list of names, separated by spaces, has this one. The user names in UNSNARL_WARM_IGNORE variables that
+/// are only kept.
+fn is_listed(name: &[u8], names: &[u8]) -> bool {
     names.split(|b| *b == b' ').any(|n| n == name)
 }
 
-fn is_relevant(entry: &[u8], facts: &Facts) -> bool {
-    let name = name_of(entry);
+/// The kind of a kept value, given with its sign: code that only keeps a value may still have asked whether it is empty,
+/// and may have joined it with other paths, which takes an absolute path in its normal form.
+fn kind_of(value: &[u8]) -> &'static [u8] {
+    match value.strip_prefix(b"=").unwrap_or_default() {
+        b"" => b" is empty",
+        path if is_normal(path) => b" is a path",
+        _ => b" is set",
+    }
+}
+
+/// Whether this is an absolute path, other than `/`, that no normalisation changes.
+fn is_normal(path: &[u8]) -> bool {
+    path.strip_prefix(b"/").is_some_and(|rest| {
+        rest.split(|b| *b == b'/')
+            .all(|part| !part.is_empty() && part != b"." && part != b"..")
+    })
+}
+
+fn is_relevant(name: &[u8], facts: &Facts) -> bool {
     NAMES.iter().any(|n| n.as_bytes() == name)
         || PREFIXES.iter().any(|p| name.starts_with(p.as_bytes()))
+        || facts.prefixes.iter().any(|p| name.starts_with(p))
         || facts.variables.iter().any(|v| v == name)
 }
 
@@ -241,17 +306,12 @@ mod tests {
         let facts = Facts::default();
         let one = [b"TZ=UTC".to_vec(), b"HOME=/h".to_vec(), b"LANG=C".to_vec()];
         let other = [b"LANG=C".to_vec(), b"TZ=UTC".to_vec()];
-        assert_eq!(relevant(&one, &facts, b""), relevant(&other, &facts, b""));
+        assert_eq!(relevant(&one, &facts, b"", false), relevant(&other, &facts, b"", false));
         let twice = [b"TZ=b".to_vec(), b"TZ=a".to_vec()];
-        assert_eq!(relevant(&twice, &facts, b""), [&twice[0], &twice[1]]);
-    }
-
-    #[test]
-    fn an_ignored_variable_is_unset_empty_or_set() {
-        let facts = Facts::default();
-        let of = |entry: &str| relevant(&[entry.into()], &facts, b"X TZ").concat();
-        assert_eq!((of("TZ=UTC"), of("TZ=CET")), (b"TZ".to_vec(), b"TZ".to_vec()));
-        assert_eq!((of("TZ="), of("Y=")), (b"TZ=".to_vec(), b"".to_vec()));
+        assert_eq!(
+            relevant(&twice, &facts, b"", false),
+            [(&b"TZ"[..], &b"=b"[..]), (b"TZ", b"=a")]
+        );
     }
 
     fn target(python: &[u8], options: &[&[u8]]) -> Target {
@@ -316,8 +376,42 @@ mod tests {
 
     #[test]
     fn learned_variables_are_relevant() {
-        let facts = Facts::default();
-        assert!(is_relevant(b"LC_ALL=C", &facts) && is_relevant(b"TZ=UTC", &facts));
-        assert!(!is_relevant(b"PWD=/h", &facts) && !is_relevant(b"HOMER=x", &facts));
+        let facts = Facts {
+            variables: vec![b"HGUSER".to_vec()],
+            prefixes: vec![b"OMP_".to_vec()],
+            ..Facts::default()
+        };
+        for name in ["LC_ALL", "TZ", "PYTHONHASHSEED", "HGUSER", "OMP_NUM_THREADS"] {
+            assert!(is_relevant(name.as_bytes(), &facts), "{name}");
+        }
+        for name in ["PWD", "HOME", "HGUSERS", "PYTHON_VERSION", "LC_TIME", "SSL_CERT_FILE"] {
+            assert!(!is_relevant(name.as_bytes(), &facts), "{name}");
+        }
+    }
+
+    #[test]
+    fn of_a_kept_variable_only_the_kind_matters() {
+        let facts = Facts {
+            kept: vec![b"A".to_vec()],
+            ..Facts::default()
+        };
+        let part = |entry: &str| {
+            let environ = [Bytes::from(entry)];
+            let by_facts = relevant(&environ, &facts, b"", false)
+                .first()
+                .map(|part| part.1.to_vec());
+            let by_name = relevant(&environ, &Facts::default(), b"C A", false);
+            assert_eq!(by_facts, by_name.first().map(|part| part.1.to_vec()));
+            by_facts
+        };
+        assert_eq!(part("A=1"), part("A=x/y"));
+        assert_eq!(part("A=/x/1"), part("A=/y"));
+        let kinds = ["A=", "A=1", "A=/x", "B=1"].map(part);
+        for (at, kind) in kinds.iter().enumerate() {
+            assert!(!kinds[..at].contains(kind));
+        }
+        for path in ["A=/", "A=//x", "A=/x/", "A=/x/../y", "A=/./x"] {
+            assert_eq!(part(path), part("A=1"), "{path}");
+        }
     }
 }

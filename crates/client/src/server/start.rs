@@ -68,11 +68,20 @@ fn has_descriptors() -> bool {
 
 /// Becomes the server of a key that is known only now; this process already runs in the background.
 pub(crate) fn in_place(start: &Start<'_>) -> ! {
-    if let Some(lock) = lock(start, false) {
-        become_server(start, lock);
+    for _ in 0..STEPS {
+        if let Some(lock) = lock(start, false) {
+            become_server(start, lock);
+        }
+        // SAFETY: no descriptors, a number.
+        unsafe { libc::poll(core::ptr::null_mut(), 0, STEP_MS) };
     }
     exit(0)
 }
+
+/// How long a process that has learned waits for the lock of the new key: a call that has just read what was learned
+/// may have started a server first, which gives way (`_may_learn` in `unsnarl.warm.managing.begin`).
+const STEPS: u32 = 200;
+const STEP_MS: c_int = 10;
 
 fn lock(start: &Start<'_>, cools_down: bool) -> Option<c_int> {
     let path = start.directory.file(start.key_id, ".lock");

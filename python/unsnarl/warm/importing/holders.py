@@ -54,14 +54,14 @@ def find(path: str, is_fit: Callable[[Any], bool], ours: tuple[type, ...]) -> tu
                 if issubclass(type(value), str) and str.__eq__(value, path) and is_fit(value):
                     places.append((name, key))
                     others -= 1
-        for text in _texts(thing):
+        for text in texts(thing):
             others += _is_named(text, needle)
         if others > 0:
             return places, True
     return sorted(places), False
 
 
-def _texts(thing: Any, depth: int = 4) -> Iterator[Any]:
+def texts(thing: Any, depth: int = 4) -> Iterator[Any]:
     """Yield the texts that an object refers to, directly or through untracked containers."""
     held: list[Any] = gc.get_referents(thing)
     if issubclass(type(thing), dict):
@@ -75,7 +75,7 @@ def _texts(thing: Any, depth: int = 4) -> Iterator[Any]:
         elif kind is _CodeType:
             yield from (constant for constant in one.co_consts if type(constant) in (str, bytes))
         elif depth and kind.__flags__ & _HAVE_GC and not gc.is_tracked(one):
-            yield from _texts(one, depth - 1)
+            yield from texts(one, depth - 1)
 
 
 def _kind(thing: object) -> type[object]:

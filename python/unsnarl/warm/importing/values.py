@@ -163,12 +163,17 @@ def _agreed(one: Recipe | None, other: Recipe | None) -> Recipe | None:
     return Recipe(HEX, 32) if {one, other} == {UUID, Recipe(HEX, 32)} else None
 
 
-def fingerprint(path: str) -> str:
-    """Return a digest that two such files share if they hold the same modules and values; nothing if empty."""
+def fingerprint(path: str, but: set[tuple[str, str]]) -> str:
+    """Return a digest that two such files share if they hold the same modules and values; nothing if there is none.
+
+    The globals in ``but`` are not compared: each worker sets them again.
+    """
     import hashlib  # not loaded in a server, which imports this file for other functions
 
-    rows = sorted((name, key, row[1]) for (name, key), row in _read(path).items())
-    return hashlib.sha256(repr(rows).encode(errors="surrogatepass")).hexdigest() if rows else ""
+    if not os.path.exists(path):
+        return ""
+    rows = sorted((name, key, row[1]) for (name, key), row in _read(path).items() if (name, key) not in but)
+    return hashlib.sha256(repr(rows).encode(errors="surrogatepass")).hexdigest()
 
 
 def _read(path: str) -> dict[tuple[str, str], tuple[str, str, str]]:

@@ -25,8 +25,18 @@ import sys
 
 from .. import facts as facts_of
 from ..importing import main_module, preload, temporary, trampolines, values
-from ..renewals import CLOCKS, TEMPORARY_DIRECTORY, TIME, WORKING_DIRECTORY, Recipe, Renewal
-from . import arguments, effects, path_lookups, plugins, process_state, recorders
+from ..renewals import (
+    CLOCKS,
+    DIRECTORY,
+    TEMPORARY_DIRECTORY,
+    TIME,
+    USER_BASE,
+    USER_SITE,
+    WORKING_DIRECTORY,
+    Recipe,
+    Renewal,
+)  # fmt: skip
+from . import arguments, effects, kept, outcome, path_lookups, plugins, process_state, recorders
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -65,8 +75,6 @@ NOTED = {
 
 # Most relative paths that are watched; imports that examine more walk through the directory.
 MOST_RELATIVE = 100
-# The directory of the whole package.
-_OURS = __file__.rpartition("/learning/")[0] + "/"
 # Modules that keep the working directory in a global and do nothing else with it.
 KEPT_DIRECTORY = {"multiprocessing.process": Renewal("multiprocessing.process", "ORIGINAL_DIR", WORKING_DIRECTORY)}
 
@@ -77,12 +85,17 @@ class Watch:
     ``fatal`` holds ``(wanted, reason)``: a module that must not be imported ahead, empty for all of them, and why.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, others: kept.Others | None = None) -> None:
         self.current = ""
+        # In place of the real values of what the imports read, in a run that looks for kept ones.
+        self.others = others
         # For each loaded module, the requested one whose import has loaded it.
         self.owners: dict[str, str] = {}
         self.fatal: list[tuple[str, str]] = []
         self.notes: list[str] = []
+        # How often each variable was read, those that had a value, and those that an import has set or removed.
+        self.reads: dict[str, int] = {}
+        self.set_variables: set[str] = set()
         self.variables: set[str] = set()
         self.opened: set[str] = set()
         self.relative: set[str] = set()
@@ -119,22 +132,39 @@ class Watch:
         if name in VOLATILE:
             self.fail(f"reads ${name}, which differs from call to call,")
         else:
+            self.reads[name] = self.reads.get(name, 0) + 1
+
+    def change_variable(self, name: str) -> None:
+        """Note that a variable of the environment was set or removed."""
+        self.read_variable(name)
+        if self.is_on:
             self.variables.add(name)
+
+    def found(self, name: str, value: Any) -> Any:
+        """Note what was read; return what the imports are given: in most runs, the same."""
+        if not self.is_on or _importing() in KEPT_DIRECTORY:
+            return value
+        if value and name != DIRECTORY:
+            self.set_variables.add(name)
+        return value if self.others is None else self.others.of(name, value)
 
     def read_directory(self) -> None:
         """Note that the working directory was read."""
         if self.is_on:
-            kept = KEPT_DIRECTORY.get(_importing())
-            if kept is None:
+            known = KEPT_DIRECTORY.get(_importing())
+            if known is None:
                 self.asks_cwd = True
-            elif kept not in self.renewals:
-                self.renewals.append(kept)
+                self.reads[DIRECTORY] = self.reads.get(DIRECTORY, 0) + 1
+            elif known not in self.renewals:
+                self.renewals.append(known)
 
     def look(self, path: object, event: str = "") -> None:
         """Note that a path was examined; a relative one leads to another file in each directory."""
         name = path_lookups.text_of(path)
         if what := recorders.of_the_process(path, name):
             self.fail(what)
+        if self.is_on and self.others is not None:
+            self.others.look(name)
         if self.is_on and name.startswith("/"):
             if event != "open" and not effects.is_temporary(name, self.temporary.made):
                 (self.seen.read_names if event else self.seen.ask)(name)
@@ -148,6 +178,8 @@ class Watch:
         """Judge an audit event of the interpreter."""
         if not self.is_on:
             return
+        if self.others is not None:
+            self.others.look_at_all(args)
         if event in path_lookups.EVENTS:
             self.look(args[0], event)
         elif effects.is_by_path(event, args):
@@ -156,14 +188,17 @@ class Watch:
         if what is not None:
             self.forbid(what)
         if event == "open":
-            path = path_lookups.text_of(args[0])
-            is_read = isinstance(args[2], int) and not args[2] & (os.O_WRONLY | os.O_RDWR)
-            if is_read and not effects.is_temporary(path, self.temporary.made):
-                self.opened.add(path)
+            self._note_open(args)
         elif event == "socket.getaddrinfo" and not _is_local(args[0]):
             self.fail("asks the name service")
         else:
             self._note_event(event, args)
+
+    def _note_open(self, args: tuple[object, ...]) -> None:
+        path = path_lookups.text_of(args[0])
+        is_read = isinstance(args[2], int) and not args[2] & (os.O_WRONLY | os.O_RDWR)
+        if is_read and not effects.is_temporary(path, self.temporary.made):
+            self.opened.add(path)
 
     def _note_event(self, event: str, args: tuple[object, ...]) -> None:
         directory = effects.new_directory(event, args, self.temporary.made)
@@ -316,7 +351,7 @@ def _open_descriptors() -> set[str]:
 def _judge_temporary(watch: Watch, command: preload.Command) -> None:
     if not watch.temporary.left():
         return
-    watched = {*_directories(), *map(os.path.dirname, _files(watch, command)), os.getcwd()}
+    watched = {*outcome.directories(), *map(os.path.dirname, outcome.files(watch, command)), os.getcwd()}
     watched |= {os.path.abspath(path) for path in watch.relative}
     for made in watch.temporary.made:
         if made.stem() and os.path.dirname(made.path) not in watched and made.find_places():
@@ -339,37 +374,6 @@ def _judge_process(watch: Watch, before: set[str]) -> None:
     with open(f"/proc/self/task/{os.getpid()}/children") as children:
         if children.read():
             watch.fatal.append(("", "an import leaves a child process"))
-
-
-def _files(watch: Watch, command: preload.Command) -> list[str]:
-    files = set(watch.opened) | {os.path.realpath(sys.executable), sys.prefix + "/pyvenv.cfg"}
-    for module in list(sys.modules.values()):
-        path = getattr(module, "__file__", None)
-        if isinstance(path, str):
-            files.add(path)
-    with open("/proc/self/maps") as maps:
-        files |= {line.split(None, 5)[5].strip() for line in maps if "/" in line}
-    kept = {os.path.abspath(f) for f in files if f.startswith("/") and not f.startswith(("/proc/", "/dev/", _OURS))}
-    # Cached code belongs to a source, which is watched; any plain run may write more of it.
-    kept = {path for path in kept if "/__pycache__/" not in path}
-    first = [command.name] if command.kind == "script" else []
-    return [*first, sys.executable, *sorted(kept.difference([*first, sys.executable]))]
-
-
-def _directories() -> list[str]:
-    found = [entry for entry in sys.path if entry.startswith("/") and os.path.isdir(entry)]
-    for module in list(sys.modules.values()):
-        path = getattr(module, "__path__", None)
-        try:
-            found += [entry for entry in path or () if isinstance(entry, str) and os.path.isdir(entry)]
-        except Exception:  # a lazy or broken package path: its files are still stamped
-            continue
-    return [entry for entry in dict.fromkeys(found) if not f"{entry}/".startswith(_OURS)]
-
-
-def _missing() -> list[str]:
-    """Return the entries of the path that do not exist."""
-    return [entry for entry in sys.path if entry.startswith("/") and not os.path.isdir(entry)]
 
 
 def _wishes(path: str) -> tuple[dict[str, str], list[str]]:
@@ -400,10 +404,23 @@ def _set_up_site(watch: Watch) -> None:
     import site
 
     del sys.orig_argv[sys.orig_argv.index(sys.argv[0]) - 1]
+    plain: Callable[[], str] = site.getuserbase
+
+    def getuserbase() -> str:
+        # What it reads, it keeps: each worker computes it again.
+        was_on, watch.is_on = watch.is_on, False
+        try:
+            return plain()
+        finally:
+            watch.is_on = was_on
+
+    site.getuserbase = getuserbase
     watch.is_on = True
     with contextlib.suppress(effects.VetoedError):
         site.main()
     watch.is_on = False
+    site.getuserbase = plain
+    watch.renewals += [Renewal("site", "USER_BASE", USER_BASE), Renewal("site", "USER_SITE", USER_SITE)]
 
 
 def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], excluded: list[str]) -> list[str]:
@@ -423,44 +440,35 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
     return [one.name for one in named if one.is_certain]
 
 
-def _result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of.Facts:
-    result = facts_of.Facts()
-    result.modules = found
-    # The interpreter has read it before any code was watched: it locates the user's own packages.
-    user_site: set[str] = {"HOME"} if getattr(sys.modules.get("site"), "ENABLE_USER_SITE", True) else set()
-    result.variables = sorted(watch.variables | user_site)
-    result.asks_tty, result.asks_umask = watch.asks_tty, watch.asks_umask
-    result.renewals = watch.renewals
-    result.notes = list(dict.fromkeys(watch.notes))
-    if not all(str(entry).startswith("/") for entry in sys.path):
-        watch.asks_cwd = True  # an import has put it on the path
-    result.asks_cwd = watch.asks_cwd
-    directories = _directories()
-    result.directories = directories + sorted(watch.relative)
-    result.files = {path: facts_of.stamp_of(path) for path in _files(watch, command)}
-    watch.seen.asked.update(dict.fromkeys(_missing(), False))
-    if watch.asks_cwd:  # then every change in it counts anyway
-        watch.seen.leave_out(os.getcwd())
-    beside, result.asked, result.listed = watch.seen.facts(set(result.files), set(directories))
-    result.files |= beside
-    return result
+def _judge(watch: Watch, command: preload.Command, descriptors: set[str]) -> None:
+    """Judge what the imports have left in the process."""
+    gc.collect()
+    _judge_process(watch, descriptors)
+    _judge_temporary(watch, command)
+    if watch.others is not None:
+        watch.renewals += watch.others.places()
+    for where in preload.argument_copies()[1]:
+        watch.fatal.append(("", f"{where} keeps the arguments in a form that cannot be replaced"))
 
 
 def main(args: list[str]) -> None:
     """Learn a command; write facts and ``exclude`` lines to OUT, and the values to compare to OUT.values.
 
-    Words: ``OUT KIND NAME WANTED SEED SITE WORDS``.
+    Words: ``OUT KIND NAME WANTED SEED SITE WORDS OTHERS``.
 
     - WANTED: a file of ``module<TAB>file`` lines, the modules that earlier runs have loaded.
     - SEED: ``given`` if the hash seed was set to make two learning runs comparable, and is not the caller's.
     - SITE: ``later`` if the interpreter was started with ``-S``, so that start-up files can be watched.
     - WORDS: the number of arguments that the imports find.
+    - OTHERS: ``real``, or after a ``+`` the variables, one a line, and ``.`` for the directory, of which the imports
+      find another value.
     """
-    out, kind, name, wanted_file, seed, site, words = args
+    out, kind, name, wanted_file, seed, site, words, sources = args
     sys.dont_write_bytecode, sys.argv[1:] = True, []
     if seed == "given":
         os.environ.pop("PYTHONHASHSEED")
-    command, watch = preload.Command(kind, name), Watch()
+    others = None if sources == "real" else kept.Others(sources[1:].split("\n"))
+    command, watch = preload.Command(kind, name), Watch(others)
     _install(watch)
     if site == "later":
         _set_up_site(watch)
@@ -472,15 +480,11 @@ def main(args: list[str]) -> None:
     roots = _watched(watch, command, *_wishes(wanted_file))
     found = [module for module in sys.modules if module not in baseline]
     watch.renewals += _kept_times(watch, start, found)
-    gc.collect()
-    _judge_process(watch, descriptors)
-    _judge_temporary(watch, command)
-    for where in preload.argument_copies()[1]:
-        watch.fatal.append(("", f"{where} keeps the arguments in a form that cannot be replaced"))
+    _judge(watch, command, descriptors)
     if not sys.flags.ignore_environment:  # else the seed is not ours, and values made of sets differ
         known = {(one.module, one.name) for one in watch.renewals}
         values.write(f"{out}.values", found, watch.owners, known, watch.temporary.stems())
-    _write(out, _result(watch, command, found), watch, roots)
+    _write(out, outcome.result(watch, command, found), watch, roots)
 
 
 def _write(out: str, result: facts_of.Facts, watch: Watch, roots: list[str]) -> None:

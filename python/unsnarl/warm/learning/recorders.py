@@ -9,6 +9,8 @@ import _thread
 import os
 import sys
 
+from ..renewals import DIRECTORY
+
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +29,9 @@ def install(watch: Watch) -> None:
     _watch_input(watch)
     _watch_random(watch)
     _watch_kinds(watch)
+    _watch_locale(watch)
+    if watch.others is not None:
+        watch.others.watch_paths()
 
 
 def _variable_name(key: object) -> str:
@@ -36,17 +41,20 @@ def _variable_name(key: object) -> str:
 def _watch_environment(watch: Watch) -> None:
     class Watched(os._Environ[str]):  # pyright: ignore[reportPrivateUsage]  (the type of os.environ)
         def __getitem__(self, key: Any) -> str:
-            watch.read_variable(_variable_name(key))
-            return super().__getitem__(key)
+            name = _variable_name(key)
+            watch.read_variable(name)
+            value = super().__getitem__(key)
+            found: str = watch.found(name, value)
+            return found
 
         # A variable that an import sets is part of the key, too. If only changed values were found, a caller that
         # already has the value would get a server that does not set it for other callers.
         def __setitem__(self, key: Any, value: Any) -> None:
-            watch.read_variable(_variable_name(key))
+            watch.change_variable(_variable_name(key))
             super().__setitem__(key, value)
 
         def __delitem__(self, key: Any) -> None:
-            watch.read_variable(_variable_name(key))
+            watch.change_variable(_variable_name(key))
             super().__delitem__(key)
 
         def __iter__(self) -> Iterator[str]:
@@ -120,6 +128,30 @@ def _watch_umask(watch: Watch) -> None:
     os.umask = umask
 
 
+def _watch_locale(watch: Watch) -> None:
+    """Watch for an import that takes the locale from the environment, which the C library reads then."""
+    import _locale
+
+    plain = _locale.setlocale
+
+    def setlocale(category: int, locale: Any = None, /) -> str:
+        if locale == "":
+            for name in _OF_LOCALE:
+                watch.change_variable(name)
+        return plain(category, locale)
+
+    _locale.setlocale = setlocale
+    if "locale" in sys.modules:
+        sys.modules["locale"]._setlocale = setlocale  # type: ignore[attr-defined]
+
+
+# setlocale(3).
+_OF_LOCALE = (
+    *("LC_COLLATE", "LC_MONETARY", "LC_MESSAGES", "LC_NUMERIC", "LC_TIME"),
+    *("LC_ADDRESS", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_NAME", "LC_PAPER", "LC_TELEPHONE"),
+)
+
+
 def _watch_process(watch: Watch) -> None:
     def judged(place: object, name: str, reason: str, judge: Callable[[str], None]) -> None:
         original = getattr(place, name)
@@ -134,7 +166,7 @@ def _watch_process(watch: Watch) -> None:
 
         def where(original: Callable[[], object] = getattr(os, name)) -> object:  # noqa: B008 (bound now, on purpose)
             watch.read_directory()
-            return original()
+            return watch.found(DIRECTORY, original())
 
         setattr(os, name, where)
     if sys.version_info < (3, 12):

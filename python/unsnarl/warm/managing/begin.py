@@ -10,21 +10,22 @@ to compute a key that learning has changed; or it writes a record that says why 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
-import itertools
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from collections.abc import Iterable
 from typing import NoReturn
 
 from unsnarl.warm import facts as facts_of
 from unsnarl.warm.importing import preload, values
 from unsnarl.warm.managing import runtime_directory, sweep
-from unsnarl.warm.renewals import Recipe, Renewal
+from unsnarl.warm.managing.terminal import Terminal
+from unsnarl.warm.renewals import DIRECTORY, Recipe, Renewal
 from unsnarl.warm.serving import successor
 from unsnarl.warm.worker import import_hooks
 
@@ -41,6 +42,10 @@ TRY_AGAIN_S = 600
 # Most circumstances that are remembered; older ones are watched again.
 MOST_VERIFIED = 256
 
+# Variables whose values belong to each key (crates/client/src/server/key.rs): it does not matter who keeps them.
+ALWAYS = frozenset(("TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE"))
+ALWAYS_BY_PREFIX = ("PYTHON", "LD_", "MALLOC_", "UNSNARL")
+
 _LAUNCH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "launch.py")
 
 
@@ -55,6 +60,8 @@ class Start:
         self.environment = preload.environment_as_given()
         # The caller's mask is for the imports; files written here are private.
         self.umask = os.umask(0o077)
+        # The lock of who learns the command, once it is taken.
+        self.learning = -1
 
     @property
     def stem(self) -> str:
@@ -124,36 +131,112 @@ def _wanted(start: Start) -> dict[str, str]:
 
 
 def _probe(start: Start, wanted: dict[str, str], known: facts_of.Facts | None) -> tuple[facts_of.Facts, dict[str, str]]:
-    """Watch the imports, and a second time to find values that differ from run to run."""
+    """Watch the imports, and a second time to find values that differ from run to run, and variables only kept."""
     with tempfile.TemporaryDirectory(dir=start.runtime_directory, prefix="learn-") as scratch:
         wish, *outs = (os.path.join(scratch, name) for name in ("wish", "first", "second", "third"))
         with open(wish, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.writelines(f"{module}\t{path}\n" for module, path in wanted.items())
         result, excluded = _watch(start, wish, outs[0])
-        # Empty with -E or -I, which ignore the seed: nothing can be compared.
-        result.fingerprint = values.fingerprint(outs[0] + ".values")
-        if result.refusals or excluded or not result.fingerprint or _are_constant(result, known):
+        if result.refusals or excluded:
             return result, excluded
-        return _compare(start, wanted, wish, outs, result)
+        doubtful = _doubtful(result, known)
+        # Nothing with -E or -I, which ignore the seed: nothing can be compared.
+        result.fingerprint = values.fingerprint(outs[0] + ".values", _places(known.renewals if known else []))
+        if not result.fingerprint:
+            _settle(result, set())
+        elif known is not None and not doubtful and _are_constant(result, known):
+            result.renewals += [one for one in known.renewals if one.recipe.source in _with_value(result, one)]
+        else:
+            return _compare(start, wanted, wish, outs, result)
+        return result, excluded
+
+
+def _with_value(result: facts_of.Facts, one: Renewal) -> set[str]:
+    """Return the sources that have a value here, for a recipe that keeps one."""
+    return {name for name, kept in result.kept.items() if kept.was_set} if one.recipe.is_kept else set()
+
+
+def _doubtful(result: facts_of.Facts, known: facts_of.Facts | None) -> set[str]:
+    """Return the variables read here of which it is not known whether they are only kept; settle the others."""
+    decided = {name for name in result.kept if name in ALWAYS or name.startswith(ALWAYS_BY_PREFIX)}
+    if known is not None:
+        decided |= {*known.variables, *([DIRECTORY] if known.asks_cwd else [])}
+    _settle(result, {*result.kept}.difference(decided))
+    old = known.kept if known is not None else {}
+    unknown = facts_of.Kept(0, False)
+    return {
+        name
+        for name, one in result.kept.items()
+        if one.was_set and not (old.get(name, unknown).was_set and one.reads <= old.get(name, unknown).reads)
+    }
+
+
+def _settle(result: facts_of.Facts, kept: set[str]) -> None:
+    """Count the variables that were read and are not in ``kept`` among those that decide something."""
+    for name in [name for name, one in result.kept.items() if one.was_set and name not in kept]:
+        del result.kept[name]
+        if name == DIRECTORY:
+            result.asks_cwd = True
+        else:
+            result.variables = sorted({*result.variables, name})
+
+
+def _places(renewals: list[Renewal]) -> set[tuple[str, str]]:
+    return {(one.module, one.name) for one in renewals if one.recipe.is_kept}
 
 
 def _compare(
     start: Start, wanted: dict[str, str], wish: str, outs: list[str], first: facts_of.Facts
 ) -> tuple[facts_of.Facts, dict[str, str]]:
     """Watch again, and a third time if chance or a clock that was set has misled one of the two runs."""
-    looks = [first]
-    differing: dict[tuple[str, str], tuple[str, Recipe | None]] = {}
-    for before, out in itertools.pairwise(outs):
-        again, excluded = _watch(start, wish, out, 0 if len(looks) == 1 else ARGUMENTS)
-        if again.refusals or excluded:
-            return again, excluded
-        looks.append(again)
-        for owner, module, name, recipe in values.differing(before + ".values", out + ".values"):
+    sources = sorted(name for name, one in first.kept.items() if one.was_set)
+    again, excluded = _watch_others(start, wish, outs, sources)
+    if again.refusals or excluded:
+        return again, excluded
+    sources = [name for name in sources if name in again.kept]
+    looks = [first, again]
+    differing = {(row[1], row[2]): (row[0], row[3]) for row in _differing(outs[0], outs[1])}
+    if {*_unkept(again)} != {*_unkept(first)} or not all(recipe for _, recipe in differing.values()):
+        third, excluded = _watch(start, wish, outs[2], ARGUMENTS, sources)
+        if third.refusals or excluded:
+            return third, excluded
+        looks.append(third)
+        for owner, module, name, recipe in _differing(outs[1], outs[2]):
             differing[module, name] = (owner, recipe or differing.get((module, name), ("", None))[1])
-        if set(again.renewals) == set(first.renewals) and all(recipe for _, recipe in differing.values()):
-            break
+        sources = [name for name in sources if name in third.kept]
+    first.variables = sorted({*first.variables, *again.variables})
+    _settle(first, {*sources})
     first.renewals = _of_most(looks)
+    first.renewals += [one for one in again.renewals if one.recipe.is_kept and one.recipe.source in sources]
+    if DIRECTORY in sources:
+        first.asks_cwd = False
+        first.files, first.directories = again.files, again.directories
+        first.asked, first.listed = again.asked, again.listed
+    first.fingerprint = values.fingerprint(outs[0] + ".values", _places(first.renewals))
     return first, _judge_differing(first, differing, wanted)
+
+
+def _differing(one: str, other: str) -> list[tuple[str, str, str, Recipe | None]]:
+    """Compare the values of two learning runs, given the files that they wrote."""
+    return values.differing(f"{one}.values", f"{other}.values")
+
+
+def _watch_others(
+    start: Start, wish: str, outs: list[str], sources: list[str]
+) -> tuple[facts_of.Facts, dict[str, str]]:
+    """Watch a second time, with other values of these sources, unless the imports fail or come out otherwise then."""
+    while True:
+        again, excluded = _watch(start, wish, outs[1], 0, sources)
+        is_odd = bool(again.refusals or excluded) or not all(row[3] for row in _differing(outs[0], outs[1]))
+        if not sources or not is_odd:
+            return again, excluded
+        # One of them decides something. If it is not known which, all may.
+        decided = [name for name in sources if name not in again.kept]
+        sources = [name for name in sources if name in again.kept] if decided and not again.refusals else []
+
+
+def _unkept(look: facts_of.Facts) -> list[Renewal]:
+    return [one for one in look.renewals if not one.recipe.is_kept]
 
 
 def _judge_differing(
@@ -174,7 +257,7 @@ def _judge_differing(
 
 def _of_most(looks: list[facts_of.Facts]) -> list[Renewal]:
     """Return the renewals that most runs have found: a constant may fit into a clock's interval by chance."""
-    found = [one for look in looks for one in look.renewals]
+    found = [one for look in looks for one in _unkept(look)]
     return [one for one in dict.fromkeys(found) if 2 * found.count(one) > len(looks)]
 
 
@@ -182,10 +265,12 @@ def _are_constant(result: facts_of.Facts, known: facts_of.Facts | None) -> bool:
     """Return whether the values equal those of a comparison in which no value differed."""
     if known is None or any(one.recipe.needs_comparison for one in known.renewals):
         return False
-    return result.fingerprint == known.fingerprint and set(result.renewals) <= set(known.renewals)
+    return result.fingerprint == known.fingerprint and {*_unkept(result)} <= {*known.renewals}
 
 
-def _watch(start: Start, wish: str, out: str, count: int = ARGUMENTS) -> tuple[facts_of.Facts, dict[str, str]]:
+def _watch(
+    start: Start, wish: str, out: str, count: int = ARGUMENTS, sources: Iterable[str] | None = None
+) -> tuple[facts_of.Facts, dict[str, str]]:
     is_seeded = not start.environment.get(b"PYTHONHASHSEED")  # set to nothing, it is as if it were not set
     environ = {**start.environment, **({b"PYTHONHASHSEED": b"1"} if is_seeded else {})}
     # A word with an S may be that option, or contain it.
@@ -199,6 +284,7 @@ def _watch(start: Start, wish: str, out: str, count: int = ARGUMENTS) -> tuple[f
         "given" if is_seeded else "own",
         "later" if has_site else "done",
         str(count),
+        "real" if sources is None else "+" + "\n".join(sources),
     ]
     try:
         terminal = Terminal() if "1" in start.tty else None
@@ -221,29 +307,6 @@ def _watch(start: Start, wish: str, out: str, count: int = ARGUMENTS) -> tuple[f
     with open(out + ".said", encoding="utf-8", errors="replace") as spoken_again:
         words = spoken_again.read() + shown
     return _read(start, out, words)
-
-
-class Terminal:
-    """A terminal for the imports, whose output is read by a thread: without a reader they would block."""
-
-    def __init__(self) -> None:
-        self._master, self.slave = os.openpty()
-        self._shown = b""
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        try:
-            while data := os.read(self._master, 4096):
-                self._shown += data
-        except OSError:
-            pass  # no process has the other side open
-
-    def close(self) -> str:
-        """Close it; return the output."""
-        os.close(self.slave)
-        self._reader.join(1)  # a process left behind may hold it: the output so far counts
-        return self._shown.decode(errors="replace")
 
 
 def _read(start: Start, out: str, words: str) -> tuple[facts_of.Facts, dict[str, str]]:
@@ -326,11 +389,32 @@ def main(words: list[str]) -> None:
     os.execve(start.python, argv, start.environment)
 
 
+def _may_learn(start: Start) -> bool:
+    """Take the command's own lock, which is held until this process serves or ends; return whether it was free.
+
+    Another process learns the command otherwise. What it finds will change the key, so this start ends: the next
+    call starts a server if one is still missing. The lock passes on to the native client (:func:`_compute_key`), which
+    drops it once it has the lock of the new key.
+    """
+    lock = os.open(start.stem + ".learn", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return False
+    start.learning = lock
+    return True
+
+
 def _learn_again(start: Start, facts: facts_of.Facts | None, news: str) -> None:
     """Learn the facts that all keys share. Returns only if the command runs plainly."""
+    if not _may_learn(start):
+        return
     if not os.path.exists(news):
         successor.forget(start.stem)
     fresh = learn(start)
+    if fresh.refusals and _is_directory_gone():
+        return
     if facts is not None and facts.changed_file() is None and not facts.refusals and not fresh.refusals:
         fresh.join(facts)
     fresh.learner = _identity()
@@ -341,10 +425,20 @@ def _learn_again(start: Start, facts: facts_of.Facts | None, news: str) -> None:
         _compute_key(start)
 
 
+def _is_directory_gone() -> bool:
+    """Return whether the caller's directory was removed, as tests do: what an import says then is no verdict."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
 def _compute_key(start: Start) -> NoReturn:
     """Become the native client again: learning may have changed what belongs to a key."""
     again = [start.exe, "--warm-serve", start.tty, start.kind, start.name, start.python, *start.options]
     os.umask(start.umask)
+    os.set_inheritable(start.learning, True)
     os.execve(start.exe, again, start.environment)
 
 
@@ -360,7 +454,11 @@ def _is_the_same(start: Start, facts: facts_of.Facts) -> bool:
     here = _circumstances()
     if here in facts.verified:
         return True
+    if not _may_learn(start):
+        return False
     found = facts if facts.learner == _identity() else learn(start, facts)
+    if found.refusals and _is_directory_gone():
+        return False
     # The command may have been learned again meanwhile.
     latest = facts_of.load(start.stem + ".facts") or facts
     if found.refusals:

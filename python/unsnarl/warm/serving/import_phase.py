@@ -75,11 +75,20 @@ def _import(origin: Origin, facts: Facts, log: Log) -> tuple[main_module.MainMod
                 main.announce()
             except BaseException as problem:
                 log.write(f"{name} is left out: {type(problem).__name__}")
+    _check_kept(facts)
     if lost := directories.hand_over(facts.renewals):
         raise UnfitError(f"{lost} of its imports cannot be made again in each run")
     os.chdir("/")
     os.umask(0o077)
     return main, directories
+
+
+def _check_kept(facts: Facts) -> None:
+    """Compare the globals that keep a value with what each worker would set them to: learning may be wrong."""
+    for one in facts.renewals:
+        module = sys.modules.get(one.module)
+        if one.recipe.is_kept and module is not None and vars(module).get(one.name) != one.recipe.value():
+            raise UnfitError(f"{one.module}.{one.name} is not made of {one.recipe.source} in the way that was learned")
 
 
 def _considered(origin: Origin) -> set[str]:
