@@ -51,21 +51,10 @@ _LOADED = (ast, importlib.util)
 # each value would never be used again.
 VOLATILE = frozenset(
     [
-        "PWD",
-        "OLDPWD",
-        "SHLVL",
-        "_",
-        "WINDOWID",
-        "SSH_CLIENT",
-        "SSH_CONNECTION",
-        "SSH_TTY",
-        "TMUX_PANE",
-        "STY",
-        "XDG_SESSION_ID",
-        "INVOCATION_ID",
-        "JOURNAL_STREAM",
+        "PWD", "OLDPWD", "SHLVL", "_", "WINDOWID", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY",
+        "TMUX_PANE", "STY", "XDG_SESSION_ID", "INVOCATION_ID", "JOURNAL_STREAM",
     ]
-)
+)  # fmt: skip
 # Events with a line in `unsnarl warm why`.
 NOTED = {
     # The network namespace is part of the key; a socket that stays open is found later.
