@@ -34,11 +34,15 @@ SHORTEST_SLICE_MS = 0.001
 LONGEST_SLICE_MS = 1_000_000.0
 """A little under 17 minutes: longer is a mistake, not a slice."""
 
+BATCH_SHARE = 0.2
+"""The default share of CPU-bound threads. A fifth costs the others little, and no CPU-bound thread stands still."""
+MOST_BATCH_SHARE = 0.9
 
-def install(*, slice_ms: float | None = None, kernel_hints: bool = True) -> None:
+
+def install(*, slice_ms: float | None = None, batch_share: float | None = None, kernel_hints: bool = True) -> None:
     """Install the scheduler in this interpreter, for all its threads.
 
-    Installing twice is one install: the second call only applies ``slice_ms``.
+    Installing twice is one install: the second call only applies ``slice_ms`` and ``batch_share``.
     With ``UNSNARL=off`` in the environment nothing happens. Thread-safe; the
     calling thread releases the GIL meanwhile.
 
@@ -47,6 +51,10 @@ def install(*, slice_ms: float | None = None, kernel_hints: bool = True) -> None
             milliseconds; the same as ``sys.setswitchinterval(slice_ms / 1000)``,
             which keeps working afterwards. By default the interval stays; a longer
             interval than the longest slice counts as the longest slice.
+        batch_share: the least share of the GIL that CPU-bound threads keep
+            together while others want it all the time, from 0 to 0.9; by default a
+            fifth. Where nobody else wants the GIL they have all of it. A larger share
+            gives a computing main thread more, and threads that serve requests less.
         kernel_hints: whether to hint the kernel which threads are CPU-bound
             (SCHED_BATCH and a long slice, while they are), so that a thread that
             wakes up on their processor runs immediately.
@@ -54,16 +62,20 @@ def install(*, slice_ms: float | None = None, kernel_hints: bool = True) -> None
     Raises:
         UnsupportedInterpreter: it cannot be installed here, with the reason
             and a hint; the interpreter is exactly as it was.
-        ValueError: ``slice_ms`` is not between 0.001 and 1,000,000.
+        ValueError: ``slice_ms`` is not between 0.001 and 1,000,000, or
+            ``batch_share`` is not between 0 and 0.9.
     """
     if os.environ.get("UNSNARL") == "off":
         return
+    share = BATCH_SHARE if batch_share is None else batch_share
+    if not 0 <= share <= MOST_BATCH_SHARE:
+        raise ValueError(f"batch_share must be between 0 and {MOST_BATCH_SHARE}, not {batch_share!r}")
     interval = sys.getswitchinterval()
     if slice_ms is not None:
         _set_slice(slice_ms)
     slice_ns = round(min(sys.getswitchinterval() * 1e9, LONGEST_SLICE_MS * 1e6))
     try:
-        _native.install(slice_ns, kernel_hints, _fork_exec.find())
+        _native.install(slice_ns, round(share * 1000), kernel_hints, _fork_exec.find())
     except _native.Unsupported as error:
         sys.setswitchinterval(interval)
         raise UnsupportedInterpreter(*error.args) from None

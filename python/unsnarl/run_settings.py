@@ -43,6 +43,7 @@ class RunSettings:
     Attributes:
         slice_ms: the slice of CPU-bound threads in milliseconds, or None for
             the interpreter's switch interval.
+        batch_share: the least share of the GIL of CPU-bound threads, or None for the default.
         kernel_hints: whether the kernel's scheduler receives hints about threads.
         children: whether processes started with the same interpreter take part.
         stats: one of STATS_CHOICES.
@@ -61,6 +62,7 @@ class RunSettings:
 
     __slots__ = (
         "abi",
+        "batch_share",
         "children",
         "executed_ns",
         "green",
@@ -81,6 +83,7 @@ class RunSettings:
         self,
         *,
         slice_ms: float | None = None,
+        batch_share: float | None = None,
         kernel_hints: bool = True,
         children: bool = True,
         stats: str = "no",
@@ -98,6 +101,7 @@ class RunSettings:
     ) -> None:
         """Default to this process, this interpreter and this environment."""
         self.slice_ms = slice_ms
+        self.batch_share = batch_share
         self.kernel_hints = kernel_hints
         self.children = children
         self.stats = stats
@@ -128,6 +132,7 @@ class RunSettings:
     def encode(self) -> str:
         """Return the text for the environment variable; ``decode`` is the inverse."""
         words = [] if self.slice_ms is None else [f"slice_ms={self.slice_ms!r}"]
+        words += [] if self.batch_share is None else [f"batch_share={self.batch_share!r}"]
         words += [
             f"kernel_hints={_yes_no(self.kernel_hints)}",
             f"children={_yes_no(self.children)}",
@@ -165,6 +170,7 @@ def decode(text: str) -> RunSettings:
     try:
         return RunSettings(
             slice_ms=float(words["slice_ms"]) if "slice_ms" in words else None,
+            batch_share=float(words["batch_share"]) if "batch_share" in words else None,
             kernel_hints=_YES_NO[words["kernel_hints"]],
             children=_YES_NO[words["children"]],
             stats=_stats_choice(words["stats"]),

@@ -113,7 +113,7 @@ def _install_or_say(settings: RunSettings) -> bool:
     try:
         from unsnarl import gil
 
-        gil.install(slice_ms=settings.slice_ms, kernel_hints=settings.kernel_hints)
+        gil.install(slice_ms=settings.slice_ms, batch_share=settings.batch_share, kernel_hints=settings.kernel_hints)
     except Exception as error:
         # The program must run after any failure here.
         if settings.is_main() and not _is_subinterpreter():

@@ -251,6 +251,25 @@ contention.compute()
     )
 
 
+def test_a_bad_share_is_refused_and_changes_nothing(programs: "Programs") -> None:
+    gil_programs.succeed(
+        programs,
+        """
+for bad in (-0.1, 0.91, 20, float("nan"), float("inf")):
+    try:
+        gil.install(batch_share=bad)
+    except ValueError:
+        pass
+    else:
+        raise AssertionError(bad)
+assert not gil.installed()
+for good in (0, 0.9, None):
+    gil.install(batch_share=good)
+    assert gil.installed()
+""",
+    )
+
+
 def test_a_bad_slice_is_refused_and_changes_nothing(programs: "Programs") -> None:
     gil_programs.succeed(
         programs,

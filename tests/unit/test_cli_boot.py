@@ -59,8 +59,8 @@ def start(monkeypatch: pytest.MonkeyPatch, settings: RunSettings) -> None:
 
 
 def test_the_options_reach_the_scheduler(notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
-    start(monkeypatch, RunSettings(slice_ms=2.5, kernel_hints=False))
-    assert notes == Notes(installs=[{"slice_ms": 2.5, "kernel_hints": False}])
+    start(monkeypatch, RunSettings(slice_ms=2.5, batch_share=0.4, kernel_hints=False))
+    assert notes == Notes(installs=[{"slice_ms": 2.5, "batch_share": 0.4, "kernel_hints": False}])
     assert VARIABLE in os.environ
 
 

@@ -53,6 +53,19 @@ def test_our_options_stand_anywhere_before_the_target() -> None:
     assert request.python_flags == {"u", "W", "m"}
 
 
+@pytest.mark.parametrize(("text", "share"), [("40%", 0.4), ("40", 0.4), ("0%", 0.0), ("90%", 0.9)])
+def test_a_share_is_a_percentage(text: str, share: float) -> None:
+    assert parse(["--batch-share", text, "app.py"]).batch_share == pytest.approx(share)
+    assert parse([f"--batch-share={text}", "app.py"]).batch_share == pytest.approx(share)
+
+
+@pytest.mark.parametrize("text", ["", "%", "91%", "-1", "nan", "inf", "a fifth", "40 percent"])
+def test_another_share_is_refused(text: str) -> None:
+    with pytest.raises(CommandError, match=r"--batch-share takes a percentage") as caught:
+        parse([f"--batch-share={text}", "app.py"])
+    assert caught.value.status == USAGE
+
+
 @pytest.mark.parametrize(
     ("words", "stats"), [(["--stats"], "main"), (["--stats=main"], "main"), (["--stats=all"], "all")]
 )

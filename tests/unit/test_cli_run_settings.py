@@ -24,6 +24,7 @@ def as_tuple(settings: RunSettings) -> tuple[object, ...]:
     st.builds(
         RunSettings,
         slice_ms=st.none() | st.floats(0.1, 1000),
+        batch_share=st.none() | st.floats(0, 0.9),
         kernel_hints=st.booleans(),
         children=st.booleans(),
         stats=st.sampled_from(STATS_CHOICES),

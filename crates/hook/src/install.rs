@@ -21,6 +21,7 @@ pub use recording::{start_recording, stop_recording};
 
 use crate::elf::slots::Slots;
 use crate::error::Unsupported;
+use crate::gil::enter::with_mutex;
 use crate::gil::state;
 use activation::{activate, deactivate, prepare};
 use guard::InstallGuard;
@@ -36,6 +37,7 @@ use redirection::{installed, redirect, release};
 pub fn install(api: &PythonApi, options: &Options) -> Result<(), Unsupported> {
     let _guard = InstallGuard::acquire(api);
     if state::is_active() {
+        with_mutex(|policy| policy.set_batch_share(options.batch_share_permille));
         return Ok(());
     }
     refuse_at_the_end(api)?;

@@ -80,10 +80,20 @@ pub(crate) fn python_api(fork_exec: Option<&Bound<'_, PyCFunction>>) -> PythonAp
 
 /// Install the scheduler; do nothing if it is installed.
 #[pyfunction]
-#[pyo3(signature = (slice_ns, kernel_hints, fork_exec=None))]
-pub(crate) fn install(slice_ns: u64, kernel_hints: bool, fork_exec: Option<&Bound<'_, PyCFunction>>) -> PyResult<()> {
+#[pyo3(signature = (slice_ns, batch_share_permille, kernel_hints, fork_exec=None))]
+pub(crate) fn install(
+    slice_ns: u64,
+    batch_share_permille: u32,
+    kernel_hints: bool,
+    fork_exec: Option<&Bound<'_, PyCFunction>>,
+) -> PyResult<()> {
     check_build()?;
-    unsnarl_hook::install(&python_api(fork_exec), &Options { slice_ns, kernel_hints }).map_err(unsupported)
+    let options = Options {
+        slice_ns,
+        batch_share_permille,
+        kernel_hints,
+    };
+    unsnarl_hook::install(&python_api(fork_exec), &options).map_err(unsupported)
 }
 
 /// Uninstall the scheduler; return whether it was installed.

@@ -40,9 +40,9 @@ pub struct Config {
     /// One pick in this many may go to an aged waiter. Without this ration, every waiter is aged
     /// under overload, and the order of classes inverts.
     pub aged_pick_every: u32,
-    /// Least share of the GIL that waiting CPU-bound threads keep while other classes are busy: 1
-    /// part for this many parts of the others.
-    pub batch_share_of: u64,
+    /// Least share of the GIL that waiting CPU-bound threads keep while other classes are busy, in thousandths, at
+    /// most [`MOST_BATCH_SHARE`](Self::MOST_BATCH_SHARE): a fifth unless the program sets another one.
+    pub batch_share_permille: u32,
     /// Quantum in which that share is paid; no thread asks for the GIL during it. It is the longest
     /// wait that the share can cause an interactive thread.
     pub batch_quantum_ns: Nanos,
@@ -53,6 +53,12 @@ pub struct Config {
     /// Every parked thread re-checks after this time times the number of waiters: an insurance
     /// against lost wake-ups, never a mechanism.
     pub insurance_ns: Nanos,
+}
+
+impl Config {
+    /// The largest share, in thousandths: above it, a quantum of the share would come after a few microseconds of other
+    /// threads, which could finish nothing.
+    pub const MOST_BATCH_SHARE: u32 = 900;
 }
 
 impl Default for Config {
@@ -67,7 +73,7 @@ impl Default for Config {
             short_ns: 12 * MICROSECOND,
             age_ns: 50 * MILLISECOND,
             aged_pick_every: 8,
-            batch_share_of: 4,
+            batch_share_permille: 200,
             batch_quantum_ns: 200 * MICROSECOND,
             spin_ask_ns: 20 * MICROSECOND,
             spin_resume_ns: 50 * MICROSECOND,

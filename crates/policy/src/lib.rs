@@ -23,7 +23,7 @@
 //! the first of Batch             if credit ≥ batch_quantum, or
 //! the longest waiting head       at one pick in aged_pick_every, if wait ≥ age
 //!
-//! credit = Σ GIL time of better classes while Batch waits / batch_share_of
+//! credit = Σ GIL time of better classes while Batch waits × share / (1 − share)
 //!          − Σ GIL time of Batch,    within ± 2 batch_quantum
 //! ```
 //!
@@ -45,7 +45,7 @@
 //!
 //! With n runnable threads each thread gets the GIL within 50 ms × n / 2, plus the calls that
 //! cannot be interrupted; CPU-bound threads alone wait for n − 1 slices. Waiting CPU-bound
-//! threads keep 1 part in `batch_share_of` + 1 of the time for which the GIL is held, and delay
+//! threads keep `batch_share_permille` thousandths of the time for which the GIL is held, and delay
 //! an interactive thread by at most a `batch_quantum` for it. The argument and its assumptions
 //! are in `docs/design/gil-policy.md`;
 //! the constants, with their origins, in [`Config`].

@@ -191,6 +191,11 @@ impl Policy {
         self.config.slice_ns = slice_ns;
     }
 
+    /// Sets the least share of CPU-bound threads, in thousandths.
+    pub fn set_batch_share(&mut self, permille: u32) {
+        self.config.batch_share_permille = permille.min(Config::MOST_BATCH_SHARE);
+    }
+
     /// The values in force.
     #[must_use]
     pub const fn config(&self) -> &Config {

@@ -434,6 +434,25 @@ fn threads_beyond_the_table_wait_by_polling() {
     assert!(takes.iter().all(|&takes| takes > 5), "{takes:?}");
 }
 
+#[test]
+fn cpu_threads_keep_the_share_that_was_set_beside_saturating_io_threads() {
+    for permille in [0, 100, 200, 400, 600, 900] {
+        let mut scenario = Scenario::new(2, beside(vec![echo(); 16], hogs(2)));
+        scenario.scheduler = unsnarl_policy::sim::Scheduler::Policy(Config {
+            batch_share_permille: permille,
+            ..Config::default()
+        });
+        let trace = simulate(&scenario);
+        let hogs_ns: Nanos = trace.threads[16..].iter().map(|hog| hog.work_ns).sum();
+        let share = hogs_ns as f64 / (trace.utilisation() * trace.ended_at as f64);
+        let wanted = f64::from(permille) / 1_000.0;
+        assert!(
+            (0.85 * wanted..wanted + 0.12).contains(&share),
+            "{permille} thousandths: {share:.3}"
+        );
+    }
+}
+
 // ---- size ------------------------------------------------------------------
 
 #[test]
@@ -449,7 +468,7 @@ fn ten_thousand_threads_on_64_processors() {
     let hogs_ns: Nanos = trace.threads[count..].iter().map(|hog| hog.work_ns).sum();
     let held_ns = trace.utilisation() * trace.ended_at as f64;
     assert!(
-        hogs_ns as f64 >= 0.9 * held_ns / (Config::default().batch_share_of + 1) as f64,
+        hogs_ns as f64 >= 0.9 * held_ns * f64::from(Config::default().batch_share_permille) / 1_000.0,
         "{hogs_ns} of {held_ns} ns"
     );
     assert!(trace.stats.classes[Class::Io.index()].waits > count as u64);

@@ -26,6 +26,7 @@ however it is started; or only the named commands, with their children.
 options, as for `unsnarl run`:
   --patch                replace classes of threading and queue by native ones
   --slice MS             the slice of a CPU-bound thread, in milliseconds
+  --batch-share PERCENT  the least share of the GIL that CPU-bound threads keep
   --no-kernel-hints      do not tell the kernel which threads are CPU-bound
   -h, --help             this text
 
@@ -33,7 +34,8 @@ options, as for `unsnarl run`:
 are not changed. UNSNARL=off in the environment of a program runs it plainly.
 """
 _HELP = "see `unsnarl enable --help`"
-_OPTIONS = ("--patch", "--slice", "--no-kernel-hints")
+_OPTIONS = ("--patch", "--slice", "--batch-share", "--no-kernel-hints")
+_WITH_VALUE = ("--slice", "--batch-share")
 _PYTHON_NAME = re.compile(r"python[\d.]*t?")
 
 
@@ -81,9 +83,9 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
         if name not in _OPTIONS:
             raise CommandError(f"unknown option {name}, in `unsnarl enable`", _HELP)
         options.append(word)
-        if name == "--slice" and not mark:
+        if name in _WITH_VALUE and not mark:
             if not rest:
-                raise CommandError("option --slice lacks its value, in `unsnarl enable`", _HELP)
+                raise CommandError(f"option {name} lacks its value, in `unsnarl enable`", _HELP)
             options.append(rest.pop())
     return options, list(dict.fromkeys(commands))
 
@@ -114,7 +116,13 @@ def settings_of(options: list[str]) -> RunSettings:
     """
     # A target is part of the grammar of `unsnarl run`; here, `-` stands for it.
     request = parse_for("enable", [*options, "-"], lambda _name, _value, _rest: False)
-    return RunSettings(slice_ms=request.slice_ms, kernel_hints=request.kernel_hints, patch=request.patch, main_pid=0)
+    return RunSettings(
+        slice_ms=request.slice_ms,
+        batch_share=request.batch_share,
+        kernel_hints=request.kernel_hints,
+        patch=request.patch,
+        main_pid=0,
+    )
 
 
 def _check(name: str) -> None:

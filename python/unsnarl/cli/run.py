@@ -36,6 +36,8 @@ options:
   --no-children          only this process: its children have the stock GIL
   --slice MS             the slice of a CPU-bound thread, in milliseconds
                          (default: the interpreter's switch interval)
+  --batch-share PERCENT  the least share of the GIL that CPU-bound threads keep
+                         while others are busy, 0% to 90% (default: 20%)
   --no-kernel-hints      do not tell the kernel which threads are CPU-bound
   -h, --help             this text
 
@@ -64,6 +66,7 @@ def main(arguments: list[str]) -> int:
 def _settings(request: RunRequest) -> RunSettings:
     return RunSettings(
         slice_ms=request.slice_ms,
+        batch_share=request.batch_share,
         kernel_hints=request.kernel_hints,
         children=request.children,
         stats=request.stats,

@@ -20,6 +20,8 @@ use unsnarl_policy::{Config, Nanos, Policy};
 pub struct Options {
     /// Initial slice of CPU-bound threads (`sys.getswitchinterval()`).
     pub slice_ns: Nanos,
+    /// Least share of the GIL of CPU-bound threads, in thousandths.
+    pub batch_share_permille: u32,
     /// Whether the kernel is hinted which threads are CPU-bound.
     pub kernel_hints: bool,
 }
@@ -50,6 +52,7 @@ pub(super) fn activate(api: &PythonApi, options: &Options) -> Result<(), Unsuppo
     SWITCH_COND.store(seen.switch_cond, Relaxed);
     with_mutex(|policy| {
         policy.set_slice(options.slice_ns);
+        policy.set_batch_share(options.batch_share_permille);
         let thread = with_current(|current| current.register(policy));
         policy.resume(thread);
         // Relaxed is enough: the mutex publishes it, and every hook that reads it to use the

@@ -5,6 +5,7 @@
 
 use super::{Heir, Hold, Pick, Policy, Returning};
 use crate::class::Class;
+use crate::config::Config;
 use crate::ports::Arrival;
 use crate::{Nanos, ThreadId};
 
@@ -37,7 +38,9 @@ impl Policy {
         if class == Class::Batch {
             self.batch_credit_ns = self.batch_credit_ns.saturating_sub(hold_ns).max(-bound);
         } else if self.queues[Class::Batch.index()].len() > 0 {
-            let credit = self.batch_credit_ns + hold_ns / self.config.batch_share_of.cast_signed();
+            // What a hold of others adds: share / (1 - share) of it.
+            let permille = i64::from(self.config.batch_share_permille.min(Config::MOST_BATCH_SHARE));
+            let credit = self.batch_credit_ns + hold_ns * permille / (1_000 - permille);
             self.batch_credit_ns = credit.min(bound);
         }
     }

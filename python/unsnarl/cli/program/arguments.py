@@ -28,6 +28,9 @@ SLICE_MS_RANGE = (0.1, 1000.0)
 """The accepted slices in milliseconds: a hand-over costs microseconds, and no thread
 should wait for longer than a second."""
 
+MOST_BATCH_SHARE_PERCENT = 90
+"""The largest share of CPU-bound threads, as in ``unsnarl.gil.install``."""
+
 METRICS_ADDRESS = "127.0.0.1:9464"
 """Where ``--metrics`` answers unless told otherwise; the port is that of OpenTelemetry's exporter for Prometheus."""
 
@@ -62,11 +65,12 @@ class RunRequest:
         target: the module, code, file or command; ``-`` for STDIN.
         arguments: the program's arguments.
         wants_help: whether help was requested; there is no target then.
-        slice_ms, kernel_hints, children, stats, patch, green, metrics, pack: as in ``RunSettings``.
+        slice_ms, batch_share, kernel_hints, children, stats, patch, green, metrics, pack: as in ``RunSettings``.
     """
 
     __slots__ = (
         "arguments",
+        "batch_share",
         "children",
         "green",
         "kernel_hints",
@@ -91,6 +95,7 @@ class RunRequest:
         self.arguments: list[str] = []
         self.wants_help = False
         self.slice_ms: float | None = None
+        self.batch_share: float | None = None
         self.kernel_hints = True
         self.children = True
         self.stats = "no"
@@ -138,6 +143,7 @@ def _check_green(request: RunRequest) -> None:
     given = {
         "--stats": request.stats != "no",
         "--slice": request.slice_ms is not None,
+        "--batch-share": request.batch_share is not None,
         "--no-kernel-hints": not request.kernel_hints,
         "--metrics": bool(request.metrics),
     }
@@ -219,10 +225,9 @@ def _take_long_option(request: RunRequest, word: str, rest: list[str]) -> None:
     name, mark, attached = word.partition("=")
     if word == _LONG_WITH_VALUE:  # python accepts its value only as the next word
         request.python_words += [word, _value_of(word, rest)]
-    elif name == "--slice":
-        request.slice_ms = _slice_ms(attached if mark else _value_of(name, rest))
-    elif name == "--pack":
-        request.pack = _path(attached if mark else _value_of(name, rest))
+    elif name in _VALUES:
+        attribute, read = _VALUES[name]
+        setattr(request, attribute, read(attached if mark else _value_of(name, rest)))
     elif name == "--metrics":
         request.metrics = _address(attached if mark else METRICS_ADDRESS)
     elif name == "--stats":
@@ -256,6 +261,20 @@ def _slice_ms(text: str) -> float:
     return slice_ms
 
 
+def _batch_share(text: str) -> float:
+    """Parse a percentage with or without its sign; any other text counts as -1, which is out of range."""
+    try:
+        percent = float(text.removesuffix("%"))
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent <= MOST_BATCH_SHARE_PERCENT:
+        raise CommandError(
+            f"--batch-share takes a percentage from 0% to {MOST_BATCH_SHARE_PERCENT}%, not {text!r}",
+            "for example `--batch-share 40%`; the default is 20%",
+        )
+    return percent / 100
+
+
 def _path(text: str) -> str:
     if not text:
         raise CommandError("the pack's name is empty, in `unsnarl run --pack`", "check the variable it came from")
@@ -279,3 +298,11 @@ def _stats(text: str) -> str:
     if text not in choices:
         raise CommandError(f"--stats takes {' or '.join(choices)}, not {text!r}", "for example `--stats=all`")
     return text
+
+
+_VALUES: "dict[str, tuple[str, Callable[[str], object]]]" = {
+    "--slice": ("slice_ms", _slice_ms),
+    "--batch-share": ("batch_share", _batch_share),
+    "--pack": ("pack", _path),
+}
+"""Options with a value: the attribute that each sets, and the function that reads the value."""

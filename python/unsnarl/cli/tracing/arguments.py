@@ -123,6 +123,7 @@ def _parse_run(words: list[str], take: TakeOption) -> RunRequest:
     run = parse_for("trace", words, take)
     foreign = {
         "--slice": run.slice_ms is not None,
+        "--batch-share": run.batch_share is not None,
         "--stats": run.stats != "no",
         "--metrics": bool(run.metrics),
         "--no-kernel-hints": not run.kernel_hints,
