@@ -15,7 +15,7 @@ use super::protocol::Wait;
 use super::spin;
 use crate::sync::who::backends;
 use crate::sync::who::libraries;
-use crate::sync::who::thread;
+use crate::sync::who::process;
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
 use unsnarl_hook::LockWait;
@@ -91,7 +91,7 @@ const HELD_UP_FROM: Duration = Duration::from_micros(200);
 
 /// Sleep until the waiter is signalled, the deadline has passed or a signal handler raised.
 fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Option<Instant>) -> Sleep {
-    let mut check_after = thread::is_main().then_some(FIRST_CHECK);
+    let mut check_after = process::is_in_main_thread().then_some(FIRST_CHECK);
     loop {
         let check = check_after.map(|check_after| Instant::now() + check_after);
         let until = match (deadline, check) {

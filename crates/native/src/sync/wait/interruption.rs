@@ -7,7 +7,7 @@
 //!
 //! Invariant: none of these functions returns with an exception set that was not set before.
 
-use crate::sync::who::thread;
+use crate::sync::who::process;
 use pyo3::exceptions::PyException;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -32,7 +32,7 @@ pub(in crate::sync) fn outlast(py: Python<'_>, work: impl Fn() -> PyResult<()>) 
     // Not before the work is done: pending calls run whenever Python code runs, which the next attempt would
     // do.
     for error in errors {
-        if thread::is_main() && !(is_broken && error.is_instance_of::<PyException>(py)) {
+        if process::is_in_main_thread() && !(is_broken && error.is_instance_of::<PyException>(py)) {
             raise_later(py, error);
         } else {
             error.write_unraisable(py, None);

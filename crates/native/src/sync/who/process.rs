@@ -7,6 +7,7 @@
 
 use super::thread;
 use pyo3::prelude::*;
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
@@ -41,6 +42,23 @@ pub(in crate::sync) fn count_deaths() {
 )]
 pub(in crate::sync) fn id() -> libc::pid_t {
     PROCESS.load(Ordering::Relaxed)
+}
+
+/// Whether the calling thread is the process's first one, which runs Python's signal handlers. Asked once per thread and
+/// process: the two system calls would cost a wait a twentieth of its time.
+pub(in crate::sync) fn is_in_main_thread() -> bool {
+    thread_local! {
+        static ANSWER: Cell<Option<(u32, bool)>> = const { Cell::new(None) };
+    }
+    match ANSWER.get() {
+        Some((asked_in, answer)) if asked_in == epoch() => answer,
+        _ => {
+            // SAFETY: gettid(2) and getpid(2) always succeed.
+            let answer = unsafe { libc::gettid() == libc::getpid() };
+            ANSWER.set(Some((epoch(), answer)));
+            answer
+        }
+    }
 }
 
 /// The number of the only thread that the last fork left alive in this process.

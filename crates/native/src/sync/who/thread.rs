@@ -1,4 +1,4 @@
-//! The calling thread: its identity, its number, and whether it is the main thread.
+//! The calling thread: its identity and its number.
 //!
 //! Invariant: no two threads of one process, nor of a process and its forked children, share a number.
 
@@ -9,12 +9,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(in crate::sync) fn ident() -> usize {
     // SAFETY: pthread_self(3) always succeeds.
     (unsafe { libc::pthread_self() }) as usize
-}
-
-/// Whether this is the process's first thread, which runs Python's signal handlers.
-pub(in crate::sync) fn is_main() -> bool {
-    // SAFETY: gettid(2) and getpid(2) always succeed.
-    unsafe { libc::gettid() == libc::getpid() }
 }
 
 /// The thread's number. A thread that forks keeps its number in the child; no other thread of either
