@@ -190,7 +190,7 @@ def test_what_cannot_be_imported_ahead_is_explained(rig: "Rig", text: str, reaso
     until(lambda: list(rig.house.glob("*.rec")))
     outcome = rig.warm(script)
     assert outcome.stdout.endswith(b"1 plain\n")
-    assert reason in rig.verb("why", "who").stdout
+    assert reason in rig.verb("why", str(script)).stdout
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def slow_imports(process: Process) -> list[Finding]:
             _heaviest(process, name),
             process.label(process.imports[firsts[name]].thread),
             name,
-            {"self_ns": process.imports[firsts[name]].self_ns, "total_ns": totals[name]},
+            {"self_ns": min(process.imports[firsts[name]].self_ns, totals[name]), "total_ns": totals[name]},
             _import_remedy(process),
         )
         for name in slow[:5]

@@ -124,7 +124,7 @@ class Watch:
             self.reads[name] = self.reads.get(name, 0) + 1
 
     def change_variable(self, name: str) -> None:
-        """Note that a variable of the environment was set or removed."""
+        """Note that a variable was set or removed, or read where no other value can be put in its place."""
         self.read_variable(name)
         if self.is_on:
             self.variables.add(name)

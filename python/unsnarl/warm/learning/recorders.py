@@ -67,19 +67,19 @@ def _watch_environment(watch: Watch) -> None:
 
 
 def _watch_first_environment(watch: Watch) -> None:
-    """Watch ``posix.environ``, the environment with which the process started, as ``os.environ`` is watched."""
+    """Watch ``posix.environ``, the first environment: what is read there is part of the key, even if only kept."""
 
     class Watched(dict[bytes, bytes]):
         def __getitem__(self, key: Any) -> bytes:
-            watch.read_variable(_variable_name(key))
+            watch.change_variable(_variable_name(key))
             return super().__getitem__(key)
 
         def get(self, key: Any, default: Any = None) -> Any:
-            watch.read_variable(_variable_name(key))
+            watch.change_variable(_variable_name(key))
             return super().get(key, default)
 
         def __contains__(self, key: object) -> bool:
-            watch.read_variable(_variable_name(key))
+            watch.change_variable(_variable_name(key))
             return super().__contains__(key)
 
     def whole(name: str) -> Any:
