@@ -174,7 +174,7 @@ def test_a_truncated_recording_is_read_as_far_as_it_goes(programs: Programs) -> 
     programs.write("app.py", "import threading\nt = threading.Thread(target=print); t.start(); t.join()\n")
     assert trace_words(programs, "--keep", "app.py").outcome.status == 0
     [directory] = [entry for entry in programs.directory.iterdir() if entry.name.startswith(".unsnarl-trace-")]
-    [recording] = directory.iterdir()
+    [recording] = directory.glob("*.trace")
     whole = recording.read_bytes()
     recording.write_bytes(whole[:-1000])
     assert programs.unsnarl("trace", "--read", recording).status == 0

@@ -69,7 +69,7 @@ def test_status_and_output_are_the_programs(programs: Programs, text: str) -> No
     traced = programs.execute([UNSNARL, "trace", "app.py"], stdin=b"input")
     assert (traced.status, traced.stdout) == (plain.status, plain.stdout)
     assert traced.stderr.startswith(plain.stderr)
-    assert "Traceback" not in traced.complaint[len(plain.complaint) :]
+    assert "Traceback (most recent call last)" not in traced.complaint[len(plain.complaint) :]
 
 
 def test_modules_are_those_of_a_plain_start(programs: Programs) -> None:
