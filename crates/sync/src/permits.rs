@@ -195,7 +195,7 @@ impl<P: Unparker> Permits<P> {
 
     /// Restore the queue's invariant: grant or notify while permits are free.
     fn serve_waiters(&self, queue: &mut WaiterQueue<P>, wakes: &mut Wakes<P>) {
-        while self.free() > queue.heirs() {
+        while !queue.has_dependable_heirs(self.free()) {
             let Some(next) = queue.first_idle() else {
                 break;
             };

@@ -118,9 +118,10 @@ impl<P: Unparker> Waiter<P> {
             || self.state() == ASLEEP
     }
 
-    /// Whether the next release must be granted to this waiter.
+    /// Whether the next release must be granted to this waiter. A thread that does not re-check promptly is only notified,
+    /// however urgent it is: it runs a signal handler, and would own the lock for as long as that lasts.
     pub(crate) fn must_grant(&self) -> bool {
-        self.party.wants_grant() || self.urgent.load(Ordering::Relaxed)
+        self.party.wants_grant() || (self.urgent.load(Ordering::Relaxed) && self.party.is_prompt())
     }
 
     /// Make a notified waiter wait again. `urgent`: no party overtakes it from now on.

@@ -15,12 +15,16 @@
 //!
 //! Invariant: if something is available and the queue is not empty, there is a live heir, or the mutex is
 //! held by a thread that will notify one. If no heir is prompt, there are as many heirs as there is
-//! available, or every waiter is an heir. A waiter is idle or an heir, never both, and only heirs are WOKEN.
+//! available, threads that run a signal handler not counted, or every waiter is an heir. A waiter is idle or an heir, never both, and only heirs are WOKEN.
 
 use crate::shim::Arc;
 use crate::waiter::{GRANTED, Unparker, WOKEN, Waiter, WaiterList, Wakes};
 use crate::wake_ahead::WakeAhead;
 use std::collections::BTreeMap;
+
+/// So many of the oldest heirs are looked at, to find threads that do not re-check promptly. One thread of a process
+/// runs Python's signal handlers, so there are few; and to look at all heirs for each of n permits would cost n².
+const LOOKS: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct WaiterQueue<P> {
@@ -50,6 +54,12 @@ impl<P: Unparker> WaiterQueue<P> {
     /// The number of live heirs.
     pub(crate) fn heirs(&mut self) -> usize {
         self.heirs.count()
+    }
+
+    /// Whether so many live heirs each take care of one thing at least. A thread that does not re-check promptly
+    /// is not counted: it runs a signal handler, which may last, and may wait for what another waiter does.
+    pub(crate) fn has_dependable_heirs(&mut self, wanted: usize) -> bool {
+        self.heirs() >= wanted && self.heirs.are_dependable(wanted)
     }
 
     /// Whether there is a live heir that re-checks promptly.
@@ -88,7 +98,7 @@ impl<P: Unparker> WaiterQueue<P> {
     pub(crate) fn notify_next(&mut self, available: usize, wakes: &mut Wakes<P>) {
         // At a closed channel a waiter is notified although nothing is available.
         let wanted = available.max(1);
-        while self.heirs() < wanted && !self.has_prompt_heir() && self.notify_first(wakes) {}
+        while !self.has_dependable_heirs(wanted) && !self.has_prompt_heir() && self.notify_first(wakes) {}
     }
 
     /// Make the first idle waiter an heir. False: there is none.
@@ -183,6 +193,12 @@ impl<P: Unparker> Heirs<P> {
             self.others.retain(|_, heir| heir.party.is_alive());
         }
         self.len()
+    }
+
+    fn are_dependable(&self, wanted: usize) -> bool {
+        let first = self.threads.values().take(LOOKS);
+        let late = first.filter(|heir| !heir.party.is_prompt()).count();
+        self.len() - late >= wanted
     }
 
     fn has_prompt_heir(&self) -> bool {
