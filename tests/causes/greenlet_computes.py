@@ -8,7 +8,7 @@ def compute():
     for _ in range(3):
         gevent.sleep(0.05)
         total = 0
-        for number in range(2_000_000): total += number  # adds
+        for number in range(6_000_000): total += number  # adds
 def tick():
     for _ in range(20):
         gevent.sleep(0.02)

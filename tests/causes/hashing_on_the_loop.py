@@ -4,7 +4,7 @@
 # finding: loop-stall, thread MainThread, line hashes, remedy none
 import asyncio, hashlib
 def digest():
-    hashlib.pbkdf2_hmac("sha256", b"secret", b"salt", 300_000)  # hashes
+    hashlib.pbkdf2_hmac("sha256", b"secret", b"salt", 900_000)  # hashes
 async def main():
     for _ in range(3):
         await asyncio.sleep(0.02)

@@ -3,7 +3,7 @@
 # first: computing in `main`
 # finding: loop-stall, thread MainThread, line parses, remedy none
 import asyncio, json
-document = json.dumps([{"id": number, "name": "x" * 20, "values": [1, 2, 3]} for number in range(60_000)])
+document = json.dumps([{"id": number, "name": "x" * 20, "values": [1, 2, 3]} for number in range(200_000)])
 async def main():
     for _ in range(3):
         await asyncio.sleep(0.1)

@@ -5,7 +5,7 @@
 import asyncio
 def add():
     total = 0
-    for number in range(3_000_000):
+    for number in range(6_000_000):
         total += number
 async def main():
     for _ in range(3):

@@ -6,7 +6,7 @@
 import trio
 def add():
     total = 0
-    for number in range(2_000_000):
+    for number in range(6_000_000):
         total += number
 async def main():
     for _ in range(3):

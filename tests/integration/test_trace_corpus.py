@@ -9,6 +9,7 @@ The head of a program states what is expected:
 - ``# needs MODULE``: the program is skipped where the module is not installed;
 - ``# before VERSION: REASON``: from this CPython on, what is expected is not found yet.
 
+A stall of a program lasts some times ``event_loop.STALL_NS`` on the fastest interpreter, lest a faster one hide it.
 A busy machine can create a cause, so a program has three runs, of which one must be as expected.
 """
 

@@ -44,7 +44,7 @@ def findings(process: Process) -> list[Finding]:
 
 def _stalls(process: Process, thread: Thread, runs_from_ns: int) -> list[Finding]:
     stalls: dict[tuple[int, str | None], list[int]] = defaultdict(list)
-    for begin, length_ns, state, node in thread.stretches:
+    for begin, length_ns, state, node in _calls(thread):
         # Before the loop was idle first, it may not have run; waits for the GIL are other findings'.
         if length_ns < STALL_NS or state == WAITING or begin < runs_from_ns:
             continue
@@ -61,6 +61,23 @@ def _stalls(process: Process, thread: Thread, runs_from_ns: int) -> list[Finding
         for (state, place), lengths in stalls.items()
         if sum(lengths) >= STALL_SHARE * life
     ]
+
+
+def _calls(thread: Thread) -> list[tuple[int, int, int, int]]:
+    """Return the stretches of a thread, with both parts of a call without the GIL as one, in the longer part's state.
+
+    The recorder divides such a call into what it computed and the rest. On a busy machine the rest is also its wait
+    for a processor, so neither part alone tells how long the loop stood still.
+    """
+    calls: list[tuple[int, int, int, int]] = []
+    for begin, length_ns, state, node in thread.stretches:
+        if calls and node and state == IN_IO and calls[-1][2:] == (COMPUTING, node) and sum(calls[-1][:2]) == begin:
+            began, computed_ns = calls.pop()[:2]
+            longer = COMPUTING if computed_ns >= length_ns else IN_IO
+            calls.append((began, computed_ns + length_ns, longer, node))
+        else:
+            calls.append((begin, length_ns, state, node))
+    return calls
 
 
 def _stall(process: Process, thread: Thread, state: int, place: str | None, lengths: list[int]) -> Finding:

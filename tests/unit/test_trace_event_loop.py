@@ -1,0 +1,51 @@
+"""Stalls of an event loop: how long it stood still, and what it did meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.test_trace_findings import LENGTH, MS, thread
+from tests.unit.test_trace_views import process
+from unsnarl.trace.findings import event_loop
+from unsnarl.trace.model import COMPUTING, IN_IO, RUNNING, Process
+
+IDLE, HASHES = 1, 2
+"""Nodes: the loop's selector and its caller, and the line of a callback."""
+
+
+def loop(*stretches: list[int]) -> Process:
+    """Return a run of one loop, which is idle for a second and then has these stretches (length, state, node)."""
+    at, placed = 1000 * MS, [[0, 1000 * MS, IN_IO, IDLE]]
+    for length_ns, state, node in stretches:
+        placed.append([at, length_ns, state, node])
+        at += length_ns
+    main = {**thread(0, "MainThread"), "stretches": placed}
+    tables: dict[str, Any] = {
+        "locations": {
+            "1": ["/usr/lib/python3/selectors.py", "EpollSelector.select", 441],
+            "2": ["/srv/app.py", "digest", 7],
+            "3": ["/usr/lib/python3/asyncio/base_events.py", "BaseEventLoop._run_once", 9],
+        },
+        "nodes": {"1": [3, 1], "2": [0, 2], "3": [0, 3]},
+    }
+    return process(length_ns=LENGTH, threads=[main], **tables)
+
+
+@pytest.mark.parametrize(
+    ("computed_ms", "rest_ms", "words"),
+    [(45, 40, "a callback computes in C code at"), (30, 40, "a callback waits for I/O at")],
+)
+def test_both_parts_of_a_call_are_one_stall(computed_ms: int, rest_ms: int, words: str) -> None:
+    call = [[computed_ms * MS, COMPUTING, HASHES], [rest_ms * MS, IN_IO, HASHES], [MS, RUNNING, HASHES]]
+    [stall] = event_loop.findings(loop(*call * 5))
+    assert stall.figures["count"] == 5
+    assert stall.figures["longest_ns"] == (computed_ms + rest_ms) * MS
+    assert words in stall.title
+    assert str(stall.place).endswith("app.py:7 in digest")
+
+
+def test_calls_at_one_line_are_not_one_stall() -> None:
+    calls = [[40 * MS, COMPUTING, HASHES], [MS, RUNNING, HASHES], [40 * MS, IN_IO, HASHES], [MS, RUNNING, HASHES]]
+    assert event_loop.findings(loop(*calls * 5)) == []
