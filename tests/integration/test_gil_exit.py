@@ -91,7 +91,7 @@ class Last:
             sleep(0)
         uninstall()
         try:
-            install(5_000_000, True)
+            install(5_000_000, 200, True)
         except refused as error:
             write(1, error.args[0].encode())
 begun.wait()
