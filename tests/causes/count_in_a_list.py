@@ -9,7 +9,7 @@ def heartbeat():
     while not stop.is_set():
         time.sleep(0.005)
 thread = threading.Thread(target=heartbeat, name="heartbeat")
-one = [0.5] * 6_000_000
+one = [0.5] * 12_000_000
 thread.start()
 def tally():
     for _ in range(4):

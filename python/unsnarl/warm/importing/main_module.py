@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from .preload import Command
 
+# CPython 3.15 has given up the module attribute `__cached__`, and runpy sets it no more.
+_HAS_CACHED = sys.version_info < (3, 15)
 # Set by runpy once it has found the module to run.
 _RUNPYS = ("__file__", "__cached__")
 _REPLACED = ("__loader__", "__package__", "__spec__")
@@ -64,9 +66,10 @@ class MainModule:
         except (ImportError, AttributeError, ValueError):
             return
         if spec is not None and spec.has_location:
+            self.names["__file__"] = spec.origin
+            if _HAS_CACHED:
+                self.names["__cached__"] = spec.cached
             self.names.update(
-                __file__=spec.origin,
-                __cached__=spec.cached,
                 __loader__=spec.loader,
                 __package__=spec.parent,
                 __spec__=spec,
