@@ -31,6 +31,7 @@
 mod clock;
 pub mod elf;
 mod error;
+mod futex;
 mod gil;
 mod hooked;
 mod install;

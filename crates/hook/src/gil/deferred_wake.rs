@@ -21,8 +21,8 @@
 //! Invariant: if a semaphore is available and threads sleep on it, it is in `OWED`, or a thread that has been woken is
 //! on its way to it.
 
-use crate::clock;
 use crate::thread::with_current;
+use crate::{clock, futex};
 use libc::{c_int, sem_t};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -306,7 +306,8 @@ unsafe fn watch(sem: *mut sem_t, until: Nanos) -> Waited {
             }
         }
         let look_at = clock::now() + deferral::WATCH_NS;
-        match sleep(word, until.min(look_at)) {
+        // The futex is the low half of the word, the value, which comes first.
+        match futex::wait(word.as_ptr().cast(), 0, until.min(look_at)) {
             0 | libc::EAGAIN => {}
             libc::ETIMEDOUT if until > look_at => {
                 wake_owed();
@@ -327,37 +328,13 @@ unsafe fn watch(sem: *mut sem_t, until: Nanos) -> Waited {
     }
 }
 
-/// Sleeps while no permit is there; returns the error, or 0 for a wake-up.
-fn sleep(word: &AtomicU64, until: Nanos) -> c_int {
-    let deadline = clock::timespec(until);
-    // SAFETY: the word outlives the call; the futex is its low half, which comes first. FUTEX_WAIT_BITSET takes an
-    // absolute time of CLOCK_MONOTONIC.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG,
-            0_u32,
-            &raw const deadline,
-            std::ptr::null::<u32>(),
-            u32::MAX,
-        )
-    };
-    if result == 0 {
-        return 0;
-    }
-    // SAFETY: errno is this thread's.
-    unsafe { *libc::__errno_location() }
-}
-
 /// Wakes a thread that sleeps on the semaphore at this address, if there is one. errno stays as it was.
 fn wake(sem: *mut sem_t) {
-    // SAFETY: FUTEX_WAKE only uses the address; errno is this thread's.
-    unsafe {
-        let errno = *libc::__errno_location();
-        libc::syscall(libc::SYS_futex, sem, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
-        *libc::__errno_location() = errno;
-    }
+    // SAFETY: errno is this thread's.
+    let errno = unsafe { &mut *libc::__errno_location() };
+    let before = *errno;
+    futex::wake(sem.cast());
+    *errno = before;
 }
 
 #[cfg(all(test, target_pointer_width = "64", target_endian = "little", target_env = "gnu"))]

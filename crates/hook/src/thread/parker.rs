@@ -14,7 +14,7 @@
 //! lost, and costs a system call only if the owner sleeps.
 
 use super::table::{CAPACITY, Table};
-use crate::clock;
+use crate::{clock, futex};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use unsnarl_policy::{Nanos, ThreadId};
 
@@ -102,7 +102,7 @@ impl Parker {
             return Outcome::NotifiedAwake;
         }
         loop {
-            let is_late = futex_wait(&self.word, ASLEEP, until);
+            let is_late = futex::wait(self.word.as_ptr(), ASLEEP, until) == libc::ETIMEDOUT;
             // Anything but ASLEEP: notified, and perhaps revoked since.
             // ORDERING: Acquire pairs with the Release in `notify`, here and in the exchange.
             if self.word.load(Acquire) != ASLEEP {
@@ -146,7 +146,7 @@ impl Parker {
 
     /// Wakes the owner, which was asleep when it was notified.
     pub(crate) fn wake(&self) {
-        futex_wake(&self.word);
+        futex::wake(self.word.as_ptr());
     }
 
     /// Notifies the owner to take the GIL at `not_before` if it is awake; else lets it sleep.
@@ -164,38 +164,6 @@ impl Parker {
         }
         let _ = self.word.compare_exchange(NOTIFIED, AWAKE, Relaxed, Relaxed);
     }
-}
-
-/// Sleeps while `word` is `expected`; true if the deadline has passed.
-fn futex_wait(word: &AtomicU32, expected: u32, until: Nanos) -> bool {
-    let deadline = clock::timespec(until);
-    // SAFETY: the word outlives the call; FUTEX_WAIT_BITSET takes an absolute
-    // CLOCK_MONOTONIC timespec, which `deadline` is, and ignores uaddr2.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG,
-            expected,
-            &raw const deadline,
-            std::ptr::null::<u32>(),
-            u32::MAX,
-        )
-    };
-    // SAFETY: errno is this thread's.
-    result == -1 && unsafe { *libc::__errno_location() } == libc::ETIMEDOUT
-}
-
-fn futex_wake(word: &AtomicU32) {
-    // SAFETY: FUTEX_WAKE only uses the address of the word.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-            1,
-        )
-    };
 }
 
 #[cfg(test)]
