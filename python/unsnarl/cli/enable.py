@@ -9,6 +9,7 @@ import sysconfig
 from importlib.machinery import PathFinder
 
 from unsnarl import enabled, enablement
+from unsnarl.cli import gil
 from unsnarl.cli.failure import NOT_FOUND, CommandError
 from unsnarl.cli.program.arguments import parse_for
 from unsnarl.cli.result import show
@@ -187,18 +188,4 @@ def _writable_directory() -> str:
 
 def _check_scheduler() -> None:
     """Refuse an interpreter in which every program would print that it runs without the scheduler."""
-    from unsnarl.errors import UnsupportedInterpreter
-
-    try:
-        from unsnarl import gil
-
-        gil.install()
-        gil.uninstall()
-    except UnsupportedInterpreter as refusal:
-        raise CommandError(f"{refusal.reason}, in {sys.executable}", refusal.hint, 1) from None
-    except ImportError as error:
-        raise CommandError(
-            f"the native part of unsnarl does not load in {sys.executable}: {error}",
-            "install unsnarl again with this interpreter: `python -m pip install --force-reinstall unsnarl`",
-            1,
-        ) from None
+    gil.check(sys.executable)

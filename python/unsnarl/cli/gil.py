@@ -23,13 +23,14 @@ def main(arguments: list[str]) -> int:
     return _probe()
 
 
-def _probe() -> int:
-    from unsnarl.errors import UnsupportedInterpreter
-    from unsnarl.run_settings import is_switched_off
+def check(here: str) -> None:
+    """Install the scheduler and uninstall it.
 
-    here = f"{_interpreter_name()} ({sys.executable})"
-    if is_switched_off():
-        raise CommandError(f"unsnarl is switched off for {here}", "unset UNSNARL, or do not set it to off", 1)
+    Raises:
+        CommandError: that is not possible, in the interpreter that ``here`` names.
+    """
+    from unsnarl.errors import UnsupportedInterpreter
+
     try:
         from unsnarl import gil
 
@@ -43,6 +44,15 @@ def _probe() -> int:
             "install unsnarl again with this interpreter: `python -m pip install --force-reinstall unsnarl`",
             1,
         ) from None
+
+
+def _probe() -> int:
+    from unsnarl.run_settings import is_switched_off
+
+    here = f"{_interpreter_name()} ({sys.executable})"
+    if is_switched_off():
+        raise CommandError(f"unsnarl is switched off for {here}", "unset UNSNARL, or do not set it to off", 1)
+    check(here)
     return show(f"ok: the GIL scheduler can be installed in {here}\n")
 
 
