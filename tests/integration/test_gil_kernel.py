@@ -51,6 +51,28 @@ with contended:
     )
 
 
+def test_it_is_taken_back_of_threads_of_c_code_that_inherited_it(programs: "Programs") -> None:
+    """They never wait for the GIL, as those of a BLAS library."""
+    gil_programs.succeed(
+        programs,
+        gil_programs.BATCH
+        + """
+import ctypes
+libc = ctypes.PyDLL(None)  # a call that does not release the GIL
+thread = ctypes.c_ulong()
+def policies():
+    return [os.sched_getscheduler(int(thread)) for thread in os.listdir("/proc/self/task")]
+with contention.hogs(2):
+    become_batch()
+    # Nothing that blocks for a moment comes before this: the thread would be made normal.
+    assert libc.pthread_create(ctypes.byref(thread), None, libc.pause, None) == 0
+seen.append(policies())
+assert gil.uninstall()
+assert set(policies()) == {os.SCHED_OTHER}, (seen, policies())
+""",
+    )
+
+
 def test_threads_that_find_the_gil_free_do_not_inherit_it(programs: "Programs") -> None:
     """The threads never wait in the queue, where a new thread of C code would be made normal."""
     gil_programs.succeed(

@@ -67,8 +67,11 @@ struct SchedAttr {
 pub(crate) fn enable(is_enabled: bool) {
     // ORDERING: SeqCst pairs with `announce`: either the loads below see the thread's id,
     // or the thread sees that the hints are off.
-    IS_ENABLED.store(is_enabled, SeqCst);
-    if !is_enabled && HINTED_COUNT.load(SeqCst) != 0 {
+    let was_enabled = IS_ENABLED.swap(is_enabled, SeqCst);
+    if is_enabled || !was_enabled {
+        return;
+    }
+    if HINTED_COUNT.load(SeqCst) != 0 {
         for entry in &HINTED {
             let id = if entry.load(SeqCst) == 0 { 0 } else { clear(entry) };
             if id != 0 {
@@ -76,6 +79,26 @@ pub(crate) fn enable(is_enabled: bool) {
             }
         }
     }
+    // A thread that is made normal here may have started another one just before.
+    while disinherit_all() {}
+}
+
+/// Makes every thread of the process normal that inherited its scheduling from a hinted thread: C code may start
+/// threads that never wait for the GIL. Returns whether there was one. Limits: those of [`disinherit`].
+fn disinherit_all() -> bool {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
+        return false;
+    };
+    let mut has_found = false;
+    for thread in threads.flatten() {
+        let id = thread.file_name().to_str().and_then(|name| name.parse().ok());
+        if let Some(id) = id
+            && get(id).is_some_and(|attr| is_marked(&attr))
+        {
+            has_found |= become_normal(id);
+        }
+    }
+    has_found
 }
 
 /// Learns the default slice from the calling thread, a new probe thread. It may have inherited
@@ -200,16 +223,16 @@ fn is_marked(attr: &SchedAttr) -> bool {
 }
 
 /// Makes a hinted thread normal, unless the program has chosen another scheduling for it
-/// since. `id` is the kernel's; 0 is the calling thread.
-fn become_normal(id: libc::pid_t) {
-    let Some(mut attr) = get(id) else { return };
+/// since. `id` is the kernel's; 0 is the calling thread. Returns whether the thread has changed.
+fn become_normal(id: libc::pid_t) -> bool {
+    let Some(mut attr) = get(id) else { return false };
     let is_unreported = attr.policy == libc::SCHED_BATCH as u32 && attr.runtime == 0;
     if !is_marked(&attr) && !is_unreported {
-        return;
+        return false;
     }
     attr.policy = libc::SCHED_OTHER as u32;
     attr.runtime = 0;
-    set(id, &attr);
+    set(id, &attr)
 }
 
 fn get(id: libc::pid_t) -> Option<SchedAttr> {
