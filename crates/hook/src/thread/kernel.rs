@@ -71,6 +71,7 @@ pub(crate) fn enable(is_enabled: bool) {
     if is_enabled || !was_enabled {
         return;
     }
+    // ORDERING: SeqCst, as above.
     if HINTED_COUNT.load(SeqCst) != 0 {
         for entry in &HINTED {
             let id = if entry.load(SeqCst) == 0 { 0 } else { clear(entry) };
