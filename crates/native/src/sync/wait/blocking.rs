@@ -3,13 +3,14 @@
 //! A thread releases the GIL once per sleep and takes it back once. If a signal cuts the sleep short, the
 //! thread runs the signal handlers and then waits for the rest of the time (PEP 475). In a thread that runs a
 //! greenlet hub, the greenlet is parked instead, and the hub continues. Before it sleeps a thread may spin (see
-//! [`super::spin`]).
+//! [`super::spin`]), and on a single processor it may nap ([`super::nap`]).
 //!
 //! Must never: return while the waiter is in a queue.
 //!
 //! Invariant: the waiter's chain of wake-ups is passed on (`relay`) whenever its thread runs again.
 
 use super::futex;
+use super::nap;
 use super::party::Party;
 use super::protocol::Wait;
 use super::spin;
@@ -19,7 +20,7 @@ use crate::sync::who::process;
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
 use unsnarl_hook::LockWait;
-use unsnarl_sync::{ASLEEP, Arc, Waiter};
+use unsnarl_sync::{Arc, Waiter};
 
 enum Sleep {
     Signalled,
@@ -99,6 +100,7 @@ fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Opt
             (deadline, check) => deadline.or(check),
         };
         let departures = spin::departures();
+        nap::announce();
         waiter.party.set_idle(true);
         let (woken, awake_since) = py.detach(|| {
             let wait = LockWait::begin(lock);
@@ -108,7 +110,9 @@ fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Opt
         });
         waiter.party.set_idle(false);
         if waiter.is_signalled() {
-            waiter.note_delay(awake_since.elapsed() >= HELD_UP_FROM);
+            let delay = awake_since.elapsed();
+            waiter.note_delay(delay >= HELD_UP_FROM);
+            nap::learn(delay);
             return Sleep::Signalled;
         }
         if let Err(error) = py.check_signals() {
@@ -123,14 +127,16 @@ fn sleep(py: Python<'_>, waiter: &Arc<Waiter<Party>>, lock: usize, deadline: Opt
     }
 }
 
-/// Spin or sleep, without the GIL. A thread that was woken as one of many wakes the next.
+/// Spin, nap or sleep, without the GIL. A thread that was woken as one of many wakes the next.
 fn doze(waiter: &Waiter<Party>, departures: u32, until: Option<Instant>) -> futex::Woken {
+    nap::pay();
     if spin::wait(waiter, departures) || !waiter.fall_asleep() {
         return futex::Woken::Perhaps;
     }
-    let woken = futex::wait(waiter.word(), ASLEEP, until);
+    let woken = nap::sleep(waiter, until);
     if waiter.is_signalled() {
         waiter.relay();
+        nap::pay(); // the chain goes on without delay: this thread may do other work next
     }
     woken
 }

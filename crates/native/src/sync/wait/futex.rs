@@ -52,13 +52,13 @@ pub(in crate::sync) fn wait(word: &AtomicU32, expected: u32, deadline: Option<In
 
 /// Wake the thread that sleeps on the word.
 pub(in crate::sync) fn wake(word: &AtomicU32) {
+    wake_address(word.as_ptr() as usize);
+}
+
+/// As [`wake`], for a word that may be gone: then no thread sleeps there, or one that is woken spuriously.
+pub(in crate::sync) fn wake_address(word: usize) {
     // SAFETY: futex(2) FUTEX_WAKE never dereferences the address.
     unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-            1,
-        );
+        libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
     }
 }

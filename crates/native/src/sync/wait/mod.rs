@@ -7,6 +7,7 @@ pub(in crate::sync) mod futex;
 pub(in crate::sync) mod gil;
 pub(in crate::sync) mod interruption;
 pub(in crate::sync) mod mailbox;
+mod nap;
 pub(in crate::sync) mod operation;
 pub(in crate::sync) mod owner;
 pub(in crate::sync) mod party;

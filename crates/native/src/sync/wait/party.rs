@@ -11,6 +11,7 @@ use super::futex;
 use super::gil;
 use super::interruption;
 use super::mailbox::Mailbox;
+use super::nap::{self, Napping};
 use super::owner::Owner;
 use crate::sync::who::liveness::ThreadLiveness;
 use crate::sync::who::process;
@@ -38,6 +39,7 @@ enum How {
         /// Whether the thread does nothing but wait. If not, it may run Python code (signal handlers, hooks)
         /// before it re-checks.
         is_idle: AtomicBool,
+        napping: Napping,
     },
     /// A greenlet of the thread with this number; `unpark` wakes it.
     Greenlet {
@@ -68,6 +70,7 @@ impl Party {
                 lock,
                 number: thread::number(),
                 is_idle: AtomicBool::new(false),
+                napping: Napping::default(),
             },
         }
     }
@@ -78,6 +81,14 @@ impl Party {
         if let How::Thread { is_idle, .. } = &self.how {
             is_idle.store(idle, Ordering::Relaxed);
             fence_without_gil();
+        }
+    }
+
+    /// Whether this thread naps; None for a party that is no thread.
+    pub(super) fn napping(&self) -> Option<&Napping> {
+        match &self.how {
+            How::Thread { napping, .. } => Some(napping),
+            _ => None,
         }
     }
 
@@ -207,9 +218,11 @@ impl Unparker for Party {
 
     fn wake(&self, word: &AtomicU32) {
         match &self.how {
-            How::Thread { lock, .. } => {
+            How::Thread { lock, napping, .. } => {
                 unsnarl_hook::releases_lock(*lock);
-                futex::wake(word);
+                if !nap::owe(word, napping) {
+                    futex::wake(word);
+                }
             }
             How::Greenlet { unpark, .. } | How::Task(unpark) => Python::attach(|py| {
                 interruption::outlast(py, || unpark.call0(py).map(drop));
