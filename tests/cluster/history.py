@@ -1,18 +1,30 @@
 """What clients did to a lock and to a resource, and whether that may be.
 
-A history is a list of calls with the times of their begin and end, by one clock for all processes. Checked is what
-must hold whatever is lost, delayed, stopped or killed:
+A history is a list of operations with the times of their begin and end, by one clock for all processes. Checked is
+what must hold whatever is lost, delayed, stopped or killed:
 
+- the operations have an order that respects real time and in which the lock and the resource behave as one of each
+  would: one holder at a time, fences that grow, no older fence accepted after a newer one. porcupine searches for it
+  (``tests/cluster/linearizability``), where there is a Go to build it with;
 - a fence is granted to one hold only, and fences follow real time: a hold that was asked for after another was granted
   has the higher fence;
 - two holds are never both believed: the time from a grant to the hold's last successful check overlaps with no other's;
 - every acquisition ends within its timeout and what a stopped process was stopped for.
 """
 
+import json
+import os
+import shutil
+import subprocess
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 NS = 1_000_000_000
+NEVER_NS = 1 << 62
+"""The end of what a killed client had begun."""
+
+CHECKER = Path(__file__).parent / "linearizability"
 
 
 class Call(NamedTuple):
@@ -28,12 +40,57 @@ class Call(NamedTuple):
 
 
 def read(client: str, lines: list[dict[str, Any]]) -> list[Call]:
-    """Return the calls of one client's log; a killed client's last one may be cut."""
-    return [
-        Call(client, line["begin"], line["end"], line["fence"], line["error"], line["checked"])
-        for line in lines
-        if "end" in line
-    ]
+    """Return the acquisitions of one client's log."""
+    calls: list[Call] = []
+    for line in lines:
+        if line["op"] == "acquire":
+            calls.append(Call(client, line["begin"], line["end"], line["fence"], line["error"], 0))
+        elif line["op"] == "check":
+            calls[-1] = calls[-1]._replace(checked_ns=line["begin"])
+        elif line["op"] == "end":
+            calls[-1] = calls[-1]._replace(error=line["error"])
+    return calls
+
+
+def operations(client: int, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one client's operations; what a killed client had begun ends never, or at any time."""
+    found: list[dict[str, Any]] = []
+    believed: dict[str, Any] | None = None
+    for line, after in zip(lines, [*lines[1:], {"op": "killed"}], strict=True):
+        if line["op"] == "try" and after["op"] != "write":
+            found.append({**line, "op": "write", "end": NEVER_NS})
+        elif line["op"] != "try" and line["fence"] is not None:
+            found.append(line)
+        if line["op"] in ("acquire", "check"):
+            believed = line if line["fence"] is not None else None
+        elif line["op"] == "end":
+            believed = None
+    if believed is not None:
+        begin = believed["end" if believed["op"] == "acquire" else "begin"]
+        found.append({"op": "end", "fence": believed["fence"], "begin": begin, "end": NEVER_NS})
+    return [{**line, "client": client} for line in found]
+
+
+def build_checker(directory: Path) -> Path | str:
+    """Build the checker that others have written; return its path, or why it cannot be had."""
+    go = shutil.which("go")
+    if go is None:
+        return "porcupine does not check: there is no Go"
+    program = directory / "linearizability"
+    built = subprocess.run(
+        [go, "build", "-o", str(program), "."], cwd=CHECKER, check=False, capture_output=True, text=True,
+        env={**os.environ, "GOFLAGS": "-buildvcs=false -mod=readonly"},
+    )  # fmt: skip
+    if built.returncode == 0:
+        return program
+    return f"porcupine does not check: {(built.stderr.strip().splitlines() or ['go build has failed'])[-1]}"
+
+
+def linearizable(checker: Path, history: list[dict[str, Any]]) -> tuple[int, str]:
+    """Have porcupine check a history; return 0 if it may be, and what the checker says."""
+    text = "".join(json.dumps(line) + "\n" for line in history)
+    done = subprocess.run([str(checker)], input=text, check=False, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
 
 
 def complaints(calls: list[Call]) -> list[str]:

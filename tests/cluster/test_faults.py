@@ -1,6 +1,7 @@
 """Five clients and one lock while clients and servers are killed, stopped and cut off.
 
 UNSNARL_CLUSTER_FAULTS_S is how long that goes on for each store, in seconds (default: 20).
+UNSNARL_CLUSTER_FAULTS_RESULTS names a file of JSON that each store's figures are put into, for the results page.
 """
 
 import json
@@ -12,14 +13,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cluster.conftest import STORES
-from tests.cluster.history import Call, complaints, late, read
+from tests.cluster.history import build_checker, complaints, late, linearizable, operations, read
 from tests.cluster.servers import Server, servers_of
 
 DURATION_S = float(os.environ.get("UNSNARL_CLUSTER_FAULTS_S", "20"))
@@ -108,11 +111,12 @@ class Clients:
             process.kill()
             process.wait()
 
-    def calls(self) -> list[Call]:
-        found: list[Call] = []
+    def logs(self) -> list[list[dict[str, Any]]]:
+        """Return the lines of each client; a killed one's last may be cut."""
+        found = []
         for log in self._directory.glob("client-*.log"):
             lines = [line for line in log.read_text().splitlines() if line.endswith("}")]
-            found += read(log.name, [json.loads(line) for line in lines])
+            found.append([json.loads(line) for line in lines])
         return found
 
     def unexpected(self) -> str:
@@ -158,6 +162,15 @@ def make_trouble(clients: Clients, servers: list[Server], resource: Resource) ->
     return faults
 
 
+def keep(store: str, figures: dict[str, Any]) -> None:
+    """Put a store's figures into the file of results, where one is named."""
+    name = os.environ.get("UNSNARL_CLUSTER_FAULTS_RESULTS")
+    if name:
+        path = Path(name)
+        kept = json.loads(path.read_text()) if path.exists() else {}
+        path.write_text(json.dumps(kept | {store: figures}, indent=1) + "\n")
+
+
 @pytest.mark.timeout(DURATION_S + 180)
 @pytest.mark.parametrize("store", STORES)
 def test_a_lock_survives_faults(store: str, tmp_path: Path) -> None:
@@ -171,14 +184,29 @@ def test_a_lock_survives_faults(store: str, tmp_path: Path) -> None:
         finally:
             clients.end()
             resource.close()
-    calls = clients.calls()
-    granted = sum(call.fence is not None for call in calls)
-    lost = sum("LeaseLost" in call.error for call in calls)
-    print(
-        f"{store}: {len(faults)} faults, {len(calls)} acquisitions, {granted} granted, {lost} lost meanwhile, "
-        f"{len(resource.accepted)} writes accepted, {len(resource.refused)} refused"
-    )
+    logs = clients.logs()
+    calls = [call for number, log in enumerate(logs) for call in read(str(number), log)]
+    history = [line for number, log in enumerate(logs) for line in operations(number, log)]
+    (tmp_path / "history.json").write_text("".join(json.dumps(line) + "\n" for line in history))
+    checker = build_checker(tmp_path)
+    says = checker if isinstance(checker, str) else linearizable(checker, history)
+    figures = {
+        "seconds": DURATION_S,
+        "faults": dict(Counter(faults)),
+        "acquisitions": len(calls),
+        "granted": sum(call.fence is not None for call in calls),
+        "lost": sum("LeaseLost" in call.error for call in calls),
+        "late": len(late(calls, TIMEOUT_S, SLACK_S)),
+        "complaints": len(complaints(calls)),
+        "accepted": len(resource.accepted),
+        "refused": len(resource.refused),
+        "operations": len(history),
+        "porcupine": says if isinstance(says, str) else says[1].strip(),
+    }
+    print(store, json.dumps(figures))
+    keep(store, figures)
     assert clients.unexpected() == ""
     assert complaints(calls) == []
     assert late(calls, TIMEOUT_S, SLACK_S) == []
     assert resource.accepted == sorted(resource.accepted)
+    assert isinstance(says, str) or says[0] == 0, says

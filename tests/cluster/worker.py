@@ -2,7 +2,8 @@
 
     python worker.py URL RESOURCE TIMEOUT TTL
 
-Prints one line of JSON for each acquisition. Never stops by itself.
+Prints one line of JSON for each operation once it has ended, and one before each write, since a client that is
+killed then may have written. Never stops by itself.
 """
 
 import json
@@ -14,23 +15,36 @@ import time
 from unsnarl import cluster
 
 
-def write(resource: socket.socket, fence: int) -> bool:
-    """Write with a fence; tell whether the resource has accepted it."""
+def log(op: str, begin: int, **facts: object) -> None:
+    """Print one operation that has just ended."""
+    print(json.dumps({"op": op, "begin": begin, "end": time.monotonic_ns(), **facts}), flush=True)
+
+
+def write(resource: socket.socket, fence: int) -> None:
+    """Write with a fence, and note whether the resource has accepted it."""
+    begin = time.monotonic_ns()
+    log("try", begin, fence=fence)
     resource.sendall(b"%d\n" % fence)
-    return resource.recv(1) == b"y"
+    log("write", begin, fence=fence, accepted=resource.recv(1) == b"y")
 
 
-def hold_it(hold: cluster.Hold, resource: socket.socket) -> int:
-    """Write some times while the hold is good; return when the last successful check began."""
-    checked = 0
-    for _ in range(random.randrange(1, 4)):
+def hold_it(hold: cluster.Hold, resource: socket.socket, granted: int) -> None:
+    """Write some times while the hold is good, and give it back."""
+    begin = granted
+    try:
+        for _ in range(random.randrange(1, 4)):
+            asked = time.monotonic_ns()
+            hold.check()
+            begin = asked
+            log("check", begin, fence=hold.fence)
+            write(resource, hold.fence)
+            time.sleep(random.random() * 0.02)
         begin = time.monotonic_ns()
-        hold.check()
-        checked = begin
-        write(resource, hold.fence)
-        time.sleep(random.random() * 0.02)
-    hold.release()
-    return checked
+        hold.release()
+        log("end", begin, fence=hold.fence, error="")
+    except cluster.ClusterError as error:
+        # Lost at some time since the last successful check, or given back as far as the client is concerned.
+        log("end", begin, fence=hold.fence, error=f"{type(error).__name__}: {error}")
 
 
 def main() -> None:
@@ -40,19 +54,17 @@ def main() -> None:
     resource.connect(path)
     jobs = None
     while True:
-        line = {"begin": time.monotonic_ns(), "fence": None, "error": "", "checked": 0, "end": 0}
+        begin = time.monotonic_ns()
         try:
             jobs = jobs or cluster.connect(url, timeout=3)
             hold = jobs.lock("contended", ttl=ttl).acquire(timeout=timeout)
-            line["end"] = time.monotonic_ns()
-            if hold is not None:
-                line["fence"] = hold.fence
-                line["checked"] = hold_it(hold, resource)
         except cluster.ClusterError as error:
-            line["end"] = line["end"] or time.monotonic_ns()
-            line["error"] = f"{type(error).__name__}: {error}"
+            log("acquire", begin, fence=None, error=f"{type(error).__name__}: {error}")
             time.sleep(0.05)
-        print(json.dumps(line), flush=True)
+            continue
+        log("acquire", begin, fence=hold and hold.fence, error="")
+        if hold is not None:
+            hold_it(hold, resource, time.monotonic_ns())
 
 
 if __name__ == "__main__":
