@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -60,8 +61,12 @@ def load(port: int, connections: int, seconds: float) -> None:
     # The load is no part of what is measured: it must not inherit the scheduler.
     variables = {name: value for name, value in os.environ.items() if not name.startswith("UNSNARL")}
     command = [sys.executable, str(LOAD), str(port), str(connections), str(seconds)]
-    done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, check=True)
-    seen: dict[str, float] = json.loads(done.stdout)
+    # A file, and no pipe: a worker that is forked meanwhile would keep the pipe's other end open, and the end of the
+    # load would never be seen.
+    with tempfile.TemporaryFile() as output:
+        subprocess.run(command, env=variables, stdout=output, check=True)
+        output.seek(0)
+        seen: dict[str, float] = json.load(output)
     report(seen["requests"], seen["elapsed_s"], p50_us=seen["p50_us"], p99_us=seen["p99_us"])
 
 
