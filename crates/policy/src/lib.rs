@@ -31,9 +31,12 @@
 //!
 //! ```text
 //! waiter better, holder Batch     0
-//! waiter better, holder better    max(grace, 2 max(mean of both)), at most slice
+//! waiter better, holder better    max(patience, 2 max(mean of both)), at most slice
 //! waiter Batch                    what is left of the holder's slice
 //! ```
+//!
+//! The patience is `burst_cap` if the holder is interactive with a known mean, no Batch thread waits, and no head has
+//! waited for `age`; else it is `grace`.
 //!
 //! A used-up slice is renewed when its owner queues; a Batch thread that barges instead has no
 //! slice.

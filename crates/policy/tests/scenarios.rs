@@ -253,6 +253,24 @@ fn a_class_in_between_is_starved_neither_by_better_ones_nor_by_the_least_share()
 }
 
 #[test]
+fn a_long_burst_among_threads_that_block_is_not_cut_in_two() {
+    // Three requests of 40 us and one of 400 us, in turns, on four connections that keep the GIL busy.
+    let [short, long] = [40, 400].map(|us| [Compute(us * US), Mark, Block(30 * US)]);
+    let served = Program::forever([short, short, short, long].concat());
+    let cut = |programs| {
+        let trace = simulate(&Scenario::new(2, programs));
+        let marks: u64 = trace.threads[..4].iter().map(|thread| thread.marks).sum();
+        let takes: u64 = trace.threads[..4].iter().map(|thread| thread.takes).sum();
+        takes.saturating_sub(marks) as f64 / marks as f64
+    };
+    let alone = cut(vec![served.clone(); 4]);
+    assert!(alone <= 0.01, "{alone} of the bursts were cut");
+    // With a CPU-bound thread beside them, the short ones do not wait for the long one.
+    let beside_hog = cut(beside(vec![served; 4], hogs(1)));
+    assert!(beside_hog >= 0.1, "{beside_hog} of the bursts were cut");
+}
+
+#[test]
 fn a_lock_held_by_a_cpu_thread_reaches_the_io_thread_that_wants_it() {
     let io = Program::forever([Block(MS), Acquire(0), Compute(10 * US), Release(0), Mark]);
     let owner = Program::forever([Acquire(0), Compute(2 * MS), Release(0), Compute(3 * MS)]);

@@ -34,14 +34,14 @@ impl Policy {
         let by_class = |class: Class| {
             self.queues[class.index()]
                 .head()
-                .map(|head| since + self.hold_limit(head))
+                .map(|head| since + self.hold_limit(head, now))
         };
         let due = Class::ALL.into_iter().filter_map(by_class).min().unwrap_or(Nanos::MAX);
         due.max(self.hold.protected_until)
     }
 
     /// How long `waiter` lets the present holder hold the GIL.
-    pub(super) fn hold_limit(&self, waiter: ThreadId) -> Nanos {
+    pub(super) fn hold_limit(&self, waiter: ThreadId, now: Nanos) -> Nanos {
         let thread_state = &self.threads[waiter];
         if thread_state.class == Class::Batch {
             return match self.hold.holder {
@@ -54,7 +54,22 @@ impl Policy {
         }
         let holder_burst_ns = self.hold.holder.map_or(0, |holder| self.threads[holder].burst_mean_ns);
         let usual_ns = 2 * thread_state.burst_mean_ns.max(holder_burst_ns);
-        self.config.grace_ns.max(usual_ns).min(self.config.slice_ns)
+        self.patience(holder_burst_ns, now)
+            .max(usual_ns)
+            .min(self.config.slice_ns)
+    }
+
+    /// How long the present holder, which is not CPU-bound, may exceed its usual burst. A burst that is cut in two costs
+    /// two hand-overs, so a thread that is known to block may run as long as one whose bursts are of the longest mean,
+    /// while all that wait are of its kind and none has waited for long.
+    fn patience(&self, holder_burst_ns: Nanos, now: Nanos) -> Nanos {
+        let blocks_by_itself = holder_burst_ns > 0 && self.hold.class.is_interactive();
+        let is_urgent = self.queues[Class::Batch.index()].head().is_some() || self.aged(now).is_some();
+        if blocks_by_itself && !is_urgent {
+            self.config.burst_cap_ns
+        } else {
+            self.config.grace_ns
+        }
     }
 
     pub(super) fn park(&mut self, thread: ThreadId, now: Nanos, due: Nanos) -> Verdict {
