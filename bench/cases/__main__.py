@@ -1,4 +1,4 @@
-"""Run the cases that people have reported, stock, under `unsnarl run` and with `--patch`, in pairs.
+"""Run the cases that people have reported, stock twice, under `unsnarl run` and with `--patch`, in pairs.
 
     python -m bench.cases [--list] [--only NAME,...] [--pairs N] [--seconds S] [--out FILE] [--report PAGE]
 
@@ -28,6 +28,7 @@ PAIRS, SECONDS, LIMIT_S = 7, 2.0, 120.0
 UNSNARL = str(Path(sysconfig.get_path("scripts"), "unsnarl"))
 WAYS: dict[str, tuple[str, ...]] = {
     page.STOCK: (sys.executable,),
+    page.AGAIN: (sys.executable,),
     page.RUN: (UNSNARL, "run"),
     page.PATCH: (UNSNARL, "run", "--patch"),
 }

@@ -9,10 +9,12 @@ from bench.markdown import table
 from unsnarl.statistics import Ratio, ratio_of
 
 STOCK, RUN, PATCH = "stock", "unsnarl run", "unsnarl run --patch"
+AGAIN = "stock again"
 INTRODUCTION = """# Cases that people have reported
 
 Each program in `bench/cases/programs` was written anew from the description. A ratio is unsnarl's figure divided by
 stock's, the median over {pairs} pairs with its interval in brackets; a ratio whose interval contains 1 is noise.
+The second run of stock beside the first says how far apart two runs of the same program are here.
 Rendered from `bench/results/cases-{python}.json`:
 
     python -m bench.cases --out bench/results/cases-{python}.json --report docs/results/cases.md
@@ -28,7 +30,7 @@ def page(document: dict[str, Any], cases: list[Case]) -> str:
     head = INTRODUCTION.format(pairs=document["pairs"], python=document["python"], machine=described(machine))
     rows = [row for case in cases for row in _rows(case, document["runs"].get(case.name, []))]
     ordered = sorted(rows, key=lambda row: (WORSE, SAME, BETTER).index(row[-1]))
-    names = ["case", "figure", STOCK, RUN, "ratio", "ratio with --patch", "unsnarl run is"]
+    names = ["case", "figure", STOCK, RUN, "stock beside stock", "ratio", "ratio with --patch", "unsnarl run is"]
     reported = "\n".join(f"- **{case.title}** (`{case.name}`): {case.reported}" for case in cases)
     return f"{head}\n{table(names, ordered)}\n## Where they were reported\n\n{reported}\n"
 
@@ -55,10 +57,18 @@ def _row(case: Case, figure: Figure, runs: list[dict[str, Any]]) -> list[str]:
         f"`{case.name}`",
         f"{figure.name} ({figure.unit}, {'less' if figure.less else 'more'} is better)",
         *(f"{sorted(values[way])[len(pairs) // 2]:,.1f}" for way in (STOCK, RUN)),
+        _again(figure, pairs, values[STOCK]),
         _shown(ratio),
         _shown(patched),
         judged(ratio, figure.less),
     ]
+
+
+def _again(figure: Figure, pairs: list[dict[str, Any]], stock: list[float]) -> str:
+    """Return the ratio of stock's second run, or a dash for a run of before there was one."""
+    if any(figure.name not in run.get(AGAIN, {}) for run in pairs):
+        return _shown(None)
+    return _shown(_ratio(stock, [float(run[AGAIN][figure.name]) for run in pairs]))
 
 
 def _ratio(stock: list[float], other: list[float]) -> Ratio | None:

@@ -27,7 +27,8 @@ class Suite:
     Attributes:
         name: the distribution, as in the package registry.
         version: the version that is tested; empty for the interpreter's own tests.
-        tests: the words after ``pytest``, or the modules of ``python -m test``.
+        tests: what pytest selects the tests with, or the modules of ``python -m test``.
+        options: words for pytest in every run, also where it runs one test alone.
         source: one of SOURCES.
         extra: the extra of the distribution to install.
         requires: what the tests need besides, as requirements.
@@ -43,6 +44,7 @@ class Suite:
     name: str
     version: str = ""
     tests: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     source: str = "sdist"
     extra: str = ""
     requires: tuple[str, ...] = ()

@@ -116,6 +116,12 @@ def test_a_suite_runs_in_each_way_with_the_same_words(tmp_path: Path) -> None:
     assert running.words(suite, tmp_path, ["tests/a.py::c"])[-1] == "tests/a.py::c"
 
 
+def test_a_test_that_runs_alone_keeps_the_options_of_its_suite(tmp_path: Path) -> None:
+    suite = Suite("thing", "1", tests=("tests",), options=("-p", "thing.plugin"))
+    made = running.words(suite, tmp_path / "report.xml", ["tests/a.py::c"])
+    assert made[-3:] == ["-p", "thing.plugin", "tests/a.py::c"]
+
+
 def test_a_run_that_reports_nothing_is_an_outcome(tmp_path: Path) -> None:
     suite = Suite("thing", "1", ("nowhere",), limit_s=60)
     python = tmp_path / "python"
