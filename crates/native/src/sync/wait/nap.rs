@@ -1,17 +1,19 @@
-//! Naps: on a single processor a thread lets its wake-up come late, when the thread that owes it blocks.
+//! Naps: a thread lets its wake-up come late, when the thread that owes it blocks, if both run on one processor.
 //!
 //! On one processor a woken thread cannot run next to the thread that woke it. The kernel often lets it run at once
 //! instead: it wants the GIL, which the waking thread holds, sleeps for that, is woken by the release of the GIL while the
 //! GIL's mutex is locked, sleeps for the mutex, and is woken a third time. Two threads in ping-pong over a Lock make 6.3
-//! context switches per round trip then, of which 2 are needed.
+//! context switches per round trip then, of which 2 are needed. So it is where there is a single processor, and where all
+//! others are busy.
 //!
 //! So a waiting thread may *nap*: it sleeps for [`LONGEST_NAP`] at most, and says so. A thread that owes a napping
 //! thread a wake-up does not make the call, but notes it. It wakes the napping thread when it has released the GIL to
 //! wait for something here itself. If it does not wait so soon, the nap ends by itself.
 //!
-//! A nap that ends by itself delayed the thread. So a thread naps only on evidence: after each plain sleep it sees
-//! whether another thread began to wait here before it had the GIL, within [`SOON`]; if so, a nap would have ended then.
-//! It naps after [`FEWEST`] such sleeps in a row, and after each nap that ended by itself it demands twice as many.
+//! A nap that ends by itself delayed the thread. So a thread naps only on evidence. After each plain sleep it sees whether
+//! it woke on the processor of the thread that woke it, and whether a thread began to wait here before it had the GIL,
+//! within [`SOON`]; if so, a nap would have ended then. It naps after [`FEWEST`] such sleeps in a row, and after each nap
+//! that ended by itself it demands twice as many. It stops when it wakes on another processor.
 //!
 //! | | thread that naps | thread that owes a wake-up |
 //! |---|---|---|
@@ -32,9 +34,9 @@
 use super::futex;
 use super::gil;
 use super::party::Party;
+use super::spin;
 use std::cell::Cell;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering, fence};
 use std::time::{Duration, Instant};
 use unsnarl_sync::{ASLEEP, AtomicU32, Waiter};
 
@@ -49,8 +51,11 @@ const SOON: Duration = Duration::from_micros(100);
 const FEWEST: u32 = 4;
 const MOST: u32 = 1 << 14;
 
-/// The number of times that a thread was about to release the GIL to wait here.
+/// The number of times that a thread was about to release the GIL to wait here. Threads that would rather spin are not
+/// counted: two that spin for each other would move this word between their processors.
 static LEAVING: AtomicU32 = AtomicU32::new(0);
+/// The processor of the thread that last woke another one.
+static WAKER_AT: AtomicI32 = AtomicI32::new(-1);
 
 thread_local! {
     /// The address of the word of the napping thread that the calling thread has to wake; 0 for none. The waiter may be
@@ -66,7 +71,8 @@ struct Evidence {
     streak: u32,
     /// Naps are worth it from this streak on.
     demanded: u32,
-    /// `LEAVING` when it awoke from its last plain sleep, until it has the GIL.
+    /// `LEAVING` when it awoke from its last plain sleep, until it has the GIL; None if that was on another processor
+    /// than that of the thread that woke it.
     woken_at: Option<u32>,
 }
 
@@ -86,10 +92,10 @@ fn change<R>(change: impl FnOnce(&mut Evidence) -> R) -> R {
     result
 }
 
-/// Whether the process has a single processor, and a GIL.
-fn is_alone() -> bool {
-    static ANSWER: OnceLock<bool> = OnceLock::new();
-    gil::has_gil() && *ANSWER.get_or_init(|| std::thread::available_parallelism().is_ok_and(|number| number.get() == 1))
+/// The processor on which the calling thread runs.
+fn processor() -> i32 {
+    // SAFETY: sched_getcpu(3) has no preconditions.
+    unsafe { libc::sched_getcpu() }
 }
 
 /// Whether a waiting thread naps.
@@ -106,23 +112,28 @@ impl Napping {
 
 /// Announce, with the GIL held, that the calling thread is about to release it to wait.
 pub(super) fn announce() {
-    if is_alone() {
+    if gil::has_gil() && !spin::is_due() {
         LEAVING.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Sleep while the waiter's word is ASLEEP, until the deadline: as a nap first, if that is a good bet.
 pub(super) fn sleep(waiter: &Waiter<Party>, until: Option<Instant>) -> futex::Woken {
-    if is_alone()
-        && let Some(woken) = nap(waiter, until)
-    {
+    if !gil::has_gil() {
+        return futex::wait(waiter.word(), ASLEEP, until);
+    }
+    if let Some(woken) = nap(waiter, until) {
         return woken;
     }
     let woken = futex::wait(waiter.word(), ASLEEP, until);
-    if is_alone() {
-        let leaving = LEAVING.load(Ordering::Relaxed);
-        change(|evidence| evidence.woken_at = Some(leaving));
-    }
+    let is_here = WAKER_AT.load(Ordering::Relaxed) == processor();
+    let leaving = LEAVING.load(Ordering::Relaxed);
+    change(|evidence| {
+        evidence.woken_at = is_here.then_some(leaving);
+        if !is_here {
+            evidence.add(false);
+        }
+    });
     woken
 }
 
@@ -137,8 +148,9 @@ fn nap(waiter: &Waiter<Party>, until: Option<Instant>) -> Option<futex::Woken> {
     let woken = futex::wait(waiter.word(), ASLEEP, Some(end));
     napping.set(false);
     let is_over = woken == futex::Woken::TimedOut;
+    let is_here = WAKER_AT.load(Ordering::Relaxed) == processor();
     change(|evidence| {
-        evidence.add(!is_over);
+        evidence.add(!is_over && is_here);
         if is_over {
             evidence.demanded = (2 * evidence.demanded).min(MOST);
         }
@@ -148,21 +160,20 @@ fn nap(waiter: &Waiter<Party>, until: Option<Instant>) -> Option<futex::Woken> {
 
 /// Learn from the last plain sleep, if the wait was one: the thread has the GIL now, `delay` after it awoke.
 pub(super) fn learn(delay: Duration) {
-    if is_alone() {
-        change(|evidence| {
-            if let Some(woken_at) = evidence.woken_at.take() {
-                evidence.add(delay < SOON && woken_at != LEAVING.load(Ordering::Relaxed));
-            }
-        });
-    }
+    change(|evidence| {
+        if let Some(woken_at) = evidence.woken_at.take() {
+            evidence.add(delay < SOON && woken_at != LEAVING.load(Ordering::Relaxed));
+        }
+    });
 }
 
 /// Put off the wake-up of a thread that sleeps on `word`, if it naps. Called after the word was changed. False: wake it
 /// now.
 pub(super) fn owe(word: &AtomicU32, napping: &Napping) -> bool {
-    if !is_alone() {
+    if !gil::has_gil() {
         return false;
     }
+    WAKER_AT.store(processor(), Ordering::Relaxed);
     // ORDERING: pairs with the fence in `Napping::set`.
     fence(Ordering::SeqCst);
     let has_owed = pay();
@@ -177,6 +188,7 @@ pub(super) fn owe(word: &AtomicU32, napping: &Napping) -> bool {
 pub(super) fn pay() -> bool {
     let owed = OWED.replace(0);
     if owed != 0 {
+        WAKER_AT.store(processor(), Ordering::Relaxed);
         futex::wake_address(owed);
     }
     owed != 0

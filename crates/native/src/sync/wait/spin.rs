@@ -136,6 +136,17 @@ pub(in crate::sync) fn departures() -> u32 {
     LEFT.load(Ordering::Acquire)
 }
 
+/// Whether the calling thread's next wait may be a bet.
+pub(in crate::sync) fn is_due() -> bool {
+    most() > 0 && LUCK.get().pause == 0
+}
+
+/// The maximal number of threads that spin together.
+fn most() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| std::thread::available_parallelism().map_or(0, |number| number.get() / 2))
+}
+
 /// Announce to spinning threads that this one has released the GIL. Then spin for the waiter, if that is a
 /// good bet. Returns whether the waiter was signalled.
 pub(in crate::sync) fn wait(waiter: &Waiter<Party>, departures: u32) -> bool {
@@ -192,8 +203,7 @@ struct SpinPermit;
 
 impl SpinPermit {
     fn take() -> Option<Self> {
-        static MOST: OnceLock<usize> = OnceLock::new();
-        let most = *MOST.get_or_init(|| std::thread::available_parallelism().map_or(0, |number| number.get() / 2));
+        let most = most();
         SPINNING
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |number| {
                 (number < most).then_some(number + 1)
