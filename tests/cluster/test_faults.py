@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +59,10 @@ class Resource:
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as lines:
+        # A killed client's connection may end in an error, whichever way it is used.
+        with suppress(OSError), connection, connection.makefile("rb") as lines:
             for line in lines:
-                try:
-                    connection.sendall(b"y" if self._write(int(line)) else b"n")
-                except OSError:
-                    return
+                connection.sendall(b"y" if self._write(int(line)) else b"n")
 
     def _write(self, fence: int) -> bool:
         with self._lock:

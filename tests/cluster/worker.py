@@ -30,12 +30,12 @@ def write(resource: socket.socket, fence: int) -> None:
 
 def hold_it(hold: cluster.Hold, resource: socket.socket, granted: int) -> None:
     """Write some times while the hold is good, and give it back."""
-    begin = granted
+    checked = granted
     try:
         for _ in range(random.randrange(1, 4)):
-            asked = time.monotonic_ns()
+            begin = time.monotonic_ns()
             hold.check()
-            begin = asked
+            checked = begin
             log("check", begin, fence=hold.fence)
             write(resource, hold.fence)
             time.sleep(random.random() * 0.02)
@@ -43,8 +43,8 @@ def hold_it(hold: cluster.Hold, resource: socket.socket, granted: int) -> None:
         hold.release()
         log("end", begin, fence=hold.fence, error="")
     except cluster.ClusterError as error:
-        # Lost at some time since the last successful check, or given back as far as the client is concerned.
-        log("end", begin, fence=hold.fence, error=f"{type(error).__name__}: {error}")
+        # Lost at some time since the last successful check; a release finds that out as well.
+        log("end", checked, fence=hold.fence, error=f"{type(error).__name__}: {error}")
 
 
 def main() -> None:
