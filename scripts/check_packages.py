@@ -112,6 +112,8 @@ def extension_complaints(extension: NativeFile, platform: str) -> list[str]:
         if extension.newest_glibc > (int(promised[1]), int(promised[2])):
             found.append(f"the extension needs glibc {'.'.join(map(str, extension.newest_glibc))}")
         found += [f"needs {name}" for name in sorted(extension.needed - GLIBC_LIBRARIES - LOADERS)]
+        # The linker found no version of it in that glibc, and auditwheel sees none: the import fails there.
+        found += [f"the extension needs {name}, which this glibc lacks" for name in sorted(extension.unversioned)]
         if "libgcc_s.so.1" not in extension.needed:
             found.append("the extension has an unwinder of its own, and glibc unwinds threads with libgcc_s.so.1")
     if platform.startswith("musllinux"):

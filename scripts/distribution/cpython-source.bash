@@ -3,6 +3,7 @@
 #
 #   install_needed            the packages that a build needs
 #   have_source VERSION       unpacks the source of 3.14 or 3.13 to KEPT/VERSION/source, unless it is there
+#   have_library NAME         unpacks the source of a library of sid's to KEPT/NAME, unless it is there
 #
 # Invariant: a source that was unpacked half-way is never taken for a whole one.
 
@@ -29,20 +30,26 @@ have_source() {
   [[ ! -e $directory/.unpacked ]] || return 0
   for suite in ${SUITES[$1]}; do
     if (cd "$directory" && download "python$1" "$suite") >"$LOG" 2>&1; then
-      unpack "$1"
+      unpack "$directory"
       return
     fi
   done
-  [[ -n ${POOL[$1]-} ]] && (cd "$directory" && download_from_pool "python$1" "${POOL[$1]}") >>"$LOG" 2>&1 && unpack "$1"
+  [[ -n ${POOL[$1]-} ]] && (cd "$directory" && download_from_pool "python$1" "${POOL[$1]}") >>"$LOG" 2>&1 && unpack "$directory"
+}
+
+have_library() {
+  local directory=$KEPT/$1
+  mkdir -p "$directory"
+  [[ ! -e $directory/.unpacked ]] || return 0
+  (cd "$directory" && download "$1" sid) >"$LOG" 2>&1 && unpack "$directory"
 }
 
 unpack() {
-  local directory=$KEPT/$1/source
-  tar --extract --strip-components=1 --directory "$directory" --file "$directory/python$1"_*.orig.tar.*z &&
-    touch "$directory/.unpacked"
+  tar --extract --strip-components=1 --directory "$1" --file "$1"/*.orig.tar.*z && touch "$1/.unpacked"
 }
 
-# Lists of its own, so that the root's packages go on coming from one suite.
+# The authors' archive alone: a mirror may lack Debian's changes to it. Lists of its own, so that the root's packages go on
+# coming from one suite.
 download() {
   local lists=$KEPT/lists/$2 mirror options
   mirror=$(mirror)
@@ -52,7 +59,7 @@ download() {
     -o "Dir::Etc::SourceList=$lists.list" -o Dir::Etc::SourceParts=/dev/null
     -o "Dir::State::Lists=$lists" -o Acquire::Check-Valid-Until=false
   )
-  apt-get --quiet "${options[@]}" update && apt-get --quiet "${options[@]}" source --download-only "$1"
+  apt-get --quiet "${options[@]}" update && apt-get --quiet "${options[@]}" source --download-only --tar-only "$1"
 }
 
 # The file of package $1 whose name and SHA-256 are $2.

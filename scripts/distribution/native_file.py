@@ -22,6 +22,8 @@ class NativeFile:
     """Libraries that the loader has to find."""
     newest_glibc: tuple[int, int]
     """The newest version of glibc that one of its symbols needs; (0, 0) without."""
+    unversioned: frozenset[str]
+    """Names that it must find in some library, of which it does not say a version, except the interpreter's own."""
     is_static: bool
     """Whether the kernel starts it without a loader."""
     has_debug_sections: bool
@@ -30,8 +32,9 @@ class NativeFile:
 
 def read(path: Path) -> NativeFile:
     """Return what the file asks for."""
-    options = ["--file-header", "--program-headers", "--section-headers", "--dynamic", "--version-info", "--wide"]
-    command = ["readelf", *options, str(path)]
+    headers = ["--file-header", "--program-headers", "--section-headers"]
+    tables = ["--dynamic", "--dyn-syms", "--version-info"]
+    command = ["readelf", "--wide", *headers, *tables, str(path)]
     environment = {**os.environ, "LC_ALL": "C"}
     result = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     return parse(result.stdout, path.stat().st_size)
@@ -44,10 +47,12 @@ def parse(text: str, size_bytes: int) -> NativeFile:
         raise ValueError("not an ELF file")
     needed = frozenset(re.findall(r"\(NEEDED\) .*\[(.+)\]", text))
     versions = [(int(major), int(minor)) for major, minor in re.findall(r"Name: GLIBC_(\d+)\.(\d+)", text)]
+    unversioned = re.findall(r" GLOBAL +DEFAULT +UND (?!_?Py)([^@\s]+)$", text, re.MULTILINE)
     return NativeFile(
         machine=MACHINES.get(machine[1], machine[1]),
         needed=needed,
         newest_glibc=max(versions, default=(0, 0)),
+        unversioned=frozenset(unversioned),
         is_static=not needed and not re.search(r"^ +INTERP ", text, re.MULTILINE),
         has_debug_sections=re.search(r"\] \.z?debug_(info|line) ", text) is not None,
         size_bytes=size_bytes,

@@ -10,6 +10,8 @@ interpreter that runs this. Invariant: only the standard library, since it runs 
 import json
 import os
 import platform
+import re
+import subprocess
 import sys
 import sysconfig
 import time
@@ -27,9 +29,11 @@ def system() -> str:
 
 
 def c_library() -> str:
-    """Return the C library that the interpreter is linked with, with glibc's version."""
+    """Return the C library that the interpreter is linked with, and its version."""
     if "musl" in (sysconfig.get_config_var("HOST_GNU_TYPE") or ""):
-        return "musl"
+        loader = f"/lib/ld-musl-{platform.machine()}.so.1"
+        said = subprocess.run([loader], check=False, capture_output=True, text=True).stderr
+        return " ".join(["musl", *re.findall(r"^Version (\S+)", said, re.MULTILINE)])
     return " ".join(platform.libc_ver()).strip()
 
 

@@ -18,12 +18,19 @@ READELF = """
   0x0010:   Name: GLIBC_2.9  Flags: none  Version: 4
   0x0020:   Name: GLIBC_2.17  Flags: none  Version: 3
   0x0030:   Name: GCC_3.0  Flags: none  Version: 2
+     4: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND sem_post@GLIBC_2.17 (4)
+     5: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND sem_clockwait
+     6: 0000000000000000     0 NOTYPE  WEAK   DEFAULT  UND statx
+     7: 0000000000000000     0 NOTYPE  GLOBAL DEFAULT  UND PyObject_Call
+     8: 0000000000000000     0 NOTYPE  GLOBAL DEFAULT  UND _Py_IsFinalizing
+     9: 0000000000084210    21 FUNC    GLOBAL DEFAULT   13 PyInit__native
 """
 
 GOOD = NativeFile(
     machine="x86_64",
     needed=frozenset({"libc.so.6", "libgcc_s.so.1"}),
     newest_glibc=(2, 17),
+    unversioned=frozenset(),
     is_static=False,
     has_debug_sections=False,
     size_bytes=2_000_000,
@@ -32,7 +39,15 @@ GOOD = NativeFile(
 
 def test_readelf_is_understood() -> None:
     found = native_file.parse(READELF, 10)
-    assert found == NativeFile("aarch64", frozenset({"libc.so.6", "libgcc_s.so.1"}), (2, 17), False, True, 10)
+    assert found == NativeFile(
+        machine="aarch64",
+        needed=frozenset({"libc.so.6", "libgcc_s.so.1"}),
+        newest_glibc=(2, 17),
+        unversioned=frozenset({"sem_clockwait"}),
+        is_static=False,
+        has_debug_sections=True,
+        size_bytes=10,
+    )
 
 
 def test_what_readelf_cannot_read_is_no_native_file() -> None:
@@ -49,6 +64,15 @@ def test_what_readelf_cannot_read_is_no_native_file() -> None:
         pytest.param(GOOD, "musllinux_1_2_x86_64", "needs libc.so.6", id="library"),
         pytest.param(
             replace(GOOD, needed=frozenset({"libc.so.6"})), "manylinux_2_17_x86_64", "unwinder", id="unwinder"
+        ),
+        pytest.param(
+            replace(GOOD, unversioned=frozenset({"sem_clockwait"})), "manylinux_2_17_x86_64", "sem_clockwait", id="name"
+        ),
+        pytest.param(
+            replace(GOOD, needed=frozenset({"libc.so"}), unversioned=frozenset({"sem_post"})),
+            "musllinux_1_2_x86_64",
+            None,
+            id="musl",
         ),
         pytest.param(replace(GOOD, has_debug_sections=True), "linux_x86_64", "debug information", id="debug"),
     ],

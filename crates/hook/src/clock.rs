@@ -39,7 +39,7 @@ pub(crate) fn nanos(time: &libc::timespec) -> Nanos {
 /// Nanoseconds as a timespec.
 pub(crate) fn timespec(nanos: Nanos) -> libc::timespec {
     libc::timespec {
-        tv_sec: libc::time_t::try_from(nanos / 1_000_000_000).unwrap_or(libc::time_t::MAX),
+        tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
         tv_nsec: (nanos % 1_000_000_000) as libc::c_long,
     }
 }

@@ -7,6 +7,7 @@ use crate::elf::original::Original;
 use crate::elf::slots::Replacement;
 use crate::gil::{cond, sem};
 use crate::{record::calls, spawn};
+use std::ffi::CStr;
 
 /// Why a function is hooked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,22 @@ fn row<F: Copy>(purpose: Purpose, name: &'static str, original: &'static Origina
     (purpose, Replacement::new(name, original, hook, purpose == Purpose::Gil))
 }
 
+/// A function that not every C library has, to which this library is not linked.
+fn found<F: Copy>(purpose: Purpose, name: &'static CStr, original: &'static Original<F>, hook: F) -> Row {
+    let text = name.to_str().unwrap_or_default();
+    (
+        purpose,
+        Replacement::new(text, original, hook, false).with_libc(find(name)),
+    )
+}
+
+/// The address of a function in the libraries that the program is linked to.
+fn find(name: &CStr) -> Option<usize> {
+    // SAFETY: a C string.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!address.is_null()).then_some(address as usize)
+}
+
 #[rustfmt::skip] // one line a function
 fn table() -> [Row; 16] {
     use Purpose::{Gil, Locks, Recording, Starts};
@@ -46,7 +63,7 @@ fn table() -> [Row; 16] {
         row(Gil, "pthread_cond_timedwait", &cond::REAL_TIMEDWAIT, cond::timedwait),
         row(Locks, "sem_wait", &sem::REAL_WAIT, sem::wait),
         row(Locks, "sem_timedwait", &sem::REAL_TIMEDWAIT, sem::timedwait),
-        row(Locks, "sem_clockwait", &sem::REAL_CLOCKWAIT, sem::clockwait),
+        found(Locks, c"sem_clockwait", &sem::REAL_CLOCKWAIT, sem::clockwait),
         row(Locks, "sem_post", &sem::REAL_POST, sem::post),
         row(Starts, "vfork", &spawn::REAL_VFORK, spawn::vfork),
         row(Starts, "system", &spawn::REAL_SYSTEM, spawn::system),

@@ -103,8 +103,7 @@ fn register(me: &PerThread) {
         head = register_head();
     }
     me.head.set(head);
-    // SAFETY: gettid(2) always succeeds.
-    me.tid.set(unsafe { libc::gettid() } as u32);
+    me.tid.set(rustix::thread::gettid().as_raw_nonzero().get() as u32);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
     me.name.set(number << TID_BITS | u64::from(me.tid.get()));
     me.epoch.set(process::epoch());

@@ -38,6 +38,14 @@ impl Replacement {
         }
     }
 
+    /// With this address of libc's function, to which this library is not linked.
+    pub(crate) fn with_libc(self, address: Option<usize>) -> Self {
+        Self {
+            theirs: address.unwrap_or(self.theirs),
+            ..self
+        }
+    }
+
     /// Stores the function to call instead of a slot's present `value`; returns the
     /// value that restores the slot.
     ///

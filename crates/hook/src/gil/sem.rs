@@ -24,11 +24,15 @@ type Post = unsafe extern "C" fn(*mut sem_t) -> libc::c_int;
 pub(crate) static REAL_POST: Original<Post> = Original::new(libc::sem_post);
 pub(crate) static REAL_WAIT: Original<Wait> = Original::new(libc::sem_wait);
 pub(crate) static REAL_TIMEDWAIT: Original<TimedWait> = Original::new(libc::sem_timedwait);
-pub(crate) static REAL_CLOCKWAIT: Original<ClockWait> = Original::new(sem_clockwait);
+/// glibc's from 2.30 on, where CPython uses it; neither older ones nor musl have it. So this library does not link it: the
+/// row of `hooked.rs` finds it by its name.
+pub(crate) static REAL_CLOCKWAIT: Original<ClockWait> = Original::new(no_clockwait);
 
-unsafe extern "C" {
-    /// From glibc 2.30 on; CPython uses it where it exists.
-    fn sem_clockwait(sem: *mut sem_t, clock: clockid_t, until: *const timespec) -> libc::c_int;
+/// What a C library without `sem_clockwait` would answer; an interpreter that calls it has a C library with it.
+unsafe extern "C" fn no_clockwait(_: *mut sem_t, _: clockid_t, _: *const timespec) -> libc::c_int {
+    // SAFETY: errno is this thread's.
+    unsafe { *libc::__errno_location() = libc::ENOSYS };
+    -1
 }
 
 /// Makes the call; notes that the thread has blocked on a lock if it acquired it.

@@ -224,7 +224,8 @@ impl Writer {
 
 fn tid() -> u32 {
     // SAFETY: gettid has no preconditions.
-    unsafe { libc::gettid() }.cast_unsigned()
+    let id = unsafe { libc::syscall(libc::SYS_gettid) };
+    id as u32
 }
 
 fn ident() -> u64 {

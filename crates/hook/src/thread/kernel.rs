@@ -162,7 +162,8 @@ pub(super) fn is_hinted(thread: ThreadId) -> bool {
 
 fn announce(thread: ThreadId) {
     // SAFETY: gettid has no preconditions.
-    let id = unsafe { libc::gettid() };
+    // glibc has it as a function only from 2.30 on.
+    let id = unsafe { libc::syscall(libc::SYS_gettid) } as libc::pid_t;
     let entry = &HINTED[thread.index()];
     // Count first: the child of a fork in between counts one too many, and corrects that.
     // ORDERING: SeqCst pairs with `enable`: its store to `IS_ENABLED` precedes its loads of

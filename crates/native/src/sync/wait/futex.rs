@@ -25,7 +25,7 @@ pub(in crate::sync) fn wait(word: &AtomicU32, expected: u32, deadline: Option<In
         if left.is_zero() {
             return Woken::TimedOut;
         }
-        spec.tv_sec = left.as_secs() as libc::time_t;
+        spec.tv_sec = left.as_secs() as i64;
         spec.tv_nsec = libc::c_long::from(left.subsec_nanos());
         timeout = &raw const spec;
     }

@@ -54,7 +54,7 @@ pub(in crate::sync) fn is_in_main_thread() -> bool {
         Some((asked_in, answer)) if asked_in == epoch() => answer,
         _ => {
             // SAFETY: gettid(2) and getpid(2) always succeed.
-            let answer = unsafe { libc::gettid() == libc::getpid() };
+            let answer = unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) };
             ANSWER.set(Some((epoch(), answer)));
             answer
         }
