@@ -24,6 +24,7 @@ MOST_REPEATED = 20
 """A run that crashes makes every test differ: no more than these are repeated."""
 
 PLAIN, AGAIN = "plain", "plain again"
+REPORTED = "reported"
 Progress = Callable[[str], None]
 
 
@@ -31,7 +32,7 @@ def carry_out(suite: Suite, python: Path, directory: Path, progress: Progress) -
     """Run a prepared suite in all ways and return the result.
 
     Raises:
-        Unprepared: no test passes plainly.
+        Unprepared: no test passes plainly, or a plain run came to no end, so that nothing can be compared.
     """
     runs: dict[str, running.Run] = {}
     for way in running.WAYS:
@@ -40,6 +41,8 @@ def carry_out(suite: Suite, python: Path, directory: Path, progress: Progress) -
         if way == PLAIN and outcomes.PASSED not in runs[way].outcomes.values():
             last = (runs[way].tail.replace(str(directory), ".").strip().splitlines() or [""])[-1]
             raise Unprepared(f"no test passes plainly ({runs[way].outcomes[outcomes.THE_RUN]}): {last.strip('= ')}")
+        if way in (PLAIN, AGAIN) and (ended := runs[way].outcomes[outcomes.THE_RUN]) != REPORTED:
+            raise Unprepared(f"nothing to compare with: a plain run came to {ended!r}")
     first = runs[PLAIN].outcomes
     flaky = set(outcomes.flaky(first, runs[AGAIN].outcomes))
     found = [

@@ -130,6 +130,19 @@ def test_a_run_that_reports_nothing_is_an_outcome(tmp_path: Path) -> None:
     assert running.run(suite, "plain", python, tmp_path).outcomes == {outcomes.THE_RUN: "ended by SIGSEGV"}
 
 
+def test_a_suite_whose_plain_run_comes_to_no_end_is_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(suite: Suite, way: str, *_: object) -> running.Run:
+        ended = "no end after 120 s" if way == "plain again" else "reported"
+        return running.Run({"a": "passed", outcomes.THE_RUN: ended}, 0)
+
+    monkeypatch.setattr(running, "run", run)
+    suite = Suite("thing", "1", ("tests",))
+    with pytest.raises(preparation.Unprepared, match="a plain run came to 'no end after 120 s'"):
+        trial.carry_out(suite, tmp_path / "python", tmp_path, lambda _: None)
+
+
 def test_the_page_shows_losses_first_and_what_could_not_be_run() -> None:
     shown = page.page(
         [

@@ -2,7 +2,7 @@
 
 Reported: vllm-project/vllm, issue 8033
 Figure: answer_p99_ms, ms, less is better: the time of a request
-Figure: steps, steps, more is better: what the engine did
+Figure: steps, steps/s, more is better: what the engine did
 """
 
 from __future__ import annotations
@@ -55,13 +55,15 @@ def main() -> None:
     threads.append(threading.Thread(target=serve, args=(theirs,)))
     for thread in threads:
         thread.start()
+    began = time.perf_counter()
     times = ask(mine)
+    done = sum(steps) / (time.perf_counter() - began)
     is_over.set()
     mine.close()
     for thread in threads:
         thread.join()
     theirs.close()
-    report(answer_p99_ms=percentile(times, 0.99), steps=sum(steps))
+    report(answer_p99_ms=percentile(times, 0.99), steps=done)
 
 
 main()

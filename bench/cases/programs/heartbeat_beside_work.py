@@ -2,7 +2,7 @@
 
 Reported: dpkp/kafka-python, issue 1672; PrefectHQ/prefect, pull request 21276
 Figure: late_max_ms, ms, less is better: how late the latest heartbeat was
-Figure: work, rounds, more is better: what the computing threads did
+Figure: work, rounds/s, more is better: what the computing threads did
 """
 
 from __future__ import annotations

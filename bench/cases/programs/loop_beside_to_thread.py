@@ -2,7 +2,7 @@
 
 Reported: damianvtran/local-operator, pull request 136; `def` endpoints in mozarkai/optics-framework, issue 455
 Figure: late_p99_ms, ms, less is better: how late a task that sleeps for 5 ms wakes up
-Figure: work, rounds, more is better: what the computing threads did
+Figure: work, rounds/s, more is better: what the computing threads did
 """
 
 from __future__ import annotations
