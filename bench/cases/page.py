@@ -21,6 +21,8 @@ Rendered from `bench/results/cases-{python}.json`:
 
 {machine}
 """
+SHOWN_DIGITS = 2
+"""A difference that the page does not show is none."""
 WORSE, SAME, BETTER = "worse", "no difference", "better"
 
 
@@ -82,6 +84,6 @@ def _shown(ratio: Ratio | None) -> str:
 
 def judged(ratio: Ratio | None, less: bool) -> str:
     """Return whether a ratio is better, worse or noise."""
-    if ratio is None or ratio.low <= 1 <= ratio.high:
+    if ratio is None or round(ratio.low, SHOWN_DIGITS) <= 1 <= round(ratio.high, SHOWN_DIGITS):
         return SAME
     return BETTER if (ratio.high < 1) == less else WORSE

@@ -30,7 +30,13 @@ def test_a_docstring_without_its_parts_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "less", "judged"),
-    [(0.1, 0.2, True, "better"), (0.1, 0.2, False, "worse"), (0.9, 1.1, True, "no difference"), (2, 3, True, "worse")],
+    [
+        (0.1, 0.2, True, "better"),
+        (0.1, 0.2, False, "worse"),
+        (0.9, 1.1, True, "no difference"),
+        (2, 3, True, "worse"),
+        (0.997, 0.999, True, "no difference"),
+    ],
 )
 def test_a_figure_is_judged_by_its_interval(low: float, high: float, less: bool, judged: str) -> None:
     assert page.judged(Ratio((low + high) / 2, 0.1, low, high, 7), less) == judged
