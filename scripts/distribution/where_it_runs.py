@@ -24,7 +24,7 @@ The last result of each trial, rendered by `scripts/distribution/where_it_runs.p
 [the results](../results/platforms.json); each row was written by a script, on the day that it names.
 `scripts/bare-root` installs each wheel in a Debian root without compiler or Rust, `scripts/builds` tries other builds
 of CPython, `scripts/matrix` the interpreters at hand. Rows on an emulated machine ran under qemu-user.
-Seconds were measured on two processors with the load average of the row.
+Seconds were measured on two processors; the load average is that of the minute before, also where nothing else ran.
 
 """
 COLUMNS = {
