@@ -8,8 +8,10 @@ process's recording. Invariant: nothing here draws a conclusion.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
+from collections import defaultdict
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -22,6 +24,12 @@ RUNNING, WAITING, LOCK, IN_IO, SLEEPING, COMPUTING = range(6)
 
 SEPARATOR = "\x1f"
 """Separates the words of the text about a program."""
+
+PROCESSOR = "a processor"
+"""What a thread waits for that could run: the sampler's name."""
+
+_FORKED = ("Popen._launch", "multiprocessing/popen_fork.py")
+"""The function whose callers belong to the parent in a child that multiprocessing forked, and the end of its path."""
 
 _Entry = TypeVar("_Entry")
 
@@ -252,9 +260,33 @@ class Process:
 
     def line_of(self, node: int) -> Location | None:
         """Return the innermost line of a stack outside the standard library, or else the innermost line."""
-        lines = self.stack(node)
+        lines = list(itertools.takewhile(lambda line: not _is_fork(line), self.stack(node)))
         own = [line for line in lines if not self.is_library(line)]
         return own[0] if own else lines[0] if lines else None
+
+    def lacks_processor(self, number: int | None, node: int) -> bool:
+        """Tell whether a thread that seems to be in I/O at a stack was mostly able to run, without a processor."""
+        counts = {waits.peer: waits.count for waits in self.peers if (waits.thread, waits.node) == (number, node)}
+        return 2 * counts.get(PROCESSOR, 0) > sum(counts.values())
+
+    @functools.cached_property
+    def scarce(self) -> frozenset[int]:
+        """The stacks at which threads wait for a semaphore's permit that a thread which waits there itself gives back.
+
+        A semaphore whose waiters never release it passes on signals or work.
+        """
+        waiters: dict[str, set[int]] = defaultdict(set)
+        places: dict[int, str] = {}
+        for number, state, node, _ in self.stacks:
+            if state == LOCK and any(line.function == "Semaphore.acquire" for line in self.stack(node)[:3]):
+                places[node] = str(self.line_of(node))
+                waiters[places[node]].add(number)
+        shared = {
+            places[waits.wait_node]
+            for waits in self.locks
+            if waits.wait_node in places and waits.releaser in waiters[places[waits.wait_node]]
+        }
+        return frozenset(node for node, place in places.items() if place in shared)
 
     def is_library(self, line: Location) -> bool:
         """Tell whether a line belongs to the standard library, or to the import system."""
@@ -269,6 +301,10 @@ class Process:
     def label(self, number: int | None) -> str:
         """Return the name of a thread by its number."""
         return self.threads[number].label if number is not None and number < len(self.threads) else "?"
+
+
+def _is_fork(line: Location) -> bool:
+    return line.function == _FORKED[0] and line.file.endswith(_FORKED[1])
 
 
 def from_json(text: str) -> Process:

@@ -29,6 +29,10 @@ const ON_DESCRIPTOR: [libc::c_long; 15] = [
     libc::SYS_fsync,
     libc::SYS_fdatasync,
 ];
+/// The name of what a thread waits for that could run: the kernel gives other threads its processor.
+const PROCESSOR: &str = "a processor";
+/// The name of a wait in any other call, of which a share of the samples is: nobody knows what for.
+const UNKNOWN: &str = "";
 /// A listening socket, in the tables of sockets.
 const LISTENING: &str = "0A";
 /// The longest table of sockets that is read.
@@ -41,11 +45,15 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// What this thread waits for; `None` if it is not in such a call.
+    /// What this thread waits for; `None` if it has ended, or its system calls cannot be read.
     pub(super) fn of_thread(&mut self, memory: &File, pid: u32, tid: u32) -> Option<String> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
         let mut words = text.split_ascii_whitespace();
-        let call: libc::c_long = words.next()?.parse().ok()?;
+        let word = words.next()?;
+        if word == "running" {
+            return Some(PROCESSOR.into());
+        }
+        let call: libc::c_long = word.parse().ok()?;
         let mut argument = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
         let first = argument()?;
         let descriptor = if ON_DESCRIPTOR.contains(&call) {
@@ -53,7 +61,7 @@ impl Names {
         } else if is_poll(call) && argument()? == 1 {
             polled(memory, first)?
         } else {
-            return None;
+            return Some(of_call(call).into());
         };
         let link = std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
         Some(self.name(pid, &link.to_string_lossy()))
@@ -71,6 +79,16 @@ impl Names {
             return "the terminal".into();
         }
         link.into()
+    }
+}
+
+/// What a call waits for that has no descriptor.
+fn of_call(call: libc::c_long) -> &'static str {
+    match call {
+        libc::SYS_wait4 | libc::SYS_waitid => "a child process",
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => "a pause in C code",
+        libc::SYS_flock | libc::SYS_fcntl => "the lock of a file",
+        _ => UNKNOWN,
     }
 }
 

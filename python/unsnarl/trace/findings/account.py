@@ -199,7 +199,7 @@ def _by_peer(time_ns: int, peers: list[tuple[str, int]]) -> list[tuple[str | Non
 
 def _waiting_for(what: str, peer: str | None) -> str:
     """Return what a thread waits for, with the peer, unless it is known better."""
-    if peer is None or what not in ("in I/O", "waiting for the network"):
+    if not peer or what not in ("in I/O", "waiting for the network"):
         return what
     return f"waiting for {peer}"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unsnarl.trace.findings import account, event_loop, gil, locks, startup, threads
+from unsnarl.trace.findings import account, event_loop, gil, locks, pools, spinning, startup, threads
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration
 from unsnarl.trace.model import Process
 
@@ -18,7 +18,7 @@ def all_findings(processes: list[Process]) -> list[Finding]:
     result: list[Finding] = []
     for process in processes:
         found = lost_records(process)
-        for part in (event_loop, threads, gil, locks, startup):
+        for part in (event_loop, threads, spinning, pools, gil, locks, startup):
             found += part.findings(process)
         found = merged(found)
         result += [replace(finding, pid=process.pid) for finding in found]
@@ -28,10 +28,16 @@ def all_findings(processes: list[Process]) -> list[Finding]:
 
 
 def merged(found: list[Finding]) -> list[Finding]:
-    """Leave out what another finding explains: of many threads, neither all stacks nor all waits have a cause alone."""
+    """Leave out what another finding explains.
+
+    Of many threads, neither all stacks nor all waits have a cause alone. A thread that spins is in no long C call, but
+    may keep the GIL while it has no processor.
+    """
+    spinning = {finding.thread for finding in found if finding.kind == "spinning"}
+    found = [finding for finding in found if finding.kind != "long-hold" or finding.thread not in spinning]
     if not any(finding.kind in ("thread-per-timer", "thread-per-task") for finding in found):
         return found
-    return [finding for finding in found if finding.kind not in ("lock-waits", "gil-waits")]
+    return [finding for finding in found if finding.kind not in ("lock-waits", "gil-waits", "futex-storm")]
 
 
 def lost_records(process: Process) -> list[Finding]:

@@ -32,17 +32,18 @@ _DOES = {
 def findings(process: Process) -> list[Finding]:
     """Return the stalls of the event loops of a process, the longest in all first."""
     found: list[Finding] = []
-    for thread in process.threads:
+    for number, thread in enumerate(process.threads):
         idle = (
             begin for begin, _, state, node in thread.stretches if state == IN_IO and is_idle_in_loop(process, node)
         )
         runs_from_ns = next(idle, None)
         if runs_from_ns is not None:
-            found += _stalls(process, thread, runs_from_ns)
+            found += _stalls(process, number, runs_from_ns)
     return sorted(found, key=lambda finding: -int(finding.figures["total_ns"]))[:MOST_STALLS]
 
 
-def _stalls(process: Process, thread: Thread, runs_from_ns: int) -> list[Finding]:
+def _stalls(process: Process, number: int, runs_from_ns: int) -> list[Finding]:
+    thread = process.threads[number]
     stalls: dict[tuple[int, str | None], list[int]] = defaultdict(list)
     for begin, length_ns, state, node in _calls(thread):
         # Before the loop was idle first, it may not have run; waits for the GIL are other findings'.
@@ -54,6 +55,8 @@ def _stalls(process: Process, thread: Thread, runs_from_ns: int) -> list[Finding
         if any(line.file.startswith("<frozen importlib") for line in stack):
             continue
         place = process.line_of(node)
+        if state == IN_IO and process.lacks_processor(number, node):
+            state = COMPUTING  # noqa: PLW2901
         stalls[state, str(place) if place else None].append(length_ns)
     life = process.seen_life_ns(thread)
     return [

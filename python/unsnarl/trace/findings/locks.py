@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
-from unsnarl.trace.model import IN_IO, SLEEPING, LockWaits, Process
+from unsnarl.trace.model import COMPUTING, IN_IO, SLEEPING, LockWaits, Process
 
 WAITS_FOR_WORK = frozenset(
     (
@@ -70,7 +70,9 @@ def findings(process: Process) -> list[Finding]:
 
 
 def is_for_work(process: Process, node: int) -> bool:
-    """Tell whether a thread waits for work, and not for a lock that another thread holds."""
+    """Tell whether a thread waits for work, and not for a lock or a permit that another thread holds."""
+    if node in process.scarce:
+        return False
     for line in process.stack(node):
         if not process.is_library(line):
             return False
@@ -173,11 +175,15 @@ def _contended(process: Process, line: str, group: list[LockWaits], total: int) 
     count = sum(waits.count for waits in group)
     holder = process.label(worst.releaser)
     held_at = process.line_of(worst.holder_node) or process.line_of(worst.release_node)
-    is_idle = worst.holder_state in (IN_IO, SLEEPING) and worst.holder_permille >= 500
+    state = worst.holder_state
+    if state == IN_IO and process.lacks_processor(worst.releaser, worst.holder_node):
+        state = COMPUTING
+    is_idle = state in (IN_IO, SLEEPING) and worst.holder_permille >= 500
+    is_scarce = worst.wait_node in process.scarce
     details: list[str] = []
     if worst.releaser is not None:
         where = f" at {held_at}" if held_at else ""
-        details.append(f"meanwhile `{holder}` held it, mostly {_STATES[worst.holder_state]}{where}")
+        details.append(f"meanwhile `{holder}` held it, mostly {_STATES[state]}{where}")
     released_at = process.line_of(worst.release_node)
     if released_at:
         details.append(f"`{holder}` released it at {released_at}")
@@ -187,18 +193,25 @@ def _contended(process: Process, line: str, group: list[LockWaits], total: int) 
             f"{guessed:,} of the waits had no stack: they are counted at the line of the thread's previous wait"
         )
     is_severe = total > SEVERE_SHARE * process.seen_ns and 2 * guessed <= count
-    what = f"held across {'a sleep' if worst.holder_state == SLEEPING else 'I/O'}" if is_idle else "contended"
+    what = f"a lock is held across {'a sleep' if state == SLEEPING else 'I/O'}" if is_idle else "a lock is contended"
+    if is_scarce:
+        what = "a semaphore has no permit left"
     return Finding(
         "contended-lock",
         SEVERE if is_severe else NOTABLE,
-        f"a lock is {what}: thread `{process.label(worst.waiter)}` waits at {line}, {count:,} times, "
+        f"{what}: thread `{process.label(worst.waiter)}` waits at {line}, {count:,} times, "
         f"{duration(total)} in all, up to {duration(max(waits.longest_ns for waits in group))}",
         details,
         process.label(worst.waiter),
         str(held_at) if held_at else line,
         {"count": count, "total_ns": total, "waits_at": line, "holder": holder, "across_io": int(is_idle)},
-        _lock_remedy(is_idle=is_idle, is_replaced=is_patched(process, worst.wait_node)),
+        _PERMITS if is_scarce else _lock_remedy(is_idle=is_idle, is_replaced=is_patched(process, worst.wait_node)),
     )
+
+
+_PERMITS = Remedy(
+    "unsnarl will not help here: hold a permit for less time, or allow more permits if what they guard has room"
+)
 
 
 def _lock_remedy(*, is_idle: bool, is_replaced: bool) -> Remedy:

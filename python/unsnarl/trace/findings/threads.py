@@ -32,12 +32,13 @@ def findings(process: Process) -> list[Finding]:
     """Return the findings about threads that are started too often."""
     timers = {number for number, _, node, _ in process.stacks if _has(process, node, _TIMER)}
     result: list[Finding] = []
+    tasks: list[int] = []
     for group in groups_of(process):
         if len(group.numbers) >= MOST_TIMERS and not timers.isdisjoint(group.numbers):
             result.append(_timers(process, group))
         elif len(group.numbers) >= MOST_TASKS:
-            result += _tasks(process, group)
-    return result
+            tasks += group.numbers
+    return [*result, *_tasks(process, tasks)]
 
 
 def _has(process: Process, node: int, function: str) -> bool:
@@ -78,8 +79,9 @@ def _timers(process: Process, group: ThreadGroup) -> Finding:
     )
 
 
-def _tasks(process: Process, group: ThreadGroup) -> list[Finding]:
-    lives = [thread.end_ns - thread.begin_ns for thread in group.threads(process) if thread.has_ended]
+def _tasks(process: Process, numbers: list[int]) -> list[Finding]:
+    threads = [process.threads[number] for number in numbers]
+    lives = [thread.end_ns - thread.begin_ns for thread in threads if thread.has_ended]
     starter, place, start_ns, life_ns = _start(process)
     if len(lives) < MOST_TASKS or median(lives) > SHORT_LIFE_NS or start_ns < START_SHARE * life_ns:
         return []

@@ -1,0 +1,124 @@
+"""Findings about threads that ask again and again instead of waiting: without a pause, or with short sleeps.
+
+Waits with short timeouts are in ``locks``. Pure: a ``Process`` in, findings out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life, share
+from unsnarl.trace.model import RUNNING, SLEEPING, Process
+
+ASKS = frozenset(
+    (
+        "Queue.get_nowait",
+        "Queue.empty",
+        "Queue.full",
+        "Queue.put_nowait",
+        "Event.is_set",
+        "Future.done",
+        "Thread.is_alive",
+        "Popen.poll",
+        "BaseProcess.is_alive",
+    )
+)
+"""Functions of the standard library that return at once whether there is something to do."""
+
+ASKING_SHARE = 0.4
+"""The least share of a thread's time with the GIL that it spends in one of them."""
+
+LEAST_NS = 100_000_000
+"""The least time with the GIL of a thread that spins, and the least time asleep of one that polls."""
+
+SLEEPS = 100
+"""The fewest sleeps that are polling."""
+
+SHORT_SLEEP_NS = 5_000_000
+"""The longest mean sleep: waking up less often costs nothing."""
+
+SLEEPING_SHARE = 0.2
+"""The least share of a thread's life that it sleeps there."""
+
+
+def findings(process: Process) -> list[Finding]:
+    """Return the findings about threads that spin or poll."""
+    return [*spinning(process), *short_sleeps(process)]
+
+
+def spinning(process: Process) -> list[Finding]:
+    """Find threads that compute for long and do little but ask whether there is something to do."""
+    running: dict[int, int] = defaultdict(int)
+    asking: dict[int, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
+    for number, state, node, time_ns in process.stacks:
+        if state == RUNNING:
+            running[number] += time_ns
+            function = _asks(process, node)
+            if function is not None:
+                asking[number][function, str(process.line_of(node))] += time_ns
+    result: list[Finding] = []
+    for number, times in asking.items():
+        time_ns, whole = sum(times.values()), running[number]
+        if whole < LEAST_NS or 2 * whole < sum(process.threads[number].totals_ns) or time_ns < ASKING_SHARE * whole:
+            continue
+        function, place = max(times, key=lambda key: times[key])
+        label = process.label(number)
+        result.append(
+            Finding(
+                "spinning",
+                SEVERE if 2 * whole > process.length_ns else NOTABLE,
+                f"thread `{label}` spins: it asks again and again without a pause, by `{function}` at {place}, "
+                f"{share(time_ns, whole)} of its time with the GIL",
+                [f"it held the GIL for {duration(whole)}, which other threads can then not use"],
+                label,
+                place,
+                {"asking_ns": time_ns, "running_ns": whole},
+                Remedy(
+                    "unsnarl will not help here: block instead of asking. `get()`, `wait()`, `result()` and `join()` "
+                    "return as soon as there is something to do"
+                ),
+            )
+        )
+    return result
+
+
+def _asks(process: Process, node: int) -> str | None:
+    for line in process.stack(node):
+        if not process.is_library(line):
+            return None
+        if line.function in ASKS:
+            return line.function
+    return None
+
+
+def short_sleeps(process: Process) -> list[Finding]:
+    """Find threads that sleep shortly, many times: they look for something in between."""
+    result: list[Finding] = []
+    for number, thread in enumerate(process.threads):
+        sleeps: dict[str, list[int]] = defaultdict(list)
+        for _, length_ns, state, node in thread.stretches:
+            if state == SLEEPING and node:
+                sleeps[str(process.line_of(node))].append(length_ns)
+        life = process.seen_life_ns(thread)
+        for place, lengths in sleeps.items():
+            total, count = sum(lengths), len(lengths)
+            is_long = total > SHORT_SLEEP_NS * count or total < max(LEAST_NS, SLEEPING_SHARE * life)
+            if count >= SLEEPS and not is_long:
+                label = process.label(number)
+                result.append(
+                    Finding(
+                        "polling",
+                        NOTABLE,
+                        f"polling: at {place} thread `{label}` sleeps {count:,} times for {duration(total / count)} "
+                        f"each, {of_life(process, total, life)}",
+                        ["the thread wakes up, takes the GIL, and sleeps again"],
+                        label,
+                        place,
+                        {"count": count, "total_ns": total},
+                        Remedy(
+                            "wait for the event itself (an Event, a Condition, a queue, a file descriptor), "
+                            "or sleep for longer"
+                        ),
+                    )
+                )
+    return sorted(result, key=lambda finding: -int(finding.figures["count"]))[:3]
