@@ -56,7 +56,7 @@ def operations(client: int, lines: list[dict[str, Any]]) -> list[dict[str, Any]]
     """Return one client's operations; what a killed client had begun ends never, or at any time."""
     found: list[dict[str, Any]] = []
     believed: dict[str, Any] | None = None
-    for line, after in zip(lines, [*lines[1:], {"op": "killed"}], strict=True):
+    for line, after in pairwise([*lines, {"op": "killed"}]):
         if line["op"] == "try" and after["op"] != "write":
             found.append({**line, "op": "write", "end": NEVER_NS})
         elif line["op"] != "try" and line["fence"] is not None:
