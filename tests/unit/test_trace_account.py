@@ -47,6 +47,19 @@ def test_io_is_divided_by_what_the_thread_was_seen_waiting_for() -> None:
     }
 
 
+def test_a_thread_that_could_run_waits_for_a_processor_and_not_for_io() -> None:
+    waits = [
+        {"thread": 1, "node": 1, "peer": "a processor", "count": 3},
+        {"thread": 1, "node": 1, "peer": "", "count": 1},
+    ]
+    found = long_run([], waiting_ns=0, stacks=[[1, 3, 1, 800 * MS]], imports=[], peers=waits)
+    parts = {(part.what, part.place is None): part.time_ns for part in account.parts_of(found, [1])}
+    assert parts["waiting for a processor", False] == 600 * MS
+    assert parts["in I/O", False] == 200 * MS
+    assert found.lacks_processor(1, 1)
+    assert not found.lacks_processor(0, 1)
+
+
 def test_the_line_names_the_function_and_the_line_for_all_threads_and_for_the_slowest() -> None:
     found = long_run([], waiting_ns=400 * MS, stacks=[[0, 0, 1, 7_000 * MS], [1, 3, 1, 1_000 * MS]], imports=[])
     [finding] = account.findings(found)
