@@ -60,6 +60,7 @@ class Place:
         self.environ = own | {
             "HOME": str(self.home), "TMPDIR": str(self.temporary), "UNSNARL_WARM_DIR": str(self.runtime),
             "PATH": f"{bin_dir}:/usr/local/bin:/usr/bin:/bin", "TERM": "xterm", "PAGER": "cat", "PYTHONHASHSEED": "0",
+            "UNSNARL_WARM_SPEND": "any",
         }  # fmt: skip
 
     def restore(self) -> None:

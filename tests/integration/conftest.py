@@ -32,6 +32,8 @@ class Rig:
         self.env |= {"UNSNARL_WARM_DIR": str(self.house), "XDG_DATA_HOME": str(directory / "data")}
         # If the tests themselves are killed, nothing stops the servers: the default would keep them for an hour.
         self.env["UNSNARL_WARM_IDLE"] = "120"
+        # The first call learns; test_warm_economy.py has the tests of the account.
+        self.env["UNSNARL_WARM_SPEND"] = "any"
         self.processes: list[subprocess.Popen[bytes]] = []
         (directory / "bin").mkdir()
         (directory / "work").mkdir()

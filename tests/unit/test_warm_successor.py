@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from unsnarl.warm import ledger
 from unsnarl.warm.serving import successor
 
 
@@ -15,7 +16,9 @@ class Server:
     """A server as far as its successor is concerned."""
 
     def __init__(self, directory: Path, umask: int) -> None:
-        self.origin: Any = SimpleNamespace(record=f"{directory}/id", directory=str(directory), umask=umask)
+        self.origin: Any = SimpleNamespace(
+            record=f"{directory}/id", directory=str(directory), umask=umask, environment={b"UNSNARL_WARM_SPEND": b"any"}
+        )
         self.requests = 0
 
     def run(self, *, brings: str = "") -> int:
@@ -65,3 +68,13 @@ def test_a_directory_that_is_gone_is_no_reason_not_to_learn(
     monkeypatch.setattr(successor, "_start", lambda *_: 7)
     server.origin.directory = str(tmp_path / "gone")
     assert server.run(brings="news\tfile\n") == 7
+
+
+def test_learning_again_waits_until_it_is_paid(tmp_path: Path) -> None:
+    stem = str(tmp_path / "id")
+    ledger.note(stem, "spent 1000", "plain 100")
+    assert not successor.may_learn({}, stem)
+    assert successor.may_learn({b"UNSNARL_WARM_SPEND": b"any"}, stem)
+    ledger.note(stem, "saved 2000 25")
+    assert successor.may_learn({}, stem)
+    assert not successor.may_learn({b"UNSNARL_WARM_FROZEN": b"1", b"UNSNARL_WARM_SPEND": b"any"}, stem)

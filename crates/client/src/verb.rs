@@ -5,6 +5,7 @@
 //! | `--shim FILE args…` (what a shim runs) | that command, warm or plain |
 //! | `warm run [--] CMD args…` | the same without a shim |
 //! | `warm run --require [--] CMD args…` | warm, or not at all |
+//! | `warm run --frozen [--] CMD args…` | warm if it was learned before, else plain; nothing is learned |
 //! | `warm start [--] CMD` | start the command's server and wait until it serves |
 //! | `warm why [--] CMD args…` | describe the call, then `unsnarl.cli` |
 //! | `run …` | the program with the scheduler; what [`crate::run`] does not handle goes to Python |
@@ -25,7 +26,7 @@ use crate::server::plan::{Plan, is_orphaned_job};
 use crate::server::process_state::{self, Session, own_directory};
 use crate::server::runtime_directory::RuntimeDirectory;
 use crate::server::start;
-use crate::syscall::{Bytes, complain, exec, exit, stat, unlink};
+use crate::syscall::{Bytes, complain, exec, exit, stat, unlink, variable};
 use crate::target::{self, Target};
 use crate::why;
 use core::ffi::c_int;
@@ -35,6 +36,8 @@ use core::ffi::c_int;
 enum Fallback {
     /// The command runs plainly.
     Plain,
+    /// The command runs plainly, and nothing is learned.
+    Frozen,
     /// It does not run: the caller wants to know, as a test does.
     Refuse,
 }
@@ -52,6 +55,8 @@ pub(crate) fn dispatch(args: &[Bytes], environ: Vec<Bytes>) -> c_int {
         },
         [b"warm", b"run", b"--require", b"--", ..] => run_words(&args[5..], &environ, Fallback::Refuse),
         [b"warm", b"run", b"--require", ..] => run_words(&args[4..], &environ, Fallback::Refuse),
+        [b"warm", b"run", b"--frozen", b"--", ..] => run_words(&args[5..], &environ, Fallback::Frozen),
+        [b"warm", b"run", b"--frozen", ..] => run_words(&args[4..], &environ, Fallback::Frozen),
         [b"warm", b"run", b"--", ..] => run_words(&args[4..], &environ, Fallback::Plain),
         [b"warm", b"run", word, ..] if !word.starts_with(b"-") => run_words(&args[3..], &environ, Fallback::Plain),
         [b"warm", b"start", b"--", ..] => start_words(&args[4..], &environ),
@@ -174,7 +179,7 @@ fn run(target: &Target, args: &[Bytes], environ: &[Bytes], fallback: Fallback) -
         match handover::run(call) {
             // Checked only here: if a server exists, it was not refused.
             Declined::NoServer if target.names_a_program() && !plan.is_refused() => {
-                start::in_background(&plan.start(target, environ));
+                provide(&plan, target, environ, fallback);
             }
             Declined::Silent => plan.note_silence(),
             Declined::NoServer | Declined::Refused => {}
@@ -184,6 +189,22 @@ fn run(target: &Target, args: &[Bytes], environ: &[Bytes], fallback: Fallback) -
         not_warm(Some(target));
     }
     plain::run(target, args, environ)
+}
+
+/// Starts a server for calls like this one, if that is allowed and pays.
+fn provide(plan: &Plan, target: &Target, environ: &[Bytes], fallback: Fallback) {
+    const FROZEN: &[u8] = b"UNSNARL_WARM_FROZEN";
+    let is_frozen = fallback == Fallback::Frozen || variable(environ, FROZEN).is_some_and(|value| !value.is_empty());
+    if is_frozen && plan.is_unknown() {
+        return;
+    }
+    // A caller that requires a server has the next call in mind, not the account.
+    if !plan.pays(environ) && fallback != Fallback::Refuse {
+        return;
+    }
+    let flag = is_frozen.then(|| [FROZEN, b"=1"].concat());
+    let environ: Vec<Bytes> = flag.into_iter().chain(environ.iter().cloned()).collect();
+    start::in_background(&plan.start(target, &environ));
 }
 
 /// How many steps of [`STEP_MS`] `warm start` waits.

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from unsnarl.cli.failure import NOT_FOUND, CommandError
 from unsnarl.cli.result import show
 from unsnarl.warm import facts as facts_of
+from unsnarl.warm import ledger
 from unsnarl.warm.managing import runtime_directory, shims, stop
 from unsnarl.warm.renewals import DIRECTORY
 
@@ -30,8 +31,11 @@ Run Python commands from a process that has already imported them.
   run [--] CMD ARGS    run one command warm, without a shim
   run --require [--] CMD ARGS
                        the same, but end with status 69 if it would run plainly
+  run --frozen [--] CMD ARGS
+                       the same, but learn nothing: warm if CMD was learned before
+  learn [--] CMD       learn a command now, and start no server
   start [--] CMD       start the server of a command and wait until it serves
-  status               list shims and servers
+  status               list shims, servers, and the account of each command
   stop [CMD]           stop running and starting servers, of one command or all
   why CMD              show what was learned about a command, and what keeps it
                        from being warm
@@ -105,7 +109,53 @@ def _status(arguments: list[str]) -> int:
         show(f"shim    {name}\n")
     for server in runtime_directory.servers(directory):
         show(f"server  {_describe(server)}\n")
+    _show_accounts(directory)
     return 0
+
+
+def _show_accounts(directory: str) -> None:
+    """Show what each command, and all of them, have spent and saved."""
+    sums = [(name, ledger.read(stem)) for name, stem in _stems(directory)]
+    for name, one in sums:
+        show(f"account {name}  {_account(one)}\n")
+    if len(sums) > 1:
+        parts = [one for _, one in sums]
+        total = ledger.Sums(
+            spent_ms=sum(one.spent_ms for one in parts),
+            saved_ms=sum(one.saved_ms for one in parts),
+            calls=sum(one.calls for one in parts),
+        )
+        show(f"account all  {_account(total)}\n")
+
+
+def _account(sums: ledger.Sums) -> str:
+    return f"{sums.calls} calls served  saved {sums.saved_ms / 1000:.1f} s  spent {sums.spent_ms / 1000:.1f} s"
+
+
+def _stems(directory: str) -> list[tuple[str, str]]:
+    """Return name and path, without suffix, of the files of each command that has a ledger."""
+    found: list[tuple[str, str]] = []
+    for entry in sorted(os.listdir(directory)) if os.path.isdir(directory) else []:
+        if entry.endswith(ledger.SUFFIX):
+            stem = os.path.join(directory, entry.removesuffix(ledger.SUFFIX))
+            facts = facts_of.load(f"{stem}.facts")
+            found.append((facts.command if facts is not None else "?", stem))
+    return found
+
+
+def _learn(arguments: list[str]) -> int:
+    """Have a command learned: by a start, whose server is stopped again unless it was there before."""
+    import subprocess
+
+    words = arguments[1:] if arguments[:1] == ["--"] else arguments
+    _need(words, "learn")
+    directory = _safe_runtime_directory()
+    before = {server.stem for server in runtime_directory.servers(directory)}
+    status = subprocess.run([shims.executable(), "warm", "start", "--", *words], check=False).returncode
+    for server in runtime_directory.servers(directory):
+        if server.stem not in before:
+            server.stop()
+    return status
 
 
 def _safe_runtime_directory() -> str:
@@ -300,6 +350,7 @@ _VERBS: dict[str, Callable[[list[str]], int]] = {
     "shellenv": _shellenv,
     "run": _run,
     "start": _start,
+    "learn": _learn,
     "status": _status,
     "stop": _stop,
     "why": _why,

@@ -71,6 +71,9 @@ const NAMES: &[&str] = &[
 /// The same, by prefix.
 const PREFIXES: &[&str] = &["LD_", "MALLOC_", "UNSNARL"];
 
+/// Variables of ours that only say whether a server is started.
+const OF_STARTS: &[&str] = &["UNSNARL_WARM_SPEND", "UNSNARL_WARM_FROZEN"];
+
 /// Variables that decide which file a module's name stands for. Facts learned with one value name the files of that
 /// value, and no others are watched.
 const SEARCH: &[&str] = &[
@@ -226,6 +229,9 @@ fn is_normal(path: &[u8]) -> bool {
 }
 
 fn is_relevant(name: &[u8], facts: &Facts) -> bool {
+    if OF_STARTS.iter().any(|n| n.as_bytes() == name) {
+        return false;
+    }
     NAMES.iter().any(|n| n.as_bytes() == name)
         || PREFIXES.iter().any(|p| name.starts_with(p.as_bytes()))
         || facts.prefixes.iter().any(|p| name.starts_with(p))
@@ -384,7 +390,15 @@ mod tests {
         for name in ["LC_ALL", "TZ", "PYTHONHASHSEED", "HGUSER", "OMP_NUM_THREADS"] {
             assert!(is_relevant(name.as_bytes(), &facts), "{name}");
         }
-        for name in ["PWD", "HOME", "HGUSERS", "PYTHON_VERSION", "LC_TIME", "SSL_CERT_FILE"] {
+        for name in [
+            "UNSNARL_WARM_SPEND",
+            "PWD",
+            "HOME",
+            "HGUSERS",
+            "PYTHON_VERSION",
+            "LC_TIME",
+            "SSL_CERT_FILE",
+        ] {
             assert!(!is_relevant(name.as_bytes(), &facts), "{name}");
         }
     }

@@ -4,7 +4,9 @@
 //!
 //! Invariant: two calls get the same key only if a worker of one server can stand in for both processes.
 
+pub(crate) mod account;
 pub(crate) mod against;
+pub(crate) mod economy;
 pub(crate) mod facts;
 pub(crate) mod key;
 pub(crate) mod plan;

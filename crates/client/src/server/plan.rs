@@ -4,14 +4,16 @@
 //!
 //! Invariant: every reason to run a command plainly that is known before a server answers is found here.
 
+use super::account;
 use super::against::Against;
+use super::economy::{self, Share};
 use super::facts::Facts;
 use super::key;
 use super::process_state::{self, Session};
 use super::runtime_directory::RuntimeDirectory;
 use super::start::Start;
 use crate::job;
-use crate::syscall::{Bytes, close, open, stat, unlink};
+use crate::syscall::{Bytes, close, open, stat, unlink, variable};
 use crate::target::Target;
 
 /// Seconds for which a server that did not answer in time is not asked again.
@@ -102,6 +104,19 @@ impl Plan {
     /// Whether an earlier start found that there can be no server of this key.
     pub(crate) fn is_refused(&self) -> bool {
         Facts::read(&self.directory.file(&self.key_id, ".rec")).is_some_and(|facts| facts.is_plain)
+    }
+
+    /// Counts this call, which runs plainly; returns whether a server for calls like it may be paid by now.
+    pub(crate) fn pays(&self, environ: &[Bytes]) -> bool {
+        let share = Share::parse(variable(environ, b"UNSNARL_WARM_SPEND"));
+        let file = |suffix| self.directory.file(&self.command_id, suffix);
+        let account = account::count(&file(".calls"), &file(".ledger"), &self.key_id);
+        economy::pays(&account, share)
+    }
+
+    /// Whether a learning run is needed before a server can start.
+    pub(crate) fn is_unknown(&self) -> bool {
+        Facts::read(&self.directory.file(&self.command_id, ".rec")).is_none()
     }
 
     pub(crate) fn socket(&self) -> Bytes {

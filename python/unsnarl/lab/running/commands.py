@@ -85,12 +85,12 @@ def prepared(run: Run, words: tuple[str, ...]) -> Generator[Prepared]:
 
 @contextlib.contextmanager
 def own_runtime_directory() -> Generator[dict[str, str]]:
-    """Yield the variable that names a temporary runtime directory for warm servers.
+    """Yield the variable that names a temporary runtime directory for warm servers, and the one that lets them learn.
 
     It is in /tmp regardless of TMPDIR, since a socket's address has at most 107 bytes.
     """
     with tempfile.TemporaryDirectory(prefix="unsnarl-lab-", dir="/tmp") as directory:
-        yield {"UNSNARL_WARM_DIR": directory}
+        yield {"UNSNARL_WARM_DIR": directory, "UNSNARL_WARM_SPEND": "any"}
 
 
 def start(run: Run, command: Prepared) -> Done:

@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 from unsnarl.warm import facts as facts_of
+from unsnarl.warm import ledger
 from unsnarl.warm.importing import preload, values
 from unsnarl.warm.managing import runtime_directory, sweep
 from unsnarl.warm.managing.terminal import Terminal
@@ -275,17 +276,8 @@ def _watch(
     environ = {**start.environment, **({b"PYTHONHASHSEED": b"1"} if is_seeded else {})}
     # A word with an S may be that option, or contain it.
     has_site = not any("S" in option for option in start.options)
-    role = [
-        "probe",
-        out,
-        start.kind,
-        start.name,
-        wish,
-        "given" if is_seeded else "own",
-        "later" if has_site else "done",
-        str(count),
-        "real" if sources is None else "+" + "\n".join(sources),
-    ]
+    role = ["probe", out, start.kind, start.name, wish, "given" if is_seeded else "own"]
+    role += ["later" if has_site else "done", str(count), "real" if sources is None else "+" + "\n".join(sources)]
     try:
         terminal = Terminal() if "1" in start.tty else None
     except OSError as problem:
@@ -367,6 +359,7 @@ def main(words: list[str]) -> None:
     """Become the server, or write a record. Returns only if the command runs plainly."""
     start = Start(words)
     _sign(start)
+    ledger.shorten(start.stem)
     if os.fstat(2).st_size > LOG_BYTES:
         os.ftruncate(2, 0)  # the log, to which all processes append
     facts = facts_of.load(start.stem + ".facts")
@@ -374,9 +367,14 @@ def main(words: list[str]) -> None:
     # A client starts this only if no refusal holds.
     if facts is None or facts.refusals or facts.changed_file() is not None or os.path.exists(news):
         _learn_again(start, facts, news)
-        return
-    if not _is_the_same(start, facts):
-        return
+        ledger.note_spent(start.stem)
+    elif not _is_the_same(start, facts):
+        ledger.note_spent(start.stem)
+    else:
+        _serve(start)
+
+
+def _serve(start: Start) -> NoReturn:
     facts_of.mark(start.stem)
     runtime_directory.make_room(start.runtime_directory)
     with contextlib.suppress(OSError):
@@ -396,6 +394,8 @@ def _may_learn(start: Start) -> bool:
     call starts a server if one is still missing. The lock passes on to the native client (:func:`_compute_key`), which
     drops it once it has the lock of the new key.
     """
+    if start.environment.get(b"UNSNARL_WARM_FROZEN"):
+        return False
     lock = os.open(start.stem + ".learn", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

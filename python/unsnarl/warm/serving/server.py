@@ -23,6 +23,7 @@ import time
 from select import POLLIN, poll
 
 from .. import facts as facts_of
+from .. import ledger
 from ..worker import pages, signals, streams, teardown, worker
 from ..worker.exit import Ending
 from ..worker.inherited import Inherited
@@ -88,18 +89,22 @@ class Server:
 
     def prepare(self) -> None:
         """Import, freeze, listen."""
+        before_ms = ledger.used_ms()
         self._files = Files(self._facts)
         self._files.fd = raised(self._files.fd) if self._files.fd >= 0 else -1
         try:
             self._imported = import_phase.run(self._origin, self._facts, self._log)
         except import_phase.UnfitError as why:
             facts_of.rule_out(self._origin.stem, self._facts, str(why))
+            ledger.note_spent(self._origin.record)
             self._give_up(str(why))
+        imports_ms = ledger.used_ms() - before_ms
         gc.collect()
         gc.freeze()
         if (changed := self._facts.changed_file() or self._files.reason()) is not None:
             self._give_up(f"{changed} while it was imported")
         self._listener = Listener(self._origin)
+        self._ledger = ledger.Serving(self._origin.record, imports_ms)
         self._children = Children(self._log)
         # One byte while the server judges an event, more once a loaded file has changed: spares poll this pipe.
         self._doubt, self._doubt_out = map(raised, os.pipe())
@@ -181,6 +186,7 @@ class Server:
             if is_run:  # a client that only checks for a server does not keep it alive
                 self._used = time.monotonic()
                 self._requests += 1
+                self._ledger.note(self._requests)
                 if self._is_open and not self._children.successor:
                     limits = self._imported.limits
                     self._children.successor = successor.start_if_wanted(self._origin, limits, self._requests)
@@ -263,6 +269,7 @@ class Server:
             pass  # no room on the disk: `unsnarl warm status` shows less, and commands run on
 
     def _leave(self) -> None:
+        self._ledger.note(self._requests, is_last=True)
         if not os.path.exists(f"{self._origin.stem}.sock"):
             try:
                 os.unlink(f"{self._origin.stem}.info")

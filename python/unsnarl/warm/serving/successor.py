@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from .. import ledger
+
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from ..worker.limits import Limits
@@ -29,6 +31,8 @@ def start_if_wanted(origin: Origin, limits: Limits, requests: int) -> int:
     size, (seen, times) = _size(stem), _seen(stem)
     if size == seen or requests < RELEARN_AFTER[min(times, len(RELEARN_AFTER) - 1)]:
         return 0
+    if not may_learn(origin.environment, stem):
+        return 0
     try:
         _note(stem, size, times + 1)
         open(stem + ".news", "w").close()
@@ -40,6 +44,13 @@ def start_if_wanted(origin: Origin, limits: Limits, requests: int) -> int:
     finally:
         os.umask(0o077)
         os.chdir("/")
+
+
+def may_learn(environment: dict[bytes, bytes], stem: str) -> bool:
+    """Return whether another learning run is allowed, and paid by what served calls have saved."""
+    if environment.get(b"UNSNARL_WARM_FROZEN"):
+        return False
+    return environment.get(b"UNSNARL_WARM_SPEND") == b"any" or ledger.read(stem).affords()
 
 
 def forget(stem: str) -> None:

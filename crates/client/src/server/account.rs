@@ -1,0 +1,155 @@
+//! The account of a command: counts the calls that ran plainly, and reads what its servers have spent and saved.
+//!
+//! | file | written by | content |
+//! |---|---|---|
+//! | `COMMAND.calls` | here | `unsnarl-calls 1 COUNT`, then a line `KEY COUNT` for each of the last [`MOST_KEYS`] keys |
+//! | `COMMAND.ledger` | `unsnarl.warm.ledger` | lines `spent MS`, `saved MS CALLS`, `plain MS`, appended |
+//!
+//! A key is a hash, so neither file holds the value of a variable.
+//!
+//! Invariant: in doubt a count is too low, never too high: calls that collide, or a file that is not understood, delay a
+//! server, and cost nothing.
+
+use super::economy::Account;
+use crate::syscall::{Bytes, close, open, read_file};
+use core::fmt::Write as _;
+
+/// Keys that are counted. With more of them in turn, none of them comes back soon enough for a server.
+const MOST_KEYS: usize = 64;
+/// Largest sizes, in bytes: the ledger is cut by each start (`unsnarl.warm.ledger`).
+const CALLS_LIMIT: usize = 1 << 12;
+const LEDGER_LIMIT: usize = 1 << 17;
+
+/// Counts one plain call with this key, and returns the account with it.
+pub(crate) fn count(calls: &[u8], ledger: &[u8], key_id: &str) -> Account {
+    let mut counts = read_file(calls, CALLS_LIMIT)
+        .and_then(|text| Calls::parse(&text))
+        .unwrap_or_default();
+    let calls_of_key = counts.add(key_id);
+    counts.write(calls);
+    let mut account = read_ledger(&read_file(ledger, LEDGER_LIMIT).unwrap_or_default());
+    (account.calls, account.calls_of_key) = (counts.all, calls_of_key);
+    account
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Calls {
+    all: u64,
+    /// The key called last comes first.
+    keys: Vec<(String, u64)>,
+}
+
+impl Calls {
+    fn parse(text: &[u8]) -> Option<Self> {
+        let mut lines = core::str::from_utf8(text).ok()?.lines();
+        let all = lines.next()?.strip_prefix("unsnarl-calls 1 ")?.parse().ok()?;
+        let keys = lines.map(|line| {
+            line.split_once(' ')
+                .and_then(|(key, count)| Some((key.into(), count.parse().ok()?)))
+        });
+        Some(Self {
+            all,
+            keys: keys.collect::<Option<_>>()?,
+        })
+    }
+
+    /// Counts a call; returns how many had this key.
+    fn add(&mut self, key: &str) -> u64 {
+        let at = self.keys.iter().position(|(known, _)| known == key);
+        let before = at.map_or(0, |at| self.keys.remove(at).1);
+        self.all = self.all.saturating_add(1);
+        self.keys.insert(0, (key.into(), before.saturating_add(1)));
+        self.keys.truncate(MOST_KEYS);
+        self.keys[0].1
+    }
+
+    fn text(&self) -> Bytes {
+        let mut text = format!("unsnarl-calls 1 {}\n", self.all);
+        for (key, count) in &self.keys {
+            let _ = writeln!(text, "{key} {count}");
+        }
+        text.into_bytes()
+    }
+
+    /// Writes the counts, unless another client is writing.
+    fn write(&self, path: &[u8]) {
+        let text = self.text();
+        let fd = open(path, libc::O_WRONLY | libc::O_CREAT | libc::O_NOFOLLOW, 0o600);
+        if fd < 0 {
+            return;
+        }
+        // SAFETY: fd is open, the buffer valid for its length. The signal's disposition is restored: without that, a
+        // caller that may not write files at all would end here.
+        unsafe {
+            let before = libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            libc::fchmod(fd, 0o600); // independent of the caller's file mode mask
+            if libc::flock(fd, libc::LOCK_EX | libc::LOCK_NB) == 0 {
+                let written = libc::pwrite(fd, text.as_ptr().cast(), text.len(), 0);
+                // A file that is cut off is not understood, or counts too little.
+                libc::ftruncate(fd, written.max(0) as libc::off_t);
+            }
+            libc::signal(libc::SIGXFSZ, before);
+        }
+        close(fd);
+    }
+}
+
+fn read_ledger(text: &[u8]) -> Account {
+    let mut account = Account::default();
+    for line in core::str::from_utf8(text).unwrap_or_default().lines() {
+        let mut words = line.split(' ');
+        let (Some(what), Some(Ok(ms))) = (words.next(), words.next().map(str::parse::<u64>)) else {
+            continue;
+        };
+        match what {
+            "spent" => {
+                account.spent_ms = account.spent_ms.saturating_add(ms);
+                account.cost_ms = ms;
+            }
+            "saved" => account.saved_ms = account.saved_ms.saturating_add(ms),
+            "plain" => account.plain_ms = Some(ms),
+            _ => {}
+        }
+    }
+    account
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn calls_are_counted_by_key() {
+        let mut calls = Calls::default();
+        assert_eq!((calls.add("a"), calls.add("b"), calls.add("a")), (1, 1, 2));
+        assert_eq!(calls.all, 3);
+        assert_eq!(Calls::parse(&calls.text()), Some(calls));
+    }
+
+    #[test]
+    fn a_key_that_is_long_gone_is_forgotten() {
+        let mut calls = Calls::default();
+        calls.add("first");
+        for number in 0..MOST_KEYS {
+            calls.add(&format!("{number:032}"));
+        }
+        assert_eq!(calls.add("first"), 1);
+        assert!(calls.text().len() < CALLS_LIMIT);
+    }
+
+    #[test]
+    fn the_ledger_is_summed() {
+        let account = read_ledger(b"spent 1500\nplain 140\nsaved 300 2\nspent 200\nsaved 100 1\n\nodd\nspent x\n");
+        assert_eq!((account.spent_ms, account.cost_ms, account.saved_ms), (1700, 200, 400));
+        assert_eq!(account.plain_ms, Some(140));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_text_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Calls::parse(&[b"unsnarl-calls 1 ".as_slice(), &bytes].concat());
+            let _ = read_ledger(&bytes);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+"""The account: learning waits until calls pay for it, and says what it has spent and saved."""
+
+from typing import TYPE_CHECKING
+
+from tests.integration.waiting import until
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Rig
+
+HELLO = "import sys, json\nprint('warm' if '_unsnarl_warm' in sys.modules else 'plain')\n"
+
+
+def calls(rig: "Rig") -> str:
+    """Return what the clients have counted."""
+    return "".join(path.read_text() for path in rig.house.glob("*.calls"))
+
+
+def test_few_calls_start_nothing_in_the_background(rig: "Rig") -> None:
+    del rig.env["UNSNARL_WARM_SPEND"]
+    script = rig.script("hello", HELLO)
+    for _ in range(5):
+        assert rig.warm(script).stdout == b"plain\n"
+    assert calls(rig).startswith("unsnarl-calls 1 5\n")
+    # A start opens its lock and its log before the call's own command begins.
+    assert not list(rig.house.glob("*.lock"))
+    assert not list(rig.house.glob("*.log"))
+
+
+def test_a_key_that_does_not_come_back_starts_nothing(rig: "Rig") -> None:
+    rig.env["UNSNARL_WARM_SPEND"] = "100000"
+    script = rig.script("hello", HELLO)
+    for zone in range(4):
+        rig.env["TZ"] = f"UTC{zone}"
+        assert rig.warm(script).stdout == b"plain\n"
+    assert not list(rig.house.glob("*.lock"))
+    assert rig.warm(script).stdout == b"plain\n"
+    assert len(list(rig.house.glob("*.lock"))) == 1
+
+
+def test_enough_calls_pay_for_a_server(rig: "Rig") -> None:
+    rig.env["UNSNARL_WARM_SPEND"] = "500"  # two calls pay for ten
+    script = rig.script("hello", HELLO)
+    assert rig.warm(script).stdout == b"plain\n"
+    assert not list(rig.house.glob("*.lock"))
+    assert rig.warm(script).stdout == b"plain\n"
+    assert list(rig.house.glob("*.lock"))
+    until(lambda: rig.warm(script).stdout == b"warm\n")
+
+
+def test_status_shows_what_a_server_has_spent_and_saved(rig: "Rig") -> None:
+    script = rig.script("hello", HELLO)
+    rig.start(script)
+    for _ in range(3):
+        assert rig.served(script).stdout == b"warm\n"
+    assert rig.verb("stop").returncode == 0
+    # A server notes the rest once its last spare has ended.
+    until(lambda: b"calls served" in rig.verb("status").stdout and "saved" in ledger(rig))
+    line = next(line for line in rig.verb("status").stdout.decode().splitlines() if line.startswith("account"))
+    assert f"account {script}  3 calls served  saved " in line
+    assert "spent 0.0 s" not in line
+
+
+def ledger(rig: "Rig") -> str:
+    """Return the ledgers."""
+    return "".join(path.read_text() for path in rig.house.glob("*.ledger"))
+
+
+def test_a_frozen_call_serves_what_was_learned_and_learns_nothing(rig: "Rig") -> None:
+    script, other = rig.script("hello", HELLO), rig.script("other", HELLO)
+    assert rig.verb("learn", script).returncode == 0
+    until(lambda: not rig.verb("status").stdout.count(b"server  "))
+    facts = {path.name for path in rig.house.glob("*.facts")}
+    assert len(facts) == 1
+    assert rig.verb("run", "--frozen", "--", other).stdout == b"plain\n"
+    assert calls(rig) == ""
+    until(lambda: rig.verb("run", "--frozen", script).stdout == b"warm\n")
+    assert {path.name for path in rig.house.glob("*.facts")} == facts
+    rig.env["UNSNARL_WARM_FROZEN"] = "1"
+    assert rig.warm(other).stdout == b"plain\n"
+    assert {path.name for path in rig.house.glob("*.facts")} == facts

@@ -1,0 +1,32 @@
+"""The ledger of a command: lines that are appended, summed and shortened."""
+
+from pathlib import Path
+
+from unsnarl.warm import ledger
+
+
+def test_lines_are_summed() -> None:
+    sums = ledger.parse("spent 1500\nplain 140\nsaved 300 2\nspent 200\nsaved 100 1\nodd\nspent x\nsaved 5\n")
+    assert sums == ledger.Sums(spent_ms=1700, last_ms=200, saved_ms=400, calls=3, plain_ms=140)
+
+
+def test_what_was_saved_pays_for_the_next_start() -> None:
+    assert not ledger.Sums(spent_ms=1000, last_ms=1000, saved_ms=1999).affords()
+    assert ledger.Sums(spent_ms=1000, last_ms=1000, saved_ms=2000).affords()
+
+
+def test_a_shortened_ledger_has_the_same_sums(tmp_path: Path) -> None:
+    stem = str(tmp_path / "command")
+    ledger.note(stem, "spent 700", "plain 140")
+    for _ in range(ledger.LONG // 8):
+        ledger.note(stem, "saved 12 1")
+    ledger.note(stem, "spent 30")
+    before = ledger.read(stem)
+    ledger.shorten(stem)
+    assert ledger.read(stem) == before
+    assert Path(stem + ledger.SUFFIX).stat().st_size < 100
+
+
+def test_a_directory_that_is_gone_is_no_error(tmp_path: Path) -> None:
+    ledger.note(str(tmp_path / "gone" / "command"), "spent 1")
+    assert ledger.read(str(tmp_path / "gone" / "command")) == ledger.Sums()
