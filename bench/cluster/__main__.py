@@ -14,8 +14,7 @@ from bench.machine import describe
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 STORES = ("etcd", "postgres", "redis")
 TIMES = {"etcd": 100, "postgres": 100, "redis": 500}
-LEASES = {"etcd": 1_000, "postgres": 1_000, "redis": 10_000}
-"""Where each lease is written to a disk, a tenth of them: what they cost afterwards does not depend on how many."""
+LEASES = 10_000
 
 
 def main() -> None:
@@ -24,13 +23,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7, help="rounds of the uncontended figures (default: 7)")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long a load on the GIL lasts (default: 60)")
     parser.add_argument("--only", choices=SECTIONS, help="measure one section anew, and keep the others")
+    parser.add_argument("--faults", type=Path, help="measure nothing; keep this file of tests/cluster/test_faults.py")
     options = parser.parse_args()
     version = ".".join(platform.python_version_tuple()[:2])
     path = RESULTS / f"cluster-{version}.json"
-    results: dict[str, object] = json.loads(path.read_text(encoding="utf-8")) if options.only else {}
-    if not options.only:
+    results: dict[str, object] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if not options.only and not options.faults:
         results |= {"machine": describe(sys.executable), "seconds": options.seconds, "ttl_s": leases.TTL_S}
-    for section in [options.only] if options.only else SECTIONS:
+    if options.faults:
+        results["faults"] = json.loads(options.faults.read_text(encoding="utf-8"))
+    for section in [] if options.faults else [options.only] if options.only else SECTIONS:
+        if section == "outlived":
+            results["seconds"] = options.seconds
         results[section] = SECTIONS[section](options)
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print(f"{path}: render it with `python -m bench.cluster.page`")
@@ -51,7 +55,7 @@ def measure_handover(_options: argparse.Namespace) -> object:
 
 def measure_ten_thousand(_options: argparse.Namespace) -> object:
     """Measure what many leases cost."""
-    return {store: leases.ten_thousand(store, LEASES[store], 20.0) for store in STORES}
+    return {store: leases.ten_thousand(store, LEASES, 20.0) for store in STORES}
 
 
 def measure_outlived(options: argparse.Namespace) -> object:
