@@ -20,6 +20,9 @@ pub struct Config {
     /// Longer than the 5–20 µs that a request/response burst holds the GIL, so that such a
     /// burst is not cut in two.
     pub grace_ns: Nanos,
+    /// How long a CPU-bound holder may go on after it has woken a thread by the release of a lock: many times the 10 to
+    /// 30 µs of two hand-overs, and a fifth of the time for which the standard interpreter lets such a thread wait.
+    pub moderation_ns: Nanos,
     /// GIL time since its last block after which a thread that had to be
     /// preempted is CPU-bound (batch).
     pub batch_after_ns: Nanos,
@@ -66,6 +69,7 @@ impl Default for Config {
         Self {
             slice_ns: 5 * MILLISECOND,
             grace_ns: 50 * MICROSECOND,
+            moderation_ns: MILLISECOND,
             batch_after_ns: 200 * MICROSECOND,
             burst_cap_ns: MILLISECOND,
             block_ns: 30 * MICROSECOND,

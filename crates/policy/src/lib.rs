@@ -30,7 +30,7 @@
 //! The holder is asked to drop, on behalf of the most urgent head, once it has held the GIL for:
 //!
 //! ```text
-//! waiter better, holder Batch     0
+//! waiter better, holder Batch     0; or moderation, if the holder itself has woken the waiter
 //! waiter better, holder better    max(patience, 2 max(mean of both)), at most slice
 //! waiter Batch                    what is left of the holder's slice
 //! ```

@@ -9,6 +9,8 @@ use crate::{Nanos, ThreadId};
 pub struct Arrival {
     /// It was blocked on a lock of the interpreter since it last had the GIL.
     pub was_on_lock: bool,
+    /// The present holder has released a lock for which a thread waited, during this hold.
+    pub holder_has_woken: bool,
     /// When the wait that a requested drop imposes ended, if there was one; the thread did not
     /// block for that time.
     pub switched_at: Option<Nanos>,

@@ -59,6 +59,8 @@ pub(crate) struct Thread {
     pub(crate) awake: Option<Awake>,
     /// Others took the GIL before it although it was overdue.
     pub(crate) was_overtaken: bool,
+    /// The holder that woke it, by the release of a lock, and had the GIL when it arrived.
+    pub(crate) woken_by: Option<ThreadId>,
     /// How often it has lingered in this wait for a dropper that was expected back.
     pub(crate) lingers: u32,
 }
@@ -82,6 +84,7 @@ impl Thread {
             spin_resume: SpinScore::default(),
             awake: None,
             was_overtaken: false,
+            woken_by: None,
             lingers: 0,
         }
     }

@@ -3,7 +3,7 @@
 //! Invariant: no real clock and no real machine is involved; a failure repeats exactly. Sizes are
 //! smaller in debug builds.
 
-use unsnarl_policy::sim::{Program, Scenario, Step, Trace, growth_exponent, run};
+use unsnarl_policy::sim::{Program, Scenario, Scheduler, Step, Trace, growth_exponent, run};
 use unsnarl_policy::{Class, Config, Hint, MICROSECOND, MILLISECOND, Nanos};
 
 use Step::{Acquire, Block, Call, Compute, Fork, Install, Mark, Release, SetInterval, Start, Uninstall, Work};
@@ -271,6 +271,32 @@ fn a_long_burst_among_threads_that_block_is_not_cut_in_two() {
 }
 
 #[test]
+fn a_cpu_thread_that_wakes_a_worker_again_and_again_is_not_displaced_each_time() {
+    // The main thread of a pool submits, the worker does a short task each time.
+    let submitter = Program::forever([Compute(7 * US), Release(0), Mark]);
+    let worker = Program::forever([Acquire(0), Compute(5 * US), Mark]);
+    let run_with = |moderation_ns| {
+        let mut scenario = Scenario::new(2, vec![submitter.clone(), worker.clone(), echo()]);
+        scenario.permits = vec![0];
+        scenario.scheduler = Scheduler::Policy(Config {
+            moderation_ns,
+            ..Config::default()
+        });
+        simulate(&scenario)
+    };
+    let (moderated, immediate) = (run_with(Config::default().moderation_ns), run_with(0));
+    assert!(moderated.hand_overs * 4 < immediate.hand_overs * 3);
+    assert!(
+        moderated.threads[0].marks * 20 > immediate.threads[0].marks * 21,
+        "more is submitted"
+    );
+    assert!(moderated.threads[1].longest_wait_ns <= 5 * MS);
+    // An I/O thread beside them waits for the worker, which has more to do at a time, but not for the CPU-bound thread.
+    assert!(moderated.threads[2].marks * 2 >= immediate.threads[2].marks);
+    assert!(moderated.threads[2].longest_wait_ns <= MS);
+}
+
+#[test]
 fn a_lock_held_by_a_cpu_thread_reaches_the_io_thread_that_wants_it() {
     let io = Program::forever([Block(MS), Acquire(0), Compute(10 * US), Release(0), Mark]);
     let owner = Program::forever([Acquire(0), Compute(2 * MS), Release(0), Compute(3 * MS)]);
@@ -456,7 +482,7 @@ fn threads_beyond_the_table_wait_by_polling() {
 fn cpu_threads_keep_the_share_that_was_set_beside_saturating_io_threads() {
     for permille in [0, 100, 200, 400, 600, 900] {
         let mut scenario = Scenario::new(2, beside(vec![echo(); 16], hogs(2)));
-        scenario.scheduler = unsnarl_policy::sim::Scheduler::Policy(Config {
+        scenario.scheduler = Scheduler::Policy(Config {
             batch_share_permille: permille,
             ..Config::default()
         });

@@ -230,7 +230,7 @@ fn dropped(current: &PerThread, policy: &mut Policy) -> Notified {
 /// Reports a take to the policy, and does what follows from it.
 fn taken(current: &PerThread, policy: &mut Policy) {
     let (thread, now) = (current.register(policy), clock::now());
-    let taken = policy.taken(thread, now, current.take_arrival(now));
+    let taken = policy.taken(thread, now, current.take_arrival(now, deferred_wake::is_drop_awaited()));
     if let Some(thread) = thread {
         current.took_contended(policy.class(thread));
     }
@@ -298,7 +298,7 @@ unsafe fn wait_in_queue(current: &PerThread, mutex: *mut pthread_mutex_t, until:
             policy.look(thread, now)
         } else {
             slice::observe(policy, clock::nanos(until).saturating_sub(now));
-            policy.wait(thread, now, current.take_arrival(now))
+            policy.wait(thread, now, current.take_arrival(now, deferred_wake::is_drop_awaited()))
         };
         match verdict {
             Verdict::Go => {

@@ -109,12 +109,13 @@ impl PerThread {
         Some(thread)
     }
 
-    /// How the thread came to request the GIL; read once per wait.
-    pub(crate) fn take_arrival(&self, now: Nanos) -> Arrival {
+    /// How the thread came to request the GIL; read once per wait. `holder_has_woken`: see [`Arrival`].
+    pub(crate) fn take_arrival(&self, now: Nanos, holder_has_woken: bool) -> Arrival {
         let switched_at = self.switched_at.take();
         let on_lock_until = self.on_lock_until.take();
         Arrival {
             was_on_lock: now.saturating_sub(on_lock_until) < FROM_LOCK_WITHIN_NS,
+            holder_has_woken,
             switched_at: (switched_at != 0).then_some(switched_at),
         }
     }

@@ -9,7 +9,7 @@ use crate::class::Class;
 use crate::config::MICROSECOND;
 use crate::ports::Verdict;
 use crate::queue::Queue;
-use crate::thread::Awake;
+use crate::thread::{Awake, Thread};
 use crate::{Nanos, ThreadId};
 
 /// A picked thread that has not arrived after this time is delayed by the kernel's scheduler; a thread
@@ -50,13 +50,24 @@ impl Policy {
             };
         }
         if self.hold.class == Class::Batch {
-            return 0;
+            return self.moderation(thread_state);
         }
         let holder_burst_ns = self.hold.holder.map_or(0, |holder| self.threads[holder].burst_mean_ns);
         let usual_ns = 2 * thread_state.burst_mean_ns.max(holder_burst_ns);
         self.patience(holder_burst_ns, now)
             .max(usual_ns)
             .min(self.config.slice_ns)
+    }
+
+    /// How long a CPU-bound holder may go on although it has itself woken `waiter`. It is often about to wake others, or the same
+    /// one again: one hand-over serves them all.
+    fn moderation(&self, waiter: &Thread) -> Nanos {
+        let is_woken_by_holder = waiter.woken_by.is_some() && waiter.woken_by == self.hold.holder;
+        if is_woken_by_holder {
+            self.config.moderation_ns
+        } else {
+            0
+        }
     }
 
     /// How long the present holder, which is not CPU-bound, may exceed its usual burst. A burst that is cut in two costs

@@ -18,6 +18,8 @@ const MOST_WATCHED: u32 = 8;
 #[derive(Debug)]
 pub(super) struct Gil {
     pub(super) is_locked: bool,
+    /// The holder has released a lock for which a thread waited.
+    pub(super) has_woken: bool,
     pub(super) last_holder: Option<usize>,
     pub(super) switch_number: u64,
     pub(super) is_drop_requested: bool,
@@ -42,6 +44,7 @@ impl Gil {
     pub(super) fn new(interval_ns: Nanos, capacity: usize) -> Self {
         Self {
             is_locked: false,
+            has_woken: false,
             last_holder: None,
             switch_number: 0,
             is_drop_requested: false,
@@ -77,6 +80,7 @@ impl World<'_> {
     pub(super) fn release_gil(&mut self, thread: usize) {
         assert!(self.gil.is_locked, "the GIL is dropped by its holder");
         self.gil.is_locked = false;
+        self.gil.has_woken = false;
         self.gil.last_holder = Some(thread);
         if self.gil.wanting > 0 {
             self.gil.free_since = Some(self.now);
@@ -223,8 +227,10 @@ impl World<'_> {
     }
 
     pub(super) fn take_arrival(&mut self, thread: usize) -> Arrival {
+        let holder_has_woken = self.gil.has_woken;
         let actor = &mut self.actors[thread];
         Arrival {
+            holder_has_woken,
             was_on_lock: std::mem::take(&mut actor.was_on_lock),
             switched_at: actor.switched_at.take(),
         }

@@ -133,7 +133,10 @@ impl World<'_> {
 
     fn release(&mut self, lock: usize) {
         match self.semaphores[lock].waiters.pop_front() {
-            Some(waiter) => self.plan_wake(waiter, self.scenario.machine.wake_ns),
+            Some(waiter) => {
+                self.gil.has_woken = true;
+                self.plan_wake(waiter, self.scenario.machine.wake_ns);
+            }
             None => self.semaphores[lock].permits += 1,
         }
     }
