@@ -1,0 +1,54 @@
+//! Scenarios in which a hand-over is put off because it would cost more than it gives.
+//!
+//! Invariant: as in `scenarios.rs`, no real clock and no real machine.
+
+mod common;
+
+use common::{MS, US, beside, echo, hogs, simulate};
+use unsnarl_policy::Config;
+use unsnarl_policy::sim::Step::{Acquire, Block, Compute, Mark, Release};
+use unsnarl_policy::sim::{Program, Scenario, Scheduler};
+
+#[test]
+fn a_long_burst_among_threads_that_block_is_not_cut_in_two() {
+    // Three requests of 40 us and one of 400 us, in turns, on four connections that keep the GIL busy.
+    let [short, long] = [40, 400].map(|us| [Compute(us * US), Mark, Block(30 * US)]);
+    let served = Program::forever([short, short, short, long].concat());
+    let cut = |programs| {
+        let trace = simulate(&Scenario::new(2, programs));
+        let marks: u64 = trace.threads[..4].iter().map(|thread| thread.marks).sum();
+        let takes: u64 = trace.threads[..4].iter().map(|thread| thread.takes).sum();
+        takes.saturating_sub(marks) as f64 / marks as f64
+    };
+    let alone = cut(vec![served.clone(); 4]);
+    assert!(alone <= 0.01, "{alone} of the bursts were cut");
+    // With a CPU-bound thread beside them, the short ones do not wait for the long one.
+    let beside_hog = cut(beside(vec![served; 4], hogs(1)));
+    assert!(beside_hog >= 0.1, "{beside_hog} of the bursts were cut");
+}
+
+#[test]
+fn a_cpu_thread_that_wakes_a_worker_again_and_again_is_not_displaced_each_time() {
+    // The main thread of a pool submits, the worker does a short task each time.
+    let submitter = Program::forever([Compute(7 * US), Release(0), Mark]);
+    let worker = Program::forever([Acquire(0), Compute(5 * US), Mark]);
+    let run_with = |moderation_ns| {
+        let mut scenario = Scenario::new(2, vec![submitter.clone(), worker.clone(), echo()]);
+        scenario.permits = vec![0];
+        scenario.scheduler = Scheduler::Policy(Config {
+            moderation_ns,
+            ..Config::default()
+        });
+        simulate(&scenario)
+    };
+    let (moderated, immediate) = (run_with(Config::default().moderation_ns), run_with(0));
+    assert!(moderated.hand_overs * 4 < immediate.hand_overs * 3);
+    assert!(
+        moderated.threads[0].marks * 20 > immediate.threads[0].marks * 21,
+        "more is submitted"
+    );
+    assert!(moderated.threads[1].longest_wait_ns <= 5 * MS);
+    // An I/O thread beside them waits for the worker, which has more to do at a time, but not for the CPU-bound thread.
+    assert!(moderated.threads[2].marks * 2 >= immediate.threads[2].marks);
+    assert!(moderated.threads[2].longest_wait_ns <= MS);
+}
