@@ -76,9 +76,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
+class Server(http.server.ThreadingHTTPServer):
+    """Room for all connections at the same time: one that finds none is tried again by the kernel after a second."""
+
+    request_queue_size = 64
+
+
 def serve(port: Connection) -> None:
     """Serve, and tell the port, until this process is ended."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     port.send(server.server_address[1])
     server.serve_forever()
 
