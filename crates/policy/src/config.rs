@@ -23,6 +23,8 @@ pub struct Config {
     /// How long a CPU-bound holder may go on after it has woken a thread by the release of a lock: many times the 10 to
     /// 30 µs of two hand-overs, and a fifth of the time for which the standard interpreter lets such a thread wait.
     pub moderation_ns: Nanos,
+    /// The same for each waiting thread, at most the slice: several times what a hand-over costs.
+    pub moderation_each_ns: Nanos,
     /// GIL time since its last block after which a thread that had to be
     /// preempted is CPU-bound (batch).
     pub batch_after_ns: Nanos,
@@ -70,6 +72,7 @@ impl Default for Config {
             slice_ns: 5 * MILLISECOND,
             grace_ns: 50 * MICROSECOND,
             moderation_ns: MILLISECOND,
+            moderation_each_ns: 100 * MICROSECOND,
             batch_after_ns: 200 * MICROSECOND,
             burst_cap_ns: MILLISECOND,
             block_ns: 30 * MICROSECOND,

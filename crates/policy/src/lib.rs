@@ -30,12 +30,13 @@
 //! The holder is asked to drop, on behalf of the most urgent head, once it has held the GIL for:
 //!
 //! ```text
-//! waiter better, holder Batch     0; or moderation, if the holder itself has woken the waiter
+//! waiter better, holder Batch     0; or the moderation, if the holder itself has woken the waiter
 //! waiter better, holder better    max(patience, 2 max(mean of both)), at most slice
 //! waiter Batch                    what is left of the holder's slice
 //! ```
 //!
-//! The patience is `burst_cap` if the holder is interactive with a known mean, no Batch thread waits, and no head has
+//! The moderation is the rest, since the last request of this kind, of `moderation`, or of `moderation_each` times the number of waiting threads if that is more, at most
+//! slice. The patience is `burst_cap` if the holder is interactive with a known mean, no Batch thread waits, and no head has
 //! waited for `age`; else it is `grace`.
 //!
 //! A used-up slice is renewed when its owner queues; a Batch thread that barges instead has no

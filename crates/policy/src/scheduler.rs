@@ -106,6 +106,8 @@ pub struct Policy {
     /// Predicts whether such a gap is short.
     gaps: Predictor,
     picks_since_aged: u32,
+    /// When a holder was last asked to drop on behalf of a thread that it had woken itself.
+    moderated_at: Nanos,
     /// GIL time that CPU-bound threads are owed; negative if they had too much.
     batch_credit_ns: i64,
     stats: Stats,
@@ -131,6 +133,7 @@ impl Policy {
             gap_since: None,
             gaps: Predictor::default(),
             picks_since_aged: 0,
+            moderated_at: 0,
             batch_credit_ns: 0,
             stats: Stats::default(),
         }
@@ -254,6 +257,9 @@ impl Policy {
         }
         let due = self.ask_due(now);
         if due <= now {
+            if self.first().is_some_and(|head| self.is_woken_by_holder(head)) {
+                self.moderated_at = now;
+            }
             self.hold.asked_at = Some(now);
             self.threads[thread].awake = Some(Awake::ForAnswer);
             let class = self.threads[thread].class;

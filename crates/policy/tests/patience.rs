@@ -28,6 +28,25 @@ fn a_long_burst_among_threads_that_block_is_not_cut_in_two() {
 }
 
 #[test]
+fn the_workers_of_a_large_pool_are_served_together() {
+    let submitter = Program::forever([Compute(7 * US), Release(0), Mark]);
+    let worker = Program::forever([Acquire(0), Compute(5 * US), Mark]);
+    let run_with = |moderation_each_ns| {
+        let mut scenario = Scenario::new(2, beside(vec![submitter.clone()], vec![worker.clone(); 32]));
+        scenario.permits = vec![0];
+        scenario.scheduler = Scheduler::Policy(Config {
+            moderation_each_ns,
+            ..Config::default()
+        });
+        simulate(&scenario)
+    };
+    let (together, singly) = (run_with(Config::default().moderation_each_ns), run_with(0));
+    assert!(together.hand_overs * 10 < singly.hand_overs * 9);
+    assert!(together.threads[0].marks > singly.threads[0].marks);
+    assert!(together.longest_wait_ns(0..33) <= 50 * MS);
+}
+
+#[test]
 fn a_cpu_thread_that_wakes_a_worker_again_and_again_is_not_displaced_each_time() {
     // The main thread of a pool submits, the worker does a short task each time.
     let submitter = Program::forever([Compute(7 * US), Release(0), Mark]);
@@ -37,6 +56,7 @@ fn a_cpu_thread_that_wakes_a_worker_again_and_again_is_not_displaced_each_time()
         scenario.permits = vec![0];
         scenario.scheduler = Scheduler::Policy(Config {
             moderation_ns,
+            moderation_each_ns: moderation_ns / 10,
             ..Config::default()
         });
         simulate(&scenario)

@@ -5,11 +5,11 @@
 //! waiter that would have to re-check earlier becomes the timekeeper.
 
 use super::{Pick, Policy};
-use crate::class::Class;
+use crate::class::{Class, Hint};
 use crate::config::MICROSECOND;
 use crate::ports::Verdict;
 use crate::queue::Queue;
-use crate::thread::{Awake, Thread};
+use crate::thread::Awake;
 use crate::{Nanos, ThreadId};
 
 /// A picked thread that has not arrived after this time is delayed by the kernel's scheduler; a thread
@@ -50,7 +50,7 @@ impl Policy {
             };
         }
         if self.hold.class == Class::Batch {
-            return self.moderation(thread_state);
+            return self.moderation(waiter, now);
         }
         let holder_burst_ns = self.hold.holder.map_or(0, |holder| self.threads[holder].burst_mean_ns);
         let usual_ns = 2 * thread_state.burst_mean_ns.max(holder_burst_ns);
@@ -59,15 +59,27 @@ impl Policy {
             .min(self.config.slice_ns)
     }
 
-    /// How long a CPU-bound holder may go on although it has itself woken `waiter`. It is often about to wake others, or the same
-    /// one again: one hand-over serves them all.
-    fn moderation(&self, waiter: &Thread) -> Nanos {
-        let is_woken_by_holder = waiter.woken_by.is_some() && waiter.woken_by == self.hold.holder;
-        if is_woken_by_holder {
-            self.config.moderation_ns
-        } else {
-            0
+    /// How long a CPU-bound holder may go on although it has itself woken `waiter`. It is often about to wake others, or
+    /// the same one again: one hand-over serves them all. The more wait, the more hand-overs follow, perhaps in vain: a
+    /// pool's idle workers are woken one for each task, and the first of them does them all.
+    ///
+    /// The time counts from the last request on behalf of such a waiter, so a single wake-up after a while is not delayed.
+    fn moderation(&self, waiter: ThreadId, now: Nanos) -> Nanos {
+        if !self.is_woken_by_holder(waiter) {
+            return 0;
         }
+        let hand_overs_ns = u64::from(self.waiting) * self.config.moderation_each_ns;
+        let pause_ns = hand_overs_ns.max(self.config.moderation_ns).min(self.config.slice_ns);
+        let since = self.hold.since.unwrap_or(now);
+        (self.moderated_at + pause_ns).saturating_sub(since)
+    }
+
+    /// Whether the present holder woke `waiter`, which is not one of those that the program wants served at once.
+    pub(super) fn is_woken_by_holder(&self, waiter: ThreadId) -> bool {
+        let thread_state = &self.threads[waiter];
+        thread_state.woken_by.is_some()
+            && thread_state.woken_by == self.hold.holder
+            && thread_state.hint != Hint::Interactive
     }
 
     /// How long the present holder, which is not CPU-bound, may exceed its usual burst. A burst that is cut in two costs
