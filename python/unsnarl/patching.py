@@ -58,11 +58,14 @@ def is_patched() -> bool:
 
 
 def _replace(module: "Any") -> None:
-    from unsnarl.sync import standard
+    from unsnarl.sync import standard, subclasses
 
     if module.__name__ == "queue":
         # Import it now: the queues raise the exceptions of the module that is being changed.
         __import__("unsnarl.sync.errors")
     for name in NAMES[module.__name__]:
-        _replaced.append((module, name, getattr(module, name)))
+        original = getattr(module, name)
+        if module.__name__ == "threading":
+            subclasses.remember(original)
+        _replaced.append((module, name, original))
         setattr(module, name, getattr(standard, name))

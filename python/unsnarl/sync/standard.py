@@ -10,10 +10,14 @@ metaclass, which conflicts with a program's own metaclass, or a check in each ca
 A property of the native class that the standard class lacks gives way: a subclass may keep an attribute of its own by
 that name, as the standard class lets it.
 
+A program's subclass of a class of `threading` runs the standard library's code (:mod:`unsnarl.sync.subclasses`). One
+of a queue is native: the native queues have all the parts of the standard ones.
+
 Invariant: these classes define only their module's name, the effect of setting an attribute, and which ones give way.
 """
 
 from unsnarl import sync
+from unsnarl.sync.subclasses import watch
 
 TYPE_CHECKING = False  # type checkers treat any variable of this name as true
 if TYPE_CHECKING:
@@ -115,3 +119,7 @@ class PriorityQueue(AnyPriorityQueue, Queue):
     """`queue.PriorityQueue`, native."""
 
     __module__ = "queue"
+
+
+for _class in (Condition, Semaphore, BoundedSemaphore, Event, Barrier):
+    watch(_class)
