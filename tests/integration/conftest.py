@@ -76,6 +76,10 @@ class Rig:
         """Run a verb of ``unsnarl warm``."""
         return self._run([UNSNARL, "warm", *words], {})
 
+    def servers(self) -> list[str]:
+        """Return what the status says of each server."""
+        return [line for line in self.verb("status").stdout.decode().splitlines() if line.startswith("server ")]
+
     def log(self) -> str:
         """Return the logs of all servers."""
         return "".join(path.read_text() for path in self.house.glob("*.log")) if self.house.exists() else ""

@@ -45,7 +45,7 @@ def test_an_interpreter_that_is_a_script_finds_its_own_anew(rig: "Rig", how: str
         (rig.directory / "work" / "chosen").write_text(chosen)
         assert rig.warm(*words).stdout == f"{chosen} False\n".encode()
     assert rig.served(*words).returncode == NOT_WARM
-    assert rig.verb("status").stdout == b""
+    assert rig.servers() == []
 
 
 # -- a command's own modules, named like those that a server needs -------------------------
@@ -205,13 +205,13 @@ def test_a_module_is_asked_for_as_it_is_run(rig: "Rig") -> None:
     unknown = rig.verb("why", "--", "python", "-m", "nothing")
     assert b"unsnarl warm run -- python -m nothing" in unknown.stderr
     assert rig.verb("stop", *words).returncode == 0
-    assert rig.verb("status").stdout == b""
+    assert rig.servers() == []
 
 
 def test_a_module_that_is_not_there_has_no_server(rig: "Rig") -> None:
     words = [sys.executable, "-m", "nosuchmodule.tool"]
     started = rig.plain(UNSNARL, "warm", "start", "--", *words)
-    assert (started.returncode, rig.verb("status").stdout) == (1, b"")
+    assert (started.returncode, rig.servers()) == (1, [])
     assert b"there is no module nosuchmodule.tool" in rig.verb("why", *words).stdout
     assert rig.warm(*words).stderr == rig.plain(*words).stderr
 
