@@ -51,9 +51,6 @@ GROUP = 8
 CROWD, CROWD_HOLDS = 100, 3
 """Among so many threads, fewer long holds at a line than this are those of threads without a processor."""
 
-SIBLINGS = 8
-"""Holds at other lines of the same function that end on request, for each long one, from which on the thread
-runs Python there, in more lines than one."""
 
 CERTAIN_NS = 100_000_000
 """A single hold that is shorter may be that of a thread without a processor, so it is not severe."""
@@ -232,19 +229,12 @@ def _is_starved(process: Process, line: str, holds: list[LongHold]) -> bool:
     threads = {hold.thread for hold in holds}
     if len(threads) >= GROUP or (len(process.threads) >= CROWD and len(holds) < CROWD_HOLDS):
         return True
-    short = siblings = 0
-    function = _function(process, holds[0].node)
+    short = 0
     for number in threads:
         for _, length_ns, state, node in process.threads[number].stretches:
             if state == RUNNING and SHORT_NS <= length_ns < LONG_HOLD_INTERVALS * process.interval_ns and node:
                 short += str(process.line_of(node)) == line
-                siblings += _function(process, node) == function
-    return short >= len(holds) or siblings >= SIBLINGS * len(holds)
-
-
-def _function(process: Process, node: int) -> tuple[str, str] | None:
-    place = process.line_of(node)
-    return (place.file, place.function) if place else None
+    return short >= len(holds)
 
 
 def starved_holds(process: Process) -> list[Finding]:
