@@ -79,7 +79,7 @@ def measure(seconds: float) -> dict[str, dict[str, bool]]:
     """Return of each variant which loads its lock has outlived; they run at once, on a machine as busy for each."""
     found: dict[str, dict[str, bool]] = {variant: {} for variant in VARIANTS}
     for load in LOADS:
-        running = {}
+        running: dict[str, subprocess.Popen[str]] = {}
         for variant in VARIANTS:
             command = [sys.executable, "-m", "bench.cluster.leases", variant, load, str(seconds)]
             running[variant] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
