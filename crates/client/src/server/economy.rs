@@ -21,7 +21,7 @@
 //!
 //! Must never read a file or a clock.
 //!
-//! Things that do not work:
+//! Considered and not built, since their bounds do not reach the goal:
 //!
 //! - a fixed number of calls: five plain calls of `pip` and two of `aws` pay for the same loss;
 //! - half of the cost, or all of it, before the first start (the usual ski-rental rule): it bounds the loss by a factor
