@@ -80,6 +80,10 @@ class Rig:
         """Return what the status says of each server."""
         return [line for line in self.verb("status").stdout.decode().splitlines() if line.startswith("server ")]
 
+    def server_pids(self) -> list[int]:
+        """Return the processes that serve, as the kernel names them."""
+        return [int(line.split("pid ")[1].split()[0]) for line in self.servers()]
+
     def log(self) -> str:
         """Return the logs of all servers."""
         return "".join(path.read_text() for path in self.house.glob("*.log")) if self.house.exists() else ""

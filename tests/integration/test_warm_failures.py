@@ -39,12 +39,6 @@ def runs(rig: "Rig") -> list[str]:
     return path.read_text().split() if path.exists() else []
 
 
-def listening(rig: "Rig") -> list[int]:
-    """Return the processes that serve."""
-    lines = rig.verb("status").stdout.decode().splitlines()
-    return [int(line.split("pid ")[1].split()[0]) for line in lines if line.startswith("server")]
-
-
 def is_listened_at(path: Path) -> bool:
     # By the descriptor of the directory: an address holds 107 bytes only.
     house = os.open(path.parent, os.O_PATH)
@@ -74,7 +68,7 @@ class Played:
         if script is not None:  # or else one serves already, in a session that is not the tests'
             rig.start(script)
         (self.path,) = rig.house.glob("*.sock")
-        (pid,) = listening(rig)
+        (pid,) = rig.server_pids()
         rig.verb("stop")
         until_gone(pid)
         # The next start would find the lock taken: only the client's behaviour counts here.
@@ -272,7 +266,7 @@ def test_a_killed_server_does_not_take_the_status_of_a_full_end(rig: "Rig") -> N
     process = started(rig, script)
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
-    (pid,) = listening(rig)
+    (pid,) = rig.server_pids()
     os.kill(pid, signal.SIGKILL)
     until_gone(pid)
     shown, _ = process.communicate(timeout=WATCHDOG_S)
@@ -286,7 +280,7 @@ def test_a_worker_killed_after_its_server_is_reported(rig: "Rig") -> None:
         process = started(rig, script, stderr=file)
     assert process.stdout is not None
     worker = int(process.stdout.readline())
-    (pid,) = listening(rig)
+    (pid,) = rig.server_pids()
     os.kill(pid, signal.SIGKILL)
     until_gone(pid)
     os.kill(worker, signal.SIGKILL)
@@ -308,7 +302,7 @@ def test_servers_killed_under_many_clients_run_nothing_twice(rig: "Rig") -> None
     outcomes: dict[str, int] = {}
     for burst in range(6):
         rig.start(script)
-        (pid,) = listening(rig)
+        (pid,) = rig.server_pids()
         here = {f"{burst}-{n}": started(rig, script, f"{burst}-{n}") for n in range(12)}
         # At another moment each time: after that many commands have begun.
         until(partial(has_begun, rig, burst))
@@ -360,7 +354,7 @@ def test_a_verdict_falls_with_a_file_that_is_older_than_before(rig: "Rig") -> No
 def test_a_start_of_the_future_does_not_hold_the_next_one_off(rig: "Rig", counter: str) -> None:
     rig.start(counter)
     (path,) = rig.house.glob("*.sock")
-    (pid,) = listening(rig)
+    (pid,) = rig.server_pids()
     os.kill(pid, signal.SIGKILL)
     until_gone(pid)
     until(lambda: not is_listened_at(path))  # its spares do, until they notice
@@ -385,10 +379,10 @@ def test_a_clock_set_back_ends_no_server(rig: "Rig") -> None:
     env = rig.env | {"PYTHONPATH": str(rig.directory / "clock")}
     script = rig.script("setter", f"open({str(rig.directory / 'back')!r}, 'w').close()\n")
     rig.start(script, env=env)
-    (pid,) = listening(rig)
+    (pid,) = rig.server_pids()
     for _ in range(3):
         assert rig.served(script, env=env).returncode == 0, rig.log()
-    assert listening(rig) == [pid], rig.log()
+    assert rig.server_pids() == [pid], rig.log()
 
 
 # -- a command that outlives things --------------------------------------------
@@ -404,7 +398,7 @@ def test_a_command_outlives_the_idle_time_of_its_server(rig: "Rig") -> None:
         process = served_or_none(rig, script)
     assert process.wait(WATCHDOG_S) == 7
     # Clients that repeatedly ask whether the server is there do not keep it up.
-    until(lambda: not listening(rig))
+    until(lambda: not rig.server_pids())
     assert "ends, idle" in rig.log()
 
 
@@ -431,13 +425,13 @@ def test_a_command_outlives_the_server_that_has_become_stale(rig: "Rig") -> None
     )
     script = rig.script("holder", text)
     rig.start(script)
-    (first,) = listening(rig)
+    (first,) = rig.server_pids()
     old = started(rig, script, "wait")
     assert old.stdout is not None
     assert old.stdout.readline() == b"1 warm\n"
     module.write_text("VALUE = 2 \n")
     rig.start(script)
-    (second,) = listening(rig)
+    (second,) = rig.server_pids()
     assert second != first
     assert rig.served(script).stdout == b"2 warm\n"
     # It runs on with its descriptors, still gets signals, and its server ends after it.
@@ -446,4 +440,4 @@ def test_a_command_outlives_the_server_that_has_become_stale(rig: "Rig") -> None
     old.terminate()
     assert old.wait(WATCHDOG_S) == 41
     until_gone(first)
-    assert listening(rig) == [second]
+    assert rig.server_pids() == [second]

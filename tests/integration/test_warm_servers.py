@@ -41,12 +41,6 @@ def module(rig: "Rig", value: int) -> None:
     os.replace(path.with_suffix(".new"), path)
 
 
-def server_pids(rig: "Rig") -> list[int]:
-    """Return the processes that listen, as the kernel names them."""
-    lines = rig.verb("status").stdout.decode().splitlines()
-    return [int(line.split("pid ")[1].split()[0]) for line in lines if line.startswith("server")]
-
-
 def is_alive(pid: int) -> bool:
     """Return whether a process lives and is no zombie."""
     try:
@@ -127,23 +121,23 @@ def test_a_successor_serves_the_same_callers(rig: "Rig", names: dict[str, str]) 
     (rig.directory / "bin" / "quiet.py").write_text("")
     script = rig.script("loads", "import sys\nprint('quiet' in sys.modules)\n__import__(sys.argv[1])\n")
     rig.start(script)
-    (server,) = server_pids(rig)
+    (server,) = rig.server_pids()
     assert rig.served(script, "quiet").stdout == b"False\n"
     until_gone(server)
     rig.start(script)
     assert rig.served(script, "quiet").stdout == b"True\n", rig.log()
-    assert len(server_pids(rig)) == 1
+    assert len(rig.server_pids()) == 1
 
 
 def test_what_the_server_does_between_runs_is_not_learned_from_them(rig: "Rig") -> None:
     script = rig.script("quiet", "import sys\nprint('warm' if '_unsnarl_warm' in sys.modules else 'plain')\n")
     rig.start(script)
-    server = server_pids(rig)
+    server = rig.server_pids()
     # More than there are spares: the last ones are forked after the first one was examined.
     for _ in range(8):
         assert rig.served(script).stdout == b"warm\n"
     assert not list(rig.house.glob("*.wanted"))
-    assert server_pids(rig) == server, rig.log()
+    assert rig.server_pids() == server, rig.log()
 
 
 def test_many_clients_at_once_find_one_server(rig: "Rig") -> None:
@@ -154,7 +148,7 @@ def test_many_clients_at_once_find_one_server(rig: "Rig") -> None:
         outcomes = list(pool.map(lambda _: rig.warm(script), range(200)))
     assert {outcome.returncode for outcome in outcomes} == {0}
     assert {outcome.stdout.split()[0] for outcome in outcomes} == {b"7"}
-    assert len(server_pids(rig)) == 1
+    assert len(rig.server_pids()) == 1
 
 
 def test_many_cold_clients_start_one_server(rig: "Rig") -> None:
@@ -164,7 +158,7 @@ def test_many_cold_clients_start_one_server(rig: "Rig") -> None:
         outcomes = list(pool.map(lambda _: rig.warm(script), range(16)))
     assert {outcome.stdout.split()[0] for outcome in outcomes} == {b"7"}
     rig.start(script)
-    assert len(server_pids(rig)) == 1
+    assert len(rig.server_pids()) == 1
 
 
 @pytest.mark.parametrize(
@@ -231,7 +225,7 @@ def test_a_stale_socket_is_replaced(rig: "Rig") -> None:
     module(rig, 1)
     script = rig.script("who", WHO)
     rig.start(script)
-    (pid,) = server_pids(rig)
+    (pid,) = rig.server_pids()
     os.kill(pid, signal.SIGKILL)
     until_gone(pid)
     assert rig.warm(script).stdout.startswith(b"1 ")
@@ -321,7 +315,7 @@ def test_a_killed_server_leaves_the_command_alone(rig: "Rig") -> None:
     assert process.stdout is not None
     assert process.stdin is not None
     assert process.stdout.readline() == b"up\n"
-    (pid,) = server_pids(rig)
+    (pid,) = rig.server_pids()
     os.kill(pid, signal.SIGKILL)
     until_gone(pid)
     process.stdin.close()
