@@ -417,12 +417,12 @@ impl Policy {
         let QueueEntry { class, resumes_slice } = self.classify(thread, now, arrival);
         self.end_return(thread);
         self.hold.since.get_or_insert(now);
-        let holder = self
+        let woken_by = self
             .hold
             .holder
-            .filter(|_| class == Class::Handed && arrival.holder_has_woken);
+            .filter(|_| class == Class::Handed && arrival.was_on_lock && arrival.holder_has_woken);
         let thread_state = &mut self.threads[thread];
-        thread_state.woken_by = holder.filter(|_| arrival.was_on_lock);
+        thread_state.woken_by = woken_by;
         if class != Class::Batch {
             // A thread that never blocks for long would be asked as soon as it has the GIL.
             renew_slice(thread_state, &self.config);
