@@ -37,6 +37,36 @@ def test_a_key_that_does_not_come_back_starts_nothing(rig: "Rig") -> None:
     assert len(list(rig.house.glob("*.lock"))) == 1
 
 
+def test_why_says_what_calls_still_have_to_pay(rig: "Rig") -> None:
+    del rig.env["UNSNARL_WARM_SPEND"]
+    script = rig.script("hello", HELLO)
+    assert b"nothing is known" in rig.verb("why", script).stderr
+    for _ in range(3):
+        rig.warm(script)
+    [line] = rig.verb("why", script, "--argument").stdout.decode().splitlines()
+    assert line.startswith(f"{script} --argument runs plainly: it is not learned yet, since its calls have not paid")
+    assert "3 so far, about 97 more do" in line
+    assert f"`unsnarl warm start -- {script}`" in line
+    assert f"`unsnarl warm learn -- {script}`" in line
+    assert "UNSNARL_WARM_SPEND=any" in line
+    assert calls(rig).startswith("unsnarl-calls 1 3\n")  # the question is no call
+    rig.env["UNSNARL_WARM_SPEND"] = "0"
+    assert b"no number of them does" in rig.verb("why", script).stdout
+    rig.env["UNSNARL_WARM_FROZEN"] = "1"
+    assert b"not learned, and with UNSNARL_WARM_FROZEN set it never is" in rig.verb("why", script).stdout
+
+
+def test_why_says_what_a_learned_command_still_has_to_pay(rig: "Rig") -> None:
+    del rig.env["UNSNARL_WARM_SPEND"]
+    script = rig.script("hello", HELLO)
+    assert rig.verb("learn", script).returncode == 0
+    until(lambda: not rig.verb("status").stdout.count(b"server  "))
+    assert rig.warm(script).stdout == b"plain\n"
+    last = rig.verb("why", script).stdout.decode().splitlines()[-1]
+    assert "its calls have not paid for one, 1 so far, about " in last
+    assert f"`unsnarl warm start -- {script}` starts a server now" in last
+
+
 def test_enough_calls_pay_for_a_server(rig: "Rig") -> None:
     rig.env["UNSNARL_WARM_SPEND"] = "500"  # two calls pay for ten
     script = rig.script("hello", HELLO)
@@ -50,6 +80,7 @@ def test_enough_calls_pay_for_a_server(rig: "Rig") -> None:
 def test_status_shows_what_a_server_has_spent_and_saved(rig: "Rig") -> None:
     script = rig.script("hello", HELLO)
     rig.start(script)
+    assert "spent" not in ledger(rig)
     for _ in range(3):
         assert rig.served(script).stdout == b"warm\n"
     assert rig.verb("stop").returncode == 0
@@ -57,7 +88,8 @@ def test_status_shows_what_a_server_has_spent_and_saved(rig: "Rig") -> None:
     until(lambda: b"calls served" in rig.verb("status").stdout and "saved" in ledger(rig))
     line = next(line for line in rig.verb("status").stdout.decode().splitlines() if line.startswith("account"))
     assert f"account {script}  3 calls served  saved " in line
-    assert "spent 0.0 s" not in line
+    assert "spent 0.0 s  asked for " in line  # `warm start` is not charged
+    assert "asked for 0.0 s" not in line
 
 
 def ledger(rig: "Rig") -> str:

@@ -27,6 +27,16 @@ def test_a_shortened_ledger_has_the_same_sums(tmp_path: Path) -> None:
     assert Path(stem + ledger.SUFFIX).stat().st_size < 100
 
 
+def test_what_was_asked_for_is_no_loss_and_says_what_a_start_costs(tmp_path: Path) -> None:
+    stem = str(tmp_path / "command")
+    for _ in range(ledger.LONG // 8):
+        ledger.note(stem, "asked 1400")
+    before = ledger.read(stem)
+    assert (before.spent_ms, before.last_ms) == (0, 1400)
+    ledger.shorten(stem)
+    assert ledger.read(stem) == before
+
+
 def test_a_directory_that_is_gone_is_no_error(tmp_path: Path) -> None:
     ledger.note(str(tmp_path / "gone" / "command"), "spent 1")
     assert ledger.read(str(tmp_path / "gone" / "command")) == ledger.Sums()

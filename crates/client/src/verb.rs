@@ -20,13 +20,14 @@ use crate::call::Declined;
 use crate::call::handover::{self, Call};
 use crate::plain;
 use crate::run::launch;
+use crate::server::economy;
 use crate::server::facts::Facts;
 use crate::server::key;
 use crate::server::plan::{Plan, is_orphaned_job};
 use crate::server::process_state::{self, Session, own_directory};
 use crate::server::runtime_directory::RuntimeDirectory;
 use crate::server::start;
-use crate::syscall::{Bytes, complain, exec, exit, stat, unlink, variable};
+use crate::syscall::{Bytes, complain, exec, exit, stat, unlink};
 use crate::target::{self, Target};
 use crate::why;
 use core::ffi::c_int;
@@ -193,8 +194,7 @@ fn run(target: &Target, args: &[Bytes], environ: &[Bytes], fallback: Fallback) -
 
 /// Starts a server for calls like this one, if that is allowed and pays.
 fn provide(plan: &Plan, target: &Target, environ: &[Bytes], fallback: Fallback) {
-    const FROZEN: &[u8] = b"UNSNARL_WARM_FROZEN";
-    let is_frozen = fallback == Fallback::Frozen || variable(environ, FROZEN).is_some_and(|value| !value.is_empty());
+    let is_frozen = fallback == Fallback::Frozen || economy::is_frozen(environ);
     if is_frozen && plan.is_unknown() {
         return;
     }
@@ -202,7 +202,7 @@ fn provide(plan: &Plan, target: &Target, environ: &[Bytes], fallback: Fallback) 
     if !plan.pays(environ) && fallback != Fallback::Refuse {
         return;
     }
-    let flag = is_frozen.then(|| [FROZEN, b"=1"].concat());
+    let flag = is_frozen.then(|| [economy::FROZEN, b"=1"].concat());
     let environ: Vec<Bytes> = flag.into_iter().chain(environ.iter().cloned()).collect();
     start::in_background(&plan.start(target, &environ));
 }
@@ -219,6 +219,8 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
         not_python(word, environ);
     };
     forget_verdicts(&target, environ);
+    // A start by hand is not charged to the command's account (`unsnarl.warm.ledger`).
+    let asked = [&[b"UNSNARL_WARM_ASKED=1".to_vec()], environ].concat();
     for _ in 0..STEPS {
         // Planned again each time: learning changes the key.
         let plan = Plan::make(&target, environ).ok();
@@ -233,7 +235,7 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
             plan.forget_silence();
             exit(0);
         }
-        start::in_background(&plan.start(&target, environ));
+        start::in_background(&plan.start(&target, &asked));
         // SAFETY: no descriptors, a number.
         unsafe { libc::poll(core::ptr::null_mut(), 0, STEP_MS) };
     }

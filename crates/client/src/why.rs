@@ -10,11 +10,14 @@
 //! | `refused` | an earlier start found that there can be no server of this key |
 //! | `silent` | the server did not answer a call within the last minute |
 //! | `served` | a worker would take the call now |
+//! | `frozen` | nothing is learned, since `UNSNARL_WARM_FROZEN` is set |
+//! | `calls COUNT MORE` | no server waits: so many calls ran plainly, and so many more pay for one, or `never` |
 //!
 //! Must never start a server, nor run the command.
 
 use crate::call::handover;
 use crate::server::against::Against;
+use crate::server::economy;
 use crate::server::key;
 use crate::server::plan::Plan;
 use crate::syscall::{Bytes, stat};
@@ -41,6 +44,13 @@ pub(crate) fn describe(words: &[Bytes], environ: &[Bytes]) -> Option<String> {
                 text += "silent\n";
             } else if handover::is_served(&plan.socket()) {
                 text += "served\n";
+            } else {
+                if economy::is_frozen(environ) {
+                    text += "frozen\n";
+                }
+                let (calls, more) = plan.lacking(environ);
+                let more = more.map_or_else(|| "never".to_owned(), |more| more.to_string());
+                text += &format!("calls {calls} {more}\n");
             }
         }
     }

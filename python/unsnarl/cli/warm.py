@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 import time
 from collections.abc import Callable
@@ -96,8 +97,6 @@ def _disable(names: list[str]) -> int:
 
 
 def _shellenv(arguments: list[str]) -> int:
-    import shlex
-
     _refuse(arguments, "shellenv")
     return show(f'export PATH={shlex.quote(shims.directory())}:"$PATH"\n')
 
@@ -124,12 +123,14 @@ def _show_accounts(directory: str) -> None:
             spent_ms=sum(one.spent_ms for one in parts),
             saved_ms=sum(one.saved_ms for one in parts),
             calls=sum(one.calls for one in parts),
+            asked_ms=sum(one.asked_ms for one in parts),
         )
         show(f"account all  {_account(total)}\n")
 
 
 def _account(sums: ledger.Sums) -> str:
-    return f"{sums.calls} calls served  saved {sums.saved_ms / 1000:.1f} s  spent {sums.spent_ms / 1000:.1f} s"
+    asked = f"  asked for {sums.asked_ms / 1000:.1f} s" if sums.asked_ms else ""
+    return f"{sums.calls} calls served  saved {sums.saved_ms / 1000:.1f} s  spent {sums.spent_ms / 1000:.1f} s{asked}"
 
 
 def _stems(directory: str) -> list[tuple[str, str]]:
@@ -209,12 +210,7 @@ def _why(arguments: list[str]) -> int:
     _need(words, "why")
     records = _learned(_named(words))
     if not records:
-        said = " ".join(words)
-        raise CommandError(
-            f"nothing is known about {said!r}",
-            f"unsnarl learns about a command when it runs: `unsnarl warm run -- {said}`",
-            1,
-        )
+        raise _unknown(words)
     for name, facts in records:
         show(_explain(name, facts))
     return 0
@@ -231,19 +227,45 @@ def _why_this(call: str, words: list[str]) -> int:
     if facts is None and (others := _learned(_named(words))):
         show(f"{said}: nothing is known about this call; about calls with another search path or interpreter:\n")
         return show("".join(_explain(name, other) for name, other in others))
+    unpaid = _unpaid(found.get("calls", ""), words, is_learned=facts is not None)
+    if facts is None and "frozen" in found:
+        unpaid = "it is not learned, and with UNSNARL_WARM_FROZEN set it never is: unset it"
+    if facts is None and not unpaid:
+        raise _unknown(words)
     if facts is None:
-        raise CommandError(
-            f"nothing is known about {said!r}",
-            f"unsnarl learns about a command when it runs: `unsnarl warm run -- {said}`",
-            1,
-        )
+        return show(f"{said} runs plainly: {unpaid}\n")
     if facts.refusals:
         return show(_explain(said, facts))
     if "refused" in found:
         rows = [f"  {note}\n" for note in facts.notes if note.startswith("runs plainly")]
         return show(f"{said} runs plainly, with the settings of this call:\n{''.join(rows)}")
     state = "served" if "served" in found else "silent" if "silent" in found else ""
-    return show(_explain(said, facts) + f"  {_STATES[state]}\n")
+    return show(_explain(said, facts) + f"  {unpaid or _STATES[state]}\n")
+
+
+def _unpaid(account: str, words: list[str], *, is_learned: bool) -> str:
+    """Return that the calls so far have not paid for a server, and what to do; nothing if they have.
+
+    ``account`` is how many calls there were, and how many more pay for it. Without any, there is nothing to say either.
+    """
+    calls, _, more = account.partition(" ")
+    if more in ("", "0", "1") or calls == "0":
+        return ""
+    name = shlex.join(_program(words))
+    lacking = "and no number of them does (UNSNARL_WARM_SPEND=0)" if more == "never" else f"about {more} more do"
+    start = f"`unsnarl warm start -- {name}` starts a server now"
+    if is_learned:
+        what, cure = "no server waits for this call yet: its calls have not paid for one", start
+    else:
+        what = "it is not learned yet, since its calls have not paid for that"
+        cure = f"{start}, `unsnarl warm learn -- {name}` only learns it"
+    return f"{what}, {calls} so far, {lacking}; {cure}, and with UNSNARL_WARM_SPEND=any the next call does"
+
+
+def _unknown(words: list[str]) -> CommandError:
+    learn = f"`unsnarl warm learn -- {shlex.join(_program(words))}`"
+    hint = f"unsnarl learns about a command once its calls have paid for that, or now, by {learn}"
+    return CommandError(f"nothing is known about {' '.join(words)!r}", hint, 1)
 
 
 _STATES = {
@@ -293,10 +315,15 @@ def _words(arguments: list[str]) -> list[str]:
 
 def _named(words: list[str]) -> str:
     """Return the name under which facts of a command are stored: a script, or the module of ``python -m``."""
+    return _program(words)[-1]
+
+
+def _program(words: list[str]) -> list[str]:
+    """Return the words of a command without its arguments."""
     name, *rest = words
     if not re.fullmatch(r"python[\d.]*t?", os.path.basename(name)) or not rest:
-        return name
-    return rest[1] if rest[0] == "-m" and len(rest) > 1 else rest[0]
+        return [name]
+    return words[: 3 if rest[0] == "-m" else 2]
 
 
 def _is_called(command: str, name: str) -> bool:

@@ -6,6 +6,7 @@
 | line | meaning |
 |---|---|
 | ``spent MS`` | a start, with the learning runs before it, has taken this long, whether or not it became a server |
+| ``asked MS`` | the same, if the user has asked for it by ``warm start`` or ``warm learn``: nothing has to pay for it |
 | ``plain MS`` | a plain call takes at least this long: its interpreter's start and its imports |
 | ``saved MS CALLS`` | so many served calls, and what they have saved in all; less than nothing counts as 0 |
 
@@ -26,6 +27,8 @@ LONG = 1 << 13
 LEAST_MS, GROWTH = 500, 0.1
 # Milliseconds of an interpreter's start, without `site`; the least that was seen on any machine here.
 INTERPRETER_MS = 8
+# The variable by which a start knows that the user has asked for it; it is no part of a key.
+ASKED = b"UNSNARL_WARM_ASKED"
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Sums:
     """Served ones."""
     plain_ms: int = 0
     """0 if it is unknown."""
+    asked_ms: int = 0
 
     def affords(self) -> bool:
         """Return whether what was saved pays for one more start."""
@@ -48,7 +52,7 @@ class Sums:
 
 def parse(text: str) -> Sums:
     """Sum up the lines; those that are not understood are left out."""
-    spent = last = saved = calls = plain = 0
+    spent = last = saved = calls = plain = asked = 0
     for line in text.splitlines():
         what, *numbers = line.split(" ")
         if not numbers or not all(number.isdecimal() for number in numbers):
@@ -56,11 +60,13 @@ def parse(text: str) -> Sums:
         ms = int(numbers[0])
         if what == "spent":
             spent, last = spent + ms, ms
+        elif what == "asked":
+            asked, last = asked + ms, ms
         elif what == "plain":
             plain = ms
         elif what == "saved" and len(numbers) > 1:
             saved, calls = saved + ms, calls + int(numbers[1])
-    return Sums(spent, last, saved, calls, plain)
+    return Sums(spent, last, saved, calls, plain, asked)
 
 
 def read(stem: str) -> Sums:
@@ -80,9 +86,13 @@ def note(stem: str, *lines: str) -> None:
         pass
 
 
-def note_spent(stem: str) -> None:
+def note_spent(stem: str, environment: dict[bytes, bytes]) -> None:
     """Note what this process has taken so far; it becomes no server."""
-    note(stem, f"spent {used_ms()}")
+    note(stem, f"{_account(environment)} {used_ms()}")
+
+
+def _account(environment: dict[bytes, bytes]) -> str:
+    return "asked" if environment.get(ASKED) else "spent"
 
 
 def shorten(stem: str) -> None:
@@ -91,7 +101,12 @@ def shorten(stem: str) -> None:
     if len(text) < LONG:
         return
     sums = parse(text)
-    rows = [f"spent {sums.spent_ms - sums.last_ms}", f"spent {sums.last_ms}", f"saved {sums.saved_ms} {sums.calls}"]
+    spent, asked = sums.spent_ms, sums.asked_ms
+    if sums.last_ms <= spent:
+        rows = [f"asked {asked}", f"spent {spent - sums.last_ms}", f"spent {sums.last_ms}"]
+    else:
+        rows = [f"spent {spent}", f"asked {max(0, asked - sums.last_ms)}", f"asked {sums.last_ms}"]
+    rows.append(f"saved {sums.saved_ms} {sums.calls}")
     rows += [f"plain {sums.plain_ms}"] if sums.plain_ms else []
     unfinished = f"{stem}{SUFFIX}.{os.getpid()}"
     try:
@@ -110,12 +125,12 @@ def used_ms() -> int:
 class Serving:
     """What one server has spent and saved, to be noted from time to time."""
 
-    def __init__(self, stem: str, imports_ms: int) -> None:
+    def __init__(self, stem: str, imports_ms: int, environment: dict[bytes, bytes]) -> None:
         self._stem = stem
         self._plain_ms = imports_ms + INTERPRETER_MS
         self._begun_ms = _own_ms()
         self._noted_ms, self._noted_calls = 0, 0
-        note(stem, f"spent {used_ms()}", f"plain {self._plain_ms}")
+        note(stem, f"{_account(environment)} {used_ms()}", f"plain {self._plain_ms}")
 
     def note(self, calls: int, is_last: bool = False) -> None:
         """Note what so many calls have saved, if it is much more than was noted, or the server ends."""

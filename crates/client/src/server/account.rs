@@ -3,7 +3,7 @@
 //! | file | written by | content |
 //! |---|---|---|
 //! | `COMMAND.calls` | here | `unsnarl-calls 1 COUNT`, then a line `KEY COUNT` for each of the last [`MOST_KEYS`] keys |
-//! | `COMMAND.ledger` | `unsnarl.warm.ledger` | lines `spent MS`, `saved MS CALLS`, `plain MS`, appended |
+//! | `COMMAND.ledger` | `unsnarl.warm.ledger` | lines `spent MS`, `asked MS`, `saved MS CALLS`, `plain MS`, appended |
 //!
 //! A key is a hash, so neither file holds the value of a variable.
 //!
@@ -22,14 +22,25 @@ const LEDGER_LIMIT: usize = 1 << 17;
 
 /// Counts one plain call with this key, and returns the account with it.
 pub(crate) fn count(calls: &[u8], ledger: &[u8], key_id: &str) -> Account {
-    let mut counts = read_file(calls, CALLS_LIMIT)
-        .and_then(|text| Calls::parse(&text))
-        .unwrap_or_default();
+    let mut counts = Calls::read(calls);
     let calls_of_key = counts.add(key_id);
     counts.write(calls);
-    let mut account = read_ledger(&read_file(ledger, LEDGER_LIMIT).unwrap_or_default());
-    (account.calls, account.calls_of_key) = (counts.all, calls_of_key);
-    account
+    with_ledger(ledger, counts.all, calls_of_key)
+}
+
+/// Returns the account without counting a call.
+pub(crate) fn read(calls: &[u8], ledger: &[u8], key_id: &str) -> Account {
+    let counts = Calls::read(calls);
+    with_ledger(ledger, counts.all, counts.of_key(key_id))
+}
+
+fn with_ledger(ledger: &[u8], calls: u64, calls_of_key: u64) -> Account {
+    let account = read_ledger(&read_file(ledger, LEDGER_LIMIT).unwrap_or_default());
+    Account {
+        calls,
+        calls_of_key,
+        ..account
+    }
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -40,6 +51,12 @@ struct Calls {
 }
 
 impl Calls {
+    fn read(path: &[u8]) -> Self {
+        read_file(path, CALLS_LIMIT)
+            .and_then(|text| Self::parse(&text))
+            .unwrap_or_default()
+    }
+
     fn parse(text: &[u8]) -> Option<Self> {
         let mut lines = core::str::from_utf8(text).ok()?.lines();
         let all = lines.next()?.strip_prefix("unsnarl-calls 1 ")?.parse().ok()?;
@@ -51,6 +68,11 @@ impl Calls {
             all,
             keys: keys.collect::<Option<_>>()?,
         })
+    }
+
+    fn of_key(&self, key: &str) -> u64 {
+        let found = self.keys.iter().find(|(known, _)| known == key);
+        found.map_or(0, |(_, count)| *count)
     }
 
     /// Counts a call; returns how many had this key.
@@ -106,6 +128,7 @@ fn read_ledger(text: &[u8]) -> Account {
                 account.spent_ms = account.spent_ms.saturating_add(ms);
                 account.cost_ms = ms;
             }
+            "asked" => account.cost_ms = ms,
             "saved" => account.saved_ms = account.saved_ms.saturating_add(ms),
             "plain" => account.plain_ms = Some(ms),
             _ => {}
@@ -124,6 +147,7 @@ mod tests {
         let mut calls = Calls::default();
         assert_eq!((calls.add("a"), calls.add("b"), calls.add("a")), (1, 1, 2));
         assert_eq!(calls.all, 3);
+        assert_eq!((calls.of_key("a"), calls.of_key("c")), (2, 0));
         assert_eq!(Calls::parse(&calls.text()), Some(calls));
     }
 

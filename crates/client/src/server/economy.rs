@@ -27,6 +27,8 @@
 //! - half of the cost, or all of it, before the first start (the usual ski-rental rule): it bounds the loss by a factor
 //!   of 1.5 or 2 just after the start, where the goal is 1.10.
 
+use crate::syscall::{Bytes, variable};
+
 /// Plain calls that learning a command and starting its first server are taken for until they were measured once. Origin: 10.5
 /// for `hg`, 9.2 for `pip`, 3.4 for `aws` (docs/design/warm.md).
 pub(crate) const CALLS_OF_LEARNING: u64 = 10;
@@ -74,23 +76,42 @@ impl Share {
     }
 }
 
+/// The variable with which nothing is learned.
+pub(crate) const FROZEN: &[u8] = b"UNSNARL_WARM_FROZEN";
+
+/// Whether the user has ruled learning out.
+pub(crate) fn is_frozen(environ: &[Bytes]) -> bool {
+    variable(environ, FROZEN).is_some_and(|value| !value.is_empty())
+}
+
 /// Whether a start may be paid now.
 pub(crate) fn pays(account: &Account, share: Share) -> bool {
-    let Share::Percent(percent) = share else { return true };
-    if account.calls_of_key < RETURNS {
-        return false;
-    }
-    match account.plain_ms {
+    lacking(account, share) == Some(0)
+}
+
+/// How many more calls like the one considered pay for a start, if nothing else changes; `None` if none ever do.
+pub(crate) fn lacking(account: &Account, share: Share) -> Option<u64> {
+    let Share::Percent(percent) = share else { return Some(0) };
+    // What calls must pay, and what each of them pays, in hundredths of a call or of a millisecond.
+    let (due, of_call) = match account.plain_ms {
         // In plain calls: nothing was measured.
         None => {
             let tries = if account.spent_ms == 0 { 1 } else { TRIES };
-            account.calls.saturating_mul(percent) >= CALLS_OF_LEARNING * 100 * tries
+            (CALLS_OF_LEARNING * 100 * tries, percent)
         }
         Some(plain_ms) => {
-            let ahead_ms = account.calls.saturating_mul(plain_ms).saturating_mul(percent) / 100;
-            ahead_ms.saturating_add(account.saved_ms) >= account.spent_ms.saturating_add(account.cost_ms)
+            let due_ms = account.spent_ms.saturating_add(account.cost_ms);
+            let ahead_ms = due_ms.saturating_sub(account.saved_ms);
+            (ahead_ms.saturating_mul(100), plain_ms.saturating_mul(percent))
         }
-    }
+    };
+    let calls = match (due, of_call) {
+        (0, _) => 0,
+        (_, 0) => return None,
+        _ => due.div_ceil(of_call),
+    };
+    let returns = RETURNS.saturating_sub(account.calls_of_key);
+    Some(calls.saturating_sub(account.calls).max(returns))
 }
 
 /// A command that was learned and got no server: only a multiple of the calls pays for another try.
@@ -216,6 +237,38 @@ mod tests {
     }
 
     #[test]
+    fn calls_that_are_lacking_are_counted() {
+        let account = |calls, calls_of_key| Account {
+            calls,
+            calls_of_key,
+            ..Account::default()
+        };
+        let tenth = Share::Percent(10);
+        assert_eq!(lacking(&account(3, 3), tenth), Some(97));
+        assert_eq!(lacking(&account(99, 0), tenth), Some(2));
+        assert_eq!(lacking(&account(3, 3), Share::Percent(0)), None);
+        assert_eq!(lacking(&account(0, 0), Share::Any), Some(0));
+        let learned = Account {
+            plain_ms: Some(100),
+            spent_ms: 1500,
+            cost_ms: 300,
+            saved_ms: 800,
+            ..account(40, 5)
+        };
+        assert_eq!(lacking(&learned, tenth), Some(60));
+        assert_eq!(
+            lacking(
+                &Account {
+                    saved_ms: 1800,
+                    ..learned
+                },
+                tenth
+            ),
+            Some(0)
+        );
+    }
+
+    #[test]
     fn settings_are_read() {
         assert_eq!(Share::parse(None), Share::Percent(SHARE_PERCENT));
         assert_eq!(Share::parse(Some(b"any")), Share::Any);
@@ -255,6 +308,18 @@ mod tests {
                 plain_ms, served_ms: plain_ms * served / 100, learning_ms: plain_ms * learning, start_ms: plain_ms * start.min(learning),
             };
             prop_assert!(worst(command, keys.into_iter(), Some(idle)) <= 1.10 + 1e-9);
+        }
+
+        #[test]
+        fn it_pays_after_the_calls_that_were_lacking_and_no_call_earlier(
+            calls in 0_u64..500, of_key in 0_u64..5, plain_ms in proptest::option::of(1_u64..2000),
+            spent_ms in 0_u64..5000, cost_ms in 0_u64..3000, saved_ms in 0_u64..5000, percent in 1_u64..300,
+        ) {
+            let now = Account { calls, calls_of_key: of_key, plain_ms, saved_ms, spent_ms, cost_ms };
+            let more = lacking(&now, Share::Percent(percent)).expect("each call pays something");
+            let after = |more| Account { calls: calls + more, calls_of_key: of_key + more, ..now };
+            prop_assert!(pays(&after(more), Share::Percent(percent)));
+            prop_assert!(more == 0 || !pays(&after(more - 1), Share::Percent(percent)));
         }
 
         #[test]

@@ -72,7 +72,7 @@ const NAMES: &[&str] = &[
 const PREFIXES: &[&str] = &["LD_", "MALLOC_", "UNSNARL"];
 
 /// Variables of ours that only say whether a server is started.
-const OF_STARTS: &[&str] = &["UNSNARL_WARM_SPEND", "UNSNARL_WARM_FROZEN"];
+const OF_STARTS: &[&str] = &["UNSNARL_WARM_SPEND", "UNSNARL_WARM_FROZEN", "UNSNARL_WARM_ASKED"];
 
 /// Variables that decide which file a module's name stands for. Facts learned with one value name the files of that
 /// value, and no others are watched.

@@ -108,10 +108,16 @@ impl Plan {
 
     /// Counts this call, which runs plainly; returns whether a server for calls like it may be paid by now.
     pub(crate) fn pays(&self, environ: &[Bytes]) -> bool {
-        let share = Share::parse(variable(environ, b"UNSNARL_WARM_SPEND"));
         let file = |suffix| self.directory.file(&self.command_id, suffix);
         let account = account::count(&file(".calls"), &file(".ledger"), &self.key_id);
-        economy::pays(&account, share)
+        economy::pays(&account, share(environ))
+    }
+
+    /// Returns how many calls of the command ran plainly, and how many more like this one pay for a server. Counts none.
+    pub(crate) fn lacking(&self, environ: &[Bytes]) -> (u64, Option<u64>) {
+        let file = |suffix| self.directory.file(&self.command_id, suffix);
+        let account = account::read(&file(".calls"), &file(".ledger"), &self.key_id);
+        (account.calls, economy::lacking(&account, share(environ)))
     }
 
     /// Whether a learning run is needed before a server can start.
@@ -148,6 +154,10 @@ impl Plan {
     fn silence(&self) -> Bytes {
         self.directory.file(&self.key_id, ".silent")
     }
+}
+
+fn share(environ: &[Bytes]) -> Share {
+    Share::parse(variable(environ, b"UNSNARL_WARM_SPEND"))
 }
 
 fn now_s() -> i64 {

@@ -367,9 +367,9 @@ def main(words: list[str]) -> None:
     # A client starts this only if no refusal holds.
     if facts is None or facts.refusals or facts.changed_file() is not None or os.path.exists(news):
         _learn_again(start, facts, news)
-        ledger.note_spent(start.stem)
+        ledger.note_spent(start.stem, start.environment)
     elif not _is_the_same(start, facts):
-        ledger.note_spent(start.stem)
+        ledger.note_spent(start.stem, start.environment)
     else:
         _serve(start)
 

@@ -96,7 +96,7 @@ class Server:
             self._imported = import_phase.run(self._origin, self._facts, self._log)
         except import_phase.UnfitError as why:
             facts_of.rule_out(self._origin.stem, self._facts, str(why))
-            ledger.note_spent(self._origin.record)
+            ledger.note_spent(self._origin.record, self._origin.environment)
             self._give_up(str(why))
         imports_ms = ledger.used_ms() - before_ms
         gc.collect()
@@ -104,7 +104,7 @@ class Server:
         if (changed := self._facts.changed_file() or self._files.reason()) is not None:
             self._give_up(f"{changed} while it was imported")
         self._listener = Listener(self._origin)
-        self._ledger = ledger.Serving(self._origin.record, imports_ms)
+        self._ledger = ledger.Serving(self._origin.record, imports_ms, self._origin.environment)
         self._children = Children(self._log)
         # One byte while the server judges an event, more once a loaded file has changed: spares poll this pipe.
         self._doubt, self._doubt_out = map(raised, os.pipe())

@@ -96,7 +96,7 @@ def _start(origin: Origin, limits: Limits) -> int:
             origin.exe, origin.runtime_directory, origin.command_id, origin.key_id, origin.session, origin.tty,
             origin.command.word, origin.command.name, *origin.python,
         ],
-        origin.environment,
+        {name: value for name, value in origin.environment.items() if name != ledger.ASKED},
         file_actions=[(os.POSIX_SPAWN_DUP2, origin.lock, 3)],
     )  # fmt: skip
     # Set here, from outside: set around the spawn they would bind the server, and with its processor time used up
