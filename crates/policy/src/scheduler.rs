@@ -105,6 +105,8 @@ pub struct Policy {
     gap_since: Option<Nanos>,
     /// Predicts whether such a gap is short.
     gaps: Predictor,
+    /// Predicts whether a holder whose thread is not known drops the GIL by itself before long.
+    strangers: Predictor,
     picks_since_aged: u32,
     /// When a holder was last asked to drop on behalf of a thread that it had woken itself.
     moderated_at: Nanos,
@@ -132,6 +134,7 @@ impl Policy {
             is_lingering: false,
             gap_since: None,
             gaps: Predictor::default(),
+            strangers: Predictor::default(),
             picks_since_aged: 0,
             moderated_at: 0,
             batch_credit_ns: 0,

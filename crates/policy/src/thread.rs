@@ -61,6 +61,8 @@ pub(crate) struct Thread {
     pub(crate) was_overtaken: bool,
     /// The holder that woke it, by the release of a lock, and had the GIL when it arrived.
     pub(crate) woken_by: Option<ThreadId>,
+    /// GIL time since it was first seen as a holder that was not known, until it is clear whether it is CPU-bound.
+    pub(crate) stranger_ns: Option<Nanos>,
     /// How often it has lingered in this wait for a dropper that was expected back.
     pub(crate) lingers: u32,
 }
@@ -85,6 +87,7 @@ impl Thread {
             awake: None,
             was_overtaken: false,
             woken_by: None,
+            stranger_ns: None,
             lingers: 0,
         }
     }

@@ -4,10 +4,10 @@
 
 mod common;
 
-use common::{MS, US, beside, echo, hogs, simulate};
-use unsnarl_policy::Config;
+use common::{MS, SECOND, US, beside, echo, hogs, simulate};
 use unsnarl_policy::sim::Step::{Acquire, Block, Compute, Mark, Release};
 use unsnarl_policy::sim::{Program, Scenario, Scheduler};
+use unsnarl_policy::{Arrival, Config, Nanos, Policy, ThreadId, Verdict};
 
 #[test]
 fn a_long_burst_among_threads_that_block_is_not_cut_in_two() {
@@ -71,4 +71,55 @@ fn a_cpu_thread_that_wakes_a_worker_again_and_again_is_not_displaced_each_time()
     // An I/O thread beside them waits for the worker, which has more to do at a time, but not for the CPU-bound thread.
     assert!(moderated.threads[2].marks * 2 >= immediate.threads[2].marks);
     assert!(moderated.threads[2].longest_wait_ns <= MS);
+}
+
+/// A thread takes the GIL while nobody waits, so it is not known, and `waiter` arrives; returns how long that one parks.
+fn arrives_at_a_stranger(policy: &mut Policy, waiter: ThreadId, now: Nanos) -> Nanos {
+    policy.taken_uncontended(None);
+    match policy.wait(waiter, now, Arrival::default()) {
+        Verdict::Park { until, .. } => until - now,
+        verdict => panic!("{verdict:?}"),
+    }
+}
+
+/// The stranger drops the GIL, and the waiter takes it and drops it.
+fn drops_for(policy: &mut Policy, waiter: ThreadId, stranger: ThreadId, now: Nanos) {
+    assert_eq!(
+        policy.dropped(Some(stranger), now).map(|grant| grant.heir),
+        Some(waiter)
+    );
+    policy.taken(Some(waiter), now + 5 * US, Arrival::default());
+    policy.dropped_uncontended(Some(waiter));
+}
+
+#[test]
+fn a_holder_that_is_not_known_is_judged_by_those_before_it() {
+    let mut policy = Policy::new(Config::default(), 2);
+    let [stranger, waiter] = [1, 2].map(|tag| policy.register(tag).expect("there is room"));
+    let mut now = SECOND;
+    assert_eq!(
+        arrives_at_a_stranger(&mut policy, waiter, now),
+        50 * US,
+        "nothing is known"
+    );
+    drops_for(&mut policy, waiter, stranger, now + 20 * US);
+    for _ in 0..8 {
+        now += MS;
+        arrives_at_a_stranger(&mut policy, waiter, now);
+        drops_for(&mut policy, waiter, stranger, now + 20 * US);
+    }
+    now += MS;
+    assert_eq!(
+        arrives_at_a_stranger(&mut policy, waiter, now),
+        MS,
+        "they have dropped the GIL by themselves"
+    );
+    assert_eq!(policy.look(waiter, now + MS), Verdict::Ask);
+    drops_for(&mut policy, waiter, stranger, now + MS);
+    now += 10 * MS;
+    assert_eq!(
+        arrives_at_a_stranger(&mut policy, waiter, now),
+        50 * US,
+        "the last one was CPU-bound"
+    );
 }

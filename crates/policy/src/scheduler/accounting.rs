@@ -29,6 +29,16 @@ impl Policy {
         thread_state.burst_ns = thread_state.burst_ns.saturating_add(hold_ns);
         thread_state.slice_left_ns = thread_state.slice_left_ns.saturating_sub(hold_ns);
         self.stats.record_hold(thread_state.tag, hold_ns);
+        let seen_ns = thread_state.stranger_ns.take().or(hold.holder.is_none().then_some(0));
+        if let Some(seen_ns) = seen_ns.map(|before| before + hold_ns) {
+            let is_short = seen_ns < self.config.burst_cap_ns;
+            // A thread that was asked, and has not run for long, may be of either kind.
+            if was_asked && is_short {
+                thread_state.stranger_ns = Some(seen_ns);
+            } else {
+                self.strangers.record(is_short);
+            }
+        }
         self.account_share(hold.class, hold_ns);
     }
 

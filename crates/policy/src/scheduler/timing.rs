@@ -85,8 +85,14 @@ impl Policy {
     /// How long the present holder, which is not CPU-bound, may exceed its usual burst. A burst that is cut in two costs
     /// two hand-overs, so a thread that is known to block may run as long as one whose bursts are of the longest mean,
     /// while all that wait are of its kind and none has waited for long.
+    ///
+    /// A holder that took the GIL while no thread waited is not known: an event loop, the main thread of a pool, but also
+    /// a CPU-bound thread that has just made a call. It is judged by what such holders were so far.
     fn patience(&self, holder_burst_ns: Nanos, now: Nanos) -> Nanos {
-        let blocks_by_itself = holder_burst_ns > 0 && self.hold.class.is_interactive();
+        let blocks_by_itself = match self.hold.holder {
+            Some(_) => holder_burst_ns > 0 && self.hold.class.is_interactive(),
+            None => self.strangers.is_short_expected(),
+        };
         let is_urgent = self.queues[Class::Batch.index()].head().is_some() || self.aged(now).is_some();
         if blocks_by_itself && !is_urgent {
             self.config.burst_cap_ns
