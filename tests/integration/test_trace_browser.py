@@ -17,6 +17,8 @@ import pytest
 from tests.unit.test_trace_findings import thread
 from tests.unit.test_trace_views import EVIL, process
 from unsnarl.trace import report
+from unsnarl.trace.comparing import page as comparison_page
+from unsnarl.trace.comparing.comparison import compare
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,6 +74,25 @@ PROBE_OF_MANY = """
     seen.opened = group.querySelectorAll(":scope > .total").length;
     seen.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 """ + ENDED.replace("})();", "  }, 200);\n})();")
+
+PROBE_OF_TWO = """
+<script>
+addEventListener("load", () => setTimeout(() => {
+  const seen = {}, frames = ["before", "after"].map((id) => document.getElementById(id));
+  const inside = (at, s) => frames[at].contentDocument.querySelector(s);
+  const span = (at) => inside(at, "#timeline").dataset.end - inside(at, "#timeline").dataset.begin;
+  seen.first = [span(0), span(1)];
+  inside(0, "#zoom-in").click();
+  setTimeout(() => {
+    seen.zoomed = [span(0), span(1)];
+    document.getElementById("linked").click();
+    inside(1, "#zoom-in").click();
+    setTimeout(() => {
+      seen.apart = [span(0), span(1)];
+      seen.worse = [...document.querySelectorAll("#worse li")].map((e) => e.textContent);
+      seen.better = [...document.querySelectorAll("#better li")].map((e) => e.textContent);
+      seen.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+""" + ENDED.replace("})();", "    }, 100);\n  }, 100);\n}, 500));")
 
 PROBE = (
     """
@@ -194,4 +215,19 @@ def test_four_thousand_threads_are_searched_selected_and_drawn(tmp_path: Path, s
     assert seen["rows"] == 1
     assert seen["group"] == "worker-0 … worker-4000 (4,001)"
     assert seen["opened"] == 500
+    assert seen["overflow"] <= 0
+
+
+@pytest.mark.parametrize("size", ["1400,1000", "500,900"])
+def test_two_recordings_are_on_one_page_and_move_together(tmp_path: Path, size: str) -> None:
+    path = tmp_path / "comparison.html"
+    made = compare([process(EVIL, executed_ns=1)], [process(EVIL, executed_ns=1, length_ns=18_000_000)])
+    text = comparison_page.page(made)
+    path.write_text(text.replace("</main>", "</main>" + PROBE_OF_TWO, 1), "utf-8")
+    seen = opened(path, tmp_path / "profile", f"--window-size={size}")
+    assert seen["first"] == [9_000_000, 18_000_000]
+    assert seen["zoomed"] == [4_500_000, 4_500_000]
+    assert seen["apart"] == [4_500_000, 2_250_000]
+    assert seen["worse"] == ["the run: 9.00 ms → 18.0 ms (2.00 ×)"]
+    assert seen["better"] == ["nothing"]
     assert seen["overflow"] <= 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -55,6 +56,12 @@ def assert_refused(outcome: Outcome, status: int, *words: str) -> None:
         (["--read", "app.py"], 1, "no trace of unsnarl"),
         (["--read", "."], 1, "no recording"),
         (["--read", "empty.trace"], 1, "ends within"),
+        (["--compare", "app.py"], 2, "two recordings"),
+        (["--compare", "absent", "app.py"], 1, "'absent': No such file or directory"),
+        (["--compare", "app.py", "empty.trace"], 1, "no trace of unsnarl"),
+        (["--compare", "app.py", "app.py"], 2, "nothing can differ"),
+        (["--compare", "app.py", "empty.trace", "--keep"], 2, "--keep"),
+        (["--output", "absent/c.html", "--compare", "app.py", "empty.trace"], 1, "no such directory"),
     ],
 )
 def test_what_the_user_can_get_wrong(programs: Programs, words: list[str], status: int, said: str) -> None:
@@ -182,6 +189,21 @@ def test_a_truncated_recording_is_read_as_far_as_it_goes(programs: Programs) -> 
     assert_refused(programs.unsnarl("trace", "--read", recording), 1, "ends within its tables")
     recording.write_bytes(b"PK\x03\x04" + whole[4:])
     assert_refused(programs.unsnarl("trace", "--read", recording), 1, "no trace of unsnarl")
+
+
+def test_two_recordings_are_compared_on_stdout(programs: Programs) -> None:
+    needs_hooks()
+    programs.write("app.py", "import threading\nt = threading.Thread(target=print); t.start(); t.join()\n")
+    for _ in range(2):
+        assert trace_words(programs, "--keep", "app.py").outcome.status == 0
+    found = [entry for entry in programs.directory.iterdir() if entry.name.startswith(".unsnarl-trace-")]
+    outcome = programs.unsnarl("trace", "--compare", *found, "--data", "c.json")
+    assert outcome.status == 0, outcome.complaint
+    lines = outcome.stdout.decode().splitlines()
+    assert [line[:3] for line in lines[:2]] == ["A: ", "B: "]
+    assert any(line.startswith("worse in B:") for line in lines)
+    assert (programs.directory / "comparison.html").stat().st_size > 1000
+    assert json.loads((programs.directory / "c.json").read_text())["shared"]
 
 
 def test_attaching_says_why_it_cannot(programs: Programs) -> None:

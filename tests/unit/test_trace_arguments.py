@@ -75,3 +75,29 @@ def test_green_is_said_to_be_for_run_alone() -> None:
 def test_an_option_after_the_program_is_the_programs() -> None:
     run = parse(["app.py", "--green", "--metrics"]).run
     assert (run.target, run.arguments, run.green) == ("app.py", ["--green", "--metrics"], False)
+
+
+def test_two_recordings_are_compared() -> None:
+    request = parse(["--compare", "a", "b", "--data", "c.json"])
+    assert request.compare == (Path("a"), Path("b"))
+    assert request.output == Path("comparison.html")
+    assert parse(["--output", "x.html", "--compare=a", "b"]).output == Path("x.html")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--compare"],
+        ["--compare", "a"],
+        ["--compare", "a", ""],
+        ["--compare", "a", "b", "app.py"],
+        ["--compare", "a", "b", "--read", "c"],
+        ["--compare", "a", "b", "--keep"],
+        ["--compare", "a", "b", "--data", "comparison.html"],
+    ],
+)
+def test_a_comparison_takes_two_recordings_and_nothing_else(words: list[str]) -> None:
+    with pytest.raises(CommandError) as refusal:
+        parse(words)
+    assert refusal.value.status == 2
+    assert "--compare" in refusal.value.what or "--data" in refusal.value.what

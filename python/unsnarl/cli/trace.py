@@ -28,6 +28,7 @@ _USAGE_TEXT = """\
 usage: unsnarl trace [OPTIONS...] [PYTHON'S OPTIONS...] TARGET [ARGUMENTS...]
        unsnarl trace [OPTIONS...] --attach PID
        unsnarl trace [OPTIONS...] --read DIRECTORY|FILE
+       unsnarl trace [OPTIONS...] --compare A B
 
 Run a program as `python TARGET ARGUMENTS...` does, record how its threads use
 the GIL and locks, and write trace.html, trace.json and a summary.
@@ -46,7 +47,10 @@ options:
   --no-children          record only the program's first process
   --size MB              room for records of the first process (default 32);
                          when it is full, newer records replace older ones
-  --keep                 keep the recordings, for --read
+  --keep                 keep the recordings, for --read and --compare
+  --compare A B          say what got better and worse from recording A to
+                         recording B, on stdout, and write comparison.html
+                         (or --output); --data FILE writes it as JSON
   --seconds N            how long to record a running process (default 5)
   -h, --help             this text
 
@@ -67,6 +71,10 @@ def main(arguments: list[str]) -> int:
         return show(_USAGE_TEXT)
     if request.read is not None:
         return report_on(request, request.read)
+    if request.compare is not None:
+        from unsnarl.cli.tracing.comparing import compare
+
+        return compare(request, *request.compare)
     if request.attach is not None:
         from unsnarl.cli.tracing.attach import attach
 

@@ -35,11 +35,16 @@ class ThreadGroup:
         return [process.threads[number] for number in self.numbers]
 
 
+def kind_of(label: str) -> str:
+    """Return a thread's name with its numbers replaced, which is the same for all threads of a kind."""
+    return _NUMBER.sub("#", label)
+
+
 def groups_of(process: Process) -> list[ThreadGroup]:
     """Return the groups of a process's threads, in the order of their first threads."""
     by_pattern: dict[str, list[int]] = defaultdict(list)
     for number, thread in enumerate(process.threads):
-        pattern = _NUMBER.sub("#", thread.label)
+        pattern = kind_of(thread.label)
         by_pattern[pattern if "#" in pattern else f"{pattern}\0{number}"].append(number)
     result: list[ThreadGroup] = []
     for numbers in by_pattern.values():

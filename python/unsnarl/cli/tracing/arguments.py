@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from unsnarl.cli.program.arguments import TakeOption
 
 OUTPUT = "trace.html"
+COMPARISON_OUTPUT = "comparison.html"
 SIZE_MB_RANGE = (1, 4096)
 SIZE_MB = 32
 SECONDS_RANGE = (0.1, 3600.0)
 SECONDS = 5.0
 _HELP = "see `unsnarl trace --help`"
+_OF_COMPARE = ("--compare", "--output", "--data")
+"""The options that make sense with ``--compare``."""
 
 
 @dataclass(slots=True)
@@ -29,7 +32,7 @@ class TraceRequest:
     """A parsed command line of ``unsnarl trace``.
 
     Attributes:
-        run: the program, as for ``unsnarl run``; empty with ``--read`` and ``--attach``.
+        run: the program, as for ``unsnarl run``; empty with ``--read``, ``--compare`` and ``--attach``.
         output: the path of the report.
         data: the path of the summary as JSON, or None.
         collapsed: the path of the collapsed stacks, or None.
@@ -38,6 +41,7 @@ class TraceRequest:
         syscalls: whether strace counts system calls.
         keep: whether the recordings are kept.
         read: recordings to report on instead of running a program, or None.
+        compare: two recordings to compare instead, or None.
         attach: the process to record instead, or None.
         seconds: the length of that recording.
         wants_help: whether help was requested.
@@ -52,6 +56,7 @@ class TraceRequest:
     syscalls: bool = False
     keep: bool = False
     read: Path | None = None
+    compare: tuple[Path, Path] | None = None
     attach: int | None = None
     seconds: float = SECONDS
     wants_help: bool = False
@@ -82,6 +87,10 @@ def parse(words: list[str]) -> TraceRequest:
 
 def _check_outputs(request: TraceRequest) -> None:
     """Refuse two outputs with the same path, of which the second would replace the first."""
+    if request.compare is not None:
+        if request.data is not None and _absolute(request.data) == _absolute(request.output):
+            raise CommandError(f"--data cannot be {str(request.data)!r}: the page is", "name another file")
+        return
     if request.json_output == request.output:
         raise CommandError(
             f"the report cannot be called {request.output.name!r}: the trace next to it has that name",
@@ -105,18 +114,31 @@ def _absolute(path: Path) -> str:
 
 
 def _consume_leading(request: TraceRequest, words: list[str]) -> bool:
-    """Parse a command line without a program: ``--read PATH`` or ``--attach PID`` and options."""
+    """Parse a command line without a program: ``--read``, ``--compare`` or ``--attach``, and options."""
     rest = list(reversed(words))
     trial = TraceRequest()
+    given: list[str] = []
     while rest:
         name, mark, attached = rest.pop().partition("=")
+        given.append(name)
         if not _take(trial, name, attached if mark else None, rest):
+            _check_compared(trial, given)
             return False
-    if trial.read is None and trial.attach is None:
+    if trial.read is None and trial.attach is None and trial.compare is None:
         return False
+    _check_compared(trial, given)
+    if trial.compare is not None and "--output" not in given:
+        trial.output = Path(COMPARISON_OUTPUT)
     for name in TraceRequest.__slots__:
         setattr(request, name, getattr(trial, name))
     return True
+
+
+def _check_compared(trial: TraceRequest, given: list[str]) -> None:
+    """Refuse what makes no sense with ``--compare``, if that is given."""
+    foreign = [name for name in given if name not in _OF_COMPARE]
+    if trial.compare is not None and foreign and foreign[0] not in ("-h", "--help"):
+        raise CommandError(f"--compare takes two recordings and an output, not {foreign[0]!r}", _HELP)
 
 
 def _parse_run(words: list[str], take: TakeOption) -> RunRequest:
@@ -149,8 +171,8 @@ def _take(request: TraceRequest, name: str, attached: str | None, rest: list[str
         request.size_mb = int(_number(name, _value(name, attached, rest), *SIZE_MB_RANGE, "MiB"))
     elif name == "--seconds":
         request.seconds = _number(name, _value(name, attached, rest), *SECONDS_RANGE, "seconds")
-    elif name == "--attach":
-        request.attach = _pid(_value(name, attached, rest))
+    elif name in _OTHERS:
+        setattr(request, name[2:], _OTHERS[name](name, attached, rest))
     else:
         return False
     return True
@@ -173,7 +195,19 @@ def _number(name: str, text: str, low: float, high: float, unit: str) -> float:
     return number
 
 
-def _pid(text: str) -> int:
+def _recordings(name: str, attached: str | None, rest: list[str]) -> tuple[Path, Path]:
+    before = Path(_value(name, attached, rest))
+    if not rest or not rest[-1]:
+        raise CommandError("option --compare takes two recordings, in `unsnarl trace`", _HELP)
+    return before, Path(rest.pop())
+
+
+def _pid(name: str, attached: str | None, rest: list[str]) -> int:
+    text = _value(name, attached, rest)
     if not text.isdecimal() or int(text) == 0:
         raise CommandError(f"--attach takes a process id, not {text!r}", "`ps -ef` shows them")
     return int(text)
+
+
+_OTHERS = {"--compare": _recordings, "--attach": _pid}
+"""The options with a form of their own."""

@@ -26,7 +26,7 @@ def check_writable(request: TraceRequest) -> None:
 
     for path in (request.output, request.json_output, request.data, request.collapsed):
         if path is not None:
-            _check_path(path)
+            check_path(path)
     needed = (request.size_mb << 20) + MARGIN_BYTES
     try:
         room = free_bytes(request.output.parent)
@@ -40,7 +40,8 @@ def check_writable(request: TraceRequest) -> None:
         )
 
 
-def _check_path(path: Path) -> None:
+def check_path(path: Path) -> None:
+    """Fail if a file cannot be written; raises as ``check_writable``."""
     try:
         mode, folder_mode = _mode(path), _mode(path.parent)
     except OSError as error:

@@ -11,7 +11,10 @@ from unsnarl.cli.failure import CommandError, one_line
 from unsnarl.cli.tracing.outputs import unwritable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from unsnarl.cli.tracing.arguments import TraceRequest
+    from unsnarl.trace.model import Process
     from unsnarl.trace.report import Report
     from unsnarl.trace.running.session import Session
     from unsnarl.trace.running.supervisor import Ending
@@ -51,18 +54,29 @@ def say_kept(directory: Path) -> None:
 
 def report_on(request: TraceRequest, path: Path) -> int:
     """Write the report on earlier recordings."""
-    from unsnarl.trace import recordings, report
+    from unsnarl.trace import report
+
+    made = report.make(read(path))
+    write_all(request, made)
+    _print_summary(made)
+    return 0
+
+
+def read(path: Path) -> list[Process]:
+    """Read earlier recordings, and print which of them were left out.
+
+    Raises:
+        CommandError: there is no readable one.
+    """
+    from unsnarl.trace import recordings
 
     try:
         found = recordings.read(path)
     except recordings.UnreadableTrace as error:
         raise CommandError(error.reason, error.hint, 1) from None
-    made = report.make(found.processes)
     for name, reason in found.unreadable:
         say(f"left out: {name}: {reason}")
-    write_all(request, made)
-    _print_summary(made)
-    return 0
+    return found.processes
 
 
 def write_all(request: TraceRequest, made: Report) -> None:
@@ -79,11 +93,20 @@ def write_all(request: TraceRequest, made: Report) -> None:
     )
     for path, writer in writers:
         if path is not None:
-            try:
-                writer(path)
-            except OSError as error:
-                raise unwritable(path, error) from None
+            written(path, writer)
     say(f"report: {request.output}   trace for ui.perfetto.dev: {request.json_output}")
+
+
+def written(path: Path, writer: Callable[[Path], object]) -> None:
+    """Write an output.
+
+    Raises:
+        CommandError: it cannot be written.
+    """
+    try:
+        writer(path)
+    except OSError as error:
+        raise unwritable(path, error) from None
 
 
 def _print_summary(made: Report) -> None:

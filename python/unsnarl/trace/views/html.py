@@ -32,20 +32,23 @@ def page(processes: list[Process], findings: list[Finding], syscalls: Syscalls) 
         "findings": [asdict(finding) for finding in findings],
         "syscalls": syscalls.summary(),
     }
-    # In HTML a script element ends at the first "</", even within a string.
-    text = (
-        json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/").replace("<!--", "\\u003c!--")
-    )
     parts = {
         "@TITLE@": html.escape(title),
         "@STYLE@": (HERE / "report.css").read_text(encoding="utf-8"),
         "@SCRIPT@": (HERE / "report.js").read_text(encoding="utf-8"),
-        "@DATA@": text.encode("utf-8", "replace").decode("utf-8"),
+        "@DATA@": embedded(data),
     }
-    return _put_in((HERE / "report.html").read_text(encoding="utf-8"), parts)
+    return put_in((HERE / "report.html").read_text(encoding="utf-8"), parts)
 
 
-def _put_in(template: str, parts: dict[str, str]) -> str:
+def embedded(data: object) -> str:
+    """Return data as JSON for a script element, which ends at the first "</", even within a string."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    text = text.replace("</", "<\\/").replace("<!--", "\\u003c!--").replace("<script", "\\u003cscript")
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def put_in(template: str, parts: dict[str, str]) -> str:
     """Replace each mark by its part; inserted text is not searched for further marks."""
     pieces: list[str] = []
     for mark in sorted(parts, key=template.index):

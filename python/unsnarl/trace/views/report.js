@@ -229,8 +229,17 @@ function setView(begin, end) {
   Object.assign($("timeline").dataset, { begin: Math.round(view.begin), end: Math.round(view.end) });
   $("window").textContent = `${time(view.begin)} – ${time(view.end)}`;
   remember();
+  if (parent !== window && !isLed) parent.postMessage({ kind: "unsnarl-view", begin: view.begin, end: view.end }, "*");
   draw();
 }
+// Within a comparison of two traces, the other one leads.
+let isLed = true; // until the page is as its address asks
+addEventListener("message", (event) => {
+  if (event.source !== parent || !event.data || event.data.kind !== "unsnarl-view") return;
+  isLed = true;
+  setView(event.data.begin, event.data.end);
+  isLed = false;
+});
 // Keeps what is shown in the address, so that it can be sent and reloaded.
 function remember() {
   const state = new URLSearchParams({ pid: process.pid, begin: Math.round(view.begin), end: Math.round(view.end) });
@@ -425,3 +434,4 @@ $("search").value = wanted.get("threads") || "";
 $("sort").value = ORDERS.some((one) => one[0] === wanted.get("sort")) ? wanted.get("sort") : ORDERS[0][0];
 show(DATA.processes.find((one) => String(one.pid) === wanted.get("pid")) || process);
 if (Number(wanted.get("end")) > Number(wanted.get("begin"))) setView(Number(wanted.get("begin")), Number(wanted.get("end")));
+isLed = false;
