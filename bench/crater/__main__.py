@@ -1,7 +1,7 @@
 """Run other projects' tests plainly and with unsnarl.
 
-    scripts/crater [--list] [--only NAME,...] [--chosen] [--prepare] [--jobs N] [--python PATH] [--wheel DIR]
-                   [--cache DIR] [--data DIR] [--report FILE]
+    scripts/crater [--list] [--only NAME,...] [--chosen] [--prepare] [--offline] [--jobs N] [--python PATH]
+                   [--wheel DIR] [--cache DIR] [--data DIR] [--report FILE]
 
 Keeps one result a suite and Python in docs/results/data/crater, and renders them with --report. Exits with 1 if a test
 differs without an explanation, with 2 if the command line or the manifest is wrong. A suite that cannot be prepared is
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bench import machine
-from bench.crater import manifest, page, preparation, services, trial
+from bench.crater import manifest, network, page, preparation, services, trial
 from bench.crater.manifest import Suite
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +52,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="NAME,...", help="only these suites")
     parser.add_argument("--chosen", action="store_true", help="only the tenth that each CI run can afford")
     parser.add_argument("--prepare", action="store_true", help="only install and unpack, run nothing")
+    parser.add_argument("--offline", action="store_true", help="run the tests with no network but loopback (as root)")
     parser.add_argument("--jobs", type=_jobs, default=1, metavar="N", help="suites at the same time (default 1)")
     parser.add_argument("--python", default=sys.executable, metavar="PATH", help="the interpreter to test with")
     parser.add_argument(
@@ -120,9 +121,13 @@ def _run_all(suites: list[Suite], options: argparse.Namespace) -> int:
     wheel = preparation.unsnarl_wheel(options.wheel or _built(options.cache))
     options.data.mkdir(parents=True, exist_ok=True)
 
-    def one(suite: Suite) -> bool:
+    if options.offline or options.prepare:
+        prepared = [_prepared(suite, options.cache / version, wheel, python) for suite in suites]
         if options.prepare:
-            return _prepared(suite, options.cache / version, wheel, python)
+            return 0 if all(prepared) else 1
+        _leave_the_network()
+
+    def one(suite: Suite) -> bool:
         result = _result(suite, options.cache / version, wheel, python, version)
         path = options.data / f"{suite.name}-{version}.json"
         path.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n", encoding="utf-8")
@@ -131,6 +136,15 @@ def _run_all(suites: list[Suite], options: argparse.Namespace) -> int:
 
     with ThreadPoolExecutor(options.jobs) as pool:
         return 0 if all(list(pool.map(one, suites))) else 1
+
+
+def _leave_the_network() -> None:
+    try:
+        network.leave()
+    except OSError as error:
+        raise SystemExit(
+            _fail(f"no network namespace: {error.strerror}", "run it as root, or without --offline")
+        ) from None
 
 
 def _prepared(suite: Suite, cache: Path, wheel: Path, python: str) -> bool:

@@ -91,7 +91,7 @@ def _unpacked(suite: Suite, folder: Path) -> Path:
     downloads = folder / "sdist"
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     requirement = f"{suite.name}=={suite.version}"
-    _call([*pip, "--no-binary", ":all:", "--dest", str(downloads), requirement], "no source distribution")
+    _call([*pip, "--no-binary", suite.name, "--dest", str(downloads), requirement], "no source distribution")
     archives = [*downloads.glob("*.tar.gz"), *downloads.glob("*.zip")]
     if not archives:
         raise Unprepared("no source distribution")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +170,37 @@ def test_kept_results_render() -> None:
     folder = ROOT / "docs" / "results" / "data" / "crater"
     kept = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
     assert page.page(kept).startswith("# Other projects' tests")
+
+
+OFFLINE = """
+import os, socket, subprocess, sys
+from bench.crater import network
+before = os.readlink("/proc/self/ns/net")
+try:
+    network.leave()
+except OSError:
+    sys.exit(77)
+server = socket.create_server(("127.0.0.1", 0))
+socket.create_connection(server.getsockname(), 5).close()
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+    try:
+        other.connect(("192.0.2.1", 9))  # sends nothing: the kernel only looks for a route
+    except OSError:
+        pass
+    else:
+        sys.exit("there is a route to another network")
+child = subprocess.run(["readlink", "/proc/self/ns/net"], capture_output=True, text=True).stdout.strip()
+sys.exit(child == before)
+"""
+
+
+def test_offline_leaves_loopback_alone_up_and_children_inherit_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", OFFLINE], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
+    if done.returncode == 77:
+        pytest.skip("no right to make a network namespace")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_without_a_wheel_it_says_so(tmp_path: Path) -> None:
