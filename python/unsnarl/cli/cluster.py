@@ -36,9 +36,9 @@ def main(arguments: list[str]) -> int:
         case ["-h"] | ["--help"] | [_, "-h"] | [_, "--help"]:
             return show(_USAGE_TEXT)
         case ["list", url]:
-            return _with(url, lambda cluster: show(_table(_held(cluster.list()))))
+            return _with(url, lambda cluster: show(table_of(_held(cluster.list()))))
         case ["show", url, name]:
-            return _with(url, lambda cluster: show(_table(_named(cluster.list(), name))))
+            return _with(url, lambda cluster: show(table_of(_named(cluster.list(), name))))
         case ["break", url, name]:
             return _with(url, lambda cluster: _break(cluster, name))
         case ["list" | "show" | "break", *_]:
@@ -83,7 +83,8 @@ def _held(rows: "list[Row]") -> "list[Row]":
     return [row for row in rows if row.fence is not None]
 
 
-def _table(rows: "list[Row]") -> str:
+def table_of(rows: "list[Row]") -> str:
+    """Return the holders and waiters as a table, one line each in a pipe."""
     import time
 
     if not rows:
@@ -95,10 +96,9 @@ def _table(rows: "list[Row]") -> str:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.since_ms / 1000)) if row.since_ms else "-"
         name = row.name if row.name.isprintable() else repr(row.name)
         lines.append((mode, name, fence, row.host, str(row.pid), since, row.ticket))
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return "".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n" for line in lines
-    )
+    from unsnarl.report import columns
+
+    return "".join(f"{line}\n" for line in columns.table(lines, columns.known(1), left=len(lines[0])))
 
 
 def _break(cluster: "Cluster", name: str) -> int:

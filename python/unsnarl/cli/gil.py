@@ -3,7 +3,7 @@
 import sys
 
 from unsnarl.cli.failure import CommandError
-from unsnarl.cli.result import show
+from unsnarl.cli.result import show, show_wrapped
 
 _USAGE_TEXT = """\
 usage: unsnarl gil probe
@@ -53,7 +53,7 @@ def _probe() -> int:
     if is_switched_off():
         raise CommandError(f"unsnarl is switched off for {here}", "unset UNSNARL, or do not set it to off", 1)
     check(here)
-    return show(f"ok: the GIL scheduler can be installed in {here}\n")
+    return show_wrapped(f"ok: the GIL scheduler can be installed in {here}\n")
 
 
 def _interpreter_name() -> str:

@@ -48,11 +48,10 @@ def _listing() -> str:
     for row in rows:
         users = " ".join(map(str, row["users"])) or ("in use" if row["used"] else "nobody")
         lines.append((row["name"], row["kind"] or "refused", str(row["size"]), users))
-    widths = [max(len(line[column]) for line in lines) for column in range(3)]
     problems = [f"{row['problem']}\n" for row in rows if row["problem"]]
-    return "".join(
-        f"{name:<{widths[0]}}  {kind:<{widths[1]}}  {size:>{widths[2]}}  {users}\n" for name, kind, size, users in lines
-    ) + "".join(problems)
+    from unsnarl.report import columns
+
+    return "".join([f"{line}\n" for line in columns.table(lines, columns.known(1), left=4)] + problems)
 
 
 def _remove(names: list[str], *, force: bool) -> int:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from unsnarl.cli import ending
 from unsnarl.cli.failure import CommandError, Ended
-from unsnarl.cli.result import show
+from unsnarl.cli.result import show, show_wrapped
 
 if TYPE_CHECKING:
     from unsnarl.lab.experiment import Case, Experiment
@@ -117,7 +117,7 @@ def _list(with_cases: bool) -> int:
         lines.append(f"{'':11} {', '.join(variant.name for variant in one.variants)}")
         if with_cases:
             lines += [f"{'':13} {case.name}" for case in one.cases]
-    return show("\n".join(lines) + "\n")
+    return show_wrapped("\n".join(lines) + "\n")
 
 
 def _report(folder: Path) -> int:

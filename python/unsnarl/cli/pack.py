@@ -5,7 +5,7 @@ import shlex
 import sys
 
 from unsnarl.cli.failure import NOT_FOUND, CommandError, one_line
-from unsnarl.cli.result import show
+from unsnarl.cli.result import show, show_wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _pack(words: _Words) -> int:
             f"{problem.filename or words.out}: {problem.strerror or problem}", "choose another directory", 1
         ) from None
     loaded = f"{len(recording.paths)} modules" + (f" ({len(late)} of them late)" if words.is_lazy else "")
-    return show(one_line(f"{words.out}: {loaded}, {len(data) / 1e6:.1f} MB; started by {words.start}") + "\n")
+    return show_wrapped(one_line(f"{words.out}: {loaded}, {len(data) / 1e6:.1f} MB; started by {words.start}") + "\n")
 
 
 def _learn(program: "Program", words: _Words) -> tuple["Recording", set[str]]:

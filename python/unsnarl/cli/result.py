@@ -28,6 +28,21 @@ def show(text: str) -> int:
     return 0
 
 
+def show_wrapped(text: str) -> int:
+    """Write a result as ``show`` does, with its lines wrapped between words at the width of the terminal, if any."""
+    from unsnarl.report import columns
+
+    width = columns.known(1)
+    return show("".join(f"{line}\n" for sentence in text.splitlines() for line in columns.wrapped(sentence, width)))
+
+
+def show_fields(*fields: str) -> int:
+    """Write the fields of one thing as ``show`` does, on several lines where the terminal is narrow."""
+    from unsnarl.report import columns
+
+    return show("".join(f"{line}\n" for line in columns.joined(fields, columns.known(1))))
+
+
 def flush() -> None:
     """Flush stdout; fails as ``show`` does."""
     show("")

@@ -7,7 +7,7 @@ import sys
 
 from unsnarl import enablement
 from unsnarl.cli.failure import CommandError
-from unsnarl.cli.result import show
+from unsnarl.cli.result import show, show_wrapped
 from unsnarl.run_settings import is_switched_off
 
 _USAGE_TEXT = """\
@@ -35,13 +35,13 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         raise CommandError(f"cannot read {error.filename}: {error.strerror}", "check its permissions", 1) from None
     if found is None:
-        show(f"not enabled: programs of {sys.prefix} are plain unless `unsnarl run` starts them\n")
+        show_wrapped(f"not enabled: programs of {sys.prefix} are plain unless `unsnarl run` starts them\n")
         return NOT_ENABLED
-    show(f"enabled for {found.described} of {sys.prefix}, by {found.path}\n")
+    show_wrapped(f"enabled for {found.described} of {sys.prefix}, by {found.path}\n")
     if enablement.directory() != os.path.dirname(found.path):
-        show(f"without effect: {enablement.HOOK_FILE} is not beside it; run `unsnarl enable` again\n")
+        show_wrapped(f"without effect: {enablement.HOOK_FILE} is not beside it; run `unsnarl enable` again\n")
     elif not found.is_for_here:
         show("without effect: the environment was moved or copied; run `unsnarl enable` again\n")
     if is_switched_off():
-        show("switched off here: UNSNARL=off is in the environment\n")
+        show_wrapped("switched off here: UNSNARL=off is in the environment\n")
     return 0

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 from unsnarl.cli.failure import NOT_FOUND, CommandError
-from unsnarl.cli.result import show
+from unsnarl.cli.result import show, show_fields, show_wrapped
 from unsnarl.warm import facts as facts_of
 from unsnarl.warm import ledger
 from unsnarl.warm.managing import runtime_directory, shims, stop
@@ -107,7 +107,7 @@ def _status(arguments: list[str]) -> int:
     for name in shims.names():
         show(f"shim    {name}\n")
     for server in runtime_directory.servers(directory):
-        show(f"server  {_describe(server)}\n")
+        show_fields(*described(server))
     _show_accounts(directory)
     return 0
 
@@ -116,7 +116,7 @@ def _show_accounts(directory: str) -> None:
     """Show what each command, and all of them, have spent and saved."""
     sums = [(name, ledger.read(stem)) for name, stem in _stems(directory)]
     for name, one in sums:
-        show(f"account {name}  {_account(one)}\n")
+        show_fields(f"account {name}", *_account(one))
     if len(sums) > 1:
         parts = [one for _, one in sums]
         total = ledger.Sums(
@@ -125,12 +125,12 @@ def _show_accounts(directory: str) -> None:
             calls=sum(one.calls for one in parts),
             asked_ms=sum(one.asked_ms for one in parts),
         )
-        show(f"account all  {_account(total)}\n")
+        show_fields("account all", *_account(total))
 
 
-def _account(sums: ledger.Sums) -> str:
-    asked = f"  asked for {sums.asked_ms / 1000:.1f} s" if sums.asked_ms else ""
-    return f"{sums.calls} calls served  saved {sums.saved_ms / 1000:.1f} s  spent {sums.spent_ms / 1000:.1f} s{asked}"
+def _account(sums: ledger.Sums) -> list[str]:
+    times = {"saved": sums.saved_ms, "spent": sums.spent_ms, **({"asked for": sums.asked_ms} if sums.asked_ms else {})}
+    return [f"{sums.calls} calls served", *(f"{what} {time_ms / 1000:.1f} s" for what, time_ms in times.items())]
 
 
 def _stems(directory: str) -> list[tuple[str, str]]:
@@ -180,14 +180,18 @@ def _cure(directory: str) -> str:
     return "remove it; it is created again with mode 700"
 
 
-def _describe(server: runtime_directory.Server) -> str:
+def described(server: runtime_directory.Server) -> list[str]:
+    """Return what there is to say about a server, as fields."""
     info = server.info
     idle_s = max(0.0, time.monotonic() - server.last_used_s)
-    return (
-        f"{info.get('command', '?')}  pid {server.pid}  {info.get('requests', '0')} requests  "
-        f"{info.get('workers', '0')} running  {info.get('modules', '0')} modules  "
-        f"{server.memory_bytes / 1e6:.0f} MB  idle {idle_s:.0f} s  {info.get('session', '')} session"
-    )
+    counts = [f"{info.get(name, '0')} {what}" for name, what in _COUNTS.items()]
+    memory = f"{server.memory_bytes / 1e6:.0f} MB"
+    words = [f"pid {server.pid}", *counts, memory, f"idle {idle_s:.0f} s", f"{info.get('session', '')} session"]
+    return [f"server  {info.get('command', '?')}", *words]
+
+
+_COUNTS = {"requests": "requests", "workers": "running", "modules": "modules"}
+"""A server's counts, by name, and what is counted."""
 
 
 def _stop(arguments: list[str]) -> int:
@@ -212,7 +216,7 @@ def _why(arguments: list[str]) -> int:
     if not records:
         raise _unknown(words)
     for name, facts in records:
-        show(_explain(name, facts))
+        show_wrapped(_explain(name, facts))
     return 0
 
 
@@ -221,26 +225,26 @@ def _why_this(call: str, words: list[str]) -> int:
     said = " ".join(words)
     found: dict[str, str] = {what: rest for what, _, rest in (line.partition(" ") for line in call.splitlines())}
     if "plain" in found:
-        return show(f"{said} runs plainly:\n  {found['plain']}\n")
+        return show_wrapped(f"{said} runs plainly:\n  {found['plain']}\n")
     stem = os.path.join(runtime_directory.path(), found.get("record", ""))
     facts = facts_of.load(f"{stem}.facts")
     if facts is None and (others := _learned(_named(words))):
         show(f"{said}: nothing is known about this call; about calls with another search path or interpreter:\n")
-        return show("".join(_explain(name, other) for name, other in others))
+        return show_wrapped("".join(_explain(name, other) for name, other in others))
     unpaid = _unpaid(found.get("calls", ""), words, is_learned=facts is not None)
     if facts is None and "frozen" in found:
         unpaid = "it is not learned, and with UNSNARL_WARM_FROZEN set it never is: unset it"
     if facts is None and not unpaid:
         raise _unknown(words)
     if facts is None:
-        return show(f"{said} runs plainly: {unpaid}\n")
+        return show_wrapped(f"{said} runs plainly: {unpaid}\n")
     if facts.refusals:
-        return show(_explain(said, facts))
+        return show_wrapped(_explain(said, facts))
     if "refused" in found:
         rows = [f"  {note}\n" for note in facts.notes if note.startswith("runs plainly")]
-        return show(f"{said} runs plainly, with the settings of this call:\n{''.join(rows)}")
+        return show_wrapped(f"{said} runs plainly, with the settings of this call:\n{''.join(rows)}")
     state = "served" if "served" in found else "silent" if "silent" in found else ""
-    return show(_explain(said, facts) + f"  {unpaid or _STATES[state]}\n")
+    return show_wrapped(_explain(said, facts) + f"  {unpaid or _STATES[state]}\n")
 
 
 def _unpaid(account: str, words: list[str], *, is_learned: bool) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from dataclasses import asdict
 
 from unsnarl.doctor import importtime
@@ -11,13 +10,12 @@ from unsnarl.doctor.comparison import Outcome
 from unsnarl.doctor.diagnosis import Diagnosis
 from unsnarl.doctor.forecast import Forecast
 from unsnarl.doctor.packing import Packed
+from unsnarl.report.columns import COLUMNS, aligned, table, wrapped
 from unsnarl.trace.findings.finding import PACK, Remedy, duration
-from unsnarl.trace.views.terminal import MARKS, aligned
+from unsnarl.trace.views.terminal import MARKS
 
 SCHEMA = 1
 MAX_CALLS = 8
-COLUMNS = 80
-"""The width of a terminal that is not known, and of a pipe."""
 SPARED = (5, 3)
 """Columns of the table of ways that a narrow terminal is spared, first to last: switches, and the middle half."""
 ENABLED = "this environment is enabled for {} (`unsnarl status`); only the ways with unsnarl were run with it"
@@ -28,19 +26,18 @@ WAYS = {"unsnarl run": "scheduler", "unsnarl run --patch": "native primitives", 
 
 def text(diagnosis: Diagnosis, columns: int = COLUMNS) -> str:
     """Return the diagnosis as text with the verdict at the end; sentences are wrapped at ``columns``."""
-    findings = [line for finding in _findings(diagnosis) for line in _wrapped(finding, columns)]
-    verdict = [line for sentence in diagnosis.verdict for line in _wrapped(sentence, columns)]
-    enabled = _wrapped(ENABLED.format(diagnosis.enabled), columns) if diagnosis.enabled else []
-    parts = [_outcomes(diagnosis, columns), enabled, findings, _imports(diagnosis), _calls(diagnosis, columns), verdict]
+    findings = [line for finding in _findings(diagnosis) for line in wrapped(finding, columns)]
+    verdict = [line for sentence in diagnosis.verdict for line in wrapped(sentence, columns)]
+    enabled = wrapped(ENABLED.format(diagnosis.enabled), columns) if diagnosis.enabled else []
+    parts = [
+        _outcomes(diagnosis, columns),
+        enabled,
+        findings,
+        _imports(diagnosis, columns),
+        _calls(diagnosis, columns),
+        verdict,
+    ]
     return "\n".join("".join(f"{line}\n" for line in part) for part in parts if part)
-
-
-def _wrapped(sentence: str, columns: int) -> list[str]:
-    """Wrap a sentence between words; its further lines are indented as its first, and by two more."""
-    indent = " " * (len(sentence) - len(sentence.lstrip()) + 2)
-    return textwrap.wrap(
-        sentence, max(columns, 40), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    ) or [""]
 
 
 def _outcomes(diagnosis: Diagnosis, columns: int) -> list[str]:
@@ -58,7 +55,8 @@ def _outcomes(diagnosis: Diagnosis, columns: int) -> list[str]:
         for outcome in diagnosis.outcomes
     ]
     ending = f"(status {diagnosis.status})" if diagnosis.status else ""
-    return [f"python {' '.join(diagnosis.words)} {ending}".rstrip(), *_fitting(rows, columns)]
+    command = f"python {' '.join(diagnosis.words)} {ending}".rstrip()
+    return [*wrapped(command, columns), *_fitting(rows, columns)]
 
 
 def _fitting(rows: list[list[str]], columns: int) -> list[str]:
@@ -68,7 +66,7 @@ def _fitting(rows: list[list[str]], columns: int) -> list[str]:
         if max(map(len, lines)) > columns:
             rows = [row[:spared] + row[spared + 1 :] for row in rows]
             lines = aligned(rows)
-    return lines
+    return table(rows, columns)
 
 
 def _against_stock(outcome: Outcome) -> str:
@@ -112,7 +110,7 @@ def _parts(forecast: Forecast | None) -> str:
     return f" ({', '.join(f'{duration(saved_ns)} {of}' for saved_ns, of in parts if saved_ns > 0)})"
 
 
-def _imports(diagnosis: Diagnosis) -> list[str]:
+def _imports(diagnosis: Diagnosis, columns: int) -> list[str]:
     modules = diagnosis.imports
     if not modules:
         return []
@@ -121,17 +119,17 @@ def _imports(diagnosis: Diagnosis) -> list[str]:
         [module.name, duration(module.self_us * 1e3), duration(module.total_us * 1e3)]
         for module in importtime.slowest(modules)
     ]
-    return [f"{len(modules):,} imports took {duration(importtime.total_us(modules) * 1e3)}", *aligned(rows)]
+    return [f"{len(modules):,} imports took {duration(importtime.total_us(modules) * 1e3)}", *table(rows, columns)]
 
 
 def _calls(diagnosis: Diagnosis, columns: int) -> list[str]:
     calls = diagnosis.calls
     if not calls.rows:
-        return _wrapped(calls.reason, columns) if calls.reason else []
+        return wrapped(calls.reason, columns) if calls.reason else []
     total = sum(row.calls for row in calls.rows)
     rows = [["system call", "calls", "errors", "time under strace"]]
     rows += [[row.name, f"{row.calls:,}", f"{row.errors:,}", duration(row.time_ns)] for row in calls.rows[:MAX_CALLS]]
-    return [f"{total:,} system calls", *aligned(rows)]
+    return [f"{total:,} system calls", *table(rows, columns)]
 
 
 def _pack(pack: Packed) -> dict[str, object]:

@@ -2,8 +2,8 @@
 
 Pure: cells in, lines out, for a terminal, a pipe or a file; no colour. A table takes the first of these forms that
 fits: one line for each row; the same under headings of several lines; with the first cell on several lines; with the
-first cell of each row on a line of its own; a sentence of headings and values for each row. Invariant: no line is wider
-than the columns, unless a single word is.
+first cell of each row on a line of its own; the headings and values of each row one after the other. Invariant: no
+line is wider than the columns, unless a single word is.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ _LEAST_NAME = 24
 
 _GAP = "  "
 _INDENT = "    "
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|×|ns|µs|us|ms|s|MB|MiB)(?:\W|$))")
+"""The space between a number and its unit, at which no line ends."""
+
 _AFTER = re.compile(r"(?<=[/_.,:=-])(?=[^/_.,:=-])")
 """Where a word that is longer than a line continues on the next one."""
 
@@ -48,7 +51,9 @@ def wrapped(sentence: str, columns: int | None) -> list[str]:
         return [sentence]
     indent = " " * (len(sentence) - len(sentence.lstrip()) + 2)
     width = max(columns, LEAST)
-    words = [part for word in re.split(r"(\s+)", sentence) for part in _parts(word, width - len(indent))]
+    words = [
+        part for word in re.split(r"( +)", _UNIT.sub("\xa0", sentence)) for part in _parts(word, width - len(indent))
+    ]
     lines: list[str] = [""]
     for word in words:
         if lines[-1].strip() and len((lines[-1] + word).rstrip()) > width:
@@ -56,7 +61,18 @@ def wrapped(sentence: str, columns: int | None) -> list[str]:
             lines.append(indent)
         if word.strip() or not lines[-1].isspace() or len(lines) == 1:
             lines[-1] += word
-    return [line.rstrip() for line in lines]
+    return [line.rstrip().replace("\xa0", " ") for line in lines]
+
+
+def joined(fields: Sequence[str], columns: int | None) -> list[str]:
+    """Join fields with two spaces into lines that break only between fields; further lines are indented."""
+    lines = wrapped(fields[0], columns)
+    for field in fields[1:]:
+        if columns is not None and len(lines[-1]) + len(_GAP) + len(field) > max(columns, LEAST):
+            lines += wrapped(_INDENT + field, columns)
+        else:
+            lines[-1] += _GAP + field
+    return lines
 
 
 def _parts(word: str, room: int) -> list[str]:
@@ -64,16 +80,18 @@ def _parts(word: str, room: int) -> list[str]:
     return _AFTER.split(word) if len(word) > room else [word]
 
 
-def table(rows: Sequence[Sequence[str]], columns: int = COLUMNS, left: int = 1) -> list[str]:
+def table(rows: Sequence[Sequence[str]], columns: int | None = COLUMNS, left: int = 1) -> list[str]:
     """Lay out a table, whose first row has the headings.
 
     Args:
         rows: the cells of each row, as many in each row.
-        columns: the width.
+        columns: the width; None for one line a row, whatever its width.
         left: how many columns, from the first, are aligned left; the others are aligned right.
     """
-    width = max(columns, LEAST)
     cells = [list(row) for row in rows]
+    if columns is None:
+        return _plain(cells, left)
+    width = max(columns, LEAST)
     for form in (_plain, _under_tall_headings, _beside_tall_names, _under_names):
         lines = form(cells, left, width)
         if all(len(line) <= width for line in lines):
@@ -121,7 +139,7 @@ def _under_names(rows: list[list[str]], left: int, _width: int = 0) -> list[str]
     figures = _under_tall_headings([["", *row[1:]] for row in rows], left)
     figures = [_INDENT + line.removeprefix(_GAP) for line in figures]
     heading_lines = len(figures) - len(rows) + 1
-    lines = figures[:heading_lines]
+    lines = [*([rows[0][0]] if rows[0][0] else []), *figures[:heading_lines]]
     previous = None
     for row, line in zip(rows[1:], figures[heading_lines:], strict=True):
         if row[0] and row[0] != previous:
@@ -132,11 +150,12 @@ def _under_names(rows: list[list[str]], left: int, _width: int = 0) -> list[str]
 
 
 def _sentences(rows: list[list[str]], width: int) -> list[str]:
-    lines: list[str] = []
+    lines = wrapped(rows[0][0], width) if rows[0][0] else []
     for row in rows[1:]:
         lines += wrapped(row[0], width)
-        pairs = [f"{head} {cell}".strip() for head, cell in zip(rows[0][1:], row[1:], strict=True) if cell]
-        lines += wrapped(_INDENT + ", ".join(pairs), width)
+        lines += joined(
+            ["", *(f"{head} {cell}" for head, cell in zip(rows[0][1:], row[1:], strict=True) if cell)], width
+        )
     return lines
 
 

@@ -47,9 +47,9 @@ class Report:
         """Write the stacks for a flame graph; raises as ``write_page``."""
         write(path, lambda stream: stream.write("".join(f"{line}\n" for line in collapsed.lines(self.processes))))
 
-    def text(self, columns: int | None = None) -> str:
-        """Return the summary for a terminal."""
-        return terminal.text(self.processes, self.findings, self.syscalls, columns)
+    def text(self, columns: int | None = None, *, is_coloured: bool = False) -> str:
+        """Return the summary for a terminal of so many columns, or for a pipe."""
+        return terminal.text(self.processes, self.findings, self.syscalls, columns, is_coloured=is_coloured)
 
 
 def make(processes: list[Process], syscalls: Syscalls | None = None) -> Report:

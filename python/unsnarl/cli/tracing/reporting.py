@@ -112,16 +112,19 @@ def written(path: Path, writer: Callable[[Path], object]) -> None:
 def _print_summary(made: Report) -> None:
     if sys.stderr is not None:
         try:
-            sys.stderr.write("\n" + made.text(_columns()))
+            sys.stderr.write("\n" + made.text(_columns(), is_coloured=_has_colour()))
         except (OSError, ValueError):
             return
 
 
 def _columns() -> int | None:
-    """Return the width of stderr's terminal, or None for plain text."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty():
-        return None
-    return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    from unsnarl.report import columns
+
+    return columns.known(sys.stderr.fileno())
+
+
+def _has_colour() -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stderr.isatty()
 
 
 def say(line: str) -> None:

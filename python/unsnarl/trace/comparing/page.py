@@ -52,7 +52,7 @@ def _summary(comparison: Comparison) -> list[str]:
     for shared in comparison.shared[: text.MOST_PROCESSES]:
         of = f", process {shared.before.pid} of A and {shared.after.pid} of B" if len(comparison.shared) > 1 else ""
         rows = [[row.what, *text.figures(row)] for row in shared.rows[:MOST_ROWS]]
-        lines += _table(f"Where the time went{of}", ["", "A", "B", "B less A"], rows, left=1)
+        lines += _table(f"Where the time went{of}", ["", "A", "B", "change"], rows, left=1)
         rows = [line for kind in shared.kinds[:MOST_ROWS] for line in text.kind_rows(kind)]
         lines += _table(f"Threads{of}", text.KIND_HEADS, rows, left=2)
     return lines

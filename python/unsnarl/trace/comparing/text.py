@@ -99,7 +99,7 @@ def _tables(shared: Shared, comparison: Comparison, columns: int) -> list[str]:
     )
     of = f"{title}, of all threads together"
     rows = [[_printable(row.what), *figures(row)] for row in shared.rows[:MOST_ROWS]]
-    lines = [*wrapped(of, columns), *table([["", "A", "B", "B less A"], *rows], columns)]
+    lines = [*wrapped(of, columns), *table([["", "A", "B", "change"], *rows], columns)]
     if len(shared.rows) > MOST_ROWS:
         lines.append(f"and {len(shared.rows) - MOST_ROWS} smaller differences")
     rows = [line for kind in shared.kinds[:MOST_KINDS] for line in kind_rows(kind)]

@@ -1,13 +1,14 @@
 """A summary of a trace for a terminal: findings first, then threads, then system calls.
 
-Plain text, or the same in colour for a terminal of a given width, if rich is installed. A module of the
-traced program may have that name too, so any failure of rich falls back to plain text.
+Plain text, or the same in colour, if rich is installed. A module of the traced program may have that name too, so any
+failure of rich falls back to plain text. Without a width, as in a pipe, each sentence is one line, which grep finds.
 """
 
 from __future__ import annotations
 
 import io
 
+from unsnarl.report.columns import COLUMNS, table, wrapped
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, duration, share
 from unsnarl.trace.model import Process, Thread
 from unsnarl.trace.syscalls import Syscalls
@@ -23,8 +24,15 @@ StyledLine = tuple[str, str]
 """A style of rich, and the text."""
 
 
-def text(processes: list[Process], findings: list[Finding], syscalls: Syscalls, columns: int | None = None) -> str:
-    """Return the summary; ``columns`` is the width of a terminal with colour, or None."""
+def text(
+    processes: list[Process],
+    findings: list[Finding],
+    syscalls: Syscalls,
+    columns: int | None = None,
+    *,
+    is_coloured: bool = False,
+) -> str:
+    """Return the summary in so many columns, or with unwrapped sentences if ``columns`` is None."""
     first = processes[0].pid if processes else None
     named = [process.pid for process in processes[:MAX_PROCESSES]]
     shown = [
@@ -32,15 +40,17 @@ def text(processes: list[Process], findings: list[Finding], syscalls: Syscalls, 
         for finding in findings
         if finding.severity != FINE or finding.pid == first or (finding.kind == "time" and finding.pid in named)
     ]
-    lines: list[StyledLine] = [*_findings(shown, first)]
+    lines: list[StyledLine] = []
+    for style, sentence in _findings(shown, first):
+        lines += [(style, line) for line in wrapped(_printable(sentence), columns)]
     for process in processes[:MAX_PROCESSES]:
-        lines += _threads(process)
+        lines += _threads(process, columns or COLUMNS)
     if len(processes) > MAX_PROCESSES:
         lines.append(("dim", f"and {len(processes) - MAX_PROCESSES} more processes"))
-    lines += _syscalls(syscalls)
-    if columns is not None:
+    lines += _syscalls(syscalls, columns or COLUMNS)
+    if is_coloured:
         try:
-            return _coloured(lines, columns)
+            return _coloured(lines)
         except (ImportError, AttributeError, TypeError):
             pass
     return "".join(f"{_printable(line)}\n" for _, line in lines)
@@ -63,7 +73,7 @@ def _findings(findings: list[Finding], first: int | None) -> list[StyledLine]:
     return lines
 
 
-def _threads(process: Process) -> list[StyledLine]:
+def _threads(process: Process, columns: int) -> list[StyledLine]:
     head = f"process {process.pid}: {duration(process.length_ns)}, {threads_of(process)}"
     heads = ["thread", "running", "waiting", "on locks", "in I/O", "sleeping", "in C code", "GIL taken", "longest wait"]
     groups = sorted(groups_of(process), key=lambda group: -_busy_ns(group.threads(process)))
@@ -73,8 +83,8 @@ def _threads(process: Process) -> list[StyledLine]:
         totals = [sum(parts) for parts in zip(*(thread.totals_ns for thread in threads), strict=True)]
         parts = [share(part, sum(totals)) for part in totals]
         takes, longest = sum(thread.takes for thread in threads), max(thread.longest_wait_ns for thread in threads)
-        rows.append([group.label[:32], *parts, f"{takes:,}", duration(longest)])
-    lines: list[StyledLine] = [("", ""), ("bold", head), *(("", line) for line in aligned(rows))]
+        rows.append([_printable(group.label), *parts, f"{takes:,}", duration(longest)])
+    lines: list[StyledLine] = [("", ""), ("bold", head), *(("", line) for line in table(rows, columns))]
     if len(groups) > MAX_THREADS:
         lines.append(("dim", f"and {sum(len(group.numbers) for group in groups[MAX_THREADS:])} more"))
     return lines
@@ -89,7 +99,7 @@ def threads_of(process: Process) -> str:
     return f"{process.thread_count:,} {'thread' if process.thread_count == 1 else 'threads'}"
 
 
-def _syscalls(syscalls: Syscalls) -> list[StyledLine]:
+def _syscalls(syscalls: Syscalls, columns: int) -> list[StyledLine]:
     if not syscalls.rows:
         return []
     rows = [["system call", "calls", "errors", "time", "per call"]]
@@ -97,27 +107,16 @@ def _syscalls(syscalls: Syscalls) -> list[StyledLine]:
         [row.name, f"{row.calls:,}", f"{row.errors:,}", duration(row.time_ns), duration(row.time_ns / row.calls)]
         for row in syscalls.rows[:MAX_CALLS]
     ]
-    return [("", ""), *(("", line) for line in aligned(rows))]
+    return [("", ""), *(("", line) for line in table(rows, columns))]
 
 
-def aligned(rows: list[list[str]]) -> list[str]:
-    """Pad each column to its widest cell; the first is aligned left, the others right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            f"{cell:<{width}}" if at == 0 else f"{cell:>{width}}"
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-
-
-def _coloured(lines: list[StyledLine], columns: int) -> str:
+def _coloured(lines: list[StyledLine]) -> str:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=io.StringIO(), force_terminal=True, width=columns)
+    width = max((len(line) for _, line in lines), default=0) + 1  # the lines are wrapped already
+    console = Console(file=io.StringIO(), force_terminal=True, width=width)
     with console.capture() as capture:
         for style, line in lines:
-            console.print(Text(_printable(line), style=style))
+            console.print(Text(_printable(line), style=style), soft_wrap=True)
     return capture.get()
