@@ -2,14 +2,15 @@
 
 A test that differs once is run again, alone and repeatedly, plainly and in the way in which it differed. If it also
 fails plainly, it is flaky; if it no longer differs, it did not happen again, which is kept and said; otherwise it is a
-defect, of unsnarl or of the test, which the manifest may explain.
+defect, of unsnarl or of the test, which the manifest may explain. A run that crashes or comes to no end, unlike the
+plain one, is repeated as a whole, with more time, and judged likewise.
 """
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,10 @@ from bench.crater.preparation import Unprepared
 REPETITIONS = 3
 """How often a differing test is run again, alone, in each of the two ways."""
 MOST_REPEATED = 20
-"""A run that crashes makes every test differ: no more than these are repeated."""
+"""Tests may differ for one common reason: no more than these are repeated."""
+
+PATIENCE = 2
+"""A run that came to another end than the plain one is repeated with this many times its limit."""
 
 PLAIN, AGAIN = "plain", "plain again"
 REPORTED = "reported"
@@ -35,23 +39,31 @@ def carry_out(suite: Suite, python: Path, directory: Path, progress: Progress) -
         Unprepared: no test passes plainly, or a plain run came to no end, so that nothing can be compared.
     """
     runs: dict[str, running.Run] = {}
+    ends: list[dict[str, Any]] = []
     for way in running.WAYS:
         progress(way)
         runs[way] = running.run(suite, way, python, directory)
         if way == PLAIN and outcomes.PASSED not in runs[way].outcomes.values():
             last = (runs[way].tail.replace(str(directory), ".").strip().splitlines() or [""])[-1]
             raise Unprepared(f"no test passes plainly ({runs[way].outcomes[outcomes.THE_RUN]}): {last.strip('= ')}")
-        if way in (PLAIN, AGAIN) and (ended := runs[way].outcomes[outcomes.THE_RUN]) != REPORTED:
+        if (ended := runs[way].outcomes[outcomes.THE_RUN]) == REPORTED:
+            continue
+        if way in (PLAIN, AGAIN):
             raise Unprepared(f"nothing to compare with: a plain run came to {ended!r}")
+        progress(f"{way} again, since it came to {ended!r}")
+        again = running.run(replace(suite, limit_s=PATIENCE * suite.limit_s), way, python, directory)
+        if again.outcomes[outcomes.THE_RUN] == REPORTED:
+            ends.append(_end_that_did_not_happen_again(way, ended))
+            runs[way] = again
     first = runs[PLAIN].outcomes
     flaky = set(outcomes.flaky(first, runs[AGAIN].outcomes))
     found = [
         one
         for way in running.WAYS
         if way not in (PLAIN, AGAIN)
-        for one in outcomes.differences(first, way, runs[way].outcomes, flaky)
+        for one in _differences(first, way, runs[way].outcomes, flaky)
     ]
-    judged = _judged(suite, python, directory, found, flaky, progress)
+    judged = ends + _judged(suite, python, directory, found, flaky, progress)
     return {
         "ways": {way: _summary(run) for way, run in runs.items()},
         "flaky": sorted(flaky),
@@ -64,6 +76,18 @@ def carry_out(suite: Suite, python: Path, directory: Path, progress: Progress) -
             if one["verdict"] == "differs"
         },
     }
+
+
+def _end_that_did_not_happen_again(way: str, ended: str) -> dict[str, Any]:
+    one = Difference(outcomes.THE_RUN, way, REPORTED, ended)
+    return asdict(one) | {"verdict": "did not happen again", "repeated": {way: [REPORTED]}}
+
+
+def _differences(first: outcomes.Outcomes, way: str, made: outcomes.Outcomes, flaky: set[str]) -> list[Difference]:
+    """Return the differing tests; a run without a report is one difference, and not one of each test."""
+    if made.keys() == {outcomes.THE_RUN}:
+        return [Difference(outcomes.THE_RUN, way, first[outcomes.THE_RUN], made[outcomes.THE_RUN])]
+    return outcomes.differences(first, way, made, flaky)
 
 
 def _summary(run: running.Run) -> dict[str, Any]:

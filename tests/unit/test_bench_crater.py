@@ -145,6 +145,31 @@ def test_a_suite_whose_plain_run_comes_to_no_end_is_not_compared(
         trial.carry_out(suite, tmp_path / "python", tmp_path, lambda _: None)
 
 
+@pytest.mark.parametrize(
+    ("ends", "verdict"),
+    [
+        (["ended by SIGSEGV", "reported"], "did not happen again"),
+        (["no end after 60 s", "ended by SIGSEGV"], "differs"),
+    ],
+)
+def test_a_run_without_a_report_is_repeated_as_a_whole_and_is_one_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: list[str], verdict: str
+) -> None:
+    limits: list[float] = []
+    patched = iter(ends)
+
+    def run(suite: Suite, way: str, *_: object) -> running.Run:
+        limits.append(suite.limit_s)
+        ended = next(patched) if way == "unsnarl run --patch" else "reported"
+        tests = {"a": "passed", "b": "passed"} if ended == "reported" else {}
+        return running.Run({**tests, outcomes.THE_RUN: ended}, 0)
+
+    monkeypatch.setattr(running, "run", run)
+    made = trial.carry_out(Suite("thing", "1", ("tests",), limit_s=60), tmp_path, tmp_path, lambda _: None)
+    assert [(one["test"], one["verdict"]) for one in made["differences"]] == [(outcomes.THE_RUN, verdict)]
+    assert limits == [60, 60, 60, 60, 60 * trial.PATIENCE]
+
+
 def test_the_page_shows_losses_first_and_what_could_not_be_run() -> None:
     shown = page.page(
         [
