@@ -7,6 +7,7 @@ anything is compiled. docs/design/packaging.md has the reasons.
 """
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -23,6 +24,9 @@ PTH = Path("python", "unsnarl.pth")
 
 GET_RUST = "install it with rustup (https://rustup.rs); distributions often have an older one"
 GET_LINKER = "install it: `apt-get install gcc libc6-dev`, `dnf install gcc glibc-devel`, or `apk add gcc musl-dev`"
+
+CPYTHON_ONLY = ("PyInterpreterState_Get", "PyInterpreterState_Main", "PyIter_Send", "PyCode_Type")
+"""What the extension calls and PyO3 does not have for PyPy; docs/design/platforms.md."""
 
 STATIC = ["--config", "build.rustflags=['-Ctarget-feature=+crt-static']"]
 """What cargo takes to link the executable statically; cargo adds the flags to those of pyproject.toml."""
@@ -54,6 +58,14 @@ def rust_lack() -> str | None:
     if (int(found[1]), int(found[2])) < tuple(map(int, wanted.split("."))):
         return f"building unsnarl needs Rust {wanted} or newer, and {shutil.which(rustc)} is {found[0]}: {GET_RUST}"
     return None
+
+
+def interpreter_lack() -> str | None:
+    """Say what another implementation of Python lacks: the extension uses what only CPython has."""
+    if sys.implementation.name == "cpython":
+        return None
+    name = platform.python_implementation()
+    return f"unsnarl runs on CPython, and this is {name}, which lacks {', '.join(CPYTHON_ONLY)}"
 
 
 def has_link_file(name: str) -> bool:
@@ -90,7 +102,7 @@ class CheckTools(Command):
         """Exit with one line, or link the executable statically where the C library can be."""
         if sys.platform != "linux":
             raise SystemExit(f"error: unsnarl runs on Linux, and this is {sys.platform}")
-        lack = rust_lack() or linker_lack()
+        lack = interpreter_lack() or rust_lack() or linker_lack()
         if lack is not None:
             raise SystemExit(f"error: {lack}")
         if has_link_file("libc.a"):

@@ -14,15 +14,19 @@ COMPILER = 'case "$1" in -print-file-name=libc.a) echo libc.a;; -print-file-name
 RUSTC = "echo rustc 1.88.0"
 
 
-def check(directory: Path, programs: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run the check with these programs on PATH and no other."""
+AS_PYPY = "sys.implementation.name = 'pypy'; platform.python_implementation = lambda: 'PyPy'"
+
+
+def check(directory: Path, programs: dict[str, str], first: str = "pass") -> subprocess.CompletedProcess[str]:
+    """Run the check with these programs on PATH and no other; `first` is run by its interpreter before."""
     for name, body in programs.items():
         program = directory / name
         program.write_text(f"#!/bin/sh\n{body}\n")
         program.chmod(0o755)
     kept = {name: value for name, value in os.environ.items() if name not in {"RUSTC", "CARGO", "RUSTFLAGS"}}
     kept = {name: value for name, value in kept.items() if not name.endswith("_LINKER")}
-    command = [sys.executable, "-W", "ignore", "setup.py", "--quiet", "check_tools"]
+    script = f"import platform, runpy, sys; {first}; runpy.run_path('setup.py', run_name='__main__')"
+    command = [sys.executable, "-W", "ignore", "-c", script, "--quiet", "check_tools"]
     environment = {**kept, "PATH": str(directory)}
     return subprocess.run(
         command, check=False, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=120
@@ -51,3 +55,10 @@ def test_a_lack_is_named_in_one_line(tmp_path: Path, programs: dict[str, str], s
 def test_no_static_c_library_is_needed(tmp_path: Path) -> None:
     result = check(tmp_path, {"cargo": "", "rustc": RUSTC, "cc": COMPILER})
     assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_another_implementation_is_told_what_it_lacks(tmp_path: Path) -> None:
+    result = check(tmp_path, {"cargo": "", "rustc": RUSTC, "cc": COMPILER}, AS_PYPY)
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: unsnarl runs on CPython, and this is PyPy, which lacks PyInterpreterState_Get, ")
