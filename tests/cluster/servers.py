@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
@@ -186,8 +186,8 @@ def etcd_members(directory: Path) -> Iterator[tuple[str, list[Server]]]:
 
 
 @contextmanager
-def postgres_server() -> Iterator[tuple[str, list[Server]]]:
-    """Run a PostgreSQL; yield its URL and the server."""
+def postgres_server(prefix: Sequence[str] = ()) -> Iterator[tuple[str, list[Server]]]:
+    """Run a PostgreSQL, by the words of `prefix` before its command; yield its URL and the server."""
     postgres, port = program("postgres"), free_port()
     # PostgreSQL refuses to run as root, and its user enters neither pytest's directory nor a TMPDIR of root's own.
     user = "postgres" if os.geteuid() == 0 else None
@@ -197,7 +197,7 @@ def postgres_server() -> Iterator[tuple[str, list[Server]]]:
     try:
         initdb = [program("initdb"), "-D", str(own / "data"), "-U", "postgres", "-A", "trust"]
         subprocess.run(initdb, check=True, capture_output=True, user=user, cwd=own)
-        command = [postgres, "-D", str(own / "data"), "-p", str(port), "-h", "127.0.0.1", "-k", str(own)]
+        command = [*prefix, postgres, "-D", str(own / "data"), "-p", str(port), "-h", "127.0.0.1", "-k", str(own)]
         server = Server(("127.0.0.1", port), command, log=own / "log", user=user)
         with running([server]):
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres", [server]
@@ -214,6 +214,26 @@ def redis_server(directory: Path) -> Iterator[tuple[str, list[Server]]]:
     server = Server(("127.0.0.1", port), command, log=directory / "redis.log")
     with running([server]):
         yield f"redis://127.0.0.1:{port}", [server]
+
+
+def command(port: int, *words: str) -> bytes:
+    """Send one command to a Redis, and return what it answers."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall((" ".join(words) + "\r\n").encode())
+        return connection.recv(4096)
+
+
+@contextmanager
+def replica_of(primary: Server, directory: Path) -> Iterator[None]:
+    """Run a replica of a Redis or Valkey for a block, which begins once it is connected."""
+    own, port = directory / "replica", free_port()
+    own.mkdir()
+    words = [program("valkey-server", "redis-server"), "--port", str(port), "--dir", str(own), "--save", ""]
+    words += ["--replicaof", "127.0.0.1", str(primary.address[1])]
+    with running([Server(("127.0.0.1", port), words, log=own / "log")]):
+        while b"master_link_status:up" not in command(port, "INFO", "replication"):
+            pass
+        yield
 
 
 @contextmanager

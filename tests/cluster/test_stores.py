@@ -1,7 +1,7 @@
 """What is particular to a store: TLS, passwords, poolers, replicas, lost data; and what a hand-over costs."""
 
+import os
 import shutil
-import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cluster.conftest import STORES
-from tests.cluster.servers import Server, free_port, postgres_server, program, redis_server, running, servers_of
+from tests.cluster.servers import (
+    Server,
+    command,
+    free_port,
+    postgres_server,
+    program,
+    redis_server,
+    replica_of,
+    running,
+    servers_of,
+)
 
 if TYPE_CHECKING:
     from unsnarl.cluster import Cluster
@@ -73,6 +83,41 @@ def test_a_hand_over_costs_as_many_requests_with_more_waiters(connect: "Callable
     assert many <= few * 1.2
 
 
+# ---------------------------------------------------------------- PostgreSQL and a standby
+
+
+def test_the_primary_among_the_hosts_is_found() -> None:
+    from unsnarl import cluster
+
+    with postgres_server() as (url, servers):
+        primary = servers[0]
+        standby, port = primary.directory / "standby", free_port()
+        copy = [program("pg_basebackup"), "-D", str(standby), "-R", "-d", url]
+        user = "postgres" if os.geteuid() == 0 else None
+        subprocess.run(copy, check=True, capture_output=True, user=user, cwd=primary.directory)
+        words = [
+            program("postgres"),
+            "-D",
+            str(standby),
+            "-p",
+            str(port),
+            "-h",
+            "127.0.0.1",
+            "-k",
+            str(primary.directory),
+        ]
+        with running([Server(("127.0.0.1", port), words, log=primary.directory / "standby.log", user="postgres")]):
+            first = url.replace("@", f"@127.0.0.1:{port},")
+            with cluster.connect(first) as jobs, jobs.lock("a", ttl=1) as hold:
+                assert hold.lost.wait(1) is False
+                hold.check()
+            alone = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+            while subprocess.run([program("pg_isready"), "-q", "-d", alone], check=False).returncode != 0:
+                pass
+            with pytest.raises(cluster.StoreUnavailable, match="is a standby"):
+                cluster.connect(alone, timeout=1)
+
+
 # ---------------------------------------------------------------- PostgreSQL behind PgBouncer
 
 
@@ -122,13 +167,6 @@ def test_a_pooler_in_session_mode_serves(bouncer: Callable[[str], str]) -> None:
 # ---------------------------------------------------------------- Redis
 
 
-def command(port: int, *words: str) -> bytes:
-    """Send one command to a Redis, and return what it answers."""
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.sendall((" ".join(words) + "\r\n").encode())
-        return connection.recv(4096)
-
-
 def test_the_fence_grows_though_the_data_is_lost(tmp_path: Path) -> None:
     from unsnarl import cluster
 
@@ -150,17 +188,9 @@ def test_a_grant_waits_for_replicas(tmp_path: Path) -> None:
         alone = cluster.connect(f"{url}?replicas=1", timeout=1)
         with alone, pytest.raises(cluster.StoreUnavailable, match="0 of 1 replicas"):
             alone.lock("a", ttl=1).acquire()
-        replica_directory = tmp_path / "replica"
-        replica_directory.mkdir()
-        port = free_port()
-        words = [program("valkey-server", "redis-server"), "--port", str(port), "--dir", str(replica_directory)]
-        words += ["--replicaof", "127.0.0.1", str(servers[0].address[1]), "--save", ""]
-        replica = Server(("127.0.0.1", port), words, log=replica_directory / "log")
-        with running([replica]), cluster.connect(f"{url}?replicas=1", timeout=5) as jobs:
-            while b"master_link_status:up" not in command(port, "INFO", "replication"):
-                pass
-            with jobs.lock("a", ttl=2) as hold:
-                hold.check()
+        replicated = f"{url}?replicas=1"
+        with replica_of(servers[0], tmp_path), cluster.connect(replicated, timeout=5) as jobs, jobs.lock("a") as hold:
+            hold.check()
 
 
 # ---------------------------------------------------------------- TLS and passwords

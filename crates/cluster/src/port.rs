@@ -142,6 +142,10 @@ pub(crate) trait Store: 'static {
     async fn connect(&self) -> Outcome<()>;
     /// Drops a connection that has stopped answering.
     fn reset(&self);
+    /// Drops the connection that renewals take, where that is another.
+    fn reset_renewals(&self) {
+        self.reset();
+    }
     /// Notes that a connection has ended, if it is still the latest.
     fn disconnected(&self, connection: u64);
     /// Begins a session, or begins its time to live again.

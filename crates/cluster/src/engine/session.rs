@@ -228,7 +228,7 @@ impl<S: Store> Engine<S> {
             let outcome = timeout(limit, engine.store.renew(&session.id, session.ttl_ms))
                 .await
                 .unwrap_or_else(|_| {
-                    engine.store.reset();
+                    engine.store.reset_renewals();
                     Err(Failure::unavailable("a renewal was not answered"))
                 });
             let _ = answers.send((attempt, outcome));

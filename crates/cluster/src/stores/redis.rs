@@ -2,7 +2,8 @@
 //!
 //! What is promised is a single primary's promise. A primary that loses its data, or a replica that takes its place
 //! without having it, may give a lock to a second holder while the first still believes; the fence is higher all
-//! the same (see redis.lua). `replicas=N` has a grant wait until N replicas have it.
+//! the same (see redis.lua). `replicas=N` has a grant wait until N replicas have it; renewals have a connection of
+//! their own then, since WAIT stops the one that it is sent over.
 //!
 //! Invariant: the connection is subscribed to the client's channel and to those of all watched cells before anybody
 //! can use it.
@@ -37,6 +38,7 @@ pub(crate) struct Redis {
     identity: Identity,
     prefix: String,
     connection: RefCell<Option<MultiplexedConnection>>,
+    renewals: RefCell<Option<MultiplexedConnection>>,
     is_connecting: Mutex<()>,
     watched: RefCell<BTreeSet<String>>,
     events: mpsc::UnboundedSender<Event>,
@@ -52,6 +54,7 @@ impl Redis {
             identity,
             prefix,
             connection: RefCell::new(None),
+            renewals: RefCell::new(None),
             is_connecting: Mutex::new(()),
             watched: RefCell::new(BTreeSet::new()),
             events,
@@ -142,9 +145,32 @@ impl Redis {
         client.map_err(|error| self.failure(&error))
     }
 
+    /// Returns the connection that renewals take.
+    async fn renewals(&self) -> Outcome<MultiplexedConnection> {
+        if self.target.replicas == 0 {
+            return self.connection().await;
+        }
+        if let Some(connection) = &*self.renewals.borrow() {
+            return Ok(connection.clone());
+        }
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.target.patience))
+            .set_response_timeout(Some(self.target.patience));
+        let client = self.client()?;
+        let outcome = client.get_multiplexed_async_connection_with_config(&config).await;
+        let connection = outcome.map_err(|error| self.failure(&error))?;
+        *self.renewals.borrow_mut() = Some(connection.clone());
+        Ok(connection)
+    }
+
     /// Runs one operation of the script.
     async fn call(&self, arguments: &[&str]) -> Outcome<Value> {
-        let mut connection = self.connection().await?;
+        self.call_over(self.connection().await?, arguments)
+            .await
+            .map_err(|error| self.failure(&error))
+    }
+
+    async fn call_over(&self, mut connection: MultiplexedConnection, arguments: &[&str]) -> Result<Value, RedisError> {
         let mut outcome = self
             .command("EVALSHA", hash(), arguments)
             .query_async(&mut connection)
@@ -158,7 +184,7 @@ impl Redis {
                 .query_async(&mut connection)
                 .await;
         }
-        outcome.map_err(|error| self.failure(&error))
+        outcome
     }
 
     fn command(&self, name: &str, script: &str, arguments: &[&str]) -> Cmd {
@@ -248,6 +274,13 @@ impl Store for Redis {
         *self.connection.borrow_mut() = None;
     }
 
+    fn reset_renewals(&self) {
+        if self.target.replicas == 0 {
+            self.reset();
+        }
+        *self.renewals.borrow_mut() = None;
+    }
+
     async fn open(&self, session: &str, ttl_ms: u64) -> Outcome<()> {
         self.call(&["open", session, &ttl_ms.to_string(), &self.identity.words()])
             .await
@@ -255,9 +288,13 @@ impl Store for Redis {
     }
 
     async fn renew(&self, session: &str, ttl_ms: u64) -> Outcome<bool> {
-        self.call(&["renew", session, &ttl_ms.to_string()])
-            .await
-            .map(|value| value == Value::Int(1))
+        let outcome = self
+            .call_over(self.renewals().await?, &["renew", session, &ttl_ms.to_string()])
+            .await;
+        outcome.map(|value| value == Value::Int(1)).map_err(|error| {
+            self.reset_renewals();
+            self.failure(&error)
+        })
     }
 
     async fn close(&self, session: &str) -> Outcome<()> {

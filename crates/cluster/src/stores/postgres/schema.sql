@@ -1,9 +1,13 @@
 -- The queues, sessions and cells of unsnarl-cluster in PostgreSQL. Every operation is one call of a function, so one
 -- transaction, which also works through a pooler; notifications need a connection of their own.
 --
+-- When a session ends is in a table that is not logged, so a renewal waits for no disk, whatever else this server or
+-- machine writes. A crash empties that table, and so does the promotion of a standby. A session without a row there
+-- is given its whole time to live again by the first who looks: longer than what its holder was confirmed before.
+--
 -- Invariants: a queue changes under its advisory lock only; tickets are granted in the order of `place`; a ticket is
 -- taken from its holder only once its session was *deleted* as expired, which waits for a renewal that is being
--- committed, and makes every later one fail.
+-- committed, and makes every later one fail. Who needs both rows of a session locks that of `session` first.
 
 BEGIN;
 SELECT pg_advisory_xact_lock(7594212390401);
@@ -13,8 +17,13 @@ CREATE SCHEMA IF NOT EXISTS unsnarl_cluster_1;
 CREATE TABLE IF NOT EXISTS unsnarl_cluster_1.session (
   id text PRIMARY KEY,
   client text NOT NULL,
-  expires timestamptz NOT NULL
+  ttl_ms bigint NOT NULL
 );
+
+CREATE UNLOGGED TABLE IF NOT EXISTS unsnarl_cluster_1.renewal (
+  id text PRIMARY KEY,
+  expires timestamptz NOT NULL
+) WITH (fillfactor = 50);
 
 CREATE TABLE IF NOT EXISTS unsnarl_cluster_1.ticket (
   id text PRIMARY KEY,
@@ -40,44 +49,88 @@ CREATE TABLE IF NOT EXISTS unsnarl_cluster_1.cell (
 -- For all queues: a fence needs to grow, not to be dense.
 CREATE SEQUENCE IF NOT EXISTS unsnarl_cluster_1.fence;
 
-CREATE OR REPLACE FUNCTION unsnarl_cluster_1.open(session_id text, ttl_ms bigint, who text) RETURNS void
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.later(ttl_ms bigint) RETURNS timestamptz
+LANGUAGE sql AS $$ SELECT clock_timestamp() + ttl_ms * interval '1 ms' $$;
+
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.open(session_id text, ttl bigint, who text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO unsnarl_cluster_1.session VALUES (session_id, who, clock_timestamp() + ttl_ms * interval '1 ms')
+  INSERT INTO unsnarl_cluster_1.session VALUES (session_id, who, ttl) ON CONFLICT DO NOTHING;
+  INSERT INTO unsnarl_cluster_1.renewal VALUES (session_id, unsnarl_cluster_1.later(ttl))
     ON CONFLICT (id) DO UPDATE SET expires = excluded.expires;
   -- What crashed clients have left, long after anybody can ask for it.
-  DELETE FROM unsnarl_cluster_1.session WHERE expires < clock_timestamp() - interval '1 day';
+  INSERT INTO unsnarl_cluster_1.renewal SELECT id, unsnarl_cluster_1.later(ttl_ms) FROM unsnarl_cluster_1.session s
+    WHERE NOT EXISTS (SELECT FROM unsnarl_cluster_1.renewal r WHERE r.id = s.id) ON CONFLICT DO NOTHING;
+  DELETE FROM unsnarl_cluster_1.session s USING unsnarl_cluster_1.renewal r
+    WHERE r.id = s.id AND r.expires < clock_timestamp() - interval '1 day';
+  DELETE FROM unsnarl_cluster_1.renewal r WHERE expires < clock_timestamp() - interval '1 day'
+    AND NOT EXISTS (SELECT FROM unsnarl_cluster_1.session s WHERE s.id = r.id);
   DELETE FROM unsnarl_cluster_1.ticket t
     WHERE NOT EXISTS (SELECT FROM unsnarl_cluster_1.session s WHERE s.id = t.session);
 END $$;
 
-CREATE OR REPLACE FUNCTION unsnarl_cluster_1.renew(session_id text, ttl_ms bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.renew(session_id text, ttl bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE unsnarl_cluster_1.session SET expires = clock_timestamp() + ttl_ms * interval '1 ms'
+  IF current_setting('synchronous_standby_names') <> '' THEN
+    -- A logged change, whose commit waits for the standbys as the setting says: a primary that is cut off from them
+    -- must confirm nothing, since one of them may have taken its place.
+    UPDATE unsnarl_cluster_1.session SET ttl_ms = ttl WHERE id = session_id;
+  END IF;
+  UPDATE unsnarl_cluster_1.renewal SET expires = unsnarl_cluster_1.later(ttl)
     WHERE id = session_id AND expires > clock_timestamp();
+  IF FOUND THEN
+    RETURN true;
+  END IF;
+  -- After a crash of the server there is no row. Waits for whoever ends the session now.
+  PERFORM FROM unsnarl_cluster_1.session WHERE id = session_id FOR KEY SHARE;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  INSERT INTO unsnarl_cluster_1.renewal AS r VALUES (session_id, unsnarl_cluster_1.later(ttl))
+    ON CONFLICT (id) DO UPDATE SET expires = excluded.expires WHERE r.expires > clock_timestamp();
   RETURN FOUND;
 END $$;
 
 CREATE OR REPLACE FUNCTION unsnarl_cluster_1.close(session_id text) RETURNS void
-LANGUAGE sql AS $$ DELETE FROM unsnarl_cluster_1.session WHERE id = session_id $$;
+LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM unsnarl_cluster_1.session WHERE id = session_id;
+  DELETE FROM unsnarl_cluster_1.renewal WHERE id = session_id;
+END $$;
 
+-- Tells whether a session may still be used.
 CREATE OR REPLACE FUNCTION unsnarl_cluster_1.is_alive(session_id text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN EXISTS (SELECT FROM unsnarl_cluster_1.session WHERE id = session_id AND expires > clock_timestamp());
+  RETURN EXISTS (SELECT FROM unsnarl_cluster_1.session WHERE id = session_id)
+    AND NOT EXISTS (SELECT FROM unsnarl_cluster_1.renewal WHERE id = session_id AND expires <= clock_timestamp());
 END $$;
 
--- Tells whether a session has ended, and makes that final.
+-- Tells whether a session has ended, and makes that final; gives it its whole time again after a crash.
 CREATE OR REPLACE FUNCTION unsnarl_cluster_1.is_over(session_id text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
-  IF unsnarl_cluster_1.is_alive(session_id) THEN
+  IF EXISTS (SELECT FROM unsnarl_cluster_1.session s JOIN unsnarl_cluster_1.renewal r ON r.id = s.id
+             WHERE s.id = session_id AND r.expires > clock_timestamp()) THEN
+    RETURN false;
+  END IF;
+  PERFORM FROM unsnarl_cluster_1.session WHERE id = session_id FOR UPDATE;
+  IF NOT FOUND THEN
+    RETURN true;
+  END IF;
+  INSERT INTO unsnarl_cluster_1.renewal SELECT id, unsnarl_cluster_1.later(ttl_ms)
+    FROM unsnarl_cluster_1.session WHERE id = session_id ON CONFLICT DO NOTHING;
+  IF FOUND THEN
     RETURN false;
   END IF;
   -- Waits for a renewal that has not been committed, and then looks at the row as that has left it.
-  DELETE FROM unsnarl_cluster_1.session WHERE id = session_id AND expires <= clock_timestamp();
-  RETURN NOT EXISTS (SELECT FROM unsnarl_cluster_1.session WHERE id = session_id);
+  DELETE FROM unsnarl_cluster_1.renewal WHERE id = session_id AND expires <= clock_timestamp();
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  DELETE FROM unsnarl_cluster_1.session WHERE id = session_id;
+  RETURN true;
 END $$;
 
 CREATE OR REPLACE FUNCTION unsnarl_cluster_1.lock_queue(ns text, q text) RETURNS void
@@ -147,8 +200,8 @@ BEGIN
     RETURN;
   END IF;
   word := 'queued';
-  SELECT ceil(extract(epoch FROM min(s.expires) - clock_timestamp()) * 1000) INTO first
-    FROM unsnarl_cluster_1.ticket t JOIN unsnarl_cluster_1.session s ON s.id = t.session
+  SELECT ceil(extract(epoch FROM min(r.expires) - clock_timestamp()) * 1000) INTO first
+    FROM unsnarl_cluster_1.ticket t JOIN unsnarl_cluster_1.renewal r ON r.id = t.session
     WHERE t.namespace = ns AND t.queue = q AND t.fence IS NOT NULL;
   SELECT count(*) INTO second FROM unsnarl_cluster_1.ticket t
     WHERE namespace = ns AND queue = q AND fence IS NULL
