@@ -45,7 +45,7 @@ def test_why_says_what_calls_still_have_to_pay(rig: "Rig") -> None:
         rig.warm(script)
     [line] = rig.verb("why", script, "--argument").stdout.decode().splitlines()
     assert line.startswith(f"{script} --argument runs plainly: it is not learned yet, since its calls have not paid")
-    assert "3 so far, about 97 more do" in line
+    assert "3 so far, about 57 more do" in line
     assert f"`unsnarl warm start -- {script}`" in line
     assert f"`unsnarl warm learn -- {script}`" in line
     assert "UNSNARL_WARM_SPEND=any" in line
@@ -68,7 +68,7 @@ def test_why_says_what_a_learned_command_still_has_to_pay(rig: "Rig") -> None:
 
 
 def test_enough_calls_pay_for_a_server(rig: "Rig") -> None:
-    rig.env["UNSNARL_WARM_SPEND"] = "500"  # two calls pay for ten
+    rig.env["UNSNARL_WARM_SPEND"] = "300"  # two calls pay for six
     script = rig.script("hello", HELLO)
     assert rig.warm(script).stdout == b"plain\n"
     assert not list(rig.house.glob("*.lock"))

@@ -64,10 +64,11 @@ DECIDING = {
 }
 
 
+@pytest.mark.parametrize("first", ["public", "secret"])
 @pytest.mark.parametrize("module", DECIDING.values(), ids=DECIDING)
-def test_a_variable_that_decides_something_is_part_of_the_key(rig: Rig, module: str) -> None:
+def test_a_variable_that_decides_something_is_part_of_the_key(rig: Rig, module: str, first: str) -> None:
     script = script_of(rig, module)
-    rig.start(script, env=rig.env | {"DECIDES": "public"})
+    rig.start(script, env=rig.env | {"DECIDES": first})
     assert "var DECIDES" in record(rig)
     for value, shown in (("public", b"False"), ("secret", b"True"), ("public", b"False")):
         assert rig.warm(script, env=rig.env | {"DECIDES": value}).stdout.split()[0] == shown

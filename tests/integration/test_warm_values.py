@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.integration.waiting import until
 from unsnarl.warm import facts as facts_of
-from unsnarl.warm.managing import begin
+from unsnarl.warm.managing import learner
 from unsnarl.warm.renewals import Recipe, Renewal
 
 if TYPE_CHECKING:
@@ -70,5 +70,5 @@ def test_a_number_that_fits_into_one_clock_by_chance_is_none() -> None:
     constant = Renewal("asyncio.constants", "TIMEOUT", Recipe("monotonic"))
     looks = [facts_of.Facts() for _ in range(3)]
     looks[0].renewals, looks[1].renewals, looks[2].renewals = [constant, clock], [], [clock]
-    assert begin._of_most(looks[:1]) == [constant, clock]
-    assert begin._of_most(looks) == [clock]
+    assert learner._of_most(looks[:1]) == [constant, clock]
+    assert learner._of_most(looks) == [clock]

@@ -26,6 +26,8 @@ MOST_EDITED = 64
 # Replaces the time in a stamp that holds only the kind of a file and, of a directory, its inode.
 KIND = -1
 _HEAD = "unsnarl-facts 4"
+# Suffix of the values that a quick learning run has found, for the server to compare its own with.
+VALUES = ".values"
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,9 @@ class Facts:
     | ``renewals`` | globals that each worker computes again |
     | ``notes`` | findings in words |
     | ``refusals`` | reasons for a plain verdict; empty if the verdict is warm |
+    | ``doubtful`` | variables that count as deciding something, but may be kept only: a digest of the value they had |
+    | ``seed`` | the hash seed of its learning runs, by which the order in sets is comparable |
+    | ``is_unproven`` | one learning run was made; the next server compares its values with ``COMMAND.values`` |
     | ``verified`` | names of circumstances in which a learning run has found the same |
     | ``learner`` | the process that has learned these facts and is about to serve |
     | ``fingerprint`` | a digest of all globals that were compared |
@@ -78,6 +83,9 @@ class Facts:
         self.renewals: list[Renewal] = []
         self.notes: list[str] = []
         self.refusals: list[str] = []
+        self.doubtful: dict[str, str] = {}
+        self.seed = 1
+        self.is_unproven = False
         self.verified: list[str] = []
         self.learner = ""
         self.fingerprint = ""
@@ -100,6 +108,12 @@ class Facts:
             self.kept.pop(DIRECTORY, None)
         self.asks_umask |= other.asks_umask
         return client_text(self) != before
+
+    def settle(self, other: Facts) -> None:
+        """Forget the doubts that another run has ended: it tells whether these variables decide something."""
+        ended = self.doubtful.keys() - other.doubtful.keys()
+        self.variables = [name for name in self.variables if name not in ended]
+        self.asks_cwd &= DIRECTORY not in ended
 
     def note_reads_in_c(self) -> None:
         """Add the variables that C code among the modules is known to read."""
@@ -167,6 +181,9 @@ def dump(facts: Facts) -> str:
     rows += [("clock", one.module, one.name, one.recipe) for one in facts.renewals]
     rows += [("note", note) for note in facts.notes]
     rows += [("refusal", why) for why in facts.refusals]
+    rows += [("doubtful", digest, name) for name, digest in sorted(facts.doubtful.items())]
+    rows += [("seed", facts.seed)] if facts.seed != 1 else []
+    rows += [("unproven",)] if facts.is_unproven else []
     rows += [("verified", which) for which in facts.verified]
     rows += [("learner", facts.learner)] if facts.learner else []
     rows += [("fingerprint", facts.fingerprint)] if facts.fingerprint else []
@@ -201,17 +218,23 @@ def parse(text: str) -> Facts:
     return facts
 
 
+_FLAGS = {"tty": "asks_tty", "cwd": "asks_cwd", "umask": "asks_umask", "unproven": "is_unproven"}
+
+
 def _parse_row(facts: Facts, kind: str, rest: str) -> None:
     """Read a line that is no item of a list. Raises ValueError."""
-    if kind in ("command", "learner", "fingerprint", "expires"):
+    if kind in ("command", "learner", "fingerprint", "expires", "seed"):
         setattr(facts, kind, type(getattr(facts, kind))(rest))
     elif kind == "kept":
         reads, was_set, name = rest.split("\t", 2)
         facts.kept[name] = Kept(int(reads), was_set == "1")
+    elif kind == "doubtful":
+        digest, name = rest.split("\t", 1)
+        facts.doubtful[name] = digest
     elif kind == "site":
         facts.user_site = rest
-    elif kind in ("tty", "cwd", "umask"):
-        setattr(facts, f"asks_{kind}", True)
+    elif kind in _FLAGS:
+        setattr(facts, _FLAGS[kind], True)
     elif kind == "clock":
         module, name, recipe = rest.split("\t")
         facts.renewals.append(Renewal(module, name, Recipe.parse(recipe)))

@@ -260,7 +260,7 @@ def argument_copies() -> tuple[list[tuple[list[object], int, bool]], list[str]]:
     lists: list[tuple[list[object], int, bool]] = []
     lost: list[str] = []
     things: list[Any] = gc.get_objects()
-    for thing in things:
+    for thing in things if _are_held(things) else ():
         kind = _kind(thing)
         if kind is list and thing is not sys.argv and thing is not sys.orig_argv:
             lists += [(thing, at, type(item) is bytes) for at, item in enumerate(thing) if _is_sentinel(item)]
@@ -271,6 +271,20 @@ def argument_copies() -> tuple[list[tuple[list[object], int, bool]], list[str]]:
             names = getattr(module, "__dict__", {})
             lost += [f"{name}.{key}" for key, value in list(names.items()) if _holds_sentinel(value)]
     return lists, lost
+
+
+def _are_held(things: list[Any]) -> bool:
+    """Return whether a list or a tuple beside ``sys.argv`` and ``sys.orig_argv`` holds an argument: a quick look."""
+    import gc
+
+    ours = (id(sys.argv), id(sys.orig_argv), id(things))
+    some: list[Any] = [thing for thing in things if type(thing) in (list, tuple) and id(thing) not in ours]
+    held: list[Any] = gc.get_referents(*some)
+    derived = {kind for kind in set(map(type, held)) - {str} if issubclass(kind, (str, bytes))}
+    return bool(
+        [1 for item in held if type(item) is str and item == SENTINEL]
+        or [1 for item in held if type(item) in derived and _is_sentinel(item)]
+    )
 
 
 def holds_arguments(value: object) -> bool:

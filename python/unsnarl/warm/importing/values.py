@@ -12,6 +12,7 @@ Invariant: no code of the compared modules is called. Values are compared by has
 
 from __future__ import annotations
 
+import _imp
 import os
 import sys
 import time
@@ -25,8 +26,14 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any
 
+# The file mode mask of learning runs. No import sets this one; it keeps files as private as the usual 077 does.
+MASK = 0o076
+# One row a global: the module asked for, a digest of the value, and the text of its recipe.
+Table = dict[tuple[str, str], tuple[str, str, str]]
+
 _FEWEST_DIGITS = 8
 _SCALARS: tuple[type, ...] = (str, bytes, int, float, bool)
+_KINDS = frozenset(_SCALARS)
 _SEQUENCES: tuple[type, ...] = (tuple, list, set, frozenset)
 # Largest container and longest text that are examined; texts made of a moment are short.
 _MOST_ITEMS, _LONGEST_DATED = 10_000, 200
@@ -52,6 +59,16 @@ def of_module(name: str) -> Iterator[tuple[str, Any]]:
             yield key, value
 
 
+def is_of_mask(row: tuple[str, str, str]) -> bool:
+    """Return whether a row of a table may be the mask of a learning run."""
+    return row[1] == str(_digest(MASK))
+
+
+def of_global(module: str, name: str) -> Any:
+    """Return a global, None if there is none."""
+    return getattr(sys.modules.get(module), "__dict__", {}).get(name)
+
+
 def _is_plain(value: object) -> bool:
     kind: type = type(value)
     if kind in _SCALARS:
@@ -59,7 +76,7 @@ def _is_plain(value: object) -> bool:
     if kind is dict:
         held: dict[object, object] = value  # type: ignore[assignment]
         return len(held) <= _MOST_ITEMS
-    return kind in _SEQUENCES and len(value) <= _MOST_ITEMS and all(type(item) in _SCALARS for item in value)  # type: ignore[arg-type,attr-defined]
+    return kind in _SEQUENCES and len(value) <= _MOST_ITEMS and _KINDS.issuperset(map(type, value))  # type: ignore[arg-type,call-overload]
 
 
 def _items(value: object) -> Iterable[Any]:
@@ -82,7 +99,8 @@ def _digest(value: object) -> int:
     if type(value) is int and value in _ADDRESSES:
         return 0
     text = repr(value)
-    return 0 if "0x" in text else hash(text)
+    # Independent of the hash seed, which is the caller's in a server.
+    return 0 if "0x" in text else int.from_bytes(_imp.source_hash(0, text.encode("utf-8", "surrogatepass")), "little")
 
 
 def _recipe(key: str, value: object) -> Recipe | None:
@@ -110,14 +128,19 @@ def write(
     ``others`` are further values, of no global: ``(module asked for, module, name, value)``.
     """
     with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-        for name in modules:
-            for key, value in of_module(name):
-                if (name, key) not in known and key.isprintable() and not preload.holds_arguments(value):
-                    file.write(
-                        f"{owners.get(name, '')}\t{name}\t{key}\t{_digest(value)}\t{_recipe(key, value) or ''}\n"
-                    )
-        for owner, name, key, value in others:
-            file.write(f"{owner}\t{name}\t{key}\t{_digest(value)}\t\n")
+        rows = table(modules, known).items()
+        file.writelines(f"{owners.get(name, '')}\t{name}\t{key}\t{row[1]}\t{row[2]}\n" for (name, key), row in rows)
+        file.writelines(f"{owner}\t{name}\t{key}\t{_digest(value)}\t\n" for owner, name, key, value in others)
+
+
+def table(modules: list[str], known: set[tuple[str, str]]) -> Table:
+    """Return the values of modules in this process, without the globals in ``known``, whose recipes are known."""
+    found: Table = {}
+    for name in modules:
+        for key, value in of_module(name):
+            if (name, key) not in known and key.isprintable() and not preload.holds_arguments(value):
+                found[name, key] = ("", str(_digest(value)), str(_recipe(key, value) or ""))
+    return found
 
 
 def is_today(value: object) -> bool:
@@ -130,16 +153,15 @@ def is_today(value: object) -> bool:
     return bool(abs(day.toordinal() - time.time() // 86400 - 719163) <= 1)
 
 
-def differing(one: str, other: str) -> list[tuple[str, str, str, Recipe | None]]:
-    """Compare two such files: ``(owner, module, name, recipe)`` of each global that differs.
+def differing(before: Table, after: Table) -> list[tuple[str, str, str, Recipe | None]]:
+    """Compare the values of two runs: ``(owner, module, name, recipe)`` of each global that differs.
 
     The recipe is None if no worker could compute the value. All globals with random digits must have the same
     value: of two different ones, the second may be derived from the first.
     """
-    before = _read(one)
     found: list[tuple[str, str, str, Recipe | None]] = []
     random: set[tuple[str, str]] = set()
-    for (name, key), (owner, digest, text) in _read(other).items():
+    for (name, key), (owner, digest, text) in after.items():
         _, old, was = before.get((name, key), (owner, digest, text))
         if old != digest:
             agreed = _agreed(*(Recipe.parse(each) if each else None for each in (was, text)))
@@ -172,11 +194,12 @@ def fingerprint(path: str, but: set[tuple[str, str]]) -> str:
 
     if not os.path.exists(path):
         return ""
-    rows = sorted((name, key, row[1]) for (name, key), row in _read(path).items() if (name, key) not in but)
+    rows = sorted((name, key, row[1]) for (name, key), row in read(path).items() if (name, key) not in but)
     return hashlib.sha256(repr(rows).encode(errors="surrogatepass")).hexdigest()
 
 
-def _read(path: str) -> dict[tuple[str, str], tuple[str, str, str]]:
+def read(path: str) -> Table:
+    """Return the values that another run has written; none if there is no such file."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             rows = [line.rstrip("\n").split("\t") for line in file]
@@ -205,11 +228,22 @@ class Moment:
     def find(self, modules: list[str]) -> Iterator[tuple[str, str]]:
         """Yield the globals of these modules that contain the date or the time, as ``(module, name)``."""
         for name in modules:
-            for key, value in of_module(name):
+            rows = list(of_module(name))
+            for key, value in rows if self._may_be_in(rows) else ():
                 is_alone = type(value) in _SCALARS  # in a container, a year may be part of a range or a version
                 found = (item for item in _items(value) if self._is_of_today(item, is_alone=is_alone))
                 if not all(self._is_written(item, modules) for item in found):
                     yield name, key
+
+    def _may_be_in(self, rows: list[tuple[str, Any]]) -> bool:
+        """Return whether any of these values may be of today: a quick look at all of them together."""
+        items: list[Any] = [item for _, value in rows for item in _items(value)]
+        texts = [item for item in items if type(item) is str and len(item) <= _LONGEST_DATED]
+        texts += [item.decode("latin-1") for item in items if type(item) is bytes]
+        joined = "\n".join(texts)
+        if any(mark in joined for mark in self._marks) or any(str(year) in joined for year in self._years):
+            return True
+        return any(self._is_of_today(item, is_alone=True) for item in {item for item in items if type(item) is int})
 
     def _is_of_today(self, value: object, *, is_alone: bool) -> bool:
         if type(value) is bytes:

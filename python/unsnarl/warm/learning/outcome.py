@@ -36,7 +36,7 @@ def result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of
     if not all(str(entry).startswith("/") for entry in sys.path):
         watch.asks_cwd = True  # an import has put it on the path
     elif DIRECTORY in result.kept:
-        watch.asks_cwd = watch.others is None
+        watch.asks_cwd = not watch.may_keep_directory
     result.asks_cwd = watch.asks_cwd
     known = directories()
     result.directories = known + sorted(watch.relative)

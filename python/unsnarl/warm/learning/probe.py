@@ -74,8 +74,9 @@ class Watch:
     ``fatal`` holds ``(wanted, reason)``: a module that must not be imported ahead, empty for all of them, and why.
     """
 
-    def __init__(self, others: kept.Others | None = None) -> None:
+    def __init__(self, others: kept.Others | None = None, *, may_keep_directory: bool = False) -> None:
         self.current = ""
+        self.may_keep_directory = may_keep_directory
         # In place of the real values of what the imports read, in a run that looks for kept ones.
         self.others = others
         # For each loaded module, the requested one whose import has loaded it.
@@ -309,13 +310,11 @@ def _kept_times(watch: Watch, start: dict[Recipe, Any], modules: list[str]) -> l
     found: list[Renewal] = []
     for name in modules:
         for key, value in list(getattr(sys.modules.get(name), "__dict__", {}).items()):
-            for clock, (low, high) in windows.items():
-                if type(value) is type(low) and low <= value <= high:
-                    found.append(Renewal(name, key, clock))
-                    break
-            else:
-                if values.is_today(value):
-                    watch.fatal.append((watch.owners.get(name, ""), f"{name}.{key} keeps the date of its import"))
+            if type(value) in (int, float):
+                fit = [one for one, (low, high) in windows.items() if type(value) is type(low) and low <= value <= high]
+                found += [Renewal(name, key, one) for one in fit[:1]]
+            elif values.is_today(value):
+                watch.fatal.append((watch.owners.get(name, ""), f"{name}.{key} keeps the date of its import"))
     known = {(one.module, one.name) for one in found}
     for name, key in values.Moment(start[TIME]).find(modules):
         if (name, key) not in known:
@@ -328,8 +327,6 @@ def _now(clock: Recipe) -> Any:
     return clock.value()
 
 
-# No import sets this mask; it keeps files as private as the usual 077 does.
-_MASK = 0o076
 _umask = os.umask
 
 
@@ -351,7 +348,7 @@ def _judge_temporary(watch: Watch, command: preload.Command) -> None:
 
 
 def _judge_process(watch: Watch, before: set[str]) -> None:
-    if _umask(_MASK) != _MASK:
+    if _umask(values.MASK) != values.MASK:
         watch.fatal.append(("", "an import changes the file mode mask"))
     for fd in _open_descriptors() - before:
         if trampolines.is_of_libffi(f"/proc/self/fd/{fd}"):
@@ -449,22 +446,23 @@ def main(args: list[str]) -> None:
     - SEED: ``given`` if the hash seed was set to make two learning runs comparable, and is not the caller's.
     - SITE: ``later`` if the interpreter was started with ``-S``, so that start-up files can be watched.
     - WORDS: the number of arguments that the imports find.
-    - OTHERS: ``real``, or after a ``+`` the variables, one a line, and ``.`` for the directory, of which the imports
-      find another value.
+    - OTHERS: ``real``; or ``quick``, where a directory that is read may be kept only, so that what is looked up in it
+      counts, and not all names; or after a ``+`` the variables, one a line, and ``.`` for the directory, of which the
+      imports find another value.
     """
     out, kind, name, wanted_file, seed, site, words, sources = args
     sys.dont_write_bytecode, sys.argv[1:] = True, []
     if seed == "given":
         os.environ.pop("PYTHONHASHSEED")
-    others = None if sources == "real" else kept.Others(sources[1:].split("\n"))
-    command, watch = preload.Command(kind, name), Watch(others)
+    others = kept.Others(sources[1:].split("\n")) if sources.startswith("+") else None
+    command, watch = preload.Command(kind, name), Watch(others, may_keep_directory=sources != "real")
     _install(watch)
     if site == "later":
         _set_up_site(watch)
     preload.arrange(command)
     arguments.stand_in(int(words))
     descriptors, baseline = _open_descriptors(), set(sys.modules)
-    _umask(_MASK)
+    _umask(values.MASK)
     start = {clock: _now(clock) for clock in CLOCKS}
     roots = _watched(watch, command, *_wishes(wanted_file))
     found = [module for module in sys.modules if module not in baseline]

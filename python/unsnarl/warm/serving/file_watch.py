@@ -21,6 +21,7 @@ import time
 from select import POLLIN, poll
 
 from ..facts import Facts, is_as, stamp_of
+from ..renewals import DIRECTORY
 
 # linux/inotify.h
 _ATTRIB, _CLOSE_WRITE, _MODIFY = 0x004, 0x008, 0x002
@@ -88,7 +89,8 @@ class Files:
         self.fd = -1
         # Imports that read the working directory may examine anything in it and below.
         relative = {path for path in facts.directories if not path.startswith("/")}
-        self._here = {os.path.abspath(path) for path in relative | {"."}} if facts.asks_cwd else set[str]()
+        is_read = facts.asks_cwd and DIRECTORY not in facts.doubtful
+        self._here = {os.path.abspath(path) for path in relative | {"."}} if is_read else set[str]()
         self._here_watches: set[int] = set()
         # In these, every name that appears or disappears counts, and nothing else.
         self._listed_fully, self._listed_watches = set(facts.listed), set[int]()

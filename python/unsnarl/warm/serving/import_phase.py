@@ -17,6 +17,7 @@ from ..worker import forks, signals, streams, worker
 from ..worker.import_hooks import Finders
 from ..worker.inherited import Imported
 from ..worker.limits import Limits
+from .proof import Proof
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -31,12 +32,19 @@ class UnfitError(Exception):
     """The imports cannot be kept for others; the text says why."""
 
 
+class UnprovenError(Exception):
+    """One learning run was not enough to know the imports; the text says why."""
+
+
 def run(origin: Origin, facts: Facts, log: Log) -> Imported:
-    """Import what was learned. Raises UnfitError."""
+    """Import what was learned. Raises UnfitError, or UnprovenError."""
     command, limits, buffering = origin.command, Limits(), streams.Imports()
+    proof = Proof(origin.record, origin.umask) if facts.is_unproven else None
     with limits, buffering, signals.Imports():
         main, directories = _import(origin, facts, log)
     limits.widen()
+    if proof is not None:
+        _prove(proof, facts)
     is_beside = command.kind == "module" and not sys.flags.safe_path
     return Imported(
         main=main,
@@ -53,6 +61,14 @@ def run(origin: Origin, facts: Facts, log: Log) -> Imported:
         temporary=directories,
         limits=limits,
     )
+
+
+def _prove(proof: Proof, facts: Facts) -> None:
+    lack = proof.lack(facts)
+    if lack:
+        proof.drop()
+        raise UnprovenError(lack)
+    proof.keep(facts)
 
 
 def _import(origin: Origin, facts: Facts, log: Log) -> tuple[main_module.MainModule, temporary.Directories]:

@@ -54,7 +54,11 @@ class Origin:
     @classmethod
     def of(cls, words: list[str]) -> Origin:
         """Take over the words, the lock (descriptor 3) and the key (4); set the mask of the server's own files."""
-        exe, runtime_directory, command_id, key_id, session, tty, kind, name = words[:8]
+        exe, runtime_directory, command_id, key_id, session, tty, kind, name, seed = words[:9]
+        environment = preload.environment_as_given()
+        if seed == "given":  # the caller has set none
+            os.environ.pop("PYTHONHASHSEED")
+            environment.pop(b"PYTHONHASHSEED")
         with open(4, "rb") as file:
             key = file.read()
         lock = copied(3)
@@ -71,7 +75,7 @@ class Origin:
             python=sys.orig_argv[:launch],
             key=key,
             lock=lock,
-            environment=preload.environment_as_given(),
+            environment=environment,
             umask=os.umask(0o077),
             directory=os.readlink("/proc/self/cwd"),
         )

@@ -94,10 +94,8 @@ class Server:
         self._files.fd = raised(self._files.fd) if self._files.fd >= 0 else -1
         try:
             self._imported = import_phase.run(self._origin, self._facts, self._log)
-        except import_phase.UnfitError as why:
-            facts_of.rule_out(self._origin.stem, self._facts, str(why))
-            ledger.note_spent(self._origin.record, self._origin.environment)
-            self._give_up(str(why))
+        except (import_phase.UnfitError, import_phase.UnprovenError) as why:
+            self._turn_down(why)
         imports_ms = ledger.used_ms() - before_ms
         gc.collect()
         gc.freeze()
@@ -112,6 +110,13 @@ class Server:
         self._wake, self._wake_out = map(raised, os.pipe())
         os.set_blocking(self._wake, False)
         os.set_blocking(self._wake_out, False)
+
+    def _turn_down(self, why: import_phase.UnfitError | import_phase.UnprovenError) -> NoReturn:
+        """End since the imports cannot be kept, or since their learning has to be repeated in two runs."""
+        if isinstance(why, import_phase.UnfitError):
+            facts_of.rule_out(self._origin.stem, self._facts, str(why))
+        ledger.note_spent(self._origin.record, self._origin.environment)
+        self._give_up(str(why))
 
     def _give_up(self, why: str) -> NoReturn:
         """End before a client has arrived; the next call starts again."""
