@@ -75,6 +75,30 @@ PROBE_OF_MANY = """
     seen.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 """ + ENDED.replace("})();", "  }, 200);\n})();")
 
+PROBE_OF_FLAMES = """
+<script>
+(() => {
+  const seen = {}, q = (s) => document.querySelector(s), canvas = q("canvas");
+  const boxes = () => Object.fromEntries([...document.querySelectorAll("#flame .icicle div")].map(
+    (e) => [e.textContent, parseFloat(e.style.width)]));
+  const wait = () => new Promise((resolve) => setTimeout(resolve, 100));
+  const labels = canvas.clientWidth < 520 ? 80 : 150, box = canvas.getBoundingClientRect();
+  const at = (part) => ({ clientX: box.left + labels + part * (canvas.clientWidth - labels), clientY: box.top + 32,
+    bubbles: true, shiftKey: true });
+  wait().then(() => {
+    seen.all = [q("#flame").dataset.all, boxes()];
+    canvas.dispatchEvent(new PointerEvent("pointerdown", at(0)));
+    canvas.dispatchEvent(new PointerEvent("pointermove", at(0.5)));
+    canvas.dispatchEvent(new PointerEvent("pointerup", at(0.5)));
+    return wait();
+  }).then(() => {
+    seen.selected = [q("#flame").dataset.all, boxes()];
+    q("#flame-state").value = "3";
+    q("#flame-state").dispatchEvent(new Event("input"));
+    seen.io = boxes();
+    seen.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+""" + ENDED.replace("})();", "  });\n})();")
+
 PROBE_OF_TWO = """
 <script>
 addEventListener("load", () => setTimeout(() => {
@@ -118,9 +142,9 @@ PROBE = (
   seen.pixel = [...canvas.getContext("2d").getImageData((labels + 20) * ratio, 32 * ratio, 1, 1).data];
   seen.findings = [...document.querySelectorAll(".finding strong")].map((e) => e.textContent);
   seen.totals = document.querySelectorAll(".total").length;
-  seen.icicle = [...document.querySelectorAll(".icicle div")].map((e) => e.textContent);
-  q(".icicle div").click();
-  seen.icicleAfterClick = document.querySelectorAll(".icicle div").length;
+  seen.icicle = [...document.querySelectorAll("#start .icicle div")].map((e) => e.textContent);
+  q("#start .icicle div").click();
+  seen.icicleAfterClick = document.querySelectorAll("#start .icicle div").length;
   seen.buttons = [...document.querySelectorAll("nav button")].map((e) => e.textContent);
   const second = document.querySelectorAll("nav button")[1];
   second.click();
@@ -230,4 +254,35 @@ def test_two_recordings_are_on_one_page_and_move_together(tmp_path: Path, size: 
     assert seen["apart"] == [4_500_000, 2_250_000]
     assert seen["worse"] == ["the run: 9.00 ms → 18.0 ms (2.00 ×)"]
     assert seen["better"] == ["nothing"]
+    assert seen["overflow"] <= 0
+
+
+@pytest.mark.parametrize("size", ["1400,1000", "400,900"])
+def test_the_flame_graph_shows_the_selected_time_by_stack(tmp_path: Path, size: str) -> None:
+    """A hold without a stack of its own is divided among the samples in the selection, not in the whole hold."""
+    ms, sampled = 1_000_000, 1 << 20
+    entries = [thread(0, "main", running_ns=8 * ms, io_ns=2 * ms)]
+    entries[0]["stretches"] = [[0, 8 * ms, 0, sampled], [8 * ms, 2 * ms, 3, 2]]
+    made = process(
+        threads=entries, length_ns=10 * ms,
+        locations={"1": ["/app/a.py", "main", 1], "2": ["/app/a.py", "first", 2], "3": ["/app/a.py", "then", 3]},
+        nodes={"1": [0, 1], "2": [1, 3], str(sampled): [1, 2], str(sampled + 1): [1, 3]},
+        sampled=[[0, ms, sampled], [0, 2 * ms, sampled], [0, 3 * ms, sampled], [0, 4 * ms, sampled + 1],
+                 [0, 6 * ms, sampled + 1]],
+        stacks=[[0, 0, sampled, 5 * ms], [0, 0, sampled + 1, 3 * ms], [0, 3, 2, 2 * ms]],
+    )  # fmt: skip
+    path = tmp_path / "trace.html"
+    report.make([made]).write_page(path)
+    path.write_text(path.read_text("utf-8").replace("</body>", PROBE_OF_FLAMES + "</body>"), "utf-8")
+    seen = opened(path, tmp_path / "profile", f"--window-size={size}")
+    time_ns, boxes = seen["all"]
+    assert int(time_ns) == 10 * ms
+    assert boxes == {
+        "main (a.py:1)": 100, "first (a.py:2)": 50, "then (a.py:3)": 50, "running": 30, "blocked in I/O": 20,
+    }  # fmt: skip
+    time_ns, boxes = seen["selected"]
+    assert int(time_ns) == pytest.approx(5 * ms, rel=0.02)
+    assert boxes["first (a.py:2)"] == pytest.approx(75, abs=1)
+    assert boxes["then (a.py:3)"] == pytest.approx(25, abs=1)
+    assert seen["io"] == {}
     assert seen["overflow"] <= 0

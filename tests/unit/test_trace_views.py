@@ -58,6 +58,7 @@ def process(name: str = "worker", **changes: object) -> model.Process:
         "stacks": [[0, 0, 1, 5_000_000]],
         "samples": 0,
         "peers": [],
+        "sampled": [],
         **changes,
     }  # fmt: skip
     return model.from_json(json.dumps(base))

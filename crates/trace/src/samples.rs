@@ -82,6 +82,25 @@ impl Samples {
             .collect()
     }
 
+    /// The samples in holds that the thread read no stack of itself: number of the thread, time, node.
+    pub(crate) fn within_holds(&self, threads: &[Thread], stretches: &[Vec<Stretch>]) -> Vec<(usize, Nanos, u32)> {
+        let by_entry = by_entry(&self.taken);
+        let mut result = Vec::new();
+        for (number, (thread, own)) in threads.iter().zip(stretches).enumerate() {
+            for &(time, node) in by_entry.get(&thread.entry).map_or(&[][..], Vec::as_slice) {
+                let next = own.partition_point(|stretch| stretch.begin <= time);
+                let hold = next.checked_sub(1).and_then(|index| own.get(index));
+                let is_within = hold.is_some_and(|stretch| {
+                    stretch.state == State::Running && time < stretch.end && stretch.node >= FIRST
+                });
+                if is_within && (node as usize) < self.nodes.len() {
+                    result.push((number, time, FIRST + node));
+                }
+            }
+        }
+        result
+    }
+
     /// What the threads waited for in I/O, by node.
     pub(crate) fn peers(&self, threads: &[Thread], stretches: &[Vec<Stretch>]) -> Vec<PeerWaits> {
         let by_entry = by_entry(&self.waits);
@@ -252,6 +271,9 @@ mod tests {
         assert_eq!(times, [expected]);
         let nodes: Vec<u32> = stretches[0].iter().map(|stretch| stretch.node).collect();
         assert_eq!(nodes, [FIRST + 1, 0, 7, 0]);
+        let within = samples.within_holds(&threads, &stretches);
+        assert_eq!(within.len(), 10);
+        assert_eq!((within[3], within[4]), ((0, 3 * MS, FIRST), (0, 4 * MS, FIRST + 1)));
     }
 
     #[test]
@@ -269,6 +291,7 @@ mod tests {
         }];
         assert_eq!(samples.place(&threads, &mut stretches), [HashMap::from([(0, 4 * MS)])]);
         assert_eq!(stretches[0][0].node, 0);
+        assert_eq!(samples.within_holds(&threads, &stretches), []);
     }
 
     #[test]

@@ -116,6 +116,8 @@ pub struct Summary {
     pub samples: u64,
     /// What threads waited for in I/O, as far as the sampler saw it.
     pub peers: Vec<PeerWaits>,
+    /// Thread, time and node of each sample in a hold without a stack of the thread's own.
+    pub sampled: Vec<(usize, Nanos, u32)>,
 }
 
 /// Summarises a trace file.
@@ -171,6 +173,7 @@ pub fn summarise_with(bytes: &[u8], samples: &Samples) -> Result<Summary, Malfor
         imports,
         samples: samples.taken.len() as u64,
         peers: samples.peers(&trace.threads, &stretches),
+        sampled: samples.within_holds(&trace.threads, &stretches),
         ..head(trace)
     };
     samples.add_to(&mut summary.locations, &mut summary.nodes);
@@ -214,6 +217,7 @@ fn head(trace: Trace) -> Summary {
         stacks: Vec::new(),
         samples: 0,
         peers: Vec::new(),
+        sampled: Vec::new(),
     }
 }
 

@@ -217,6 +217,7 @@ class Process:
     stacks: list[tuple[int, int, int, int]]
     samples: int
     peers: list[PeerWaits]
+    sampled: list[tuple[int, int, int]]
 
     @property
     def command(self) -> list[str]:
@@ -324,6 +325,7 @@ def from_json(text: str) -> Process:
         "locations": {int(number): Location(*fields) for number, fields in data["locations"].items()},
         "nodes": {int(number): (parent, location) for number, (parent, location) in data["nodes"].items()},
         "stacks": [tuple(stack) for stack in data["stacks"]],
+        "sampled": [tuple(sample) for sample in data["sampled"]],
     }
     return Process(**members)
 

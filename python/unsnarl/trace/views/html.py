@@ -1,12 +1,13 @@
 """A trace as one self-contained HTML file that needs no network: data, style and script are embedded.
 
-The templates are next to this module: ``report.html``, ``report.css`` and ``report.js``.
+The templates are next to this module: ``report.html``, ``report.css`` and the scripts.
 """
 
 from __future__ import annotations
 
 import html
 import json
+from collections import defaultdict
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from unsnarl.trace.thread_groups import groups_of
 
 HERE = Path(__file__).parent
 MAX_LOCK_ROWS = 60
+SCRIPTS = ("report.js", "flame.js", "timeline.js")
+"""The page's script, in this order: one program in three files."""
 
 
 def page(processes: list[Process], findings: list[Finding], syscalls: Syscalls) -> str:
@@ -35,7 +38,7 @@ def page(processes: list[Process], findings: list[Finding], syscalls: Syscalls) 
     parts = {
         "@TITLE@": html.escape(title),
         "@STYLE@": (HERE / "report.css").read_text(encoding="utf-8"),
-        "@SCRIPT@": (HERE / "report.js").read_text(encoding="utf-8"),
+        "@SCRIPT@": "".join((HERE / name).read_text(encoding="utf-8") for name in SCRIPTS),
         "@DATA@": embedded(data),
     }
     return put_in((HERE / "report.html").read_text(encoding="utf-8"), parts)
@@ -59,7 +62,9 @@ def put_in(template: str, parts: dict[str, str]) -> str:
 
 def _process(process: Process, syscalls: Syscalls) -> dict[str, Any]:
     before, first_line = findings_startup.start_ns(process)
-    used = {node for thread in process.threads for _, _, _, node in thread.stretches if node}
+    sampled: dict[int, list[int]] = defaultdict(list)
+    for number, time_ns, node in process.sampled:
+        sampled[number] += (time_ns, node)
     return {
         "pid": process.pid,
         "command": " ".join(process.command) or "python",
@@ -72,11 +77,13 @@ def _process(process: Process, syscalls: Syscalls) -> dict[str, Any]:
                 "totals": list(thread.totals_ns),
                 "longest_wait_ns": thread.longest_wait_ns,
                 "s": [number for stretch in thread.stretches for number in stretch],
+                "sampled": sampled.get(number, []),
             }
-            for thread in process.threads
+            for number, thread in enumerate(process.threads)
         ],
         "groups": [(group.label, group.numbers) for group in groups_of(process)],
-        "places": {str(node): "\n".join(map(str, process.stack(node)[:6])) for node in used},
+        **_places(process),
+        "stacks": process.stacks,
         "histogram": process.histogram,
         "rates": asdict(process.rates),
         "wakeups": [asdict(group) for group in process.wakeups],
@@ -96,6 +103,20 @@ def _process(process: Process, syscalls: Syscalls) -> dict[str, Any]:
             "calls": [asdict(call) for call in syscalls.during_imports(process)],
         },
     }
+
+
+def _places(process: Process) -> dict[str, Any]:
+    """Return the nodes of the page's stacks, each with its parent and the index of its line, and these lines."""
+    used = {node for thread in process.threads for _, _, _, node in thread.stretches}
+    used |= {node for _, _, node in process.sampled} | {node for _, _, node, _ in process.stacks}
+    nodes: dict[str, tuple[int, int]] = {}
+    lines: dict[int, int] = {}
+    for node in used:
+        while node in process.nodes and str(node) not in nodes:
+            parent, location = process.nodes[node]
+            nodes[str(node)] = parent, lines.setdefault(location, len(lines))
+            node = parent  # noqa: PLW2901
+    return {"nodes": nodes, "lines": [str(process.locations.get(location, "")) for location in lines]}
 
 
 def _lock(process: Process, waits: LockWaits) -> dict[str, Any]:
