@@ -63,7 +63,9 @@ def words(suite: Suite, report: Path, only: Sequence[str] = ()) -> list[str]:
         patterns = [word for name in only for word in ("-m", name)]
         return ["-m", "test", "--junit-xml", str(report), "-u", "network", *patterns, *suite.tests]
     left_out = [f"--deselect={name}" for name in suite.without]
-    options = ["-q", "-p", "no:cacheprovider", f"--junitxml={report}", "-o", "junit_family=xunit1"]
+    # The root is fixed, so that one test of an installed package has the same name when it runs alone.
+    root = ["--rootdir=."] if suite.source == "wheel" else []
+    options = ["-q", "-p", "no:cacheprovider", f"--junitxml={report}", "-o", "junit_family=xunit1", *root]
     selected = list(only) or list(suite.tests)
     return ["-m", "pytest", *options, *left_out, *suite.options, *selected]
 

@@ -124,6 +124,22 @@ def test_a_test_that_runs_alone_keeps_the_options_of_its_suite(tmp_path: Path) -
     assert made[-3:] == ["-p", "thing.plugin", "tests/a.py::c"]
 
 
+def test_one_test_of_an_installed_package_has_the_same_name_when_it_runs_alone(tmp_path: Path) -> None:
+    package, empty = tmp_path / "site-packages" / "thing_crater", tmp_path / "empty"
+    for folder in (package, empty):
+        folder.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "test_it.py").write_text("def test_it(): pass\n")
+    (tmp_path / "site-packages" / "conftest.py").write_text("")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={package.parent} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    suite = Suite("thing", "1", ("--pyargs", "thing_crater"), source="wheel", limit_s=60)
+    whole = running.run(suite, "plain", python, empty).outcomes
+    (name,) = whole.keys() - {outcomes.THE_RUN}
+    assert running.run(suite, "plain", python, empty, [name]).outcomes == whole
+
+
 def test_a_run_that_reports_nothing_is_an_outcome(tmp_path: Path) -> None:
     suite = Suite("thing", "1", ("nowhere",), limit_s=60)
     python = tmp_path / "python"
