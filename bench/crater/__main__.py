@@ -14,6 +14,7 @@ import argparse
 import json
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -119,6 +120,8 @@ def _run_all(suites: list[Suite], options: argparse.Namespace) -> int:
         raise preparation.Unprepared(f"there is no interpreter {options.python!r}")
     version = _output([python, "-c", "import platform; print(platform.python_version())"])
     wheel = preparation.unsnarl_wheel(options.wheel or _built(options.cache))
+    # A shell that starts this in the background ignores SIGINT, and tests that interrupt themselves would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     options.data.mkdir(parents=True, exist_ok=True)
 
     if options.offline or options.prepare:

@@ -76,6 +76,32 @@ def note():
         file.write(state())
     os.rename("noted.new", "noted")
 """,
+    "scheduled.py": """
+import unsnarl.gil
+unsnarl.gil.install()
+from app import application
+""",
+    "preload.py": "import unsnarl.gil\nunsnarl.gil.install()\n",
+    "cluster.py": """
+from dask.distributed import Client, LocalCluster
+from state import state
+if __name__ == "__main__":
+    with LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as cluster, Client(cluster) as client:
+        assert (state(), client.submit(state).result(timeout=60)) == (b"True", b"True")
+""",
+    "submit.py": """
+import sys
+from dask.distributed import Client
+from state import state
+with Client(sys.argv[1], timeout=60) as client:
+    client.wait_for_workers(1, timeout=60)
+    assert client.submit(state).result(timeout=60) == b"True"
+""",
+    "notebook.ipynb": """
+{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
+ {"cell_type": "code", "id": "a", "metadata": {}, "execution_count": null, "outputs": [],
+  "source": "from state import state; assert state() == b'True'; open('noted', 'w').close()"}]}
+""",
     "test_it.py": "from state import state\ndef test_it():\n    assert state() == b'True'\n",
 }
 
@@ -176,6 +202,7 @@ def serve(command: str, folder: Path) -> int:
         ("waitress", 0, "waitress", {0, -signal.SIGTERM}),
         ("uvicorn", 0, "uvicorn", {0, -signal.SIGTERM}),
         ("hypercorn", 0, "hypercorn", {0, -signal.SIGTERM}),
+        ("uWSGI", 0, "uwsgidecorators", {0}),
         ("Django", 0, "django", {0, -signal.SIGTERM}),
     ],
 )
@@ -209,6 +236,46 @@ def test_celery(folder: Path, number: int) -> None:
         assert running.process.wait(60) == 0
 
 
+@pytest.mark.parametrize("number", [0, 1], ids=["run", "preload"])
+def test_a_dask_worker(folder: Path, number: int) -> None:
+    needs("distributed")
+    port = free_port()
+    scheduler = ["dask", "scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"]
+    with (
+        Running(words_of(" ".join(scheduler)), folder) as serving,
+        Running(words_of(commands("Dask")[number].replace("8786", str(port))), folder) as working,
+    ):
+        done = subprocess.run(
+            [sys.executable, "submit.py", f"tcp://127.0.0.1:{port}"],
+            cwd=folder, env=environment() | {"PYTHONPATH": str(folder)}, check=False, timeout=120,
+        )  # fmt: skip
+        serving.check()
+        working.check()
+        assert done.returncode == 0
+
+
+def test_a_local_cluster(folder: Path) -> None:
+    needs("distributed")
+    done = subprocess.run(words_of(commands("Dask")[2]), cwd=folder, env=environment(), check=False, timeout=120)
+    assert done.returncode == 0
+
+
+def test_a_jupyter_kernel(folder: Path) -> None:
+    needs("ipykernel", "nbclient", "jupyter_client")
+    kernel = re.search(r"^```json\n(.+?)^```$", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert kernel is not None
+    (folder / "kernels" / "unsnarl").mkdir(parents=True)
+    (folder / "kernels" / "unsnarl" / "kernel.json").write_text(kernel[1])
+    install, execute = commands("Jupyter")
+    prefix = folder / "prefix"  # instead of the environment, which the tests leave as it is
+    for command in (install.replace("--sys-prefix", f"--prefix {prefix}"), execute):
+        subprocess.run(
+            words_of(command), cwd=folder, check=True, timeout=120,
+            env=environment() | {"JUPYTER_PATH": str(prefix / "share" / "jupyter"), "HOME": str(folder)},
+        )  # fmt: skip
+    assert (folder / "noted").exists()
+
+
 @pytest.mark.parametrize("number", [0, 1], ids=["alone", "-n"])
 def test_pytest(folder: Path, number: int) -> None:
     needs(*(["xdist"] if number else []))
@@ -220,7 +287,18 @@ def test_pytest(folder: Path, number: int) -> None:
 
 
 def test_every_command_of_the_page_is_one_of_these() -> None:
-    headings = ["gunicorn", "waitress", "uvicorn", "hypercorn", "Django", "Celery", "pytest"]
+    headings = [
+        "gunicorn",
+        "waitress",
+        "uvicorn",
+        "hypercorn",
+        "uWSGI",
+        "Django",
+        "Celery",
+        "Dask",
+        "Jupyter",
+        "pytest",
+    ]
     counted = [len(commands(heading)) for heading in headings]
-    assert counted == [2, 1, 1, 1, 2, 2, 2]
+    assert counted == [2, 1, 1, 1, 1, 2, 2, 3, 2, 2]
     assert PAGE.read_text().count("```sh\n") == sum(counted)
