@@ -89,7 +89,8 @@ def main(words: Sequence[str] | None = None) -> int:
         except preparation.Unprepared as error:
             return _fail(str(error), "build one into the folder of --wheel: `pip wheel --no-deps -w DIR .`")
     if options.report is not None:
-        options.report.write_text(page.page(kept(options.data)), encoding="utf-8")
+        results = explained(kept(options.data), manifest.read())
+        options.report.write_text(page.page(results), encoding="utf-8")
     return status
 
 
@@ -112,6 +113,18 @@ def chosen(suites: list[Suite], options: argparse.Namespace) -> list[Suite]:
 def kept(folder: Path) -> list[dict[str, Any]]:
     """Return all kept results."""
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+
+
+def explained(results: list[dict[str, Any]], suites: list[Suite]) -> list[dict[str, Any]]:
+    """Return the results with the reasons that the manifest has meanwhile, each for its suite's version alone."""
+    reasons = {(suite.name, suite.version): suite.known for suite in suites}
+    for result in results:
+        version = "" if result["version"] == result["python"] else result["version"]
+        known = reasons.get((result["suite"], version), {})
+        for one in result.get("differences", []):
+            if one["verdict"] == "differs" and one["test"] in known:
+                one |= {"verdict": "explained", "reason": known[one["test"]]}
+    return results
 
 
 def _run_all(suites: list[Suite], options: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench.crater import manifest, outcomes, page, preparation, running, trial
-from bench.crater.__main__ import main
+from bench.crater.__main__ import explained, main
 from bench.crater.manifest import ManifestError, Suite
 from bench.crater.outcomes import Difference
 
@@ -205,6 +205,14 @@ def test_only_what_nothing_explains_is_a_defect() -> None:
     found = [difference(verdict) for verdict in ("differs", "explained", "flaky", "did not happen again")]
     assert [one["verdict"] for one in page.defects(result(differences=found))] == ["differs"]
     assert len(page.defects(result(warm={"verdict": "differs"}))) == 1
+
+
+@pytest.mark.parametrize(("version", "verdict"), [("1", "explained"), ("2", "differs")])
+def test_a_reason_that_the_manifest_has_meanwhile_explains_a_kept_difference(version: str, verdict: str) -> None:
+    suite = Suite("thing", version, ("tests",), known={"tests/a.py::b|c": "it expects a frame"})
+    (made,) = explained([result(differences=[difference("differs")])], [suite])
+    assert made["differences"][0]["verdict"] == verdict
+    assert bool(page.defects(made)) is (verdict == "differs")
 
 
 def test_kept_results_render() -> None:
