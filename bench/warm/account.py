@@ -275,7 +275,7 @@ def main() -> None:
         return
     if not (arguments.unsnarl and arguments.bin and arguments.out):
         parser.error("--unsnarl, --bin and --out are needed, or --render")
-    found = json.loads(arguments.out.read_text()) if arguments.out.exists() else {"cases": {}}
+    found: Outcome = json.loads(arguments.out.read_text()) if arguments.out.exists() else {"cases": {}}
     signal.alarm(3600)  # a watchdog for all of it
     for name in arguments.only:
         with tempfile.TemporaryDirectory(prefix="unsnarl-bench-", ignore_cleanup_errors=True) as scratch:
