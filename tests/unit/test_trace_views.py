@@ -121,7 +121,9 @@ def test_no_events_of_a_track_overlap_partially() -> None:
     found = {"name": "app", "parent": None, "thread": 0, "begin_ns": 4_000_000, "total_ns": 3_000_000, "self_ns": 1}
     inner = {**found, "name": "app.part", "begin_ns": 4_500_000, "total_ns": 1_000_000}
     nowhere = {**found, "thread": 7}
-    events = list(chrome.events(process(imports=[found, inner, nowhere])))
+    stream = io.StringIO()
+    chrome.write([process(imports=[found, inner, nowhere])], stream)
+    events = json.loads(stream.getvalue())["traceEvents"]
     names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
     tracks: dict[str, list[tuple[int, int]]] = {}
     for event in events:

@@ -18,6 +18,7 @@ from unsnarl.trace.findings.locks import is_for_work
 from unsnarl.trace.model import LockWaits, Process
 from unsnarl.trace.syscalls import Syscalls
 from unsnarl.trace.thread_groups import groups_of
+from unsnarl.trace.views.stretches import UNIT_NS, encoded, kinds_of
 
 HERE = Path(__file__).parent
 MAX_LOCK_ROWS = 60
@@ -62,6 +63,7 @@ def put_in(template: str, parts: dict[str, str]) -> str:
 
 def _process(process: Process, syscalls: Syscalls) -> dict[str, Any]:
     before, first_line = findings_startup.start_ns(process)
+    kinds = {kind: index for index, kind in enumerate(kinds_of(process))}
     sampled: dict[int, list[int]] = defaultdict(list)
     for number, time_ns, node in process.sampled:
         sampled[number] += (time_ns, node)
@@ -76,13 +78,15 @@ def _process(process: Process, syscalls: Syscalls) -> dict[str, Any]:
                 "name": thread.label,
                 "totals": list(thread.totals_ns),
                 "longest_wait_ns": thread.longest_wait_ns,
-                "s": [number for stretch in thread.stretches for number in stretch],
+                "s": encoded(thread.stretches, kinds),
                 "sampled": sampled.get(number, []),
             }
             for number, thread in enumerate(process.threads)
         ],
         "groups": [(group.label, group.numbers) for group in groups_of(process)],
         **_places(process),
+        "kinds": list(kinds),
+        "unit_ns": UNIT_NS,
         "stacks": process.stacks,
         "histogram": process.histogram,
         "rates": asdict(process.rates),
@@ -107,7 +111,7 @@ def _process(process: Process, syscalls: Syscalls) -> dict[str, Any]:
 
 def _places(process: Process) -> dict[str, Any]:
     """Return the nodes of the page's stacks, each with its parent and the index of its line, and these lines."""
-    used = {node for thread in process.threads for _, _, _, node in thread.stretches}
+    used = {node for _, node in kinds_of(process)}
     used |= {node for _, _, node in process.sampled} | {node for _, _, node, _ in process.stacks}
     nodes: dict[str, tuple[int, int]] = {}
     lines: dict[int, int] = {}

@@ -35,6 +35,26 @@ function choose() {
   $("rows").style.height = AXIS + threads.length * ROW + "px";
   showSelection();
 }
+// Begin, length, state and node of each stretch, as stretches.py has encoded them.
+function decoded(text) {
+  const bytes = atob(text);
+  let read = 0, found = 0;
+  const number = () => {
+    let value = 0, factor = 1, byte;
+    do { byte = bytes.charCodeAt(read++); value += (byte & 127) * factor; factor *= 128; } while (byte > 127);
+    return value;
+  };
+  for (let at = 0; at < bytes.length; at++) if (bytes.charCodeAt(at) < 128) found++;
+  const flat = new Float64Array(found > 1 ? 2 * (found - 1) : 0), unit = process.unit_ns;
+  if (!flat.length) return flat;
+  let end = number();
+  for (let at = 0; at < flat.length; at += 4) {
+    const length = number(), kind = process.kinds[number()];
+    flat[at] = end * unit; flat[at + 1] = length * unit; flat[at + 2] = kind[0]; flat[at + 3] = kind[1];
+    end += length;
+  }
+  return flat;
+}
 const scrolled = () => $("timeline").querySelector(".scroll").scrollTop;
 // While a selection is dragged, the flame graph follows at the screen's pace.
 let flameIsDue = false;
@@ -90,14 +110,35 @@ function draw() {
     if (thread === marked) { pen.fillStyle = rule; pen.fillRect(0, y, left - 4, ROW); }
     pen.fillStyle = ink;
     pen.fillText(fit(thread.name, left - 10), 2, y + ROW / 2);
-    for (let at = firstAfter(flat, view.begin); at < flat.length / 4 && flat[4 * at] < view.end; at++) {
-      const from = Math.max(left, left + (flat[4 * at] - view.begin) * scale), to = Math.min(left + width, left + (flat[4 * at] + flat[4 * at + 1] - view.begin) * scale);
-      pen.fillStyle = tints[flat[4 * at + 2]];
-      const low = flat[4 * at + 2] > 2;
-      pen.fillRect(from, y + (low ? 6 : 2), Math.max(0.6, to - from), ROW - (low ? 12 : 4));
-    }
+    drawRow(flat, y, left, width, scale, tints, ratio);
   });
   pen.restore();
+}
+// Draws the stretches of a thread. Those within one pixel share it: the state with most of its time has it.
+function drawRow(flat, y, left, width, scale, tints, ratio) {
+  const paint = (state, from, to) => {
+    const low = state > 2;
+    pen.fillStyle = tints[state];
+    pen.fillRect(from, y + (low ? 6 : 2), to - from, ROW - (low ? 12 : 4));
+  };
+  const sums = STATES.map(() => 0);
+  let column = -1;
+  const flush = () => {
+    if (column < 0) return;
+    const state = sums.indexOf(Math.max(...sums));
+    paint(state, column / ratio, (column + 1) / ratio);
+    sums.fill(0);
+    column = -1;
+  };
+  for (let at = 4 * firstAfter(flat, view.begin); at < flat.length && flat[at] < view.end; at += 4) {
+    const from = Math.max(left, left + (flat[at] - view.begin) * scale), to = Math.min(left + width, left + (flat[at] + flat[at + 1] - view.begin) * scale);
+    const pixel = Math.floor(from * ratio);
+    if (pixel !== column) flush();
+    if ((to - from) * ratio >= 1) { flush(); paint(flat[at + 2], from, to); continue; }
+    column = pixel;
+    sums[flat[at + 2]] += to - from + 1e-9;
+  }
+  flush();
 }
 function fit(text, width) {
   if (pen.measureText(text).width <= width) return text;
@@ -191,7 +232,10 @@ $("timeline").querySelector(".scroll").addEventListener("scroll", () => draw());
 
 function show(chosen) {
   process = chosen;
-  process.threads.forEach((thread, number) => { thread.number = number; });
+  process.threads.forEach((thread, number) => {
+    thread.number = number;
+    if (typeof thread.s === "string") thread.s = decoded(thread.s);
+  });
   selected = marked = null;
   document.title = DATA.title;
   $("command").textContent = process.command;
