@@ -80,10 +80,11 @@ def complete() -> None:
 def _is_stock() -> bool:
     # A program that embeds the interpreter may have threads of its own from the start, and so may another file of
     # site-packages. Where the scheduler certainly cannot be installed, the line with the reason comes at the start.
-    has_gil_and_glibc = "t" not in sys.abiflags and getattr(sys.implementation, "_multiarch", "").endswith("gnu")
+    multiarch = getattr(sys.implementation, "_multiarch", "")
+    has_gil_and_libc = "t" not in sys.abiflags and multiarch.endswith(("gnu", "musl"))
     try:
         is_alone = _thread._count() == 0  # pyright: ignore[reportPrivateUsage]
-        return has_gil_and_glibc and is_alone and os.path.samefile("/proc/self/exe", sys.executable)
+        return has_gil_and_libc and is_alone and os.path.samefile("/proc/self/exe", sys.executable)
     except OSError:
         return False
 

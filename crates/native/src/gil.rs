@@ -27,12 +27,6 @@ pub(crate) fn check_build() -> PyResult<()> {
             "run without the scheduler",
         )));
     }
-    if !cfg!(target_env = "gnu") {
-        return Err(Unsupported::new_err((
-            "this build is not linked to glibc",
-            "use a glibc-based Python",
-        )));
-    }
     // SAFETY: both are callable with the GIL held, and only compare pointers.
     let is_main = unsafe { ffi::PyInterpreterState_Get() == ffi::PyInterpreterState_Main() };
     if !is_main {

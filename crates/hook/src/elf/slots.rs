@@ -100,7 +100,7 @@ impl Slots {
                         "this interpreter does not reference {} through its GOT",
                         replacement.name
                     ),
-                    "use a build that is linked dynamically to glibc",
+                    "use a build that is linked dynamically to its C library",
                 ));
             }
             for address in addresses {
