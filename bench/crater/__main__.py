@@ -116,14 +116,22 @@ def kept(folder: Path) -> list[dict[str, Any]]:
 
 
 def explained(results: list[dict[str, Any]], suites: list[Suite]) -> list[dict[str, Any]]:
-    """Return the results with the reasons that the manifest has meanwhile, each for its suite's version alone."""
+    """Return the results with what is known meanwhile about their differences.
+
+    The manifest may have a reason, which holds for its suite's version alone; and a test that turned out to be flaky
+    when it was repeated for one way is flaky in the other one too.
+    """
     reasons = {(suite.name, suite.version): suite.known for suite in suites}
     for result in results:
         version = "" if result["version"] == result["python"] else result["version"]
         known = reasons.get((result["suite"], version), {})
         for one in result.get("differences", []):
-            if one["verdict"] == "differs" and one["test"] in known:
+            if one["verdict"] != "differs":
+                continue
+            if one["test"] in known:
                 one |= {"verdict": "explained", "reason": known[one["test"]]}
+            elif one["test"] in result["flaky"]:
+                one |= {"verdict": "flaky"}
     return results
 
 

@@ -215,6 +215,12 @@ def test_a_reason_that_the_manifest_has_meanwhile_explains_a_kept_difference(ver
     assert bool(page.defects(made)) is (verdict == "differs")
 
 
+def test_a_test_that_is_flaky_in_one_way_is_flaky_in_the_other() -> None:
+    name = difference("differs")["test"]
+    (made,) = explained([result(differences=[difference("differs")], flaky=[name])], [])
+    assert [one["verdict"] for one in made["differences"]] == ["flaky"]
+
+
 def test_kept_results_render() -> None:
     folder = ROOT / "docs" / "results" / "data" / "crater"
     kept = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
