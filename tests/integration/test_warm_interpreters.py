@@ -203,7 +203,7 @@ def test_a_module_is_asked_for_as_it_is_run(rig: "Rig") -> None:
     assert {rig.verb("why", *way).returncode for way in asked} == {0}
     assert b"json.tool" in rig.verb("logs", *words).stdout or rig.log() == ""
     unknown = rig.verb("why", "--", "python", "-m", "nothing")
-    assert b"unsnarl warm run -- python -m nothing" in unknown.stderr
+    assert b"unsnarl warm learn -- python -m nothing" in unknown.stderr
     assert rig.verb("stop", *words).returncode == 0
     assert rig.servers() == []
 
