@@ -17,6 +17,7 @@
 
 mod accounting;
 mod picking;
+mod quick;
 mod timing;
 
 use crate::Nanos;
@@ -107,6 +108,7 @@ pub struct Policy {
     gaps: Predictor,
     /// Predicts whether a holder whose thread is not known drops the GIL by itself before long.
     strangers: Predictor,
+    quick: Option<quick::Quick>,
     picks_since_aged: u32,
     /// When a holder was last asked to drop on behalf of a thread that it had woken itself.
     moderated_at: Nanos,
@@ -135,6 +137,7 @@ impl Policy {
             gap_since: None,
             gaps: Predictor::default(),
             strangers: Predictor::default(),
+            quick: None,
             picks_since_aged: 0,
             moderated_at: 0,
             batch_credit_ns: 0,
@@ -151,6 +154,7 @@ impl Policy {
 
     /// Returns a dead thread's entry to the free list.
     pub fn retire(&mut self, thread: ThreadId) {
+        self.end_quick_returns(0);
         self.cancel(thread);
         self.end_return(thread);
         for role in [&mut self.last_holder, &mut self.hold.holder] {
@@ -176,6 +180,7 @@ impl Policy {
         self.returning = None;
         self.is_lingering = false;
         self.gap_since = None;
+        self.quick = None;
     }
 
     /// Resumes after a time in which the policy did not see the GIL change hands; `thread` holds it
@@ -190,6 +195,7 @@ impl Policy {
         self.last_holder = thread;
         self.returning = None;
         self.is_lingering = false;
+        self.quick = None;
     }
 
     /// Sets the slice of CPU-bound threads, in nanoseconds.
@@ -246,6 +252,7 @@ impl Policy {
 
     /// Queues `thread`, which found the GIL held, and decides its next step.
     pub fn wait(&mut self, thread: ThreadId, now: Nanos, arrival: Arrival) -> Verdict {
+        self.end_quick_returns(now);
         self.is_held = true;
         if !self.threads[thread].links.is_queued {
             self.enqueue(thread, now, arrival);
@@ -255,6 +262,7 @@ impl Policy {
 
     /// Decides the next step of a waiting thread that has woken up, or has asked.
     pub fn look(&mut self, thread: ThreadId, now: Nanos) -> Verdict {
+        self.end_quick_returns(now);
         if !self.is_held {
             return self.look_at_free_gil(thread, now);
         }
@@ -303,6 +311,7 @@ impl Policy {
 
     /// Removes `thread`, which does not get the GIL, from its queue.
     pub fn cancel(&mut self, thread: ThreadId) {
+        self.end_quick_returns(0);
         if self.threads[thread].links.is_queued {
             self.dequeue(thread);
         }
@@ -315,6 +324,7 @@ impl Policy {
 
     /// The holder has dropped the GIL; returns the heir to notify, if there is one.
     pub fn dropped(&mut self, thread: Option<ThreadId>, now: Nanos) -> Option<Grant> {
+        self.quick = None;
         self.is_held = false;
         let hold = std::mem::replace(&mut self.hold, Hold::unknown());
         if let Some(thread) = thread {
@@ -342,6 +352,7 @@ impl Policy {
 
     /// `thread` has taken the GIL.
     pub fn taken(&mut self, thread: Option<ThreadId>, now: Nanos, arrival: Arrival) -> Taken {
+        self.end_quick_returns(now);
         self.is_held = true;
         let heir = self.heir.take();
         let is_heir = heir.is_some_and(|heir| Some(heir.thread) == thread);

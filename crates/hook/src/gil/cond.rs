@@ -137,6 +137,10 @@ unsafe fn without_mutex(wake: impl FnOnce()) {
 #[inline(never)]
 unsafe extern "C" fn signal_heir(cond: *mut pthread_cond_t) -> libc::c_int {
     let notified = with_current(|current| {
+        // SAFETY: as for the caller, the GIL's mutex is held, and this reference ends here.
+        if unsafe { state::policy() }.is_some_and(|policy| policy.dropped_quickly(current.id())) {
+            return Notified::Awake;
+        }
         // SAFETY: as for the caller, the GIL's mutex is held.
         unsafe { enter(current) }.map_or(Notified::Nobody, |policy| dropped(current, policy))
     });
@@ -157,8 +161,11 @@ unsafe extern "C" fn signal_heir(cond: *mut pthread_cond_t) -> libc::c_int {
 #[inline(never)]
 unsafe extern "C" fn signal_switch(cond: *mut pthread_cond_t) -> libc::c_int {
     with_current(|current| {
+        // SAFETY: as for the caller, the GIL's mutex is held, and this reference ends here.
+        let is_quick = unsafe { state::policy() }
+            .is_some_and(|policy| !current.comes_from_lock() && policy.taken_quickly(current.id()));
         // SAFETY: as for the caller, the GIL's mutex is held.
-        if let Some(policy) = unsafe { enter(current) } {
+        if !is_quick && let Some(policy) = unsafe { enter(current) } {
             taken(current, policy);
         }
     });
@@ -173,7 +180,7 @@ unsafe extern "C" fn signal_switch(cond: *mut pthread_cond_t) -> libc::c_int {
 /// `drop_gil` while no thread waits and some thread is hinted to the kernel as CPU-bound.
 #[inline(never)]
 unsafe extern "C" fn signal_heir_with_hints(cond: *mut pthread_cond_t) -> libc::c_int {
-    with_current(PerThread::dropped_gil);
+    with_current(|current| current.dropped_gil(clock::now));
     // SAFETY: the caller's argument, unchanged.
     unsafe { REAL_SIGNAL.get()(cond) }
 }
@@ -209,8 +216,8 @@ enum Notified {
 
 /// Reports a drop to the policy and notifies the heir.
 fn dropped(current: &PerThread, policy: &mut Policy) -> Notified {
-    current.dropped_gil();
     let now = clock::now();
+    current.dropped_gil(|| now);
     let Some(grant) = policy.dropped(current.id(), now) else {
         return Notified::Nobody;
     };
@@ -235,7 +242,14 @@ fn taken(current: &PerThread, policy: &mut Policy) {
         current.took_contended(policy.class(thread));
     }
     if let Some(revoked) = taken.revoked {
-        parker::of(revoked).revoke(now);
+        let parker = parker::of(revoked);
+        if let Some(thread) = thread
+            && processors::is_alone()
+            && parker.is_notified()
+        {
+            policy.allow_quick_returns(thread);
+        }
+        parker.revoke(now);
     }
     if let Some(appointed) = taken.appoint {
         parker::of(appointed).notify(0);

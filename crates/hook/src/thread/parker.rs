@@ -149,6 +149,11 @@ impl Parker {
         futex::wake(self.word.as_ptr());
     }
 
+    /// Whether the owner has been notified, and has not noticed it yet.
+    pub(crate) fn is_notified(&self) -> bool {
+        self.word.load(Relaxed) == NOTIFIED
+    }
+
     /// Notifies the owner to take the GIL at `not_before` if it is awake; else lets it sleep.
     pub(crate) fn notify_if_awake(&self, not_before: Nanos) {
         if self.word.load(Relaxed) != ASLEEP {

@@ -120,6 +120,11 @@ impl PerThread {
         }
     }
 
+    /// Whether it has blocked on a lock since it last took the GIL.
+    pub(crate) fn comes_from_lock(&self) -> bool {
+        self.on_lock_until.get() != 0
+    }
+
     /// The thread has blocked on a lock, and has just acquired it.
     pub(crate) fn was_on_lock(&self) {
         self.on_lock_until.set(clock::now());
@@ -165,10 +170,10 @@ impl PerThread {
         self.is_off_since.set(now);
     }
 
-    /// The thread has dropped the GIL.
-    pub(crate) fn dropped_gil(&self) {
+    /// The thread has dropped the GIL. `now` is asked for only if it matters.
+    pub(crate) fn dropped_gil(&self, now: impl FnOnce() -> Nanos) {
         if self.is_hinted() {
-            self.is_off_since.set(clock::now());
+            self.is_off_since.set(now());
         }
     }
 

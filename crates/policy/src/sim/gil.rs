@@ -4,6 +4,7 @@
 //! calls of the policy where the replaced condition variable calls have them.
 
 use super::actor::{After, Doing, RunState};
+use super::parker::Word;
 use super::world::World;
 use crate::{Arrival, Class, Nanos, ThreadId};
 use std::collections::VecDeque;
@@ -99,6 +100,9 @@ impl World<'_> {
         if !policy.has_waiters() {
             policy.dropped_uncontended(None);
             return false;
+        }
+        if policy.dropped_quickly(id) {
+            return true;
         }
         let Some(grant) = policy.dropped(id, self.now) else {
             return false;
@@ -204,6 +208,9 @@ impl World<'_> {
             // As the mechanism, which does not find out which thread it is.
             return policy.taken_uncontended(None);
         }
+        if !arrival.was_on_lock && policy.taken_quickly(id) {
+            return;
+        }
         let is_watched = policy.waiting() <= MOST_WATCHED || self.trace.takes.is_multiple_of(1_024);
         let before = if is_watched { self.order(id) } else { Vec::new() };
         let Some(policy) = &mut self.policy else { return };
@@ -214,6 +221,9 @@ impl World<'_> {
         if let Some(revoked) = taken.revoked
             && let Some(owner) = self.gil.owners[revoked.index()]
         {
+            if self.scenario.machine.processors == 1 && self.actors[owner].parker.word == Word::Notified {
+                self.allow_quick_returns(id);
+            }
             self.actors[owner].parker.revoke(self.now);
         }
         if let Some(appointed) = taken.appoint
@@ -223,6 +233,12 @@ impl World<'_> {
         }
         if self.trace.takes.is_multiple_of(1_024) {
             self.check_counters();
+        }
+    }
+
+    fn allow_quick_returns(&mut self, holder: Option<ThreadId>) {
+        if let (Some(policy), Some(holder)) = (&mut self.policy, holder) {
+            policy.allow_quick_returns(holder);
         }
     }
 
