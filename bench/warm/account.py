@@ -41,6 +41,11 @@ CALLS = {"aws": 200}
 KEYS, UNSERVED, RULES = 1000, 300, 200
 WALL_GOAL, BUSY_GOAL, KEYS_GOAL, UNSERVED_GOAL_MS = 1.03, 1.10, 1.02, 1.5
 """The largest ratios to plain, and milliseconds above it."""
+GAIN_GOAL = 0.3
+"""The largest ratio to plain, of wall and processor time, of the cases that are mostly start-up: :data:`GAINS`."""
+GAINS = {("makefile", RULES), ("aws", 200)}
+EVEN_GOAL = 5
+"""The call by which a command's processor time with warm is to be no more than plain's."""
 BUSY, END = -1, -2
 """What a caller is asked for, beside the number of a call: its processor time, and to end."""
 PR_SET_CHILD_SUBREAPER = 36
@@ -231,11 +236,30 @@ def rows(cases: dict[str, Outcome]) -> Iterator[tuple[float, str]]:
             count = int(mark)
             ratio = {each: sum(wall[each][:count]) / sum(wall["plain"][:count]) for each in VARIANTS}
             load = {each: busy[each][mark] / busy["plain"][mark] for each in VARIANTS}
-            goals = (KEYS_GOAL, KEYS_GOAL) if name in OTHERS else (WALL_GOAL, BUSY_GOAL)
+            goals = _goals(name, RULES if name == "makefile" else count)
             worst = max(ratio["warm"] / goals[0], load["warm"] / goals[1])
             calls = str(RULES) if name == "makefile" else mark
             numbers = [f"{each:.3f}" for each in (ratio["warm"], ratio["again"], load["warm"], load["again"])]
             yield worst, _row([name, calls, *numbers, f"{goals[0]}, {goals[1]}"], is_met=worst <= 1)
+        if name not in OTHERS:
+            yield _break_even(name, busy)
+
+
+def _goals(name: str, count: int) -> tuple[float, float]:
+    if (name, count) in GAINS:
+        return GAIN_GOAL, GAIN_GOAL
+    return (KEYS_GOAL, KEYS_GOAL) if name in OTHERS else (WALL_GOAL, BUSY_GOAL)
+
+
+def _break_even(name: str, busy: dict[str, dict[str, float]]) -> tuple[float, str]:
+    """Return the row of the first mark from which on a command's processor time is below plain's."""
+    marks = sorted(busy["plain"], key=int)
+    above = [int(mark) for mark in marks if busy["warm"][mark] >= busy["plain"][mark]]
+    first = next((int(mark) for mark in marks if int(mark) > max(above, default=0)), None)
+    said = "more than were made" if first is None else f"at most {first}"
+    distance = (int(marks[-1]) if first is None else first) / EVEN_GOAL
+    cells = [name, f"to break even: {said}", "", "", "", "", f"{EVEN_GOAL} calls"]
+    return distance, _row(cells, is_met=first is not None and first <= EVEN_GOAL)
 
 
 def _row(cells: list[str], *, is_met: bool) -> str:
