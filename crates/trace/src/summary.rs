@@ -14,9 +14,9 @@ use crate::timeline::{self, State, Stretch};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// Stretches of all threads together. As many take some 3 MB of the page (`python/unsnarl/trace/views/stretches.py`),
-/// which may have 5 MB; with a tenth of it, a minute of 1,000 threads was merged to steps of a second.
-pub const MAX_STRETCHES: usize = 600_000;
+/// Stretches of all threads together. As many take some 4.5 MB of the page (`python/unsnarl/trace/views/stretches.py`),
+/// which may have 5 MB; with 60,000, a minute of 1,000 threads was merged to steps of a second.
+pub const MAX_STRETCHES: usize = 900_000;
 const MAX_PAIRS: usize = 200;
 const MAX_LONG_HOLDS: usize = 100;
 const MAX_LOCKS: usize = 200;
