@@ -8,7 +8,7 @@ import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -83,6 +83,22 @@ def test_a_wrong_password() -> None:
     assert "hunter2" not in str(caught.value)
 
 
+def test_no_password_where_one_is_asked_for() -> None:
+    from unsnarl import cluster
+
+    begin = time.monotonic()
+    with pytest.raises(cluster.StoreRefused, match="password missing"):
+        cluster.connect(url_of("postgres").replace(":secret", ""), timeout=30)
+    assert time.monotonic() - begin < 20  # it is not tried again until the time is up
+
+
+def test_counts_are_whole_numbers(jobs: "Cluster") -> None:
+    fraction: Any = 1.5
+    for make in (lambda: jobs.semaphore("a", fraction), lambda: jobs.barrier("a", fraction)):
+        with pytest.raises(TypeError):
+            make()
+
+
 def test_a_user_that_there_is_not() -> None:
     from unsnarl import cluster
 
@@ -96,13 +112,16 @@ def test_no_password_in_a_repr() -> None:
 
     with cluster.connect(url_of("postgres")) as jobs:
         assert "secret" not in repr(jobs)
+        assert "secret" not in repr(vars(jobs))  # as a debugger, or a report of an error, shows it
         assert "127.0.0.1" in repr(jobs)
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 0.01, 100_000, float("nan"), float("inf")])
 def test_a_ttl_that_is_none(jobs: "Cluster", ttl: float) -> None:
     with pytest.raises(ValueError, match=r"ttl is 0\.1 to 86400"):
-        jobs.lock("a", ttl=ttl).acquire()
+        jobs.lock("a", ttl=ttl)
+    with pytest.raises(ValueError, match=r"ttl is 0\.1 to 86400"):
+        _ = jobs.barrier("a", 2, ttl=ttl)
 
 
 def test_arguments_that_make_no_sense(jobs: "Cluster") -> None:
@@ -113,6 +132,10 @@ def test_arguments_that_make_no_sense(jobs: "Cluster") -> None:
         lambda: jobs.semaphore("a", 0),
         lambda: jobs.barrier("a", 0),
         lambda: jobs.lock("a").acquire(timeout=-1),
+        lambda: jobs.lock("a").acquire(timeout=float("nan")),
+        lambda: jobs.event("a").wait(timeout=float("nan")),
+        lambda: jobs.lock("a", progress=float("nan")),
+        lambda: jobs.semaphore("a", 2**31),
         lambda: jobs.break_("door", "a"),
     ):
         with pytest.raises(ValueError, match=r"."):

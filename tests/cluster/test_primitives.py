@@ -201,6 +201,15 @@ def test_a_leader_leads_until_it_has_had_enough(jobs: "Cluster", connect: Callab
     assert leader.current() is None
 
 
+def test_a_coroutine_function_is_not_run_as_a_plain_one(jobs: "Cluster") -> None:
+    async def callback(_hold: object) -> None:
+        raise AssertionError("not to be called")
+
+    unfit: Any = callback
+    with pytest.raises(TypeError, match="async_run"):
+        jobs.leader("a").run(unfit)
+
+
 def test_an_event_releases_all(jobs: "Cluster", connect: Callable[[], "Cluster"]) -> None:
     event, other = jobs.event("go"), connect().event("go")
     assert not event.is_set()

@@ -39,11 +39,15 @@ fn checked<T>(outcome: Outcome<T>) -> PyResult<T> {
 }
 
 fn duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
-    let bad = |_| PyValueError::new_err("timeout is a number of seconds that is not negative");
+    let Some(seconds) = seconds else { return Ok(None) };
+    let bad = || PyValueError::new_err("timeout is a number of seconds that is not negative");
+    if seconds.is_nan() {
+        return Err(bad()); // which `min` would make a century
+    }
     // A century is as good as for ever, and does not overflow.
-    seconds
-        .map(|seconds| Duration::try_from_secs_f64(seconds.min(3.2e9)).map_err(bad))
-        .transpose()
+    Duration::try_from_secs_f64(seconds.min(3.2e9))
+        .map(Some)
+        .map_err(|_| bad())
 }
 
 /// Milliseconds of a ttl; the rules of leases say which they allow.
@@ -354,6 +358,12 @@ impl PyDoorbell {
     }
 }
 
+/// Raise `ValueError` for a ttl that no lease can have.
+#[pyfunction]
+fn check_ttl(ttl: f64) -> PyResult<()> {
+    milliseconds(ttl).map(drop)
+}
+
 /// Wait until all connections that nothing refers to any more have given back what they had, for up to `limit` seconds.
 #[pyfunction]
 fn wait_for_the_end(py: Python<'_>, limit: f64) -> PyResult<()> {
@@ -366,6 +376,7 @@ fn wait_for_the_end(py: Python<'_>, limit: f64) -> PyResult<()> {
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("NativeError", module.py().get_type::<NativeError>())?;
+    module.add_function(wrap_pyfunction!(check_ttl, module)?)?;
     module.add_function(wrap_pyfunction!(wait_for_the_end, module)?)?;
     module.add_class::<PyClient>()?;
     module.add_class::<PyOperation>()?;

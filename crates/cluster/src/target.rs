@@ -128,10 +128,13 @@ impl Target {
             "password" => self.password = Secret(value.to_owned()),
             "tls" if matches!(value, "true" | "1" | "") => drop(self.tls.get_or_insert_default()),
             "tls" if matches!(value, "false" | "0") => self.tls = None,
-            "sslmode" if self.scheme == Scheme::Postgres => {
-                // libpq's words; a server's certificate is verified in all the modes that ask for TLS.
-                self.tls = matches!(value, "require" | "verify-ca" | "verify-full").then(Tls::default);
-            }
+            "tls" => return Err(Failure::invalid(format!("tls is true or false, not {value:?}"))),
+            // libpq's words; a server's certificate is verified in all the modes that ask for TLS.
+            "sslmode" if self.scheme == Scheme::Postgres => match value {
+                "require" | "verify-ca" | "verify-full" => drop(self.tls.get_or_insert_default()),
+                "disable" | "allow" | "prefer" => self.tls = None,
+                _ => return Err(Failure::invalid(format!("no such sslmode: {value:?}"))),
+            },
             "ca" => self.tls.get_or_insert_default().authority = Some(value.to_owned()),
             "cert" => self.tls.get_or_insert_default().certificate = Some(value.to_owned()),
             "key" => self.tls.get_or_insert_default().key = Some(value.to_owned()),
@@ -238,6 +241,12 @@ mod tests {
     }
 
     #[test]
+    fn an_authority_stays_whatever_follows_it() {
+        let target = target("postgresql://x/y?ca=/authority.pem&sslmode=verify-full");
+        assert_eq!(target.tls.expect("TLS").authority.as_deref(), Some("/authority.pem"));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_without_the_password() {
         for url in [
             "nothing",
@@ -246,6 +255,9 @@ mod tests {
             "etcd://x:port",
             "etcd://u:pw@x?foo=1",
             "redis://x?timeout=0",
+            "redis://x?timeout=nan",
+            "redis://x?tls=maybe",
+            "postgresql://x/y?sslmode=requier",
         ] {
             let failure = Target::parse(url, &[]).expect_err("a bad URL");
             assert!(!failure.message.contains("pw"), "{failure}");

@@ -6,9 +6,11 @@ Invariant: a party passes if and only if its cycle had all its parties.
 from __future__ import annotations
 
 from collections.abc import Generator
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from unsnarl_cluster import waiting
+from unsnarl_cluster._native import check_ttl
 
 if TYPE_CHECKING:
     from unsnarl_cluster.connection import Cluster
@@ -24,11 +26,12 @@ class Barrier:
     """
 
     def __init__(self, cluster: Cluster, name: str, n: int, ttl: float, *, timeout: float | None = None) -> None:
-        if n < 1:
+        check_ttl(ttl)
+        self.parties = index(n)
+        if self.parties < 1:
             raise ValueError(f"a barrier has 1 party or more, not {n}")
         self._cluster = cluster
         self.name = name
-        self.parties = n
         self.ttl = ttl
         self._timeout = timeout
 

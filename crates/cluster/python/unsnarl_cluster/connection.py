@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import weakref
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
 from unsnarl_cluster import _native, waiting
@@ -68,14 +69,16 @@ class Cluster:
     """A connection to a store; safe to share between threads and tasks. Made by ``connect()``."""
 
     def __init__(self, url: str, options: list[tuple[str, str]]) -> None:
-        self._arguments = url, options
+        self._place = _place_of(url)
+        # In a closure, where no repr of this object's attributes shows a password.
+        self._make: Callable[[], _native.Client] = lambda: _native.Client(url, options)
         self._native: _native.Client | None = self._start()
         self._process = os.getpid()
         _open.add(self)
 
     def _start(self) -> _native.Client:
         try:
-            return _native.Client(*self._arguments)
+            return self._make()
         except NativeError as error:
             reraise(error)
 
@@ -167,9 +170,13 @@ class Cluster:
 
     def __repr__(self) -> str:
         """Show where it goes, without the part of the URL that may hold a password."""
-        scheme, _, rest = self._arguments[0].partition("://")
-        place = rest.partition("?")[0].rpartition("@")[2]
-        return f"<unsnarl.cluster.Cluster {scheme}://{place}>"
+        return f"<unsnarl.cluster.Cluster {self._place}>"
+
+
+def _place_of(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    place = rest.partition("?")[0].rpartition("@")[2]
+    return f"{scheme}://{place}"
 
 
 _FAREWELL_S = 2.0

@@ -6,6 +6,7 @@ Invariant: a term has a hold, and the next term of one iterator begins after tha
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING
 
 from unsnarl_cluster.holds import Hold
@@ -30,6 +31,8 @@ class Leader(Acquirable):
 
         The callback returns when ``hold.lost`` is set, or when it has had enough: the election is left then.
         """
+        if iscoroutinefunction(callback):
+            raise TypeError("run() calls a plain function; async_run() awaits a coroutine's")
         for hold in self:
             try:
                 callback(hold)

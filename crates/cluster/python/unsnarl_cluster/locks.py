@@ -8,10 +8,11 @@ Invariant: a block that was entered releases its own hold, whichever thread or t
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING
 
 from unsnarl_cluster import waiting
-from unsnarl_cluster._native import NativeError, Operation
+from unsnarl_cluster._native import NativeError, Operation, check_ttl
 from unsnarl_cluster.errors import LeaseLost, is_timeout, reraise
 from unsnarl_cluster.holds import Hold
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 DEFAULT_TTL_S = 10.0
 """Seconds: three renewals in it, each of which may take seconds, and a crash holds others up no longer."""
+
+
+MOST_PERMITS = 2**31 - 1
+"""Of a semaphore: what an integer of PostgreSQL holds."""
 
 
 class Acquirable:
@@ -43,7 +48,8 @@ class Acquirable:
         progress: float | None = None,
         timeout: float | None = None,
     ) -> None:
-        if progress is not None and progress <= 0:
+        check_ttl(ttl)
+        if progress is not None and not progress > 0:  # nor a NaN
             raise ValueError(f"progress is a number of seconds above 0, not {progress}")
         self._cluster = cluster
         self.name = name
@@ -171,10 +177,10 @@ class Semaphore(Acquirable):
         progress: float | None = None,
         timeout: float | None = None,
     ) -> None:
-        if n < 1:
-            raise ValueError(f"a semaphore has 1 permit or more, not {n}")
-        super().__init__(cluster, name, ttl, limit=n, progress=progress, timeout=timeout)
-        self.n = n
+        self.n = index(n)
+        if not 1 <= self.n <= MOST_PERMITS:
+            raise ValueError(f"a semaphore has 1 to {MOST_PERMITS} permits, not {n}")
+        super().__init__(cluster, name, ttl, limit=self.n, progress=progress, timeout=timeout)
 
 
 class RWLockSide(Acquirable):

@@ -96,6 +96,11 @@ impl Postgres {
         };
         let Some(server) = error.as_db_error() else {
             let_go();
+            let words = chain(error);
+            if let Some(what) = words.strip_prefix("invalid configuration: ") {
+                // Of the client's own making: the server asks for a password, for instance, and there is none.
+                return Failure::refused(format!("the store at {place} refuses: {what}"));
+            }
             return Failure::unavailable(format!("the store at {place} cannot be reached: {}", chain(error)));
         };
         // Connection exceptions, resources, an operator's doing, a failed transaction (SQLSTATE, appendix A).

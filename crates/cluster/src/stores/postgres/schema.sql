@@ -179,6 +179,13 @@ BEGIN
     word := 'ended';
     RETURN;
   END IF;
+  IF NOT EXISTS (SELECT FROM unsnarl_cluster_1.ticket WHERE namespace = ns AND queue = q) THEN
+    -- Nobody is there: the row is written once, with its grant.
+    INSERT INTO unsnarl_cluster_1.ticket (id, namespace, queue, session, is_shared, capacity, fence, since)
+      VALUES (ticket_id, ns, q, session_id, shares, limit_, nextval('unsnarl_cluster_1.fence'), clock_timestamp())
+      RETURNING 'granted', fence INTO word, first;
+    RETURN;
+  END IF;
   IF left(q, 1) = 's' THEN
     SELECT capacity INTO first FROM unsnarl_cluster_1.ticket t
       WHERE namespace = ns AND queue = q AND capacity <> limit_ AND unsnarl_cluster_1.is_alive(t.session) LIMIT 1;
@@ -213,7 +220,9 @@ LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM unsnarl_cluster_1.lock_queue(ns, q);
   DELETE FROM unsnarl_cluster_1.ticket WHERE id = ticket_id;
-  PERFORM unsnarl_cluster_1.settle(ns, q, '');
+  IF EXISTS (SELECT FROM unsnarl_cluster_1.ticket WHERE namespace = ns AND queue = q AND fence IS NULL) THEN
+    PERFORM unsnarl_cluster_1.settle(ns, q, '');
+  END IF;
 END $$;
 
 CREATE OR REPLACE FUNCTION unsnarl_cluster_1.break_(ns text, q text) RETURNS bigint
