@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from tests.cluster.servers import postgres_server, redis_server, replica_of
+
+psycopg: Any = pytest.importorskip("psycopg")
 
 LIMIT_S = 60.0
 TTL_S = 1.0
