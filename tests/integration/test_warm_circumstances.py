@@ -296,7 +296,8 @@ def test_a_directory_for_temporary_files_is_made_anew(rig: "Rig") -> None:
         assert done.stdout == b"True\n"
         assert b"not empty" in done.stderr
         assert b"unsnarl" not in done.stderr, done.stderr.decode()
-    assert len(made_in(rig)) == 2
+    # A process that runs nothing, such as a worker whose client has given up, removes its own at its end.
+    until(lambda: len(made_in(rig)) == 2)
 
 
 def test_a_temporary_file_is_of_one_run(rig: "Rig") -> None:
