@@ -89,6 +89,7 @@ def serve_cheroot(connections: int) -> int:
     """Serve with cheroot; return the port."""
     cheroot: Any = importlib.import_module("cheroot.wsgi")
     server = cheroot.Server(("127.0.0.1", 0), app, numthreads=min(connections, 16), request_queue_size=256)
+    server.keep_alive_conn_limit = 1000
     server.prepare()
     threading.Thread(target=server.serve, daemon=True).start()
     return int(server.bind_addr[1])
@@ -137,8 +138,15 @@ def main() -> None:
     if server == "gunicorn":
         serve_gunicorn(connections, seconds)
         return
-    load(SERVERS[server](connections), connections, seconds)
-    os._exit(0)  # the server's threads wait for ever
+    port = SERVERS[server](connections)
+    status = 1
+    try:
+        load(port, connections, seconds)
+        status = 0
+    except subprocess.CalledProcessError as error:
+        print(error, file=sys.stderr, flush=True)
+    finally:
+        os._exit(status)  # the server's threads wait for ever
 
 
 if __name__ == "__main__":
