@@ -84,7 +84,7 @@ def _process(process: Process, syscalls: Syscalls) -> dict[str, Any]:
             for number, thread in enumerate(process.threads)
         ],
         "groups": [(group.label, group.numbers) for group in groups_of(process)],
-        **_places(process),
+        **_places(process, {node for _, node in kinds}),
         "kinds": list(kinds),
         "unit_ns": UNIT_NS,
         "stacks": process.stacks,
@@ -109,10 +109,12 @@ def _process(process: Process, syscalls: Syscalls) -> dict[str, Any]:
     }
 
 
-def _places(process: Process) -> dict[str, Any]:
-    """Return the nodes of the page's stacks, each with its parent and the index of its line, and these lines."""
-    used = {node for _, node in kinds_of(process)}
-    used |= {node for _, _, node in process.sampled} | {node for _, _, node, _ in process.stacks}
+def _places(process: Process, used: set[int]) -> dict[str, Any]:
+    """Return the nodes of the page's stacks, each with its parent and the index of its line, and these lines.
+
+    ``used`` are those of the stretches.
+    """
+    used = used | {node for _, _, node in process.sampled} | {node for _, _, node, _ in process.stacks}
     nodes: dict[str, tuple[int, int]] = {}
     lines: dict[int, int] = {}
     for node in used:
