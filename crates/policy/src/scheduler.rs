@@ -154,7 +154,6 @@ impl Policy {
 
     /// Returns a dead thread's entry to the free list.
     pub fn retire(&mut self, thread: ThreadId) {
-        self.end_quick_returns(0);
         self.cancel(thread);
         self.end_return(thread);
         for role in [&mut self.last_holder, &mut self.hold.holder] {
