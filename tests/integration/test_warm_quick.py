@@ -5,6 +5,7 @@ Every value that a worker shows is nonetheless the one of a plain run.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,6 +55,33 @@ def until_refused(rig: Rig, script: str) -> None:
         return "differs from run to run" in facts(rig)
 
     until(is_refused)
+
+
+def policy() -> int:
+    """Return the scheduling policy of the tests; skip where it is another one than the usual."""
+    try:
+        found = os.sched_getscheduler(0)
+    except OSError as problem:
+        pytest.skip(f"the scheduling policy cannot be read here: {problem.strerror}")
+    if found != os.SCHED_OTHER:
+        pytest.skip(f"the tests run with the scheduling policy {found}")
+    return found
+
+
+def test_a_learning_run_that_calls_pay_for_gives_way_to_other_processes(rig: Rig) -> None:
+    usual = policy()
+    script = script_of(rig, "VALUE = os.sched_getscheduler(0)")
+    # The server, which has the usual policy, finds that the learning run had another one.
+    until(lambda: bool(rig.warm(script)) and "mod.VALUE differs from run to run" in rig.log())
+    assert warmed(rig, script) == str(usual)
+
+
+def test_a_learning_run_that_a_user_waits_for_has_the_usual_priority(rig: Rig) -> None:
+    usual = policy()
+    script = script_of(rig, "VALUE = os.sched_getscheduler(0)")
+    rig.start(script)
+    assert "differs from run to run" not in rig.log()
+    assert warmed(rig, script) == str(usual)
 
 
 def test_the_server_makes_the_second_run(rig: Rig) -> None:

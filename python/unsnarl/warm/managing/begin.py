@@ -117,8 +117,7 @@ def _may_learn(start: Start) -> bool:
 
 def _may_be_quick(start: Start, facts: facts_of.Facts | None) -> bool:
     """Return whether one learning run will do: calls have to pay for it, and it loses nothing that was found out."""
-    is_bound = not start.environment.get(ledger.ASKED) and start.environment.get(b"UNSNARL_WARM_SPEND") != b"any"
-    return is_bound and (facts is None or not any(one.was_set for one in facts.kept.values()))
+    return start.is_bound and (facts is None or not any(one.was_set for one in facts.kept.values()))
 
 
 def _learn_again(start: Start, facts: facts_of.Facts | None, news: str, *, is_quick: bool = False) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 
+from unsnarl.warm import ledger
 from unsnarl.warm.importing import preload
 from unsnarl.warm.renewals import DIRECTORY
 
@@ -30,6 +31,11 @@ class Start:
         self.has_seed, self.seed = bool(self.environment.get(b"PYTHONHASHSEED")), 1
         # The lock of who learns the command, once it is taken.
         self.learning = -1
+
+    @property
+    def is_bound(self) -> bool:
+        """Return whether calls have to pay for this start, which nobody waits for."""
+        return not self.environment.get(ledger.ASKED) and self.environment.get(b"UNSNARL_WARM_SPEND") != b"any"
 
     @property
     def stem(self) -> str:
