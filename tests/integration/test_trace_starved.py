@@ -1,10 +1,10 @@
-"""A waiter that starves during short calls is not reported as the victim of one call into C."""
+"""A thread that starves is not reported as the victim of one call into C, nor as the caller of one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.integration.trace_programs import needs_hooks, trace
+from tests.integration.trace_programs import line_of, needs_hooks, trace
 
 if TYPE_CHECKING:
     from tests.conftest import Programs
@@ -58,3 +58,46 @@ def test_short_calls_while_somebody_waits_are_not_merged_into_a_long_hold(progra
             return
         problems.append(problem)
     raise AssertionError(problems)
+
+
+WITHOUT_A_PROCESSOR = """\
+import os, subprocess, sys, threading, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+spinner = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"], env={})
+is_over = False
+def tick():
+    while not is_over:
+        time.sleep(0.001)
+ticker = threading.Thread(target=tick, name="ticker")
+ticker.start()
+base = 7 ** 200_000
+try:
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+    until = time.thread_time() + 0.4
+    while time.thread_time() < until:
+        WORK
+finally:
+    spinner.kill()
+    spinner.wait()
+is_over = True
+ticker.join()
+"""
+"""The main thread has a tenth of a processor, and the thread that wants the GIL all that it needs."""
+
+
+def test_a_thread_without_a_processor_makes_no_long_call(programs: Programs) -> None:
+    needs_hooks()
+    traced = trace(programs, WITHOUT_A_PROCESSOR.replace("WORK", "sum(map(abs, range(100)))"))
+    process = traced.processes[0]
+    longest = max((hold["length_ns"] for hold in process["long_holds"]), default=0)
+    assert longest > 30_000_000, "the spinner took no processor"
+    assert not traced.of_kind("long-hold"), process["long_holds"]
+    assert traced.of_kind("no-processor")
+
+
+def test_a_long_call_is_one_also_beside_a_busy_process(programs: Programs) -> None:
+    needs_hooks()
+    program = WITHOUT_A_PROCESSOR.replace("WORK", "pow(base, 3)  # CALL")
+    [finding] = trace(programs, program).of_kind("long-hold")
+    assert finding["thread"] == "MainThread"
+    assert f"app.py:{line_of(program, '  # CALL')} in " in str(finding["place"])

@@ -153,6 +153,20 @@ def test_waits_behind_a_c_call_are_no_convoy_and_save_nothing() -> None:
     assert all(not remedy.saves_ns for finding in found for remedy in finding.remedies)
 
 
+def test_a_hold_without_a_processor_is_no_long_call() -> None:
+    holds = [long_hold(900, number) | {"starved_ns": 880 * MS} for number in range(5)]
+    found = findings_gil.findings(long_run([], waiting_ns=4_500 * MS, long_holds=holds, records_from_ns=0))
+    assert [finding.kind for finding in found] == ["no-processor"]
+    assert found[0].figures["count"] == 5
+
+
+def test_a_long_call_remains_one_if_it_lacked_a_processor_for_a_part() -> None:
+    holds = [long_hold(900, number) | {"starved_ns": 450 * MS} for number in range(5)]
+    found = findings_gil.findings(long_run([], waiting_ns=4_500 * MS, long_holds=holds, records_from_ns=0))
+    assert [finding.kind for finding in found] == ["long-hold"]
+    assert any("no processor for 450 ms" in detail for detail in found[0].details)
+
+
 def test_a_convoy_saves_no_more_than_its_thread_waited() -> None:
     [finding] = findings_gil.findings(long_run([pair(2000)], waiting_ns=1_000 * MS, records_from_ns=0))
     assert finding.remedy is not None

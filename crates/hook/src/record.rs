@@ -152,11 +152,16 @@ pub(crate) fn switched(cond: *mut pthread_cond_t) {
 
 /// How often the thread has blocked so far, plus one (`ru_nvcsw`).
 fn blocks() -> u64 {
+    switches().0 + 1
+}
+
+/// How often the thread has blocked so far, and how often it was preempted (`ru_nvcsw`, `ru_nivcsw`).
+fn switches() -> (u64, u64) {
     // SAFETY: all zeros is a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is writable.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    usage.ru_nvcsw.cast_unsigned() + 1
+    (usage.ru_nvcsw.cast_unsigned(), usage.ru_nivcsw.cast_unsigned())
 }
 
 /// Records that the thread, which requests the GIL, was made to drop it before. That is so if
@@ -206,7 +211,12 @@ fn drop_wanted(own: &Writer, held: u64, now: u64) {
     own.raise(total::LONGEST_HOLD, held);
     if held >= NOTABLE_NS {
         take_stack(own, now, STACK_BURST_NS);
-        own.blocks_at_drop.set(blocks());
+        let switches = switches();
+        own.blocks_at_drop.set(switches.0 + 1);
+        let starved = own.processor.starved(held, switches);
+        if starved >= NOTABLE_NS {
+            own.push(Kind::Starved, starved, now);
+        }
         own.processor.restart();
     } else {
         own.processor.before_call();
@@ -256,6 +266,7 @@ fn take(own: &Writer, now: u64) {
         take_stack(own, now, STACK_BURST_NS);
     }
     own.start_hold(now);
+    own.processor.at_take(switches);
 }
 
 /// Whether the thread that takes the GIL was the last taker; makes it the last taker.

@@ -55,6 +55,8 @@ pub struct LongHold {
     pub waited_ns: Nanos,
     /// How many threads waited.
     pub victims: u64,
+    /// For how long, at least, the holder had no processor meanwhile.
+    pub starved_ns: Nanos,
     /// Stack at which it held the GIL; 0 if unknown.
     pub node: u32,
 }
@@ -92,6 +94,7 @@ struct Hold {
     end: Nanos,
     thread: usize,
     node: u32,
+    starved: Nanos,
 }
 
 #[derive(Default)]
@@ -156,6 +159,7 @@ fn holds_of(threads: &[Vec<Stretch>]) -> Vec<Hold> {
                     end: stretch.end,
                     thread,
                     node: stretch.node,
+                    starved: stretch.detail,
                 })
         })
         .collect();
@@ -236,6 +240,7 @@ fn note_long(long: &mut HashMap<usize, LongHold>, index: usize, hold: &Hold, ove
         length_ns: hold.end - hold.begin,
         waited_ns: 0,
         victims: 0,
+        starved_ns: hold.starved,
         node: hold.node,
     });
     entry.victims += 1;

@@ -16,7 +16,7 @@
 /// The first eight bytes.
 pub const MAGIC: [u8; 8] = *b"unsnarlT";
 /// Changes with the layout.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Reads differently on a machine of the other byte order.
 pub const ENDIAN_MARK: u32 = 0x0102_0304;
 

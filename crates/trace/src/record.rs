@@ -35,6 +35,9 @@ pub enum Kind {
     /// Had a processor for a good part of the time since the drop, without the GIL. Payload: for
     /// how long. Precedes the take.
     Computed = 12,
+    /// Was preempted during the hold that the drop before ends. Payload: for how much of the hold, at least, it had no
+    /// processor.
+    Starved = 13,
 }
 
 impl Kind {
@@ -54,6 +57,7 @@ impl Kind {
             10 => Self::ImportEnd,
             11 => Self::End,
             12 => Self::Computed,
+            13 => Self::Starved,
             _ => return None,
         })
     }

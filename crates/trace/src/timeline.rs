@@ -44,7 +44,7 @@ pub struct Stretch {
     pub state: State,
     /// Node of its stack; 0 if none was taken.
     pub node: u32,
-    /// For [`State::Waiting`]: how often it woke up; for [`State::OnLock`]: the address, whose lowest bit is
+    /// For [`State::Running`]: for how long it had no processor; for [`State::Waiting`]: how often it woke up; for [`State::OnLock`]: the address, whose lowest bit is
     /// whether the lock was acquired.
     pub detail: u64,
     /// For [`State::Waiting`]: how many others waited at its end.
@@ -137,6 +137,7 @@ impl Builder {
             Kind::Forced => self.is_forced = true,
             Kind::Sleep => self.is_asleep = true,
             Kind::Computed => self.computed = record.payload,
+            Kind::Starved => self.starved(record),
             Kind::LockBegin => self.lock_begins(record),
             Kind::LockEnd => self.lock_ends(record),
             Kind::Stack => self.at_stack(record, last),
@@ -185,6 +186,14 @@ impl Builder {
         }
         self.since_drop = self.stretches.len();
         self.is_running = false;
+    }
+
+    fn starved(&mut self, record: &Record) {
+        if let Some(hold) = self.stretches.last_mut()
+            && hold.state == State::Running
+        {
+            hold.detail = record.payload.min(hold.length());
+        }
     }
 
     fn lock_begins(&mut self, record: &Record) {
@@ -236,6 +245,31 @@ impl Builder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hold_knows_for_how_long_it_had_no_processor() {
+        let record = |time, kind, payload| Record { time, kind, payload };
+        let records = vec![
+            record(10, Kind::Take, 0),
+            record(90, Kind::Drop, 0),
+            record(90, Kind::Stack, 7),
+            record(90, Kind::Starved, 60),
+            record(91, Kind::Take, 0),
+            record(95, Kind::Drop, 0),
+            record(95, Kind::Starved, 600),
+            record(99, Kind::End, 0),
+        ];
+        let thread = Thread {
+            records,
+            ..Thread::default()
+        };
+        let holds: Vec<(u32, u64)> = stretches(&thread, 99)
+            .iter()
+            .filter(|stretch| stretch.state == State::Running)
+            .map(|stretch| (stretch.node, stretch.detail))
+            .collect();
+        assert_eq!(holds, [(7, 60), (0, 4)]);
+    }
 
     #[test]
     fn a_wait_for_a_lock_shows_whether_it_acquired_the_lock() {

@@ -95,6 +95,12 @@ class LongHold:
     waited_ns: int
     victims: int
     node: int
+    starved_ns: int = 0
+
+    @property
+    def ran_ns(self) -> int:
+        """Return for how long, at most, the holder had a processor."""
+        return self.length_ns - self.starved_ns
 
 
 @dataclass(frozen=True, slots=True)

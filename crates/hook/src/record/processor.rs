@@ -13,6 +13,12 @@ use std::cell::Cell;
 /// The last reading of a thread's processor time, in nanoseconds.
 pub(super) struct ProcessorTime {
     read: Cell<u64>,
+    /// How often the thread had blocked and how often the kernel had preempted it when that was last read; the first
+    /// is unknown unless that was at the take.
+    blocked: Cell<Option<u64>>,
+    preempted: Cell<u64>,
+    /// Whether the last hold was long, and wanted: the next may be, too.
+    was_wanted: Cell<bool>,
     /// Time spent since then on anything but a long call.
     since: Cell<u64>,
     /// Whether the last call was a long one.
@@ -23,6 +29,9 @@ impl ProcessorTime {
     pub(super) const fn new() -> Self {
         Self {
             read: Cell::new(0),
+            blocked: Cell::new(None),
+            preempted: Cell::new(0),
+            was_wanted: Cell::new(false),
             since: Cell::new(0),
             is_in_row: Cell::new(false),
         }
@@ -38,6 +47,29 @@ impl ProcessorTime {
     /// The processor time since the last reading.
     pub(super) fn since_reading(&self) -> u64 {
         clock::processor_time().saturating_sub(self.read.get())
+    }
+
+    /// For how much of a hold that ends now, at least, the thread had no processor though it could have run. The
+    /// processor time since the last reading bounds that of the hold. A thread that was not preempted since, by the
+    /// kernel's counts, or that blocked meanwhile, has waited for something with the GIL held and lacked nothing.
+    pub(super) fn starved(&self, held: u64, (blocked, preempted): (u64, u64)) -> u64 {
+        self.was_wanted.set(true);
+        let has_blocked = self.blocked.take().is_some_and(|before| before != blocked);
+        if self.preempted.replace(preempted) == preempted || has_blocked {
+            return 0;
+        }
+        held.saturating_sub(self.since_reading())
+    }
+
+    /// A hold begins; `switches` reads the kernel's counts, which is worth its time only after a long hold.
+    pub(super) fn at_take(&self, switches: impl FnOnce() -> (u64, u64)) {
+        if self.was_wanted.take() {
+            let (blocked, preempted) = switches();
+            self.blocked.set(Some(blocked));
+            self.preempted.set(preempted);
+        } else {
+            self.blocked.set(None);
+        }
     }
 
     /// Adds time spent otherwise: with the GIL, or in a call that was not long.

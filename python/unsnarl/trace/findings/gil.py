@@ -195,7 +195,11 @@ def _long_hold(process: Process, line: str, holds: list[LongHold]) -> Finding:
         SEVERE if len(holds) > 1 or longest.length_ns >= CERTAIN_NS else NOTABLE,
         f"{who} held the GIL for {'up to ' if len(holds) > 1 else ''}{duration(longest.length_ns)} at a time{times}, "
         f"at {line}",
-        [waited_through(longest), "the thread did not drop the GIL on request: it was in one call into C"],
+        [
+            waited_through(longest),
+            "the thread did not drop the GIL on request: it was in one call into C",
+            *([f"the thread had no processor for {duration(longest.starved_ns)} of it"] if longest.starved_ns else []),
+        ],
         label,
         line,
         {"length_ns": longest.length_ns, "count": len(holds), "waited_ns": longest.waited_ns, "saves_ns": 0},
@@ -206,17 +210,21 @@ def _long_hold(process: Process, line: str, holds: list[LongHold]) -> Finding:
     )
 
 
-def _is_long(process: Process, hold: LongHold) -> bool:
-    return hold.length_ns >= max(LONG_HOLD_NS, 4 * process.interval_ns)
+def _least_ns(process: Process) -> int:
+    return max(LONG_HOLD_NS, 4 * process.interval_ns)
 
 
 def _by_line(process: Process) -> dict[str, list[LongHold]]:
-    """Return the long holds by their line, over all threads."""
+    """Return the long holds by their line, over all threads: those for which a processor was needed for so long."""
     result: dict[str, list[LongHold]] = defaultdict(list)
     for hold in process.long_holds:
-        if _is_long(process, hold):
-            result[str(process.line_of(hold.node) or "an unknown line")].append(hold)
+        if hold.ran_ns >= _least_ns(process):
+            result[_place(process, hold)].append(hold)
     return result
+
+
+def _place(process: Process, hold: LongHold) -> str:
+    return str(process.line_of(hold.node) or "an unknown line")
 
 
 def _is_starved(process: Process, line: str, holds: list[LongHold]) -> bool:
@@ -239,7 +247,12 @@ def _is_starved(process: Process, line: str, holds: list[LongHold]) -> bool:
 
 def starved_holds(process: Process) -> list[Finding]:
     """Report long holds of threads that lacked a processor, as one finding for all of them."""
-    holds = [hold for line, group in _by_line(process).items() if _is_starved(process, line, group) for hold in group]
+    least_ns = _least_ns(process)
+    lines = _by_line(process)
+    calls = {line for line, group in lines.items() if not _is_starved(process, line, group)}
+    holds = [hold for line, group in lines.items() if line not in calls for hold in group]
+    starved = [hold for hold in process.long_holds if hold.ran_ns < least_ns <= hold.length_ns]
+    holds += [hold for hold in starved if _place(process, hold) not in calls]
     if not holds:
         return []
     longest = max(holds, key=lambda hold: hold.length_ns)
@@ -248,8 +261,8 @@ def starved_holds(process: Process) -> list[Finding]:
         Finding(
             "no-processor",
             FINE,
-            f"{times}, a thread kept the GIL for up to {duration(longest.length_ns)}, at lines where it "
-            "drops the GIL on request otherwise: the thread had no processor",
+            f"{times}, a thread kept the GIL for up to {duration(longest.length_ns)}, but had no processor meanwhile: "
+            "no call into C took so long",
             ["the machine is busy with other programs, or has fewer processors than threads that compute"],
             process.label(longest.thread),
             None,
