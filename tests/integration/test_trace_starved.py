@@ -72,8 +72,8 @@ ticker = threading.Thread(target=tick, name="ticker")
 ticker.start()
 base = 7 ** 200_000
 try:
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
-    until = time.thread_time() + 0.4
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)
+    until = time.thread_time() + 0.2
     while time.thread_time() < until:
         WORK
 finally:
@@ -82,7 +82,7 @@ finally:
 is_over = True
 ticker.join()
 """
-"""The main thread has a tenth of a processor, and the thread that wants the GIL all that it needs."""
+"""The main thread has a thirtieth of a processor, and the thread that wants the GIL all that it needs."""
 
 
 def test_a_thread_without_a_processor_makes_no_long_call(programs: Programs) -> None:
