@@ -7,8 +7,10 @@ import json
 import platform
 import sys
 from pathlib import Path
+from typing import Any
 
 from bench.cluster import handover, leases, uncontended
+from bench.cluster.peers import missing
 from bench.machine import describe
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -25,19 +27,29 @@ def main() -> None:
     parser.add_argument("--only", choices=SECTIONS, help="measure one section anew, and keep the others")
     parser.add_argument("--faults", type=Path, help="measure nothing; keep this file of tests/cluster/test_faults.py")
     options = parser.parse_args()
+    if not options.faults and (names := missing(STORES)):
+        parser.error(f"{names[0]} is not set: run it as `scripts/cluster-servers python -m bench.cluster`")
     version = ".".join(platform.python_version_tuple()[:2])
     path = RESULTS / f"cluster-{version}.json"
-    results: dict[str, object] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if not options.only and not options.faults:
         results |= {"machine": describe(sys.executable), "seconds": options.seconds, "ttl_s": leases.TTL_S}
     if options.faults:
-        results["faults"] = json.loads(options.faults.read_text(encoding="utf-8"))
+        found = json.loads(options.faults.read_text(encoding="utf-8"))
+        results["faults"] = {**results.get("faults", {}), **found}
+        note(results, "faults")
     for section in [] if options.faults else [options.only] if options.only else SECTIONS:
         if section == "outlived":
             results["seconds"] = options.seconds
         results[section] = SECTIONS[section](options)
+        note(results, section)
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print(f"{path}: render it with `python -m bench.cluster.page`")
+
+
+def note(results: dict[str, Any], section: str) -> None:
+    """Keep when, from which sources and on what a section was measured."""
+    results.setdefault("sections", {})[section] = describe(sys.executable)
 
 
 def measure_uncontended(options: argparse.Namespace) -> object:

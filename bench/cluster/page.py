@@ -13,6 +13,7 @@ PAGE = ROOT / "docs" / "results" / "cluster.md"
 NAMES = {"etcd": "etcd", "postgres": "PostgreSQL", "redis": "Redis"}
 LOADS = {"call": "one C call, 3 × ttl", "threads": "8 CPU-bound threads", "tasks": "1,000 tasks that compute"}
 FAULT_COLUMNS = ("acquisitions", "granted", "lost", "late", "accepted", "refused")
+SECTIONS = ("uncontended", "handover", "outlived", "ten_thousand", "faults")
 SAME, NEAR, CORE_PERCENT = 1.0, 1.3, 5.0
 
 
@@ -90,17 +91,26 @@ def faults(data: dict[str, dict[str, Any]]) -> Iterator[str]:
         yield f"| {NAMES[store]} | {run['seconds']:g} | {broken} | {figures} | {run['porcupine']} |"
 
 
+def circumstances(data: dict[str, Any]) -> Iterator[str]:
+    """Yield the table of when and on what each section was measured."""
+    yield "| section | taken | sources | machine |"
+    yield "|---|---|---|---|"
+    for section in SECTIONS:
+        at = data.get("sections", {}).get(section, data["machine"])
+        machine = f"{at['cpu']}, Linux {at['kernel']}, {at['libc']}"
+        yield f"| {section.replace('_', ' ')} | {at['taken']} | {at['commit']} | {machine} |"
+
+
 def page(data: dict[str, Any]) -> str:
     """Return the whole page."""
-    machine = data["machine"]
     lines = [
         "# Primitives between machines",
         "",
-        "Written by `python -m bench.cluster.page` from what `python -m bench.cluster` has measured in one run:",
-        "the stores on loopback with their defaults (Redis with its append-only file), peers in turn, medians.",
-        "One section can be measured anew (`--only`); the others are kept then.",
+        "Written by `python -m bench.cluster.page` from what `scripts/cluster-servers python -m bench.cluster` has",
+        "measured: the stores on loopback with their defaults (Redis with its append-only file), peers in turn,",
+        "medians. One section can be measured anew (`--only`); the table says from which sources and when each is.",
         "",
-        *[f"{name}: {machine[name]}" + "  " for name in sorted(machine) if isinstance(machine[name], str)],
+        *circumstances(data),
         "",
         "## Nobody in the way",
         "",
@@ -113,8 +123,7 @@ def page(data: dict[str, Any]) -> str:
         "",
         *handover(data["handover"]),
         "",
-        "A transaction is half of an uncontended acquire and release, over the same connection, from a task; it has",
-        "a wake-up of its own.",
+        "A transaction is an uncontended acquire, over the same connection, from a task; it has a wake-up of its own.",
         "",
         "## Who still has the lock",
         "",

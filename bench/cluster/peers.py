@@ -9,15 +9,25 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
 
+def variable_of(store: str) -> str:
+    """Return the variable in which scripts/cluster-servers says where a store is."""
+    return f"UNSNARL_CLUSTER_{store.upper()}"
+
+
+def missing(stores: Iterable[str]) -> list[str]:
+    """Return the variables of the stores that were not started."""
+    return [name for name in map(variable_of, stores) if not os.environ.get(name)]
+
+
 def url_of(store: str) -> str:
     """Return where scripts/cluster-servers has started a store."""
-    return os.environ[f"UNSNARL_CLUSTER_{store.upper()}"]
+    return os.environ[variable_of(store)]
 
 
 def port_of(store: str) -> int:

@@ -148,6 +148,10 @@ pub(crate) trait Store: 'static {
     }
     /// Notes that a connection has ended, if it is still the latest.
     fn disconnected(&self, connection: u64);
+    /// Tells whether the connection that events come over is there.
+    fn is_connected(&self) -> bool {
+        true
+    }
     /// Begins a session, or begins its time to live again.
     async fn open(&self, session: &str, ttl_ms: u64) -> Outcome<()>;
     /// Begins the time to live again; false if the session has ended.
@@ -161,6 +165,11 @@ pub(crate) trait Store: 'static {
     }
     /// Takes a ticket out, whether it was granted or not, and grants what can be granted then.
     async fn leave(&self, ticket: &Ticket) -> Outcome<()>;
+    /// Takes out what `leave` has taken out already and a crash of the store has brought back: the tickets of these
+    /// sessions that are none of `tickets`, and have a lower number than the next.
+    async fn keep_only(&self, _sessions: &[String], _tickets: &[String], _next_number: u64) -> Outcome<()> {
+        Ok(())
+    }
     async fn read(&self, cell: &str) -> Outcome<Cell>;
     /// Replaces the text if the version is still the same; tells whether it was.
     async fn swap(&self, cell: &str, version: u64, text: &str) -> Outcome<bool>;

@@ -178,6 +178,7 @@ impl<S: Store> Engine<S> {
             Event::Disconnected { connection } => self.reconnect(connection),
             Event::Reconnected => {
                 count(&self.counts.reconnects);
+                spawn(Rc::clone(self).repeat_releases());
                 self.waiters.borrow().values().for_each(|waiter| waiter.look());
                 self.watched
                     .borrow()
@@ -193,16 +194,39 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    /// Connects at once if somebody waits to be told something; else the next request does.
+    /// Connects at once if somebody waits to be told something, or a crash may have brought a ticket of ours back; else
+    /// the next request does.
     fn reconnect(self: &Rc<Self>, connection: u64) {
         self.store.disconnected(connection);
-        if self.waiters.borrow().is_empty() && self.watched.borrow().is_empty() {
-            return;
+        let is_told = !self.waiters.borrow().is_empty() || !self.watched.borrow().is_empty();
+        if is_told || !self.sessions.borrow().is_empty() {
+            self.connect();
         }
+    }
+
+    fn connect(self: &Rc<Self>) {
         let engine = Rc::clone(self);
         spawn(async move {
             let _ = engine.persist(|| engine.store.connect()).await;
         });
+    }
+
+    /// Has the store take out again what a crash may have brought back.
+    async fn repeat_releases(self: Rc<Self>) {
+        let _ = self
+            .persist(|| async {
+                let sessions: Vec<_> = self
+                    .sessions
+                    .borrow()
+                    .values()
+                    .map(|session| session.id.clone())
+                    .collect();
+                let waiting: Vec<_> = self.waiters.borrow().keys().cloned().collect();
+                let tickets: Vec<_> = self.holds.borrow().keys().cloned().chain(waiting).collect();
+                let next_number = self.next_number.get();
+                self.store.keep_only(&sessions, &tickets, next_number).await
+            })
+            .await;
     }
 
     fn lose(&self, hold: &Hold, loss: Loss) {

@@ -235,11 +235,15 @@ impl<S: Store> Engine<S> {
         });
     }
 
-    fn hear_renewal(&self, session: &Session, attempt: Attempt, outcome: &Outcome<bool>) {
+    fn hear_renewal(self: &Rc<Self>, session: &Session, attempt: Attempt, outcome: &Outcome<bool>) {
         match outcome {
             Ok(true) => {
                 count(&self.counts.renewals);
                 session.confirm(attempt);
+                // The store serves again, and the pause until it did was longer than our patience.
+                if !self.store.is_connected() {
+                    self.connect();
+                }
             }
             Ok(false) => session.lease.borrow_mut().refuse(),
             // Sent again in time, by the lease's next step.

@@ -24,7 +24,7 @@ use crate::tls;
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// The function that the newest version of the schema has, to find out whether it is there.
-const NEWEST: &str = "unsnarl_cluster_1.unwatch(text,text)";
+const NEWEST: &str = "unsnarl_cluster_1.keep_only(text,text[],text[],bigint)";
 
 /// The first version that is tried: `server_version_num`.
 const OLDEST: i32 = 120_000;
@@ -48,7 +48,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    fn client(&self) -> Option<Rc<Client>> {
+    pub(super) fn client(&self) -> Option<Rc<Client>> {
         self.client
             .borrow()
             .as_ref()

@@ -183,6 +183,21 @@ impl Store for Postgres {
         self.call("leave($1, $2, $3)", &parameters).await.map(drop)
     }
 
+    fn is_connected(&self) -> bool {
+        self.main.client().is_some()
+    }
+
+    async fn keep_only(&self, sessions: &[String], tickets: &[String], next_number: u64) -> Outcome<()> {
+        let number = next_number.cast_signed();
+        let parameters: [Parameter<'_>; 4] = [
+            self.namespace(),
+            (&sessions, Type::TEXT_ARRAY),
+            (&tickets, Type::TEXT_ARRAY),
+            (&number, Type::INT8),
+        ];
+        self.call("keep_only($1, $2, $3, $4)", &parameters).await.map(drop)
+    }
+
     async fn read(&self, cell: &str) -> Outcome<Cell> {
         let client = self.connection(Lane::Main).await?;
         let sql = "SELECT version, content FROM unsnarl_cluster_1.cell WHERE namespace = $1 AND name = $2";

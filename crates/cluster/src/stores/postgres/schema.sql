@@ -5,6 +5,10 @@
 -- machine writes. A crash empties that table, and so does the promotion of a standby. A session without a row there
 -- is given its whole time to live again by the first who looks: longer than what its holder was confirmed before.
 --
+-- A ticket that is taken out while nobody waits is committed without waiting for the disk (or for a standby): a crash
+-- may bring it back, never a grant away, since every grant waits. Its client repeats that with `keep_only`, the first
+-- thing that it does over a new connection; without a client its session ends.
+--
 -- Invariants: a queue changes under its advisory lock only; tickets are granted in the order of `place`; a ticket is
 -- taken from its holder only once its session was *deleted* as expired, which waits for a renewal that is being
 -- committed, and makes every later one fail. Who needs both rows of a session locks that of `session` first.
@@ -175,15 +179,18 @@ CREATE OR REPLACE FUNCTION unsnarl_cluster_1.enqueue(
 ) LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM unsnarl_cluster_1.lock_queue(ns, q);
-  IF NOT unsnarl_cluster_1.is_alive(session_id) THEN
-    word := 'ended';
+  -- Where nobody is, one statement does all: the row is written once, with its grant.
+  INSERT INTO unsnarl_cluster_1.ticket (id, namespace, queue, session, is_shared, capacity, fence, since)
+    SELECT ticket_id, ns, q, session_id, shares, limit_, nextval('unsnarl_cluster_1.fence'), clock_timestamp()
+    WHERE EXISTS (SELECT FROM unsnarl_cluster_1.session WHERE id = session_id)
+      AND NOT EXISTS (SELECT FROM unsnarl_cluster_1.renewal WHERE id = session_id AND expires <= clock_timestamp())
+      AND NOT EXISTS (SELECT FROM unsnarl_cluster_1.ticket WHERE namespace = ns AND queue = q)
+    RETURNING 'granted', fence INTO word, first;
+  IF FOUND THEN
     RETURN;
   END IF;
-  IF NOT EXISTS (SELECT FROM unsnarl_cluster_1.ticket WHERE namespace = ns AND queue = q) THEN
-    -- Nobody is there: the row is written once, with its grant.
-    INSERT INTO unsnarl_cluster_1.ticket (id, namespace, queue, session, is_shared, capacity, fence, since)
-      VALUES (ticket_id, ns, q, session_id, shares, limit_, nextval('unsnarl_cluster_1.fence'), clock_timestamp())
-      RETURNING 'granted', fence INTO word, first;
+  IF NOT unsnarl_cluster_1.is_alive(session_id) THEN
+    word := 'ended';
     RETURN;
   END IF;
   IF left(q, 1) = 's' THEN
@@ -215,15 +222,38 @@ BEGIN
       AND place < (SELECT place FROM unsnarl_cluster_1.ticket WHERE id = ticket_id);
 END $$;
 
-CREATE OR REPLACE FUNCTION unsnarl_cluster_1.leave(ns text, q text, ticket_id text) RETURNS void
+-- Takes a ticket out; tells whether others wait, who were then granted what can be granted.
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.take_out(ns text, q text, ticket_id text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM unsnarl_cluster_1.lock_queue(ns, q);
   DELETE FROM unsnarl_cluster_1.ticket WHERE id = ticket_id;
-  IF EXISTS (SELECT FROM unsnarl_cluster_1.ticket WHERE namespace = ns AND queue = q AND fence IS NULL) THEN
-    PERFORM unsnarl_cluster_1.settle(ns, q, '');
+  IF NOT EXISTS (SELECT FROM unsnarl_cluster_1.ticket WHERE namespace = ns AND queue = q AND fence IS NULL) THEN
+    RETURN false;
+  END IF;
+  PERFORM unsnarl_cluster_1.settle(ns, q, '');
+  RETURN true;
+END $$;
+
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.leave(ns text, q text, ticket_id text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT unsnarl_cluster_1.take_out(ns, q, ticket_id) THEN
+    PERFORM set_config('synchronous_commit', 'off', true);
   END IF;
 END $$;
+
+-- Takes the tickets of these sessions out that their client no longer knows, but for those that it has named later.
+CREATE OR REPLACE FUNCTION unsnarl_cluster_1.keep_only(ns text, sessions text[], known text[], next_number bigint)
+RETURNS void LANGUAGE sql AS $$
+  -- In one order, so that no two clients wait for each other's queues.
+  SELECT unsnarl_cluster_1.take_out(namespace, queue, id) FROM (
+    SELECT namespace, queue, id FROM unsnarl_cluster_1.ticket
+      WHERE namespace = ns AND session = ANY (sessions) AND id <> ALL (known)
+        AND split_part(id, '.', 3)::bigint < next_number
+      ORDER BY queue
+  ) AS forgotten
+$$;
 
 CREATE OR REPLACE FUNCTION unsnarl_cluster_1.break_(ns text, q text) RETURNS bigint
 LANGUAGE plpgsql AS $$
