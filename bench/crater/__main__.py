@@ -152,7 +152,7 @@ def _run_all(suites: list[Suite], options: argparse.Namespace) -> int:
         _leave_the_network()
 
     def one(suite: Suite) -> bool:
-        result = _result(suite, options.cache / version, wheel, python, version)
+        result = result_of(suite, options.cache / version, wheel, python, version)
         path = options.data / f"{suite.name}-{version}.json"
         path.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         _say(suite, _line(result))
@@ -180,13 +180,14 @@ def _prepared(suite: Suite, cache: Path, wheel: Path, python: str) -> bool:
     return True
 
 
-def _result(suite: Suite, cache: Path, wheel: Path, python: str, version: str) -> dict[str, Any]:
+def result_of(suite: Suite, cache: Path, wheel: Path, python: str, version: str) -> dict[str, Any]:
     """Prepare and run one suite; a suite that cannot be prepared has the reason instead of outcomes."""
     head = {
         "suite": suite.name,
         "version": suite.version or version,
         "python": version,
-        "unsnarl": machine.sources(),
+        "unsnarl": preparation.described(wheel),
+        "bench": machine.sources(),
         "system": platform.platform(),
         "without": suite.without,
     }

@@ -6,6 +6,7 @@ crater, and everything comes from the package registry through pip, at the versi
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -35,6 +36,12 @@ def unsnarl_wheel(folder: Path) -> Path:
     if not wheels:
         raise Unprepared(f"there is no wheel of unsnarl in {folder}")
     return wheels[-1]
+
+
+def described(wheel: Path) -> str:
+    """Return the version of a wheel and the digest of its bytes, which alone say what was tried."""
+    version = wheel.name.split("-")[1]
+    return f"{version} (sha256 {hashlib.sha256(wheel.read_bytes()).hexdigest()[:16]})"
 
 
 def prepare(suite: Suite, folder: Path, wheel: Path, python: str) -> tuple[Path, Path]:

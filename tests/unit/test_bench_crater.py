@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench.crater import manifest, outcomes, page, preparation, running, trial
-from bench.crater.__main__ import explained, main
+from bench.crater.__main__ import explained, main, result_of
 from bench.crater.manifest import ManifestError, Suite
 from bench.crater.outcomes import Difference
 
@@ -256,6 +256,20 @@ def test_offline_leaves_loopback_alone_up_and_children_inherit_it() -> None:
     if done.returncode == 77:
         pytest.skip("no right to make a network namespace")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_result_names_the_wheel_that_was_tried_and_not_the_sources(tmp_path: Path) -> None:
+    one, other = (tmp_path / name / "unsnarl-1.2.3-cp313-cp313-linux_x86_64.whl" for name in ("one", "other"))
+    for wheel in (one, other):
+        wheel.parent.mkdir()
+        wheel.write_bytes(wheel.parent.name.encode())
+    assert preparation.described(one).startswith("1.2.3 (sha256 7692c3ad3540bb80")
+    assert preparation.described(one) != preparation.described(other)
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    made = result_of(Suite("thing", "1", ("tests",)), tmp_path / "cache", one, str(python), "3.13.0")
+    assert made["unsnarl"] == preparation.described(one)
 
 
 def test_without_a_wheel_it_says_so(tmp_path: Path) -> None:
