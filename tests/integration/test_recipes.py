@@ -286,6 +286,56 @@ def test_pytest(folder: Path, number: int) -> None:
     assert done.returncode == 0
 
 
+def page_file(heading: str, kind: str) -> str:
+    """Return the file of a kind that a section of the page shows."""
+    section = re.split(rf"^## {heading}$", PAGE.read_text(), flags=re.MULTILINE)[1].split("\n## ")[0]
+    (text,) = re.findall(rf"^```{kind}\n(.+?)^```$", section, flags=re.MULTILINE | re.DOTALL)
+    return str(text)
+
+
+def test_tox(folder: Path) -> None:
+    needs("tox")
+    if not any(Path(os.environ.get("PIP_FIND_LINKS", os.devnull)).glob("unsnarl-*.whl")):
+        pytest.skip("PIP_FIND_LINKS names no folder with a wheel of unsnarl: scripts/recipes makes one")
+    (folder / "tox.ini").write_text(page_file("tox", "ini"))
+    (command,) = commands("tox")
+    done = subprocess.run(
+        words_of(command), cwd=folder, env=environment() | {"HOME": str(folder)}, check=False, timeout=300,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+
+
+def test_pre_commit(folder: Path) -> None:
+    needs("pre_commit", "black")
+    # With --require the hook fails where it would run plainly.
+    entry, required = "unsnarl warm run -- ", "unsnarl warm run --require -- "
+    config = page_file("pre-commit", "yaml")
+    assert entry in config
+    (folder / ".pre-commit-config.yaml").write_text(config.replace(entry, required))
+    (folder / "late.py").write_text("x  =  1\n")
+    variables = environment() | {"HOME": str(folder), "UNSNARL_WARM_DIR": str(folder / "warm")}
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            words, cwd=folder, env=variables, check=False, timeout=120, capture_output=True, text=True
+        )
+
+    for words in (["init", "-q"], ["add", "late.py", ".pre-commit-config.yaml"]):
+        assert call("git", *words).returncode == 0
+    start, commit = (words_of(command) for command in commands("pre-commit"))
+    try:
+        assert call(*start).returncode == 0
+        first, again = call(*commit), call(*commit)
+    finally:
+        call(start[0], "warm", "stop")
+    unserved = call(*commit)
+    assert (first.returncode, again.returncode) == (1, 0), first.stdout + again.stdout
+    assert (folder / "late.py").read_text() == "x = 1\n"
+    assert "exit code: 69" in unserved.stdout, unserved.stdout
+
+
 def test_every_command_of_the_page_is_one_of_these() -> None:
     headings = [
         "gunicorn",
@@ -298,7 +348,9 @@ def test_every_command_of_the_page_is_one_of_these() -> None:
         "Dask",
         "Jupyter",
         "pytest",
+        "tox",
+        "pre-commit",
     ]
     counted = [len(commands(heading)) for heading in headings]
-    assert counted == [2, 1, 1, 1, 1, 2, 2, 3, 2, 2]
+    assert counted == [2, 1, 1, 1, 1, 2, 2, 3, 2, 2, 1, 2]
     assert PAGE.read_text().count("```sh\n") == sum(counted)
