@@ -160,6 +160,13 @@ def test_a_hold_without_a_processor_is_no_long_call() -> None:
     assert found[0].figures["count"] == 5
 
 
+def test_a_short_call_that_lacked_a_processor_for_a_part_is_not_said_to_have_had_none() -> None:
+    holds = [long_hold(38) | {"starved_ns": 9 * MS}]
+    [finding] = findings_gil.findings(long_run([], waiting_ns=38 * MS, long_holds=holds, records_from_ns=0))
+    assert finding.kind == "no-processor"
+    assert "kept the GIL for up to 38.0 ms, but had no processor for 9.00 ms of it" in finding.title
+
+
 def test_a_long_call_remains_one_if_it_lacked_a_processor_for_a_part() -> None:
     holds = [long_hold(900, number) | {"starved_ns": 450 * MS} for number in range(5)]
     found = findings_gil.findings(long_run([], waiting_ns=4_500 * MS, long_holds=holds, records_from_ns=0))

@@ -257,12 +257,13 @@ def starved_holds(process: Process) -> list[Finding]:
         return []
     longest = max(holds, key=lambda hold: hold.length_ns)
     times = "once" if len(holds) == 1 else f"{len(holds)} times"
+    lacked = f"for {duration(longest.starved_ns)} of it" if longest.starved_ns else "meanwhile"
     return [
         Finding(
             "no-processor",
             FINE,
-            f"{times}, a thread kept the GIL for up to {duration(longest.length_ns)}, but had no processor meanwhile: "
-            "no call into C took so long",
+            f"{times}, a thread kept the GIL for up to {duration(longest.length_ns)}, but had no processor {lacked}: "
+            "no call into C needed so long",
             ["the machine is busy with other programs, or has fewer processors than threads that compute"],
             process.label(longest.thread),
             None,

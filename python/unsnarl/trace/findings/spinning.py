@@ -21,9 +21,15 @@ ASKS = frozenset(
         "Thread.is_alive",
         "Popen.poll",
         "BaseProcess.is_alive",
+        "EpollSelector.select",
+        "_PollLikeSelector.select",
+        "SelectSelector.select",
     )
 )
-"""Functions of the standard library that return at once whether there is something to do."""
+"""Functions of the standard library that return at once whether there is something to do.
+
+A selector does so with a timeout of 0, and computes for long only then.
+"""
 
 ASKING_SHARE = 0.4
 """The least share of a thread's time with the GIL that it spends in one of them."""
@@ -74,8 +80,8 @@ def spinning(process: Process) -> list[Finding]:
                 place,
                 {"asking_ns": time_ns, "running_ns": whole},
                 Remedy(
-                    "unsnarl will not help here: block instead of asking. `get()`, `wait()`, `result()` and `join()` "
-                    "return as soon as there is something to do"
+                    "unsnarl will not help here: block instead of asking. `get()`, `wait()`, `result()`, `join()` "
+                    "and a selector without a timeout return as soon as there is something to do"
                 ),
             )
         )
