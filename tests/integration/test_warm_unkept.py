@@ -22,6 +22,16 @@ UNKEPT = {
     "bytes": ("import sys; VALUE = sys.stdin.buffer.read()", b"reads the standard input"),
     "by number": ("import os; VALUE = os.read(0, 100)", b"reads the standard input"),
     "by name": ("VALUE = open('/dev/stdin').read()", b"reads the standard input"),
+    "a default": ("import time\ndef f(at=time.time()): return at", b"keeps the time"),
+    "a default by name": ("import time\ndef f(*, at=time.time_ns()): return at", b"keeps the time"),
+    "a closure": ("import time\ndef make(at): return lambda: at\nf = make(time.monotonic())", b"keeps the time"),
+    "a partial": ("import time, functools\nf = functools.partial(max, time.time())", b"keeps the time"),
+    "a nested list": ("import time\nd = {'a': {'b': [int(time.time())]}}", b"keeps the time"),
+    "an attribute": ("import time\nclass C: pass\nc = C()\nc.at = time.time()", b"keeps the time"),
+    "a struct": ("import time\nat = time.gmtime()", b"keeps the time"),
+    "a date of a class": ("import datetime\nclass C: at = datetime.datetime.now()", b"keeps the time"),
+    "the parent": ("import os\nparent = os.getppid()", b"asks for the parent process"),
+    "the group": ("import os\ngroup = os.getpgrp()", b"asks for the process group"),
     "a question": ("VALUE = input()", b"reads the standard input"),
 }
 
@@ -39,6 +49,22 @@ def test_what_a_worker_would_not_have_is_done_plainly(rig: Rig, name: str) -> No
     assert rig.verb("start", "--", script).returncode == 1
     assert reason in rig.verb("why", script).stdout
     assert rig.warm(script, input=b"hello\n").stdout == rig.plain(script, input=b"hello\n").stdout
+
+
+def test_constants_and_other_times_are_no_time_of_the_import(rig: Rig) -> None:
+    text = "import os, time, datetime\ndef f(at=float(int(time.monotonic())), *, born=datetime.datetime(2001, 2, 3)):\n"
+    text += "    return at, born, start\nstart = {'a': [time.time() - 86400 * 3]}\nthen = time.gmtime(1)\n"
+    (rig.directory / "bin" / "mod.py").write_text(text)
+    script = rig.script("who", "import sys, mod\nprint('_unsnarl_warm' in sys.modules)\n")
+    rig.start(script)
+    assert rig.served(script).stdout == b"True\n"
+
+
+def test_the_main_thread_has_its_own_number(rig: Rig) -> None:
+    text = "import sys, threading\nprint(threading.main_thread().native_id == threading.get_native_id())\n"
+    script = rig.script("who", text)
+    rig.start(script)
+    assert rig.served(script).stdout == b"True\n"
 
 
 def test_what_is_registered_for_forks_is_told_of_the_commands_own(rig: Rig) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import time
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -32,6 +33,46 @@ def modules() -> Iterator[tuple[str, dict[str, Any]]]:
         names: Any = getattr(module, "__dict__", None)
         if type(names) is dict and not name.startswith("_unsnarl_warm"):
             yield name, names
+
+
+def of_moment(windows: list[tuple[Any, Any]], ours: list[object]) -> str:
+    """Return the kind of an object that holds a time within one of these windows; nothing if there is none.
+
+    Numbers in globals do not count: they have recipes, or are judged by themselves. Objects in ``ours`` are skipped. A
+    clock's float has more than three decimals, which distinguishes it from a constant.
+    """
+    days = {each(at)[:3] for each in (time.localtime, time.gmtime) for at in windows[0]}
+    names_of_modules = {id(names) for _, names in modules()}
+    things: list[Any] = gc.get_objects()
+    skipped, seen = {id(things), *map(id, ours)}, set[int]()
+    while things:
+        deeper: list[Any] = []
+        for thing in things:
+            held = gc.get_referents(thing) if id(thing) not in skipped else []
+            if any(_is_of_day(one, days) for one in held):
+                return type(thing).__name__
+            if id(thing) not in names_of_modules and any(_is_within(one, windows) for one in held):
+                return type(thing).__name__
+            # What holds only texts and numbers is not tracked, and is reached through its holders.
+            deeper += [one for one in held if type(one) in (dict, tuple) and not gc.is_tracked(one)]
+        things = [thing for thing in deeper if id(thing) not in skipped | seen]
+        seen.update(map(id, things))
+    return ""
+
+
+def _is_of_day(thing: Any, days: set[tuple[Any, ...]]) -> bool:
+    kind = _kind(thing)
+    if kind is time.struct_time:
+        return thing[:3] in days
+    is_date = kind.__name__ == "datetime" and kind.__module__ == "datetime"
+    return is_date and (thing.year, thing.month, thing.day) in days
+
+
+def _is_within(number: Any, windows: list[tuple[Any, Any]]) -> bool:
+    kind = _kind(number)
+    if kind not in (float, int) or (kind is float and (number - number != 0 or round(number, 3) == number)):
+        return False
+    return any(type(number) is type(low) and low <= number <= high for low, high in windows)
 
 
 def find(path: str, is_fit: Callable[[Any], bool], ours: tuple[type, ...]) -> tuple[list[tuple[str, str]], bool]:

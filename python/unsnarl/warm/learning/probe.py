@@ -24,7 +24,7 @@ import os
 import sys
 
 from .. import facts as facts_of
-from ..importing import main_module, preload, temporary, trampolines, values
+from ..importing import holders, main_module, preload, temporary, trampolines, values
 from ..renewals import (
     CLOCKS,
     DIRECTORY,
@@ -315,12 +315,19 @@ def _kept_times(watch: Watch, start: dict[Recipe, Any], modules: list[str]) -> l
                 found += [Renewal(name, key, one) for one in fit[:1]]
             elif values.is_today(value):
                 watch.fatal.append((watch.owners.get(name, ""), f"{name}.{key} keeps the date of its import"))
+    moments = [*windows.values(), (int(windows[TIME][0]), int(windows[TIME][1]))]
+    if kind := holders.of_moment(moments, [start, windows, *windows.values(), moments, *moments]):
+        watch.fatal.append(("", f"{_article(kind)} {kind} that it makes while it is imported keeps the time"))
     known = {(one.module, one.name) for one in found}
     for name, key in values.Moment(start[TIME]).find(modules):
         if (name, key) not in known:
             reason = f"{name}.{key} is made of the time of its import"
             watch.fatal.append((watch.owners.get(name, ""), reason))
     return found
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[0] in "aeiouAEIOU" else "a"
 
 
 def _now(clock: Recipe) -> Any:

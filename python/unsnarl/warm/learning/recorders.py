@@ -162,6 +162,8 @@ def _watch_process(watch: Watch) -> None:
 
         setattr(place, name, watched)
 
+    judged(os, "getppid", "asks for the parent process", watch.fail)
+    judged(os, "getpgrp", "asks for the process group", watch.fail)
     for name in ("getcwd", "getcwdb"):
 
         def where(original: Callable[[], object] = getattr(os, name)) -> object:  # noqa: B008 (bound now, on purpose)

@@ -56,5 +56,9 @@ class Imports:
 
 
 def begin() -> None:
-    """Note that the command runs from here on."""
+    """Note that the command runs from here on, in a main thread with a number of its own."""
     _is_command[0] = True
+    threading: Any = sys.modules.get("threading")
+    renumber = getattr(threading.main_thread(), "_set_native_id", None) if threading else None
+    if renumber is not None:
+        renumber()  # `threading` does not at a fork (3.13, Thread._after_fork)
