@@ -13,13 +13,17 @@ import pytest
 from tests.unit.test_doctor_comparison import diagnosis
 from tests.unit.test_trace_findings import thread
 from tests.unit.test_trace_views import process
-from unsnarl.cli import cluster, lab, result, warm
+from unsnarl.cli import cluster, gil, ipc, lab, pack, result, status, warm
 from unsnarl.doctor import importtime, view
+from unsnarl.enablement import Enablement
 from unsnarl.trace import report
 from unsnarl.trace.comparing import text as comparison
 from unsnarl.trace.comparing.comparison import compare
 from unsnarl.trace.model import Process
 from unsnarl.trace.syscalls import CallTotal, Syscalls
+from unsnarl.warm import facts as facts_of
+from unsnarl.warm import ledger
+from unsnarl.warm.managing import runtime_directory, shims
 
 S = 1_000_000_000
 LONG = "ThreadPoolExecutor-0_worker-with-a-name-of-its-own"
@@ -80,6 +84,87 @@ def of_warm(_columns: int) -> str:
         return shown(patch, lambda: result.show_fields(*warm.described(server)))
 
 
+def of_account(_columns: int) -> str:
+    sums = {"/r/a": ledger.Sums(spent_ms=12_345_678, saved_ms=123_456_789, calls=1_234_567, asked_ms=9_876_543)}
+    sums["/r/b"] = sums["/r/a"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(warm, "_stems", always([("/srv/tools/bin/a-command", stem) for stem in sums]))
+        patch.setattr(ledger, "read", sums.__getitem__)
+        patch.setattr(warm, "_safe_runtime_directory", always("/r"))
+        patch.setattr(runtime_directory, "servers", always([]))
+        patch.setattr(shims, "names", always(["a-command-of-a-company"]))
+        return shown(patch, lambda: warm.main(["status"]))
+
+
+def of_why(_columns: int) -> str:
+    known = facts_of.Facts()
+    known.variables = [f"A_VARIABLE_{number}" for number in range(20)]
+    known.asks_tty = known.asks_cwd = known.asks_umask = True
+    known.notes = ["some_package.module keeps " + "a value of its start, " * 6 + "which is made again"]
+    refused = facts_of.Facts()
+    refused.refusals = ["some_package.module starts a thread " + "while it is imported, " * 6 + "and keeps it"]
+    pairs = [("/srv/tools/bin/a-command", known), ("/srv/tools/bin/a-command", refused)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(warm, "_learned", always(pairs))
+        return shown(patch, lambda: (warm.main(["why", "a-command"]), warm.main(["why", "--call", "", "a-command"])))
+
+
+def of_status(_columns: int) -> str:
+    options, commands = ["--patch", "--batch-share", "40"], [f"a-command-{number}" for number in range(20)]
+    found = Enablement(options, commands, "/srv/elsewhere", "/srv/application/.venv/unsnarl-enabled.pth")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("unsnarl.enablement.find", always(found))
+        patch.setattr("unsnarl.enablement.directory", always("/srv/application/.venv"))
+        patch.setattr("sys.prefix", "/srv/application/.venv")
+        return shown(patch, lambda: status.main([]))
+
+
+def of_probe(_columns: int) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.executable", "/srv/application/environments/production/bin/python3.13")
+        patch.setattr(gil, "check", always(None))  # how it can fail is other tests' matter
+        return shown(patch, lambda: gil.main(["probe"]))
+
+
+def of_ipc(_columns: int) -> str:
+    users = list(range(4_194_200, 4_194_303, 5))
+    row: dict[str, Any] = {
+        "name": "orders-eu-central-1-queue",
+        "kind": "Queue",
+        "size": 2**40,
+        "users": users,
+        "used": True,
+    }
+    refused: dict[str, Any] = {"name": "refused", "kind": None, "size": 1, "users": [], "used": False}
+    rows = [{**row, "problem": None}, {**refused, "problem": "refused: the segment " + "has another layout, " * 6}]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("unsnarl._native.ipc_list", always(rows))
+        return shown(patch, lambda: ipc.main(["list"]))
+
+
+def of_pack(_columns: int) -> str:
+    recording: Any = SimpleNamespace(paths=dict.fromkeys("abc", "/srv"), doubts=[], optimize=0)
+    program: Any = SimpleNamespace(kind="module", name="some_package")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pack, "_program", always(program))
+        patch.setattr(pack, "_refuse_to_destroy", always(None))
+        patch.setattr(pack, "_learn", always((recording, {"a"})))
+        patch.setattr("unsnarl.pack.launcher.text", always(""))
+        patch.setattr("unsnarl.pack.recorder.build", always(b"x" * 10**6))
+        patch.setattr("unsnarl.pack.recorder.store", always(None))
+        out = "/srv/application/environments/production/packs/some_package.pack"
+        return shown(patch, lambda: pack.main(["-m", "some_package", "--lazy", "-o", out]))
+
+
+def always(value: object) -> Callable[..., object]:
+    """Return a function that returns the value, whatever it is called with."""
+
+    def given(*_arguments: object, **_named: object) -> object:
+        return value
+
+    return given
+
+
 def shown(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> str:
     """Return what a verb writes to stdout."""
     written: list[str] = []
@@ -88,7 +173,10 @@ def shown(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> str:
     return "".join(written)
 
 
-RENDERERS = [of_trace, of_comparison, of_doctor, of_cluster, of_lab, of_warm]
+RENDERERS = [
+    of_trace, of_comparison, of_doctor, of_cluster, of_lab, of_warm, of_account, of_why, of_status, of_probe, of_ipc,
+    of_pack,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("columns", [80, 200])

@@ -48,10 +48,12 @@ def _listing() -> str:
     for row in rows:
         users = " ".join(map(str, row["users"])) or ("in use" if row["used"] else "nobody")
         lines.append((row["name"], row["kind"] or "refused", str(row["size"]), users))
-    problems = [f"{row['problem']}\n" for row in rows if row["problem"]]
     from unsnarl.report import columns
 
-    return "".join([f"{line}\n" for line in columns.table(lines, columns.known(1), left=4)] + problems)
+    width = columns.known(1)
+    table = columns.table(lines, width, left=4)
+    problems = [line for row in rows if row["problem"] for line in columns.wrapped(row["problem"], width)]
+    return "".join(f"{line}\n" for line in [*table, *problems])
 
 
 def _remove(names: list[str], *, force: bool) -> int:

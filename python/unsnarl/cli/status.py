@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     if enablement.directory() != os.path.dirname(found.path):
         show_wrapped(f"without effect: {enablement.HOOK_FILE} is not beside it; run `unsnarl enable` again\n")
     elif not found.is_for_here:
-        show("without effect: the environment was moved or copied; run `unsnarl enable` again\n")
+        show_wrapped("without effect: the environment was moved or copied; run `unsnarl enable` again\n")
     if is_switched_off():
         show_wrapped("switched off here: UNSNARL=off is in the environment\n")
     return 0

@@ -229,8 +229,8 @@ def _why_this(call: str, words: list[str]) -> int:
     stem = os.path.join(runtime_directory.path(), found.get("record", ""))
     facts = facts_of.load(f"{stem}.facts")
     if facts is None and (others := _learned(_named(words))):
-        show(f"{said}: nothing is known about this call; about calls with another search path or interpreter:\n")
-        return show_wrapped("".join(_explain(name, other) for name, other in others))
+        rows = [f"{said}: nothing is known about this call; about calls with another search path or interpreter:\n"]
+        return show_wrapped("".join([*rows, *(_explain(name, other) for name, other in others)]))
     unpaid = _unpaid(found.get("calls", ""), words, is_learned=facts is not None)
     if facts is None and "frozen" in found:
         unpaid = "it is not learned, and with UNSNARL_WARM_FROZEN set it never is: unset it"
