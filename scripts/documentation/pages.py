@@ -35,7 +35,10 @@ SECTIONS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "Concepts": ("concepts", ["gil.md", "warm.md", "glossary.md", "alternatives.md"]),
-    "Reference": ("reference", ["cli.md", "api.md", "compatibility.md", "platforms.md", "release-notes.md"]),
+    "Reference": (
+        "reference",
+        ["cli.md", "api.md", "compatibility.md", "libraries.md", "platforms.md", "release-notes.md"],
+    ),
     "Design": ("design", []),
     "Results": ("results", ["README.md"]),
 }  # fmt: skip
