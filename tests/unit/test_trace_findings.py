@@ -10,7 +10,7 @@ from tests.unit.test_trace_views import process
 from unsnarl.trace.findings import gil as findings_gil
 from unsnarl.trace.findings import locks as findings_locks
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE
-from unsnarl.trace.model import Process
+from unsnarl.trace.model import IN_IO, SLEEPING, Process
 
 MS = 1_000_000
 LENGTH = 10_000 * MS
@@ -111,6 +111,16 @@ def locations(*stack: tuple[str, str, int]) -> Entry:
         "locations": {str(number): list(line) for number, line in enumerate(stack, 1)},
         "nodes": {str(number): [number + 1 if number < last else 0, number] for number in range(1, last + 1)},
     }
+
+
+@pytest.mark.parametrize(("state", "words"), [(IN_IO, "do the I/O outside of"), (SLEEPING, "sleep outside of")])
+def test_the_remedy_for_an_idle_holder_is_about_what_it_does(state: int, words: str) -> None:
+    known = waits(wait_node=1, left_out=0, left_out_ns=0, releaser=0, holder_state=state, holder_permille=900)
+    tables = locations(("/app/app.py", "work", 3))
+    [finding] = findings_locks.findings(long_run([], waiting_ns=0, locks=[known], **tables))
+    assert finding.figures["across_io"] == 1
+    assert finding.remedy is not None
+    assert f"{words} the lock" in finding.remedy.what
 
 
 def test_patch_is_advised_only_for_a_class_that_it_replaces() -> None:

@@ -205,7 +205,9 @@ def _contended(process: Process, line: str, group: list[LockWaits], total: int) 
         process.label(worst.waiter),
         str(held_at) if held_at else line,
         {"count": count, "total_ns": total, "waits_at": line, "holder": holder, "across_io": int(is_idle)},
-        _PERMITS if is_scarce else _lock_remedy(is_idle=is_idle, is_replaced=is_patched(process, worst.wait_node)),
+        _PERMITS
+        if is_scarce
+        else _lock_remedy(state if is_idle else None, is_replaced=is_patched(process, worst.wait_node)),
     )
 
 
@@ -214,8 +216,14 @@ _PERMITS = Remedy(
 )
 
 
-def _lock_remedy(*, is_idle: bool, is_replaced: bool) -> Remedy:
-    if is_idle:
+def _lock_remedy(idle: int | None, *, is_replaced: bool) -> Remedy:
+    """Return the remedy; ``idle`` is the state in which the holder did not compute, if there is one."""
+    if idle == SLEEPING:
+        return Remedy(
+            "unsnarl will not help here: sleep outside of the lock. A rate limiter takes its turn under the lock, "
+            "and sleeps until then without it"
+        )
+    if idle is not None:
         return Remedy("unsnarl will not help here: do the I/O outside of the lock, or use a lock for each resource")
     if not is_replaced:
         return Remedy(
