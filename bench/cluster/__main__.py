@@ -17,6 +17,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 STORES = ("etcd", "postgres", "redis")
 TIMES = {"etcd": 100, "postgres": 100, "redis": 500}
 LEASES = 10_000
+CHAINS = ((10, 0.0), (100, 0.0), (100, 0.02))
 
 
 def main() -> None:
@@ -58,9 +59,12 @@ def measure_uncontended(options: argparse.Namespace) -> object:
 
 
 def measure_handover(_options: argparse.Namespace) -> object:
-    """Measure hand-overs, three times each."""
+    """Measure hand-overs, three times each; by the number of waiters, and the seconds for which each holds."""
     return {
-        store: {str(waiters): [handover.measure(store, waiters) for _ in range(3)] for waiters in (10, 100)}
+        store: {
+            f"{waiters}, {held_s * 1000:g}": [handover.measure(store, waiters, held_s) for _ in range(3)]
+            for waiters, held_s in CHAINS
+        }
         for store in STORES
     }
 

@@ -48,16 +48,18 @@ def uncontended(data: dict[str, dict[str, list[float]]]) -> Iterator[str]:
 
 def handover(data: dict[str, dict[str, list[dict[str, float]]]]) -> Iterator[str]:
     """Yield the table of hand-overs."""
-    yield "| store | waiters | a hand-over, µs | a transaction, µs | ratio | requests a hand-over | goal | |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for store, by_waiters in data.items():
-        for waiters, runs in by_waiters.items():
+    yield "| store | waiters | held, ms | a hand-over, µs | a transaction, µs | ratio | requests a hand-over | goal | |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for store, by_chain in data.items():
+        for chain, runs in by_chain.items():
+            waiters, held = chain.split(", ")
             took = middle([run["hand_over_us"] for run in runs])
             once = middle([run["round_trip_us"] for run in runs])
             requests = middle([run["requests"] for run in runs])
             ratio = middle([run["hand_over_us"] / run["round_trip_us"] for run in runs])
             goal = f"≤ 1.2 | {verdict(is_met=ratio <= 1.2)}" if waiters == "100" else "– | "
-            yield f"| {NAMES[store]} | {waiters} | {took:,.0f} | {once:,.0f} | {ratio:.2f} | {requests:.2f} | {goal} |"
+            figures = f"{took:,.0f} | {once:,.0f} | {ratio:.2f} | {requests:.2f}"
+            yield f"| {NAMES[store]} | {waiters} | {held} | {figures} | {goal} |"
 
 
 def outlived(data: dict[str, dict[str, bool]]) -> Iterator[str]:
@@ -117,13 +119,15 @@ def page(data: dict[str, Any]) -> str:
         *uncontended(data["uncontended"]),
         "",
         "The bare transactions are redis-py's (MULTI), psycopg's (an UPDATE that commits) and, for etcd, puts over",
-        "its JSON gateway, which is how etcd3gw reaches it.",
+        "its JSON gateway, which is how etcd3gw reaches it. Each of them waits for the disk where its store does; so",
+        "does unsnarl's acquire, and its release on PostgreSQL only where somebody waits for the lock.",
         "",
         "## From one waiter to the next",
         "",
         *handover(data["handover"]),
         "",
         "A transaction is an uncontended acquire, over the same connection, from a task; it has a wake-up of its own.",
+        "Where locks are held for a while, as long a pause is before each of them: the processors fall asleep in both.",
         "",
         "## Who still has the lock",
         "",

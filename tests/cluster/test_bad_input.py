@@ -1,5 +1,6 @@
 """What a user gets wrong ends in one documented exception, within its time, and never shows a password."""
 
+import os
 import re
 import socket
 import subprocess
@@ -156,7 +157,7 @@ def test_the_command_lists_shows_and_breaks(url: str, jobs: "Cluster", connect: 
     assert command("list", url).stdout == "nothing is held\n"
     hold = jobs.lock("nightly/run").acquire()
     assert hold is not None
-    listing = command("list", url)
+    listing = command("list", url, env=os.environ | {"COLUMNS": "200"})
     assert re.search(rf"^lock +nightly/run +{hold.fence} ", listing.stdout, re.MULTILINE), listing
     assert hold.ticket in command("show", url, "lock:nightly/run").stdout
     assert command("break", url, "nightly/run").stdout == "taken away from 1 holder\n"
