@@ -185,7 +185,7 @@ def _leave_in_forked_children() -> None:
 
 
 def _print_stats(settings: RunSettings, text: "Callable[[], str]") -> None:
-    """Print this process's statistics on stderr; a closed stderr is no error. Imports nothing new.
+    """Print this process's statistics on stderr; a closed stderr is no error, nor is Ctrl-C. Imports nothing new.
 
     Writes past Python's buffers: the interpreter would try to write the rest of a buffer again,
     and change the exit status.
@@ -194,14 +194,23 @@ def _print_stats(settings: RunSettings, text: "Callable[[], str]") -> None:
         return
     try:
         stderr = sys.__stderr__.fileno()
-        rest = text().encode()
+        rest = _uninterrupted(text).encode()
         while rest:
             rest = rest[os.write(stderr, rest) :]
-    except (OSError, ValueError):
+    except (OSError, ValueError, KeyboardInterrupt):
         return
     except Exception as error:
         # The program may have modules with the names of those that the report reads.
         _say(f"the statistics cannot be shown: {error}")
+
+
+def _uninterrupted(text: "Callable[[], str]") -> str:
+    """Return the text whatever keys are pressed meanwhile: the program has ended already."""
+    while True:
+        try:
+            return text()
+        except KeyboardInterrupt:
+            continue
 
 
 def _is_subinterpreter() -> bool:

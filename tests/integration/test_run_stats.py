@@ -27,6 +27,20 @@ if pid == 0:
 os.waitpid(pid, 0)
 """
 
+PRESSING = """\
+import os, signal, sys
+pressed = []
+
+def press(frame, event, argument):
+    # Once, in the middle of the report.
+    if event == "call" and frame.f_code.co_name == "formatted" and not pressed:
+        pressed.append(True)
+        os.write(1, b"pressed\\n")
+        os.kill(os.getpid(), signal.SIGINT)
+
+sys.setprofile(press)
+"""
+
 
 def processes(shown: "Outcome") -> list[int]:
     """Return the processes whose statistics were printed, in that order."""
@@ -142,6 +156,14 @@ def test_ctrl_c_still_kills(programs: "Programs", option: str, text: str) -> Non
         complaint = process.stderr.read()
     assert process.returncode == -signal.SIGINT, complaint
     assert TITLE.search(complaint.decode())
+
+
+def test_ctrl_c_while_the_statistics_are_made_loses_none_of_them(programs: "Programs") -> None:
+    programs.write("app.py", PRESSING)
+    shown = programs.run("--stats", "app.py")
+    assert (shown.status, shown.stdout) == (0, b"pressed\n")
+    assert "Traceback" not in shown.complaint
+    assert len(processes(shown)) == 1, shown.complaint
 
 
 def on_a_terminal(words: list[str], env: dict[str, str]) -> str:
