@@ -36,7 +36,7 @@ def modules() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def of_moment(windows: list[tuple[Any, Any]], ours: list[object]) -> str:
-    """Return the kind of an object that holds a time within one of these windows; nothing if there is none.
+    """Return what holds a time within one of these windows, by its place or its kind; nothing if there is none.
 
     Numbers in globals do not count: they have recipes, or are judged by themselves. Objects in ``ours`` are skipped. A
     clock's float has more than three decimals, which distinguishes it from a constant.
@@ -49,15 +49,35 @@ def of_moment(windows: list[tuple[Any, Any]], ours: list[object]) -> str:
         deeper: list[Any] = []
         for thing in things:
             held = gc.get_referents(thing) if id(thing) not in skipped else []
-            if any(_is_of_day(one, days) for one in held):
-                return type(thing).__name__
-            if id(thing) not in names_of_modules and any(_is_within(one, windows) for one in held):
-                return type(thing).__name__
+            is_global = id(thing) in names_of_modules
+            for one in held:
+                if _is_of_day(one, days) or (not is_global and _is_within(one, windows)):
+                    return _place_of(thing, one) or _some(type(thing).__name__)
             # What holds only texts and numbers is not tracked, and is reached through its holders.
             deeper += [one for one in held if type(one) in (dict, tuple) and not gc.is_tracked(one)]
         things = [thing for thing in deeper if id(thing) not in skipped | seen]
         seen.update(map(id, things))
     return ""
+
+
+def _place_of(holder: object, held: object) -> str:
+    """Return the name of a global, or of an attribute of a class that is one; nothing for other places."""
+    for name, names in modules():
+        for key, value in list(names.items()):
+            if value is holder or (names is holder and value is held):
+                return f"{name}.{key}"
+            if issubclass(_kind(value), type) and any(one is holder for one in gc.get_referents(value)):
+                keys = [
+                    each
+                    for each, attribute in list(type.__dict__["__dict__"].__get__(value).items())
+                    if attribute is held
+                ]
+                return ".".join([name, key, *keys[:1]])
+    return ""
+
+
+def _some(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind} that it makes while it is imported"
 
 
 def _is_of_day(thing: Any, days: set[tuple[Any, ...]]) -> bool:

@@ -315,19 +315,20 @@ def _kept_times(watch: Watch, start: dict[Recipe, Any], modules: list[str]) -> l
                 found += [Renewal(name, key, one) for one in fit[:1]]
             elif values.is_today(value):
                 watch.fatal.append((watch.owners.get(name, ""), f"{name}.{key} keeps the date of its import"))
-    moments = [*windows.values(), (int(windows[TIME][0]), int(windows[TIME][1]))]
-    if kind := holders.of_moment(moments, [start, windows, *windows.values(), moments, *moments]):
-        watch.fatal.append(("", f"{_article(kind)} {kind} that it makes while it is imported keeps the time"))
     known = {(one.module, one.name) for one in found}
-    for name, key in values.Moment(start[TIME]).find(modules):
-        if (name, key) not in known:
-            reason = f"{name}.{key} is made of the time of its import"
-            watch.fatal.append((watch.owners.get(name, ""), reason))
+    named = [place for place in values.Moment(start[TIME]).find(modules) if place not in known]
+    for name, key in named:
+        watch.fatal.append((watch.owners.get(name, ""), f"{name}.{key} is made of the time of its import"))
+    if not named:
+        _judge_holders_of_times(watch, start, windows)
     return found
 
 
-def _article(noun: str) -> str:
-    return "an" if noun[0] in "aeiouAEIOU" else "a"
+def _judge_holders_of_times(watch: Watch, start: dict[Recipe, Any], windows: dict[Recipe, tuple[Any, Any]]) -> None:
+    """Look for times in whatever else the imports have made."""
+    moments = [*windows.values(), (int(windows[TIME][0]), int(windows[TIME][1]))]
+    if place := holders.of_moment(moments, [start, windows, *windows.values(), moments, *moments]):
+        watch.fatal.append(("", f"{place} keeps the time of its import"))
 
 
 def _now(clock: Recipe) -> Any:
