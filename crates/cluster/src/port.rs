@@ -159,8 +159,8 @@ pub(crate) trait Store: 'static {
     async fn close(&self, session: &str) -> Outcome<()>;
     /// Puts a ticket into its queue, if it is not there already, and tells where it stands.
     async fn enqueue(&self, ticket: &Ticket, is_waiting: bool) -> Outcome<Standing>;
-    /// Waits until a grant that was told by an event is as durable as the URL asks for.
-    async fn confirm(&self) -> Outcome<()> {
+    /// Hears of a grant that was told by an event, and waits until it is as durable as the URL asks for.
+    async fn confirm(&self, _ticket: &Ticket, _fence: u64) -> Outcome<()> {
         Ok(())
     }
     /// Takes a ticket out, whether it was granted or not, and grants what can be granted then.

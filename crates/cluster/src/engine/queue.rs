@@ -167,7 +167,7 @@ impl<S: Store> Engine<S> {
                 () = sleep(Duration::from_millis(check_after_ms)) => {}
             }
             if let Some(fence) = waiter.fence.take() {
-                self.persist(|| self.store.confirm()).await?;
+                self.persist(|| self.store.confirm(ticket, fence)).await?;
                 return Ok(Standing::Granted { fence });
             }
             if !session.is_held() {

@@ -314,7 +314,7 @@ impl Store for Redis {
         Ok(standing)
     }
 
-    async fn confirm(&self) -> Outcome<()> {
+    async fn confirm(&self, _ticket: &Ticket, _fence: u64) -> Outcome<()> {
         if self.target.replicas > 0 {
             // WAIT counts what this connection has written: another's grant comes before that.
             let mut connection = self.connection().await?;

@@ -32,13 +32,28 @@ use crate::tls;
 /// The first version whose watches may be numbered by the client.
 const OLDEST: (u32, u32) = (3, 4);
 
+/// The first versions of 3.4 and 3.5 by which a leader that was voted out while it stood still ends no leases
+/// (etcd-io/etcd#15247). Before, all leases of living clients could be gone at once, one after the other.
+const SOUND: [(u32, u32, u32); 2] = [(3, 4, 31), (3, 5, 13)];
+
 /// A member that does not answer a ping for that long is given up.
 const PING: Duration = Duration::from_secs(2);
+
+/// What tells a ticket that it is its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Any change: it has to look.
+    Unknown,
+    /// The end of the one key that is watched, if the ticket of that key has been the first of the queue: nothing can be
+    /// before this one then. Its holder says so by changing the key.
+    After { is_first: bool, fence: u64 },
+}
 
 /// What a watch is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Watched {
-    Ticket(String),
+    /// A ticket, and what it waits for.
+    Ticket(String, Turn),
     Cell(String),
     /// Messages to this client: the last part of a key is a ticket that was broken.
     Messages,
@@ -54,6 +69,8 @@ pub(super) struct Link {
     watches: Rc<RefCell<HashMap<i64, Watched>>>,
     last_watch: Cell<i64>,
     place: String,
+    /// Whether a key that is gone was given up, or its lease was over.
+    is_sound: bool,
 }
 
 impl Link {
@@ -103,6 +120,7 @@ impl Link {
             watches: Rc::default(),
             last_watch: Cell::new(0),
             place,
+            is_sound: false,
         };
         let silent = || {
             Failure::unavailable(format!(
@@ -118,7 +136,7 @@ impl Link {
     /// Checks the version and that there is a leader, and signs in.
     async fn greet(&mut self, target: &Target) -> Outcome<()> {
         let status: StatusResponse = self.call(calls::STATUS, Nothing {}).await?;
-        check_version(&status.version)?;
+        self.is_sound = is_sound(check_version(&status.version)?);
         if status.leader == 0 {
             return Err(Failure::unavailable(format!(
                 "the member at {} has no leader",
@@ -142,6 +160,11 @@ impl Link {
             request.metadata_mut().insert("token", token.clone());
         }
         request
+    }
+
+    /// Tells whether a key that is gone was given up, or its lease was over, by the version of etcd.
+    pub(super) fn is_sound(&self) -> bool {
+        self.is_sound
     }
 
     /// Makes one call.
@@ -220,15 +243,15 @@ impl Link {
         let watches = Rc::clone(&self.watches);
         drop(tokio::task::spawn_local(async move {
             while let Some(Ok(answer)) = answers.next().await {
-                let watched = watches.borrow().get(&answer.watch_id).cloned();
-                let Some(watched) = watched else { continue };
+                let told = match watches.borrow_mut().get_mut(&answer.watch_id) {
+                    Some(watched) if answer.canceled || !answer.events.is_empty() => happenings(watched, &answer),
+                    _ => continue,
+                };
                 // A watch that etcd ends, since its revision was compacted, is made again by whoever looks.
                 if answer.canceled {
                     watches.borrow_mut().remove(&answer.watch_id);
-                } else if answer.events.is_empty() {
-                    continue;
                 }
-                for event in happenings(&watched, &answer) {
+                for event in told {
                     let _ = events.send(event);
                 }
             }
@@ -276,9 +299,24 @@ impl Link {
     }
 }
 
-fn happenings(watched: &Watched, answer: &WatchResponse) -> Vec<Event> {
+/// Reads an answer; a ticket's watch also remembers from it that the key's ticket was the first.
+fn happenings(watched: &mut Watched, answer: &WatchResponse) -> Vec<Event> {
     match watched {
-        Watched::Ticket(ticket) => vec![Event::Changed { ticket: ticket.clone() }],
+        Watched::Ticket(ticket, Turn::After { is_first, fence }) if !answer.canceled => {
+            let mut told = Vec::new();
+            for event in &answer.events {
+                let ticket = ticket.clone();
+                if event.kind == PUT {
+                    *is_first = true;
+                } else if *is_first {
+                    told.push(Event::Granted { ticket, fence: *fence });
+                } else {
+                    told.push(Event::Changed { ticket });
+                }
+            }
+            told
+        }
+        Watched::Ticket(ticket, _) => vec![Event::Changed { ticket: ticket.clone() }],
         Watched::Cell(cell) => vec![Event::CellChanged { cell: cell.clone() }],
         Watched::Messages => {
             let puts = answer
@@ -297,14 +335,96 @@ fn happenings(watched: &Watched, answer: &WatchResponse) -> Vec<Event> {
     }
 }
 
-fn check_version(version: &str) -> Outcome<()> {
-    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-    let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if found < OLDEST {
+fn check_version(version: &str) -> Outcome<(u32, u32, u32)> {
+    let mut numbers = version.split('.').map(|part| {
+        let digits = part
+            .find(|c: char| !c.is_ascii_digit())
+            .map_or(part, |end| &part[..end]);
+        digits.parse::<u32>().unwrap_or(0)
+    });
+    let mut next = || numbers.next().unwrap_or(0);
+    let found = (next(), next(), next());
+    if (found.0, found.1) < OLDEST {
         let (major, minor) = OLDEST;
         return Err(Failure::refused(format!(
             "the store is etcd {version}; {major}.{minor} is the oldest that serves"
         )));
     }
-    Ok(())
+    Ok(found)
+}
+
+fn is_sound(found: (u32, u32, u32)) -> bool {
+    let same_minor = SOUND.iter().find(|first| (first.0, first.1) == (found.0, found.1));
+    same_minor.is_none_or(|first| found >= *first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stores::etcd::messages::KeyEvent;
+
+    const GONE: i32 = PUT + 1;
+
+    fn answer(kinds: &[i32]) -> WatchResponse {
+        let events = kinds.iter().map(|kind| KeyEvent { kind: *kind, kv: None }).collect();
+        WatchResponse {
+            watch_id: 1,
+            canceled: false,
+            events,
+        }
+    }
+
+    fn waiter(is_first: bool) -> Watched {
+        Watched::Ticket("t".to_owned(), Turn::After { is_first, fence: 7 })
+    }
+
+    fn granted() -> Event {
+        Event::Granted {
+            ticket: "t".to_owned(),
+            fence: 7,
+        }
+    }
+
+    fn changed() -> Event {
+        Event::Changed { ticket: "t".to_owned() }
+    }
+
+    #[test]
+    fn the_end_of_the_first_ticket_is_the_next_ones_turn() {
+        assert_eq!(happenings(&mut waiter(true), &answer(&[GONE])), [granted()]);
+    }
+
+    #[test]
+    fn the_end_of_another_ticket_is_looked_into() {
+        assert_eq!(happenings(&mut waiter(false), &answer(&[GONE])), [changed()]);
+    }
+
+    #[test]
+    fn a_ticket_that_has_said_it_is_the_first_is_remembered() {
+        let mut watched = waiter(false);
+        assert_eq!(happenings(&mut watched, &answer(&[PUT])), []);
+        assert_eq!(happenings(&mut watched, &answer(&[GONE])), [granted()]);
+        assert_eq!(happenings(&mut waiter(false), &answer(&[PUT, GONE])), [granted()]);
+    }
+
+    #[test]
+    fn a_watch_that_etcd_has_ended_is_looked_into() {
+        let ended = WatchResponse {
+            canceled: true,
+            ..answer(&[])
+        };
+        assert_eq!(happenings(&mut waiter(true), &ended), [changed()]);
+    }
+
+    #[test]
+    fn versions_are_read_with_what_follows_their_numbers() {
+        let is = |version: &str| check_version(version).map(is_sound).ok();
+        assert_eq!(is("3.3.27"), None);
+        assert_eq!(is("3.4.23"), Some(false));
+        assert_eq!(is("3.4.31"), Some(true));
+        assert_eq!(is("3.5.12"), Some(false));
+        assert_eq!(is("3.5.13-rc.1"), Some(true));
+        assert_eq!(is("3.6.0"), Some(true));
+        assert_eq!(is("4.0.0"), Some(true));
+    }
 }

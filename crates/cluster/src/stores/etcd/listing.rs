@@ -95,6 +95,7 @@ impl Etcd {
                 key: message,
                 value: Vec::new(),
                 lease,
+                ..Default::default()
             });
             let success = vec![put.into(), Op::Delete(DeleteRequest { key }).into()];
             let _: TxnResponse = self

@@ -92,6 +92,12 @@ pub(super) struct PutRequest {
     pub(super) value: Vec<u8>,
     #[prost(int64, tag = "3")]
     pub(super) lease: i64,
+    /// The key keeps its value; there must be such a key.
+    #[prost(bool, tag = "5")]
+    pub(super) ignore_value: bool,
+    /// The key keeps its lease; there must be such a key.
+    #[prost(bool, tag = "6")]
+    pub(super) ignore_lease: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

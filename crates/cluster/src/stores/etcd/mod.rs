@@ -8,7 +8,10 @@
 //! | `m/CLIENT/TICKET` | a message: that ticket was broken |
 //!
 //! The order of the keys alone says which clients hold: no client writes a grant. A waiter watches one key, the one
-//! before it that it waits for, so a release wakes one waiter. At a semaphore the first waiter watches all that
+//! before it that it waits for, so a release wakes one waiter. If the ticket of that key was the first of the queue,
+//! the waiter holds once the key has gone, without asking: it was so when the waiter came, or the holder has changed
+//! its key since, which it does once it has held for some milliseconds. That needs an etcd that ends no lease of a living
+//! client (`SOUND` in `link.rs`): with others the waiter asks. At a semaphore the first waiter watches all that
 //! hold, and those behind it their predecessor, which changes its key once it holds.
 //!
 //! Invariant: a waiter's watch begins with the revision after the one that told it to wait, so nothing is missed.
@@ -50,7 +53,7 @@ pub(crate) struct Etcd {
     /// The watch of each ticket that waits.
     tickets: RefCell<HashMap<String, i64>>,
     /// Tickets whose keys are there, and whether they had to wait: asking again needs no write then.
-    standing: RefCell<HashMap<String, bool>>,
+    standing: Rc<RefCell<HashMap<String, bool>>>,
     events: mpsc::UnboundedSender<Event>,
     number: StdCell<u64>,
 }
@@ -66,7 +69,7 @@ impl Etcd {
             is_connecting: Mutex::new(()),
             cells: RefCell::default(),
             tickets: RefCell::default(),
-            standing: RefCell::default(),
+            standing: Rc::default(),
             events,
             number: StdCell::new(0),
         })
@@ -190,6 +193,11 @@ impl Store for Etcd {
         self.stand(ticket, is_waiting).await
     }
 
+    async fn confirm(&self, ticket: &Ticket, fence: u64) -> Outcome<()> {
+        self.mark_later(ticket, fence.cast_signed());
+        Ok(())
+    }
+
     async fn leave(&self, ticket: &Ticket) -> Outcome<()> {
         self.unwatch_ticket(ticket);
         self.standing.borrow_mut().remove(&ticket.id);
@@ -219,7 +227,7 @@ impl Store for Etcd {
             Op::Put(PutRequest {
                 key,
                 value: text.to_owned().into(),
-                lease: 0,
+                ..Default::default()
             })
             .into(),
         ];

@@ -2,9 +2,13 @@
 //!
 //! Invariant: a ticket that is told to wait has a watch that begins with the revision after the one it was told at.
 
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::time::sleep;
 use tonic::Code;
 
-use super::link::Watched;
+use super::link::{Turn, Watched};
 use super::messages::{
     ASCENDING, BY_CREATION, CHANGE, CREATION, Compared, DESCENDING, KeyValue, NO_PUTS, Op, PutRequest, RangeRequest,
     RangeResponse, RequestOp, TxnRequest, TxnResponse, VALUE, calls,
@@ -13,6 +17,9 @@ use super::{CHECK_AFTER_MS, Etcd, after, equals, lease_of, now_ms};
 use crate::failure::Outcome;
 use crate::port::{Kind, Standing, Store, Ticket};
 use crate::stores::other_limit;
+
+/// How long a lock is held before its holder says so to the next one: less, and the word comes after the release.
+const MARK_AFTER: Duration = Duration::from_millis(5);
 
 /// A ticket's key as the store has it, and the keys in front.
 struct View {
@@ -46,6 +53,8 @@ impl Etcd {
                 self.unwatch_ticket(ticket);
                 if had_waited && ticket.limit > 1 {
                     self.mark(ticket, own).await?;
+                } else if had_waited {
+                    self.mark_later(ticket, own.create_revision);
                 }
                 return Ok(Standing::Granted {
                     fence: own.create_revision.cast_unsigned(),
@@ -118,6 +127,7 @@ impl Etcd {
             key: key.clone(),
             value,
             lease,
+            ..Default::default()
         });
         let mut compare = vec![equals(key, CREATION, Compared::CreateRevision(0))];
         if ticket.kind == Kind::Semaphore {
@@ -195,7 +205,7 @@ impl Etcd {
                 Op::Put(PutRequest {
                     key: key.clone(),
                     value,
-                    lease: 0,
+                    ..Default::default()
                 })
                 .into(),
             ];
@@ -217,9 +227,9 @@ impl Etcd {
         let link = self.link().await?;
         let limit = usize::try_from(ticket.limit).unwrap_or(usize::MAX);
         let is_first = ticket.limit > 1 && view.front.get(limit).is_some_and(|kv| kv.key == own.key);
-        let watched = Watched::Ticket(ticket.id.clone());
         let (key, range_end) = self.rivals(ticket);
         let watch = if is_first {
+            let watched = Watched::Ticket(ticket.id.clone(), Turn::Unknown);
             link.watch(watched, key, range_end, view.revision + 1, vec![NO_PUTS])
         } else {
             let before = RangeRequest {
@@ -237,6 +247,16 @@ impl Etcd {
                 return Ok(false);
             };
             let revision = answer.header.map_or(0, |header| header.revision) + 1;
+            let turn = if ticket.limit > 1 || !link.is_sound() {
+                Turn::Unknown
+            } else {
+                // A ticket that was the first once stays it to its end, and a lock's key is changed by the first only.
+                let was_first = view.front.first().is_some_and(|first| first.key == rival.key);
+                let is_first = was_first || rival.mod_revision > rival.create_revision;
+                let fence = own.create_revision.cast_unsigned();
+                Turn::After { is_first, fence }
+            };
+            let watched = Watched::Ticket(ticket.id.clone(), turn);
             link.watch(watched, rival.key, Vec::new(), revision, Vec::new())
         };
         if let Some(earlier) = self.tickets.borrow_mut().insert(ticket.id.clone(), watch) {
@@ -251,6 +271,38 @@ impl Etcd {
         }
     }
 
+    /// Changes the key of a ticket that holds after it had waited, unless it is released at once: the next one, which
+    /// watches that key, then knows that it holds once the key has gone, and need not ask.
+    ///
+    /// A reader is not always the first of its queue, so it says nothing.
+    pub(super) fn mark_later(&self, ticket: &Ticket, fence: i64) {
+        let link = self.link.borrow().as_ref().map(Rc::clone);
+        let Some(link) = link.filter(|link| link.is_sound() && !ticket.is_shared) else {
+            return;
+        };
+        let (id, key, standing) = (ticket.id.clone(), self.ticket_key(ticket), Rc::clone(&self.standing));
+        drop(tokio::task::spawn_local(async move {
+            sleep(MARK_AFTER).await;
+            if !standing.borrow().contains_key(&id) {
+                return;
+            }
+            let compare = vec![equals(key.clone(), CREATION, Compared::CreateRevision(fence))];
+            let put = PutRequest {
+                key,
+                ignore_value: true,
+                ignore_lease: true,
+                ..Default::default()
+            };
+            let transaction = TxnRequest {
+                compare,
+                success: vec![Op::Put(put).into()],
+                failure: Vec::new(),
+            };
+            // Without it the next one asks.
+            let _: Result<TxnResponse, _> = link.try_call(calls::TXN, transaction).await;
+        }));
+    }
+
     /// Changes the key of a ticket of a semaphore that had to wait, so that the one behind it looks.
     async fn mark(&self, ticket: &Ticket, own: &KeyValue) -> Outcome<()> {
         let compare = vec![equals(
@@ -263,6 +315,7 @@ impl Etcd {
             key: own.key.clone(),
             value,
             lease: lease_of(&ticket.session),
+            ..Default::default()
         });
         let transaction = TxnRequest {
             compare,
