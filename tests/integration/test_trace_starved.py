@@ -86,13 +86,16 @@ ticker.join()
 
 
 def test_a_thread_without_a_processor_makes_no_long_call(programs: Programs) -> None:
+    """The kernel decides for how long the thread starves, so a run in which it hardly did is repeated."""
     needs_hooks()
-    traced = trace(programs, WITHOUT_A_PROCESSOR.replace("WORK", "sum(map(abs, range(100)))"))
-    process = traced.processes[0]
-    longest = max((hold["length_ns"] for hold in process["long_holds"]), default=0)
-    assert longest > 30_000_000, "the spinner took no processor"
-    assert not traced.of_kind("long-hold"), process["long_holds"]
-    assert traced.of_kind("no-processor")
+    for _ in range(TRIES):
+        traced = trace(programs, WITHOUT_A_PROCESSOR.replace("WORK", "sum(map(abs, range(100)))"))
+        process = traced.processes[0]
+        assert not traced.of_kind("long-hold"), process["long_holds"]
+        if max((hold["length_ns"] for hold in process["long_holds"]), default=0) > 30_000_000:
+            assert traced.of_kind("no-processor"), process["long_holds"]
+            return
+    raise AssertionError("the spinner took no processor")
 
 
 def test_a_long_call_is_one_also_beside_a_busy_process(programs: Programs) -> None:
