@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.cluster import handover, leases, uncontended
-from bench.cluster.peers import missing
+from bench.cluster.peers import missing, versions
 from bench.machine import describe
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -50,7 +50,7 @@ def main() -> None:
 
 def note(results: dict[str, Any], section: str) -> None:
     """Keep when, from which sources and on what a section was measured."""
-    results.setdefault("sections", {})[section] = describe(sys.executable)
+    results.setdefault("sections", {})[section] = describe(sys.executable) | {"stores": versions()}
 
 
 def measure_uncontended(options: argparse.Namespace) -> object:

@@ -95,12 +95,13 @@ def faults(data: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 def circumstances(data: dict[str, Any]) -> Iterator[str]:
     """Yield the table of when and on what each section was measured."""
-    yield "| section | taken | sources | machine |"
-    yield "|---|---|---|---|"
+    yield "| section | taken | sources | machine | servers |"
+    yield "|---|---|---|---|---|"
     for section in SECTIONS:
         at = data.get("sections", {}).get(section, data["machine"])
         machine = f"{at['cpu']}, Linux {at['kernel']}, {at['libc']}"
-        yield f"| {section.replace('_', ' ')} | {at['taken']} | {at['commit']} | {machine} |"
+        servers = ", ".join(f"{name} {version}" for name, version in at.get("stores", {}).items())
+        yield f"| {section.replace('_', ' ')} | {at['taken']} | {at['commit']} | {machine} | {servers or '–'} |"
 
 
 def page(data: dict[str, Any]) -> str:

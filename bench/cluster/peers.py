@@ -7,6 +7,9 @@ in the ttl, as a careful program would. Their types are not known where the lint
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
 import threading
 import uuid
 from collections.abc import Callable, Iterable
@@ -23,6 +26,17 @@ def variable_of(store: str) -> str:
 def missing(stores: Iterable[str]) -> list[str]:
     """Return the variables of the stores that were not started."""
     return [name for name in map(variable_of, stores) if not os.environ.get(name)]
+
+
+def versions() -> dict[str, str]:
+    """Return the version of each store's server, as its command says it; without those that are not on PATH."""
+    found: dict[str, str] = {}
+    for command in ("etcd", "postgres", "redis-server"):
+        if path := shutil.which(command):
+            said = subprocess.run([path, "--version"], check=True, capture_output=True, text=True).stdout
+            if number := re.search(r"\d+(\.\d+)+", said):
+                found[command] = number.group()
+    return found
 
 
 def url_of(store: str) -> str:
