@@ -39,7 +39,7 @@ const SOUND: [(u32, u32, u32); 2] = [(3, 4, 31), (3, 5, 13)];
 /// A member that does not answer a ping for that long is given up.
 const PING: Duration = Duration::from_secs(2);
 
-/// What tells a ticket that it is its turn.
+/// How a ticket learns that it is its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Any change: it has to look.

@@ -52,7 +52,7 @@ impl Etcd {
             if is_granted(ticket, own, &view.front) {
                 self.unwatch_ticket(ticket);
                 if had_waited && ticket.limit > 1 {
-                    self.mark(ticket, own).await?;
+                    self.mark(own).await?;
                 } else if had_waited {
                     self.mark_later(ticket, own.create_revision);
                 }
@@ -286,44 +286,32 @@ impl Etcd {
             if !standing.borrow().contains_key(&id) {
                 return;
             }
-            let compare = vec![equals(key.clone(), CREATION, Compared::CreateRevision(fence))];
-            let put = PutRequest {
-                key,
-                ignore_value: true,
-                ignore_lease: true,
-                ..Default::default()
-            };
-            let transaction = TxnRequest {
-                compare,
-                success: vec![Op::Put(put).into()],
-                failure: Vec::new(),
-            };
             // Without it the next one asks.
-            let _: Result<TxnResponse, _> = link.try_call(calls::TXN, transaction).await;
+            let _: Result<TxnResponse, _> = link.try_call(calls::TXN, marking(key, fence)).await;
         }));
     }
 
     /// Changes the key of a ticket of a semaphore that had to wait, so that the one behind it looks.
-    async fn mark(&self, ticket: &Ticket, own: &KeyValue) -> Outcome<()> {
-        let compare = vec![equals(
-            own.key.clone(),
-            CREATION,
-            Compared::CreateRevision(own.create_revision),
-        )];
-        let value = own.value.clone();
-        let put = Op::Put(PutRequest {
-            key: own.key.clone(),
-            value,
-            lease: lease_of(&ticket.session),
-            ..Default::default()
-        });
-        let transaction = TxnRequest {
-            compare,
-            success: vec![put.into()],
-            failure: Vec::new(),
-        };
-        let _: TxnResponse = self.call(calls::TXN, transaction).await?;
+    async fn mark(&self, own: &KeyValue) -> Outcome<()> {
+        let _: TxnResponse = self
+            .call(calls::TXN, marking(own.key.clone(), own.create_revision))
+            .await?;
         Ok(())
+    }
+}
+
+/// Changes a key, and neither its value nor its lease, if it is still the one that was created then.
+fn marking(key: Vec<u8>, created: i64) -> TxnRequest {
+    let put = PutRequest {
+        key: key.clone(),
+        ignore_value: true,
+        ignore_lease: true,
+        ..Default::default()
+    };
+    TxnRequest {
+        compare: vec![equals(key, CREATION, Compared::CreateRevision(created))],
+        success: vec![Op::Put(put).into()],
+        failure: Vec::new(),
     }
 }
 
