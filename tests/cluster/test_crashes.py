@@ -33,7 +33,7 @@ def test_a_release_that_a_crash_of_postgresql_has_undone_is_repeated() -> None:
         after = until_served(lambda: others.lock("a", ttl=TTL_S).acquire(timeout=LIMIT_S))
         assert after is not None
         assert after.fence > hold.fence
-        # What the client still has is taken from nobody.
+        # The client keeps the tickets that it still has.
         kept.check()
         assert others.lock("kept", ttl=TTL_S).acquire(timeout=0) is None
         after.release()

@@ -44,8 +44,8 @@ pub struct Stretch {
     pub state: State,
     /// Node of its stack; 0 if none was taken.
     pub node: u32,
-    /// For [`State::Running`]: for how long it had no processor; for [`State::Waiting`]: how often it woke up; for [`State::OnLock`]: the address, whose lowest bit is
-    /// whether the lock was acquired.
+    /// For [`State::Running`]: for how long it had no processor; for [`State::Waiting`]: how often it woke up; for
+    /// [`State::OnLock`]: the address, whose lowest bit is whether the lock was acquired.
     pub detail: u64,
     /// For [`State::Waiting`]: how many others waited at its end.
     pub waiters: u32,
@@ -246,9 +246,26 @@ impl Builder {
 mod tests {
     use super::*;
 
+    fn record(time: Nanos, kind: Kind, payload: u64) -> Record {
+        Record { time, kind, payload }
+    }
+
+    /// The nodes and details of the stretches in a state, of a thread with these records.
+    fn details(records: Vec<Record>, state: State) -> Vec<(u32, u64)> {
+        let end = records.last().map_or(0, |last| last.time);
+        let thread = Thread {
+            records,
+            ..Thread::default()
+        };
+        stretches(&thread, end)
+            .iter()
+            .filter(|stretch| stretch.state == state)
+            .map(|stretch| (stretch.node, stretch.detail))
+            .collect()
+    }
+
     #[test]
     fn a_hold_knows_for_how_long_it_had_no_processor() {
-        let record = |time, kind, payload| Record { time, kind, payload };
         let records = vec![
             record(10, Kind::Take, 0),
             record(90, Kind::Drop, 0),
@@ -259,21 +276,11 @@ mod tests {
             record(95, Kind::Starved, 600),
             record(99, Kind::End, 0),
         ];
-        let thread = Thread {
-            records,
-            ..Thread::default()
-        };
-        let holds: Vec<(u32, u64)> = stretches(&thread, 99)
-            .iter()
-            .filter(|stretch| stretch.state == State::Running)
-            .map(|stretch| (stretch.node, stretch.detail))
-            .collect();
-        assert_eq!(holds, [(7, 60), (0, 4)]);
+        assert_eq!(details(records, State::Running), [(7, 60), (0, 4)]);
     }
 
     #[test]
     fn a_wait_for_a_lock_shows_whether_it_acquired_the_lock() {
-        let record = |time, kind, payload| Record { time, kind, payload };
         let records = vec![
             record(1, Kind::LockBegin, 0x1000),
             record(5, Kind::LockEnd, 0x1001),
@@ -281,15 +288,6 @@ mod tests {
             record(9, Kind::LockEnd, 0x1000),
             record(9, Kind::End, 0),
         ];
-        let thread = Thread {
-            records,
-            ..Thread::default()
-        };
-        let details: Vec<u64> = stretches(&thread, 9)
-            .iter()
-            .filter(|stretch| stretch.state == State::OnLock)
-            .map(|stretch| stretch.detail)
-            .collect();
-        assert_eq!(details, [0x1001, 0x1000]);
+        assert_eq!(details(records, State::OnLock), [(0, 0x1001), (0, 0x1000)]);
     }
 }

@@ -53,7 +53,7 @@ def of_moment(windows: list[tuple[Any, Any]], ours: list[object]) -> str:
             for one in held:
                 if _is_of_day(one, days) or (not is_global and _is_within(one, windows)):
                     return _place_of(thing, one) or _some(type(thing).__name__)
-            # What holds only texts and numbers is not tracked, and is reached through its holders.
+            # An object that holds only texts and numbers is not tracked; it is reached through its holders.
             deeper += [one for one in held if type(one) in (dict, tuple) and not gc.is_tracked(one)]
         things = [thing for thing in deeper if id(thing) not in skipped | seen]
         seen.update(map(id, things))
