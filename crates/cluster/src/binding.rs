@@ -229,7 +229,7 @@ struct PyOperation(Operation);
 impl PyOperation {
     /// Wait without the GIL until it is done; signal handlers run meanwhile, and may raise.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        while !py.detach(|| self.0.sleep()) {
+        while !py.detach(|| self.0.wait()) {
             py.check_signals()?;
         }
         Ok(())

@@ -6,15 +6,14 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use tokio::runtime::Builder;
 use tokio::sync::mpsc;
-use tokio::task::LocalSet;
 
 use crate::counts::Counts;
 use crate::engine::{Command, run};
 use crate::failure::{Failure, Kind, Outcome};
 use crate::identity::Identity;
 use crate::operation::{Completer, Operation, pair};
+use crate::runner::Runner;
 use crate::stores::etcd::Etcd;
 use crate::stores::postgres::Postgres;
 use crate::stores::redis::Redis;
@@ -54,7 +53,7 @@ pub(crate) struct Client {
     commands: mpsc::UnboundedSender<Command>,
     pub(crate) counts: Arc<Counts>,
     pub(crate) identity: Identity,
-    process: u32,
+    runner: Arc<Runner>,
 }
 
 impl Client {
@@ -64,24 +63,26 @@ impl Client {
         let counts = Arc::new(Counts::default());
         let identity = Identity::new();
         let (own_counts, own_identity) = (Arc::clone(&counts), identity.clone());
+        let cannot = |error: std::io::Error| Failure::unavailable(format!("no thread can be started: {error}"));
+        let runner = Runner::new(Arc::clone(&counts)).map_err(cannot)?;
+        let own_runner = Arc::clone(&runner);
         let alive = Alive::new();
         let task = move || {
             let _alive = alive;
-            serve(target, own_identity, own_counts, inbox);
+            own_runner.serve(|| engine(target, own_identity, own_counts, inbox));
         };
-        let cannot = |error: std::io::Error| Failure::unavailable(format!("no thread can be started: {error}"));
         without_signals(|| thread::Builder::new().name("unsnarl-cluster".to_owned()).spawn(task)).map_err(cannot)?;
         Ok(Self {
             commands,
             counts,
             identity,
-            process: std::process::id(),
+            runner,
         })
     }
 
     /// Sends a command that `make` makes of the completer.
     pub(crate) fn send(&self, make: impl FnOnce(Completer) -> Command) -> Operation {
-        let (operation, completer) = pair();
+        let (operation, completer) = pair(Arc::clone(&self.runner));
         if self.is_forked() {
             // The thread is the parent's, and so may be its channel's lock.
             completer.complete(Err(Failure::new(
@@ -96,54 +97,28 @@ impl Client {
     }
 
     pub(crate) fn is_forked(&self) -> bool {
-        std::process::id() != self.process
+        self.runner.is_forked()
     }
 }
 
-/// The native thread's whole life.
-fn serve(target: Target, identity: Identity, counts: Arc<Counts>, commands: mpsc::UnboundedReceiver<Command>) {
-    let Ok(runtime) = Builder::new_current_thread().enable_all().build() else {
-        return;
-    };
+/// The engine with the store that the target names.
+async fn engine(target: Target, identity: Identity, counts: Arc<Counts>, commands: mpsc::UnboundedReceiver<Command>) {
     let (sender, events) = mpsc::unbounded_channel();
     let (own, place) = (identity.clone(), target.clone());
-    LocalSet::new().block_on(&runtime, async move {
-        match target.scheme {
-            Scheme::Redis => {
-                run(
-                    Redis::new(target, own, sender),
-                    &place,
-                    identity,
-                    counts,
-                    commands,
-                    events,
-                )
-                .await
-            }
-            Scheme::Postgres => {
-                run(
-                    Postgres::new(target, own, sender),
-                    &place,
-                    identity,
-                    counts,
-                    commands,
-                    events,
-                )
-                .await
-            }
-            Scheme::Etcd => {
-                run(
-                    Etcd::new(target, own, sender),
-                    &place,
-                    identity,
-                    counts,
-                    commands,
-                    events,
-                )
-                .await
-            }
+    match target.scheme {
+        Scheme::Redis => {
+            let store = Redis::new(target, own, sender);
+            run(store, &place, identity, counts, commands, events).await;
         }
-    });
+        Scheme::Postgres => {
+            let store = Postgres::new(target, own, sender);
+            run(store, &place, identity, counts, commands, events).await;
+        }
+        Scheme::Etcd => {
+            let store = Etcd::new(target, own, sender);
+            run(store, &place, identity, counts, commands, events).await;
+        }
+    }
 }
 
 /// Calls `start` with all signals blocked: a thread started by it inherits that, so signals go to the program's

@@ -24,6 +24,8 @@ counts! {
     requests,
     /// Requests that were sent again, since the store did not answer.
     retries,
+    /// Calls of threads that ran the engine themselves until they had their answer.
+    direct,
     /// Connections made after the first.
     reconnects,
     /// Renewals that the store confirmed.

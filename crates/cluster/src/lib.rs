@@ -23,6 +23,7 @@ mod identity;
 mod name;
 mod operation;
 mod port;
+mod runner;
 mod stores;
 mod target;
 mod tls;

@@ -1,27 +1,31 @@
 //! One request of the program to the native thread, and how its caller waits for the outcome.
 //!
-//! A thread sleeps on a futex, and a signal interrupts it; a task has a number rung at its loop's doorbell. The native
+//! A thread runs the engine itself if it may (`crate::runner`), else it sleeps on a futex, and a signal interrupts it; a task has a number rung at its loop's doorbell. The native
 //! thread completes an operation without the GIL.
 //!
 //! | word | means |
 //! |---|---|
 //! | 0 | pending |
 //! | 1 | the outcome is there; for good |
+//! | 2 | pending, and a thread sleeps on the word |
 //!
 //! Invariant: every operation is completed once, at the latest when its `Completer` is dropped, so no caller waits
 //! for a thread that has ended.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 
 use rustix::io::Errno;
 use rustix::thread::futex;
 use tokio::sync::Notify;
 
+use crate::boottime::now_ns;
 use crate::doorbell::Doorbell;
 use crate::failure::{Failure, Kind, Outcome};
 use crate::hold::Hold;
 use crate::port::Row;
+use crate::runner::Runner;
 
 /// What an operation brings.
 #[derive(Clone)]
@@ -36,6 +40,8 @@ pub(crate) enum Answer {
 struct Inside {
     outcome: Option<Outcome<Answer>>,
     bell: Option<(Arc<Doorbell>, u64)>,
+    /// Of the caller that runs the engine itself.
+    waker: Option<Waker>,
     is_abandoned: bool,
 }
 
@@ -43,6 +49,7 @@ struct Shared {
     word: AtomicU32,
     inside: Mutex<Inside>,
     cancellation: Notify,
+    runner: Arc<Runner>,
 }
 
 impl Shared {
@@ -52,18 +59,23 @@ impl Shared {
 
     /// Returns whether somebody is there to take the outcome.
     fn complete(&self, outcome: Outcome<Answer>) -> bool {
-        let bell = {
+        let (bell, waker, is_slept) = {
             let mut inside = self.inside();
             if inside.outcome.is_some() || inside.is_abandoned {
                 return false;
             }
             inside.outcome = Some(outcome);
             // ORDERING: pairs with the acquire in `Operation::is_done`.
-            self.word.store(1, Ordering::Release);
-            inside.bell.take()
+            let is_slept = self.word.swap(1, Ordering::Release) == 2;
+            (inside.bell.take(), inside.waker.take(), is_slept)
         };
-        // Fails only for an address that is none.
-        let _ = futex::wake(&self.word, futex::Flags::PRIVATE, u32::MAX >> 1);
+        if is_slept {
+            // Fails only for an address that is none.
+            let _ = futex::wake(&self.word, futex::Flags::PRIVATE, u32::MAX >> 1);
+        }
+        if let Some(waker) = waker {
+            waker.wake();
+        }
         if let Some((bell, number)) = bell {
             bell.ring(number);
         }
@@ -79,16 +91,19 @@ pub(crate) struct Operation(Arc<Shared>);
 pub(crate) struct Completer(Arc<Shared>);
 
 /// Returns the two sides of a new operation.
-pub(crate) fn pair() -> (Operation, Completer) {
+pub(crate) fn pair(runner: Arc<Runner>) -> (Operation, Completer) {
     let inside = Mutex::new(Inside {
         outcome: None,
         bell: None,
+        waker: None,
         is_abandoned: false,
     });
+    runner.begin();
     let shared = Arc::new(Shared {
         word: AtomicU32::new(0),
         inside,
         cancellation: Notify::new(),
+        runner,
     });
     (Operation(Arc::clone(&shared)), Completer(shared))
 }
@@ -99,14 +114,50 @@ impl Operation {
         self.0.word.load(Ordering::Acquire) == 1
     }
 
+    /// Waits until the outcome is there or a signal may have arrived; returns whether it is there.
+    pub(crate) fn wait(&self) -> bool {
+        if self.is_done() {
+            return true;
+        }
+        // A signal that arrived meanwhile has interrupted nothing.
+        if let Some(is_done) = self.0.runner.run_until(self.done()) {
+            return is_done;
+        }
+        self.0.runner.recall();
+        let begin = now_ns();
+        let is_done = self.sleep();
+        if is_done {
+            self.0.runner.called_from(begin);
+        }
+        is_done
+    }
+
     /// Sleeps until the outcome is there or a signal arrives; returns whether it is there.
-    pub(crate) fn sleep(&self) -> bool {
+    fn sleep(&self) -> bool {
+        let word = &self.0.word;
         while !self.is_done() {
-            if futex::wait(&self.0.word, futex::Flags::PRIVATE, 0, None) == Err(Errno::INTR) {
+            // ORDERING: the outcome is read behind the mutex.
+            if word.compare_exchange(0, 2, Ordering::Relaxed, Ordering::Relaxed) == Err(1) {
+                return true;
+            }
+            if futex::wait(word, futex::Flags::PRIVATE, 2, None) == Err(Errno::INTR) {
                 return self.is_done();
             }
         }
         true
+    }
+
+    /// Resolves once the outcome is there.
+    async fn done(&self) {
+        std::future::poll_fn(|context| {
+            let mut inside = self.0.inside();
+            if inside.outcome.is_some() {
+                return Poll::Ready(());
+            }
+            inside.waker = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Returns the outcome, once it is there.
@@ -124,6 +175,7 @@ impl Operation {
             inside.outcome.clone()
         };
         self.0.cancellation.notify_one();
+        self.0.runner.recall();
         outcome
     }
 
@@ -134,6 +186,8 @@ impl Operation {
             return false;
         }
         inside.bell = Some((bell, number));
+        drop(inside);
+        self.0.runner.recall();
         true
     }
 }
@@ -156,5 +210,6 @@ impl Drop for Completer {
             Kind::Closed,
             "the connection to the store was closed",
         )));
+        self.0.runner.end();
     }
 }

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::{Engine, sleep_or_never, spawn};
+use super::{Engine, sleep_or_never};
 use crate::failure::{Failure, Kind as FailureKind, Outcome};
 use crate::operation::{Answer, Completer};
 use crate::port::Store;
+use crate::runner::spawn;
 
 /// Keeps a cell watched.
 pub(super) struct Watching<S: Store> {

@@ -32,6 +32,7 @@ use crate::hold::{Hold, Loss};
 use crate::identity::Identity;
 use crate::operation::{Answer, Completer};
 use crate::port::{Event, Kind, Store};
+use crate::runner::spawn;
 use crate::target::Target;
 
 pub(crate) use barrier::Arrival;
@@ -287,11 +288,6 @@ impl<S: Store> Engine<S> {
             pause = (pause * 2).min(PAUSES.1);
         }
     }
-}
-
-/// Starts a task of the native thread.
-fn spawn(task: impl Future<Output = ()> + 'static) {
-    drop(tokio::task::spawn_local(task));
 }
 
 /// Sleeps for a time, or for ever without one.

@@ -11,13 +11,14 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::session::{Session, Use};
-use super::{Engine, sleep_or_never, spawn};
+use super::{Engine, sleep_or_never};
 use crate::boottime::now_ns;
 use crate::counts::count;
 use crate::failure::{Failure, Kind as FailureKind, Outcome};
 use crate::hold::{Hold, Loss};
 use crate::operation::{Answer, Completer};
 use crate::port::{Kind, Standing, Store, Ticket};
+use crate::runner::spawn;
 
 /// What the program wants to hold.
 #[derive(Clone, Debug)]

@@ -14,13 +14,14 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{sleep, timeout};
 use unsnarl_lease::{Attempt, Lease, Rules, State, Step};
 
-use super::{Engine, spawn};
+use super::Engine;
 use crate::boottime::now_ns;
 use crate::counts::{count, uncount};
 use crate::failure::{Failure, Outcome};
 use crate::hold::{Belief, Loss};
 use crate::identity::random;
 use crate::port::Store;
+use crate::runner::spawn;
 
 /// How far a session has come.
 #[derive(Clone, Debug)]

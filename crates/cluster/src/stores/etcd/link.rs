@@ -26,6 +26,7 @@ use super::messages::{
 };
 use crate::failure::{Failure, Outcome, chain};
 use crate::port::Event;
+use crate::runner::spawn;
 use crate::target::Target;
 use crate::tls;
 
@@ -241,7 +242,7 @@ impl Link {
             .await
             .map_err(|status| self.failure(&status))?;
         let watches = Rc::clone(&self.watches);
-        drop(tokio::task::spawn_local(async move {
+        spawn(async move {
             while let Some(Ok(answer)) = answers.next().await {
                 let told = match watches.borrow_mut().get_mut(&answer.watch_id) {
                     Some(watched) if answer.canceled || !answer.events.is_empty() => happenings(watched, &answer),
@@ -256,7 +257,7 @@ impl Link {
                 }
             }
             let _ = events.send(Event::Disconnected { connection: number });
-        }));
+        });
         Ok(())
     }
 

@@ -16,6 +16,7 @@ use super::messages::{
 use super::{CHECK_AFTER_MS, Etcd, after, equals, lease_of, now_ms};
 use crate::failure::Outcome;
 use crate::port::{Kind, Standing, Store, Ticket};
+use crate::runner::spawn;
 use crate::stores::other_limit;
 
 /// How long a lock is held before its holder says so to the next one: less, and the word comes after the release.
@@ -281,14 +282,14 @@ impl Etcd {
             return;
         };
         let (id, key, standing) = (ticket.id.clone(), self.ticket_key(ticket), Rc::clone(&self.standing));
-        drop(tokio::task::spawn_local(async move {
+        spawn(async move {
             sleep(MARK_AFTER).await;
             if !standing.borrow().contains_key(&id) {
                 return;
             }
             // Without it the next one asks.
             let _: Result<TxnResponse, _> = link.try_call(calls::TXN, marking(key, fence)).await;
-        }));
+        });
     }
 
     /// Changes the key of a ticket of a semaphore that had to wait, so that the one behind it looks.

@@ -18,6 +18,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::{Parameter, Postgres};
 use crate::failure::{Failure, Outcome};
 use crate::port::Event;
+use crate::runner::spawn;
 use crate::stores::read_message;
 use crate::tls;
 
@@ -151,7 +152,7 @@ impl Postgres {
         let number = self.number.get() + u64::from(is_main);
         self.number.set(number);
         let (events, probed) = (self.events.clone(), Rc::clone(&self.probed));
-        drop(tokio::task::spawn_local(async move {
+        spawn(async move {
             let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
             while let Some(Ok(message)) = messages.next().await {
                 let AsyncMessage::Notification(message) = message else {
@@ -169,7 +170,7 @@ impl Postgres {
             if is_main {
                 let _ = events.send(Event::Disconnected { connection: number });
             }
-        }));
+        });
     }
 
     /// Checks the server, makes the schema where it is missing, and listens.
