@@ -15,7 +15,7 @@ IDLE, HASHES = 1, 2
 """Nodes: the loop's selector and its caller, and the line of a callback."""
 
 
-def loop(*stretches: list[int]) -> Process:
+def loop(*stretches: list[int], idle_in: str = "asyncio/base_events.py") -> Process:
     """Return a run of one loop, which is idle for a second and then has these stretches (length, state, node)."""
     at, placed = 1000 * MS, [[0, 1000 * MS, IN_IO, IDLE]]
     for length_ns, state, node in stretches:
@@ -26,7 +26,7 @@ def loop(*stretches: list[int]) -> Process:
         "locations": {
             "1": ["/usr/lib/python3/selectors.py", "EpollSelector.select", 441],
             "2": ["/srv/app.py", "digest", 7],
-            "3": ["/usr/lib/python3/asyncio/base_events.py", "BaseEventLoop._run_once", 9],
+            "3": [f"/usr/lib/python3/{idle_in}", "run_once", 9],
         },
         "nodes": {"1": [3, 1], "2": [0, 2], "3": [0, 3]},
     }
@@ -49,3 +49,18 @@ def test_both_parts_of_a_call_are_one_stall(computed_ms: int, rest_ms: int, word
 def test_calls_at_one_line_are_not_one_stall() -> None:
     calls = [[40 * MS, COMPUTING, HASHES], [MS, RUNNING, HASHES], [40 * MS, IN_IO, HASHES], [MS, RUNNING, HASHES]]
     assert event_loop.findings(loop(*calls * 5)) == []
+
+
+@pytest.mark.parametrize(
+    ("idle_in", "words"),
+    [
+        ("asyncio/base_events.py", "asyncio.to_thread"),
+        ("site-packages/trio/_core/_io_epoll.py", "trio.to_thread.run_sync"),
+        ("site-packages/gevent/hub.py", "gevent.monkey.patch_all"),
+    ],
+)
+def test_the_remedy_is_one_of_the_loop_s_own_library(idle_in: str, words: str) -> None:
+    [stall] = event_loop.findings(loop(*[[80 * MS, IN_IO, HASHES], [MS, RUNNING, HASHES]] * 3, idle_in=idle_in))
+    assert stall.remedy is not None
+    assert words in stall.remedy.what
+    assert ("asyncio" in stall.remedy.what) == ("asyncio" in idle_in)

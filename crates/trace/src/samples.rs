@@ -1,11 +1,11 @@
 //! Stacks that the sampler read from outside, and how they place the time of threads that nobody interrupts.
 //!
 //! A thread that computes alone is never asked to drop the GIL, so it never takes its own stack. The sampler reads
-//! its frames from another process now and then. A sample counts only if it falls into a stretch in which the thread
-//! had the GIL, so a sample of a thread that had just dropped it does no harm.
+//! its frames from another process now and then. A thread that makes calls of less than a millisecond takes no stack
+//! either, and is sampled in them as well.
 //!
-//! Must never: replace a stack that the thread took itself. Invariant: placed and unplaced time of a thread add up to
-//! its running time.
+//! Must never: replace a stack that the thread took itself. Invariant: placed and unplaced time of a thread in each
+//! sampled state add up to its time in that state.
 
 use crate::Nanos;
 use crate::reader::Thread;
@@ -17,6 +17,12 @@ use std::collections::{BTreeMap, HashMap};
 pub const FIRST: u32 = 1 << 20;
 /// With fewer samples, time is not divided among them.
 const LEAST_SAMPLES: usize = 5;
+/// The states in which a thread may take no stack and have a sample: it computes alone, or makes calls and sleeps of
+/// less than a millisecond. Until another thread takes the GIL, the sampler reads the thread that dropped it.
+pub(crate) const SAMPLED: [State; 3] = [State::Running, State::InIo, State::Asleep];
+
+/// The time of a thread by state and node.
+pub(crate) type Places = HashMap<(u8, u32), Nanos>;
 
 /// What the sampler read of one process; numbers of locations and nodes are counted from zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,9 +72,9 @@ impl Samples {
         }
     }
 
-    /// Gives stretches without a stack the one that was sampled most in them; returns the running time of each thread
-    /// by node, with node 0 for time without one.
-    pub(crate) fn place(&self, threads: &[Thread], stretches: &mut [Vec<Stretch>]) -> Vec<HashMap<u32, Nanos>> {
+    /// Gives stretches without a stack the one that was sampled most in them; returns the time of each thread in the
+    /// sampled states by state and node, with node 0 for time without one.
+    pub(crate) fn place(&self, threads: &[Thread], stretches: &mut [Vec<Stretch>]) -> Vec<Places> {
         let known = self
             .taken
             .iter()
@@ -78,7 +84,14 @@ impl Samples {
         threads
             .iter()
             .zip(stretches)
-            .map(|(thread, own)| place(own, by_entry.get(&thread.entry).map_or(&[], Vec::as_slice)))
+            .map(|(thread, own)| {
+                let samples = by_entry.get(&thread.entry).map_or(&[][..], Vec::as_slice);
+                let placed = SAMPLED.map(|state| place(own, state, samples));
+                let keyed = SAMPLED.iter().zip(placed);
+                keyed
+                    .flat_map(|(&state, times)| times.into_iter().map(move |(node, time)| ((state as u8, node), time)))
+                    .collect()
+            })
             .collect()
     }
 
@@ -141,12 +154,13 @@ fn by_entry(samples: &[(Nanos, u32, u32)]) -> HashMap<u32, Vec<(Nanos, u32)>> {
     result
 }
 
-/// The samples of a thread's entry, which other threads may have used before and after.
-fn place(stretches: &mut [Stretch], samples: &[(Nanos, u32)]) -> HashMap<u32, Nanos> {
+/// The time in one state by node. The samples are those of a thread's entry, which other threads may have used before
+/// and after.
+fn place(stretches: &mut [Stretch], state: State, samples: &[(Nanos, u32)]) -> HashMap<u32, Nanos> {
     let mut times: HashMap<u32, Nanos> = HashMap::new();
     let mut pooled: HashMap<u32, usize> = HashMap::new();
     let mut unplaced = 0;
-    for stretch in stretches.iter_mut().filter(|stretch| stretch.state == State::Running) {
+    for stretch in stretches.iter_mut().filter(|stretch| stretch.state == state) {
         if stretch.node != 0 {
             *times.entry(stretch.node).or_default() += stretch.length();
             continue;
@@ -267,13 +281,46 @@ mod tests {
             ..Thread::default()
         }];
         let times = samples.place(&threads, &mut stretches);
-        let expected = HashMap::from([(FIRST, 4 * MS), (FIRST + 1, 6 * MS), (7, 2 * MS), (0, MS)]);
+        let running = [(FIRST, 4 * MS), (FIRST + 1, 6 * MS), (7, 2 * MS), (0, MS)];
+        let mut expected: Places = running
+            .iter()
+            .map(|&(node, time)| ((State::Running as u8, node), time))
+            .collect();
+        expected.insert((State::InIo as u8, 0), 2 * MS);
         assert_eq!(times, [expected]);
         let nodes: Vec<u32> = stretches[0].iter().map(|stretch| stretch.node).collect();
         assert_eq!(nodes, [FIRST + 1, 0, 7, 0]);
         let within = samples.within_holds(&threads, &stretches);
         assert_eq!(within.len(), 10);
         assert_eq!((within[3], within[4]), ((0, 3 * MS, FIRST), (0, 4 * MS, FIRST + 1)));
+    }
+
+    #[test]
+    fn samples_place_short_calls_and_sleeps_and_no_long_call_that_has_a_stack() {
+        let samples = Samples {
+            locations: vec![("app.py".into(), "main".into(), 1); 2],
+            nodes: vec![(0, 0), (0, 1)],
+            taken: (0..12).map(|ms| (ms * MS + MS / 2, 1, u32::from(ms >= 6))).collect(),
+            ..Samples::default()
+        };
+        let mut own: Vec<Stretch> = (0..12)
+            .map(|ms| {
+                let state = if ms >= 6 { State::Asleep } else { State::InIo };
+                stretch(ms * MS, ms * MS + MS * 3 / 4, state, 0)
+            })
+            .collect();
+        own.push(stretch(12 * MS, 15 * MS, State::InIo, 7));
+        let threads = [Thread {
+            entry: 1,
+            ..Thread::default()
+        }];
+        let times = samples.place(&threads, &mut [own]);
+        let expected = HashMap::from([
+            ((State::InIo as u8, FIRST), 6 * MS * 3 / 4),
+            ((State::Asleep as u8, FIRST + 1), 6 * MS * 3 / 4),
+            ((State::InIo as u8, 7), 3 * MS),
+        ]);
+        assert_eq!(times, [expected]);
     }
 
     #[test]
@@ -289,7 +336,8 @@ mod tests {
             entry: 1,
             ..Thread::default()
         }];
-        assert_eq!(samples.place(&threads, &mut stretches), [HashMap::from([(0, 4 * MS)])]);
+        let unplaced = HashMap::from([((State::Running as u8, 0), 4 * MS)]);
+        assert_eq!(samples.place(&threads, &mut stretches), [unplaced]);
         assert_eq!(stretches[0][0].node, 0);
         assert_eq!(samples.within_holds(&threads, &stretches), []);
     }

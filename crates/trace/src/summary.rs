@@ -9,7 +9,7 @@ use crate::imports::{self, Import};
 use crate::locks::{self, LockWaits};
 use crate::reader::{self, Malformed, Thread, Trace};
 use crate::record::Kind;
-use crate::samples::{PeerWaits, Samples};
+use crate::samples::{PeerWaits, Places, SAMPLED, Samples};
 use crate::timeline::{self, State, Stretch};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -146,7 +146,7 @@ pub fn summarise_with(bytes: &[u8], samples: &Samples) -> Result<Summary, Malfor
         .iter()
         .map(|thread| timeline::stretches(thread, end))
         .collect();
-    let running = samples.place(&trace.threads, &mut stretches);
+    let sampled = samples.place(&trace.threads, &mut stretches);
     let mut contention = contention::examine(&stretches, trace.header.interval, trace.extent.from);
     contention.pairs.truncate(MAX_PAIRS);
     contention.long_holds.truncate(MAX_LONG_HOLDS);
@@ -168,7 +168,7 @@ pub fn summarise_with(bytes: &[u8], samples: &Samples) -> Result<Summary, Malfor
             .map(|((thread, all), shown)| sum_up(thread, all, shown, end))
             .collect(),
         rates: rates(&trace, &stretches, end),
-        stacks: stacks(&stretches, &running),
+        stacks: stacks(&stretches, &sampled),
         contention,
         locks,
         imports,
@@ -376,21 +376,21 @@ fn rates(trace: &Trace, threads: &[Vec<Stretch>], end: Nanos) -> Rates {
     rates
 }
 
-/// The time of each thread by state and node; `running` is that of its holds.
-fn stacks(threads: &[Vec<Stretch>], running: &[HashMap<u32, Nanos>]) -> Vec<(usize, u8, u32, Nanos)> {
+/// The time of each thread by state and node; `sampled` is that in the sampled states.
+fn stacks(threads: &[Vec<Stretch>], sampled: &[Places]) -> Vec<(usize, u8, u32, Nanos)> {
     let mut times: HashMap<(usize, u8, u32), Nanos> = HashMap::new();
     let nodes = locks::assumed_nodes(threads);
     for (number, (stretches, nodes)) in threads.iter().zip(&nodes).enumerate() {
         for (stretch, &node) in stretches.iter().zip(nodes) {
-            if stretch.state == State::Running {
+            if SAMPLED.contains(&stretch.state) {
                 continue;
             }
             *times.entry((number, stretch.state as u8, node)).or_default() += stretch.length();
         }
     }
-    for (number, own) in running.iter().enumerate() {
-        for (&node, &time) in own {
-            times.insert((number, State::Running as u8, node), time);
+    for (number, own) in sampled.iter().enumerate() {
+        for (&(state, node), &time) in own {
+            times.insert((number, state, node), time);
         }
     }
     let mut result: Vec<_> = times

@@ -23,8 +23,15 @@ LEAST_SHARE = 0.01
 TYPICAL_SHARE = 0.1
 """The least share of a thread's waits of one kind that have a stack, to stand for those whose stack was left out."""
 
+SHORT_SHARE = 0.1
+"""The least share of a thread's life in calls that are only counted, to be a part of their own."""
+
 IDLE = frozenset(("waiting for work or for other threads", "idle in the event loop"))
 """What a thread does that has nothing to do."""
+
+TRIO_SELECTS = ("trio/_core/_io_epoll.py",)
+GEVENT_SELECTS = ("gevent/hub.py", "gevent/_hub_primitives.py")
+"""The ends of the files in which a loop of the library waits in its selector."""
 
 _OTHER = "other"
 _IMPORTING = "importing"
@@ -134,17 +141,17 @@ def parts_of(process: Process, numbers: list[int]) -> list[Part]:
 
 
 def _by_function(times: dict[tuple[str, Location | None], int]) -> dict[tuple[str, Location | None], int]:
-    """Merge what a function computed at several lines, and name the line with most of it."""
+    """Merge what a function did at several lines, where these are samples, and name the line with most of it."""
     result: dict[tuple[str, Location | None], int] = {}
-    lines: dict[tuple[str, str], list[tuple[int, Location]]] = defaultdict(list)
+    lines: dict[tuple[str, str, str], list[tuple[int, Location]]] = defaultdict(list)
     for (what, place), time_ns in times.items():
-        if what == _WITHOUT_STACK[RUNNING] and place is not None:
-            lines[place.file, place.function].append((time_ns, place))
+        if what in _SAMPLED and place is not None:
+            lines[what, place.file, place.function].append((time_ns, place))
         else:
             result[what, place] = time_ns
-    for group in lines.values():
+    for (what, *_), group in lines.items():
         _, place = max(group, key=lambda entry: (entry[0], -entry[1].line))
-        result[_WITHOUT_STACK[RUNNING], place] = sum(time_ns for time_ns, _ in group)
+        result[what, place] = sum(time_ns for time_ns, _ in group)
     return result
 
 
@@ -156,19 +163,16 @@ def _parts_of_thread(
     peers: dict[int, list[tuple[str, int]]],
 ) -> dict[tuple[str, Location | None], int]:
     left = list(thread.totals_ns)
-    kept: dict[int, int] = defaultdict(int)
-    for state, node, time_ns in stacks:
-        kept[state] += time_ns if node else 0
+    kept = [sum(time_ns for of, node, time_ns in stacks if of == state and node) for state in range(len(left))]
     times: dict[tuple[str, Location | None], int] = defaultdict(int)
+    short_ns = _short_ns(process, thread, stacks)
+    wholes = list(thread.totals_ns)
+    wholes[IN_IO] -= short_ns
     imported = 0
     for state, node, time_ns in stacks:
         if not node:
             continue
-        # Rounding and merged records may make the recorded stretches longer than the totals.
-        # Of waits of one kind, those without a stack are taken for the others, if those are a part that counts.
-        is_typical = state in (LOCK, IN_IO, SLEEPING) and kept[state] >= TYPICAL_SHARE * thread.totals_ns[state]
-        known = thread.totals_ns[state] if is_typical else min(thread.totals_ns[state], kept[state])
-        time_ns = time_ns * known // max(kept[state], 1)  # noqa: PLW2901
+        time_ns = time_ns * _known_ns(state, wholes[state], kept[state]) // max(kept[state], 1)  # noqa: PLW2901
         left[state] -= time_ns
         if state in (RUNNING, IN_IO) and imports and _is_importing(process, node):
             imported += time_ns
@@ -182,9 +186,38 @@ def _parts_of_thread(
         part = min(rest, left[state])
         left[state], rest, imported = left[state] - part, rest - part, imported + part
     _spread(times, imports, imported)
+    for place, time_ns in _short_calls(process, stacks, min(short_ns, left[IN_IO])):
+        times[_SHORT_CALLS, place] += time_ns
+        left[IN_IO] -= time_ns
     for state, time_ns in enumerate(left):
         times[_WITHOUT_STACK[state], None] += max(time_ns, 0)
     return times
+
+
+def _known_ns(state: int, whole_ns: int, kept_ns: int) -> int:
+    """Return for how much of a thread's time in a state its stacks stand.
+
+    Rounding and merged records may make the recorded stretches longer than the totals. Of waits of one kind, those
+    without a stack are taken for the others, if those are a part that counts.
+    """
+    is_typical = state in (LOCK, IN_IO, SLEEPING) and kept_ns >= TYPICAL_SHARE * whole_ns
+    return whole_ns if is_typical else min(whole_ns, kept_ns)
+
+
+def _short_ns(process: Process, thread: Thread, stacks: list[tuple[int, int, int]]) -> int:
+    """Return the time in calls so short that they are only counted: the totals have it, and no stretch."""
+    time_ns = thread.io_ns - sum(time_ns for state, _, time_ns in stacks if state == IN_IO)
+    is_whole = not process.records_from_ns and not process.lost
+    return time_ns if is_whole and time_ns >= SHORT_SHARE * sum(thread.totals_ns) else 0
+
+
+def _short_calls(
+    process: Process, stacks: list[tuple[int, int, int]], short_ns: int
+) -> list[tuple[Location | None, int]]:
+    """Place short calls where their thread computes in between."""
+    running = [(process.line_of(node), time_ns) for state, node, time_ns in stacks if state == RUNNING and node]
+    whole = sum(time_ns for _, time_ns in running)
+    return [(place, short_ns * time_ns // whole) for place, time_ns in running] if whole and short_ns else []
 
 
 def _by_peer(time_ns: int, peers: list[tuple[str, int]]) -> list[tuple[str | None, int]]:
@@ -236,6 +269,12 @@ _WITHOUT_STACK = {
 }
 
 
+_SHORT_CALLS = "in short calls"
+
+_SAMPLED = frozenset((_WITHOUT_STACK[RUNNING], _SHORT_CALLS))
+"""What is placed by samples, whose line within a function is partly chance."""
+
+
 def _what(process: Process, state: int, node: int) -> tuple[str, Location | None]:
     """Return what a thread does in a state at a stack, and the line that is worth naming."""
     what = _WITHOUT_STACK[state]
@@ -259,7 +298,7 @@ def _waits_for(stack: list[Location]) -> str:
         is_selecting = is_selecting or name.endswith("selectors.py")
         if is_selecting and name.endswith(("asyncio/base_events.py",)):
             return "idle in the event loop"
-        if name.endswith(("trio/_core/_io_epoll.py", "gevent/hub.py", "gevent/_hub_primitives.py")):
+        if name.endswith(TRIO_SELECTS + GEVENT_SELECTS):
             return "idle in the event loop"
     for name, what in _BY_FUNCTION:
         if any(line.file.endswith("/" + name) or line.file == name for line in stack[:6]):

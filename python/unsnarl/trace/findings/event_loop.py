@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from unsnarl.trace.findings.account import is_idle_in_loop
+from unsnarl.trace.findings.account import GEVENT_SELECTS, TRIO_SELECTS, is_idle_in_loop
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life
 from unsnarl.trace.model import COMPUTING, IN_IO, LOCK, RUNNING, SLEEPING, WAITING, Process, Thread
 
@@ -28,21 +28,38 @@ _DOES = {
     COMPUTING: "computes in C code",
 }
 
+_IN_THREAD = {
+    "trio": "trio.to_thread.run_sync",
+    "gevent": "gevent.get_hub().threadpool.apply",
+    "asyncio": "asyncio.to_thread",
+}
+"""How a loop of each library runs a call in a thread."""
+
 
 def findings(process: Process) -> list[Finding]:
     """Return the stalls of the event loops of a process, the longest in all first."""
     found: list[Finding] = []
     for number, thread in enumerate(process.threads):
         idle = (
-            begin for begin, _, state, node in thread.stretches if state == IN_IO and is_idle_in_loop(process, node)
+            (begin, node)
+            for begin, _, state, node in thread.stretches
+            if state == IN_IO and is_idle_in_loop(process, node)
         )
-        runs_from_ns = next(idle, None)
-        if runs_from_ns is not None:
-            found += _stalls(process, number, runs_from_ns)
+        begin, node = next(idle, (None, 0))
+        if begin is not None:
+            found += _stalls(process, number, begin, _library(process, node))
     return sorted(found, key=lambda finding: -int(finding.figures["total_ns"]))[:MOST_STALLS]
 
 
-def _stalls(process: Process, number: int, runs_from_ns: int) -> list[Finding]:
+def _library(process: Process, node: int) -> str:
+    """Return whose loop is idle at a stack."""
+    files = [line.file for line in process.stack(node)]
+    if any(name.endswith(GEVENT_SELECTS) for name in files):
+        return "gevent"
+    return "trio" if any(name.endswith(TRIO_SELECTS) for name in files) else "asyncio"
+
+
+def _stalls(process: Process, number: int, runs_from_ns: int, library: str) -> list[Finding]:
     thread = process.threads[number]
     stalls: dict[tuple[int, str | None], list[int]] = defaultdict(list)
     for begin, length_ns, state, node in _calls(thread):
@@ -60,7 +77,7 @@ def _stalls(process: Process, number: int, runs_from_ns: int) -> list[Finding]:
         stalls[state, str(place) if place else None].append(length_ns)
     life = process.seen_life_ns(thread)
     return [
-        _stall(process, thread, state, place, lengths)
+        _stall(process, thread, library, (state, place), lengths)
         for (state, place), lengths in stalls.items()
         if sum(lengths) >= STALL_SHARE * life
     ]
@@ -83,11 +100,17 @@ def _calls(thread: Thread) -> list[tuple[int, int, int, int]]:
     return calls
 
 
-def _stall(process: Process, thread: Thread, state: int, place: str | None, lengths: list[int]) -> Finding:
+def _stall(
+    process: Process, thread: Thread, library: str, cause: tuple[int, str | None], lengths: list[int]
+) -> Finding:
+    state, place = cause
     total, life = sum(lengths), process.seen_life_ns(thread)
     times = "once" if len(lengths) == 1 else f"{len(lengths):,} times"
     at = f" at {place}" if place else ""
-    details = [] if place else ["its line is not recorded, since no other thread waited: PYTHONASYNCIODEBUG=1 names it"]
+    unknown = "its line is not recorded, since no other thread waited"
+    if library == "asyncio":
+        unknown += ": PYTHONASYNCIODEBUG=1 names it"
+    details = [] if place else [unknown]
     return Finding(
         "loop-stall",
         SEVERE if total > 0.1 * life else NOTABLE,
@@ -97,13 +120,19 @@ def _stall(process: Process, thread: Thread, state: int, place: str | None, leng
         thread.label,
         place,
         {"count": len(lengths), "total_ns": total, "longest_ns": max(lengths)},
-        _remedy(state),
+        _remedy(state, library),
     )
 
 
-def _remedy(state: int) -> Remedy:
+def _remedy(state: int, library: str) -> Remedy:
+    in_thread = f"in a thread (`{_IN_THREAD[library]}`)"
+    if state in (IN_IO, LOCK, SLEEPING) and library == "gevent":
+        return Remedy(
+            "let gevent switch: `gevent.monkey.patch_all()` before all other imports replaces the standard library's "
+            f"call. A call of another library runs {in_thread}"
+        )
     if state in (IN_IO, LOCK, SLEEPING):
-        return Remedy("await it: use an asynchronous library, or run the call in a thread (`asyncio.to_thread`)")
+        return Remedy(f"await it: use an asynchronous library, or run the call {in_thread}")
     if state == COMPUTING:
-        return Remedy("the call releases the GIL: run it in a thread (`asyncio.to_thread`)")
+        return Remedy(f"the call releases the GIL: run it {in_thread}")
     return Remedy("unsnarl will not help here: run the call in a process, or split it and yield to the loop in between")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
-from unsnarl.trace.model import COMPUTING, IN_IO, SLEEPING, LockWaits, Process
+from unsnarl.trace.model import COMPUTING, IN_IO, LOCK, SLEEPING, LockWaits, Process
 
 WAITS_FOR_WORK = frozenset(
     (
@@ -49,6 +49,9 @@ POLLING_SHARE = 0.8
 
 POLLING_NS = 50_000_000
 """The longest mean wait: a longer timeout costs nothing."""
+
+MUTUAL_PERMILLE = 800
+"""The least part of its hold that a holder waits for a lock itself, to be one of two that wait for each other."""
 
 _PATCHED = ("Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier", "Queue", "LifoQueue", "PriorityQueue")
 """The classes that ``unsnarl.patch`` replaces; it replaces neither Lock nor RLock."""
@@ -158,7 +161,8 @@ def unplaced(process: Process) -> list[Finding]:
         Finding(
             "lock-waits",
             NOTABLE,
-            f"threads were blocked on locks {count:,} times, {duration(total)} in all, at lines that were not recorded",
+            f"threads were blocked on locks {'once' if count == 1 else f'{count:,} times'}, {duration(total)} in all, "
+            "at lines that were not recorded",
             [
                 f"thread `{label}` among others; it is unknown whether they waited for locks or for work",
                 "stacks were left out to keep the cost low",
@@ -172,48 +176,80 @@ def unplaced(process: Process) -> list[Finding]:
 
 def _contended(process: Process, line: str, group: list[LockWaits], total: int) -> Finding:
     worst = max(group, key=lambda waits: (waits.releaser is not None, waits.total_ns))
-    count = sum(waits.count for waits in group)
+    count, guessed = sum(waits.count for waits in group), sum(waits.guessed for waits in group)
     holder = process.label(worst.releaser)
     held_at = process.line_of(worst.holder_node) or process.line_of(worst.release_node)
     state = worst.holder_state
     if state == IN_IO and process.lacks_processor(worst.releaser, worst.holder_node):
         state = COMPUTING
     is_idle = state in (IN_IO, SLEEPING) and worst.holder_permille >= 500
-    is_scarce = worst.wait_node in process.scarce
-    details: list[str] = []
-    if worst.releaser is not None:
-        where = f" at {held_at}" if held_at else ""
-        details.append(f"meanwhile `{holder}` held it, mostly {_STATES[state]}{where}")
-    released_at = process.line_of(worst.release_node)
-    if released_at:
-        details.append(f"`{holder}` released it at {released_at}")
-    guessed = sum(waits.guessed for waits in group)
-    if guessed:
-        details.append(
-            f"{guessed:,} of the waits had no stack: they are counted at the line of the thread's previous wait"
+    if worst.wait_node in process.scarce:
+        what, remedy = "a semaphore has no permit left", _PERMITS
+    elif _is_mutual(process, group):
+        what, remedy = "threads wait for each other's locks", _ONE_ORDER
+    else:
+        what = (
+            f"a lock is held across {'a sleep' if state == SLEEPING else 'I/O'}" if is_idle else "a lock is contended"
         )
+        remedy = _lock_remedy(state if is_idle else None, is_replaced=is_patched(process, worst.wait_node))
     is_severe = total > SEVERE_SHARE * process.seen_ns and 2 * guessed <= count
-    what = f"a lock is held across {'a sleep' if state == SLEEPING else 'I/O'}" if is_idle else "a lock is contended"
-    if is_scarce:
-        what = "a semaphore has no permit left"
     return Finding(
         "contended-lock",
         SEVERE if is_severe else NOTABLE,
         f"{what}: thread `{process.label(worst.waiter)}` waits at {line}, {count:,} times, "
         f"{duration(total)} in all, up to {duration(max(waits.longest_ns for waits in group))}",
-        details,
+        _about_holder(process, worst, f"{_STATES[state]}{f' at {held_at}' if held_at else ''}", guessed),
         process.label(worst.waiter),
         str(held_at) if held_at else line,
         {"count": count, "total_ns": total, "waits_at": line, "holder": holder, "across_io": int(is_idle)},
-        _PERMITS
-        if is_scarce
-        else _lock_remedy(state if is_idle else None, is_replaced=is_patched(process, worst.wait_node)),
+        remedy,
     )
+
+
+def _about_holder(process: Process, worst: LockWaits, activity: str, guessed: int) -> list[str]:
+    holder = process.label(worst.releaser)
+    details: list[str] = []
+    if worst.releaser is not None:
+        details.append(f"meanwhile `{holder}` held it, mostly {activity}")
+    released_at = process.line_of(worst.release_node)
+    if released_at:
+        details.append(f"`{holder}` released it at {released_at}")
+    if guessed:
+        details.append(
+            f"{guessed:,} of the waits had no stack: they are counted at the line of the thread's previous wait"
+        )
+    return details
 
 
 _PERMITS = Remedy(
     "unsnarl will not help here: hold a permit for less time, or allow more permits if what they guard has room"
 )
+
+
+_ONE_ORDER = Remedy(
+    "unsnarl will not help here: most waits end with their timeout, while the holder waits for a lock as well. Acquire "
+    "the locks in one order everywhere, or release the first before the second"
+)
+
+
+def _is_mutual(process: Process, group: list[LockWaits]) -> bool:
+    """Tell whether most waits end with their timeout, while the holder waits for a lock itself, likewise.
+
+    Threads do so that acquire two locks in different orders.
+    """
+
+    def is_timed(waits: list[LockWaits]) -> bool:
+        timeouts, count = sum(entry.timeouts for entry in waits), sum(entry.count for entry in waits)
+        return timeouts > 0 and 2 * timeouts >= count and not is_polled(waits)
+
+    places = {place for place, waits in by_line(process) if is_timed(waits)}
+    return is_timed(group) and any(
+        waits.releaser is not None
+        and waits.holder_state == LOCK
+        and waits.holder_permille >= MUTUAL_PERMILLE
+        and str(process.line_of(waits.holder_node)) in places
+        for waits in group
+    )
 
 
 def _lock_remedy(idle: int | None, *, is_replaced: bool) -> Remedy:

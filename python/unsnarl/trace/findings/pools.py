@@ -1,4 +1,4 @@
-"""Findings about pools: workers that wait for their own pool, and objects that are pickled for other processes.
+"""Findings about pools: workers that wait for their own pool, no idle worker, pickling for other processes.
 
 Pure: a ``Process`` in, findings out.
 """
@@ -9,13 +9,22 @@ import re
 from collections import defaultdict
 
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, share
-from unsnarl.trace.model import LOCK, RUNNING, Process
+from unsnarl.trace.model import IN_IO, LOCK, RUNNING, SLEEPING, Process
 
 LEAST_NS = 100_000_000
 """The least time that a worker waits for results, and that pickling takes."""
 
 WAITING_SHARE = 0.3
 """The least share of a worker's life."""
+
+FULL_SHARE = 0.3
+"""The least share of the run for which all workers of a pool are busy."""
+
+QUEUED = 2.0
+"""Threads that wait for results for so many times the workers' time wait for tasks that no worker has begun."""
+
+TASKS = 3
+"""The fewest waits of each worker at one line that stand for several tasks, where nothing else shows them."""
 
 PICKLING_SHARE = 0.1
 """The least share of the run."""
@@ -28,45 +37,112 @@ _MULTIPROCESSING_QUEUES = "/multiprocessing/queues.py"
 
 def findings(process: Process) -> list[Finding]:
     """Return the findings about the pools of a process."""
-    return [*pool_waits(process), *pickling(process)]
+    result: list[Finding] = []
+    for numbers in _pools(process).values():
+        result += _pool_waits(process, numbers) or _full_pool(process, numbers)
+    return [*result, *pickling(process)]
 
 
-def pool_waits(process: Process) -> list[Finding]:
-    """Find pools of threads all of whose workers wait for the results of further tasks."""
+def _pools(process: Process) -> dict[str, set[int]]:
+    """Return the workers of each pool of threads, by the pool's name."""
     pools: dict[str, set[int]] = defaultdict(set)
+    for number, _, node, _ in process.stacks:
+        if any(line.function == "_worker" and process.is_library(line) for line in process.stack(node)):
+            pools[re.sub(r"[-_]\d+$", "", process.label(number))].add(number)
+    return pools
+
+
+def _functions(process: Process, node: int) -> list[str]:
+    return [line.function for line in process.stack(node) if process.is_library(line)]
+
+
+def _pool_waits(process: Process, numbers: set[int]) -> list[Finding]:
+    """Find a pool of threads all of whose workers wait for the results of further tasks."""
     waiting: dict[int, int] = defaultdict(int)
     places: dict[int, str] = {}
     for number, state, node, time_ns in process.stacks:
-        functions = [line.function for line in process.stack(node) if process.is_library(line)]
-        if "_worker" in functions:
-            pools[re.sub(r"\d+$", "", process.label(number))].add(number)
-        if state == LOCK and "_WorkItem.run" in functions and "Future.result" in functions:
+        if number in numbers and state == LOCK and {"_WorkItem.run", "Future.result"} <= {*_functions(process, node)}:
             waiting[number] += time_ns
             places[number] = str(process.line_of(node))
-    result: list[Finding] = []
-    for numbers in pools.values():
-        least = min(waiting[number] for number in numbers)
-        life = max(sum(process.threads[number].totals_ns) for number in numbers)
-        if least < max(LEAST_NS, WAITING_SHARE * life):
-            continue
-        first = min(numbers)
-        label = process.label(first)
-        who = "the only worker of a thread pool waits" if len(numbers) == 1 else f"all {len(numbers)} workers wait"
-        result.append(
-            Finding(
-                "pool-waits",
-                SEVERE,
-                f"{who} for results of other tasks, at {places[first]}: for {duration(least)} and longer",
-                ["a worker that waits for a task of its own pool keeps this task from running"],
-                label,
-                places[first],
-                {"workers": len(numbers), "least_ns": least},
-                Remedy(
-                    "unsnarl will not help here: submit the inner tasks to another pool, "
-                    "or let the caller submit them and wait"
-                ),
-            )
+    least = min(waiting[number] for number in numbers)
+    life = max(sum(process.threads[number].totals_ns) for number in numbers)
+    if least < max(LEAST_NS, WAITING_SHARE * life):
+        return []
+    first = min(numbers)
+    who = "the only worker of a thread pool waits" if len(numbers) == 1 else f"all {len(numbers)} workers wait"
+    return [
+        Finding(
+            "pool-waits",
+            SEVERE,
+            f"{who} for results of other tasks, at {places[first]}: for {duration(least)} and longer",
+            ["a worker that waits for a task of its own pool keeps this task from running"],
+            process.label(first),
+            places[first],
+            {"workers": len(numbers), "least_ns": least},
+            Remedy(
+                "unsnarl will not help here: submit the inner tasks to another pool, "
+                "or let the caller submit them and wait"
+            ),
         )
+    ]
+
+
+def _full_pool(process: Process, numbers: set[int]) -> list[Finding]:
+    """Find a pool whose workers mostly wait in their tasks, and are all busy for long: further tasks wait as well."""
+    waits: dict[str, int] = defaultdict(int)
+    counts: dict[tuple[int, str], int] = defaultdict(int)
+    for number in numbers:
+        for _, length_ns, state, node in process.threads[number].stretches:
+            if state in (LOCK, IN_IO, SLEEPING) and node and "_WorkItem.run" in _functions(process, node):
+                place = str(process.line_of(node))
+                waits[place] += length_ns
+                counts[number, place] += 1
+    full_ns = _all_busy_ns(process, numbers)
+    if full_ns < max(LEAST_NS, FULL_SHARE * process.length_ns) or 2 * sum(waits.values()) < full_ns * len(numbers):
+        return []
+    for_results = sum(
+        time_ns
+        for number, state, node, time_ns in process.stacks
+        if number not in numbers and state == LOCK and "Future.result" in _functions(process, node)
+    )
+    queued = for_results / (full_ns * len(numbers))
+    place = max(waits, key=lambda place: waits[place])
+    if queued < QUEUED and min(counts[number, place] for number in numbers) < TASKS:
+        return []  # each worker may have had one task only
+    first = min(numbers)
+    who = "the only worker of a thread pool is" if len(numbers) == 1 else f"all {len(numbers)} workers of a pool are"
+    details = ["they mostly wait there, and a further task waits until one of them is done"]
+    if queued >= QUEUED:
+        details.append(f"threads wait for results {queued:.1f} times as long as the workers work for them")
+    return [
+        Finding(
+            "full-pool",
+            SEVERE if queued >= QUEUED else NOTABLE,
+            f"{who} busy at once for {share(full_ns, process.length_ns)} of the run ({duration(full_ns)}), "
+            f"mostly at {place}",
+            details,
+            process.label(first),
+            place,
+            {"workers": len(numbers), "full_ns": full_ns},
+            Remedy(
+                "unsnarl will not help here: allow more workers (`max_workers`) if what the tasks wait for has room, "
+                "or make the tasks shorter"
+            ),
+        )
+    ]
+
+
+def _all_busy_ns(process: Process, numbers: set[int]) -> int:
+    """Return for how long all workers had a task at once. A worker without one waits for a lock in `_worker`."""
+    changes: list[tuple[int, int]] = []
+    for number in numbers:
+        for begin, length_ns, state, node in process.threads[number].stretches:
+            if state != LOCK or (node and "_WorkItem.run" in _functions(process, node)):
+                changes += [(begin, 1), (begin + length_ns, -1)]
+    busy, result, last = 0, 0, 0
+    for at, change in sorted(changes):
+        result += at - last if busy == len(numbers) else 0
+        busy, last = busy + change, at
     return result
 
 

@@ -1,5 +1,6 @@
 """Findings about threads that ask again and again instead of waiting: without a pause, or with short sleeps.
 
+A thread that makes short system calls without a pause asks as well, or does little by each of them.
 Waits with short timeouts are in ``locks``. Pure: a ``Process`` in, findings out.
 """
 
@@ -37,6 +38,12 @@ ASKING_SHARE = 0.4
 LEAST_NS = 100_000_000
 """The least time with the GIL of a thread that spins, and the least time asleep of one that polls."""
 
+CALLS, CALLS_PER_S = 100_000, 200_000
+"""The fewest short calls, and per second of the thread's life."""
+
+CALLING_SHARE = 0.5
+"""The least share of a thread's time with the GIL in the function that makes the calls."""
+
 SLEEPS = 100
 """The fewest sleeps that are polling."""
 
@@ -49,7 +56,7 @@ SLEEPING_SHARE = 0.2
 
 def findings(process: Process) -> list[Finding]:
     """Return the findings about threads that spin or poll."""
-    return [*spinning(process), *short_sleeps(process)]
+    return [*spinning(process), *short_calls(process), *short_sleeps(process)]
 
 
 def spinning(process: Process) -> list[Finding]:
@@ -97,14 +104,61 @@ def _asks(process: Process, node: int) -> str | None:
     return None
 
 
+def short_calls(process: Process) -> list[Finding]:
+    """Find threads that make short calls without a pause, each of which releases the GIL and takes it again."""
+    result: list[Finding] = []
+    for number, thread in enumerate(process.threads):
+        life = sum(thread.totals_ns)
+        per_s = thread.takes / (life / 1e9) if life else 0.0
+        if thread.takes < CALLS or per_s < CALLS_PER_S:
+            continue
+        place, part = _usual_place(process, number, RUNNING)
+        if place is None or part < CALLING_SHARE:
+            continue
+        result.append(
+            Finding(
+                "short-calls",
+                NOTABLE,
+                f"thread `{thread.label}` makes {thread.takes:,} short calls, {per_s:,.0f} a second, mostly at {place}",
+                ["each of them releases the GIL and takes it again: it asks without a pause, or does little at a time"],
+                thread.label,
+                place,
+                {"calls": thread.takes, "per_s": round(per_s)},
+                Remedy(
+                    "unsnarl will not help here: where the call finds nothing to do, block, or wait in a selector; "
+                    "where it does little, do more by one call (a buffer, a batch)"
+                ),
+            )
+        )
+    return result
+
+
+def _usual_place(process: Process, number: int, state: int) -> tuple[str | None, float]:
+    """Return the line at which a thread is most in a state, and the share of its function."""
+    functions: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for of, kind, node, time_ns in process.stacks:
+        line = process.line_of(node)
+        if (of, kind) == (number, state) and line is not None:
+            functions[line.file, line.function][str(line)] += time_ns
+    if not functions:
+        return None, 0.0
+    lines = max(functions.values(), key=lambda lines: sum(lines.values()))
+    whole = sum(sum(lines.values()) for lines in functions.values())
+    return max(lines, key=lambda place: lines[place]), sum(lines.values()) / max(whole, 1)
+
+
 def short_sleeps(process: Process) -> list[Finding]:
     """Find threads that sleep shortly, many times: they look for something in between."""
     result: list[Finding] = []
     for number, thread in enumerate(process.threads):
         sleeps: dict[str, list[int]] = defaultdict(list)
         for _, length_ns, state, node in thread.stretches:
-            if state == SLEEPING and node:
-                sleeps[str(process.line_of(node))].append(length_ns)
+            if state == SLEEPING:
+                sleeps[str(process.line_of(node)) if node else ""].append(length_ns)
+        without = sleeps.pop("", [])
+        if len(without) >= SLEEPS:
+            # Sleeps that are too short for a stack of their own, but have been sampled.
+            sleeps[_usual_place(process, number, SLEEPING)[0] or "an unknown line"] += without
         life = process.seen_life_ns(thread)
         for place, lengths in sleeps.items():
             total, count = sum(lengths), len(lengths)
