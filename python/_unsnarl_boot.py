@@ -73,7 +73,8 @@ def start() -> None:
 
 def complete() -> None:
     """Install the scheduler now, if the installation waits; raises nothing but what a signal handler raises."""
-    if observed:
+    # An interpreter that ends has no finders any more: nothing can be imported, and there is nothing to schedule.
+    if observed and sys.meta_path:
         __import__("unsnarl.late", fromlist=["__name__"]).install()
 
 
@@ -119,7 +120,8 @@ def _wait() -> None:
 
 def _observe(owner: "Any", name: str) -> None:
     def first(*arguments: "Any", **named: "Any") -> "Any":
-        complete()
+        if sys:  # the end of an interpreter sets the names of modules to None, first those that were set first
+            complete()
         return original(*arguments, **named)
 
     if name in owner.__dict__:

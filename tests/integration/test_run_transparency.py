@@ -343,3 +343,21 @@ def test_the_process_stays_the_same(programs: "Programs") -> None:
     line = '"$0" -m unsnarl run -c "import os; print(os.getpid())" & echo $!; wait'
     one, other = programs.execute(["/bin/sh", "-c", line, sys.executable]).stdout.split()
     assert one == other
+
+
+AT_THE_END = """\
+import _thread, os, sys
+class Last:
+    def __del__(self, write=os.write, start=_thread.start_new_thread, fork=os.fork, end=os._exit, kinds=Exception):
+        for call in (lambda: start(int, ()), lambda: fork() or end(0)):
+            try:
+                call()
+            except kinds as error:
+                write(1, f"{type(error).__name__}: {error}\\n".encode())
+of_main, os.of_a_module, sys.of_sys = Last(), Last(), Last()
+"""
+
+
+def test_a_thread_or_fork_while_the_interpreter_ends_is_refused_as_under_python(programs: "Programs") -> None:
+    refused = both_ways(programs, "-c", AT_THE_END).stdout
+    assert sys.version_info < (3, 12) or b"at interpreter shutdown" in refused
