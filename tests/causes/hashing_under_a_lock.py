@@ -1,6 +1,5 @@
 """Threads hold a lock while C code without the GIL computes."""
 
-# before 3.14: its locks wait in the parking lot of the interpreter, and the holder is not recorded yet
 # first: blocked on a lock in `digest`
 # finding: contended-lock, line computes, remedy none, across_io 0
 import hashlib, threading

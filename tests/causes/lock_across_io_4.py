@@ -1,6 +1,5 @@
 """Four clients hold one lock across I/O."""
 
-# before 3.14: its locks wait in the parking lot of the interpreter, and the holder is not recorded yet
 # first: blocked on a lock in `client`
 # finding: contended-lock, line receives, remedy none, across_io 1
 import socket, threading, time

@@ -13,6 +13,7 @@ mod buffer;
 pub(crate) mod calls;
 mod counter;
 mod frames;
+mod lock_address;
 mod processor;
 mod tables;
 mod writer;
@@ -20,6 +21,7 @@ mod writer;
 pub use buffer::{Destination, mark_first_line};
 pub(crate) use buffer::{create, finish};
 pub use frames::{FrameApi, FrameLayout, calibrate};
+pub(crate) use lock_address::lock_of;
 pub use tables::{import_begins, import_ends, name_thread};
 
 use crate::clock;

@@ -73,6 +73,7 @@ pub(crate) fn trace_start(
         executed_ns,
         interval_ns,
         has_counter,
+        has_parked_locks: cfg!(Py_3_14),
     };
     unsnarl_hook::start_recording(&python_api(fork_exec), &destination).map_err(unsupported)
 }

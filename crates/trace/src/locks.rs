@@ -1,8 +1,7 @@
 //! Waits for locks, with the thread that released each lock and its activity during the wait.
 //!
-//! A lock's address is that of the semaphore on which its waiters sleep. Up to CPython 3.13 that
-//! is the lock. Later the semaphore belongs to the waiting thread, so locks are distinguished by
-//! the stacks at which threads wait for them.
+//! A lock's address is that of the semaphore on which its waiters sleep, up to CPython 3.13. Later each
+//! waiter has a semaphore of its own, and the recorder finds the lock's address next to it.
 //! Invariant: each wait is counted once.
 
 use crate::Nanos;
@@ -241,8 +240,8 @@ fn acquisitions_of(stretches: &[Vec<Stretch>]) -> Acquisitions {
 }
 
 /// The part of the wait during which the releasing thread held the lock. Before its last own acquisition it waited
-/// like the others; a thread that never waited for the lock is assumed to have held it for the whole wait. Where an
-/// address is that of one waiter (from CPython 3.14 on) no other thread acquires it, and the whole wait counts.
+/// like the others; a thread that never waited for the lock is assumed to have held it for the whole wait. From CPython
+/// 3.14 on a thread may be woken and find the lock taken again; it waits once more, and its last wake-up counts.
 fn hold_within(wait: &Stretch, post: &Post, acquisitions: &Acquisitions) -> (Nanos, Nanos) {
     let list = acquisitions.get(&(wait.detail & !1)).map_or(&[][..], Vec::as_slice);
     let until = list.partition_point(|&(time, _)| time <= post.time);

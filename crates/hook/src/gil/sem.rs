@@ -37,13 +37,14 @@ unsafe extern "C" fn no_clockwait(_: *mut sem_t, _: clockid_t, _: *const timespe
 
 /// Makes the call; notes that the thread has blocked on a lock if it acquired it.
 fn noted(sem: *mut sem_t, call: impl FnOnce() -> libc::c_int) -> libc::c_int {
-    let is_recorded = record::lock_begins(sem as usize);
+    let lock = record::lock_of(sem);
+    let is_recorded = record::lock_begins(lock);
     if state::is_active() {
         with_current(PerThread::blocks_on_lock);
     }
     let result = call();
     if is_recorded {
-        record::lock_ends(sem as usize, result == 0);
+        record::lock_ends(lock, result == 0);
     }
     if result == 0 && state::is_active() {
         with_current(|current| current.was_on_lock());
@@ -53,7 +54,7 @@ fn noted(sem: *mut sem_t, call: impl FnOnce() -> libc::c_int) -> libc::c_int {
 
 /// Replaces `sem_post`, which releases a lock.
 pub(crate) unsafe extern "C" fn post(sem: *mut sem_t) -> libc::c_int {
-    record::posts(sem as usize);
+    record::posts(record::lock_of(sem));
     // SAFETY: the caller's argument, unchanged.
     if unsafe { deferred_wake::release(sem) } {
         return 0;

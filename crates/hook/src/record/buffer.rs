@@ -51,6 +51,8 @@ pub struct Destination {
     pub interval_ns: u64,
     /// Whether to read the processor's counter for the time, where the kernel does.
     pub has_counter: bool,
+    /// Whether the interpreter's locks wait in its parking lot (from CPython 3.14 on).
+    pub has_parked_locks: bool,
 }
 
 /// Number of the recording that is on, or 0.
@@ -75,6 +77,7 @@ pub(crate) fn create(destination: &Destination, is_scheduled: bool) -> io::Resul
     SIZE.store(size, Relaxed);
     CHUNKS.store(destination.chunks as u64, Relaxed);
     let is_counted = counter::begin(destination.has_counter);
+    super::lock_address::set_parked(destination.has_parked_locks);
     STARTED.store(counter::now(), Relaxed);
     write_header(destination, is_scheduled);
     set32(header::IS_COUNTED, u32::from(is_counted));

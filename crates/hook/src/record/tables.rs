@@ -185,6 +185,7 @@ mod tests {
             executed_ns: 0,
             interval_ns: 0,
             has_counter: false,
+            has_parked_locks: false,
         };
         create(&destination, false).unwrap();
         let describe = |number: u32| location(mix(3, u64::from(number)), 0, &Module("module"));
