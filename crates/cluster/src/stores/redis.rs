@@ -199,6 +199,9 @@ impl Redis {
     /// Sorts an error into those that another try may heal, and the others; drops a connection that is useless.
     fn failure(&self, error: &RedisError) -> Failure {
         let place = self.target.place_words();
+        if matches!(error.kind(), ErrorKind::RESP3NotSupported) {
+            return too_old("older than 6.0");
+        }
         let words = error
             .detail()
             .map_or_else(|| error.to_string(), |detail| format!("{}: {detail}", error.category()));
@@ -448,10 +451,41 @@ fn check_version(information: &str) -> Outcome<()> {
     let mut numbers = version.trim().split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if found < OLDEST {
-        let (major, minor) = OLDEST;
-        return Err(Failure::refused(format!(
-            "the store is Redis {version}; {major}.{minor} is the oldest that serves"
-        )));
+        return Err(too_old(version.trim()));
     }
     Ok(())
+}
+
+fn too_old(version: &str) -> Failure {
+    let (major, minor) = OLDEST;
+    Failure::refused(format!(
+        "the store is a Redis {version}; {major}.{minor} is the oldest that serves"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Kind as FailureKind;
+
+    #[test]
+    fn servers_that_are_too_old_are_refused_in_words() {
+        let of = |version: &str| check_version(&format!("# Server\r\nredis_version:{version}\r\nos:Linux\r\n"));
+        assert!(of("6.2.0").is_ok() && of("10.0.1").is_ok());
+        let failure = of("6.0.16").unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Refused);
+        assert_eq!(
+            failure.message,
+            "the store is a Redis 6.0.16; 6.2 is the oldest that serves"
+        );
+    }
+
+    #[test]
+    fn server_that_does_not_know_the_protocol_is_refused_and_not_waited_for() {
+        let target = Target::parse("redis://localhost", &[]).unwrap();
+        let store = Redis::new(target, Identity::new(), mpsc::unbounded_channel().0);
+        let failure = store.failure(&(ErrorKind::RESP3NotSupported, "no HELLO").into());
+        assert_eq!(failure.kind, FailureKind::Refused);
+        assert!(failure.message.contains("older than 6.0"), "{}", failure.message);
+    }
 }
