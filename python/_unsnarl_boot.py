@@ -73,8 +73,7 @@ def start() -> None:
 
 def complete() -> None:
     """Install the scheduler now, if the installation waits; raises nothing but what a signal handler raises."""
-    # An interpreter that ends has no finders any more: nothing can be imported, and there is nothing to schedule.
-    if observed and sys.meta_path:
+    if observed:
         __import__("unsnarl.late", fromlist=["__name__"]).install()
 
 
@@ -120,7 +119,8 @@ def _wait() -> None:
 
 def _observe(owner: "Any", name: str) -> None:
     def first(*arguments: "Any", **named: "Any") -> "Any":
-        if sys:  # the end of an interpreter sets the names of modules to None, first those that were set first
+        # An interpreter that ends has no finders, and later its modules' names are None: nothing can be imported then.
+        if getattr(sys, "meta_path", None):
             complete()
         return original(*arguments, **named)
 
