@@ -24,20 +24,19 @@ The last result of each trial, rendered by `scripts/distribution/where_it_runs.p
 [the results](../results/platforms.json); each row was written by a script, on the day that it names.
 `scripts/bare-root` installs each wheel in a Debian root without compiler or Rust, `scripts/builds` tries other builds
 of CPython, `scripts/matrix` the interpreters at hand. Rows on an emulated machine ran under qemu-user.
-Seconds were measured on two processors; the load average is that of the minute before, also where nothing else ran.
+Seconds, from `pip install` to its end and to the demo's first line, were measured on two processors; the load average
+is that of the minute before, also where nothing else ran.
 
 """
 COLUMNS = {
     "Interpreter": "python",
-    "Machine": "machine",
-    "System": "system",
-    "C library": "c_library",
+    "Platform": "platform",
     "Installed from": "installed_from",
     "Scheduler": "probe",
     "Smoke runs": "smoke",
     "Tests": "suite",
     "Install, s": "install_s",
-    "Demo's first line, s": "demo_s",
+    "Demo, s": "demo_s",
     "Load": "load",
     "Note": "note",
     "Tried": "date",
@@ -61,6 +60,8 @@ def merged(old: Iterable[Result], new: Iterable[Result]) -> list[Result]:
 
 def cell(result: Result, field: str) -> str:
     """Return what a result says in one column, short enough for a table."""
+    if field == "platform":
+        return ", ".join(result[name] for name in ("system", "machine", "c_library"))
     text = str(result.get(field, "–"))
     if field == "probe":
         text = "can be installed" if text.startswith("ok") else text.removeprefix("error: ").partition(", in ")[0]
