@@ -6,15 +6,21 @@ whose program is not installed are skipped, by name; `scripts/recipes` installs 
 
 from __future__ import annotations
 
+import http.server
+import json
 import os
+import queue
 import re
 import signal
 import socket
 import subprocess
 import sys
 import sysconfig
+import tempfile
+import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -22,6 +28,7 @@ from typing import TYPE_CHECKING, Self
 import pytest
 
 from tests.conftest import clean_environment
+from tests.integration.recipe_programs import FILES
 from tests.integration.waiting import until
 
 if TYPE_CHECKING:
@@ -31,79 +38,6 @@ pytestmark = pytest.mark.needs_gil
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "recipes.md"
 PORT = "8000"
-
-STATE = "import unsnarl.gil\nstate = lambda: str(unsnarl.gil.installed()).encode()\n"
-FILES = {
-    "state.py": STATE,
-    "app.py": """
-from state import state
-def application(environ, start_response):
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [state()]
-""",
-    "asgi.py": """
-from state import state
-async def application(scope, receive, send):
-    if scope["type"] != "http":
-        return
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": state()})
-""",
-    "manage.py": """
-import sys
-from django.conf import settings
-from django.core.management import execute_from_command_line
-from django.http import HttpResponse
-from django.urls import path
-from state import state
-settings.configure(DEBUG=True, ROOT_URLCONF=__name__, SECRET_KEY="x", ALLOWED_HOSTS=["*"])
-urlpatterns = [path("", lambda request: HttpResponse(state()))]
-if __name__ == "__main__":
-    execute_from_command_line(sys.argv)
-""",
-    "tasks.py": """
-import os
-from celery import Celery
-from state import state
-os.makedirs("queue", exist_ok=True)
-app = Celery("tasks", broker="filesystem://")
-app.conf.broker_transport_options = {
-    "data_folder_in": "queue", "data_folder_out": "queue", "control_folder": "queue", "processed_folder": "queue",
-}
-@app.task
-def note():
-    with open("noted.new", "wb") as file:
-        file.write(state())
-    os.rename("noted.new", "noted")
-""",
-    "scheduled.py": """
-import unsnarl.gil
-unsnarl.gil.install()
-from app import application
-""",
-    "preload.py": "import unsnarl.gil\nunsnarl.gil.install()\n",
-    "cluster.py": """
-from dask.distributed import Client, LocalCluster
-from state import state
-if __name__ == "__main__":
-    with LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as cluster, Client(cluster) as client:
-        assert (state(), client.submit(state).result(timeout=60)) == (b"True", b"True")
-""",
-    "submit.py": """
-import sys
-from dask.distributed import Client
-from state import state
-with Client(sys.argv[1], timeout=60) as client:
-    client.wait_for_workers(1, timeout=60)
-    assert client.submit(state).result(timeout=60) == b"True"
-""",
-    "notebook.ipynb": """
-{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
- {"cell_type": "code", "id": "a", "metadata": {}, "execution_count": null, "outputs": [],
-  "source": "from state import state; assert state() == b'True'; open('noted', 'w').close()"}]}
-""",
-    "test_it.py": "from state import state\ndef test_it():\n    assert state() == b'True'\n",
-}
 
 
 def commands(heading: str) -> list[str]:
@@ -138,11 +72,11 @@ def environment() -> dict[str, str]:
 class Running:
     """A command in a session of its own; what is left of it is killed at the end."""
 
-    def __init__(self, words: list[str], folder: Path) -> None:
+    def __init__(self, words: list[str], folder: Path, variables: dict[str, str] | None = None) -> None:
         self._log = (folder / "log").open("wb+")
         self.process = subprocess.Popen(
-            words, cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
-            start_new_session=True,
+            words, cwd=folder, env=variables or environment(), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
         )  # fmt: skip
 
     def __enter__(self) -> Self:
@@ -276,6 +210,134 @@ def test_a_jupyter_kernel(folder: Path) -> None:
     assert (folder / "noted").exists()
 
 
+@pytest.fixture
+def ray_environment(folder: Path) -> Iterator[dict[str, str]]:
+    """Ray's sockets need a short path, and its files stay out of the user's home."""
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as short:
+        quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+        yield environment() | quiet | {"RAY_TMPDIR": short, "HOME": str(folder), "PYTHONPATH": str(folder)}
+
+
+def test_a_program_that_starts_ray(folder: Path, ray_environment: dict[str, str]) -> None:
+    needs("ray")
+    done = subprocess.run(words_of(commands("Ray")[0]), cwd=folder, env=ray_environment, check=False, timeout=240)
+    assert done.returncode == 0
+
+
+def test_a_program_of_a_ray_cluster(folder: Path, ray_environment: dict[str, str]) -> None:
+    needs("ray")
+    port = free_port()
+    command = commands("Ray")[1].replace("6379", str(port))
+    with Running(words_of(command), folder, ray_environment) as running:
+
+        def is_listening() -> bool:
+            running.check()
+            with socket.socket() as client:
+                return client.connect_ex(("127.0.0.1", port)) == 0
+
+        until(is_listening)
+        done = subprocess.run(
+            [sys.executable, "attached.py"],
+            cwd=folder, env=ray_environment | {"RAY_ADDRESS": f"127.0.0.1:{port}"}, check=False, timeout=240,
+        )  # fmt: skip
+        assert done.returncode == 0
+        running.process.terminate()
+        running.process.wait(120)
+
+
+def airflow_environment(folder: Path) -> dict[str, str]:
+    """Return an environment with an Airflow of its own, migrated, on ports of its own."""
+    api, logs, trigger_logs = free_port(), free_port(), free_port()
+    variables = environment() | {
+        "HOME": str(folder),
+        "PYTHONPATH": str(folder),
+        "NOTED": str(folder / "noted"),
+        "AIRFLOW_HOME": str(folder / "airflow"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(folder / "dags"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{api}/execution/",
+        "AIRFLOW__API__PORT": str(api),
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(logs),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(trigger_logs),
+    }
+    subprocess.run(words_of("airflow db migrate"), cwd=folder, env=variables, check=True, timeout=240)
+    return variables
+
+
+def test_airflow(folder: Path) -> None:
+    needs("airflow")
+    with Running(words_of(commands("Airflow")[0]), folder, airflow_environment(folder)) as running:
+
+        def is_noted() -> bool:
+            running.check()
+            return (folder / "noted").exists()
+
+        until(is_noted)
+        assert (folder / "noted").read_bytes() == b"True"
+        running.process.terminate()
+        running.process.wait(120)
+
+
+def test_a_run_of_a_dag_of_airflow(folder: Path) -> None:
+    needs("airflow")
+    variables = airflow_environment(folder)
+    subprocess.run(words_of(commands("Airflow")[1]), cwd=folder, env=variables, check=True, timeout=240)
+    assert (folder / "noted").read_bytes() == b"True"
+
+
+class _Runtime(http.server.BaseHTTPRequestHandler):
+    """The runtime interface of a function: hands out one event, and keeps what is answered."""
+
+    protocol_version = "HTTP/1.1"
+    answers: queue.SimpleQueue[tuple[str, bytes]]
+    events: queue.SimpleQueue[bytes]
+
+    def do_GET(self) -> None:
+        body = self.events.get()
+        self.send_response(200)
+        for name, value in (
+            ("Lambda-Runtime-Aws-Request-Id", "first"),
+            ("Lambda-Runtime-Deadline-Ms", str(10**13)),
+            ("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:none:0:function:f"),
+            ("Content-Type", "application/json"),
+            ("Content-Length", str(len(body))),
+        ):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        self.answers.put((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(202)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_a_cold_start_of_a_function(folder: Path) -> None:
+    needs("awslambdaric", "boto3")
+    (folder / "entry.py").write_text(page_file("AWS Lambda", "python"))
+    pack, start = commands("AWS Lambda")
+    subprocess.run(words_of(pack), cwd=folder, env=environment(), check=True, timeout=240)
+
+    class Runtime(_Runtime):
+        answers: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
+        events: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    Runtime.events.put(b'{"number": 41}')
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Runtime) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        variables = environment() | {"AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{server.server_port}"}
+        with Running(start.split(), folder, variables):
+            path, answer = Runtime.answers.get(timeout=240)
+        server.shutdown()
+    assert path.endswith("/runtime/invocation/first/response")
+    assert json.loads(answer) == [42, "first", "_unsnarl_pack.finder"]
+
+
 @pytest.mark.parametrize("number", [0, 1], ids=["alone", "-n"])
 def test_pytest(folder: Path, number: int) -> None:
     needs(*(["xdist"] if number else []))
@@ -346,11 +408,14 @@ def test_every_command_of_the_page_is_one_of_these() -> None:
         "Django",
         "Celery",
         "Dask",
+        "Ray",
+        "Airflow",
         "Jupyter",
         "pytest",
         "tox",
         "pre-commit",
+        "AWS Lambda",
     ]
     counted = [len(commands(heading)) for heading in headings]
-    assert counted == [2, 1, 1, 1, 1, 2, 2, 3, 2, 2, 1, 2]
+    assert counted == [2, 1, 1, 1, 1, 2, 2, 3, 2, 2, 2, 2, 1, 2, 2]
     assert PAGE.read_text().count("```sh\n") == sum(counted)
