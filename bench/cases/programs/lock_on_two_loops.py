@@ -1,6 +1,6 @@
 """One lock on two event loops: `asyncio.Lock` refuses it, `unsnarl.Lock` is made for it; nothing to switch on.
 
-Reported: ecmwf/forecast-in-a-box, issue 317; apache/airflow, issues 64620 and 65286
+Reported: ecmwf/forecast-in-a-box, issue 317; apache/airflow, issue 64620
 Figure: asyncio_errors, errors, less is better: with `asyncio.Lock`, in any way of starting the program
 Figure: unsnarl_errors, errors, less is better: with `unsnarl.Lock`
 """
