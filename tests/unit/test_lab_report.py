@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from unsnarl.lab import experiments, published
 from unsnarl.lab.experiment import ANYWHERE, Case, Experiment, Figure
 from unsnarl.lab.machine import SAME, differences
-from unsnarl.lab.results import page, plots, tables
+from unsnarl.lab.results import beside, page, plots, tables
 from unsnarl.lab.results.analysis import Outcome
 from unsnarl.lab.results.store import Results, StoreError, held, read
 from unsnarl.lab.variants import PYPY, SCHEDULER, STOCK
@@ -376,3 +377,73 @@ def test_the_load_generator_is_a_circumstance() -> None:
     with_peer = MACHINE | {"versions": MACHINE["versions"] | {"aiologic": "1.0"}}
     assert differences([MACHINE, with_peer]) == []
     assert differences([MACHINE, with_ab]) == ["load generator (ab or ours)"]
+
+
+def squares_with(folder: Path, case: Case, figures: dict[str, dict[str, Any]]) -> Outcome:
+    """Return the outcome of one run of a case in each of some variants."""
+    folder.mkdir()
+    results = Results(folder, EXPERIMENT, MACHINE)
+    results.note({}, (case,), "unsnarl lab run squares")
+    for variant, found in figures.items():
+        results.add(case.name, variant, 0, found)
+    results.write()
+    return Outcome(read(results.path))
+
+
+def test_a_published_table_stands_next_to_the_measured_one(tmp_path: Path) -> None:
+    case = Case("start, all cores, n = 300", series="start, all cores", size=300)
+    outcome = squares_with(tmp_path / "out", case, {"stock": {"elapsed_s": 1.5}})
+    (table,) = beside.tables_of(outcome)
+    assert table.head == ("", "CPython, published", "stock, here", "PyPy, published", "PyPy, here")
+    assert table.rows[2] == ("n = 300", "1.19", "1.50", "5.81", "-")
+    assert table.rows[-1] == ("exponent", "2.03", "-", "2.02", "-")
+    assert "published on two cores, here on 2" in table.title
+
+
+@pytest.mark.parametrize("name", published.CURVES.keys() | published.POINTS.keys() | published.NOT_REPEATED.keys())
+def test_published_figures_name_what_the_laboratory_measures(name: str) -> None:
+    one = experiments.experiment(name)
+    variants, cases = {variant.name for variant in one.variants}, {case.name for case in one.cases}
+    figures = {figure.name for figure in one.figures} | {"calls.futex"}
+    for point in published.POINTS.get(name, ()):
+        assert {point.case, point.over_case or point.case} <= cases
+        assert {point.variant, point.over_variant or point.variant} <= variants
+        assert point.figure in figures
+        assert point.over_variant in ("", one.variants[0].name)
+    for series, curve in published.CURVES.get(name, {}).items():
+        ours = {case.size for case in one.cases if case.series == series}
+        assert {curve.sizes[0], curve.sizes[-1]} <= ours
+        assert all(len(column.values) == len(curve.sizes) for column in curve.columns)
+        assert {column.variant for column in curve.columns} <= variants
+    assert all(what and why for what, why in published.NOT_REPEATED.get(name, ()))
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("strace -- version 6.1", "6.1"),
+        ("This is ApacheBench, Version 2.3 <$Revision: 1903618 $>", "2.3"),
+        ("2.7.18 (default, May  9 2026, 07:36:57)", "2.7.18"),
+        ("git version 2.39.5", "2.39.5"),
+        ("26.11.0a1", "26.11.0a1"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_the_version_in_what_a_program_prints(text: str, version: str) -> None:
+    assert tables.version_in(text) == version
+
+
+@pytest.mark.skipif(not plots.is_available(), reason="matplotlib is not installed")
+def test_a_plot_has_the_colour_of_the_page_and_a_whole_legend(tmp_path: Path) -> None:
+    case = Case("20,000 items")
+    outcome = squares_with(
+        tmp_path / "out", case, {name: {"elapsed_s": 1.0} for name in ("stock", "scheduler", "pypy")}
+    )
+    (plot,) = plots.plots_of(outcome, "stem")
+    assert "currentColor" in plot.svg
+    assert "#ffffff" not in plot.svg
+    assert plots.INK not in plot.svg
+    height = float(re.findall(r'viewBox="0 0 [\d.]+ ([\d.]+)"', plot.svg)[0])
+    lowest = max(float(y) for y in re.findall(r"L [\d.]+ ([\d.]+)", plot.svg))
+    assert lowest <= height
+    assert all(title in plot.svg for title in ("stock", "scheduler", "PyPy"))

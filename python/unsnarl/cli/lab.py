@@ -158,14 +158,14 @@ def _run(options: argparse.Namespace, command: str) -> int:
 def _experiments(names: list[str]) -> list[Experiment]:
     from difflib import get_close_matches
 
-    from unsnarl.lab.experiments import NAMES, experiment
+    from unsnarl.lab.experiments import NAMED_ONLY, NAMES, experiment
 
     for name in names:
         if name not in NAMES:
             close = get_close_matches(name, NAMES, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(NAMES)}"
             raise CommandError(f"no such experiment: {name!r}", hint)
-    return [experiment(name) for name in dict.fromkeys(names or NAMES)]
+    return [experiment(name) for name in dict.fromkeys(names or [name for name in NAMES if name not in NAMED_ONLY])]
 
 
 def _cases(one: Experiment, options: argparse.Namespace) -> list[Case]:

@@ -56,7 +56,7 @@ of the package and of the native client identifies unsnarl."""
 PACKAGES = ("unsnarl", "aiologic", "gevent", "greenlet", "pyperf", "pip", "mercurial", "black", "httpie")
 """Packages of the measured interpreter that are measured or that measure."""
 
-PROGRAMS = {"strace": "-V", "ab": "-V"}
+PROGRAMS = {"strace": "-V", "ab": "-V", "git": "--version"}
 """Programs that measure, with the option that prints their version."""
 
 LOAD_GENERATOR = "ab"

@@ -142,16 +142,23 @@ def reason_against_round_robin() -> Reason:
     return None if _works([sys.executable, "-I", "-S", "-c", probe]) else "SCHED_RR is not allowed here"
 
 
+OTHER_PROGRAMS = ("git",)
+"""Programs that are started for comparison, and belong to no environment."""
+
+
 def reason_against_command(python: str, name: str) -> Reason:
     """Return why a command of an interpreter's environment cannot be started, or None."""
-    return (
-        None if command_of(python, name) else f"{name} is not installed in the environment of the measured interpreter"
-    )
+    if command_of(python, name):
+        return None
+    where = "" if name in OTHER_PROGRAMS else " in the environment of the measured interpreter"
+    return f"{name} is not installed{where}"
 
 
 @functools.cache
 def command_of(python: str, name: str) -> str | None:
-    """Return the path of a console script that belongs to an interpreter's environment."""
+    """Return the path of a console script that belongs to an interpreter's environment, or of another program."""
+    if name in OTHER_PROGRAMS:
+        return shutil.which(name)
     path = Path(python).parent / name
     return str(path) if os.access(path, os.X_OK) else None
 

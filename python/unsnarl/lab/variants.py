@@ -18,6 +18,8 @@ NO_HINTS = Variant(
     "scheduler-no-hints", "scheduler, no kernel hints", "run", options=("--no-kernel-hints",), needs=("unsnarl",)
 )
 PRIMITIVES = Variant("primitives", "primitives", words=("--library", "unsnarl"), needs=("unsnarl",))
+LOCK = Variant("lock", "lock", words=("--locks", "unsnarl"), needs=("unsnarl",))
+CONDITION = Variant("condition", "condition", words=("--conditions", "unsnarl"), needs=("unsnarl",))
 BOTH = Variant("both", "scheduler + primitives", "run", words=("--library", "unsnarl"), needs=("unsnarl",))
 GREEN = Variant("green", "green", launcher="green", needs=("green",))
 GREEN_PRIMITIVES = Variant(

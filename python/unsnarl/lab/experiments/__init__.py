@@ -17,6 +17,7 @@ NAMES = (
     "processes",
     "startup",
     "storm",
+    "suite",
     "efficiency",
     "pairs",
     "convoy",
@@ -24,6 +25,10 @@ NAMES = (
     "micro",
 )
 """Every experiment by the name of its module, in the order of a complete run."""
+
+
+NAMED_ONLY = frozenset(("suite",))
+"""Experiments that take too long to be part of a run that names none."""
 
 
 def experiment(name: str) -> Experiment:

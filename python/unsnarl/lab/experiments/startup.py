@@ -38,8 +38,8 @@ def cases(starts: int, names: tuple[str, ...]) -> tuple[Case, ...]:
 
 
 def _fitted(case: Case, script: str) -> Case:
-    """Complete the case of a console script, or of the interpreter, which can be neither warm nor packed."""
-    return case._replace(command=script) if script else case._replace(variants=(PLAIN.name,))
+    """Complete the case of a command; the interpreter and programs that are not Python's can only be plain."""
+    return case._replace(command=script, variants=(PLAIN.name,) if script in commands.PLAIN_ONLY else None)
 
 
 EXPERIMENT = Experiment(

@@ -11,8 +11,10 @@ from pathlib import Path
 from unsnarl.lab.experiment import Case, Experiment, Figure, Figures
 from unsnarl.lab.running.child import Child
 from unsnarl.lab.running.process import PROGRAMS, Run, RunFailed, execute, printed_figures
-from unsnarl.lab.variants import FEATURES, GREEN
+from unsnarl.lab.variants import CONDITION, FEATURES, GREEN, LOCK
 
+SINGLE = (*FEATURES, LOCK, CONDITION)
+"""The features, and the lock and the condition of the pool alone, which the document switches one by one."""
 PARALLEL = (1, 10)
 HOGS = (0, 1)
 SECONDS, QUICK_SECONDS = 2, 1
@@ -81,7 +83,7 @@ def cases(seconds: int) -> tuple[Case, ...]:
         Case(
             f"p = {parallel}, {'one CPU-bound thread' if hogs else 'no CPU-bound thread'}",
             (str(hogs), str(parallel), str(seconds)),
-            variants=None if not hogs else tuple(v.name for v in FEATURES),
+            variants=None if not hogs else tuple(v.name for v in SINGLE),
             expected_s=seconds + 0.6,
         )
         for hogs in HOGS
@@ -100,11 +102,12 @@ EXPERIMENT = Experiment(
         Figure("p50_ms", "median", "ms"),
         Figure("p99_ms", "99th percentile", "ms"),
     ),
-    variants=(*FEATURES, GREEN),
+    variants=(*SINGLE, GREEN),
     cases=cases(SECONDS),
     quick=tuple(case for case in cases(QUICK_SECONDS) if case.arguments[1] == str(PARALLEL[-1])),
     pairs=5,
     measure=measure,
     reading="p is the number of requests pending at a time, each over its own connection; the load is ab, or a program "
-    "of the laboratory if ab is not installed.",
+    "of the laboratory if ab is not installed. `scheduler` is the GIL alone; `lock` and `condition` are those of the "
+    "pool's queue alone, `primitives` both of them and the standard library's own.",
 )

@@ -7,6 +7,7 @@ pipe, which would block all green threads.
 
 from __future__ import annotations
 
+import importlib
 import socket
 import threading
 from typing import Any
@@ -25,10 +26,10 @@ END_OF_HEAD = b"\r\n\r\n"
 class Connections:
     """A queue of connections: a list, and the library's condition around it."""
 
-    def __init__(self, library: Any) -> None:
-        """Create an empty queue."""
+    def __init__(self, locks: Any, conditions: Any) -> None:
+        """Create an empty queue with a lock and a condition of these libraries."""
         self._waiting: list[socket.socket] = []
-        self._condition = library.Condition(library.Lock())
+        self._condition = conditions.Condition(locks.Lock())
 
     def put(self, connection: socket.socket) -> None:
         """Hand a connection to a worker."""
@@ -76,9 +77,12 @@ def main() -> None:
     """Serve for ever."""
     parser = measured.parser(__doc__)
     parser.add_argument("--hogs", type=int, default=0)
+    parser.add_argument("--locks", metavar="MODULE", help="whose lock is used, if not the library's")
+    parser.add_argument("--conditions", metavar="MODULE", help="whose condition is used, if not the library's")
     arguments = parser.parse_args()
-    library = measured.begin(arguments)
-    connections = Connections(library)
+    measured.begin(arguments)
+    names = (arguments.locks or arguments.library, arguments.conditions or arguments.library)
+    connections = Connections(*map(importlib.import_module, names))
     listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
     for _ in range(WORKERS):
         threading.Thread(target=work, args=(connections,), daemon=True).start()

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from unsnarl.demo.figures import TOO_FEW
 from unsnarl.lab.machine import differences
-from unsnarl.lab.results import plots, tables
+from unsnarl.lab.results import beside, plots, tables
 from unsnarl.lab.results.analysis import Outcome
 from unsnarl.lab.results.plots import Plot
 from unsnarl.lab.results.store import StoreError, read
@@ -64,7 +64,7 @@ def section(outcome: Outcome) -> Section:
     python = outcome.machine["python"]
     anchor = f"{outcome.name}-{python['version']}"
     drawn = list(plots.plots_of(outcome, anchor)) if plots.is_available() else []
-    return Section(anchor, outcome, list(tables.tables_of(outcome)), drawn)
+    return Section(anchor, outcome, [*beside.tables_of(outcome), *tables.tables_of(outcome)], drawn)
 
 
 def write(folder: Path, outcomes: Sequence[Outcome], command: str) -> list[Path]:
@@ -128,11 +128,16 @@ def markdown(sections: Sequence[Section], command: str) -> str:
         outcome = one.outcome
         parts += [f"\n## {outcome.experiment['title']}\n", outcome.experiment["question"] + "\n"]
         parts += [f"*{outcome.experiment['source']}; `unsnarl lab run {outcome.name}`*\n"]
-        parts += [f"- {line}" for line in (*tables.facts(outcome), *tables.absences(outcome))]
+        parts += [f"- {line}" for line in _lines(outcome)]
         parts += ["", outcome.experiment["reading"] + "\n"]
         parts += [f"![{plot.title}]({plot.file_name})\n" for plot in one.plots]
         parts += [f"### {table.title}\n\n{tables.markdown(table)}" for table in one.tables]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _lines(outcome: Outcome) -> list[str]:
+    """Return what was measured where, what is missing, and what of the source cannot be repeated."""
+    return [*tables.facts(outcome), *tables.absences(outcome), *beside.not_repeated(outcome)]
 
 
 STYLE = """
@@ -143,8 +148,8 @@ STYLE = """
   th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: right }
   th:first-child, td:first-child { text-align: left }
   .wide { overflow-x: auto } .quiet, li { color: var(--quiet) }
-  figure { margin: 1rem 0; background: #fff; border-radius: 6px; padding: .5rem }
-  figure svg { max-width: 100%; height: auto } figcaption { color: #59636e; font-size: 13px }
+  figure { margin: 1rem 0; padding: .5rem 0 }
+  figure svg { max-width: 100%; height: auto } figcaption { color: var(--quiet); font-size: 13px }
   pre { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; padding: .6rem; font-size: 13px }
 """
 
@@ -173,7 +178,7 @@ def _entry(one: Section) -> str:
 
 def _html_section(one: Section) -> str:
     experiment = one.outcome.experiment
-    lines = (*tables.facts(one.outcome), *tables.absences(one.outcome))
+    lines = _lines(one.outcome)
     parts = [
         f'<section id="{escape(one.anchor)}"><h2>{escape(experiment["title"])}</h2>',
         f"<p>{escape(experiment['question'])}</p>",

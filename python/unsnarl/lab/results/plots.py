@@ -1,8 +1,8 @@
 """Plots of results as SVG, by matplotlib: curves over sizes, otherwise bars.
 
 matplotlib is an extra (``unsnarl[lab]``); without it, reports have tables only.
-Invariant: the same results give the same bytes, and every plot has its own background, so
-that it is readable on light and on dark pages.
+Invariant: the same results give the same bytes. A plot has no background, and its text and axes have the
+colour of the page's text, so it is readable on light and on dark pages.
 """
 
 from __future__ import annotations
@@ -17,10 +17,16 @@ from unsnarl.lab.results.analysis import Median, Outcome
 
 EXTRA = "unsnarl[lab]"
 
-# Okabe and Ito's palette, which colour-blind readers can distinguish; stock is grey.
-COLOURS = ("#7f7f7f", "#0072b2", "#009e73", "#d55e00", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#000000", "#f0e442")
 MARKERS = "osD^vPX*<>"
 WIDTH_IN, CURVE_IN, BAR_IN = 7.2, 4.0, 0.24
+
+INK = "#010203"
+"""Stands for the colour of the page's text while matplotlib draws: it knows no such colour."""
+ADAPTS = "<style>svg { color: #1f2328 } @media (prefers-color-scheme: dark) { svg { color: #e6edf3 } }</style>"
+"""The colour of the page's text, also for a plot that a page only refers to."""
+
+# Okabe and Ito's palette, which colour-blind readers can distinguish; stock is grey.
+COLOURS = ("#7f7f7f", "#0072b2", "#009e73", "#d55e00", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", INK, "#f0e442")
 
 SETTINGS = {
     "svg.fonttype": "none",
@@ -31,7 +37,11 @@ SETTINGS = {
     "axes.grid": True,
     "grid.alpha": 0.3,
     "legend.frameon": False,
-    "figure.facecolor": "white",
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    **dict.fromkeys(
+        ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color", "lines.markeredgecolor"), INK
+    ),
 }
 
 
@@ -78,7 +88,8 @@ def _drawn(draw: Any, height_in: float) -> str:
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     svg = text.getvalue()
-    return "\n".join(line.rstrip() for line in svg[svg.index("<svg") :].splitlines()) + "\n"
+    svg = svg[svg.index("<svg") :].replace(INK, "currentColor").replace("<defs>", f"{ADAPTS}\n <defs>", 1)
+    return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
 
 
 def _label(outcome: Outcome, series: str, variant: dict[str, Any]) -> str:
@@ -143,13 +154,13 @@ def bars(outcome: Outcome) -> str:
                 xerr=_ranges(medians),
                 height=0.85,
                 color=COLOURS[_style(outcome, variant["name"])],
-                error_kw={"linewidth": 0.8, "ecolor": "#333333"},
+                error_kw={"linewidth": 0.8, "ecolor": INK},
                 label=variant["title"],
             )
         axes.set_yticks([row * step + (len(variants) - 1) / 2 for row in range(len(cases))], [c["name"] for c in cases])
         axes.invert_yaxis()
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(f"{main['title']}, {main['unit']}" if main["unit"] else main["title"])
-        axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.12 - 0.4 / len(cases)), ncols=3)
+        axes.figure.legend(loc="outside lower center", ncols=3)
 
     return _drawn(draw, 1.4 + BAR_IN * step * len(cases))

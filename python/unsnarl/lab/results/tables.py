@@ -6,6 +6,7 @@ exceeded its time limit is shown as such, and an undecided difference is marked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -160,9 +161,15 @@ def facts(outcome: Outcome) -> list[str]:
 def build(machine: dict[str, Any]) -> str:
     """Return the measured build of unsnarl, and the versions of the peers."""
     versions: dict[str, str] = machine.get("versions", {})
-    others = ", ".join(f"{name} {version}" for name, version in versions.items() if name != "unsnarl")
+    others = ", ".join(f"{name} {version_in(text)}" for name, text in versions.items() if name != "unsnarl")
     digests = f"build {machine.get('package') or 'unknown'}, scheduler {machine.get('scheduler') or 'unknown'}"
     return f"unsnarl {versions.get('unsnarl', 'of an unknown version')} ({digests}){'; ' if others else ''}{others}"
+
+
+def version_in(text: str) -> str:
+    """Return the version in what a program printed about itself, or all of it if there is none."""
+    found = re.search(r"\d+(?:\.\d+)+[\w.+-]*", text)
+    return found[0].rstrip(".") if found else text
 
 
 def absences(outcome: Outcome) -> list[str]:

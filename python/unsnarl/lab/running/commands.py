@@ -27,8 +27,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "hg --version -q": ("hg", "--version", "-q"),
     "black --version": ("black", "--version"),
     "http --version": ("http", "--version"),
+    "git --version": ("git", "--version"),
 }
-"""The interpreter, and console scripts of its environment."""
+"""The interpreter, console scripts of its environment, and a program that is not Python's."""
 
 
 def script_of(name: str) -> str:
@@ -36,8 +37,8 @@ def script_of(name: str) -> str:
     return COMMANDS[name][0].removesuffix("python")
 
 
-SCRIPTS = tuple(filter(script_of, COMMANDS))
-"""The commands that can be warm or packed."""
+PLAIN_ONLY = ("", *presence.OTHER_PROGRAMS)
+"""The scripts of commands that can be neither warm nor packed: the interpreter has none."""
 
 QUICK = ("python -c pass", "pip --version")
 STORM = ("hg --version -q", "pip --version")
