@@ -61,6 +61,7 @@ def words(suite: Suite, report: Path, only: Sequence[str] = ()) -> list[str]:
     """Return the command line after the interpreter."""
     if suite.source == "cpython":
         patterns = [word for name in only for word in ("-m", name)]
+        patterns += [word for name in suite.without for word in ("-i", name)]
         return ["-m", "test", "--junit-xml", str(report), "-u", "network", *patterns, *suite.tests]
     left_out = [f"--deselect={name}" for name in suite.without]
     # The root is fixed, so that one test of an installed package has the same name when it runs alone.

@@ -118,6 +118,12 @@ def test_a_suite_runs_in_each_way_with_the_same_words(tmp_path: Path) -> None:
     assert running.words(suite, tmp_path, ["tests/a.py::c"])[-1] == "tests/a.py::c"
 
 
+def test_a_test_of_cpython_is_left_out_in_each_way(tmp_path: Path) -> None:
+    suite = Suite("cpython-thing", "", ("test_thing",), source="cpython", without={"test.test_thing.A.test_b": "hangs"})
+    made = running.words(suite, tmp_path / "report.xml")
+    assert made[-3:] == ["-i", "test.test_thing.A.test_b", "test_thing"]
+
+
 def test_a_test_that_runs_alone_keeps_the_options_of_its_suite(tmp_path: Path) -> None:
     suite = Suite("thing", "1", tests=("tests",), options=("-p", "thing.plugin"))
     made = running.words(suite, tmp_path / "report.xml", ["tests/a.py::c"])
