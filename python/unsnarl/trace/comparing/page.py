@@ -1,6 +1,7 @@
 """A comparison of two recordings as one self-contained HTML file: the changes, and the pages of both side by side.
 
-The templates are next to this module: ``page.html``, ``page.css`` and ``page.js``. Each recording has its own page, as
+The templates are next to this module: ``page.html``, ``page.css`` and ``page.js``, within the frame of
+``unsnarl.trace.views.document``. Each recording has its own page, as
 ``unsnarl trace`` writes it, in a frame of its own; the script moves both timelines together.
 """
 
@@ -15,7 +16,7 @@ from unsnarl.trace.findings.conclusions import all_findings
 from unsnarl.trace.findings.finding import Finding
 from unsnarl.trace.syscalls import Syscalls
 from unsnarl.trace.views import html as reports
-from unsnarl.trace.views.html import embedded, put_in
+from unsnarl.trace.views.document import document, embedded
 
 HERE = Path(__file__).parent
 MOST_ROWS = 40
@@ -26,14 +27,12 @@ def page(comparison: Comparison) -> str:
     title = f"{' '.join(comparison.after[0].command) or 'python'} · two traces"
     pages = [reports.page(side, all_findings(side), Syscalls()) for side in (comparison.before, comparison.after)]
     parts = {
-        "@TITLE@": html.escape(title),
-        "@STYLE@": (HERE / "page.css").read_text(encoding="utf-8"),
         "@SUMMARY@": "\n".join(_summary(comparison)),
         "@BEFORE@": embedded(pages[0]),
         "@AFTER@": embedded(pages[1]),
         "@SCRIPT@": (HERE / "page.js").read_text(encoding="utf-8"),
     }
-    return put_in((HERE / "page.html").read_text(encoding="utf-8"), parts)
+    return document(title, HERE, "page", parts)
 
 
 def _summary(comparison: Comparison) -> list[str]:

@@ -1,12 +1,10 @@
 """A trace as one self-contained HTML file that needs no network: data, style and script are embedded.
 
-The templates are next to this module: ``report.html``, ``report.css`` and the scripts.
+The templates are next to this module: ``report.html``, ``report.css`` and the scripts. ``document`` has their frame.
 """
 
 from __future__ import annotations
 
-import html
-import json
 from collections import defaultdict
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +16,7 @@ from unsnarl.trace.findings.locks import is_for_work
 from unsnarl.trace.model import LockWaits, Process
 from unsnarl.trace.syscalls import Syscalls
 from unsnarl.trace.thread_groups import groups_of
+from unsnarl.trace.views.document import document, embedded
 from unsnarl.trace.views.stretches import UNIT_NS, encoded, kinds_of
 
 HERE = Path(__file__).parent
@@ -37,28 +36,10 @@ def page(processes: list[Process], findings: list[Finding], syscalls: Syscalls) 
         "syscalls": syscalls.summary(),
     }
     parts = {
-        "@TITLE@": html.escape(title),
-        "@STYLE@": (HERE / "report.css").read_text(encoding="utf-8"),
         "@SCRIPT@": "".join((HERE / name).read_text(encoding="utf-8") for name in SCRIPTS),
         "@DATA@": embedded(data),
     }
-    return put_in((HERE / "report.html").read_text(encoding="utf-8"), parts)
-
-
-def embedded(data: object) -> str:
-    """Return data as JSON for a script element, which ends at the first "</", even within a string."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-    text = text.replace("</", "<\\/").replace("<!--", "\\u003c!--").replace("<script", "\\u003cscript")
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def put_in(template: str, parts: dict[str, str]) -> str:
-    """Replace each mark by its part; inserted text is not searched for further marks."""
-    pieces: list[str] = []
-    for mark in sorted(parts, key=template.index):
-        before, _, template = template.partition(mark)
-        pieces += [before, parts[mark]]
-    return "".join([*pieces, template])
+    return document(title, HERE, "report", parts)
 
 
 def _process(process: Process, syscalls: Syscalls) -> dict[str, Any]:
