@@ -1,6 +1,6 @@
 """A thread receives from a socket that does not block, without a pause."""
 
-# first: in short calls in `receive`
+# first: computing in `receive`
 # finding: short-calls, thread receiver, remedy none
 import socket, threading, time
 ours, theirs = socket.socketpair()
