@@ -53,7 +53,10 @@ def prepare(suite: Suite, folder: Path, wheel: Path, python: str) -> tuple[Path,
     folder.mkdir(parents=True, exist_ok=True)
     interpreter = _environment(suite, folder, wheel, python)
     if suite.source == "sdist":
-        return interpreter, _unpacked(suite, folder)
+        tree = _unpacked(suite, folder)
+        if not (tree / suite.tests[0]).exists():
+            raise Unprepared(f"its source distribution has no {suite.tests[0]}")
+        return interpreter, tree
     empty = folder / "empty"
     empty.mkdir(exist_ok=True)
     return interpreter, empty

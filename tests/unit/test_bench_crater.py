@@ -303,3 +303,19 @@ def test_bad_input_gets_one_clear_line(words: list[str], said: str, capsys: pyte
     assert shown.err.startswith("error: ")
     assert said in shown.err
     assert shown.err.count("\n") == 2
+
+
+def test_a_source_distribution_without_the_tests_is_said_to_have_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def environment(*_: object) -> Path:
+        return tmp_path
+
+    monkeypatch.setattr(preparation, "_environment", environment)
+    tree = tmp_path / "source-1"
+    tree.mkdir()
+    suite = Suite("thing", "1", ("tests", "--quick"))
+    with pytest.raises(preparation.Unprepared, match=r"its source distribution has no tests$"):
+        preparation.prepare(suite, tmp_path, tmp_path, "python")
+    (tree / "tests").mkdir()
+    assert preparation.prepare(suite, tmp_path, tmp_path, "python") == (tmp_path, tree)
