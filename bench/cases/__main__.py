@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import random
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -102,6 +103,8 @@ def measure(cases: Sequence[Case], pairs: int, seconds: float) -> dict[str, Any]
     Raises:
         subprocess.CalledProcessError, subprocess.TimeoutExpired: a program failed.
     """
+    # A shell that starts this in the background ignores SIGINT, and a program that interrupts itself would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     order = random.SystemRandom()
     runs: dict[str, list[dict[str, Any]]] = {}
     load = os.getloadavg()[0]
