@@ -103,7 +103,7 @@ def measure(cases: Sequence[Case], pairs: int, seconds: float) -> dict[str, Any]
     Raises:
         subprocess.CalledProcessError, subprocess.TimeoutExpired: a program failed.
     """
-    # A shell that starts this in the background ignores SIGINT, and a program that interrupts itself would inherit that.
+    # A shell that starts this in the background ignores SIGINT; a program that interrupts itself would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     order = random.SystemRandom()
     runs: dict[str, list[dict[str, Any]]] = {}
