@@ -12,7 +12,19 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from tests.contract.crew import TIMEOUT_S, echo, hold, hold_side, join, kill, meet, perform, started, wait_at
+from tests.contract.crew import (
+    TIMEOUT_S,
+    about_a_death,
+    echo,
+    hold,
+    hold_side,
+    join,
+    kill,
+    meet,
+    perform,
+    started,
+    wait_at,
+)
 from unsnarl import Full, ipc
 
 
@@ -162,6 +174,7 @@ def queue_is_awaited(context: Any) -> None:
         run(talk())
 
 
+@about_a_death
 def task_is_told_of_a_death(context: Any) -> None:
     rw = ipc.RWLock()
     for lock, entered in ((context.Lock(), None), (context.RLock(), None), (rw, rw.writer)):
