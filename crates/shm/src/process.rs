@@ -145,10 +145,15 @@ struct Stat {
 }
 
 /// Reads /proc/PID/stat without allocating, since this also runs at forks.
+///
+/// The path is relative to /proc: qemu-user answers an absolute path to the caller's own file itself, with another start
+/// time than other processes read there, and they would take this process for dead.
 fn stat(pid: u32) -> Option<Stat> {
     let mut path = [0; 32];
     let path = write_path(&mut path, pid)?;
-    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let processes = rustix::fs::open("/proc", directory, Mode::empty()).ok()?;
+    let file = rustix::fs::openat(&processes, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut text = [0; 1024];
     let length = rustix::io::read(&file, &mut text).ok()?;
     parse(&text[..length])
@@ -157,7 +162,7 @@ fn stat(pid: u32) -> Option<Stat> {
 fn write_path(buffer: &mut [u8; 32], pid: u32) -> Option<&str> {
     use std::io::Write;
     let mut rest = &mut buffer[..];
-    write!(rest, "/proc/{pid}/stat").ok()?;
+    write!(rest, "{pid}/stat").ok()?;
     let left = rest.len();
     std::str::from_utf8(&buffer[..32 - left]).ok()
 }
