@@ -69,6 +69,9 @@ const STACK_INTERVAL_NS: u64 = 1_000_000;
 const STACK_BURST_NS: u64 = 100_000_000;
 /// Likewise for releases of locks, which may be frequent: the rest is reserved for holds.
 const POST_BURST_NS: u64 = STACK_BURST_NS / 2;
+/// From this length on a wait or a call always has a stack, at most one a second of each thread: a join of a minute is
+/// not left out because a thousand threads sleep.
+const LONG_NS: u64 = 1_000_000_000;
 
 /// Whether a recording is on.
 #[must_use]
@@ -265,7 +268,7 @@ fn take(own: &Writer, now: u64) {
     account(own, take.waited, away, computed);
     let is_notable = away >= NOTABLE_NS || own.lock_ns.get() >= NOTABLE_LOCK_NS;
     if is_notable && !own.is_forced.get() && own.dropped_at.get() != 0 {
-        take_stack(own, now, STACK_BURST_NS);
+        take_stack(own, now, if away >= LONG_NS { u64::MAX } else { STACK_BURST_NS });
     }
     own.start_hold(now);
     own.processor.at_take(switches);
@@ -357,7 +360,7 @@ fn take_stack(own: &Writer, now: u64, burst_ns: u64) {
         tables::leave_stack_out();
         return;
     }
-    NEXT_STACK.store(next + STACK_INTERVAL_NS, Relaxed);
+    NEXT_STACK.store(next.min(now + STACK_BURST_NS) + STACK_INTERVAL_NS, Relaxed);
     match frames::own_stack() {
         0 => tables::leave_stack_out(),
         node => own.push(Kind::Stack, u64::from(node), now),

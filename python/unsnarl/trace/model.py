@@ -265,8 +265,26 @@ class Process:
                 lines.append(self.locations[number])
         return lines
 
+    @functools.cached_property
+    def stacks_in(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
+        """The stacks of each thread in each state, with the time there; a thousand threads have many stacks."""
+        result: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        for number, state, node, time_ns in self.stacks:
+            result[number, state].append((node, time_ns))
+        return dict(result)
+
+    @functools.cached_property
+    def _line_of(self) -> dict[int, Location | None]:
+        """What ``line_of`` has returned: the same nodes are asked for again and again."""
+        return {}
+
     def line_of(self, node: int) -> Location | None:
         """Return the innermost line of a stack outside the standard library, or else the innermost line."""
+        if node not in self._line_of:
+            self._line_of[node] = self._find_line(node)
+        return self._line_of[node]
+
+    def _find_line(self, node: int) -> Location | None:
         lines = list(itertools.takewhile(lambda line: not _is_fork(line), self.stack(node)))
         own = [line for line in lines if not self.is_library(line)]
         return own[0] if own else lines[0] if lines else None

@@ -137,9 +137,9 @@ def short_calls(process: Process) -> list[Finding]:
 def _usual_place(process: Process, number: int, state: int) -> tuple[str | None, float]:
     """Return the line at which a thread is most in a state, and the share of its function."""
     functions: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for of, kind, node, time_ns in process.stacks:
+    for node, time_ns in process.stacks_in.get((number, state), ()):
         line = process.line_of(node)
-        if (of, kind) == (number, state) and line is not None:
+        if line is not None:
             functions[line.file, line.function][str(line)] += time_ns
     if not functions:
         return None, 0.0
