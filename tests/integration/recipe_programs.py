@@ -80,11 +80,12 @@ assert (state(), ray.get(ray.remote(state).remote(), timeout=120)) == (b"False",
 """,
     "dags/nightly.py": """
 import os
+from datetime import timedelta
 from airflow.sdk import dag, task
 from state import state
 @dag(dag_id="nightly", schedule="@once", is_paused_upon_creation=False)
 def nightly():
-    @task
+    @task(retries=60, retry_delay=timedelta(seconds=1))  # the API may not be up at the first attempt
     def note():
         with open(os.environ["NOTED"] + ".new", "wb") as file:
             file.write(state())
