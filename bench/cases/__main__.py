@@ -3,6 +3,7 @@
     python -m bench.cases [--list] [--only NAME,...] [--pairs N] [--seconds S] [--out FILE] [--report PAGE]
 
 Without --out the runs are printed as JSON. --report renders them, or, without a new measurement, the file of --out.
+With --only the runs take the place of those of the same cases in the file of --out, and the others stay.
 """
 
 from __future__ import annotations
@@ -77,16 +78,24 @@ def main(words: Sequence[str] | None = None) -> int:
         print("\n".join(f"{one.name:<28} {one.title}" for one in cases))
         return 0
     chosen = [one for one in cases if one.name in names]
-    if options.report is not None and options.out is not None and options.out.is_file():
+    if options.report is not None and options.out is not None and options.out.is_file() and not options.only:
         document = json.loads(options.out.read_text(encoding="utf-8"))
     elif enabled.is_here():
         return _fail("this environment is enabled, so stock would have unsnarl too", "run `unsnarl disable` before")
     else:
         document = measure(chosen, options.pairs, options.seconds)
+        if options.only and options.out is not None and options.out.is_file():
+            document = added(json.loads(options.out.read_text(encoding="utf-8")), document)
         _keep(document, options.out)
     if options.report is not None:
         options.report.write_text(page.page(document, cases), encoding="utf-8")
     return 0
+
+
+def added(kept: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return kept runs with those of cases that were measured later, and the load of that time."""
+    later = dict.fromkeys(new["runs"], new["machine"]["load"])
+    return kept | {"runs": kept["runs"] | new["runs"], "later": kept.get("later", {}) | later}
 
 
 def _keep(document: dict[str, Any], out: Path | None) -> None:

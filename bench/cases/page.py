@@ -30,6 +30,9 @@ def page(document: dict[str, Any], cases: list[Case]) -> str:
     """Return the page of one run of the cases."""
     machine = document["machine"]
     head = INTRODUCTION.format(pairs=document["pairs"], python=document["python"], machine=described(machine))
+    head += "".join(
+        f"`{name}` was measured later, with a load of {load:.1f}.\n" for name, load in document.get("later", {}).items()
+    )
     rows = [row for case in cases for row in _rows(case, document["runs"].get(case.name, []))]
     ordered = sorted(rows, key=lambda row: (WORSE, SAME, BETTER).index(row[-1]))
     names = ["case", "figure", STOCK, RUN, "stock beside stock", "ratio", "ratio with --patch", "unsnarl run is"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.cases import case, page
-from bench.cases.__main__ import main, run_once
+from bench.cases.__main__ import added, main, run_once
 from unsnarl.statistics import Ratio
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,6 +57,14 @@ def test_what_unsnarl_makes_worse_comes_first() -> None:
     )  # fmt: skip
     assert shown.index("| worse |") < shown.index("| better |")
     assert all(measured.reported in shown for measured in CASES)
+
+
+def test_cases_that_are_measured_later_keep_the_others() -> None:
+    kept = {"python": "3.13.0", "pairs": 5, "machine": {"processors": 2, "load": 0.5}, "runs": {"a": [1], "b": [2]}}
+    made = added(kept, {"machine": {"load": 9.0}, "runs": {"b": [3]}})
+    assert (made["runs"], made["machine"]["load"]) == ({"a": [1], "b": [3]}, 0.5)
+    made["runs"] = {}
+    assert "`b` was measured later, with a load of 9.0." in page.page(made, CASES)
 
 
 def test_kept_runs_render() -> None:
