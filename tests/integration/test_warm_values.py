@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.integration.waiting import until
 from unsnarl.warm import facts as facts_of
@@ -32,6 +35,47 @@ def test_chance_in_other_circumstances_only_is_noticed_there(rig: Rig) -> None:
     for value, _ in seen:
         identifier = uuid.UUID(value.decode())
         assert (identifier.version, identifier.variant) == (4, uuid.RFC_4122)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("def name(pid=os.getpid()): return pid\n", b"a tuple that it makes"),
+        ("def make(pid): return lambda: pid\nname = make(os.getpid())\n", b"a cell that it makes"),
+        ("import functools\nname = functools.partial(print, os.getpid())\n", b"a tuple that it makes"),
+        ("STATE = {'process': {'number': os.getpid()}}\n", b"a dict that it makes"),
+    ],
+    ids=["default", "closure", "partial", "nested"],
+)
+def test_number_of_the_process_in_other_places_is_not_kept(rig: Rig, text: str, place: bytes) -> None:
+    script = script_of(rig, f"import os\n{text}VALUE = 1\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    assert place + b" while it is imported keeps the number of its process" in rig.verb("why", script).stdout
+    assert rig.warm(script).stdout == b"1 False\n"
+
+
+def test_number_by_which_an_instance_notices_a_fork_is_no_reason(rig: Rig) -> None:
+    text = "import os\nclass Pool:\n    def __init__(self): self.pid = os.getpid()\n"
+    text += "POOL = Pool()\nVALUE = vars(POOL)['pid'] > 0\n"
+    script = script_of(rig, text)
+    rig.start(script)
+    assert rig.served(script).stdout == b"True True\n"
+
+
+def test_uuid_object_is_another_in_each_run(rig: Rig) -> None:
+    script_of(rig, "import uuid\nVALUE = ID = uuid.uuid4()\nFIXED = uuid.UUID(int=7)\n")
+    script = rig.script("who", "import sys, mod\nprint(mod.VALUE is mod.ID, mod.FIXED.int, mod.VALUE)\n")
+    rig.start(script)
+    one, other = (rig.served(script).stdout for _ in range(2))
+    assert one != other
+    assert re.fullmatch(rb"True 7 [0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f-]{16}\n", one)
+    assert b"set again in each run: mod.ID (UUID)" in rig.verb("why", script).stdout
+
+
+def test_uuid_made_of_the_time_is_not_kept(rig: Rig) -> None:
+    script = script_of(rig, "import uuid\nID = uuid.uuid1()\nVALUE = 1\n")
+    assert rig.verb("start", "--", script).returncode == 1
+    assert b"mod.ID differs from run to run" in rig.verb("why", script).stdout
 
 
 def test_the_order_in_a_set_means_nothing(rig: Rig) -> None:

@@ -13,6 +13,7 @@ all workers would share it. The learning run finds such globals, the facts file 
 | :data:`PROCESS_ID` | ``getpid`` | the worker's number |
 | ``Recipe(HEX, 12)`` | ``hex12`` | twelve random hexadecimal digits |
 | :data:`UUID` | ``uuid4`` | the digits of a random UUID |
+| :data:`UUID_OBJECT` | ``UUID`` | a random UUID, an object of :mod:`uuid` |
 | :data:`TEMPORARY_DIRECTORY` | ``mkdtemp`` | the path of a new directory, see ``importing/temporary.py`` |
 
 Invariant: :meth:`Recipe.parse` reads back every text that ``str`` of a recipe has written.
@@ -65,14 +66,14 @@ class Recipe:
             if bool(variable) == (kind != "cwd"):
                 return cls(kind, 0, variable, slash + tail)
         known = cls(text)
-        if known not in (*CLOCKS, WORKING_DIRECTORY, PROCESS_ID, UUID, TEMPORARY_DIRECTORY, USER_BASE, USER_SITE):
+        if known not in _PLAIN:
             raise ValueError(f"no recipe is called {text!r}")
         return known
 
     @property
     def is_random(self) -> bool:
         """Whether two runs get different values without a clock or a process number being involved."""
-        return self.kind in (HEX, UUID.kind)
+        return self.kind in (HEX, UUID.kind, UUID_OBJECT.kind)
 
     @property
     def needs_comparison(self) -> bool:
@@ -97,14 +98,17 @@ class Recipe:
             return self._of_user()
         if self.kind == PROCESS_ID.kind:
             return os.getpid()
-        if self.kind == UUID.kind:
-            # RFC 9562, 5.4: version and variant are fixed.
-            number = bytearray(os.urandom(16))
-            number[6], number[8] = number[6] & 0x0F | 0x40, number[8] & 0x3F | 0x80
-            return number.hex()
+        if self.is_random:
+            return self._random_value()
+        return getattr(time, self.kind)()
+
+    def _random_value(self) -> object:
         if self.kind == HEX:
             return os.urandom(self.digits).hex()[: self.digits]
-        return getattr(time, self.kind)()
+        # RFC 9562, 5.4: version and variant are fixed.
+        number = bytearray(os.urandom(16))
+        number[6], number[8] = number[6] & 0x0F | 0x40, number[8] & 0x3F | 0x80
+        return number.hex() if self.kind == UUID.kind else sys.modules["uuid"].UUID(bytes=bytes(number))
 
     def _kept_value(self) -> object:
         text = os.environ.get(self.variable) if self.variable else os.getcwd()
@@ -129,9 +133,11 @@ CLOCKS = (TIME, *map(Recipe, ("time_ns", "monotonic", "monotonic_ns", "perf_coun
 WORKING_DIRECTORY = Recipe("cwd")
 PROCESS_ID = Recipe("getpid")
 UUID = Recipe("uuid4")
+UUID_OBJECT = Recipe("UUID")
 TEMPORARY_DIRECTORY = Recipe("mkdtemp")
 # In this order: the second is computed from the first.
 USER_BASE, USER_SITE = Recipe("userbase"), Recipe("usersite")
+_PLAIN = (*CLOCKS, WORKING_DIRECTORY, PROCESS_ID, UUID, UUID_OBJECT, TEMPORARY_DIRECTORY, USER_BASE, USER_SITE)
 
 
 def kept(source: str, tail: str = "", *, is_bytes: bool = False) -> Recipe:

@@ -7,7 +7,7 @@ Things that do not work:
 
 - ``gc.get_referrers(text)``: what was derived from the text does not refer to it, and dictionaries and tuples that
   hold only texts are not tracked;
-- a generator expression in the search: the search finds the cell that holds its own needle.
+- a generator expression or a comprehension (before 3.12) in the search: it finds the cell that holds its own needle.
 """
 
 from __future__ import annotations
@@ -20,11 +20,25 @@ import time
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from functools import partial
     from typing import Any
+else:
+    from _functools import partial
 
 # Include/object.h: the type takes part in garbage collection.
 _HAVE_GC = 1 << 14
+# The type is made by a class statement.
+_OF_PYTHON = 1 << 9
 _CodeType = type(compile("", "", "exec"))
+
+
+def _closing_over(held: object) -> object:
+    """Return a function with a cell: the module `types` need not be loaded for these kinds."""
+    return lambda: held
+
+
+_Function: Any = _closing_over(None)
+_KEEPING: Any = (dict, list, tuple, partial, type(_Function), type(_Function.__closure__[0]))
 
 
 def modules() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -58,6 +72,48 @@ def of_moment(windows: list[tuple[Any, Any]], ours: list[object]) -> str:
         things = [thing for thing in deeper if id(thing) not in skipped | seen]
         seen.update(map(id, things))
     return ""
+
+
+def of_number(number: int) -> set[str]:
+    """Return the places that hold a number: in dictionaries, sequences, closures, default and partial arguments.
+
+    Globals and attributes of classes do not count: they are compared by themselves. Nor do instances: they keep the
+    number of a process to notice a fork, as ``tempfile`` does.
+    """
+    found: set[str] = set()
+    names_of_modules = {id(names) for _, names in modules()}
+    things: list[Any] = gc.get_objects()
+    skipped, seen = {id(things), id(names_of_modules)}, set[int]()
+    while things:
+        deeper: list[Any] = []
+        for thing in things:
+            if id(thing) in skipped:
+                continue
+            held = gc.get_referents(thing)
+            deeper += [one for one in held if type(one) in (dict, tuple) and not gc.is_tracked(one)]
+            if _kind(thing) not in _KEEPING or id(thing) in names_of_modules:
+                continue
+            if _holds(held, number) and not _is_of_instance(thing):
+                found.add(_place_of(thing, number) or _some(type(thing).__name__))
+        things = [thing for thing in deeper if id(thing) not in skipped | seen]
+        seen.update(map(id, things))
+    return found
+
+
+def _holds(things: list[Any], number: int) -> bool:
+    for one in things:  # noqa: SIM110 - a generator would be a cell that holds the number
+        if type(one) is int and one == number:
+            return True
+    return False
+
+
+def _is_of_instance(thing: object) -> bool:
+    """Return whether a dictionary is the attributes of an instance."""
+    for one in gc.get_referrers(thing) if type(thing) is dict else ():
+        kind = _kind(one)
+        if kind.__dictoffset__ and kind.__flags__ & _OF_PYTHON and not issubclass(kind, type):
+            return True
+    return False
 
 
 def _place_of(holder: object, held: object) -> str:

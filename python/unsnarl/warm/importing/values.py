@@ -4,8 +4,8 @@ Values made of the process's number, of chance or of the time of day differ betw
 the date do not, so they are searched for separately: today's date in the usual forms, or the year, unless a module's
 code contains it as a constant.
 
-Compared are strings, bytes, numbers, and lists, tuples, sets and dictionaries of them, in the globals of modules and
-in the classes they define. Attributes of instances are not compared.
+Compared are strings, bytes, numbers, UUIDs, and lists, tuples, sets and dictionaries of them, in the globals of modules
+and in the classes they define. Attributes of instances are not compared.
 
 Invariant: no code of the compared modules is called. Values are compared by hash and never leave the process.
 """
@@ -17,8 +17,8 @@ import os
 import sys
 import time
 
-from ..renewals import DECIMAL, HEX, PROCESS_ID, UUID, Recipe
-from . import preload
+from ..renewals import DECIMAL, HEX, PROCESS_ID, UUID, UUID_OBJECT, Recipe
+from . import holders, preload
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -71,17 +71,30 @@ def of_global(module: str, name: str) -> Any:
 
 def _is_plain(value: object) -> bool:
     kind: type = type(value)
-    if kind in _SCALARS:
+    if _is_compared(value):
         return True
-    if kind is dict:
-        held: dict[object, object] = value  # type: ignore[assignment]
-        return len(held) <= _MOST_ITEMS
-    return kind in _SEQUENCES and len(value) <= _MOST_ITEMS and _KINDS.issuperset(map(type, value))  # type: ignore[arg-type,call-overload]
+    if kind is not dict and kind not in _SEQUENCES:
+        return False
+    held: Any = value
+    return len(held) <= _MOST_ITEMS and (kind is dict or all(one in _KINDS or _is_uuid(one) for one in map(type, held)))
+
+
+def _is_uuid(kind: type) -> bool:
+    return kind.__name__ == "UUID" and kind.__module__ == "uuid"
+
+
+def _is_compared(value: object) -> bool:
+    return type(value) in _SCALARS or _is_uuid(type(value))
+
+
+def _number_of(uuid: Any) -> int:
+    number: int = object.__getattribute__(uuid, "int")
+    return number
 
 
 def _items(value: object) -> Iterable[Any]:
     """Return the items of a container, or the value itself."""
-    if type(value) in _SCALARS:
+    if _is_compared(value):
         return (value,)
     kind: type = type(value)
     held: Any = value
@@ -92,8 +105,10 @@ def _items(value: object) -> Iterable[Any]:
 def _digest(value: object) -> int:
     held: Any = value
     kind: type = type(value)
+    if _is_uuid(kind):
+        value = _number_of(held)
     if kind is dict:
-        value = [pair for pair in held.items() if all(type(part) in _SCALARS for part in pair)]
+        value = [pair for pair in held.items() if all(_is_compared(part) for part in pair)]
     if kind in (set, frozenset):
         value = sorted(map(repr, held))  # the order depends on insertion and on hashes, which may be addresses
     if type(value) is int and value in _ADDRESSES:
@@ -109,6 +124,8 @@ def _recipe(key: str, value: object) -> Recipe | None:
         return None  # in a class
     if type(value) is int:
         return PROCESS_ID if value == os.getpid() else None
+    if _is_uuid(type(value)):
+        return UUID_OBJECT if _number_of(value) >> 76 & 15 == 4 else None  # RFC 9562, 4.2: the version
     if type(value) is str and len(value) >= _FEWEST_DIGITS and not value.strip("0123456789abcdef"):
         if len(value) == 32 and value[12] == "4" and value[16] in "89ab":
             return UUID
@@ -125,10 +142,11 @@ def write(
 ) -> None:
     """Write the values to compare with another run, without the globals in ``known``, whose recipes are known.
 
-    ``others`` are further values, of no global: ``(module asked for, module, name, value)``.
+    ``others`` are further values, of no global: ``(module asked for, module, name, value)``. So is the process's
+    number in whatever else the imports have made: a place differs that has it in both runs.
     """
     with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-        rows = table(modules, known).items()
+        rows = (table(modules, known) | of_process()).items()
         file.writelines(f"{owners.get(name, '')}\t{name}\t{key}\t{row[1]}\t{row[2]}\n" for (name, key), row in rows)
         file.writelines(f"{owner}\t{name}\t{key}\t{_digest(value)}\t\n" for owner, name, key, value in others)
 
@@ -141,6 +159,17 @@ def table(modules: list[str], known: set[tuple[str, str]]) -> Table:
             if (name, key) not in known and key.isprintable() and not preload.holds_arguments(value):
                 found[name, key] = ("", str(_digest(value)), str(_recipe(key, value) or ""))
     return found
+
+
+def differs(module: str, name: str) -> str:
+    """Say that a row differs; those without a module hold the process's number."""
+    return f"{module}.{name} differs from run to run" if module else f"{name} keeps the number of its process"
+
+
+def of_process() -> Table:
+    """Return the places that hold this process's number, but for globals and instances, as rows of a table."""
+    digest = str(_digest(os.getpid()))
+    return {("", place): ("", digest, "") for place in holders.of_number(os.getpid())}
 
 
 def is_today(value: object) -> bool:

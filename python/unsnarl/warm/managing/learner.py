@@ -237,7 +237,7 @@ def _judge_differing(
     """Add a renewal for each value that differs, or else exclude or refuse its module; return the excluded, and why."""
     excluded: dict[str, str] = {}
     for (module, name), (owner, recipe) in differing.items():
-        reason = f"{module}.{name} differs from run to run"
+        reason = values.differs(module, name)
         if recipe:
             result.renewals.append(Renewal(module, name, recipe))
         elif owner in wanted:

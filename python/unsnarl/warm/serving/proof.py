@@ -35,11 +35,14 @@ class Proof:
             if one.recipe in self._begun and not self._is_of_now(one):
                 return f"{one.module}.{one.name} is no time of its import"
         known = {(one.module, one.name) for one in facts.renewals}
-        differing = values.differing(self._before, values.table(facts.modules, known))
+        after = values.table(facts.modules, known)
+        if any(not module for module, _ in self._before):
+            after |= values.of_process()
+        differing = values.differing(self._before, after)
         differing = [row for row in differing if not (facts.asks_umask and self._is_mask(*row[1:3]))]
         for _, module, name, recipe in differing:
             if recipe is None:
-                return f"{module}.{name} differs from run to run"
+                return values.differs(module, name)
         facts.renewals += [Renewal(module, name, recipe) for _, module, name, recipe in differing if recipe]
         return ""
 
