@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.cluster import answers
 from bench.cluster.peers import Etcd3gw, Ours, PythonRedisLock, RedisPy
 
 TTL_S = 2.0
@@ -75,18 +76,30 @@ def try_one(variant: str, load: str, seconds: float) -> bool:
     return bool(lock.is_held())
 
 
-def measure(seconds: float) -> dict[str, dict[str, bool]]:
-    """Return of each variant which loads its lock has outlived; they run at once, on a machine as busy for each."""
+def measure(seconds: float) -> dict[str, Any]:
+    """Return of each variant which loads its lock has outlived; they run at once, on a machine as busy for each.
+
+    Beside it, the milliseconds of the longest answer of each store meanwhile, to a plain client.
+    """
     found: dict[str, dict[str, bool]] = {variant: {} for variant in VARIANTS}
+    longest: dict[str, dict[str, float]] = {store: {} for store in answers.STORES}
     for load in LOADS:
-        running: dict[str, subprocess.Popen[str]] = {}
-        for variant in VARIANTS:
-            command = [sys.executable, "-m", "bench.cluster.leases", variant, load, str(seconds)]
-            running[variant] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        for variant, process in running.items():
-            said, _ = process.communicate()
-            found[variant][load] = json.loads(said.splitlines()[-1])
-    return found
+        with answers.Answers() as asked:
+            run_all(found, load, seconds)
+        for store, milliseconds in asked.longest_ms.items():
+            longest[store][load] = milliseconds
+    return {"held": found, "longest_answer_ms": longest}
+
+
+def run_all(found: dict[str, dict[str, bool]], load: str, seconds: float) -> None:
+    """Note of each variant whether its lock has outlived one load."""
+    running: dict[str, subprocess.Popen[str]] = {}
+    for variant in VARIANTS:
+        command = [sys.executable, "-m", "bench.cluster.leases", variant, load, str(seconds)]
+        running[variant] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    for variant, process in running.items():
+        said, _ = process.communicate()
+        found[variant][load] = json.loads(said.splitlines()[-1])
 
 
 def ten_thousand(store: str, count: int, seconds: float) -> dict[str, float]:

@@ -62,13 +62,16 @@ def handover(data: dict[str, dict[str, list[dict[str, float]]]]) -> Iterator[str
             yield f"| {NAMES[store]} | {waiters} | {held} | {figures} | {goal} |"
 
 
-def outlived(data: dict[str, dict[str, bool]]) -> Iterator[str]:
-    """Yield the table of what was lost."""
+def outlived(data: dict[str, Any]) -> Iterator[str]:
+    """Yield the table of what was lost, and how long a plain client had to wait for an answer meanwhile."""
     yield f"| lock | {' | '.join(LOADS.values())} |"
     yield "|---|---|---|---|"
-    for variant, loads in data.items():
+    for variant, loads in data["held"].items():
         cells = ["held" if loads[load] else "**lost**" for load in LOADS]
         yield f"| {variant} | {' | '.join(cells)} |"
+    for store, longest in data["longest_answer_ms"].items():
+        figures = [f"{longest[load]:,.0f} ms" for load in LOADS]
+        yield f"| *{NAMES[store]}'s longest answer to a plain client* | {' | '.join(figures)} |"
 
 
 def ten_thousand(data: dict[str, dict[str, float]]) -> Iterator[str]:
@@ -136,6 +139,10 @@ def page(data: dict[str, Any]) -> str:
         "at once, in processes of their own. Renewing threads renew three times in the ttl.",
         "",
         *outlived(data["outlived"]),
+        "",
+        "The plain client asks twice a second for what waits for no disk; it has nothing of unsnarl. A store that is",
+        "silent for longer than the ttl confirms nobody's lease. [PostgreSQL's page](../guide/cluster-postgresql.md)",
+        "says why a server can be, on a machine that it shares with CPU-bound programs.",
         "",
         "## Many leases",
         "",
