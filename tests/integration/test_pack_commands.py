@@ -64,6 +64,16 @@ def same(rig: "Rig", script: str, launcher: str, *args: str) -> "subprocess.Comp
     return packed
 
 
+@pytest.mark.parametrize("name", ["plain.py", "./plain.py"])
+def test_file_without_a_first_line_is_packed_as_python_would_run_it(rig: "Rig", name: str) -> None:
+    here = rig.directory / "bin"
+    (here / "helper.py").write_text("VALUE = 7\n")
+    (here / "plain.py").write_text("import helper, sys\nprint(helper.VALUE, sys.argv[1:], __name__)\n")
+    made = rig.plain(unsnarl(), "pack", name, "-o", "plain.pack", cwd=here)
+    assert made.returncode == 0, made.stderr
+    assert rig.plain(str(here / "plain"), "x").stdout == b"7 ['x'] __main__\n"
+
+
 def test_a_packed_command_is_the_same(rig: "Rig", packed: "tuple[str, str, Path]") -> None:
     script, launcher, _ = packed
     assert same(rig, script, launcher, "x", "y").stderr == b""

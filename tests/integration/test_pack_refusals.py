@@ -32,6 +32,12 @@ def refused(rig: "Rig", *words: str, **options: object) -> bytes:
     return made.stderr
 
 
+def test_missing_file_is_said_to_be_missing(rig: "Rig") -> None:
+    made = packed(rig, "absent.py", "-o", "absent.pack", cwd=rig.directory)
+    assert made.returncode == 127
+    assert b"there is no file 'absent.py' in" in made.stderr
+
+
 def test_the_program_itself_is_not_written_over(rig: "Rig") -> None:
     script = rig.script("app", "print(1)\n")
     text = Path(script).read_bytes()

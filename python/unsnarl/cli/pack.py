@@ -97,27 +97,17 @@ def _completed(found: _Words) -> _Words:
 
 
 def _program(words: _Words) -> "Program":
-    import sysconfig
     import zipfile
 
     from unsnarl.cli.program import console_script
     from unsnarl.pack.recorder import Program
-    from unsnarl.warm.managing import shims
 
     if words.module:
         return Program(sys.executable, [], "module", words.module)
-    own = os.path.join(
-        sysconfig.get_path("scripts"), words.name
-    )  # where `unsnarl run` searches first, regardless of PATH
-    if "/" in words.name:
-        script: str | None = os.path.abspath(words.name)
-    elif os.path.isfile(own) and os.access(own, os.X_OK) and not shims.is_shim(own):
-        script = own
-    else:
-        script = shims.find_plain(words.name)
-    if script is None or not os.path.isfile(script):
-        raise CommandError(f"no command named {words.name!r} on PATH", "activate its environment first", NOT_FOUND)
+    script = _script_of(words.name)
     interpreter = console_script.interpreter_of(script)
+    if interpreter is None and _is_source(words.name):
+        return Program(sys.executable, [], "script", script)
     if interpreter is None:
         raise CommandError(*console_script.no_python(script, "only Python commands can be packed"), 1)
     if not console_script.is_of_this_environment(interpreter.path):
@@ -128,6 +118,31 @@ def _program(words: _Words) -> "Program":
         )
     kind = "archive" if zipfile.is_zipfile(script) else "script"
     return Program(interpreter.path, interpreter.flags, kind, script)
+
+
+def _script_of(name: str) -> str:
+    """Return the path of a command or, as `unsnarl run` takes it, of a file."""
+    import sysconfig
+
+    from unsnarl.warm.managing import shims
+
+    # Where `unsnarl run` searches first, regardless of PATH.
+    own = os.path.join(sysconfig.get_path("scripts"), name)
+    if "/" in name or _is_source(name):
+        script: str | None = os.path.abspath(name)
+    elif os.path.isfile(own) and os.access(own, os.X_OK) and not shims.is_shim(own):
+        script = own
+    else:
+        script = shims.find_plain(name)
+    if script is not None and os.path.isfile(script):
+        return script
+    if name.endswith(".py"):
+        raise CommandError(f"there is no file {name!r} in {os.getcwd()!r}", "check the path", NOT_FOUND)
+    raise CommandError(f"no command named {name!r} on PATH", "activate its environment first", NOT_FOUND)
+
+
+def _is_source(name: str) -> bool:
+    return name.endswith(".py") and os.path.isfile(name)
 
 
 def _refuse_to_destroy(program: "Program", words: _Words) -> None:
