@@ -31,7 +31,9 @@ def missing(stores: Iterable[str]) -> list[str]:
 def versions() -> dict[str, str]:
     """Return the version of each store's server, as its command says it; without those that are not on PATH."""
     found: dict[str, str] = {}
-    for command in ("etcd", "postgres", "redis-server"):
+    # A Valkey is taken where there is one, as by scripts/cluster-servers.
+    third = "valkey-server" if shutil.which("valkey-server") else "redis-server"
+    for command in ("etcd", "postgres", third):
         if path := shutil.which(command):
             said = subprocess.run([path, "--version"], check=True, capture_output=True, text=True).stdout
             if number := re.search(r"\d+(\.\d+)+", said):
