@@ -11,7 +11,6 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,10 +35,6 @@ UNSNARL = os.path.join(sysconfig.get_path("scripts"), "unsnarl")
 _PYTHON = os.path.join(sysconfig.get_path("scripts"), "python")
 PYTHON = _PYTHON if os.path.exists(_PYTHON) else sys.executable
 """The interpreter as a user types it; pytest may have been started as ``python3.15`` of the same environment."""
-
-
-collect_ignore = [] if find_spec("_ssl") else ["unit/test_metrics.py"]
-"""prometheus_client imports ssl, which scripts/builds' interpreter for musl does not have."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
