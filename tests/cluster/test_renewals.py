@@ -162,3 +162,26 @@ def test_a_replica_that_is_away_costs_redis_no_lease(tmp_path: Path) -> None:
         hold.check()
         assert jobs.statistics()["reconnects"] == 0
         hold.release()
+
+
+def test_server_that_is_slow_on_every_connection_for_a_while_costs_postgresql_no_lease() -> None:
+    """A renewal is answered after half of the ttl, when its connection was given up as silent: it still counts."""
+    from unsnarl import cluster
+
+    ttl_s = 2 * TTL_S
+    with postgres_server([]) as (url, _), cluster.connect(url, timeout=LIMIT_S) as jobs:
+        hold = jobs.lock("a", ttl=ttl_s).acquire()
+        assert hold is not None
+        with psycopg.connect(url, autocommit=True) as own:
+            (end,) = own.execute(f"SELECT clock_timestamp() + interval '{ttl_s * 0.95} s'").fetchone()
+            own.execute(
+                "CREATE FUNCTION doze() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+                f"IF clock_timestamp() < '{end.isoformat()}' THEN PERFORM pg_sleep({ttl_s / 2}); END IF; "
+                "RETURN NULL; END $$"
+            )
+            # For each statement, and so before any row is locked.
+            own.execute(
+                "CREATE TRIGGER doze BEFORE UPDATE ON unsnarl_cluster_1.renewal "
+                "FOR EACH STATEMENT EXECUTE FUNCTION doze()"
+            )
+        assert hold.lost.wait(3 * ttl_s) is False

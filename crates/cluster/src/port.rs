@@ -146,6 +146,10 @@ pub(crate) trait Store: 'static {
     fn reset_renewals(&self) {
         self.reset();
     }
+    /// Tells whether a renewal may still be answered over a connection that was dropped, and does no harm if it fails.
+    fn hears_late_answers(&self) -> bool {
+        false
+    }
     /// Notes that a connection has ended, if it is still the latest.
     fn disconnected(&self, connection: u64);
     /// Tells whether the connection that events come over is there.

@@ -224,14 +224,26 @@ impl<S: Store> Engine<S> {
         let attempt = session.lease.borrow_mut().send(now_ns());
         let (engine, session) = (Rc::clone(self), Rc::clone(session));
         spawn(async move {
-            // A connection that does not answer for a third of the ttl is given up: another may.
-            let limit = Duration::from_millis(session.ttl_ms / 3).min(engine.patience);
-            let outcome = timeout(limit, engine.store.renew(&session.id, session.ttl_ms))
-                .await
-                .unwrap_or_else(|_| {
+            let ttl = Duration::from_millis(session.ttl_ms);
+            let limit = (ttl / 3).min(engine.patience);
+            let renewal = engine.store.renew(&session.id, session.ttl_ms);
+            tokio::pin!(renewal);
+            let outcome = match timeout(limit, &mut renewal).await {
+                Ok(outcome) => outcome,
+                Err(_) => {
+                    // A connection that does not answer for a third of the ttl is given up: another may.
                     engine.store.reset_renewals();
-                    Err(Failure::unavailable("a renewal was not answered"))
-                });
+                    let _ = answers.send((attempt, Err(Failure::unavailable("a renewal was not answered"))));
+                    // A server that is slow on every connection has answered none by then.
+                    if !engine.store.hears_late_answers() {
+                        return;
+                    }
+                    match timeout(ttl.saturating_sub(limit), renewal).await {
+                        Ok(Ok(is_there)) => Ok(is_there),
+                        _ => return,
+                    }
+                }
+            };
             let _ = answers.send((attempt, outcome));
         });
     }

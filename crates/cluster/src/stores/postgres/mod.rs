@@ -133,6 +133,10 @@ impl Store for Postgres {
         self.renewals.clear();
     }
 
+    fn hears_late_answers(&self) -> bool {
+        true
+    }
+
     fn disconnected(&self, connection: u64) {
         if self.number.get() == connection {
             self.reset();
