@@ -14,6 +14,7 @@ use crate::failure::{Failure, Kind, Outcome};
 use crate::identity::Identity;
 use crate::operation::{Completer, Operation, pair};
 use crate::runner::Runner;
+use crate::signals::without_signals;
 use crate::stores::etcd::Etcd;
 use crate::stores::postgres::Postgres;
 use crate::stores::redis::Redis;
@@ -119,21 +120,4 @@ async fn engine(target: Target, identity: Identity, counts: Arc<Counts>, command
             run(store, &place, identity, counts, commands, events).await;
         }
     }
-}
-
-/// Calls `start` with all signals blocked: a thread started by it inherits that, so signals go to the program's
-/// threads, and interrupt the main thread's waiting.
-fn without_signals<T>(start: impl FnOnce() -> T) -> T {
-    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: both point to memory for a set; sigfillset fills the first, which the call below reads, and that
-    // fills the second.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-    }
-    let started = start();
-    // SAFETY: `before` was filled above; nothing is asked to be written.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
-    started
 }

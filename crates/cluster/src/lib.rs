@@ -24,6 +24,7 @@ mod name;
 mod operation;
 mod port;
 mod runner;
+mod signals;
 mod stores;
 mod target;
 mod tls;

@@ -26,6 +26,7 @@ use tokio::time::timeout;
 
 use crate::boottime::now_ns;
 use crate::counts::{Counts, count};
+use crate::signals::block_signals;
 
 /// How long the native thread stays aside after the latest call of a thread, and how long a call runs the engine at
 /// most: so long may a renewal, or a signal to the caller, be late.
@@ -52,7 +53,9 @@ impl Runner {
         let runtime = Builder::new_current_thread()
             .enable_all()
             // Look-ups of names have threads of their own, started by whoever runs the engine.
-            .on_thread_start(block_signals)
+            .on_thread_start(|| {
+                block_signals();
+            })
             .build()?;
         Ok(Arc::new(Self {
             runtime: Mutex::new(Some(runtime)),
@@ -233,14 +236,4 @@ impl<F: Future> Future for Confined<F> {
 /// Starts a task of the engine, from one of them.
 pub(crate) fn spawn(task: impl Future<Output = ()> + 'static) {
     drop(tokio::spawn(Confined(task)));
-}
-
-/// Blocks all signals in this thread: they go to the program's threads, and interrupt the main thread's waiting.
-fn block_signals() {
-    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: it points to memory for a set; sigfillset fills it, and the call after it reads it.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
-    }
 }
