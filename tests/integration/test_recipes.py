@@ -151,6 +151,17 @@ def test_a_management_command(folder: Path) -> None:
     assert done.returncode == 0
 
 
+def what_is_noted(running: Running, folder: Path) -> bytes:
+    """Wait until a task of a running program has written its note, and return it."""
+
+    def is_noted() -> bool:
+        running.check()
+        return (folder / "noted").exists()
+
+    until(is_noted)
+    return (folder / "noted").read_bytes()
+
+
 @pytest.mark.parametrize("number", [0, 1], ids=["threads", "prefork"])
 def test_celery(folder: Path, number: int) -> None:
     needs("celery")
@@ -159,13 +170,7 @@ def test_celery(folder: Path, number: int) -> None:
             [sys.executable, "-c", "import tasks; tasks.note.delay()"],
             cwd=folder, env=environment(), check=True, timeout=120,
         )  # fmt: skip
-
-        def is_noted() -> bool:
-            running.check()
-            return (folder / "noted").exists()
-
-        until(is_noted)
-        assert (folder / "noted").read_bytes() == b"True"
+        assert what_is_noted(running, folder) == b"True"
         running.process.terminate()
         assert running.process.wait(60) == 0
 
@@ -267,13 +272,7 @@ def airflow_environment(folder: Path) -> dict[str, str]:
 def test_airflow(folder: Path) -> None:
     needs("airflow")
     with Running(words_of(commands("Airflow")[0]), folder, airflow_environment(folder)) as running:
-
-        def is_noted() -> bool:
-            running.check()
-            return (folder / "noted").exists()
-
-        until(is_noted)
-        assert (folder / "noted").read_bytes() == b"True"
+        assert what_is_noted(running, folder) == b"True"
         running.process.terminate()
         running.process.wait(120)
 
