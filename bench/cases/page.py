@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from bench.cases.case import Case, Figure
@@ -21,6 +22,24 @@ Rendered from `bench/results/cases-{python}.json`:
 
 {machine}
 """
+STARTS = [
+    "case", "figure", STOCK, RUN, "stock beside stock", "ratio", "ratio with --patch", "unsnarl run is", "--patch is"
+]  # fmt: skip
+INSIDE_INTRODUCTION = """## Two ways inside one program
+
+These programs do the same work in two ways, one of which is unsnarl's; the start of the program does not matter. Each
+row has the figure of unsnarl's way next to that of the other one, both of stock Python, and the ratio of the two.
+"""
+INSIDE = [
+    "case",
+    "unsnarl's way",
+    "the other way",
+    "unsnarl's",
+    "other",
+    "ratio",
+    "ratio with --patch",
+    "unsnarl's way is",
+]
 SHOWN_DIGITS = 2
 """A difference that the page does not show is none."""
 WORSE, SAME, BETTER = "worse", "no difference", "better"
@@ -33,11 +52,15 @@ def page(document: dict[str, Any], cases: list[Case]) -> str:
     head += "".join(
         f"`{name}` was measured later, with a load of {load:.1f}.\n" for name, load in document.get("later", {}).items()
     )
-    rows = [row for case in cases for row in _rows(case, document["runs"].get(case.name, []))]
-    ordered = sorted(rows, key=lambda row: (WORSE, SAME, BETTER).index(row[-1]))
-    names = ["case", "figure", STOCK, RUN, "stock beside stock", "ratio", "ratio with --patch", "unsnarl run is"]
+    compared = [(case, figure, document["runs"].get(case.name, [])) for case in cases for figure in case.figures]
+    starts = [row for case, figure, runs in compared if not figure.against and (row := _row(case, figure, runs))]
+    inside = [row for case, figure, runs in compared if figure.against and (row := _row_inside(case, figure, runs))]
     reported = "\n".join(f"- **{case.title}** (`{case.name}`): {case.reported}" for case in cases)
-    return f"{head}\n{table(names, ordered)}\n## Where they were reported\n\n{reported}\n"
+    return (
+        f"{head}\n{table(STARTS, sorted(starts, key=_losses_first))}\n"
+        f"{INSIDE_INTRODUCTION}\n{table(INSIDE, sorted(inside, key=_losses_first))}\n"
+        f"## Where they were reported\n\n{reported}\n"
+    )
 
 
 def described(machine: dict[str, Any]) -> str:
@@ -48,8 +71,9 @@ def described(machine: dict[str, Any]) -> str:
     )
 
 
-def _rows(case: Case, runs: list[dict[str, Any]]) -> list[list[str]]:
-    return [row for figure in case.figures if (row := _row(case, figure, runs))]
+def _losses_first(row: Sequence[str]) -> list[int]:
+    """Return the order of a row by its verdicts, which are its last cells."""
+    return [(WORSE, SAME, BETTER).index(cell) for cell in row[-2:] if cell in {WORSE, SAME, BETTER}]
 
 
 def _row(case: Case, figure: Figure, runs: list[dict[str, Any]]) -> list[str]:
@@ -60,13 +84,43 @@ def _row(case: Case, figure: Figure, runs: list[dict[str, Any]]) -> list[str]:
     ratio, patched = (_ratio(values[STOCK], values[way]) for way in (RUN, PATCH))
     return [
         f"`{case.name}`",
-        f"{figure.name} ({figure.unit}, {'less' if figure.less else 'more'} is better)",
-        *(f"{sorted(values[way])[len(pairs) // 2]:,.1f}" for way in (STOCK, RUN)),
+        _named(figure),
+        *(_middle(values[way]) for way in (STOCK, RUN)),
         _again(figure, pairs, values[STOCK]),
         _shown(ratio),
         _shown(patched),
         judged(ratio, figure.less),
+        judged(patched, figure.less),
     ]
+
+
+def _row_inside(case: Case, figure: Figure, runs: list[dict[str, Any]]) -> list[str]:
+    """Return the row of a figure that stands against another one of the same program."""
+    names = (figure.against, figure.name)
+    pairs = [run for run in runs if all(name in run[way] for way in (STOCK, PATCH) for name in names)]
+    if not pairs:
+        return []
+    other, own = ([float(run[STOCK][name]) for run in pairs] for name in names)
+    patched = _ratio(*([float(run[PATCH][name]) for run in pairs] for name in names))
+    ratio = _ratio(other, own)
+    return [
+        f"`{case.name}`",
+        _named(figure),
+        figure.against,
+        _middle(own),
+        _middle(other),
+        _shown(ratio),
+        _shown(patched),
+        judged(ratio, figure.less),
+    ]
+
+
+def _named(figure: Figure) -> str:
+    return f"{figure.name} ({figure.unit}, {'less' if figure.less else 'more'} is better)"
+
+
+def _middle(values: list[float]) -> str:
+    return f"{sorted(values)[len(values) // 2]:,.1f}"
 
 
 def _again(figure: Figure, pairs: list[dict[str, Any]], stock: list[float]) -> str:

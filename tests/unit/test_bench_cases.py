@@ -28,6 +28,16 @@ def test_a_docstring_without_its_parts_is_refused(tmp_path: Path) -> None:
         case.read(path)
 
 
+def test_a_figure_stands_against_another_one_of_its_program(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    head = '"""A case.\n\nReported: somewhere\nFigure: own, ms, less is better, against other: ours\n'
+    path.write_text(head + 'Figure: other, ms, less is better: theirs\n"""\n')
+    assert [(one.name, one.against) for one in case.read(path).figures] == [("own", "other"), ("other", "")]
+    path.write_text(head + '"""\n')
+    with pytest.raises(case.CaseError, match=r"program\.py: own is against 'other', which is no figure"):
+        case.read(path)
+
+
 @pytest.mark.parametrize(
     ("low", "high", "less", "judged"),
     [
@@ -57,6 +67,23 @@ def test_what_unsnarl_makes_worse_comes_first() -> None:
     )  # fmt: skip
     assert shown.index("| worse |") < shown.index("| better |")
     assert all(measured.reported in shown for measured in CASES)
+
+
+def test_two_ways_inside_one_program_are_compared_with_each_other() -> None:
+    path = ROOT / "bench" / "cases" / "programs" / "program.py"
+    figures = (case.Figure("theirs", "ms", True, ""), case.Figure("ours", "ms", True, "", "theirs"))
+    one = case.Case("program", "A case", "somewhere", figures, path)
+    made = {"theirs": 8.0, "ours": 2.0}
+    runs = [{page.STOCK: made, page.RUN: made, page.PATCH: made}] * 5
+    shown = page.page(
+        {"python": "3.13.0", "pairs": 5, "machine": {"processors": 2, "load": 0.5}, "runs": {"program": runs}}, [one]
+    )
+    starts, inside = shown.split("## Two ways inside one program")
+    same = "1.00 (1.00 – 1.00)"
+    assert f"| `program` | theirs (ms, less is better) | 8.0 | 8.0 | – | {same} | {same} | no difference |" in starts
+    assert "ours" not in starts
+    ratio = "0.25 (0.25 – 0.25)"
+    assert f"| `program` | ours (ms, less is better) | theirs | 2.0 | 8.0 | {ratio} | {ratio} | better |" in inside
 
 
 def test_cases_that_are_measured_later_keep_the_others() -> None:

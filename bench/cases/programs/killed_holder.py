@@ -3,7 +3,7 @@
 Reported: noxdafox/pebble, issue 163; birdnet-team/birdnet, issue 73; CroatianMeteorNetwork/RMS, pull request 935; \
 CPython, issues 88304 and 96062
 Figure: multiprocessing_ms, ms, less is better: until a waiter of `multiprocessing.Lock` knows; 1,000 is never
-Figure: unsnarl_ms, ms, less is better: until a waiter of `unsnarl.ipc.Lock` knows, in any way of starting the program
+Figure: unsnarl_ms, ms, less is better, against multiprocessing_ms: until a waiter of `unsnarl.ipc.Lock` knows
 """
 
 from __future__ import annotations

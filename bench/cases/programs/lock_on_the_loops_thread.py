@@ -5,8 +5,8 @@ be awaited.
 
 Reported: apache/airflow, issue 65286
 Figure: threading_ms, ms, less is better: until `threading.Lock` is taken; 1,000 is never
-Figure: synchronous_ms, ms, less is better: until `unsnarl.Lock` is taken by a synchronous call
-Figure: awaited_ms, ms, less is better: until `unsnarl.Lock` is taken by an `await`
+Figure: synchronous_ms, ms, less is better, against threading_ms: until `unsnarl.Lock` is taken by a synchronous call
+Figure: awaited_ms, ms, less is better, against threading_ms: until `unsnarl.Lock` is taken by an `await`
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One lock on two event loops: `asyncio.Lock` refuses it, `unsnarl.Lock` is made for it; nothing to switch on.
 
 Reported: ecmwf/forecast-in-a-box, issue 317; apache/airflow, issue 64620
-Figure: asyncio_errors, errors, less is better: with `asyncio.Lock`, in any way of starting the program
-Figure: unsnarl_errors, errors, less is better: with `unsnarl.Lock`
+Figure: asyncio_errors, errors, less is better: with `asyncio.Lock`
+Figure: unsnarl_errors, errors, less is better, against asyncio_errors: with `unsnarl.Lock`
 """
 
 from __future__ import annotations

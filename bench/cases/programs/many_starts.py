@@ -6,8 +6,8 @@ server, whose start is a figure of its own.
 Reported: s3fs-fuse/s3fs-fuse, issue 1787 (200 calls of `aws`); stbenjam/skillsaw, pull request 529 (745 starts); \
 canonical/operator, issue 1809
 Figure: plain_ms, ms, less is better: a call as it is
-Figure: warm_ms, ms, less is better: a call with `unsnarl warm run`, in any way of starting the script
-Figure: server_ms, ms, less is better: learning the command and starting its server, once
+Figure: warm_ms, ms, less is better, against plain_ms: a call with `unsnarl warm run`
+Figure: server_ms, ms, less is better, against plain_ms: learning the command and starting its server, once
 """
 
 from __future__ import annotations
