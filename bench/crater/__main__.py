@@ -90,7 +90,7 @@ def main(words: Sequence[str] | None = None) -> int:
             return _fail(str(error), "build one into the folder of --wheel: `pip wheel --no-deps -w DIR .`")
     if options.report is not None:
         results = explained(kept(options.data), manifest.read())
-        options.report.write_text(page.page(results), encoding="utf-8")
+        options.report.write_text(page.page(results, manifest.left_out()), encoding="utf-8")
     return status
 
 
@@ -193,6 +193,7 @@ def result_of(suite: Suite, cache: Path, wheel: Path, python: str, version: str)
     }
     try:
         interpreter, directory = preparation.prepare(suite, cache / suite.name, wheel, python)
+        suite = preparation.of_interpreter(suite, interpreter)
         with services.running(suite.service):
             return head | trial.carry_out(suite, interpreter, directory, lambda step: _say(suite, step))
     except preparation.Unprepared as error:

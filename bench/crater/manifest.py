@@ -27,7 +27,7 @@ class Suite:
     Attributes:
         name: the distribution, as in the package registry.
         version: the version that is tested; empty for the interpreter's own tests.
-        tests: what pytest selects the tests with, or the modules of ``python -m test``.
+        tests: what pytest selects the tests with, or the modules of ``python -m test``, of any interpreter's version.
         options: words for pytest in every run, also where it runs one test alone.
         source: one of SOURCES.
         extra: the extra of the distribution to install.
@@ -70,16 +70,25 @@ def read(path: Path = PATH) -> list[Suite]:
         ManifestError: an entry is invalid.
         OSError: the file cannot be read.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ManifestError(f"{path}: {error}") from None
+    document = _document(path)
     suites = [_suite(entry) for entry in document.get("suite", [])]
     names = [suite.name for suite in suites]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ManifestError(f"the manifest has {twice[0]!r} twice")
     return suites
+
+
+def left_out(path: Path = PATH) -> dict[str, str]:
+    """Return the modules of CPython's tests that no suite has, each with the reason."""
+    return dict(_document(path).get("left_out", {}))
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ManifestError(f"{path}: {error}") from None
 
 
 def _suite(entry: dict[str, Any]) -> Suite:

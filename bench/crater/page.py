@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.markdown import table
@@ -18,11 +18,12 @@ The machine was shared, so the times only tell that a suite was really run; they
 """
 
 
-def page(results: Sequence[Result]) -> str:
-    """Return the page of all results."""
+def page(results: Sequence[Result], modules: Mapping[str, str]) -> str:
+    """Return the page of all results; ``modules`` are those of CPython's tests that no suite has, with the reasons."""
     ordered = sorted(results, key=lambda result: (result["python"], result["suite"].lower()))
     ran = [result for result in ordered if "ways" in result]
-    parts = [INTRODUCTION, _overview(ordered), _differences(ran), _unprepared(ordered), _table(ran), _flaky(ran)]
+    parts = [INTRODUCTION, _overview(ordered), _differences(ran), _unprepared(ordered), _table(ran)]
+    parts += [_modules(modules), _flaky(ran)]
     return "\n".join(part for part in parts if part)
 
 
@@ -98,6 +99,16 @@ def _table(results: Sequence[Result]) -> str:
     ]
     listed = "\nLeft out:\n\n" + "\n".join(left_out) + "\n" if left_out else ""
     return f"## Suites\n\n{table(head, rows)}{listed}"
+
+
+def _modules(modules: Mapping[str, str]) -> str:
+    if not modules:
+        return ""
+    lines = [
+        f"- {reason}: {', '.join(f'`{name}`' for name, why in modules.items() if why == reason)}"
+        for reason in dict.fromkeys(modules.values())
+    ]
+    return "Modules of CPython's tests, of any version, that are in no suite:\n\n" + "\n".join(lines) + "\n"
 
 
 def _row(result: Result) -> list[str]:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 from bench.crater.manifest import Suite
@@ -60,6 +61,28 @@ def prepare(suite: Suite, folder: Path, wheel: Path, python: str) -> tuple[Path,
     empty = folder / "empty"
     empty.mkdir(exist_ok=True)
     return interpreter, empty
+
+
+EXISTING = """
+import sys
+from importlib.util import find_spec
+print(*(name for name in sys.argv[1:] if find_spec("test." + name)))
+"""
+
+
+def of_interpreter(suite: Suite, interpreter: Path) -> Suite:
+    """Return the suite without those modules of CPython's tests that this interpreter's version does not have.
+
+    Raises:
+        Unprepared: it has none of them.
+    """
+    if suite.source != "cpython":
+        return suite
+    words = [str(interpreter), "-c", EXISTING, *suite.tests]
+    names = subprocess.run(words, capture_output=True, text=True, check=False, timeout=INSTALL_LIMIT_S).stdout.split()
+    if not names:
+        raise Unprepared("this interpreter has none of its modules")
+    return replace(suite, tests=tuple(names))
 
 
 def _environment(suite: Suite, folder: Path, wheel: Path, python: str) -> Path:

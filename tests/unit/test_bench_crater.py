@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,32 @@ def test_the_manifest_is_valid_and_has_a_chosen_tenth() -> None:
     suites = manifest.read()
     assert len(suites) >= 40
     assert 0 < len([suite for suite in suites if suite.chosen]) <= len(suites) / 5
+
+
+def test_each_module_of_this_interpreters_own_tests_is_in_one_suite_or_left_out() -> None:
+    places = [name for suite in manifest.read() if suite.source == "cpython" for name in suite.tests]
+    places += manifest.left_out()
+    assert sorted(name for name in set(places) if places.count(name) > 1) == []
+    tests = pytest.importorskip("test", reason="this interpreter comes without its own tests")
+    found = [module.name for module in pkgutil.iter_modules(tests.__path__)]
+    assert {name for name in found if name.startswith("test_")} <= set(places)
+
+
+def test_a_module_that_an_interpreter_does_not_have_is_not_run_there(tmp_path: Path) -> None:
+    suite = Suite("cpython-thing", tests=("test_grammar", "test_no_such_module"), source="cpython")
+    folder = tmp_path / "test"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "test_grammar.py").write_text("raise SystemExit('a module that is only looked for is imported')\n")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    assert preparation.of_interpreter(suite, python).tests == ("test_grammar",)
+    none = Suite("cpython-thing", tests=("test_no_such_module",), source="cpython")
+    with pytest.raises(preparation.Unprepared, match="none of its modules"):
+        preparation.of_interpreter(none, python)
+    other = Suite("thing", "1", ("tests",))
+    assert preparation.of_interpreter(other, python) is other
 
 
 @pytest.mark.parametrize(
@@ -198,13 +225,15 @@ def test_the_page_shows_losses_first_and_what_could_not_be_run() -> None:
             result(),
             result(suite="other", differences=[difference("differs")], flaky=["x::y"]),
             {"suite": "third", "version": "1", "python": "3.13.0", "unprepared": "no source | distribution"},
-        ]
+        ],
+        {"test_a": "needs a display", "test_b": "is old", "test_c": "needs a display"},
     )
     assert "2 suites with 6 passing tests: 1 without an unexplained difference, 1 with one (other)" in shown
     assert shown.index("## Differences") < shown.index("## Not run") < shown.index("## Suites")
     assert "`tests/a.py::b\\|c`" in shown
     assert "no source \\| distribution" in shown
     assert "other (3.13.0): `x::y`" in shown
+    assert "- needs a display: `test_a`, `test_c`\n- is old: `test_b`\n" in shown
 
 
 def test_only_what_nothing_explains_is_a_defect() -> None:
@@ -230,7 +259,7 @@ def test_a_test_that_is_flaky_in_one_way_is_flaky_in_the_other() -> None:
 def test_kept_results_render() -> None:
     folder = ROOT / "docs" / "results" / "data" / "crater"
     kept = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    assert page.page(kept).startswith("# Other projects' tests")
+    assert page.page(kept, manifest.left_out()).startswith("# Other projects' tests")
 
 
 OFFLINE = """
