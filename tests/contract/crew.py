@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests import robust_list
 from unsnarl import ipc
 
 TIMEOUT_S = 180
@@ -73,13 +72,6 @@ def echo(queue: Any, answers: Any) -> None:
 
 
 Scenario = Callable[[Any], None]
-_ABOUT_A_DEATH: set[Scenario] = set()
-
-
-def about_a_death(scenario: Scenario) -> Scenario:
-    """Mark a scenario that waits until the kernel tells of a holder's death; not performed where it never does."""
-    _ABOUT_A_DEATH.add(scenario)
-    return scenario
 
 
 def perform(scenarios: Sequence[Scenario], inheritance: Sequence[str]) -> None:
@@ -87,11 +79,8 @@ def perform(scenarios: Sequence[Scenario], inheritance: Sequence[str]) -> None:
     method, *names = sys.argv[1:]
     names = names or ([] if method == "fork" else list(inheritance))
     context = ipc.get_context(method)
-    tells_deaths = robust_list.is_taken()
     for scenario in scenarios:
         if not names or scenario.__name__ in names:
-            can_end = tells_deaths or scenario not in _ABOUT_A_DEATH
-            print(scenario.__name__, *([] if can_end else ["is not run: the kernel takes no robust list"]), flush=True)
-            if can_end:
-                scenario(context)
+            print(scenario.__name__, flush=True)
+            scenario(context)
     print("ok")

@@ -15,7 +15,6 @@ from typing import Any
 
 from tests.contract.crew import (
     TIMEOUT_S,
-    about_a_death,
     echo,
     hold,
     hold_side,
@@ -43,7 +42,6 @@ def lock_excludes(context: Any) -> None:
         assert value.value == 1500, (lock, value)
 
 
-@about_a_death
 def holder_is_killed(context: Any) -> None:
     for lock in (context.Lock(), context.RLock()):
         ready = context.Event()
@@ -69,7 +67,6 @@ def _wait_for(lock: Any, told: Any) -> None:
     lock.release()
 
 
-@about_a_death
 def waiters_are_told_once(context: Any) -> None:
     lock, ready, told = context.Lock(), context.Event(), context.Semaphore(0)
     (holder,) = started(context, 1, hold, lock, ready)
@@ -82,7 +79,6 @@ def waiters_are_told_once(context: Any) -> None:
     assert told.value == 1
 
 
-@about_a_death
 def unrepaired_is_told_again(context: Any) -> None:
     lock, ready = context.Lock(), context.Event()
     (process,) = started(context, 1, hold, lock, ready)
@@ -371,7 +367,6 @@ def dead_reader_is_forgotten(context: Any) -> None:
     lock.writer.release()
 
 
-@about_a_death
 def dead_writer_is_told(context: Any) -> None:
     lock, ready = ipc.RWLock(), context.Event()
     (process,) = started(context, 1, hold_side, "writer", lock, ready)

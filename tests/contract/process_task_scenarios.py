@@ -14,7 +14,6 @@ from typing import Any
 
 from tests.contract.crew import (
     TIMEOUT_S,
-    about_a_death,
     echo,
     hold,
     hold_side,
@@ -174,7 +173,6 @@ def queue_is_awaited(context: Any) -> None:
         run(talk())
 
 
-@about_a_death
 def task_is_told_of_a_death(context: Any) -> None:
     rw = ipc.RWLock()
     for lock, entered in ((context.Lock(), None), (context.RLock(), None), (rw, rw.writer)):

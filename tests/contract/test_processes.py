@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import robust_list
 from tests.contract.repeated import RUN_LIMIT_S, failing_each_time, has_time_to_repeat
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +40,15 @@ needs_test_package = pytest.mark.skipif(
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_scenarios(method: str, scenarios: str) -> None:
     command = [sys.executable, "-m", f"tests.contract.{scenarios}", method]
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert completed.stdout.splitlines()[-1] == "ok"
+
+
+@pytest.mark.skipif(platform.machine() not in robust_list.CALLS, reason="the numbers of its system calls are not known")
+@pytest.mark.parametrize("scenarios", ["process_scenarios", "process_task_scenarios"])
+def test_deaths_are_found_without_robust_lists(scenarios: str) -> None:
+    command = [sys.executable, "-m", "tests.robust_list", f"tests.contract.{scenarios}", "fork"]
     completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
     assert completed.returncode == 0, completed.stdout + completed.stderr
     assert completed.stdout.splitlines()[-1] == "ok"

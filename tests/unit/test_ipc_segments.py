@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests import robust_list
 from unsnarl import Empty, Full, ShutDown, ipc
 from unsnarl.cli import main
 
@@ -60,7 +59,6 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert completed.returncode == 0
 
 
-@pytest.mark.skipif(not robust_list.is_taken(), reason="the kernel takes no robust list: qemu-user")
 def test_a_crash_leaves_it_and_the_next_user_is_told(
     directory: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

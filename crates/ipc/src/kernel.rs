@@ -66,6 +66,9 @@ pub trait Kernel {
     fn process(&self) -> u64;
     /// Whether the process that `process` names is still running.
     fn is_alive(&self, process: u64) -> bool;
+    /// Whether the thread has died and left its mark to this process: false where the kernel takes robust lists, since
+    /// it marks the words of a dying thread itself.
+    fn died_unmarked(&self, tid: u32) -> bool;
     /// Wakes at most `count` sleepers of the word.
     fn wake(&self, word: &AtomicU32, count: u32);
     /// Registers a word for the case that this thread dies: if the word then names the thread, the kernel marks it

@@ -22,7 +22,7 @@ mod wake;
 pub use header::{Expectations, HEADER_WORDS, Header, Kind, LAYOUT, Refusal};
 pub use kernel::{Kernel, Slept, Step};
 pub use ownership::{
-    Account, Attempt, Books, DIED, Guarded, Ledger, TID_MASK, Threads, WAITERS, lock_or_sleep, release_guard,
+    Account, Attempt, Books, DIED, Guarded, Ledger, TID_MASK, Threads, WAITERS, lock_or_sleep, observe, release_guard,
     try_guard, try_lock, unlock,
 };
 pub use primitive::{

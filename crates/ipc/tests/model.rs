@@ -25,6 +25,9 @@ impl Kernel for Modelled {
     fn is_alive(&self, process: u64) -> bool {
         process != 0 && self.dead.get() & (1 << process) == 0
     }
+    fn died_unmarked(&self, _tid: u32) -> bool {
+        false
+    }
     fn wake(&self, _word: &AtomicU32, _count: u32) {}
     fn begin(&self, _word: &AtomicU32) {}
     fn end(&self) {}
@@ -220,6 +223,9 @@ impl Kernel for Sleepers {
     }
     fn is_alive(&self, process: u64) -> bool {
         self.kernel.is_alive(process)
+    }
+    fn died_unmarked(&self, _tid: u32) -> bool {
+        false
     }
     fn wake(&self, _word: &AtomicU32, count: u32) {
         self.woken.set(self.woken.get() + count);

@@ -22,6 +22,10 @@ impl Kernel for Host {
     fn is_alive(&self, process: u64) -> bool {
         process::is_alive(process)
     }
+    #[inline]
+    fn died_unmarked(&self, tid: u32) -> bool {
+        robust::died_unmarked(tid)
+    }
     #[cold]
     fn wake(&self, word: &AtomicU32, count: u32) {
         futex::wake(word, count);

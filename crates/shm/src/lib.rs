@@ -24,5 +24,5 @@ pub use mapping::Mapping;
 pub use process::{
     alone, describe, epoch, identity, is_alive, microseconds, page_size, pid_namespace, processors, watch_forks,
 };
-pub use robust::{Entered, NodeState, hold, is_listed, is_mine, node_state, release, tid, try_acquire};
+pub use robust::{Entered, NodeState, hold, is_listed, is_mine, is_unmarked, node_state, release, tid, try_acquire};
 pub use segment::{Problem, Segment, SegmentError};

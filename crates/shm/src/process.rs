@@ -133,6 +133,20 @@ pub fn is_alive(process: u64) -> bool {
     }
 }
 
+/// Whether no thread of this pid namespace has the id, or a dead one: it may be the first thread of a process that was
+/// not waited for.
+pub(crate) fn has_ended(tid: u32) -> bool {
+    if is_in_other_namespace() {
+        return false;
+    }
+    if let Some(stat) = stat(tid) {
+        return stat.is_dead;
+    }
+    // The thread ended, or /proc does not show it.
+    rustix::process::Pid::from_raw(tid.cast_signed())
+        .is_some_and(|thread| rustix::process::test_kill_process(thread) == Err(rustix::io::Errno::SRCH))
+}
+
 /// Whether process ids differ from those in the memory that this process has by fork.
 fn is_in_other_namespace() -> bool {
     let home = HOME.load(Ordering::Relaxed);
@@ -212,7 +226,7 @@ pub fn describe(process: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{identity, is_alive, parse};
+    use super::{has_ended, identity, is_alive, parse};
 
     #[test]
     fn names_of_any_kind_are_skipped() {
@@ -243,7 +257,27 @@ mod tests {
         while is_alive(process) {
             std::thread::yield_now();
         }
+        assert!(has_ended(child.id()));
         child.wait().unwrap();
         assert!(!is_alive(process));
+        assert!(has_ended(child.id()));
+    }
+
+    #[test]
+    fn a_thread_has_ended_once_it_was_joined() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(crate::robust::tid()).unwrap();
+            let _ = ended.recv();
+        });
+        let tid = told.recv().unwrap();
+        assert!(!has_ended(tid));
+        drop(end);
+        thread.join().unwrap();
+        // The kernel reports the end to the joining thread a moment before the id is free.
+        while !has_ended(tid) {
+            std::thread::yield_now();
+        }
     }
 }

@@ -32,7 +32,7 @@
 use crate::host::Host;
 use crate::process;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
 use unsnarl_ipc::{Attempt, Threads};
 
 /// Bytes from a robust word to its list entry: glibc's pthread_mutex_t on every 64-bit architecture.
@@ -109,6 +109,23 @@ fn register(me: &PerThread) {
     me.epoch.set(process::epoch());
 }
 
+/// Whether the system took no robust list: qemu-user, or a filter of system calls that refuses it.
+static IS_UNMARKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether no kernel marks the words of this process's threads when they die, so that the others have to find out.
+#[inline]
+#[must_use]
+pub fn is_unmarked() -> bool {
+    IS_UNMARKED.load(Ordering::Relaxed)
+}
+
+/// Whether the thread has died without a mark in its words. The caller's own id is asked for first, since that is when
+/// the list is offered to the system.
+#[inline]
+pub(crate) fn died_unmarked(tid: u32) -> bool {
+    tid != self::tid() && is_unmarked() && process::has_ended(tid)
+}
+
 /// Registers a list head, for a libc without one. It is never freed: the kernel reads it as the thread dies.
 fn register_head() -> *const Head {
     let own: &'static OwnHead = Box::leak(Box::new(OwnHead {
@@ -121,7 +138,10 @@ fn register_head() -> *const Head {
     }));
     own.head.list.set(&raw const own.head as usize);
     // SAFETY: set_robust_list(2): the head lives for ever, and its list is empty.
-    unsafe { libc::syscall(libc::SYS_set_robust_list, &raw const own.head, size_of::<Head>()) };
+    let status = unsafe { libc::syscall(libc::SYS_set_robust_list, &raw const own.head, size_of::<Head>()) };
+    if status != 0 {
+        IS_UNMARKED.store(true, Ordering::Relaxed);
+    }
     &raw const own.head
 }
 

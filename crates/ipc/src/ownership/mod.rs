@@ -10,5 +10,5 @@ mod robust;
 pub use ledger::{Account, Books, Ledger, Threads};
 pub(crate) use robust::announce;
 pub use robust::{
-    Attempt, DIED, Guarded, TID_MASK, WAITERS, lock_or_sleep, release_guard, try_guard, try_lock, unlock,
+    Attempt, DIED, Guarded, TID_MASK, WAITERS, lock_or_sleep, observe, release_guard, try_guard, try_lock, unlock,
 };

@@ -14,6 +14,11 @@
 //! - the kernel finds the word free and wakes one waiter. This covers a releaser that was killed before its wake-up,
 //!   and a woken waiter that was killed before it took the lock.
 //!
+//! qemu-user takes no robust lists. There each attempt that finds the word busy checks whether the holder's thread still
+//! exists, and makes the kernel's mark if it does not ([`observe`]). No sleep is longer than a second, so every waiter
+//! gets to that check. Its limit is a thread id that a new thread has got since: until that thread ends, the dead holder
+//! counts as alive.
+//!
 //! Waiters overtake each other: the first thread to run takes a free word. The word is never handed over, since a
 //! word that names a thread that does not run yet would make every release a context switch.
 //!
@@ -87,6 +92,29 @@ fn take_from_dead(word: &AtomicU32, tid: u32, mut found: u32) -> Attempt {
     }
 }
 
+/// Returns the word. If its holder died and the kernel makes no marks, the word is marked first.
+#[inline]
+pub fn observe<K: Kernel>(word: &AtomicU32, kernel: &K) -> u32 {
+    // ORDERING: pairs with the release in `unlock`; a reader's look also with the exchanges of the word by writers.
+    let found = word.load(Ordering::SeqCst);
+    if found & TID_MASK != 0 && kernel.died_unmarked(found & TID_MASK) {
+        return mark(word, found);
+    }
+    found
+}
+
+/// Marks the word of a thread that died with it, as the kernel does. Returns the new word.
+///
+/// A dead thread writes nothing, so only another caller that marks or takes the word can be faster.
+#[cold]
+fn mark(word: &AtomicU32, found: u32) -> u32 {
+    let marked = DIED | (found & WAITERS);
+    match word.compare_exchange(found, marked, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => marked,
+        Err(now) => now,
+    }
+}
+
 /// Announces that the caller is going to sleep on a word that it found busy.
 ///
 /// Returns the value to sleep on, or None if the word has changed.
@@ -147,6 +175,9 @@ fn guard_busy<'a, K: Kernel>(word: &'a AtomicU32, kernel: &K) -> Guarded<'a> {
         match try_lock(word, kernel.tid(), false) {
             Attempt::Taken => return Guarded::Inside(false),
             Attempt::TakenFromDead => return Guarded::Inside(true),
+            Attempt::Busy(found) if kernel.died_unmarked(found & TID_MASK) => {
+                mark(word, found);
+            }
             Attempt::Busy(found) => {
                 if let Some(awaited) = announce(word, found) {
                     return Guarded::Sleep(word, awaited);
@@ -165,9 +196,12 @@ pub fn release_guard<K: Kernel>(word: &AtomicU32, kernel: &K) {
 
 /// Takes the word, or names the word to sleep on. The caller has called [`Kernel::begin`].
 #[inline]
-pub fn lock_or_sleep<'a>(word: &'a AtomicU32, tid: u32, has_slept: bool) -> Step<'a, Attempt> {
+pub fn lock_or_sleep<'a, K: Kernel>(word: &'a AtomicU32, has_slept: bool, kernel: &K) -> Step<'a, Attempt> {
     loop {
-        match try_lock(word, tid, has_slept) {
+        match try_lock(word, kernel.tid(), has_slept) {
+            Attempt::Busy(found) if kernel.died_unmarked(found & TID_MASK) => {
+                mark(word, found);
+            }
             Attempt::Busy(found) => {
                 if let Some(awaited) = announce(word, found) {
                     return Step::Sleep(word, awaited);
@@ -175,5 +209,79 @@ pub fn lock_or_sleep<'a>(word: &'a AtomicU32, tid: u32, has_slept: bool) -> Step
             }
             taken => return Step::Done(taken),
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// A kernel without robust lists: it marks nothing, and one thread has died.
+    struct Unmarking {
+        dead: u32,
+        looks: Cell<u32>,
+    }
+
+    const ME: u32 = 1;
+
+    impl Unmarking {
+        fn after_death_of(dead: u32) -> Self {
+            Self {
+                dead,
+                looks: Cell::new(0),
+            }
+        }
+    }
+
+    impl Kernel for Unmarking {
+        fn tid(&self) -> u32 {
+            ME
+        }
+        fn process(&self) -> u64 {
+            u64::from(ME)
+        }
+        fn is_alive(&self, process: u64) -> bool {
+            process != u64::from(self.dead)
+        }
+        fn died_unmarked(&self, tid: u32) -> bool {
+            self.looks.set(self.looks.get() + 1);
+            tid == self.dead
+        }
+        fn wake(&self, _word: &AtomicU32, _count: u32) {}
+        fn begin(&self, _word: &AtomicU32) {}
+        fn end(&self) {}
+        fn pause(&self) {}
+    }
+
+    #[test]
+    fn an_unmarked_death_is_found_by_the_next_attempt() {
+        for waiters in [0, WAITERS] {
+            let (word, kernel) = (AtomicU32::new(7 | waiters), Unmarking::after_death_of(7));
+            let step = lock_or_sleep(&word, false, &kernel);
+            assert!(matches!(step, Step::Done(Attempt::TakenFromDead)), "{step:?}");
+            assert_eq!(word.load(Ordering::Relaxed), ME | waiters);
+        }
+    }
+
+    #[test]
+    fn an_unmarked_death_inside_a_guard_is_found() {
+        let (word, kernel) = (AtomicU32::new(7), Unmarking::after_death_of(7));
+        assert!(matches!(try_guard(&word, false, &kernel), Guarded::Inside(true)));
+    }
+
+    #[test]
+    fn a_living_holder_is_waited_for() {
+        let (word, kernel) = (AtomicU32::new(6), Unmarking::after_death_of(7));
+        assert!(matches!(lock_or_sleep(&word, false, &kernel), Step::Sleep(..)));
+        assert_eq!(observe(&word, &kernel), 6 | WAITERS);
+    }
+
+    #[test]
+    fn the_look_at_a_word_marks_it_and_a_free_word_needs_no_look() {
+        let (word, kernel) = (AtomicU32::new(7 | WAITERS), Unmarking::after_death_of(7));
+        assert_eq!(observe(&word, &kernel), DIED | WAITERS);
+        assert_eq!(observe(&word, &kernel), DIED | WAITERS);
+        assert_eq!(kernel.looks.get(), 1);
     }
 }

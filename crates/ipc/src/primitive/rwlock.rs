@@ -13,7 +13,7 @@
 
 use crate::kernel::{Kernel, Step};
 use crate::ownership::{Account, Books, Ledger, Threads};
-use crate::ownership::{DIED, TID_MASK, announce};
+use crate::ownership::{DIED, TID_MASK, announce, observe};
 use crate::shim::{AtomicU32, Ordering, fence, load_in_order};
 use crate::wake::{ALL, Bell};
 
@@ -53,8 +53,7 @@ impl RwWords {
         kernel: &K,
     ) -> Step<'a, bool> {
         loop {
-            // ORDERING: pairs with the exchanges of the word by writers.
-            let word = writer.load(Ordering::SeqCst);
+            let word = observe(writer, kernel);
             if word & TID_MASK == 0 {
                 if word & DIED != 0 && has_slept {
                     // The kernel wakes one of the sleepers when a writer dies. A reader takes no lock, so no release

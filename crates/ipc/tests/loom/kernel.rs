@@ -87,6 +87,9 @@ impl Kernel for Modelled {
     fn is_alive(&self, process: u64) -> bool {
         process < 100
     }
+    fn died_unmarked(&self, _tid: u32) -> bool {
+        false
+    }
     fn wake(&self, word: &AtomicU32, count: u32) {
         let mut left = count;
         self.futex.sleepers.lock().unwrap().queue.retain(|sleeper| {

@@ -11,7 +11,7 @@ use unsnarl_ipc::{
 fn acquire(word: &AtomicU32, kernel: &Modelled) -> Attempt {
     let mut has_slept = false;
     loop {
-        match lock_or_sleep(word, kernel.tid, has_slept) {
+        match lock_or_sleep(word, has_slept, kernel) {
             Step::Done(attempt) => return attempt,
             Step::Sleep(word, expected) => kernel.sleep(word, expected),
         }
@@ -84,7 +84,7 @@ fn a_killed_waiter_passes_its_wake_up_on() {
             let (word, futex) = (word.clone(), futex.clone());
             thread::spawn(move || {
                 let kernel = Modelled { tid: 2, futex };
-                if let Step::Sleep(word, expected) = lock_or_sleep(&word, kernel.tid, false) {
+                if let Step::Sleep(word, expected) = lock_or_sleep(&word, false, &kernel) {
                     kernel.sleep(word, expected);
                 }
                 kernel.die(&word, true);

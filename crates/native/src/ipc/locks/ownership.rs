@@ -56,6 +56,12 @@ pub(in crate::ipc) fn words(mapping: &Mapping) -> &OwnershipWords {
     unsafe { mapping.state::<OwnershipWords>() }
 }
 
+/// The robust word, marked if its holder died.
+#[inline]
+fn look(body: &Body) -> u32 {
+    unsnarl_ipc::observe(body.segment.mapping.robust_word(), &Host)
+}
+
 impl Ownership {
     /// Takes the word if it is free.
     #[inline]
@@ -64,13 +70,22 @@ impl Ownership {
         // than all other steps.
         let taker = unsnarl_shm::identity();
         match unsnarl_shm::try_acquire(body.segment.mapping.robust_word(), THREADS) {
-            Entered::Listed(Attempt::Busy(_)) => None,
+            Entered::Listed(Attempt::Busy(_)) => self.try_acquire_from_unmarked(body),
             Entered::Listed(attempt) => Some(self.record_holder(body, attempt, taker)),
             Entered::Unlisted(attempt) => {
                 let acquired = self.record_holder(body, attempt, taker);
                 self.enter_elsewhere(body).ok().map(|()| acquired)
             }
         }
+    }
+
+    /// Takes the word if its holder died without the kernel's mark.
+    #[inline]
+    fn try_acquire_from_unmarked(&self, body: &Body) -> Option<Acquired> {
+        if unsnarl_shm::is_unmarked() && !self.is_held(body) {
+            return self.try_acquire(body);
+        }
+        None
     }
 
     /// Another thread released what a thread of this process had taken: the robust-list entry stays in use until that
@@ -122,7 +137,7 @@ impl Ownership {
         let word = body.segment.mapping.robust_word();
         let taker = unsnarl_shm::identity();
         Host.begin(word);
-        match unsnarl_ipc::lock_or_sleep(word, Host.tid(), round.slept.has_slept()) {
+        match unsnarl_ipc::lock_or_sleep(word, round.slept.has_slept(), &Host) {
             Step::Sleep(word, expected) => Ok(Step::Sleep(word, expected)),
             Step::Done(attempt) => {
                 let acquired = self.record_holder(body, attempt, taker);
@@ -204,8 +219,7 @@ impl Ownership {
     /// Whether a living thread holds the word.
     #[inline]
     pub(in crate::ipc) fn is_held(&self, body: &Body) -> bool {
-        // ORDERING: pairs with the release in `unlock`.
-        body.segment.mapping.robust_word().load(Ordering::Acquire) & TID_MASK != 0
+        look(body) & TID_MASK != 0
     }
 
     /// Declares repaired what a dead holder left.
@@ -224,7 +238,7 @@ impl Ownership {
     /// Returns OwnerDied for the last death, also if no successor has recorded it yet.
     pub(in crate::ipc) fn death(&self, py: Python<'_>, body: &Body, what: &str) -> PyErr {
         let words = words(&body.segment.mapping);
-        let is_unnoted = body.segment.mapping.robust_word().load(Ordering::Relaxed) & DIED != 0;
+        let is_unnoted = look(body) & DIED != 0;
         let dead = if is_unnoted { &words.holder } else { &words.dead };
         errors::owner_died(py, &format!("{what}{}", body.label()), dead.load(Ordering::Relaxed))
     }
@@ -237,7 +251,7 @@ impl Ownership {
     ) -> PyResult<Bound<'py, pyo3::types::PyDict>> {
         let statistics = body.describe(py)?;
         let words = words(&body.segment.mapping);
-        let word = body.segment.mapping.robust_word().load(Ordering::Relaxed);
+        let word = look(body);
         let holder = (words.holder.load(Ordering::Relaxed) >> 32) as u32;
         let is_locked = word & TID_MASK != 0;
         statistics.set_item("locked", is_locked)?;
@@ -252,7 +266,7 @@ impl Ownership {
 
     /// The text for `repr`: `locked by process 42, started …`, or `unlocked`.
     pub(in crate::ipc) fn state(&self, body: &Body) -> String {
-        let word = body.segment.mapping.robust_word().load(Ordering::Relaxed);
+        let word = look(body);
         let words = words(&body.segment.mapping);
         let holder = match words.holder.load(Ordering::Relaxed) {
             0 => "a process that is not named".to_owned(),

@@ -26,7 +26,8 @@ const YIELDS: u32 = 4;
 /// How a waiter learns of another process's death.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ipc) enum Watch {
-    /// The kernel wakes the waiter, or no death matters: the waiter only re-checks for a lost wake-up.
+    /// The kernel wakes the waiter, or no death matters: the waiter only re-checks for a lost wake-up. Where the system
+    /// takes no robust list, it checks by itself.
     Kernel,
     /// The waiter checks by itself, soon at first and then less often.
     Own,
@@ -37,8 +38,8 @@ impl Watch {
     /// behind a lock on one processor took five times as long to get through it.
     fn first_sleep(self) -> Duration {
         match self {
-            Self::Kernel => LONGEST_SLEEP,
-            Self::Own => Duration::from_millis(100),
+            Self::Kernel if !unsnarl_shm::is_unmarked() => LONGEST_SLEEP,
+            Self::Kernel | Self::Own => Duration::from_millis(100),
         }
     }
 }
