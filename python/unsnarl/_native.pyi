@@ -441,6 +441,7 @@ __all__ = [
     "RWLock",
     "RWLockSide",
     "ResourceGuard",
+    "SampledRounds",
     "Semaphore",
     "SimpleQueue",
     "TimedBody",

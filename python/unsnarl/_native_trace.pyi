@@ -29,12 +29,23 @@ class TimedBody:
 
 @final
 class TimedImport:
-    def __new__(cls, original: Callable[..., Any]) -> Self: ...
+    def __new__(cls, original: Callable[..., Any], noticed: str, notice: Callable[[], object]) -> Self: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 @final
 class NamedStart:
     def __new__(cls, original: Callable[..., Any]) -> Self: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+@final
+class SampledRounds:
+    def __new__(
+        cls,
+        original: Callable[..., Any],
+        before: Callable[[Any], object | None],
+        after: Callable[[Any, int], object],
+    ) -> Self: ...
+    def __get__(self, instance: Any, owner: type[Any] | None = None, /) -> Callable[..., Any]: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 @final
@@ -45,6 +56,7 @@ class TraceSampler:
 
 __all__ = [
     "NamedStart",
+    "SampledRounds",
     "TimedBody",
     "TimedImport",
     "TraceSampler",

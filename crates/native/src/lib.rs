@@ -4,6 +4,7 @@
 
 mod gil;
 mod ipc;
+mod rounds;
 mod sampler;
 mod sync;
 mod trace;
@@ -15,6 +16,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::gil::{Unsupported, hint, install, is_installed, reset_stats, stats, uninstall};
+    #[pymodule_export]
+    use super::rounds::SampledRounds;
     #[pymodule_export]
     use super::sampler::TraceSampler;
     #[pymodule_export]

@@ -149,17 +149,23 @@ fn timed<'py>(
 }
 
 /// Call a function and record its duration as the import of the module that the first argument
-/// names.
+/// names; call `notice` after the import of the module `noticed`.
 #[pyclass(frozen, module = "unsnarl._native")]
 pub(crate) struct TimedImport {
     original: Py<PyAny>,
+    noticed: String,
+    notice: Py<PyAny>,
 }
 
 #[pymethods]
 impl TimedImport {
     #[new]
-    fn new(original: Py<PyAny>) -> Self {
-        Self { original }
+    fn new(original: Py<PyAny>, noticed: String, notice: Py<PyAny>) -> Self {
+        Self {
+            original,
+            noticed,
+            notice,
+        }
     }
 
     #[pyo3(signature = (*args, **kwargs))]
@@ -171,8 +177,21 @@ impl TimedImport {
     ) -> PyResult<Bound<'py, PyAny>> {
         let first = args.get_item(0);
         let name = first.as_ref().ok().and_then(|first| first.extract::<&str>().ok());
-        timed(self.original.bind(py), args, kwargs, Some(name.unwrap_or("?")))
+        let result = timed(self.original.bind(py), args, kwargs, Some(name.unwrap_or("?")))?;
+        if name == Some(self.noticed.as_str()) {
+            self.notice.call0(py)?;
+        }
+        Ok(result)
     }
+}
+
+/// Binds a callable to an object, as a function is bound; to `None`, a class's own attribute, it stays as it is.
+pub(crate) fn bound<'py>(callable: Bound<'py, PyAny>, owner: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if owner.is_none() {
+        return Ok(callable);
+    }
+    // SAFETY: both are live objects, and the GIL is held; a new reference or null is returned.
+    unsafe { Bound::from_owned_ptr_or_err(owner.py(), PyMethod_New(callable.as_ptr(), owner.as_ptr())) }
 }
 
 /// The method of a loader that runs a module's body. It is timed as a part of the module's import, or as
@@ -195,11 +214,7 @@ impl TimedBody {
         loader: &Bound<'py, PyAny>,
         _class: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if loader.is_none() {
-            return Ok(this.into_any());
-        }
-        // SAFETY: both are live objects, and the GIL is held; a new reference or null is returned.
-        unsafe { Bound::from_owned_ptr_or_err(loader.py(), PyMethod_New(this.as_ptr(), loader.as_ptr())) }
+        bound(this.into_any(), loader)
     }
 
     #[pyo3(signature = (*args, **kwargs))]

@@ -12,7 +12,7 @@ import itertools
 import json
 import os
 from collections import defaultdict
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 STATES = ("running", "waiting", "lock", "io", "sleeping", "computing")
@@ -159,6 +159,31 @@ class PeerWaits:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskWaits:
+    """What tasks of an asyncio loop waited for at one stack, while the loop had nothing to run.
+
+    Attributes:
+        thread: the number of the loop's thread.
+        is_inner: whether they waited for other tasks: for a lock, a queue, a result.
+        idle_ns: the stack's share of the loop's idle time, which is divided among tasks that do not.
+        task_ns: the time of all tasks together.
+        waited_ns: the time in which at least one task waited.
+        most: the most tasks at once.
+        seen_ns: the idle time of the loop that was sampled; the other times are parts of it.
+        stack: the lines, the innermost first.
+    """
+
+    thread: int
+    is_inner: bool
+    idle_ns: int
+    task_ns: int
+    waited_ns: int
+    most: int
+    seen_ns: int
+    stack: list[Location]
+
+
+@dataclass(frozen=True, slots=True)
 class Rates:
     """Counts of events per interval of time."""
 
@@ -224,6 +249,7 @@ class Process:
     samples: int
     peers: list[PeerWaits]
     sampled: list[tuple[int, int, int]]
+    tasks: list[TaskWaits] = field(default_factory=list[TaskWaits])
 
     @property
     def command(self) -> list[str]:
@@ -285,7 +311,10 @@ class Process:
         return self._line_of[node]
 
     def _find_line(self, node: int) -> Location | None:
-        lines = list(itertools.takewhile(lambda line: not _is_fork(line), self.stack(node)))
+        return self.own_line(list(itertools.takewhile(lambda line: not _is_fork(line), self.stack(node))))
+
+    def own_line(self, lines: list[Location]) -> Location | None:
+        """Return the first line outside the standard library, or else the first line."""
         own = [line for line in lines if not self.is_library(line)]
         return own[0] if own else lines[0] if lines else None
 

@@ -7,12 +7,13 @@ skipped and listed in the result.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from unsnarl import _native
 from unsnarl.errors import HintedError
-from unsnarl.trace import model
+from unsnarl.trace import model, task_file
+from unsnarl.trace.traced import tasks
 from unsnarl.trace.traced.recording import SUFFIX, UNTRACED_SUFFIX
 
 
@@ -67,13 +68,18 @@ def read(path: Path) -> Recordings:
 
 def _read_file(path: Path) -> model.Process:
     try:
-        return model.from_json(_native.trace_read(str(path)))
+        process = model.from_json(_native.trace_read(str(path)))
     except OSError as error:
         raise _unreadable(path, error) from None
     except ValueError as error:
         raise UnreadableTrace(
             f"cannot read {str(path)!r}: {error}", "a recording is a file that ends in .trace"
         ) from None
+    try:
+        text = path.with_suffix(tasks.SUFFIX).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return process  # no loop of asyncio was idle
+    return replace(process, tasks=task_file.parse(text, process.threads))
 
 
 def _unreadable(path: Path, error: OSError) -> UnreadableTrace:

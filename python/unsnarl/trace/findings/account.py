@@ -26,7 +26,12 @@ TYPICAL_SHARE = 0.1
 SHORT_SHARE = 0.1
 """The least share of a thread's life in calls that are only counted, to be a part of their own."""
 
-IDLE = frozenset(("waiting for work or for other threads", "idle in the event loop"))
+_IN_LOOP = "idle in the event loop"
+
+TASKS_SHARE = 0.2
+"""The least share of a loop's idle time for which tasks wait at a line, to be named."""
+
+IDLE = frozenset(("waiting for work or for other threads", _IN_LOOP))
 """What a thread does that has nothing to do."""
 
 TRIO_SELECTS = ("trio/_core/_io_epoll.py",)
@@ -66,6 +71,9 @@ class Part:
             return f"importing `{self.place.file}`"
         if self.place is None:
             return self.what
+        if self.what == _IN_LOOP:
+            where = f"{self.place.file.rpartition('/')[2]}:{self.place.line}"
+            return f"{self.what} while tasks wait in `{self.place.function}` ({where})"
         return f"{self.what} in `{self.place.function}` ({self.place.file.rpartition('/')[2]}:{self.place.line})"
 
 
@@ -189,9 +197,27 @@ def _parts_of_thread(
     for place, time_ns in _short_calls(process, stacks, min(short_ns, left[IN_IO])):
         times[_SHORT_CALLS, place] += time_ns
         left[IN_IO] -= time_ns
+    _name_tasks(process, thread, times)
     for state, time_ns in enumerate(left):
         times[_WITHOUT_STACK[state], None] += max(time_ns, 0)
     return times
+
+
+def _name_tasks(process: Process, thread: Thread, times: dict[tuple[str, Location | None], int]) -> None:
+    """Divide the idle time of an event loop among the lines at which its tasks wait, as far as these are a part of it.
+
+    Tasks that wait for other tasks are left out.
+    """
+    places: dict[Location | None, int] = defaultdict(int)
+    for waits in process.tasks:
+        if process.threads[waits.thread] is thread:
+            places[process.own_line(waits.stack)] += waits.idle_ns
+    whole, idle_ns = sum(places.values()), times.get((_IN_LOOP, None), 0)
+    for place, part_ns in places.items():
+        if place is not None and part_ns >= TASKS_SHARE * whole > 0:
+            part = idle_ns * part_ns // whole
+            times[_IN_LOOP, place] += part
+            times[_IN_LOOP, None] -= part
 
 
 def _known_ns(state: int, whole_ns: int, kept_ns: int) -> int:
@@ -286,9 +312,15 @@ def _what(process: Process, state: int, node: int) -> tuple[str, Location | None
         return "blocked on a lock", process.line_of(node)
     if state == IN_IO:
         what = _waits_for(process.stack(node))
-        if what == "idle in the event loop":
+        if what == _IN_LOOP:
             return what, None
     return what, process.line_of(node)
+
+
+def idle_ns(process: Process, number: int) -> int:
+    """Return for how long a thread waited in an event loop's selector."""
+    stacks = process.stacks_in.get((number, IN_IO), ())
+    return sum(time_ns for node, time_ns in stacks if is_idle_in_loop(process, node))
 
 
 def _waits_for(stack: list[Location]) -> str:
@@ -297,9 +329,9 @@ def _waits_for(stack: list[Location]) -> str:
         name = line.file
         is_selecting = is_selecting or name.endswith("selectors.py")
         if is_selecting and name.endswith(("asyncio/base_events.py",)):
-            return "idle in the event loop"
+            return _IN_LOOP
         if name.endswith(TRIO_SELECTS + GEVENT_SELECTS):
-            return "idle in the event loop"
+            return _IN_LOOP
     for name, what in _BY_FUNCTION:
         if any(line.file.endswith("/" + name) or line.file == name for line in stack[:6]):
             return what
@@ -308,7 +340,7 @@ def _waits_for(stack: list[Location]) -> str:
 
 def is_idle_in_loop(process: Process, node: int) -> bool:
     """Tell whether a thread in I/O at a stack waits in an event loop's selector."""
-    return _waits_for(process.stack(node)) == "idle in the event loop"
+    return _waits_for(process.stack(node)) == _IN_LOOP
 
 
 def in_words(parts: list[Part]) -> str:

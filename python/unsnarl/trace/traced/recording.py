@@ -12,6 +12,7 @@ import sys
 
 from unsnarl import _fork_exec, _native
 from unsnarl.run_settings import RunSettings
+from unsnarl.trace.traced import tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,12 +45,13 @@ SEPARATOR = "\x1f"
 class Recording:
     """The recording of this process, and the functions that it has wrapped."""
 
-    __slots__ = ("_replaced", "_settings")
+    __slots__ = ("_replaced", "_settings", "_tasks")
 
     def __init__(self, settings: RunSettings) -> None:
         """Keep the settings; recording starts with ``begin``."""
         self._settings = settings
         self._replaced: list[tuple[ModuleType | type, str, Any]] = []
+        self._tasks = tasks.TaskWaits()
 
     @property
     def directory(self) -> str:
@@ -63,14 +65,16 @@ class Recording:
             _note_untraced(directory)
             return
         is_first = _is_first(directory)
+        path = os.path.join(directory, f"{os.getpid()}-{_monotonic_ns()}{SUFFIX}")
         self._start(
-            os.path.join(directory, f"{os.getpid()}-{_monotonic_ns()}{SUFFIX}"),
+            path,
             self._settings.trace_chunks if is_first else CHILD_CHUNKS,
             _about_program(),
             self._settings.executed_ns if is_first else 0,
             round(min(sys.getswitchinterval(), LONGEST_INTERVAL_S) * 1e9),
         )
         _name_threads()
+        self._tasks.begin(path)
 
     def _start(self, path: str, chunks: int, text: str, executed_ns: int, interval_ns: int) -> None:
         try:
@@ -89,7 +93,11 @@ class Recording:
         _native.trace_calibrate(frame.f_code, frame.f_lineno)
         bootstrap: ModuleType | None = sys.modules.get("_frozen_importlib")
         if bootstrap is not None:
-            self._replace(bootstrap, "_find_and_load", _native.TimedImport)
+            self._replace(
+                bootstrap,
+                "_find_and_load",
+                lambda original: _native.TimedImport(original, tasks.MODULE, self._tasks.watch),
+            )
         external: ModuleType | None = sys.modules.get("_frozen_importlib_external")
         loaders = getattr(external, "_LoaderBasics", None)
         if loaders is not None:
@@ -123,12 +131,14 @@ class Recording:
         if sys.getprofile() is _notice_first_line:
             sys.setprofile(None)
         _native.trace_stop()
+        self._tasks.end()
         for module, name, original in self._replaced:
             if type(getattr(module, name, None)) in (_native.TimedImport, _native.TimedBody, _native.NamedStart):
                 setattr(module, name, original)
 
     def begin_in_child(self) -> None:
         """Start a new file for the child of a fork, if children are traced."""
+        self._tasks.leave()
         if not self._settings.children:
             return
         try:

@@ -1,0 +1,171 @@
+"""Samples what the tasks of asyncio's loops wait for, whenever a loop has nothing to run for a while.
+
+A loop that waits in its selector shows none of its tasks. So before such a wait the lines of the tasks are read, and
+the wait's length is counted for them. Must never: import a module from a file, keep a task or a frame alive, or raise
+into the program. Invariant: the file is replaced as a whole, so a kill leaves the last whole one.
+"""
+
+import os
+import sys
+
+from unsnarl import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    Line = tuple[str, str, int]
+    Wait = tuple[bool, tuple[Line, ...]]
+
+SUFFIX = ".tasks"
+"""Suffix of the file next to the recording."""
+
+MODULE = "asyncio.base_events"
+"""The module of the loops that are sampled."""
+
+FIELD, LINE_FIELD = "\x1f", "\x1e"
+"""Separate the fields of an entry, and those of a line of Python in it."""
+
+DEPTH = 16
+"""Lines of a task that are kept, the innermost ones."""
+
+MOST_WAITS = 512
+"""Stacks of tasks that are distinguished."""
+
+FIRST_WRITE_NS, WRITE_NS = 50_000_000, 1_000_000_000
+"""The time between the first two writes, which doubles up to the second: a child may end without a last write."""
+
+_INNER_FILES = ("asyncio/locks.py", "asyncio/queues.py", "asyncio/taskgroups.py")
+_INNER_FUNCTIONS = ("wait", "_wait", "wait_for", "_wait_for_one")
+"""Where tasks wait for other tasks, and not for something outside of the loop."""
+
+
+class TaskWaits:
+    """What the tasks of this process have waited for so far, and the file that holds it."""
+
+    __slots__ = ("_original", "_path", "_pause_ns", "_seen_ns", "_waits", "_write_at_ns")
+
+    def __init__(self) -> None:
+        """Start without a file."""
+        self._path = ""
+        self._original: Any = None
+        self._waits: dict[tuple[int, bool, tuple[Line, ...]], list[int]] = {}
+        self._seen_ns: dict[int, int] = {}
+        self._write_at_ns, self._pause_ns = 0, FIRST_WRITE_NS
+
+    def begin(self, recording: str) -> None:
+        """Start a new file next to a recording, and sample the loops if there are any."""
+        self._path = recording.rpartition(".")[0] + SUFFIX
+        self._waits, self._seen_ns = {}, {}
+        self._write_at_ns, self._pause_ns = 0, FIRST_WRITE_NS
+        self.watch()
+
+    def leave(self) -> None:
+        """Write no more: the file belongs to the parent of this process."""
+        self._path = ""
+
+    def watch(self) -> None:
+        """Sample the loops from now on, if asyncio has been imported."""
+        loop = getattr(sys.modules.get(MODULE), "BaseEventLoop", None)
+        original = getattr(loop, "__dict__", {}).get("_run_once")
+        if loop is None or original is None or isinstance(original, _native.SampledRounds):
+            return
+        self._original = original
+        loop._run_once = _native.SampledRounds(original, self.before, self.after)
+
+    def end(self) -> None:
+        """Stop to sample, and write the file."""
+        loop: Any = getattr(sys.modules.get(MODULE), "BaseEventLoop", None)
+        if loop is not None and isinstance(loop.__dict__.get("_run_once"), _native.SampledRounds):
+            loop._run_once = self._original
+        self._write()
+
+    def before(self, loop: "Any") -> "dict[Wait, int] | None":
+        """Return how many tasks of a loop that has nothing to run wait at each stack; None if no task waits."""
+        try:
+            tasks: Iterable[Any] = sys.modules["asyncio.tasks"].all_tasks(loop)
+        except (AttributeError, KeyError, RuntimeError, TypeError):
+            return None  # a loop of another kind, or one whose tasks change
+        result: dict[Wait, int] = {}
+        for task in tasks:
+            try:
+                wait = _wait_of(task)
+            except (AttributeError, TypeError, ValueError):
+                continue  # a task of another kind
+            if wait is not None:
+                result[wait] = result.get(wait, 0) + 1
+        return result or None
+
+    def after(self, waits: "dict[Wait, int]", length_ns: int) -> None:
+        """Count a wait of the loop for the stacks at which tasks waited meanwhile."""
+        import _thread
+
+        ident = _thread.get_ident()
+        self._seen_ns[ident] = self._seen_ns.get(ident, 0) + length_ns
+        outer = sum(count for (is_inner, _), count in waits.items() if not is_inner)
+        for (is_inner, lines), count in waits.items():
+            key = (ident, is_inner, lines)
+            if key not in self._waits and len(self._waits) >= MOST_WAITS:
+                continue
+            entry = self._waits.setdefault(key, [0, 0, 0, 0])
+            entry[0] += 0 if is_inner else length_ns * count // outer
+            entry[1] += length_ns * count
+            entry[2] += length_ns
+            entry[3] = max(entry[3], count)
+        import time
+
+        now = time.monotonic_ns()
+        if now >= self._write_at_ns:
+            self._write_at_ns, self._pause_ns = now + self._pause_ns, min(2 * self._pause_ns, WRITE_NS)
+            self._write()
+
+    def _write(self) -> None:
+        if not self._waits or not self._path:
+            return
+        try:
+            file = os.open(f"{self._path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(file, "\n".join(self._entries()).encode(errors="replace"))
+            finally:
+                os.close(file)
+            os.replace(f"{self._path}.new", self._path)
+        except OSError:
+            return  # the directory is gone, or full: the report shows less
+
+    def _entries(self) -> "Iterable[str]":
+        for (ident, is_inner, lines), numbers in list(self._waits.items()):
+            stack = [LINE_FIELD.join((_plain(file), _plain(function), str(line))) for file, function, line in lines]
+            yield FIELD.join((str(ident), str(int(is_inner)), *map(str, numbers), str(self._seen_ns[ident]), *stack))
+
+
+def _plain(text: str) -> str:
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
+def _wait_of(task: "Any") -> "Wait | None":
+    """Return whether a task waits for other tasks, and its lines; None if it could run."""
+    waiter = task._fut_waiter
+    if waiter is None or waiter.done():
+        return None
+    lines: list[Line] = []
+    coroutine = task.get_coro()
+    while coroutine is not None and len(lines) < 4 * DEPTH:
+        kind = next((kind for kind in ("cr", "gi", "ag") if hasattr(coroutine, f"{kind}_frame")), None)
+        frame = getattr(coroutine, f"{kind}_frame", None)
+        if frame is None:
+            break
+        code = frame.f_code
+        lines.append((code.co_filename, code.co_qualname, frame.f_lineno or 0))
+        coroutine = getattr(coroutine, "gi_yieldfrom" if kind == "gi" else f"{kind}_await", None)
+    if not lines:
+        return None
+    lines.reverse()
+    file, function, _ = lines[0]
+    is_inner = (
+        hasattr(waiter, "get_coro")
+        or hasattr(waiter, "_children")
+        or file.endswith(_INNER_FILES)
+        or (file.endswith("asyncio/tasks.py") and function in _INNER_FUNCTIONS)
+    )
+    return is_inner, tuple(lines[:DEPTH])

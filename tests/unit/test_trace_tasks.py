@@ -1,0 +1,122 @@
+"""What tasks of an event loop wait for: as it is sampled, written, read, and found."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.test_trace_findings import LENGTH, MS, thread
+from tests.unit.test_trace_views import process
+from unsnarl.trace import task_file
+from unsnarl.trace.findings import account, tasks
+from unsnarl.trace.model import Location, Process, TaskWaits
+from unsnarl.trace.traced.tasks import FIELD, LINE_FIELD, SUFFIX
+from unsnarl.trace.traced.tasks import TaskWaits as Sampler
+
+ACQUIRE = Location("/lib/asyncio/locks.py", "Lock.acquire", 105)
+WAITS, HOLDS = Location("/srv/app.py", "ask", 8), Location("/srv/app.py", "ask", 9)
+
+
+def idle_loop(*waits: TaskWaits) -> Process:
+    """Return a run of one loop that is idle for nearly all of its time."""
+    tables: dict[str, Any] = {
+        "locations": {
+            "1": ["/lib/selectors.py", "EpollSelector.select", 441],
+            "2": ["/lib/asyncio/base_events.py", "run_once", 9],
+        },
+        "nodes": {"1": [2, 1], "2": [0, 2]},
+        "stacks": [[0, 3, 1, LENGTH]],
+        "imports": [],
+    }
+    main = thread(0, "MainThread", io_ns=LENGTH)
+    return replace(process(length_ns=LENGTH, threads=[main], **tables), tasks=list(waits))
+
+
+def waits_for(stack: list[Location], *, is_inner: bool, idle_ns: int, most: int = 1) -> TaskWaits:
+    return TaskWaits(0, is_inner, idle_ns, LENGTH * most, LENGTH, most, LENGTH, stack)
+
+
+LOCKED = waits_for([ACQUIRE, WAITS], is_inner=True, idle_ns=0, most=7)
+HOLDING = waits_for([Location("/lib/asyncio/streams.py", "readline", 5), HOLDS], is_inner=False, idle_ns=LENGTH)
+
+
+def test_a_lock_is_found_with_the_line_at_which_its_holder_waits() -> None:
+    [found] = tasks.findings(idle_loop(LOCKED, HOLDING))
+    assert (found.kind, found.severity, found.place) == ("task-waits", "severe", str(HOLDS))
+    assert found.figures["most"] == 7
+    assert found.figures["waits_at"] == str(WAITS)
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        replace(LOCKED, waited_ns=LENGTH // 20),
+        waits_for([Location("/lib/asyncio/queues.py", "Queue.get", 160), WAITS], is_inner=True, idle_ns=0, most=7),
+        waits_for([Location("/srv/locks.py", "Lock.acquire", 3)], is_inner=True, idle_ns=0, most=7),
+    ],
+    ids=["for a short time", "for work", "for a class of the program"],
+)
+def test_other_waits_are_no_finding(waits: TaskWaits) -> None:
+    assert tasks.findings(idle_loop(waits, HOLDING)) == []
+
+
+def test_idle_time_is_divided_among_the_lines_that_keep_the_loop_waiting() -> None:
+    other = Location("/srv/app.py", "tick", 3)
+    small = Location("/srv/app.py", "log", 4)
+    shares = [(HOLDS, 70), (other, 25), (small, 5)]
+    waits = [waits_for([line], is_inner=False, idle_ns=LENGTH * share // 100) for line, share in shares]
+    parts = account.parts_of(idle_loop(LOCKED, *waits), [0])
+    assert {(part.place, part.time_ns) for part in parts} == {
+        (HOLDS, LENGTH * 70 // 100),
+        (other, LENGTH * 25 // 100),
+        (None, LENGTH * 5 // 100),
+    }
+    assert parts[0].words == "idle in the event loop while tasks wait in `ask` (app.py:9)"
+
+
+def test_entries_that_cannot_be_read_are_skipped() -> None:
+    line = LINE_FIELD.join(("/srv/app.py", "ask", "9"))
+    whole = FIELD.join(("1", "0", "5", "6", "7", "2", "8", line))
+    foreign = FIELD.join(("99", "0", "5", "6", "7", "2", "8", line))
+    text = "\n".join((whole, foreign, whole[:-12], "", "x" + FIELD + "y", whole + FIELD + "cut"))
+    assert task_file.parse(text, idle_loop().threads) == [TaskWaits(0, False, 5, 6, 7, 2, 8, [HOLDS])]
+
+
+async def one_holds_and_two_wait(sampler: Sampler) -> dict[Any, int]:
+    """Return a sample of three tasks that share a lock, and one that waits for them."""
+
+    async def hold(lock: asyncio.Lock) -> None:
+        async with lock:
+            await asyncio.sleep(60)
+
+    lock = asyncio.Lock()
+    holders = [asyncio.create_task(hold(lock)) for _ in range(3)]
+    waiting = asyncio.ensure_future(asyncio.wait(holders))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    found = sampler.before(asyncio.get_running_loop())
+    for task in (waiting, *holders):
+        task.cancel()
+    return found or {}
+
+
+def test_a_sample_distinguishes_who_waits_for_a_task_and_who_keeps_the_loop_waiting(tmp_path: Path) -> None:
+    sampler = Sampler()
+    sampler.begin(str(tmp_path / "7-1.trace"))
+    try:
+        found = asyncio.run(one_holds_and_two_wait(sampler))
+        sampler.after(found, 4 * MS)
+    finally:
+        sampler.end()
+    names = {(is_inner, lines[0][1]): count for (is_inner, lines), count in found.items()}
+    assert names == {(True, "Lock.acquire"): 2, (False, "sleep"): 1, (True, "_wait"): 1}
+    threads = [replace(idle_loop().threads[0], ident=threading.get_ident())]
+    text = (tmp_path / f"7-1{SUFFIX}").read_text()
+    read = {waits.stack[0].function: waits for waits in task_file.parse(text, threads)}
+    assert read["sleep"].most == 1
+    assert (read["Lock.acquire"].idle_ns, read["Lock.acquire"].most) == (0, 2)
