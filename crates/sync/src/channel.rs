@@ -45,10 +45,10 @@ impl<S: Store, P: Unparker> State<S, P> {
         self.capacity == 0 || self.store.len() < self.capacity
     }
 
-    /// Whether it is open, and no party waits for an item or for room.
+    /// Whether it is open, and no party has to be notified of one item more or less.
     #[inline]
-    fn is_quiet(&self) -> bool {
-        !self.closed && self.sides.as_deref().is_none_or(Sides::are_empty)
+    fn is_quiet(&mut self) -> bool {
+        !self.closed && self.sides.as_deref_mut().is_none_or(Sides::need_no_notice)
     }
 
     /// Notify the waiters for which there is an item or room now.

@@ -76,6 +76,13 @@ impl<P: Unparker> WaiterQueue<P> {
         self.idle.is_empty() && self.heirs.len() == 0
     }
 
+    /// Whether [`WaiterQueue::notify_next`] would notify no waiter: there is none, or a prompt heir takes care of all
+    /// that is available.
+    #[inline]
+    pub(crate) fn needs_no_notice(&mut self) -> bool {
+        self.is_empty() || self.has_prompt_heir()
+    }
+
     /// All waiters: idle ones in order of arrival, then heirs.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Waiter<P>>> {
         self.idle.iter().chain(self.heirs.iter())

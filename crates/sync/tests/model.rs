@@ -283,6 +283,27 @@ fn a_task_that_does_not_run_keeps_no_thread_from_the_items() {
     assert_eq!(notified(), [true, true, true], "two are left, and one was notified");
 }
 
+#[test]
+fn while_a_thread_is_on_its_way_nobody_else_is_notified_and_calls_are_quiet() {
+    for (is_own, is_quiet) in [(false, true), (true, false)] {
+        let channel = Channel::<Fifo, Silent>::new(Fifo::default(), 0, false);
+        let [first, second] = [false; 2].map(|wants_grant| Waiter::new(Silent { wants_grant, is_own }));
+        for waiter in [&first, &second] {
+            assert!(matches!(channel.take(Some(waiter)), Take::Empty));
+        }
+        assert_eq!(channel.give_quietly(1), Err(1), "a taker is to be notified");
+        assert!(matches!(channel.give(1, None), Give::Given));
+        // The caller's own thread re-checks only after this call has ended, so the next taker is to be notified as well.
+        for item in [2, 3] {
+            assert_eq!(channel.give_quietly(item).is_ok(), is_quiet);
+        }
+        assert_eq!(channel.take_quietly().is_some(), is_quiet);
+        assert_eq!(second.state() == WOKEN, is_own);
+        assert!(matches!(channel.take(Some(&first)), Take::Taken(_)));
+        assert_eq!(second.state(), WOKEN, "an item is left");
+    }
+}
+
 /// Which of two takers and two givers were notified, after a party that was not enqueued took and gave.
 fn notified_on_both_sides(is_serialised: bool, is_own: bool) -> [bool; 4] {
     let channel = Channel::<Fifo, Silent>::new(Fifo::default(), 1, is_serialised);
