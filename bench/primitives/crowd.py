@@ -19,7 +19,7 @@ CROWDS = (1, 2, 4)
 BLOCKS = 400_000
 ITEMS = 48_000
 NATIVE_ITEMS = 960_000
-"""Items through a queue that is C in both libraries: 48,000 take 10 ms, of which the threads' starts are a large part."""
+"""Items through a queue that is native in both libraries: 48,000 take 10 ms, much of it the starts of the threads."""
 ROUNDS = 2_000
 NATIVE = {"Lock", "RLock", "SimpleQueue"}
 """Those that the standard library implements in C: the goal is to be no slower."""

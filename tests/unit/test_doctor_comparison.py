@@ -8,7 +8,7 @@ import pytest
 from unsnarl.cli import doctor
 from unsnarl.cli.failure import CommandError
 from unsnarl.doctor import comparison, packing, view
-from unsnarl.doctor.diagnosis import Diagnosis, Effect, conclude, effect_of
+from unsnarl.doctor.diagnosis import Diagnosis, Effect, conclude, effect_of, ways
 from unsnarl.doctor.forecast import Forecast
 from unsnarl.doctor.packing import Packed
 from unsnarl.doctor.trial import Trial
@@ -46,6 +46,21 @@ def diagnosis(*ways: tuple[str, float]) -> Diagnosis:
     stock = trials(*[1.0] * 8)
     outcomes = [comparison.outcome(name, f"unsnarl {name}", trials(*[wall] * 8), stock) for name, wall in ways]
     return Diagnosis(["app.py"], 0, [comparison.outcome("stock", "python", stock, stock), *outcomes])
+
+
+def test_without_a_gil_the_scheduler_is_no_way_and_the_report_says_why() -> None:
+    assert [way.name for way in ways(["app.py"], can_schedule=True)] == ["stock", "scheduler", "native primitives"]
+    stock, native = ways(["app.py"], can_schedule=False)
+    assert (stock.name, native.name) == ("stock", "native primitives")
+    assert native.settings is not None
+    assert (native.settings.patch, native.settings.scheduler) == (True, False)
+    found = diagnosis(("native primitives", 1.0))
+    assert "not tried" not in view.text(found)
+    found.left_out = "this is a free-threaded build"
+    assert "the scheduler was not tried and nothing was traced: this is a free-threaded build\n" in view.text(
+        found, 200
+    )
+    assert json.loads(view.data(found))["left_out"] == found.left_out
 
 
 def test_what_helps_is_named_with_its_factor() -> None:

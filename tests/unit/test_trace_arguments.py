@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from unsnarl.cli import trace
 from unsnarl.cli.failure import CommandError
 from unsnarl.cli.tracing.arguments import parse
 
@@ -21,6 +22,16 @@ def test_without_a_program() -> None:
     assert parse(["--read", "there", "--output=x.html"]).read == Path("there")
     assert parse(["--seconds", "2", "--attach", "4711"]).attach == 4711
     assert parse(["--seconds", "2", "--attach", "4711"]).seconds == 2
+
+
+def test_without_a_gil_nothing_is_run_and_the_reason_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(trace, "is_free_threaded", lambda: True)
+    monkeypatch.delenv("UNSNARL", raising=False)
+    program = tmp_path / "app.py"
+    program.write_text("raise SystemExit('it ran')")
+    with pytest.raises(CommandError, match="cannot be traced: this is a free-threaded build") as refused:
+        trace.main([str(program)])
+    assert refused.value.status == 1
 
 
 def test_an_option_of_the_program_is_the_programs() -> None:

@@ -17,6 +17,7 @@ from unsnarl.cli.result import show
 from unsnarl.cli.tracing.arguments import TraceRequest, parse
 from unsnarl.cli.tracing.outputs import cannot_record, check_writable
 from unsnarl.cli.tracing.reporting import report_on, report_on_session, say, say_kept
+from unsnarl.free_threading import REASON, is_free_threaded
 from unsnarl.run_settings import RunSettings, is_switched_off
 
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ def main(arguments: list[str]) -> int:
 
         return compare(request, *request.compare)
     if request.attach is not None:
+        _require_gil(
+            f"process {request.attach} cannot be recorded",
+            "`faulthandler.dump_traceback_later` in the program shows where its threads are",
+        )
         from unsnarl.cli.tracing.attach import attach
 
         return attach(request)
@@ -94,6 +99,7 @@ def _trace(request: TraceRequest) -> NoReturn:
             1,
         )
     check_writable(request)
+    _require_gil("the program cannot be traced", "run it without `unsnarl trace`")
     import signal
 
     from unsnarl.trace.running.supervisor import end_as
@@ -107,6 +113,12 @@ def _trace(request: TraceRequest) -> NoReturn:
     else:
         session.remove()
     end_as(ending.status)
+
+
+def _require_gil(failure: str, instead: str) -> None:
+    """Refuse where no waits can be recorded; a process of another build could not be reached from here either."""
+    if is_free_threaded():
+        raise CommandError(f"{failure}: {REASON} whose waits could be recorded", instead, 1)
 
 
 def _report(request: TraceRequest, session: Session, ending: Ending) -> bool:

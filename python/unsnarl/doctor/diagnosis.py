@@ -20,6 +20,7 @@ from unsnarl.doctor import comparison, importtime, packing, trial, warmth
 from unsnarl.doctor.packing import Packable, Packed
 from unsnarl.doctor.trial import Trial, Way
 from unsnarl.errors import HintedError
+from unsnarl.free_threading import REASON, is_free_threaded
 from unsnarl.run_settings import RunSettings
 from unsnarl.statistics import ERROR, LOWER, decide, median_of
 from unsnarl.trace import recordings, report, syscalls
@@ -94,6 +95,7 @@ class Diagnosis:
         helps: whether a part of unsnarl helps.
         verdict: lines with the advice, or with the reason why nothing helps.
         enabled: the programs for which this environment is enabled; empty if it is not.
+        left_out: why the scheduler was not tried and nothing was traced; empty if they were.
     """
 
     words: list[str]
@@ -107,6 +109,7 @@ class Diagnosis:
     helps: bool = False
     verdict: list[str] = field(default_factory=list[str])
     enabled: str = ""
+    left_out: str = ""
 
 
 @dataclass(slots=True)
@@ -119,14 +122,14 @@ class Contestant:
     is_out: bool = False
 
 
-def ways(words: Sequence[str]) -> list[Way]:
+def ways(words: Sequence[str], *, can_schedule: bool) -> list[Way]:
     """Return stock and the remedies that need no preparation."""
     command = " ".join(words)
-    return [
-        Way("stock", f"python {command}"),
-        Way("scheduler", f"unsnarl run {command}", RunSettings(main_pid=0)),
-        Way("native primitives", f"unsnarl run --patch {command}", RunSettings(main_pid=0, patch=True)),
-    ]
+    stock = Way("stock", f"python {command}")
+    scheduler = Way("scheduler", f"unsnarl run {command}", RunSettings(main_pid=0))
+    patched = RunSettings(main_pid=0, patch=True, scheduler=can_schedule)
+    native = Way("native primitives", f"unsnarl run --patch {command}", patched)
+    return [stock, scheduler, native] if can_schedule else [stock, native]
 
 
 class Examination:
@@ -152,6 +155,7 @@ class Examination:
         self._limit_s = limit_s
         self._progress = progress
         self._packable = packable or Packable()
+        self._left_out = f"{REASON} to schedule or to record" if is_free_threaded() else ""
         self._pack = Packed([])
         self._questions = 0
         self._random = random.SystemRandom()
@@ -177,15 +181,16 @@ class Examination:
         outcomes = [
             comparison.outcome(each.way.name, each.way.what, each.made, stock, questions) for each in contestants
         ]
-        diagnosis = Diagnosis(self._words, stock[0].status, outcomes, pack=self._pack)
-        self._trace(diagnosis, runs, budget_s * TRACED_SHARE)
+        diagnosis = Diagnosis(self._words, stock[0].status, outcomes, pack=self._pack, left_out=self._left_out)
+        if not self._left_out:
+            self._trace(diagnosis, runs, budget_s * TRACED_SHARE)
         self._time_imports(diagnosis)
         self._count_calls(diagnosis)
         conclude(diagnosis)
         return diagnosis
 
     def _measure(self, runs: int, budget_s: float, warm: list[str], folder: str) -> list[Contestant]:
-        contestants = [Contestant(way, self._runner(way)) for way in ways(self._words)]
+        contestants = [Contestant(way, self._runner(way)) for way in ways(self._words, can_schedule=not self._left_out)]
         if warm:
             name, *rest = self._command
             way = Way("warm", f"unsnarl warm run {' '.join([Path(name).name, *rest])}")

@@ -20,6 +20,7 @@ SPARED = (5, 3)
 """Columns of the table of ways that a narrow terminal is spared, first to last: switches, and the middle half."""
 ENABLED = "this environment is enabled for {} (`unsnarl status`); only the ways with unsnarl were run with it"
 """Without this line, the row of stock would look like what the user has now."""
+LEFT_OUT = "the scheduler was not tried and nothing was traced: {}"
 WAYS = {"unsnarl run": "scheduler", "unsnarl run --patch": "native primitives", "unsnarl warm": "warm", PACK: "pack"}
 """The way that tries the command of a remedy."""
 
@@ -29,8 +30,10 @@ def text(diagnosis: Diagnosis, columns: int = COLUMNS) -> str:
     findings = [line for finding in _findings(diagnosis) for line in wrapped(finding, columns)]
     verdict = [line for sentence in diagnosis.verdict for line in wrapped(sentence, columns)]
     enabled = wrapped(ENABLED.format(diagnosis.enabled), columns) if diagnosis.enabled else []
+    left_out = wrapped(LEFT_OUT.format(diagnosis.left_out), columns) if diagnosis.left_out else []
     parts = [
         _outcomes(diagnosis, columns),
+        left_out,
         enabled,
         findings,
         _imports(diagnosis, columns),
@@ -153,5 +156,6 @@ def data(diagnosis: Diagnosis) -> str:
         "helps": diagnosis.helps,
         "verdict": diagnosis.verdict,
         "enabled": diagnosis.enabled,
+        "left_out": diagnosis.left_out,
     }
     return json.dumps(document, indent=1) + "\n"
