@@ -11,6 +11,7 @@
 //! process keeps at most [`MOST_SAMPLES`]; beyond them every other one is dropped, and the rate is halved.
 
 mod blocked;
+mod stuck;
 
 use crate::trace::LAYOUT;
 use pyo3::prelude::*;
@@ -23,6 +24,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use stuck::Stuck;
 use unsnarl_trace::layout::{self, header, thread};
 use unsnarl_trace::samples::{Samples, line_at};
 
@@ -205,6 +207,8 @@ struct Target {
     locations: HashMap<(String, String, u32), u32>,
     nodes: HashMap<(u32, u32), u32>,
     peers: HashMap<String, u32>,
+    /// The last event of each thread, by its entry, after which its stack has been read.
+    stuck: HashMap<u32, u64>,
     samples: Samples,
 }
 
@@ -229,6 +233,7 @@ impl Target {
             locations: HashMap::new(),
             nodes: HashMap::new(),
             peers: HashMap::new(),
+            stuck: HashMap::new(),
             samples: Samples::default(),
         })
     }
@@ -280,7 +285,10 @@ impl Target {
             .zip(table.chunks_exact(layout::THREAD_SIZE))
             .filter(|(_, thread)| word_in(thread, thread::IDENT) != 0 && half_in(thread, thread::HAS_ENDED) == 0);
         let mut names = blocked::Names::default();
+        let mut stuck = Vec::new();
         for (entry, own) in alive.take(MOST_BLOCKED) {
+            let (state, last) = (word_in(own, thread::STATE), word_in(own, thread::LAST));
+            stuck.push((entry, Stuck { state, last }));
             let time = monotonic_ns().saturating_sub(self.started);
             let Some(name) = names.of_thread(memory, self.pid, half_in(own, thread::TID)) else {
                 continue;
@@ -297,6 +305,7 @@ impl Target {
                 self.samples.waits.push((time, entry, number));
             }
         }
+        self.sample_stuck(&stuck);
     }
 
     /// The entry and the thread state of the thread that took the GIL last, and the address of `PyCode_Type`.

@@ -20,6 +20,8 @@ const LEAST_SAMPLES: usize = 5;
 /// The states in which a thread may take no stack and have a sample: it computes alone, or makes calls and sleeps of
 /// less than a millisecond. Until another thread takes the GIL, the sampler reads the thread that dropped it.
 pub(crate) const SAMPLED: [State; 3] = [State::Running, State::InIo, State::Asleep];
+/// A wait of this length has a sample of its own, also if it never ended.
+const LONG_WAIT: Nanos = 100_000_000;
 
 /// The time of a thread by state and node.
 pub(crate) type Places = HashMap<(u8, u32), Nanos>;
@@ -69,6 +71,29 @@ impl Samples {
                 (FIRST - 1).saturating_add(parent)
             };
             nodes.insert(number, (parent, FIRST.saturating_add(location)));
+        }
+    }
+
+    /// The time of the last sample; a process that was killed was alive until then.
+    pub(crate) fn latest(&self) -> Nanos {
+        let times = self.taken.iter().chain(&self.waits).map(|&(time, _, _)| time);
+        times.max().unwrap_or(0)
+    }
+
+    /// Gives long waits for locks without a stack the one that was sampled in them: those that never ended.
+    pub(crate) fn place_waits(&self, threads: &[Thread], stretches: &mut [Vec<Stretch>]) {
+        let by_entry = by_entry(&self.taken);
+        for (thread, own) in threads.iter().zip(stretches) {
+            let samples = by_entry.get(&thread.entry).map_or(&[][..], Vec::as_slice);
+            let unplaced = |stretch: &&mut Stretch| {
+                stretch.state == State::OnLock && stretch.node == 0 && stretch.length() >= LONG_WAIT
+            };
+            for stretch in own.iter_mut().filter(unplaced) {
+                let next = samples.partition_point(|&(time, _)| time < stretch.end);
+                let last = next.checked_sub(1).and_then(|index| samples.get(index));
+                let known = last.filter(|&&(time, node)| time >= stretch.begin && (node as usize) < self.nodes.len());
+                stretch.node = known.map_or(0, |&(_, node)| FIRST + node);
+            }
         }
     }
 
@@ -172,7 +197,8 @@ fn place(stretches: &mut [Stretch], state: State, samples: &[(Nanos, u32)]) -> H
             *counts.entry(node).or_default() += 1;
         }
         stretch.node = usual(&counts);
-        if until.saturating_sub(from) >= LEAST_SAMPLES {
+        let is_long_wait = state != State::Running && stretch.length() >= LONG_WAIT && stretch.node != 0;
+        if is_long_wait || until.saturating_sub(from) >= LEAST_SAMPLES {
             divide(stretch.length(), &counts, &mut times);
         } else {
             unplaced += stretch.length();
@@ -293,6 +319,29 @@ mod tests {
         let within = samples.within_holds(&threads, &stretches);
         assert_eq!(within.len(), 10);
         assert_eq!((within[3], within[4]), ((0, 3 * MS, FIRST), (0, 4 * MS, FIRST + 1)));
+    }
+
+    #[test]
+    fn a_wait_that_never_ended_has_the_stack_that_was_read_from_outside() {
+        let samples = Samples {
+            locations: vec![("app.py".into(), "main".into(), 1); 2],
+            nodes: vec![(0, 0), (0, 1)],
+            taken: vec![(MS, 1, 0), (300 * MS, 1, 1), (300 * MS, 2, 0)],
+            ..Samples::default()
+        };
+        let mut stretches = vec![vec![
+            stretch(0, 2 * MS, State::OnLock, 0),
+            stretch(2 * MS, 90 * MS, State::OnLock, 7),
+            stretch(90 * MS, 900 * MS, State::OnLock, 0),
+        ]];
+        let threads = [Thread {
+            entry: 1,
+            ..Thread::default()
+        }];
+        samples.place_waits(&threads, &mut stretches);
+        let nodes: Vec<u32> = stretches[0].iter().map(|stretch| stretch.node).collect();
+        assert_eq!(nodes, [0, 7, FIRST + 1]);
+        assert_eq!(samples.latest(), 300 * MS);
     }
 
     #[test]

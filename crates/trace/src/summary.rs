@@ -137,7 +137,7 @@ pub fn summarise_with(bytes: &[u8], samples: &Samples) -> Result<Summary, Malfor
     let trace = reader::read(bytes)?;
     let last = trace.threads.iter().map(|thread| thread.span.1).max().unwrap_or(0);
     let end = if trace.header.ended == 0 {
-        last
+        last.max(samples.latest())
     } else {
         trace.header.ended.max(last)
     };
@@ -146,6 +146,7 @@ pub fn summarise_with(bytes: &[u8], samples: &Samples) -> Result<Summary, Malfor
         .iter()
         .map(|thread| timeline::stretches(thread, end))
         .collect();
+    samples.place_waits(&trace.threads, &mut stretches);
     let sampled = samples.place(&trace.threads, &mut stretches);
     let mut contention = contention::examine(&stretches, trace.header.interval, trace.extent.from);
     contention.pairs.truncate(MAX_PAIRS);

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import linecache
 import os
 from collections import defaultdict
 from dataclasses import dataclass, field, fields
@@ -27,6 +28,12 @@ SEPARATOR = "\x1f"
 
 PROCESSOR = "a processor"
 """What a thread waits for that could run: the sampler's name."""
+
+PAUSE = "a pause in C code"
+"""What a thread waits for whose C code sleeps: the sampler's name."""
+
+MOSTLY_PERMILLE = 500
+"""The least part of a wait that the other thread waits as well, for the two to wait for each other."""
 
 _FORKED = ("Popen._launch", "multiprocessing/popen_fork.py")
 """The function whose callers belong to the parent in a child that multiprocessing forked, and the end of its path."""
@@ -310,8 +317,12 @@ class Process:
             self._line_of[node] = self._find_line(node)
         return self._line_of[node]
 
+    def own_stack(self, node: int) -> list[Location]:
+        """Return the lines of a stack without those of the parent that forked this process, the innermost first."""
+        return list(itertools.takewhile(lambda line: not _is_fork(line), self.stack(node)))
+
     def _find_line(self, node: int) -> Location | None:
-        return self.own_line(list(itertools.takewhile(lambda line: not _is_fork(line), self.stack(node))))
+        return self.own_line(self.own_stack(node))
 
     def own_line(self, lines: list[Location]) -> Location | None:
         """Return the first line outside the standard library, or else the first line."""
@@ -341,6 +352,35 @@ class Process:
             if waits.wait_node in places and waits.releaser in waiters[places[waits.wait_node]]
         }
         return frozenset(node for node, place in places.items() if place in shared)
+
+    @functools.cached_property
+    def handed(self) -> frozenset[int]:
+        """The stacks at which threads wait for an item that another thread puts, and not for a lock that it holds.
+
+        ``queue.SimpleQueue`` is C code, so its functions are on no stack: the lines say what they call. And two
+        threads that wait for each other without a timeout wait for no locks: that would be a deadlock.
+        """
+        places = {
+            str(self.line_of(waits.wait_node)) for waits in self.locks if self._puts(waits) or self._is_mutual(waits)
+        }
+        nodes = {node for _, state, node, _ in self.stacks if state == LOCK and node}
+        nodes |= {waits.wait_node for waits in self.locks if waits.wait_node}
+        return frozenset(node for node in nodes if str(self.line_of(node)) in places)
+
+    def _puts(self, waits: LockWaits) -> bool:
+        waits_at, released_at = self.line_of(waits.wait_node), self.line_of(waits.release_node)
+        if waits_at is None or released_at is None:
+            return False
+        wait, release = (linecache.getline(line.file, line.line) for line in (waits_at, released_at))
+        return ".get(" in wait and ".put" in release
+
+    def _is_mutual(self, waits: LockWaits) -> bool:
+        is_waiting = waits.holder_state == LOCK and waits.holder_permille >= MOSTLY_PERMILLE and not waits.timeouts
+        return is_waiting and any(
+            other.releaser == waits.waiter and not other.timeouts and other.wait_node == waits.holder_node
+            for other in self.locks
+            if other.wait_node and other.wait_node != waits.wait_node
+        )
 
     def is_library(self, line: Location) -> bool:
         """Tell whether a line belongs to the standard library, or to the import system."""

@@ -87,6 +87,7 @@ fn of_call(call: libc::c_long) -> &'static str {
     match call {
         libc::SYS_wait4 | libc::SYS_waitid => "a child process",
         libc::SYS_nanosleep | libc::SYS_clock_nanosleep => "a pause in C code",
+        libc::SYS_futex => "a lock in C code",
         libc::SYS_flock | libc::SYS_fcntl => "the lock of a file",
         _ => UNKNOWN,
     }

@@ -20,6 +20,9 @@ MOST_PARTS = 5
 LEAST_SHARE = 0.01
 """A smaller part is not named."""
 
+SHOWN_SHARE = 0.05
+"""The least part of a thread's time at a line, for the line to be shown."""
+
 TYPICAL_SHARE = 0.1
 """The least share of a thread's waits of one kind that have a stack, to stand for those whose stack was left out."""
 
@@ -42,6 +45,7 @@ _OTHER = "other"
 _IMPORTING = "importing"
 
 _BY_FUNCTION = (
+    ("multiprocessing/synchronize.py", "blocked on a lock between processes"),
     ("subprocess.py", "waiting for a child process"),
     ("popen_fork.py", "waiting for a child process"),
     ("popen_spawn_posix.py", "waiting for a child process"),
@@ -88,7 +92,7 @@ def findings(process: Process) -> list[Finding]:
     details: list[str] = []
     if len(process.threads) > 1:
         details.append(f"so {len(process.threads):,} threads together; `{process.label(slowest)}`: {in_words(shown)}")
-    place = next((part.place for part in shown if part.place is not None and part.what != _IMPORTING), None)
+    place = _line_worth_showing(shown) or _line_worth_showing(whole)
     code = linecache.getline(place.file, place.line).strip() if place is not None else ""
     if place is not None and code:
         details.append(f"{place.file.rpartition('/')[2]}:{place.line}: {code[:120]}")
@@ -103,6 +107,12 @@ def findings(process: Process) -> list[Finding]:
             {part.words: part.time_ns for part in whole[:MOST_PARTS]},
         )
     ]
+
+
+def _line_worth_showing(parts: list[Part]) -> Location | None:
+    least_ns = SHOWN_SHARE * sum(part.time_ns for part in parts)
+    worth = (part for part in parts if part.place is not None and part.what != _IMPORTING and part.time_ns >= least_ns)
+    return next((part.place for part in worth), None)
 
 
 def slowest_thread(process: Process) -> int:
@@ -311,7 +321,7 @@ def _what(process: Process, state: int, node: int) -> tuple[str, Location | None
             return "waiting for work or for other threads", process.line_of(node)
         return "blocked on a lock", process.line_of(node)
     if state == IN_IO:
-        what = _waits_for(process.stack(node))
+        what = _waits_for(process.own_stack(node))
         if what == _IN_LOOP:
             return what, None
     return what, process.line_of(node)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unsnarl.trace.findings import account, event_loop, gil, locks, pools, spinning, startup, tasks, threads
+from unsnarl.trace.findings import account, event_loop, gil, locks, pools, spinning, startup, stuck, tasks, threads
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration
 from unsnarl.trace.model import Process
 
@@ -18,7 +18,7 @@ def all_findings(processes: list[Process]) -> list[Finding]:
     result: list[Finding] = []
     for process in processes:
         found = lost_records(process)
-        for part in (event_loop, tasks, threads, spinning, pools, gil, locks, startup):
+        for part in (event_loop, tasks, stuck, threads, spinning, pools, gil, locks, startup):
             found += part.findings(process)
         found = merged(found)
         result += [replace(finding, pid=process.pid) for finding in found]
@@ -31,10 +31,13 @@ def merged(found: list[Finding]) -> list[Finding]:
     """Leave out what another finding explains.
 
     Of many threads, neither all stacks nor all waits have a cause alone. A thread that spins is in no long C call, but
-    may keep the GIL while it has no processor. Where tasks wait for a lock, locks may be the cause.
+    may keep the GIL while it has no processor. Where tasks or threads wait for a lock otherwise, it may be the cause.
     """
-    if any(finding.kind == "task-waits" for finding in found):
+    if any(finding.kind in ("task-waits", "stuck") for finding in found):
         found = [finding for finding in found if finding.kind != "no-lock-contention"]
+    if any(finding.kind == "stuck" for finding in found):
+        # Their waits have no holder, since nobody released the lock.
+        found = [finding for finding in found if finding.kind != "contended-lock" or finding.figures["holder"] != "?"]
     spinning = {finding.thread for finding in found if finding.kind == "spinning"}
     found = [finding for finding in found if finding.kind != "long-hold" or finding.thread not in spinning]
     if not any(finding.kind in ("thread-per-timer", "thread-per-task") for finding in found):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
+from unsnarl.trace.findings.dependence import depends_on
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, of_life, share
 from unsnarl.trace.model import RUNNING, LongHold, Pair, Process, Thread
 
@@ -110,7 +111,8 @@ def convoys(process: Process) -> list[Finding]:
         if is_sharer(process, thread):
             continue
         if not is_cpu_bound(process, thread) and _is_convoy(process, thread, pairs):
-            result.append(_convoy(process, thread, pairs))
+            is_served = depends_on(process, number, frozenset(pair.holder for pair in pairs))
+            result.append(_convoy(process, thread, pairs, is_served=is_served))
     result.sort(key=lambda finding: -int(finding.figures["total_ns"]))
     if len(result) > MOST_CONVOYS:
         more = len(result) - MOST_CONVOYS
@@ -137,7 +139,7 @@ def _is_convoy(process: Process, thread: Thread, pairs: list[Pair]) -> bool:
     return count >= CONVOY_WAITS and median >= CONVOY_MEDIAN_NS and total >= least
 
 
-def _convoy(process: Process, thread: Thread, pairs: list[Pair]) -> Finding:
+def _convoy(process: Process, thread: Thread, pairs: list[Pair], *, is_served: bool) -> Finding:
     count = sum(pair.count for pair in pairs)
     # No more than the thread waited: two holders may share one wait.
     total = min(sum(pair.total_ns for pair in pairs), thread.waiting_ns)
@@ -153,14 +155,14 @@ def _convoy(process: Process, thread: Thread, pairs: list[Pair]) -> Finding:
     life = process.seen_life_ns(thread)
     return Finding(
         "convoy",
-        SEVERE if total > 0.1 * life else NOTABLE,
+        SEVERE if total > 0.1 * life and not is_served else NOTABLE,
         f"thread `{thread.label}` waited {duration(total / count)} each time behind thread `{holder}`{others}, "
         f"{count:,} times: {of_life(process, total, life)}",
         [line for line in details if line],
         thread.label,
         str(held_at) if held_at else None,
         {"count": count, "total_ns": total, "median_ns": worst.median_ns, "holder": holder},
-        _convoy_remedy(process, min(total, process.seen_ns)),
+        _served_remedy(holder) if is_served else _convoy_remedy(process, min(total, process.seen_ns)),
     )
 
 
@@ -172,6 +174,13 @@ def _convoy_remedy(process: Process, total_ns: int) -> Remedy:
         "unsnarl run",
         helps=True,
         saves_ns=total_ns,
+    )
+
+
+def _served_remedy(holder: str) -> Remedy:
+    return Remedy(
+        f"unsnarl will not help here: the thread waits for what `{holder}` does anyway, and would only begin to wait "
+        f"sooner. Let `{holder}` compute less, or in more processes"
     )
 
 

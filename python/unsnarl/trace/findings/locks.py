@@ -76,6 +76,8 @@ def is_for_work(process: Process, node: int) -> bool:
     """Tell whether a thread waits for work, and not for a lock or a permit that another thread holds."""
     if node in process.scarce:
         return False
+    if node in process.handed:
+        return True
     for line in process.stack(node):
         if not process.is_library(line):
             return False
@@ -161,8 +163,7 @@ def unplaced(process: Process) -> list[Finding]:
         Finding(
             "lock-waits",
             NOTABLE,
-            f"threads were blocked on locks {'once' if count == 1 else f'{count:,} times'}, {duration(total)} in all, "
-            "at lines that were not recorded",
+            f"threads were blocked on locks {_times(count)}, {duration(total)} in all, at lines that were not recorded",
             [
                 f"thread `{label}` among others; it is unknown whether they waited for locks or for work",
                 "stacks were left out to keep the cost low",
@@ -185,6 +186,8 @@ def _contended(process: Process, line: str, group: list[LockWaits], total: int) 
     is_idle = state in (IN_IO, SLEEPING) and worst.holder_permille >= 500
     if worst.wait_node in process.scarce:
         what, remedy = "a semaphore has no permit left", _PERMITS
+    elif _is_import(process, worst.wait_node):
+        what, remedy = "a module is being imported by another thread", _IMPORTED
     elif _is_mutual(process, group):
         what, remedy = "threads wait for each other's locks", _ONE_ORDER
     else:
@@ -196,7 +199,7 @@ def _contended(process: Process, line: str, group: list[LockWaits], total: int) 
     return Finding(
         "contended-lock",
         SEVERE if is_severe else NOTABLE,
-        f"{what}: thread `{process.label(worst.waiter)}` waits at {line}, {count:,} times, "
+        f"{what}: thread `{process.label(worst.waiter)}` waits at {line}, {_times(count)}, "
         f"{duration(total)} in all, up to {duration(max(waits.longest_ns for waits in group))}",
         _about_holder(process, worst, f"{_STATES[state]}{f' at {held_at}' if held_at else ''}", guessed),
         process.label(worst.waiter),
@@ -204,6 +207,10 @@ def _contended(process: Process, line: str, group: list[LockWaits], total: int) 
         {"count": count, "total_ns": total, "waits_at": line, "holder": holder, "across_io": int(is_idle)},
         remedy,
     )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def _about_holder(process: Process, worst: LockWaits, activity: str, guessed: int) -> list[str]:
@@ -226,10 +233,20 @@ _PERMITS = Remedy(
 )
 
 
+_IMPORTED = Remedy(
+    "unsnarl will not help here: import the module before the threads start, and wait for nothing while it is imported"
+)
+
+
 _ONE_ORDER = Remedy(
     "unsnarl will not help here: most waits end with their timeout, while the holder waits for a lock as well. Acquire "
     "the locks in one order everywhere, or release the first before the second"
 )
+
+
+def _is_import(process: Process, node: int) -> bool:
+    """Tell whether a thread waits for the lock of a module that another thread imports."""
+    return any(line.function.startswith("_ModuleLock") for line in process.stack(node)[:4])
 
 
 def _is_mutual(process: Process, group: list[LockWaits]) -> bool:
@@ -298,15 +315,15 @@ def storm(process: Process) -> list[Finding]:
             thread.label,
             line,
             {"per_s": round(per_s), "count": count},
-            _storm_remedy(
-                is_replaced=any(is_patched(process, waits.wait_node) for waits in worst[1]) if worst else False
-            ),
+            _storm_remedy(process, worst[1] if worst else []),
         )
     ]
 
 
-def _storm_remedy(*, is_replaced: bool) -> Remedy:
-    if not is_replaced:
+def _storm_remedy(process: Process, group: list[LockWaits]) -> Remedy:
+    if any(waits.wait_node in process.handed for waits in group):
+        return Remedy("pass more at a time: batches instead of single items")
+    if not any(is_patched(process, waits.wait_node) for waits in group):
         return Remedy("take the lock less often: do more in one hold (batches), or give each thread a part of its own")
     return Remedy(
         "pass more at a time (batches), or use native queues and conditions, which wake fewer threads",

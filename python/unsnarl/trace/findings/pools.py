@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, share
-from unsnarl.trace.model import IN_IO, LOCK, RUNNING, SLEEPING, Process
+from unsnarl.trace.model import IN_IO, LOCK, RUNNING, SLEEPING, Location, Process
 
 LEAST_NS = 100_000_000
 """The least time that a worker waits for results, and that pickling takes."""
@@ -35,6 +35,13 @@ _PICKLES = frozenset(("ForkingPickler.dumps", "_ConnectionBase.recv"))
 _MULTIPROCESSING_QUEUES = "/multiprocessing/queues.py"
 
 
+_TASKS = frozenset(("_WorkItem.run", "WorkerThread._handle_job"))
+"""Functions in which a worker runs a task."""
+
+_TRIO_THREADS = "trio/_core/_thread_cache.py"
+"""The end of the file with the threads of `trio.to_thread`."""
+
+
 def findings(process: Process) -> list[Finding]:
     """Return the findings about the pools of a process."""
     result: list[Finding] = []
@@ -47,9 +54,23 @@ def _pools(process: Process) -> dict[str, set[int]]:
     """Return the workers of each pool of threads, by the pool's name."""
     pools: dict[str, set[int]] = defaultdict(set)
     for number, _, node, _ in process.stacks:
-        if any(line.function == "_worker" and process.is_library(line) for line in process.stack(node)):
-            pools[re.sub(r"[-_]\d+$", "", process.label(number))].add(number)
+        if any(_is_worker(process, line) for line in process.stack(node)):
+            pools[re.sub(r"[-_ ]\d+$", "", process.label(number))].add(number)
     return pools
+
+
+def _is_worker(process: Process, line: Location) -> bool:
+    return (line.function == "_worker" and process.is_library(line)) or line.file.endswith(_TRIO_THREADS)
+
+
+def _is_in_task(process: Process, node: int) -> bool:
+    """Tell whether a worker has a task at a stack; one without a task waits for it."""
+    functions = {line.function for line in process.stack(node) if _is_of_pool(process, line)}
+    return not functions.isdisjoint(_TASKS)
+
+
+def _is_of_pool(process: Process, line: Location) -> bool:
+    return process.is_library(line) or line.file.endswith(_TRIO_THREADS)
 
 
 def _functions(process: Process, node: int) -> list[str]:
@@ -93,7 +114,7 @@ def _full_pool(process: Process, numbers: set[int]) -> list[Finding]:
     counts: dict[tuple[int, str], int] = defaultdict(int)
     for number in numbers:
         for _, length_ns, state, node in process.threads[number].stretches:
-            if state in (LOCK, IN_IO, SLEEPING) and node and "_WorkItem.run" in _functions(process, node):
+            if state in (LOCK, IN_IO, SLEEPING) and node and _is_in_task(process, node):
                 place = str(process.line_of(node))
                 waits[place] += length_ns
                 counts[number, place] += 1
@@ -125,8 +146,8 @@ def _full_pool(process: Process, numbers: set[int]) -> list[Finding]:
             place,
             {"workers": len(numbers), "full_ns": full_ns},
             Remedy(
-                "unsnarl will not help here: allow more workers (`max_workers`) if what the tasks wait for has room, "
-                "or make the tasks shorter"
+                "unsnarl will not help here: allow more workers (`max_workers`, a limiter) if what the tasks wait for "
+                "has room, or make the tasks shorter"
             ),
         )
     ]
@@ -137,7 +158,7 @@ def _all_busy_ns(process: Process, numbers: set[int]) -> int:
     changes: list[tuple[int, int]] = []
     for number in numbers:
         for begin, length_ns, state, node in process.threads[number].stretches:
-            if state != LOCK or (node and "_WorkItem.run" in _functions(process, node)):
+            if state != LOCK or (node and _is_in_task(process, node)):
                 changes += [(begin, 1), (begin + length_ns, -1)]
     busy, result, last = 0, 0, 0
     for at, change in sorted(changes):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life, share
-from unsnarl.trace.model import RUNNING, SLEEPING, Process
+from unsnarl.trace.model import IN_IO, PAUSE, RUNNING, SLEEPING, Process
 
 ASKS = frozenset(
     (
@@ -56,7 +56,7 @@ SLEEPING_SHARE = 0.2
 
 def findings(process: Process) -> list[Finding]:
     """Return the findings about threads that spin or poll."""
-    return [*spinning(process), *short_calls(process), *short_sleeps(process)]
+    return [*spinning(process), *short_calls(process), *short_sleeps(process), *pauses(process)]
 
 
 def spinning(process: Process) -> list[Finding]:
@@ -183,3 +183,36 @@ def short_sleeps(process: Process) -> list[Finding]:
                     )
                 )
     return sorted(result, key=lambda finding: -int(finding.figures["count"]))[:3]
+
+
+def pauses(process: Process) -> list[Finding]:
+    """Find threads that pause in C code for long, as SQLite does while a database is locked."""
+    times: dict[tuple[int, str], int] = defaultdict(int)
+    for waits in process.peers:
+        if waits.peer != PAUSE or not waits.node:
+            continue
+        whole = sum(other.count for other in process.peers if (other.thread, other.node) == (waits.thread, waits.node))
+        spent = sum(ns for node, ns in process.stacks_in.get((waits.thread, IN_IO), ()) if node == waits.node)
+        times[waits.thread, str(process.line_of(waits.node))] += spent * waits.count // whole
+    result: list[Finding] = []
+    for (number, place), total in times.items():
+        life = process.seen_life_ns(process.threads[number])
+        if total >= max(LEAST_NS, SLEEPING_SHARE * life):
+            label = process.label(number)
+            result.append(
+                Finding(
+                    "polling",
+                    NOTABLE,
+                    f"polling: thread `{label}` pauses in C code at {place} for {duration(total)}, "
+                    f"{of_life(process, total, life)}",
+                    ["SQLite does so, again and again, while another connection has locked the database"],
+                    label,
+                    place,
+                    {"total_ns": total},
+                    Remedy(
+                        "unsnarl will not help here: make what the call waits for shorter (a transaction that stays "
+                        "open), or let one thread do it for all"
+                    ),
+                )
+            )
+    return result

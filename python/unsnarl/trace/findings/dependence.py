@@ -1,0 +1,42 @@
+"""Which threads a thread depends on: those that end its waits for locks and for work.
+
+Pure: a ``Process`` in, an answer out. Where the records do not show who ended a wait, nobody did.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from unsnarl.trace.model import LOCK, Process
+
+LEAST_SHARE = 0.5
+"""The least share of a thread's life that it waits for others, and of these waits that they end, to depend on them."""
+
+OTHERWISE_SHARE = 0.05
+"""The most of its life that such a thread is in I/O, asleep or in C code, which it could begin sooner."""
+
+
+def depends_on(process: Process, number: int, others: frozenset[int]) -> bool:
+    """Tell whether a thread mostly waits for some others, and does nothing else without the GIL.
+
+    If it gets the GIL sooner, it only waits for them sooner.
+    """
+    thread = process.threads[number]
+    life_ns = sum(thread.totals_ns)
+    elsewhere_ns = thread.io_ns + thread.asleep_ns + thread.computing_ns
+    blocked_ns = thread.on_lock_ns + thread.waiting_ns
+    if blocked_ns < LEAST_SHARE * life_ns or elsewhere_ns > OTHERWISE_SHARE * life_ns:
+        return False
+    ended, ended_ns = _ended(process), 0.0
+    for node, time_ns in process.stacks_in.get((number, LOCK), ()):
+        by = ended[node]
+        ended_ns += time_ns * sum(by[other] for other in others if other in by) / max(sum(by.values()), 1)
+    return ended_ns >= LEAST_SHARE * thread.on_lock_ns
+
+
+def _ended(process: Process) -> dict[int, dict[int | None, int]]:
+    """Return the time of the waits at each stack by the thread that ended them."""
+    result: dict[int, dict[int | None, int]] = defaultdict(lambda: defaultdict(int))
+    for waits in process.locks:
+        result[waits.wait_node][waits.releaser] += waits.total_ns
+    return result

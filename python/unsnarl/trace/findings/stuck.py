@@ -1,0 +1,61 @@
+"""Findings about threads that wait for a lock until the end: a deadlock, if each holds what another one waits for.
+
+Their waits never end, so no release shows who holds the lock. Pure: a ``Process`` in, findings out.
+"""
+
+from __future__ import annotations
+
+from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration
+from unsnarl.trace.findings.locks import is_for_work
+from unsnarl.trace.model import LOCK, Location, Process
+
+LEAST_NS = 500_000_000
+"""The shortest wait that may be one without an end."""
+
+END_NS = 50_000_000
+"""The most that a wait ends before the recording does."""
+
+MOST_NAMED = 3
+
+
+def findings(process: Process) -> list[Finding]:
+    """Return one finding about all threads of a process that wait for a lock until the end."""
+    stuck: list[tuple[int, Location, int]] = []
+    for number, thread in enumerate(process.threads):
+        if thread.has_ended or not thread.stretches:
+            continue
+        begin, length_ns, state, node = thread.stretches[-1]
+        line = process.line_of(node)
+        is_last = begin + length_ns >= process.length_ns - END_NS and length_ns >= LEAST_NS
+        if state != LOCK or not is_last or line is None or is_for_work(process, node):
+            continue
+        # A library's thread without work may wait for a lock of its own.
+        if not process.is_library(line) and "-packages/" not in line.file:
+            stuck.append((number, line, length_ns))
+    return [_finding(process, stuck)] if stuck else []
+
+
+def _finding(process: Process, stuck: list[tuple[int, Location, int]]) -> Finding:
+    number, line, longest_ns = max(stuck, key=lambda entry: entry[2])
+    named = [f"`{process.label(number)}` at {line}" for number, line, _ in stuck[:MOST_NAMED]]
+    more = f", and {len(stuck) - MOST_NAMED} more" if len(stuck) > MOST_NAMED else ""
+    who = "1 thread waits" if len(stuck) == 1 else f"{len(stuck)} threads wait"
+    is_crossed = len({str(line) for _, line, _ in stuck}) > 1
+    details = (
+        ["if each of them holds the lock that another one waits for, none ever goes on: a deadlock"]
+        if is_crossed
+        else ["whoever holds the lock does not release it any more"]
+    )
+    return Finding(
+        "stuck",
+        SEVERE if is_crossed else NOTABLE,
+        f"{who} for a lock until the end, for up to {duration(longest_ns)}: {', '.join(named)}{more}",
+        details,
+        process.label(number),
+        str(line),
+        {"threads": len(stuck), "longest_ns": longest_ns},
+        Remedy(
+            "unsnarl will not help here: acquire the locks in one order everywhere, release one before the next, "
+            "or acquire with a timeout"
+        ),
+    )

@@ -1,0 +1,104 @@
+"""Threads that wait for others: that depend on another one, get items from it, or wait for ever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.test_trace_findings import LENGTH, MS, pair, thread, waits
+from tests.unit.test_trace_views import process
+from unsnarl.trace.findings import dependence, gil, locks, stuck
+from unsnarl.trace.findings.conclusions import all_findings
+from unsnarl.trace.model import LOCK, Process
+
+WORKER, CLIENT = 0, 1
+GET, PUT = 1, 2
+"""Nodes: the line of a client that waits, and the line of the worker that ends the wait."""
+
+
+def served(**client: int) -> Process:
+    """Return a run in which a client waits for a worker that computes, 40 % of the time for the GIL."""
+    times = {"on_lock_ns": LENGTH * 6 // 10, "waiting_ns": LENGTH * 4 // 10} | client
+    threads = [thread(WORKER, "worker", running_ns=LENGTH, takes=2000), thread(CLIENT, "client", **times)]
+    tables: dict[str, Any] = {
+        "contention": {"pairs": [pair(800)], "long_holds": [], "wakeups": [], "histogram": [0] * 32},
+        "locations": {"1": ["/srv/app.py", "ask", 3], "2": ["/srv/app.py", "answer", 7]},
+        "nodes": {"1": [0, 1], "2": [0, 2]},
+        "stacks": [[CLIENT, LOCK, GET, times["on_lock_ns"]]],
+        "locks": [waits(wait_node=GET, waiter=CLIENT, releaser=WORKER, release_node=PUT, left_out=0, left_out_ns=0)],
+    }
+    return process(length_ns=LENGTH, threads=threads, **tables)
+
+
+def test_a_thread_that_waits_for_the_one_that_computes_gains_nothing_by_the_scheduler() -> None:
+    run = served()
+    assert dependence.depends_on(run, CLIENT, frozenset((WORKER,)))
+    [convoy] = gil.convoys(run)
+    assert convoy.remedy is not None
+    assert (convoy.severity, convoy.remedy.command, convoy.remedy.saves_ns) == ("notable", None, None)
+
+
+def test_a_thread_with_io_of_its_own_gains() -> None:
+    run = served(on_lock_ns=LENGTH // 2, io_ns=LENGTH // 10)
+    assert not dependence.depends_on(run, CLIENT, frozenset((WORKER,)))
+    [convoy] = gil.convoys(run)
+    assert convoy.remedy is not None
+    assert convoy.remedy.command == "unsnarl run"
+
+
+def test_a_thread_whose_waits_another_one_ends_does_not_depend() -> None:
+    assert not dependence.depends_on(served(), CLIENT, frozenset((7,)))
+
+
+@pytest.mark.parametrize(
+    ("wait", "release", "kind"),
+    [
+        ("item = items.get()", "items.put(item)", "no-lock-contention"),
+        ("with lock:", "lock.release()", "contended-lock"),
+        ("lock.acquire()", "items.put(item)", "contended-lock"),
+    ],
+)
+def test_an_item_of_a_queue_in_c_is_no_lock(tmp_path: Path, wait: str, release: str, kind: str) -> None:
+    source = tmp_path / "app.py"
+    source.write_text(f"{wait}\n{release}\n")
+    run = process(
+        length_ns=LENGTH,
+        threads=[thread(WORKER, "worker"), thread(CLIENT, "client", on_lock_ns=LENGTH)],
+        locations={"1": [str(source), "ask", 1], "2": [str(source), "answer", 2]},
+        nodes={"1": [0, 1], "2": [0, 2]},
+        stacks=[[CLIENT, LOCK, GET, LENGTH]],
+        locks=[waits(wait_node=GET, waiter=CLIENT, releaser=WORKER, release_node=PUT, left_out=0, left_out_ns=0)],
+    )
+    [found] = locks.findings(run)
+    assert found.kind == kind
+
+
+def blocked(*ends: tuple[int, bool]) -> Process:
+    """Return a run whose threads wait for locks, each from half of the run until a time; or ends before."""
+    threads: list[dict[str, Any]] = []
+    for number, (until, has_ended) in enumerate(ends):
+        stretches = [[0, LENGTH // 2, 0, 0], [LENGTH // 2, until - LENGTH // 2, LOCK, number + 1]]
+        entry = thread(number, f"worker-{number}", on_lock_ns=until - LENGTH // 2)
+        threads.append({**entry, "stretches": stretches, "has_ended": has_ended})
+    places = {str(number): ["/srv/app.py", f"take_{number}", number] for number in range(1, len(ends) + 1)}
+    return process(length_ns=LENGTH, threads=threads, locations=places, nodes={n: [0, int(n)] for n in places})
+
+
+def test_threads_that_wait_until_the_end_are_named_with_their_lines() -> None:
+    [found] = stuck.findings(blocked((LENGTH, False), (LENGTH, False)))
+    assert (found.kind, found.severity, found.figures["threads"]) == ("stuck", "severe", 2)
+    assert "`worker-0` at /srv/app.py:1 in take_1, `worker-1` at /srv/app.py:2 in take_2" in found.title
+    kinds = {finding.kind for finding in all_findings([blocked((LENGTH, False), (LENGTH, False))])}
+    assert "stuck" in kinds
+    assert "no-lock-contention" not in kinds
+
+
+@pytest.mark.parametrize(
+    "end",
+    [(LENGTH, True), (LENGTH - 900 * MS, False), (LENGTH // 2 + 100 * MS, False)],
+    ids=["has ended", "went on", "for a short time"],
+)
+def test_a_wait_that_ends_is_no_deadlock(end: tuple[int, bool]) -> None:
+    assert stuck.findings(blocked(end)) == []
