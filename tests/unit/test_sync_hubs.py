@@ -81,6 +81,54 @@ def test_a_thread_of_a_forked_child_wakes_its_greenlets(
     assert (outcome.status, outcome.stdout) == (0, b"True\n0 True\n"), outcome.complaint
 
 
+IDLE_HUB = """
+import eventlet, unsnarl
+from eventlet import hubs
+from eventlet.patcher import original
+threading = original("threading")
+
+hub = hubs.get_hub()
+lock, event, queue = unsnarl.Lock(), unsnarl.Event(), unsnarl.Queue()
+waited_for = (lock, event, queue)
+listening = []
+
+def wake():
+    while not all(each.waiting for each in waited_for):
+        pass
+    listening.append(len(hub.get_readers()))
+    event.set()
+    queue.put(1)
+    lock.release()
+
+for _ in range(2):
+    lock.acquire()
+    event.clear()
+    thread = threading.Thread(target=wake)
+    greens = [eventlet.spawn(wait) for wait in (lock.acquire, event.wait, queue.get)]
+    greens.append(eventlet.spawn(unsnarl.Event().wait, 0.001))
+    thread.start()
+    for green in greens[:3]:
+        print(bool(green.wait()), end=" ")
+    print(greens[3].wait(), end=" ")
+    thread.join()
+    lock.release()
+    print(listening.pop(), len(hub.get_readers()))
+
+killed = eventlet.spawn(unsnarl.Event().wait)
+eventlet.sleep(0)
+print(len(hub.get_readers()), end=" ")
+killed.kill()
+print(len(hub.get_readers()))
+"""
+
+
+@library("eventlet")
+def test_a_hub_without_waiting_greenlets_has_no_listener_of_ours(programs: Programs) -> None:
+    outcome = programs.python("-W", "ignore", programs.write("idle.py", IDLE_HUB))
+    rounds = b"True True True False 1 0\n" * 2
+    assert (outcome.status, outcome.stdout) == (0, rounds + b"1 0\n"), outcome.complaint
+
+
 WOKEN_AFTER_THE_RUN = """
 import trio
 from unsnarl.sync.backends.trio import parker

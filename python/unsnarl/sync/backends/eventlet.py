@@ -1,9 +1,13 @@
 """Parker for green threads of eventlet.
 
-An eventlet hub accepts no calls from other threads. So each hub gets a pipe that a green thread of unsnarl reads; a
-waking thread writes a byte. A forked child needs a new pipe: bytes in the parent's pipe are read by the parent.
+An eventlet hub accepts no calls from other threads. So each hub gets a pipe; a waking thread writes a byte. A forked
+child needs a new pipe: bytes in the parent's pipe are read by the parent.
 
-Invariant: a green thread is switched to only from its own hub; a pipe is read by one hub of one process.
+Invariants: a green thread is switched to only from its own hub; a pipe is read by one hub of one process; the hub
+listens to its pipe only while a green thread of it is suspended here, so that an idle hub has no listener of unsnarl.
+
+Things that don't work: a green thread that reads the pipe for good. It is a listener for ever, and programs that expect
+their hub to be empty when their own sockets are closed (eventlet's own tests do) never find it so.
 """
 
 from __future__ import annotations
@@ -14,7 +18,6 @@ from importlib import import_module
 from typing import Any
 
 # Without types: its values are Any.
-eventlet: Any = import_module("eventlet")
 hubs: Any = import_module("eventlet.hubs")
 getcurrent: Any = import_module("greenlet").getcurrent
 threading: Any = import_module("eventlet.patcher").original("threading")
@@ -44,18 +47,30 @@ class _Pipe:
         os.set_blocking(self.writer, False)
         self.woken: deque[Any] = deque()
         self.thread = threading.get_ident()
-        eventlet.spawn_n(self._serve)
+        self._suspended = 0
+        self._listener: Any = None
 
-    def _serve(self) -> None:
-        while True:
-            hubs.trampoline(self.reader, read=True)
-            try:
-                os.read(self.reader, 4096)
-            except BlockingIOError:
-                continue
-            while self.woken:
-                # Scheduled: a switch from here would suspend this green thread for good.
-                self.hub.schedule_call_global(0, self.woken.popleft()._resume)
+    def enter(self) -> None:
+        """Listen, since one more green thread of the hub is about to be suspended."""
+        if self._listener is None:
+            self._listener = self.hub.add(self.hub.READ, self.reader, self._wake, _ignored, None)
+        self._suspended += 1
+
+    def leave(self) -> None:
+        """End what one call of `enter()` began."""
+        self._suspended -= 1
+        if not self._suspended:
+            listener, self._listener = self._listener, None
+            self.hub.remove(listener)
+
+    def _wake(self, _reader: int) -> None:
+        """Resume the green threads that other threads have woken; the hub calls it in its own greenlet."""
+        try:
+            os.read(self.reader, 4096)
+        except BlockingIOError:
+            pass  # an earlier call has read the byte
+        while self.woken:
+            self.hub.schedule_call_global(0, self.woken.popleft()._resume)
 
     def post(self, parker: EventletParker) -> None:
         self.woken.append(parker)
@@ -63,6 +78,10 @@ class _Pipe:
             os.write(self.writer, b"\0")
         except BlockingIOError:
             pass  # the pipe is full of wake-ups already
+
+
+def _ignored(_closed: object) -> None:
+    """Take the exception with which a hub tells the owner of a descriptor that another owner has closed it."""
 
 
 def _pipe_of(hub: Any) -> _Pipe:
@@ -99,6 +118,7 @@ class EventletParker:
 
     def _suspend(self) -> None:
         timer = None
+        self._pipe.enter()
         if self._deadline is not None:
             left = max(0.0, self._deadline - self._hub.clock())
             timer = self._hub.schedule_call_global(left, self._expire)
@@ -109,6 +129,7 @@ class EventletParker:
             self._is_parked = False
             if timer is not None:
                 timer.cancel()
+            self._pipe.leave()
 
     def unpark(self) -> None:
         """End the current suspension, or else the next; from any thread."""
