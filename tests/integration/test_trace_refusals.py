@@ -206,6 +206,7 @@ def test_two_recordings_are_compared_on_stdout(programs: Programs) -> None:
     assert json.loads((programs.directory / "c.json").read_text())["shared"]
 
 
+@pytest.mark.needs_gil
 def test_attaching_says_why_it_cannot(programs: Programs) -> None:
     outcome = programs.unsnarl("trace", "--attach", "4194303")
     said = "no process" if sys.version_info >= (3, 14) else "needs CPython 3.14 or later"
