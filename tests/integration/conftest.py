@@ -72,9 +72,9 @@ class Rig:
         outcome = self._run([UNSNARL, "warm", "start", "--", *words], options)
         assert outcome.returncode == 0, outcome.stderr.decode() + self.log()
 
-    def verb(self, *words: str) -> "subprocess.CompletedProcess[bytes]":
+    def verb(self, *words: str, **options: object) -> "subprocess.CompletedProcess[bytes]":
         """Run a verb of ``unsnarl warm``."""
-        return self._run([UNSNARL, "warm", *words], {})
+        return self._run([UNSNARL, "warm", *words], options)
 
     def servers(self) -> list[str]:
         """Return what the status says of each server."""

@@ -52,9 +52,20 @@ def test_what_only_this_process_has_is_not_kept(rig: "Rig", value: str, reason: 
     "value",
     ["os.get_terminal_size()", "fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8))", "shutil.get_terminal_size()"],
 )
-def test_the_size_of_a_terminal_matters_only_where_there_is_one(rig: "Rig", value: str) -> None:
+def test_imports_may_keep_the_size_of_a_terminal_or_that_there_is_none(rig: "Rig", value: str) -> None:
     text = f"import fcntl, os, shutil, termios\ntry:\n    VALUE = {value}\nexcept OSError:\n    VALUE = None\n"
     script = script_of(rig, text)
+    rig.start(script)
+    assert rig.served(script).stdout.endswith(b" warm\n")
+    plain = on_a_terminal(rig, script)
+    assert on_a_terminal(rig, UNSNARL, "warm", "start", "--", script)[0] == 0
+    status, shown = on_a_terminal(rig, UNSNARL, "warm", "run", "--require", "--", script)
+    assert (status, shown) == (0, plain[1].replace(b" plain", b" warm"))
+
+
+def test_more_than_the_size_of_a_terminal_is_not_kept(rig: "Rig") -> None:
+    text = "import fcntl, termios\ntry:\n    VALUE = fcntl.ioctl(1, termios.TIOCGPGRP, bytes(4))\nexcept OSError:\n"
+    script = script_of(rig, text + "    VALUE = None\n")
     rig.start(script)
     assert rig.served(script).stdout.endswith(b" warm\n")
     assert on_a_terminal(rig, UNSNARL, "warm", "start", "--", script)[0] == 1

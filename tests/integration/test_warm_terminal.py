@@ -146,6 +146,18 @@ def test_the_terminal_is_the_controlling_one(rig: "Rig", terminal: Terminal) -> 
     assert b"same True True True" in terminal.run(f"{command} $$")
 
 
+def test_imports_that_keep_the_size_of_the_terminal_have_a_server_for_each_size(rig: "Rig", terminal: Terminal) -> None:
+    (rig.directory / "bin" / "mod.py").write_text(
+        "import fcntl, os, struct, termios\n"
+        "SIZE = os.get_terminal_size(1), struct.unpack('4H', fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(8)))\n"
+    )
+    text = "import mod\nprint('size', *mod.SIZE[0], *mod.SIZE[1])\n"
+    for rows, columns in ((33, 77), (44, 99)):
+        fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+        warm = prepare(rig, terminal, text)
+        assert f"size {columns} {rows} {rows} {columns} 0 0".encode() in terminal.run(warm), rig.log()
+
+
 def test_the_size_of_the_window_is_noticed(rig: "Rig", terminal: Terminal) -> None:
     text = (
         f"import sys\n{LISTENS}"

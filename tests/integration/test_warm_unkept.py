@@ -32,6 +32,24 @@ UNKEPT = {
     "a date of a class": ("import datetime\nclass C: at = datetime.datetime.now()", b"keeps the time"),
     "the parent": ("import os\nparent = os.getppid()", b"asks for the parent process"),
     "the group": ("import os\ngroup = os.getpgrp()", b"asks for the process group"),
+    "all names": ("import os; VALUE = list(os.environ)", b"reads the whole environment"),
+    "all values": ("import os; VALUE = sum(map(len, os.environ.values()))", b"reads the whole environment"),
+    "a name by its end": (
+        "import os; VALUE = [name for name in os.environ if name.endswith('_PROXY')]",
+        b"reads the whole environment",
+    ),
+    "names by a pattern": (
+        "import os, re; VALUE = [name for name in os.environ if re.match('Q_', name)]",
+        b"reads the whole environment",
+    ),
+    "other values": (
+        "import os\nVALUE = [name.startswith('Q_') or value == '1' for name, value in os.environ.items()]",
+        b"reads the whole environment",
+    ),
+    "the names of a session": (
+        "import os; VALUE = [name for name in os.environ if name.startswith('SSH_')]",
+        b"reads the whole environment",
+    ),
     "a question": ("VALUE = input()", b"reads the standard input"),
 }
 

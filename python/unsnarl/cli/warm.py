@@ -288,6 +288,8 @@ def _explain(name: str, facts: facts_of.Facts) -> str:
         rows.append(f"  one server for all values, it only counts whether there is one: {' '.join(kept)}\n")
     if facts.asks_tty:
         rows.append("  a server for each kind of standard streams: its imports check whether they are terminals\n")
+    if facts.asks_size:
+        rows.append("  a server for each size of the terminal: its imports ask for it\n")
     if facts.asks_cwd:
         rows.append("  a server for each working directory: its imports read it\n")
     if facts.asks_umask:

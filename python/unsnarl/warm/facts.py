@@ -25,7 +25,7 @@ _READ_IN_C = {"_curses": _TERMINAL, "readline": (*_TERMINAL, "INPUTRC")}
 MOST_EDITED = 64
 # Replaces the time in a stamp that holds only the kind of a file and, of a directory, its inode.
 KIND = -1
-_HEAD = "unsnarl-facts 4"
+_HEAD = "unsnarl-facts 5"
 # Suffix of the values that a quick learning run has found, for the server to compare its own with.
 VALUES = ".values"
 
@@ -48,7 +48,7 @@ class Facts:
     | ``modules`` | what a server imports, in this order |
     | ``variables`` | variables whose value decides something |
     | ``kept`` | other variables that were read: how often, and whether each was set when that was found out |
-    | ``prefixes`` | beginnings of the names of variables that a loaded C library reads |
+    | ``prefixes`` | beginnings of names: a loaded C library, or a walk of imports, reads all such variables |
     | ``user_site`` | the user's own packages, as a path below the home directory; empty if it is not searched |
     | ``files`` | path to ``(mtime_ns, size, inode)``; the command and its interpreter come first |
     | ``directories`` | other places that decide what is loaded; a relative path starts at the caller's directory |
@@ -74,6 +74,8 @@ class Facts:
         self.prefixes: list[str] = []
         self.user_site = ""
         self.asks_tty = False
+        self.asks_size = False
+        self.asks_sum = False
         self.asks_cwd = False
         self.asks_umask = False
         self.files: dict[str, tuple[int, int, int]] = {}
@@ -103,6 +105,8 @@ class Facts:
         self.prefixes = sorted({*self.prefixes, *other.prefixes})
         self.user_site = self.user_site or other.user_site
         self.asks_tty |= other.asks_tty
+        self.asks_size |= other.asks_size
+        self.asks_sum |= other.asks_sum
         self.asks_cwd |= other.asks_cwd
         if self.asks_cwd:
             self.kept.pop(DIRECTORY, None)
@@ -173,9 +177,7 @@ def dump(facts: Facts) -> str:
     rows += [("kept", one.reads, int(one.was_set), name) for name, one in sorted(facts.kept.items())]
     rows += [("prefix", text) for text in facts.prefixes]
     rows += [("site", facts.user_site)] if facts.user_site else []
-    rows += [("tty",)] if facts.asks_tty else []
-    rows += [("cwd",)] if facts.asks_cwd else []
-    rows += [("umask",)] if facts.asks_umask else []
+    rows += [(name,) for name, field in _FLAGS.items() if getattr(facts, field)]
     rows += [("directory", path) for path in facts.directories]
     rows += [("listing", path) for path in facts.listed]
     rows += [("clock", one.module, one.name, one.recipe) for one in facts.renewals]
@@ -183,7 +185,6 @@ def dump(facts: Facts) -> str:
     rows += [("refusal", why) for why in facts.refusals]
     rows += [("doubtful", digest, name) for name, digest in sorted(facts.doubtful.items())]
     rows += [("seed", facts.seed)] if facts.seed != 1 else []
-    rows += [("unproven",)] if facts.is_unproven else []
     rows += [("verified", which) for which in facts.verified]
     rows += [("learner", facts.learner)] if facts.learner else []
     rows += [("fingerprint", facts.fingerprint)] if facts.fingerprint else []
@@ -218,7 +219,10 @@ def parse(text: str) -> Facts:
     return facts
 
 
-_FLAGS = {"tty": "asks_tty", "cwd": "asks_cwd", "umask": "asks_umask", "unproven": "is_unproven"}
+_FLAGS = {
+    "tty": "asks_tty", "size": "asks_size", "sum": "asks_sum", "cwd": "asks_cwd", "umask": "asks_umask",
+    "unproven": "is_unproven",
+}  # fmt: skip
 
 
 def _parse_row(facts: Facts, kind: str, rest: str) -> None:
@@ -258,7 +262,8 @@ def client_text(facts: Facts) -> str:
     names += "".join(f"kept {name}\n" for name in sorted(facts.kept) if name != DIRECTORY)
     names += "".join(f"prefix {text}\n" for text in facts.prefixes)
     names += f"site {facts.user_site}\n" if facts.user_site else ""
-    asked = [("tty", facts.asks_tty), ("cwd", facts.asks_cwd), ("umask", facts.asks_umask)]
+    asked = [("tty", facts.asks_tty), ("size", facts.asks_size), ("sum", facts.asks_sum)]
+    asked += [("cwd", facts.asks_cwd), ("umask", facts.asks_umask)]
     return "unsnarl-record 3 warm\n" + names + "".join(f"{what}\n" for what, is_asked in asked if is_asked)
 
 

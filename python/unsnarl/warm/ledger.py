@@ -7,7 +7,8 @@
 |---|---|
 | ``spent MS`` | a start, with the learning runs before it, has taken this long, whether or not it became a server |
 | ``asked MS`` | the same, if the user has asked for it by ``warm start`` or ``warm learn``: nothing has to pay for it |
-| ``plain MS`` | a plain call takes at least this long: its interpreter's start and its imports |
+| ``plain MS`` | a plain call takes about this long: its interpreter's start and its imports |
+| ``call MS`` | a plain call was seen to take no longer than this; the least of these and the last ``plain`` count |
 | ``saved MS CALLS`` | so many served calls, and what they have saved in all; less than nothing counts as 0 |
 
 Invariant: a line is written by one ``write`` at the end of the file, so no lock is needed; and a plain call is never
@@ -44,6 +45,8 @@ class Sums:
     plain_ms: int = 0
     """0 if it is unknown."""
     asked_ms: int = 0
+    call_ms: int = 0
+    """The least that a plain call was seen to take, 0 if none was measured."""
 
     def affords(self) -> bool:
         """Return whether what was saved pays for one more start."""
@@ -52,7 +55,7 @@ class Sums:
 
 def parse(text: str) -> Sums:
     """Sum up the lines; those that are not understood are left out."""
-    spent = last = saved = calls = plain = asked = 0
+    spent = last = saved = calls = plain = asked = call = 0
     for line in text.splitlines():
         what, *numbers = line.split(" ")
         if not numbers or not all(number.isdecimal() for number in numbers):
@@ -64,9 +67,11 @@ def parse(text: str) -> Sums:
             asked, last = asked + ms, ms
         elif what == "plain":
             plain = ms
+        elif what == "call":
+            call = min(call or ms, ms)
         elif what == "saved" and len(numbers) > 1:
             saved, calls = saved + ms, calls + int(numbers[1])
-    return Sums(spent, last, saved, calls, plain, asked)
+    return Sums(spent, last, saved, calls, min(plain, call or plain), asked, call)
 
 
 def read(stem: str) -> Sums:
@@ -91,6 +96,12 @@ def note_spent(stem: str, environment: dict[bytes, bytes]) -> None:
     note(stem, f"{_account(environment)} {used_ms()}")
 
 
+def note_call(stem: str, ms: int | None) -> None:
+    """Note how long a plain call has taken, if that was seen."""
+    if ms is not None:
+        note(stem, f"call {ms}")
+
+
 def _account(environment: dict[bytes, bytes]) -> str:
     return "asked" if environment.get(ASKED) else "spent"
 
@@ -108,6 +119,7 @@ def shorten(stem: str) -> None:
         rows = [f"spent {spent}", f"asked {max(0, asked - sums.last_ms)}", f"asked {sums.last_ms}"]
     rows.append(f"saved {sums.saved_ms} {sums.calls}")
     rows += [f"plain {sums.plain_ms}"] if sums.plain_ms else []
+    rows += [f"call {sums.call_ms}"] if sums.call_ms else []
     unfinished = f"{stem}{SUFFIX}.{os.getpid()}"
     try:
         with open(unfinished, "w") as file:
@@ -127,7 +139,8 @@ class Serving:
 
     def __init__(self, stem: str, imports_ms: int, environment: dict[bytes, bytes]) -> None:
         self._stem = stem
-        self._plain_ms = imports_ms + INTERPRETER_MS
+        estimate_ms = imports_ms + INTERPRETER_MS
+        self._plain_ms = min(estimate_ms, read(stem).call_ms or estimate_ms)
         self._begun_ms = _own_ms()
         self._noted_ms, self._noted_calls = 0, 0
         note(stem, f"{_account(environment)} {used_ms()}", f"plain {self._plain_ms}")

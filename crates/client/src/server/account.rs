@@ -3,7 +3,7 @@
 //! | file | written by | content |
 //! |---|---|---|
 //! | `COMMAND.calls` | here | `unsnarl-calls 1 COUNT`, then a line `KEY COUNT` for each of the last [`MOST_KEYS`] keys |
-//! | `COMMAND.ledger` | `unsnarl.warm.ledger` | lines `spent MS`, `asked MS`, `saved MS CALLS`, `plain MS`, appended |
+//! | `COMMAND.ledger` | `unsnarl.warm.ledger` | lines `spent MS`, `asked MS`, `saved MS CALLS`, `plain MS`, `call MS`, appended |
 //!
 //! A key is a hash, so neither file holds the value of a variable.
 //!
@@ -118,6 +118,7 @@ impl Calls {
 
 fn read_ledger(text: &[u8]) -> Account {
     let mut account = Account::default();
+    let mut call_ms = u64::MAX;
     for line in core::str::from_utf8(text).unwrap_or_default().lines() {
         let mut words = line.split(' ');
         let (Some(what), Some(Ok(ms))) = (words.next(), words.next().map(str::parse::<u64>)) else {
@@ -131,9 +132,11 @@ fn read_ledger(text: &[u8]) -> Account {
             "asked" => account.cost_ms = ms,
             "saved" => account.saved_ms = account.saved_ms.saturating_add(ms),
             "plain" => account.plain_ms = Some(ms),
+            "call" => call_ms = call_ms.min(ms),
             _ => {}
         }
     }
+    account.plain_ms = account.plain_ms.map(|plain_ms| plain_ms.min(call_ms));
     account
 }
 
@@ -167,6 +170,8 @@ mod tests {
         let account = read_ledger(b"spent 1500\nplain 140\nsaved 300 2\nspent 200\nsaved 100 1\n\nodd\nspent x\n");
         assert_eq!((account.spent_ms, account.cost_ms, account.saved_ms), (1700, 200, 400));
         assert_eq!(account.plain_ms, Some(140));
+        assert_eq!(read_ledger(b"call 90\nplain 140\ncall 95\n").plain_ms, Some(90));
+        assert_eq!(read_ledger(b"call 90\n").plain_ms, None);
     }
 
     proptest! {

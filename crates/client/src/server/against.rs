@@ -17,6 +17,8 @@ pub(crate) enum Against {
     Option(Bytes),
     /// The interpreter is a script.
     Lookup,
+    /// The environment is so large that its size decides something in the command's imports.
+    Environment,
     /// A relative script whose directory cannot be read.
     Directory,
     /// The runtime directory is not this user's alone.
@@ -45,6 +47,7 @@ impl Against {
             Self::Lookup => {
                 "the interpreter is a script that looks for one (pyenv, asdf): name the one it finds".into()
             }
+            Self::Environment => "its environment is larger than a mebibyte, and its imports ask for the size".into(),
             Self::Directory => "the working directory cannot be read: name the script by its absolute path".into(),
             Self::Untrusted(path) => format!(
                 "the runtime directory {} is not yours alone: set UNSNARL_WARM_DIR to another one",

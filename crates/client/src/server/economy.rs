@@ -9,7 +9,7 @@
 //! | word | meaning | where it comes from |
 //! |---|---|---|
 //! | `calls` | plain calls of the command that a server could have taken, this one included | counted by the client |
-//! | `plain` | what one of them takes, at least | the imports of the last server (`unsnarl.warm.ledger`) |
+//! | `plain` | what one of them takes, at least | the imports of the last server, or a call that took less (`unsnarl.warm.ledger`) |
 //! | `saved` | what served calls have not spent | the servers: calls × plain, less what serving took |
 //! | `spent` | learning runs and starts of servers so far | each of them, at its end |
 //! | `cost` | the next one | the last one; before the first, [`CALLS_OF_LEARNING`] plain calls |

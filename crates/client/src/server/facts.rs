@@ -7,9 +7,11 @@
 //! | `unsnarl-record 3 warm` or `… plain` | verdict |
 //! | `var NAME` | the imports decide something by this variable: its value belongs to the key |
 //! | `kept NAME` | the imports only keep this variable's value: whether it is set, and of which kind, belongs to the key |
-//! | `prefix TEXT` | a loaded C library reads the variables whose names begin so: their values belong to the key |
+//! | `prefix TEXT` | imports, or a C library, read all variables whose names begin so: their values belong to the key |
 //! | `site PATH` | if `$HOME/PATH` is a directory, the search path has it: the value of `HOME` belongs to the key |
 //! | `tty` | the imports asked whether a standard stream is a terminal |
+//! | `size` | the imports asked for the size of the terminal that a standard stream may be |
+//! | `sum` | the imports keep a bound made of the size of the environment, the same for all but very large ones |
 //! | `cwd` | the imports asked for the working directory |
 //! | `umask` | the imports asked for the file mode mask |
 //! | `until SECONDS` | a plain verdict holds until this time |
@@ -34,6 +36,10 @@ pub(crate) struct Facts {
     pub(crate) user_site: Option<Bytes>,
     /// Whether the kind of the standard streams belongs to the key.
     pub(crate) asks_tty: bool,
+    /// Whether the size of the terminal belongs to the key, where a standard stream is one.
+    pub(crate) asks_size: bool,
+    /// Whether a very large environment rules a server out.
+    pub(crate) asks_sum: bool,
     /// Whether the working directory belongs to the key.
     pub(crate) asks_cwd: bool,
     /// Whether the file mode mask belongs to the key.
@@ -70,6 +76,10 @@ impl Facts {
                 facts.user_site = Some(path.to_vec());
             } else if line == b"tty" {
                 facts.asks_tty = true;
+            } else if line == b"size" {
+                facts.asks_size = true;
+            } else if line == b"sum" {
+                facts.asks_sum = true;
             } else if line == b"cwd" {
                 facts.asks_cwd = true;
             } else if line == b"umask" {

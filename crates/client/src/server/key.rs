@@ -147,8 +147,15 @@ pub(crate) fn build(target: &Target, facts: &Facts, session: Session, tty: &str,
     }
     key.extend(&target.file);
     key.push(0);
+    let (streams, size) = tty.split_once(':').unwrap_or((tty, ""));
     if facts.asks_tty {
-        key.extend(tty.as_bytes());
+        key.extend(streams.as_bytes());
+    }
+    if facts.asks_size && streams.contains('1') {
+        if size.is_empty() {
+            return None; // which of several sizes the imports would ask for is unknown
+        }
+        key.extend(size.as_bytes());
     }
     key.push(b'\n');
     if facts.asks_cwd || starts_from_directory(target, environ) {
@@ -236,6 +243,16 @@ fn is_relevant(name: &[u8], facts: &Facts) -> bool {
         || PREFIXES.iter().any(|p| name.starts_with(p.as_bytes()))
         || facts.prefixes.iter().any(|p| name.starts_with(p))
         || facts.variables.iter().any(|v| v == name)
+}
+
+/// Largest environment, in bytes, where imports keep a bound that is the same for all smaller ones
+/// (`unsnarl.warm.learning.environment_walk`), and what each entry takes beside its text.
+const LARGEST: usize = 1 << 20;
+const POINTER: usize = 9;
+
+/// Whether the environment is so large that such a bound may be another one.
+pub(crate) fn is_large(environ: &[Bytes]) -> bool {
+    environ.iter().map(|entry| entry.len() + POINTER).sum::<usize>() > LARGEST
 }
 
 /// Returns what the call needs that only a separate process can give, if anything.

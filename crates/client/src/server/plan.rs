@@ -46,6 +46,9 @@ impl Plan {
         if facts.is_plain {
             return Err(Against::Learned);
         }
+        if facts.asks_sum && key::is_large(environ) {
+            return Err(Against::Environment);
+        }
         Self::keyed(
             target,
             environ,

@@ -198,12 +198,29 @@ fn limits_at_birth(out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Returns which of the standard streams are terminals, as three digits.
+/// Returns which of the standard streams are terminals, as three digits; and after a colon the size of these terminals,
+/// unless they are of several sizes.
 pub(crate) fn terminals() -> String {
     // SAFETY: any number may be asked.
-    (0..3)
-        .map(|fd| if unsafe { libc::isatty(fd) } == 1 { '1' } else { '0' })
-        .collect()
+    let is_terminal = |fd: &i32| unsafe { libc::isatty(*fd) } == 1;
+    let mut text: String = (0..3).map(|fd| if is_terminal(&fd) { '1' } else { '0' }).collect();
+    let mut sizes = (0..3).filter(is_terminal).map(size_of_terminal);
+    if let Some(Some(first)) = sizes.next()
+        && sizes.all(|size| size == Some(first))
+    {
+        let _ = write!(text, ":{}", first.map(|number| number.to_string()).join("x"));
+    }
+    text
+}
+
+/// Returns rows, columns, and the width and height in pixels.
+fn size_of_terminal(fd: i32) -> Option<[u16; 4]> {
+    // SAFETY: the structure is valid for writes, and zeroes are a size.
+    let (rc, size) = unsafe {
+        let mut size: libc::winsize = core::mem::zeroed();
+        (libc::ioctl(fd, libc::TIOCGWINSZ, &raw mut size), size)
+    };
+    (rc == 0).then_some([size.ws_row, size.ws_col, size.ws_xpixel, size.ws_ypixel])
 }
 
 /// Returns the directory of this executable.

@@ -114,18 +114,19 @@ fn lock(start: &Start<'_>, cools_down: bool) -> Option<c_int> {
     Some(fd)
 }
 
-/// Records a start in its lock file.
+/// Records a start in its lock file, and which process makes it: the call itself, which runs plainly from then on
+/// (`unsnarl.warm.managing.plain_call`).
 fn sign(lock: c_int) -> bool {
-    const WORDS: &[u8] = b"started\n";
+    let words = format!("started {}\n", std::process::id());
     // SAFETY: the buffer is valid for its length. The disposition is either default or ignored so far: there
     // is no handler yet. It would end the caller where that may not write files at all.
     let written = unsafe {
         let before = libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-        let written = libc::pwrite(lock, WORDS.as_ptr().cast(), WORDS.len(), 0);
+        let written = libc::pwrite(lock, words.as_ptr().cast(), words.len(), 0);
         libc::signal(libc::SIGXFSZ, before);
         written
     };
-    usize::try_from(written) == Ok(WORDS.len())
+    usize::try_from(written) == Ok(words.len())
 }
 
 fn is_open_at(fd: c_int, path: &[u8]) -> bool {

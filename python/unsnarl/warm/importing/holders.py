@@ -32,6 +32,11 @@ _OF_PYTHON = 1 << 9
 _CodeType = type(compile("", "", "exec"))
 
 
+# Names of types that hold a day; `datetime` may be in C or in Python.
+_DATED = ("struct_time", "datetime")
+_IMPORTERS = ("_frozen_importlib_external", "importlib._bootstrap_external")
+
+
 def _closing_over(held: object) -> object:
     """Return a function with a cell: the module `types` need not be loaded for these kinds."""
     return lambda: held
@@ -62,16 +67,26 @@ def of_moment(windows: list[tuple[Any, Any]], ours: list[object]) -> str:
     while things:
         deeper: list[Any] = []
         for thing in things:
-            held = gc.get_referents(thing) if id(thing) not in skipped else []
+            held = gc.get_referents(thing) if id(thing) not in skipped and not _is_finder(thing) else []
             is_global = id(thing) in names_of_modules
             for one in held:
-                if _is_of_day(one, days) or (not is_global and _is_within(one, windows)):
+                kind = _kind(one)
+                if kind is int or kind is float:
+                    is_found = not is_global and _is_within(one, windows)
+                else:
+                    is_found = kind.__name__ in _DATED and _is_of_day(one, days)
+                if is_found:
                     return _place_of(thing, one) or _some(type(thing).__name__)
             # An object that holds only texts and numbers is not tracked; it is reached through its holders.
             deeper += [one for one in held if type(one) in (dict, tuple) and not gc.is_tracked(one)]
-        things = [thing for thing in deeper if id(thing) not in skipped | seen]
-        seen.update(map(id, things))
+        things = _new(deeper, skipped, seen)
     return ""
+
+
+def _is_finder(thing: object) -> bool:
+    """Return whether this is an importer of a directory: it keeps when its directory has changed, which may be now."""
+    kind = _kind(thing)
+    return kind.__name__ == "FileFinder" and kind.__module__ in _IMPORTERS
 
 
 def of_number(number: int) -> set[str]:
@@ -95,9 +110,16 @@ def of_number(number: int) -> set[str]:
                 continue
             if _holds(held, number) and not _is_of_instance(thing):
                 found.add(_place_of(thing, number) or _some(type(thing).__name__))
-        things = [thing for thing in deeper if id(thing) not in skipped | seen]
-        seen.update(map(id, things))
+        things = _new(deeper, skipped, seen)
     return found
+
+
+def _new(things: list[Any], skipped: set[int], seen: set[int]) -> list[Any]:
+    """Return each of these things that was not looked at yet, once."""
+    found = {id(thing): thing for thing in things}
+    new = [each for each in found if each not in skipped and each not in seen]
+    seen.update(new)
+    return [found[each] for each in new]
 
 
 def _holds(things: list[Any], number: int) -> bool:

@@ -354,15 +354,17 @@ def kept_variables(environ: dict[bytes, bytes]) -> list[tuple[object, str, bytes
 
 
 def terminals(tty: str) -> None:
-    """Make standard streams of the caller's kinds: ``tty`` holds a digit for each, 1 for a terminal.
+    """Make standard streams of the caller's kinds: ``tty`` holds a digit for each, 1 for a terminal, and a size.
 
     A terminal is a pseudo-terminal that no process reads; the others stay /dev/null and the log. The worker
     replaces all of them before the program runs.
     """
-    if "1" not in tty:
+    kinds, _, size = tty.partition(":")
+    if "1" not in kinds:
         return
     master, slave = os.openpty()
-    for fd, wanted in enumerate(tty):
+    set_size(slave, size)
+    for fd, wanted in enumerate(kinds):
         if wanted == "1":
             os.dup2(slave, fd)
     os.close(slave)
@@ -371,3 +373,17 @@ def terminals(tty: str) -> None:
 
     fcntl.fcntl(master, fcntl.F_DUPFD_CLOEXEC, 200)
     os.close(master)
+
+
+# `termios` has it, but would then be loaded before the command's imports. On all architectures that unsnarl knows
+# (asm-generic/ioctls.h).
+_TIOCSWINSZ = 0x5414
+
+
+def set_size(terminal: int, size: str) -> None:
+    """Give a terminal a size: four numbers, as the client writes them (crates/client/src/server/process_state.rs)."""
+    if size:
+        import fcntl
+        import struct
+
+        fcntl.ioctl(terminal, _TIOCSWINSZ, struct.pack("4H", *map(int, size.split("x"))))

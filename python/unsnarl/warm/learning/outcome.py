@@ -30,8 +30,9 @@ def result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of
     result = facts_of.Facts()
     result.modules = found
     _put_variables(result, watch)
-    result.asks_tty, result.asks_umask = watch.asks_tty, watch.asks_umask
+    result.asks_tty, result.asks_size, result.asks_umask = watch.asks_tty, watch.asks_size, watch.asks_umask
     result.renewals = watch.renewals
+    result.asks_sum = bool(watch.walks.summing)
     result.notes = list(dict.fromkeys(watch.notes))
     if not all(str(entry).startswith("/") for entry in sys.path):
         watch.asks_cwd = True  # an import has put it on the path
@@ -61,7 +62,7 @@ def _put_variables(result: facts_of.Facts, watch: Watch) -> None:
     for name, count in watch.reads.items():
         if name not in decided:
             result.kept[name] = facts_of.Kept(count, name == DIRECTORY or name in watch.set_variables)
-    result.prefixes = _prefixes()
+    result.prefixes = sorted({*_prefixes(), *watch.walks.prefixes})
 
 
 def _put_user_site(result: facts_of.Facts, decided: set[str]) -> None:

@@ -24,19 +24,27 @@ import os
 import sys
 
 from .. import facts as facts_of
-from ..importing import holders, main_module, preload, temporary, trampolines, values
+from ..importing import main_module, preload, temporary, trampolines, values
 from ..renewals import (
-    CLOCKS,
     DIRECTORY,
     TEMPORARY_DIRECTORY,
-    TIME,
     USER_BASE,
     USER_SITE,
     WORKING_DIRECTORY,
-    Recipe,
     Renewal,
 )  # fmt: skip
-from . import arguments, effects, kept, outcome, path_lookups, plugins, process_state, recorders
+from . import (
+    arguments,
+    effects,
+    environment_walk,
+    kept,
+    kept_times,
+    outcome,
+    path_lookups,
+    plugins,
+    process_state,
+    recorders,
+)
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -87,10 +95,12 @@ class Watch:
         self.reads: dict[str, int] = {}
         self.set_variables: set[str] = set()
         self.variables: set[str] = set()
+        self.walks = environment_walk.Walks(VOLATILE)
         self.opened: set[str] = set()
         self.relative: set[str] = set()
         self.seen = path_lookups.Seen()
         self.asks_tty = False
+        self.asks_size = False
         self.asks_cwd = False
         self.asks_umask = False
         self.renewals: list[Renewal] = []
@@ -123,6 +133,15 @@ class Watch:
             self.fail(f"reads ${name}, which differs from call to call,")
         else:
             self.reads[name] = self.reads.get(name, 0) + 1
+
+    def walk(self, reason: str) -> environment_walk.Walk:
+        """Note that an import walks through the environment; ``reason`` counts if it reads all of it."""
+        why = (self.current, f"{_importing()} {reason} while it is imported")
+        return self.walks.begin(lambda: self.fatal.append(why))
+
+    def sums_up(self) -> bool:
+        """Return whether an import that walks through the environment is known to only sum up its size."""
+        return self.is_on and self.walks.sums_up(_importing())
 
     def change_variable(self, name: str) -> None:
         """Note that a variable was set or removed, or read where no other value can be put in its place."""
@@ -195,7 +214,7 @@ class Watch:
         if directory is not None:
             self.directories.append((self.current, directory, effects.may_be_there()))
         elif event == "fcntl.ioctl":
-            recorders.ask_terminal(self, int(str(args[0])), recorders.SIZE)
+            recorders.ask_terminal(self, int(str(args[0])), is_size=args[1] == recorders.TIOCGWINSZ)
         elif event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
             self.temporary.made.append(temporary.Made(path_lookups.text_of(args[0]), self.current, _importing()))
         elif effects.is_listing_libraries(event, args):
@@ -304,37 +323,6 @@ def _unwatched(watch: Watch, look: Callable[[], str | None]) -> str | None:
         watch.is_on = True
 
 
-def _kept_times(watch: Watch, start: dict[Recipe, Any], modules: list[str]) -> list[Renewal]:
-    """Find the globals that hold the time of their import."""
-    windows = {clock: (low, _now(clock)) for clock, low in start.items()}
-    found: list[Renewal] = []
-    for name in modules:
-        for key, value in list(getattr(sys.modules.get(name), "__dict__", {}).items()):
-            if type(value) in (int, float):
-                fit = [one for one, (low, high) in windows.items() if type(value) is type(low) and low <= value <= high]
-                found += [Renewal(name, key, one) for one in fit[:1]]
-            elif values.is_today(value):
-                watch.fatal.append((watch.owners.get(name, ""), f"{name}.{key} keeps the date of its import"))
-    known = {(one.module, one.name) for one in found}
-    named = [place for place in values.Moment(start[TIME]).find(modules) if place not in known]
-    for name, key in named:
-        watch.fatal.append((watch.owners.get(name, ""), f"{name}.{key} is made of the time of its import"))
-    if not named:
-        _judge_holders_of_times(watch, start, windows)
-    return found
-
-
-def _judge_holders_of_times(watch: Watch, start: dict[Recipe, Any], windows: dict[Recipe, tuple[Any, Any]]) -> None:
-    """Look for times in whatever else the imports have made."""
-    moments = [*windows.values(), (int(windows[TIME][0]), int(windows[TIME][1]))]
-    if place := holders.of_moment(moments, [start, windows, *windows.values(), moments, *moments]):
-        watch.fatal.append(("", f"{place} keeps the time of its import"))
-
-
-def _now(clock: Recipe) -> Any:
-    return clock.value()
-
-
 _umask = os.umask
 
 
@@ -431,6 +419,7 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
             watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
         _import_all(watch, command, named, expected, excluded)
     watch.is_on = False
+    watch.walks.end()
     return [one.name for one in named if one.is_certain]
 
 
@@ -438,6 +427,8 @@ def _judge(watch: Watch, command: preload.Command, descriptors: set[str]) -> Non
     """Judge what the imports have left in the process."""
     gc.collect()
     _judge_process(watch, descriptors)
+    for name in watch.walks.unbound():
+        watch.fatal.append((watch.owners.get(name, ""), f"{name} keeps the size of the environment"))
     _judge_temporary(watch, command)
     if watch.others is not None:
         watch.renewals += watch.others.places()
@@ -471,10 +462,10 @@ def main(args: list[str]) -> None:
     arguments.stand_in(int(words))
     descriptors, baseline = _open_descriptors(), set(sys.modules)
     _umask(values.MASK)
-    start = {clock: _now(clock) for clock in CLOCKS}
+    start = kept_times.now()
     roots = _watched(watch, command, *_wishes(wanted_file))
     found = [module for module in sys.modules if module not in baseline]
-    watch.renewals += _kept_times(watch, start, found)
+    watch.renewals += kept_times.find(watch, start, found)
     _judge(watch, command, descriptors)
     if not sys.flags.ignore_environment:  # else the seed is not ours, and values made of sets differ
         known = {(one.module, one.name) for one in watch.renewals}

@@ -10,6 +10,7 @@ import os
 import sys
 
 from ..renewals import DIRECTORY
+from . import environment_walk
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -38,13 +39,29 @@ def _variable_name(key: object) -> str:
     return os.fsdecode(key) if isinstance(key, (str, bytes)) else repr(key)
 
 
+def _value(watch: Watch, key: Any, plain: Callable[[Any], Any]) -> Any:
+    if (walk := environment_walk.walk_of(key)) is not None:
+        return walk.value(key, plain(environment_walk.plain(key)))
+    if watch.walks.is_summing:
+        return plain(key)
+    name = _variable_name(key)
+    watch.read_variable(name)
+    return watch.found(name, plain(key))
+
+
+def _names(watch: Watch, names: Iterator[Any], *, may_walk: bool) -> Iterator[Any]:
+    if watch.sums_up():
+        return watch.walks.summed(names)
+    if watch.is_on and may_walk:
+        return watch.walk(ENVIRONMENT).names(names)
+    watch.fail(ENVIRONMENT)
+    return names
+
+
 def _watch_environment(watch: Watch) -> None:
     class Watched(os._Environ[str]):  # pyright: ignore[reportPrivateUsage]  (the type of os.environ)
         def __getitem__(self, key: Any) -> str:
-            name = _variable_name(key)
-            watch.read_variable(name)
-            value = super().__getitem__(key)
-            found: str = watch.found(name, value)
+            found: str = _value(watch, key, super().__getitem__)
             return found
 
         # A variable that an import sets is part of the key, too. If only changed values were found, a caller that
@@ -58,8 +75,7 @@ def _watch_environment(watch: Watch) -> None:
             super().__delitem__(key)
 
         def __iter__(self) -> Iterator[str]:
-            watch.fail(ENVIRONMENT)
-            return super().__iter__()
+            return _names(watch, super().__iter__(), may_walk=self is os.environ)
 
     for environ in (os.environ, os.environb):
         watched: Any = environ
@@ -180,17 +196,23 @@ def _watch_process(watch: Watch) -> None:
             judged(place, name, "starts a thread", watch.forbid)
 
 
-def ask_terminal(watch: Watch, fd: int, reason: str) -> None:
+def ask_terminal(watch: Watch, fd: int, *, is_size: bool) -> None:
     """Note that something was asked of a descriptor that a terminal has, and no other file.
 
-    The kind of the streams then belongs to the key. Where none is a terminal, the answer is an error in each run.
+    The kind of the streams then belongs to the key, and the size of the terminal. Where none is a terminal, the answer
+    is an error in each run.
     """
     watch.asks_tty = watch.asks_tty or watch.is_on
-    if _isatty(fd):
-        watch.fail(reason)
+    if is_size and fd <= _LAST_STREAM:
+        watch.asks_size = watch.asks_size or watch.is_on
+    elif _isatty(fd):
+        watch.fail(TERMINAL)
 
 
-SIZE = "asks for the size of the terminal"
+TERMINAL = "asks for more than the size of the terminal"
+# The number of the request (ioctl_tty(2)) is this one on all architectures that unsnarl knows (asm-generic/ioctls.h).
+TIOCGWINSZ = 0x5413
+_LAST_STREAM = 2
 _isatty = os.isatty
 
 
@@ -199,7 +221,7 @@ def _watch_terminals(watch: Watch) -> None:
     plain_size = os.get_terminal_size
 
     def get_terminal_size(fd: int = 1, /) -> os.terminal_size:
-        ask_terminal(watch, fd, SIZE)
+        ask_terminal(watch, fd, is_size=True)
         return plain_size(fd)
 
     os.get_terminal_size = get_terminal_size

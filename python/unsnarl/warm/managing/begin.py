@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from unsnarl.warm import facts as facts_of
 from unsnarl.warm import ledger
-from unsnarl.warm.managing import runtime_directory, sweep
+from unsnarl.warm.managing import plain_call, runtime_directory, sweep
 from unsnarl.warm.managing.start import LAUNCH, Start
 from unsnarl.warm.serving import successor
 
@@ -60,8 +60,10 @@ def _end(signum: int, frame: object) -> None:  # noqa: ARG001
 
 def main(words: list[str]) -> None:
     """Become the server, or write a record. Returns only if the command runs plainly."""
-    start = Start(words)
+    start, caller = Start(words), plain_call.caller(3)
     _sign(start)
+    if start.is_bound and caller:
+        ledger.note_call(start.stem, plain_call.measure_ms(caller))
     ledger.shorten(start.stem)
     if os.fstat(2).st_size > LOG_BYTES:
         os.ftruncate(2, 0)  # the log, to which all processes append

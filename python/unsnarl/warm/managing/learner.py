@@ -273,13 +273,14 @@ def _watch(
         str(count),
         sources if isinstance(sources, str) else "+" + "\n".join(sources),
     ]
+    kinds, _, size = start.tty.partition(":")
     try:
-        terminal = Terminal() if "1" in start.tty else None
+        terminal = Terminal(size) if "1" in kinds else None
     except OSError as problem:
         return _refused(start, f"no terminal could be opened for learning: {problem.strerror}"), {}
     with open(os.devnull, "rb") as nothing, open(out + ".said", "wb") as spoken:
         usual = [nothing.fileno(), spoken.fileno(), spoken.fileno()]
-        asked = zip(usual, start.tty, strict=True)
+        asked = zip(usual, kinds, strict=True)
         streams = [terminal.slave if terminal and is_tty == "1" else fd for fd, is_tty in asked]
         try:
             argv = [start.python, *start.options, *(["-S"] if has_site else []), LAUNCH, *role]

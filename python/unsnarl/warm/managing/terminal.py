@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import threading
 
+from unsnarl.warm.importing import preload
+
 
 class Terminal:
     """A terminal for the imports, whose output is read by a thread: without a reader they would block."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: str) -> None:
         self._master, self.slave = os.openpty()
+        preload.set_size(self.slave, size)
         self._shown = b""
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

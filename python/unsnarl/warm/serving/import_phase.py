@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
+from .. import ledger
 from ..importing import main_module, preload, temporary
 from ..worker import forks, signals, streams, worker
 from ..worker.import_hooks import Finders
@@ -36,17 +37,19 @@ class UnprovenError(Exception):
     """One learning run was not enough to know the imports; the text says why."""
 
 
-def run(origin: Origin, facts: Facts, log: Log) -> Imported:
-    """Import what was learned. Raises UnfitError, or UnprovenError."""
+def run(origin: Origin, facts: Facts, log: Log) -> tuple[Imported, int]:
+    """Import what was learned; return it, and the milliseconds of the imports. Raises UnfitError, or UnprovenError."""
     command, limits, buffering = origin.command, Limits(), streams.Imports()
     proof = Proof(origin.record, origin.umask) if facts.is_unproven else None
+    begun_ms = ledger.used_ms()
     with limits, buffering, signals.Imports():
         main, directories = _import(origin, facts, log)
+    imports_ms = ledger.used_ms() - begun_ms
     limits.widen()
     if proof is not None:
         _prove(proof, facts)
     is_beside = command.kind == "module" and not sys.flags.safe_path
-    return Imported(
+    imported = Imported(
         main=main,
         line_buffering=buffering.line_buffering(),
         environment_delta=preload.environment_delta(origin.environment, worker.environment_data()),
@@ -61,6 +64,7 @@ def run(origin: Origin, facts: Facts, log: Log) -> Imported:
         temporary=directories,
         limits=limits,
     )
+    return imported, imports_ms
 
 
 def _prove(proof: Proof, facts: Facts) -> None:

@@ -89,14 +89,12 @@ class Server:
 
     def prepare(self) -> None:
         """Import, freeze, listen."""
-        before_ms = ledger.used_ms()
         self._files = Files(self._facts)
         self._files.fd = raised(self._files.fd) if self._files.fd >= 0 else -1
         try:
-            self._imported = import_phase.run(self._origin, self._facts, self._log)
+            self._imported, imports_ms = import_phase.run(self._origin, self._facts, self._log)
         except (import_phase.UnfitError, import_phase.UnprovenError) as why:
             self._turn_down(why)
-        imports_ms = ledger.used_ms() - before_ms
         gc.collect()
         gc.freeze()
         if (changed := self._facts.changed_file() or self._files.reason()) is not None:

@@ -1,0 +1,60 @@
+"""Imports that walk through the environment for names with a certain beginning, and for its size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import Rig
+
+SCRIPT = "import sys, mod\nprint(mod.VALUE, '_unsnarl_warm' in sys.modules)\n"
+WALKS = {
+    "a dictionary": "{name[2:].lower(): value for name, value in os.environ.items() if name.startswith('Q_')}",
+    "names": "sorted(name for name in os.environ if name.startswith(('Q_', 'R_')))",
+    "values by name": "[os.environ[name] for name in os.environ if name.startswith('Q_')]",
+    "whether there is one": "any(name.startswith('Q_') for name in os.environ)",
+}
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_variables_with_the_beginning_belong_to_the_key(rig: Rig, walk: str) -> None:
+    (rig.directory / "bin" / "mod.py").write_text(f"import os\nVALUE = {WALKS[walk]}\n")
+    script = rig.script("walks", SCRIPT)
+    for more in ({}, {"Q_A": "1"}, {"Q_A": "2", "Q_B": "x"}):
+        env = rig.env | more
+        rig.start(script, env=env)
+        plain, warm = rig.plain(script, env=env), rig.served(script, env=env)
+        assert warm.stdout == plain.stdout.replace(b"False\n", b"True\n") or walk == "whether there is one"
+        assert warm.stdout.rpartition(b" ")[0] == plain.stdout.rpartition(b" ")[0]
+        assert warm.stdout.endswith(b"True\n"), rig.log()
+    other = rig.served(script, env=rig.env | {"Q_A": "1", "ELSE": "1"})
+    assert other.stdout.endswith(b"True\n"), rig.log()
+
+
+BOUND = (
+    "import os\n"
+    "def _size(env=None):\n"
+    "    environ = env if env is not None else getattr(os, 'environb', os.environ)\n"
+    "    return 8 * len(environ) + sum(len(name) + len(value) + 2 for name, value in environ.items())\n"
+    "def _most():\n"
+    "    return max(min(os.sysconf('SC_ARG_MAX') - 2048 - _size(), 1 << 17), 1 << 12)\n"
+    "def xargs(*, _max_length=_most()):\n"
+    "    return _max_length\n"
+)
+
+
+def test_a_bound_that_usual_environments_do_not_change_is_kept(rig: Rig) -> None:
+    package = rig.directory / "bin" / "pre_commit"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "xargs.py").write_text(BOUND)
+    script = rig.script(
+        "hooks", "import sys\nfrom pre_commit.xargs import xargs\nprint(xargs(), '_unsnarl_warm' in sys.modules)\n"
+    )
+    rig.start(script)
+    assert rig.served(script, env=rig.env | {"MORE": "x" * 1000}).stdout == b"131072 True\n"
+    large = rig.env | {f"V{number}": "x" * 100_000 for number in range(19)}
+    assert rig.warm(script, env=large).stdout == rig.plain(script, env=large).stdout
+    assert b"larger than a mebibyte" in rig.verb("why", script, env=large).stdout
