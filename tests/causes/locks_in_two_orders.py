@@ -1,6 +1,5 @@
 """Two threads acquire two locks in different orders, and give up after a while."""
 
-# before 3.14: a wait that times out has no releaser there
 # first: blocked on a lock in `transfer`
 # finding: contended-lock, line tries, remedy none
 import threading, time

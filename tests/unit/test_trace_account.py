@@ -66,3 +66,19 @@ def test_the_line_names_the_function_and_the_line_for_all_threads_and_for_the_sl
     assert finding.title.startswith("of 10.0 s: 48 % in I/O in `work` (worker.py:3), 35 % computing in `work`")
     assert finding.details[0].startswith("so 2 threads together; `worker`: 70 % computing in `work` (worker.py:3)")
     assert sum(map(int, re.findall(r"(\d+) %", finding.title))) == 100
+
+
+def test_the_interpreter_s_own_frame_of_a_constructor_is_no_line() -> None:
+    found = long_run(
+        [],
+        waiting_ns=0,
+        locations={
+            "1": ["/lib/socket.py", "readinto", 719],
+            "2": ["__init__", "__init__", 0],
+            "3": ["/lib/http.py", "h", 5],
+        },
+        nodes={"1": [2, 1], "2": [3, 2], "3": [0, 3]},
+        text="cpython\x1f3.13\x1f/lib\x1fpython\x1fapp.py",
+    )
+    assert [line.file for line in found.stack(1)] == ["/lib/socket.py", "/lib/http.py"]
+    assert str(found.line_of(1)) == "/lib/socket.py:719 in readinto"

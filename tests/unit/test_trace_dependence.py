@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.test_trace_findings import LENGTH, MS, pair, thread, waits
 from tests.unit.test_trace_views import process
-from unsnarl.trace.findings import dependence, gil, locks, stuck
+from unsnarl.trace.findings import dependence, gil, locks, resources, stuck
 from unsnarl.trace.findings.conclusions import all_findings
 from unsnarl.trace.model import LOCK, Process
 
@@ -102,3 +102,31 @@ def test_threads_that_wait_until_the_end_are_named_with_their_lines() -> None:
 )
 def test_a_wait_that_ends_is_no_deadlock(end: tuple[int, bool]) -> None:
     assert stuck.findings(blocked(end)) == []
+
+
+@pytest.mark.parametrize(
+    ("released_in", "releaser", "is_found"),
+    [
+        ("site-packages/urllib3/pool.py", CLIENT, True),
+        ("site-packages/urllib3/pool.py", WORKER, False),
+        ("site-packages/feeder/put.py", CLIENT, False),
+    ],
+    ids=["given back", "new work", "of another package"],
+)
+def test_an_empty_pool_is_one_whose_waiters_give_back(released_in: str, releaser: int, *, is_found: bool) -> None:
+    run = process(
+        length_ns=LENGTH,
+        threads=[thread(WORKER, "worker"), thread(CLIENT, "client", on_lock_ns=LENGTH)],
+        text="cpython\x1f3.13\x1f/lib\x1fpython\x1fapp.py",
+        locations={
+            "1": ["/lib/queue.py", "Queue.get", 180],
+            "2": ["/site-packages/urllib3/pool.py", "Pool.take", 280],
+            "3": ["/srv/app.py", "fetch", 5],
+            "4": [f"/{released_in}", "give", 9],
+        },
+        nodes={"1": [2, 1], "2": [3, 2], "3": [0, 3], "4": [0, 4]},
+        stacks=[[CLIENT, LOCK, 1, LENGTH]],
+        locks=[waits(wait_node=1, waiter=CLIENT, releaser=releaser, release_node=4, left_out=0, left_out_ns=0)],
+    )
+    found = resources.findings(run)
+    assert [(finding.kind, finding.place) for finding in found] == [("empty-pool", "/srv/app.py:5 in fetch")] * is_found

@@ -29,6 +29,9 @@ SEPARATOR = "\x1f"
 PROCESSOR = "a processor"
 """What a thread waits for that could run: the sampler's name."""
 
+PACKAGES = "-packages/"
+"""Is part of the paths of installed libraries."""
+
 PAUSE = "a pause in C code"
 """What a thread waits for whose C code sleeps: the sampler's name."""
 
@@ -294,7 +297,7 @@ class Process:
         lines: list[Location] = []
         while node in self.nodes and len(lines) < 64:
             node, number = self.nodes[node]
-            if number in self.locations:
+            if number in self.locations and self.locations[number] != _CLEANUP:
                 lines.append(self.locations[number])
         return lines
 
@@ -329,6 +332,11 @@ class Process:
         own = [line for line in lines if not self.is_library(line)]
         return own[0] if own else lines[0] if lines else None
 
+    def program_line(self, lines: list[Location]) -> Location | None:
+        """Return the first line that belongs to no library, or else the first outside the standard library."""
+        own = (line for line in lines if PACKAGES not in line.file and not self.is_library(line))
+        return next(own, None) or self.own_line(lines)
+
     def lacks_processor(self, number: int | None, node: int) -> bool:
         """Tell whether a thread that seems to be in I/O at a stack was mostly able to run, without a processor."""
         counts = {waits.peer: waits.count for waits in self.peers if (waits.thread, waits.node) == (number, node)}
@@ -360,9 +368,9 @@ class Process:
         ``queue.SimpleQueue`` is C code, so its functions are on no stack: the lines say what they call. And two
         threads that wait for each other without a timeout wait for no locks: that would be a deadlock.
         """
-        places = {
-            str(self.line_of(waits.wait_node)) for waits in self.locks if self._puts(waits) or self._is_mutual(waits)
-        }
+        timed = {str(self.line_of(waits.wait_node)) for waits in self.locks if waits.timeouts}
+        mutual = {str(self.line_of(waits.wait_node)) for waits in self.locks if self._is_mutual(waits)}
+        places = {str(self.line_of(waits.wait_node)) for waits in self.locks if self._puts(waits)} | (mutual - timed)
         nodes = {node for _, state, node, _ in self.stacks if state == LOCK and node}
         nodes |= {waits.wait_node for waits in self.locks if waits.wait_node}
         return frozenset(node for node in nodes if str(self.line_of(node)) in places)
@@ -375,16 +383,16 @@ class Process:
         return ".get(" in wait and ".put" in release
 
     def _is_mutual(self, waits: LockWaits) -> bool:
-        is_waiting = waits.holder_state == LOCK and waits.holder_permille >= MOSTLY_PERMILLE and not waits.timeouts
+        is_waiting = waits.holder_state == LOCK and waits.holder_permille >= MOSTLY_PERMILLE
         return is_waiting and any(
-            other.releaser == waits.waiter and not other.timeouts and other.wait_node == waits.holder_node
+            other.releaser == waits.waiter and other.wait_node == waits.holder_node
             for other in self.locks
             if other.wait_node and other.wait_node != waits.wait_node
         )
 
     def is_library(self, line: Location) -> bool:
         """Tell whether a line belongs to the standard library, or to the import system."""
-        if line.file.startswith("<frozen") or "-packages/" in line.file:
+        if line.file.startswith("<frozen") or PACKAGES in line.file:
             return line.file.startswith("<frozen")
         if line.file.startswith(self._library + "/"):
             return True
@@ -395,6 +403,10 @@ class Process:
     def label(self, number: int | None) -> str:
         """Return the name of a thread by its number."""
         return self.threads[number].label if number is not None and number < len(self.threads) else "?"
+
+
+_CLEANUP = Location("__init__", "__init__", 0)
+"""The interpreter's own frame between the call of a class and ``__init__`` (``_Py_InitCleanup`` of CPython)."""
 
 
 def _is_fork(line: Location) -> bool:

@@ -41,6 +41,9 @@ TRIO_SELECTS = ("trio/_core/_io_epoll.py",)
 GEVENT_SELECTS = ("gevent/hub.py", "gevent/_hub_primitives.py")
 """The ends of the files in which a loop of the library waits in its selector."""
 
+RECORDER = "unsnarl/trace/traced/tasks.py"
+"""The end of the file whose functions sample an event loop's tasks, at most a hundredth of the time."""
+
 _OTHER = "other"
 _IMPORTING = "importing"
 
@@ -221,7 +224,7 @@ def _name_tasks(process: Process, thread: Thread, times: dict[tuple[str, Locatio
     places: dict[Location | None, int] = defaultdict(int)
     for waits in process.tasks:
         if process.threads[waits.thread] is thread:
-            places[process.own_line(waits.stack)] += waits.idle_ns
+            places[process.program_line(waits.stack)] += waits.idle_ns
     whole, idle_ns = sum(places.values()), times.get((_IN_LOOP, None), 0)
     for place, part_ns in places.items():
         if place is not None and part_ns >= TASKS_SHARE * whole > 0:
@@ -314,6 +317,8 @@ _SAMPLED = frozenset((_WITHOUT_STACK[RUNNING], _SHORT_CALLS))
 def _what(process: Process, state: int, node: int) -> tuple[str, Location | None]:
     """Return what a thread does in a state at a stack, and the line that is worth naming."""
     what = _WITHOUT_STACK[state]
+    if any(line.file.endswith(RECORDER) for line in process.stack(node)[:2]):
+        return "recording", None
     if state == WAITING:
         return what, None
     if state == LOCK:

@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unsnarl.trace.findings import account, event_loop, gil, locks, pools, spinning, startup, stuck, tasks, threads
+from unsnarl.trace.findings import (
+    account,
+    event_loop,
+    gil,
+    locks,
+    pools,
+    resources,
+    spinning,
+    startup,
+    stuck,
+    tasks,
+    threads,
+)
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration
 from unsnarl.trace.model import Process
 
@@ -18,7 +30,7 @@ def all_findings(processes: list[Process]) -> list[Finding]:
     result: list[Finding] = []
     for process in processes:
         found = lost_records(process)
-        for part in (event_loop, tasks, stuck, threads, spinning, pools, gil, locks, startup):
+        for part in (event_loop, tasks, stuck, threads, spinning, pools, resources, gil, locks, startup):
             found += part.findings(process)
         found = merged(found)
         result += [replace(finding, pid=process.pid) for finding in found]
@@ -33,7 +45,7 @@ def merged(found: list[Finding]) -> list[Finding]:
     Of many threads, neither all stacks nor all waits have a cause alone. A thread that spins is in no long C call, but
     may keep the GIL while it has no processor. Where tasks or threads wait for a lock otherwise, it may be the cause.
     """
-    if any(finding.kind in ("task-waits", "stuck") for finding in found):
+    if any(finding.kind in ("task-waits", "stuck", "empty-pool") for finding in found):
         found = [finding for finding in found if finding.kind != "no-lock-contention"]
     if any(finding.kind == "stuck" for finding in found):
         # Their waits have no holder, since nobody released the lock.

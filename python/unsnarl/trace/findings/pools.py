@@ -5,6 +5,7 @@ Pure: a ``Process`` in, findings out.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 
@@ -39,7 +40,11 @@ _TASKS = frozenset(("_WorkItem.run", "WorkerThread._handle_job"))
 """Functions in which a worker runs a task."""
 
 _TRIO_THREADS = "trio/_core/_thread_cache.py"
-"""The end of the file with the threads of `trio.to_thread`."""
+_ANYIO_THREADS = "anyio/_backends/_asyncio.py"
+"""The ends of the files with the threads of `trio.to_thread`, and of `anyio.to_thread` on asyncio."""
+
+_WAITS = ("/queue.py", "/threading.py")
+"""The files in which a worker of anyio waits for a task."""
 
 
 def findings(process: Process) -> list[Finding]:
@@ -60,13 +65,22 @@ def _pools(process: Process) -> dict[str, set[int]]:
 
 
 def _is_worker(process: Process, line: Location) -> bool:
-    return (line.function == "_worker" and process.is_library(line)) or line.file.endswith(_TRIO_THREADS)
+    if line.file.endswith(_TRIO_THREADS):
+        return True
+    return (line.function == "_worker" and process.is_library(line)) or _is_of_anyio(line)
+
+
+def _is_of_anyio(line: Location) -> bool:
+    return line.function == "WorkerThread.run" and line.file.endswith(_ANYIO_THREADS)
 
 
 def _is_in_task(process: Process, node: int) -> bool:
     """Tell whether a worker has a task at a stack; one without a task waits for it."""
-    functions = {line.function for line in process.stack(node) if _is_of_pool(process, line)}
-    return not functions.isdisjoint(_TASKS)
+    stack = process.stack(node)
+    inner = list(itertools.takewhile(lambda line: not _is_of_anyio(line), stack))
+    if len(inner) < len(stack):
+        return not all(line.file.endswith(_WAITS) for line in inner)
+    return any(line.function in _TASKS and _is_of_pool(process, line) for line in stack)
 
 
 def _is_of_pool(process: Process, line: Location) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration
 from unsnarl.trace.findings.locks import is_for_work
-from unsnarl.trace.model import LOCK, Location, Process
+from unsnarl.trace.model import LOCK, PACKAGES, Location, Process
 
 LEAST_NS = 500_000_000
 """The shortest wait that may be one without an end."""
@@ -30,7 +30,7 @@ def findings(process: Process) -> list[Finding]:
         if state != LOCK or not is_last or line is None or is_for_work(process, node):
             continue
         # A library's thread without work may wait for a lock of its own.
-        if not process.is_library(line) and "-packages/" not in line.file:
+        if not process.is_library(line) and PACKAGES not in line.file:
             stuck.append((number, line, length_ns))
     return [_finding(process, stuck)] if stuck else []
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 
 from unsnarl.trace.findings.account import idle_ns
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, share
-from unsnarl.trace.model import Location, Process, TaskWaits
+from unsnarl.trace.model import PACKAGES, Location, Process, TaskWaits
 
 LEAST_NS = 50_000_000
 """The least time in which a task waited."""
@@ -27,7 +27,7 @@ _FUNCTIONS = {
     "Semaphore.acquire": ("a permit of a semaphore", _PERMITS),
     "Queue.put": ("room in a queue", "its consumers are slower than its producers: start more of them"),
 }
-"""Functions of asyncio in which tasks wait for others, what they wait for there, and the remedy."""
+"""Functions of asyncio, and of anyio on it, in which tasks wait for others, what for, and the remedy."""
 
 
 def findings(process: Process) -> list[Finding]:
@@ -35,8 +35,9 @@ def findings(process: Process) -> list[Finding]:
     groups: dict[tuple[int, str, str], list[TaskWaits]] = defaultdict(list)
     for waits in process.tasks:
         function = waits.stack[0].function
-        if waits.is_inner and function in _FUNCTIONS and process.is_library(waits.stack[0]):
-            groups[waits.thread, function, str(process.own_line(waits.stack))].append(waits)
+        is_of_library = process.is_library(waits.stack[0]) or f"{PACKAGES}anyio/" in waits.stack[0].file
+        if waits.is_inner and function in _FUNCTIONS and is_of_library:
+            groups[waits.thread, function, str(process.program_line(waits.stack))].append(waits)
     least_ns = max(LEAST_NS, LEAST_SHARE * process.length_ns)
     found = [
         _finding(process, function, place, group)
@@ -82,12 +83,12 @@ def _finding(process: Process, function: str, place: str, group: list[TaskWaits]
 def _holder(process: Process, waits: TaskWaits) -> str | None:
     """Return the line at which tasks wait that are further in a function of the waiters: one of them holds the lock."""
     for line in waits.stack:
-        if process.is_library(line):
+        if process.is_library(line) or PACKAGES in line.file:
             continue
         times: dict[str, int] = defaultdict(int)
         for other in process.tasks:
             if other.thread == waits.thread and not other.is_inner and _is_further(other, line):
-                times[str(process.own_line(other.stack))] += other.task_ns
+                times[str(process.program_line(other.stack))] += other.task_ns
         if times:
             return max(times, key=lambda place: times[place])
     return None

@@ -38,6 +38,10 @@ FIRST_WRITE_NS, WRITE_NS = 50_000_000, 1_000_000_000
 
 _INNER_FILES = ("asyncio/locks.py", "asyncio/queues.py", "asyncio/taskgroups.py")
 _INNER_FUNCTIONS = ("wait", "_wait", "wait_for", "_wait_for_one")
+_INNER_OF_ANYIO = (
+    *("TaskGroup.__aexit__", "Lock.acquire", "Semaphore.acquire", "CapacityLimiter.acquire_on_behalf_of"),
+    *("Event.wait", "Condition.wait"),
+)
 """Where tasks wait for other tasks, and not for something outside of the loop."""
 
 
@@ -151,7 +155,7 @@ def _wait_of(task: "Any") -> "Wait | None":
     lines: list[Line] = []
     coroutine = task.get_coro()
     while coroutine is not None and len(lines) < 4 * DEPTH:
-        kind = next((kind for kind in ("cr", "gi", "ag") if hasattr(coroutine, f"{kind}_frame")), None)
+        kind = "cr" if hasattr(coroutine, "cr_frame") else "gi" if hasattr(coroutine, "gi_frame") else "ag"
         frame = getattr(coroutine, f"{kind}_frame", None)
         if frame is None:
             break
@@ -167,5 +171,6 @@ def _wait_of(task: "Any") -> "Wait | None":
         or hasattr(waiter, "_children")
         or file.endswith(_INNER_FILES)
         or (file.endswith("asyncio/tasks.py") and function in _INNER_FUNCTIONS)
+        or ("/anyio/" in file and function in _INNER_OF_ANYIO)
     )
     return is_inner, tuple(lines[:DEPTH])
