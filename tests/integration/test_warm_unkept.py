@@ -32,6 +32,10 @@ UNKEPT = {
     "a date of a class": ("import datetime\nclass C: at = datetime.datetime.now()", b"keeps the time"),
     "the parent": ("import os\nparent = os.getppid()", b"asks for the parent process"),
     "the group": ("import os\ngroup = os.getpgrp()", b"asks for the process group"),
+    "a deprecation": (
+        "import warnings; warnings.warn('old', DeprecationWarning, stacklevel=2)",
+        b"prints while it is imported",
+    ),
     "all names": ("import os; VALUE = list(os.environ)", b"reads the whole environment"),
     "all values": ("import os; VALUE = sum(map(len, os.environ.values()))", b"reads the whole environment"),
     "a name by its end": (
@@ -76,6 +80,16 @@ def test_constants_and_other_times_are_no_time_of_the_import(rig: Rig) -> None:
     script = rig.script("who", "import sys, mod\nprint('_unsnarl_warm' in sys.modules)\n")
     rig.start(script)
     assert rig.served(script).stdout == b"True\n"
+
+
+def test_a_deprecation_that_plain_runs_do_not_show_rules_nothing_out(rig: Rig) -> None:
+    (rig.directory / "bin" / "old.py").write_text(
+        "import warnings\nwarnings.warn('old', DeprecationWarning, stacklevel=2)\n"
+    )
+    (rig.directory / "bin" / "mod.py").write_text("import old\n")
+    script = rig.script("who", "import sys, mod\nprint('_unsnarl_warm' in sys.modules)\n")
+    rig.start(script)
+    assert (rig.plain(script).stderr, rig.served(script).stderr, rig.served(script).stdout) == (b"", b"", b"True\n")
 
 
 def test_the_main_thread_has_its_own_number(rig: Rig) -> None:

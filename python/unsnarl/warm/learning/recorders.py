@@ -6,6 +6,7 @@ Invariant: a wrapped function or object answers as the plain one does.
 from __future__ import annotations
 
 import _thread
+import _warnings
 import os
 import sys
 
@@ -31,6 +32,7 @@ def install(watch: Watch) -> None:
     _watch_random(watch)
     _watch_kinds(watch)
     _watch_locale(watch)
+    _show_warnings()
     if watch.others is not None:
         watch.others.watch_paths()
 
@@ -132,6 +134,21 @@ def _watch_kinds(watch: Watch) -> None:
         judged(os, name, KIND, is_of_stream=True)
     for module in {"signal", "_signal"} & sys.modules.keys():
         judged(sys.modules[module], "getsignal", "asks which signals are ignored", is_of_stream=False)
+
+
+def _show_warnings() -> None:
+    """Show the warnings that a plain run shows because they blame the program, which here is the importing module.
+
+    A deprecation that a module announces to its importer (``warnings.warn(…, stacklevel=2)``) is shown if that is
+    ``__main__``, by a filter that the interpreter has from the start. A worker would not print it again.
+    """
+    filters: Any = _warnings
+    ours = [
+        (*one[:3], f"{__package__}.probe", one[4])
+        for one in filters.filters
+        if type(one[3]) is str and one[3] == "__main__"
+    ]
+    filters.filters[:0] = ours
 
 
 def _watch_umask(watch: Watch) -> None:
