@@ -84,6 +84,44 @@ def test_a_shutdown_that_fails_has_closed_the_queue(make: Any, monkeypatch: pyte
         line.get_nowait()
 
 
+class Replaced(Exception):  # noqa: N818 -- in the place of another name
+    """What a program puts in the place of an exception of `queue`."""
+
+
+class Narrower(queue.Empty):
+    """The same, derived from what it replaces."""
+
+
+@pytest.mark.parametrize("make", QUEUES)
+@pytest.mark.parametrize("replaced", [Replaced, Narrower, LookupError])
+def test_a_class_in_the_place_of_an_exception_catches_it(
+    make: Any, replaced: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = make(1)
+    with monkeypatch.context() as module:
+        module.setattr(queue, "Empty", replaced)
+        module.setattr(queue, "Full", replaced)
+        with pytest.raises(replaced):
+            line.get(timeout=0)
+        line.put(1)
+        with pytest.raises(replaced):
+            line.put_nowait(2)
+    line.get()
+    with pytest.raises(queue.Empty) as caught:
+        line.get_nowait()
+    assert caught.type is queue.Empty
+
+
+@pytest.mark.parametrize("replaced", [Replaced, Narrower, LookupError, Exception, KeyboardInterrupt, OSError, None, 3])
+def test_an_exception_is_caught_as_ours_whatever_is_in_its_place(
+    replaced: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "Empty", replaced)
+    for _ in range(2):
+        with pytest.raises(unsnarl.Empty):
+            unsnarl.Queue[int]().get_nowait()
+
+
 @pytest.mark.parametrize("make", QUEUES)
 def test_a_container_of_ones_own_is_counted(make: Any) -> None:
     line = make()

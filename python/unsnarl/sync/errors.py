@@ -2,10 +2,11 @@
 
 Invariant: `except queue.Empty` and `except queue.Full` catch them, and so does `except queue.ShutDown` where it exists
 (CPython 3.13+). If a `queue.py` of the program hides the standard library's, `Full` and `ShutDown` are classes of
-`unsnarl` alone.
+`unsnarl` alone. If a program has put a class of its own in the place of one, what is raised is caught as either.
 """
 
 import sys
+from functools import lru_cache
 
 __all__ = ["Empty", "Full", "ShutDown"]
 
@@ -21,9 +22,12 @@ if TYPE_CHECKING:
             """Raised by `put` and `get` when the queue was shut down."""
 else:
     try:
+        import queue as standard
         from queue import Empty, Full
     except ImportError:
         from _queue import Empty
+
+        standard = sys.modules["_queue"]
 
         class Full(Exception):  # noqa: N818 - the standard library's name
             """Raised by `put` when there is no room."""
@@ -34,3 +38,16 @@ else:
 
         class ShutDown(Exception):  # noqa: N818 - the standard library's name
             """Raised by `put` and `get` when the queue was shut down."""
+
+
+@lru_cache(maxsize=16)
+def joined(own: type[Exception], current: object) -> type[BaseException]:
+    """Return a class that is caught as either; the first one if the second is no class of exceptions."""
+    if not isinstance(current, type) or not issubclass(current, BaseException) or issubclass(own, current):
+        return own
+    if issubclass(current, own):
+        return current
+    try:
+        return type(own.__name__, (own, current), {"__module__": own.__module__})
+    except TypeError:  # their instances are laid out differently
+        return own

@@ -17,10 +17,21 @@ pub(in crate::sync) fn class_of_error<'py>(py: Python<'py>, name: &str) -> PyRes
     py.import("unsnarl.sync.errors")?.getattr(name)
 }
 
+/// The class to raise, which the program catches. The standard library's queues look it up in their module when they
+/// raise, and programs put classes of their own there: then it is one that is caught as either.
+fn class_to_raise<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let errors = py.import("unsnarl.sync.errors")?;
+    let own = errors.getattr(name)?;
+    match errors.getattr("standard")?.getattr_opt(name)? {
+        Some(current) if !current.is(&own) => errors.call_method1("joined", (own, current)),
+        _ => Ok(own),
+    }
+}
+
 /// An instance of it.
 #[cold]
 pub(in crate::sync) fn error(py: Python<'_>, name: &str) -> PyErr {
-    match class_of_error(py, name).and_then(|class| class.call0()) {
+    match class_to_raise(py, name).and_then(|class| class.call0()) {
         Ok(instance) => PyErr::from_value(instance),
         Err(error) => error,
     }
