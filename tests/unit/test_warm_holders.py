@@ -38,3 +38,26 @@ def test_the_time_of_a_directory_is_not_taken_for_one_that_a_program_keeps() -> 
         "held = [(at,)]\nassert holders.of_moment(windows, [])\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=WATCHDOG_S)
+
+
+def test_a_number_in_a_table_is_another_row_for_each_process() -> None:
+    program = (
+        "from unsnarl.warm.importing import holders\n"
+        "table = [(start, start + 7, 2) for start in range(70_000, 90_000, 8)]\n"
+        "one, other = int('70008'), int('70016')\n"
+        "assert holders.of_number(one) and not holders.of_number(one) & holders.of_number(other)\n"
+        "kept = [('at', one, 1), ('at', other, 1)]\n"
+        "assert holders.of_number(one) & holders.of_number(other)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=WATCHDOG_S)
+
+
+def test_an_instance_may_keep_the_number_to_notice_a_fork() -> None:
+    program = (
+        "import functools\nfrom unsnarl.warm.importing import holders\n"
+        "number = int('70008')\nclass Slot:\n    __slots__ = ('by',)\nclass Plain: pass\n"
+        "state, other = Slot(), Plain()\nstate.by = other.by = (number, ('namespace', 4))\n"
+        "other.__dict__\ndel number\nassert not holders.of_number(int('70008')), holders.of_number(int('70008'))\n"
+        "kept = functools.partial(max, int('70008'))\nassert holders.of_number(int('70008'))\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=WATCHDOG_S)

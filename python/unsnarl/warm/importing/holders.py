@@ -89,13 +89,16 @@ def _is_finder(thing: object) -> bool:
     return kind.__name__ == "FileFinder" and kind.__module__ in _IMPORTERS
 
 
-def of_number(number: int) -> set[str]:
+def of_number(number: int) -> set[tuple[str, str]]:
     """Return the places that hold a number: in dictionaries, sequences, closures, default and partial arguments.
+
+    Each has a second text, of the small numbers beside it: a table of characters that holds this number by chance holds
+    the number of another process, if at all, in another row.
 
     Globals and attributes of classes do not count: they are compared by themselves. Nor do instances: they keep the
     number of a process to notice a fork, as ``tempfile`` does.
     """
-    found: set[str] = set()
+    found: set[tuple[str, str]] = set()
     names_of_modules = {id(names) for _, names in modules()}
     things: list[Any] = gc.get_objects()
     skipped, seen = {id(things), id(names_of_modules)}, set[int]()
@@ -109,7 +112,7 @@ def of_number(number: int) -> set[str]:
             if _kind(thing) not in _KEEPING or id(thing) in names_of_modules:
                 continue
             if _holds(held, number) and not _is_of_instance(thing):
-                found.add(_place_of(thing, number) or _some(type(thing).__name__))
+                found.add((_place_of(thing, number) or _some(type(thing).__name__), _beside(held, number)))
         things = _new(deeper, skipped, seen)
     return found
 
@@ -129,11 +132,24 @@ def _holds(things: list[Any], number: int) -> bool:
     return False
 
 
+# Larger numbers are no characters (`sys.maxunicode`), and may be chance or addresses.
+_MOST_BESIDE = 0x10FFFF
+
+
+def _beside(things: list[Any], number: int) -> str:
+    small = [one for one in things if type(one) is int and 0 <= one <= _MOST_BESIDE and one != number]
+    return " ".join(map(str, sorted(small)))
+
+
 def _is_of_instance(thing: object) -> bool:
-    """Return whether a dictionary is the attributes of an instance."""
-    for one in gc.get_referrers(thing) if type(thing) is dict else ():
+    """Return whether these are the attributes of an instance, or a tuple that is one of them."""
+    is_tuple = type(thing) is tuple
+    for one in gc.get_referrers(thing) if is_tuple or type(thing) is dict else ():
         kind = _kind(one)
-        if kind.__dictoffset__ and kind.__flags__ & _OF_PYTHON and not issubclass(kind, type):
+        if is_tuple and kind is dict and _is_of_instance(one):
+            return True
+        is_instance = kind.__flags__ & _OF_PYTHON and not issubclass(kind, type) and kind not in _KEEPING
+        if is_instance and (is_tuple or kind.__dictoffset__):
             return True
     return False
 

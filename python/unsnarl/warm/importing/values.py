@@ -31,6 +31,8 @@ MASK = 0o076
 # One row a global: the module asked for, a digest of the value, and the text of its recipe.
 Table = dict[tuple[str, str], tuple[str, str, str]]
 
+# Before a digest of what is beside the process's number.
+_BESIDE = " beside "
 _FEWEST_DIGITS = 8
 _SCALARS: tuple[type, ...] = (str, bytes, int, float, bool)
 _KINDS = frozenset(_SCALARS)
@@ -163,13 +165,18 @@ def table(modules: list[str], known: set[tuple[str, str]]) -> Table:
 
 def differs(module: str, name: str) -> str:
     """Say that a row differs; those without a module hold the process's number."""
-    return f"{module}.{name} differs from run to run" if module else f"{name} keeps the number of its process"
+    return (
+        f"{module}.{name} differs from run to run"
+        if module
+        else f"{name.partition(_BESIDE)[0]} keeps the number of its process"
+    )
 
 
 def of_process() -> Table:
     """Return the places that hold this process's number, but for globals and instances, as rows of a table."""
     digest = str(_digest(os.getpid()))
-    return {("", place): ("", digest, "") for place in holders.of_number(os.getpid())}
+    found = holders.of_number(os.getpid())
+    return {("", f"{place}{_BESIDE}{_digest(beside)}"): ("", digest, "") for place, beside in found}
 
 
 def is_today(value: object) -> bool:
