@@ -158,10 +158,39 @@ def test_files_beside_a_directory_that_is_only_read_end_no_server(rig: Rig) -> N
     assert "doubtful" not in facts(rig)
 
 
-def test_what_is_looked_up_in_the_directory_counts(rig: Rig) -> None:
-    script = script_of(rig, "VALUE = os.path.exists(os.path.join(os.getcwd(), 'marker'))")
-    work = rig.directory / "work"
+@pytest.mark.parametrize(
+    "made",
+    [
+        "os.path.exists(os.path.join(os.getcwd(), 'marker'))",
+        "os.path.exists('marker')",
+        "'marker' in os.listdir()",
+        "'marker' in os.listdir(os.getcwd())",
+    ],
+)
+def test_what_is_looked_up_in_the_directory_counts(rig: Rig, made: str) -> None:
+    script = script_of(rig, f"VALUE = {made}")
+    work, there = rig.directory / "work", rig.directory / "there"
+    there.mkdir()
     assert warmed(rig, script) == "False"
     (work / "marker").write_text("")
     assert called(rig, script)[0] == "True"
     assert warmed(rig, script) == "True"
+    assert warmed(rig, script, cwd=there) == "False"
+    (there / "marker").write_text("")
+    assert called(rig, script, cwd=there)[0] == "True"
+
+
+def test_names_that_no_import_asked_for_end_no_server(rig: Rig) -> None:
+    settings = "class Settings:\n    def __init__(self):\n        self.sources = (Path(os.getcwd()) / 'src').resolve()"
+    script = script_of(rig, f"from pathlib import Path\n{settings}\nMINE = Settings()\nVALUE = str(MINE.sources)")
+    work, there = rig.directory / "work", rig.directory / "there"
+    there.mkdir()
+    for directory in (work, there):
+        assert warmed(rig, script, cwd=directory) == repr(str(directory / "src"))
+        for name in ("new.py", "results_1"):
+            (directory / name).write_text("")
+            assert called(rig, script, cwd=directory) == (repr(str(directory / "src")), True)
+            (directory / name).unlink()
+        assert called(rig, script, cwd=directory) == (repr(str(directory / "src")), True)
+    (work / "src").symlink_to(there)
+    assert called(rig, script, cwd=work)[0] == repr(str(there))

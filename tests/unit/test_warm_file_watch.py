@@ -14,18 +14,19 @@ from unsnarl.warm.serving import file_watch
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_watch.Files:
-    """Watch a directory with a module, and a caller's directory in which imports have examined a file."""
+    """Watch a directory with a module, and a caller's directory in which imports have examined and listed something."""
     monkeypatch.setattr(file_watch, "_mounts", lambda: [("/", "nfs")])
     here, place = tmp_path / "here", tmp_path / "place"
-    for directory in (here, here / "below", place, tmp_path / "empty"):
+    for directory in (here, here / "below", here / "names", place, tmp_path / "empty"):
         directory.mkdir()
     (place / "mod.py").write_text("VALUE = 1\n")
-    for directory in (here, here / "below"):
+    for directory in (here, here / "below", here / "names"):
         os.utime(directory, (0, 0))  # only the time shows a change of these
     monkeypatch.chdir(here)
     facts = facts_of.Facts()
     facts.files = {str(place / "mod.py"): facts_of.stamp_of(str(place / "mod.py"))}
     facts.directories = [str(tmp_path / "empty"), "below", "below/settings.ini", str(tmp_path / "gone")]
+    facts.listed = ["names"]
     facts.asks_cwd = True
     result = file_watch.Files(facts)
     assert result.fd == -1
@@ -47,7 +48,8 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "an installation": lambda base: (base / "empty" / "mod-1.0.dist-info").mkdir(),
     "a directory that was not there": lambda base: (base / "gone").mkdir(),
     "a file that was looked at": lambda base: (base / "here" / "below" / "settings.ini").touch(),
-    "anything in the caller's directory": lambda base: (base / "here" / "notes.txt").touch(),
+    "a name in a directory that was listed": lambda base: (base / "here" / "names" / "notes.txt").touch(),
+    "a directory that was looked at": lambda base: replace(base / "here" / "below"),
     "another directory of the name": lambda base: replace(base / "empty"),
 }
 
@@ -63,6 +65,9 @@ def test_a_change_is_noticed(files: file_watch.Files, tmp_path: Path, what: str)
 def test_what_hides_nothing_is_no_change(files: file_watch.Files, tmp_path: Path) -> None:
     (tmp_path / "place" / "__pycache__").mkdir()
     (tmp_path / "place" / "README.txt").touch()
+    (tmp_path / "here" / "notes.txt").touch()
+    (tmp_path / "here" / "module.py").touch()
+    (tmp_path / "here" / "below" / "notes.txt").touch()
     os.utime(tmp_path / "empty")
     assert not files.is_in_doubt()
     (tmp_path / "place" / "late.py").touch()

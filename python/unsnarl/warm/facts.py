@@ -51,9 +51,9 @@ class Facts:
     | ``prefixes`` | beginnings of names: a loaded C library, or a walk of imports, reads all such variables |
     | ``user_site`` | the user's own packages, as a path below the home directory; empty if it is not searched |
     | ``files`` | path to ``(mtime_ns, size, inode)``; the command and its interpreter come first |
-    | ``directories`` | other places that decide what is loaded; a relative path starts at the caller's directory |
+    | ``directories`` | other places that decide what is loaded; relative: what imports examined in the caller's |
     | ``asked`` | other paths that imports have examined, with the stamp or the kind of the file there |
-    | ``listed`` | directories whose names imports have read |
+    | ``listed`` | directories whose names imports have read; a relative path, likewise |
     | ``renewals`` | globals that each worker computes again |
     | ``notes`` | findings in words |
     | ``refusals`` | reasons for a plain verdict; empty if the verdict is warm |

@@ -34,20 +34,36 @@ def result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of
     result.renewals = watch.renewals
     result.asks_sum = bool(watch.walks.summing)
     result.notes = list(dict.fromkeys(watch.notes))
+    was_asked = watch.asks_cwd
     if not all(str(entry).startswith("/") for entry in sys.path):
-        watch.asks_cwd = True  # an import has put it on the path
+        watch.asks_cwd = was_asked = True  # an import has put it on the path
+        watch.relative_listed.add(".")
     elif DIRECTORY in result.kept:
         watch.asks_cwd = not watch.may_keep_directory
+    asked_here, listed_here = _below_directory(watch) if was_asked else (set[str](), set[str]())
     result.asks_cwd = watch.asks_cwd
     known = directories()
-    result.directories = known + sorted(watch.relative)
+    result.directories = known + sorted(watch.relative | asked_here)
     result.files = {path: facts_of.stamp_of(path) for path in files(watch, command)}
     watch.seen.asked.update(dict.fromkeys(_missing(), False))
-    if watch.asks_cwd:  # then every change in it counts anyway
+    if watch.asks_cwd:  # a server looks in its own
         watch.seen.leave_out(os.getcwd())
-    beside, result.asked, result.listed = watch.seen.facts(set(result.files), set(known))
+    beside, result.asked, listed = watch.seen.facts(set(result.files), set(known))
+    result.listed = listed + sorted(watch.relative_listed | listed_here)
     result.files |= beside
     return result
+
+
+def _below_directory(watch: Watch) -> tuple[set[str], set[str]]:
+    """Return what was queried or opened, and what was listed, in the directory, as paths relative to it.
+
+    An environment in it is in one place for all callers.
+    """
+    here = os.getcwd()
+    fixed = tuple({prefix + "/" for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)})
+    asked, listed = watch.seen.below(here, watch.opened)
+    return ({path for path in asked if not f"{here}/{path}".startswith(fixed)},
+            {path for path in listed if not f"{here}/{path}".startswith(fixed)})  # fmt: skip
 
 
 def _put_variables(result: facts_of.Facts, watch: Watch) -> None:

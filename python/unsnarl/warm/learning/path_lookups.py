@@ -70,9 +70,21 @@ class Seen:
         if not path.startswith(_ELSEWHERE) and not any(name in _FINDERS for name, _ in _callers(1)):
             self.listed.add(os.path.normpath(path))
 
+    def below(self, directory: str, opened: Iterable[str]) -> tuple[set[str], set[str]]:
+        """Return what was queried or ``opened``, and what was listed, below a directory, as paths relative to it."""
+        start = directory.rstrip("/") + "/"
+        asked = {path.removeprefix(start) for path in {*self.asked, *opened} if path.startswith(start)}
+        listed = {os.path.relpath(path, directory) for path in self.listed if f"{path}/".startswith(start)}
+        return asked - {""}, listed
+
     def leave_out(self, directory: str) -> None:
-        """Forget the paths in a directory, and its listing."""
-        self.asked = {path: is_more for path, is_more in self.asked.items() if os.path.dirname(path) != directory}
+        """Forget the paths in a directory, its listing, and the directory itself with those above."""
+        gone = _above_all([directory]) | {directory}
+        self.asked = {
+            path: is_more
+            for path, is_more in self.asked.items()
+            if path not in gone and os.path.dirname(path) != directory
+        }
         self.listed.discard(directory)
 
     def facts(

@@ -98,6 +98,7 @@ class Watch:
         self.walks = environment_walk.Walks(VOLATILE)
         self.opened: set[str] = set()
         self.relative: set[str] = set()
+        self.relative_listed: set[str] = set()
         self.seen = path_lookups.Seen()
         self.asks_tty = False
         self.asks_size = False
@@ -179,6 +180,8 @@ class Watch:
                 (self.seen.read_names if event else self.seen.ask)(name)
         elif self.is_on and name:
             self.read_directory()
+            if event and event != "open":
+                self.relative_listed.add(os.path.normpath(name))
             self.relative.update(path_lookups.above(name))
             if len(self.relative) > MOST_RELATIVE:
                 self.fail("looks at many files of the working directory")

@@ -20,8 +20,7 @@ import os
 import time
 from select import POLLIN, poll
 
-from ..facts import Facts, is_as, stamp_of
-from ..renewals import DIRECTORY
+from ..facts import Facts, is_as, kind_of, stamp_of
 
 # linux/inotify.h
 _ATTRIB, _CLOSE_WRITE, _MODIFY = 0x004, 0x008, 0x002
@@ -87,13 +86,15 @@ class Files:
         paths = {path for file in facts.files for path in (file, os.path.realpath(file))}
         self._names = {os.path.basename(path) for path in paths}
         self.fd = -1
-        # Imports that read the working directory may examine anything in it and below.
+        # What imports have examined in the caller's directory leads elsewhere in each, so it has no stamp in the facts.
         relative = {path for path in facts.directories if not path.startswith("/")}
-        is_read = facts.asks_cwd and DIRECTORY not in facts.doubtful
-        self._here = {os.path.abspath(path) for path in relative | {"."}} if is_read else set[str]()
-        self._here_watches: set[int] = set()
+        here = {os.path.abspath(path) for path in relative} if facts.asks_cwd else set[str]()
+        self._here = {path: kind_of(path) if os.path.isdir(path) else stamp_of(path) for path in here}
         # In these, every name that appears or disappears counts, and nothing else.
         self._listed_fully, self._listed_watches = set(facts.listed), set[int]()
+        listed_here = {path for path in facts.listed if not path.startswith("/")}
+        self._listed_fully -= listed_here
+        self._listed_fully |= {os.path.abspath(path) for path in listed_here} if facts.asks_cwd else set[str]()
         # Files in missing directories cannot be watched: each request queries them.
         lost = {path: stamp for path, stamp in facts.files.items() if not os.path.isdir(os.path.dirname(path))}
         self._asked = {**facts.asked, **lost}
@@ -104,11 +105,10 @@ class Files:
         self._stamps: dict[str, tuple[int, int, int]] = {}
         self._listed: dict[str, frozenset[str] | None] = {}
         mounts = _mounts()
-        if all(_is_local(path, mounts) for path in directories | self._here):
-            self._watch(sorted(directories | self._here))
+        if all(_is_local(path, mounts) for path in directories):
+            self._watch(sorted(directories))
         if self.fd < 0:
-            self._stamps = {path: stamp_of(path) for path in self._here}
-            self._stamps |= {path: _comparable(stamp_of(path)) for path in directories - self._here}
+            self._stamps = {path: _comparable(stamp_of(path)) for path in directories}
             self._listed = {path: self._listing(path) for path in directories}
 
     def _watch(self, directories: list[str]) -> None:
@@ -123,8 +123,6 @@ class Files:
             if number < 0:
                 os.close(fd)
                 return
-            if directory in self._here:
-                self._here_watches.add(number)
             if directory in self._listed_fully:
                 self._listed_watches.add(number)
         self.fd = fd
@@ -137,20 +135,25 @@ class Files:
         question.register(self.fd, POLLIN)
         return bool(question.poll(0)) or self.have_moved()
 
+    def moved(self) -> str | None:
+        """Return a path that leads elsewhere than before the imports though no event tells, or None."""
+        asked = self._here | self._asked
+        return next((path for path, stamp in asked.items() if not is_as(path, stamp)), None)
+
     def have_moved(self) -> bool:
         """Return whether a file has changed without an event."""
+        if self.moved() is not None:
+            return True
         if self.fd < 0:
             return self._facts.changed_file() is not None or any(map(self._differs, list(self._stamps)))
-        if any(_identity(path) != was for path, was in self._places.items()):
-            return True
-        return not all(is_as(path, stamp) for path, stamp in self._asked.items())
+        return any(_identity(path) != was for path, was in self._places.items())
 
     def _differs(self, path: str) -> bool:
-        """Return whether a directory has other modules than before, or an examined path of the caller's has changed."""
+        """Return whether a directory has other modules than before, or a listed one other names."""
         stamp = stamp_of(path)
         if stamp == self._stamps[path]:
             return False
-        if path in self._here or path in self._listed_fully or stamp[2] != self._stamps[path][2]:
+        if path in self._listed_fully or stamp[2] != self._stamps[path][2]:
             return True
         listing = self._listing(path)
         if listing is None or listing != self._listed[path]:
@@ -193,7 +196,7 @@ class Files:
             if mask & (_OVERFLOW | _DELETE_SELF | _MOVE_SELF):
                 return "a watched directory was removed"
             is_listed = number in self._listed_watches and _is_new_name(name, mask)
-            if number in self._here_watches or is_listed or self._is_loaded(name, mask):
+            if is_listed or self._is_loaded(name, mask):
                 return f"{name} has changed"
         return None
 

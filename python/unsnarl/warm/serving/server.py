@@ -97,7 +97,7 @@ class Server:
             self._turn_down(why)
         gc.collect()
         gc.freeze()
-        if (changed := self._facts.changed_file() or self._files.reason()) is not None:
+        if (changed := self._facts.changed_file() or self._files.reason() or self._files.moved()) is not None:
             self._give_up(f"{changed} while it was imported")
         self._listener = Listener(self._origin)
         self._ledger = ledger.Serving(self._origin.record, imports_ms, self._origin.environment)
