@@ -48,6 +48,16 @@ def test_a_thread_with_io_of_its_own_gains() -> None:
     assert convoy.remedy.command == "unsnarl run"
 
 
+@pytest.mark.parametrize("on_lock_ns", [0, LENGTH // 1000])
+def test_a_thread_that_hardly_waits_for_others_gains_by_the_scheduler(on_lock_ns: int) -> None:
+    """Such as one that writes short lines to a socket or a log."""
+    run = served(on_lock_ns=on_lock_ns, waiting_ns=LENGTH * 96 // 100, io_ns=LENGTH // 100)
+    assert not dependence.depends_on(run, CLIENT, frozenset((WORKER,)))
+    [convoy] = gil.convoys(run)
+    assert convoy.remedy is not None
+    assert (convoy.severity, convoy.remedy.command) == ("severe", "unsnarl run")
+
+
 def test_a_thread_whose_waits_another_one_ends_does_not_depend() -> None:
     assert not dependence.depends_on(served(), CLIENT, frozenset((7,)))
 
