@@ -1,7 +1,7 @@
 """Two threads acquire two locks in different orders and wait for ever; the program ends without them."""
 
 # first: blocked on a lock in `transfer`
-# finding: stuck, remedy none, threads 2
+# finding: stuck, severity severe, remedy none, threads 2
 # not: no-lock-contention, contended-lock
 import os, threading, time
 accounts = threading.Lock()

@@ -3,7 +3,8 @@
 The head of a program states what is expected:
 
 - ``# first: TEXT``: the account of the process or of its slowest thread has this text;
-- ``# finding: KIND, thread NAME, line MARK, place TEXT, remedy COMMAND|none, FIGURE VALUE``: such a finding exists;
+- ``# finding: KIND, thread NAME, line MARK, place TEXT, severity NAME, remedy COMMAND|none, FIGURE VALUE``: such a
+  finding exists;
 - ``# not: KIND, remedy COMMAND``: neither finding nor remedy of this kind exists;
 - ``# quiet``: no finding is severe;
 - ``# needs MODULE``: the program is skipped where the module is not installed;
@@ -89,8 +90,8 @@ def meets(text: str, finding: Finding, conditions: list[str]) -> bool:
     """Tell whether a finding has the thread, the line, the remedy and the figures."""
     for condition in conditions:
         name, _, value = condition.partition(" ")
-        if name == "thread":
-            is_met = finding["thread"] == value
+        if name in ("thread", "severity"):
+            is_met = finding[name] == value
         elif name == "line":
             is_met = f"app.py:{line_of(text, f'  # {value}')} in " in str(finding["place"])
         elif name == "place":

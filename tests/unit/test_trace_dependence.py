@@ -85,24 +85,77 @@ def test_an_item_of_a_queue_in_c_is_no_lock(tmp_path: Path, wait: str, release: 
     assert found.kind == kind
 
 
-def blocked(*ends: tuple[int, bool]) -> Process:
+def blocked(*ends: tuple[int, bool], lines: dict[str, list[Any]] | None = None) -> Process:
     """Return a run whose threads wait for locks, each from half of the run until a time; or ends before."""
     threads: list[dict[str, Any]] = []
     for number, (until, has_ended) in enumerate(ends):
         stretches = [[0, LENGTH // 2, 0, 0], [LENGTH // 2, until - LENGTH // 2, LOCK, number + 1]]
         entry = thread(number, f"worker-{number}", on_lock_ns=until - LENGTH // 2)
         threads.append({**entry, "stretches": stretches, "has_ended": has_ended})
-    places = {str(number): ["/srv/app.py", f"take_{number}", number] for number in range(1, len(ends) + 1)}
-    return process(length_ns=LENGTH, threads=threads, locations=places, nodes={n: [0, int(n)] for n in places})
+    places = lines or {str(number): ["/srv/app.py", f"take_{number}", number] for number in range(1, len(ends) + 1)}
+    stacks = [[number, LOCK, number + 1, LENGTH // 2] for number in range(len(ends))]
+    nodes = {n: [0, int(n)] for n in places}
+    return process(length_ns=LENGTH, threads=threads, locations=places, nodes=nodes, stacks=stacks)
 
 
 def test_threads_that_wait_until_the_end_are_named_with_their_lines() -> None:
+    """Without a source nothing shows that they hold a lock themselves."""
     [found] = stuck.findings(blocked((LENGTH, False), (LENGTH, False)))
-    assert (found.kind, found.severity, found.figures["threads"]) == ("stuck", "severe", 2)
+    assert (found.kind, found.severity, found.figures["threads"]) == ("stuck", "notable", 2)
     assert "`worker-0` at /srv/app.py:1 in take_1, `worker-1` at /srv/app.py:2 in take_2" in found.title
     kinds = {finding.kind for finding in all_findings([blocked((LENGTH, False), (LENGTH, False))])}
     assert "stuck" in kinds
     assert "no-lock-contention" not in kinds
+
+
+BOTH_HOLD = """\
+def one():
+    with left:
+        with right: pass
+def two():
+    right.acquire()
+    left.acquire()
+"""
+ONE_HOLDS = """\
+def one():
+    with left:
+        signal.acquire()
+def two():
+    def inner():
+        with left: pass
+    left.acquire(); left.release()
+    signal.acquire()
+"""
+ITEMS = """\
+def one():
+    with left:
+        mail = mails.get()
+def two(take):
+    right.acquire()
+    image = take()
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "at", "severities"),
+    [
+        (BOTH_HOLD, (3, 6), ["severe"]),
+        (BOTH_HOLD, (3, 3), ["severe"]),
+        ("def take(): left.acquire()", (1, 1), ["notable"]),
+        (ONE_HOLDS, (3, 8), ["notable"]),
+        (ITEMS, (3, 6), []),
+        ("with (\n  left,\n  right,\n):\n  pass", (3, 3), ["severe"]),
+        ("this is no Python: acquire", (1, 1), ["notable"]),
+    ],
+    ids=["two orders", "one line", "a signal", "one holds", "items", "one statement", "unreadable"],
+)
+def test_only_threads_that_hold_a_lock_wait_for_each_other(
+    tmp_path: Path, source: str, at: tuple[int, int], severities: list[str]
+) -> None:
+    (tmp_path / "app.py").write_text(source)
+    lines: dict[str, list[Any]] = {str(n): [str(tmp_path / "app.py"), "f", line] for n, line in enumerate(at, 1)}
+    found = stuck.findings(blocked((LENGTH, False), (LENGTH, False), lines=lines))
+    assert [finding.severity for finding in found] == severities
 
 
 @pytest.mark.parametrize(

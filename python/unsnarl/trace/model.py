@@ -16,6 +16,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
+from unsnarl.trace import lock_lines
+
 STATES = ("running", "waiting", "lock", "io", "sleeping", "computing")
 """The states of a thread, in this order: holds the GIL; waits for the GIL; is blocked on a lock; is in
 a call that released the GIL, and waits (I/O) or is short; is in ``time.sleep``; computes in C code
@@ -365,15 +367,29 @@ class Process:
     def handed(self) -> frozenset[int]:
         """The stacks at which threads wait for an item that another thread puts, and not for a lock that it holds.
 
-        ``queue.SimpleQueue`` is C code, so its functions are on no stack: the lines say what they call. And two
-        threads that wait for each other without a timeout wait for no locks: that would be a deadlock.
+        ``queue.SimpleQueue`` is C code, so its functions are on no stack: the lines say what they call, also where no
+        item ever comes. And two threads that wait for each other without a timeout wait for no locks: that would be a
+        deadlock.
         """
         timed = {str(self.line_of(waits.wait_node)) for waits in self.locks if waits.timeouts}
         mutual = {str(self.line_of(waits.wait_node)) for waits in self.locks if self._is_mutual(waits)}
         places = {str(self.line_of(waits.wait_node)) for waits in self.locks if self._puts(waits)} | (mutual - timed)
         nodes = {node for _, state, node, _ in self.stacks if state == LOCK and node}
         nodes |= {waits.wait_node for waits in self.locks if waits.wait_node}
-        return frozenset(node for node in nodes if str(self.line_of(node)) in places)
+        ended = {str(self.line_of(waits.wait_node)) for waits in self.locks if waits.releaser is not None}
+        return frozenset(
+            node
+            for node in nodes
+            if (place := str(self.line_of(node))) in places or self._takes_item(node, is_ended=place in ended)
+        )
+
+    def _takes_item(self, node: int, *, is_ended: bool) -> bool:
+        """Tell whether a stack's innermost line takes an item, or waits for ever and acquires no lock."""
+        innermost = next(iter(self.stack(node)), None)
+        if innermost is None:
+            return False
+        file, line = innermost.file, innermost.line
+        return lock_lines.takes_item(file, line) or (not is_ended and lock_lines.acquires(file, line) is False)
 
     def _puts(self, waits: LockWaits) -> bool:
         waits_at, released_at = self.line_of(waits.wait_node), self.line_of(waits.release_node)

@@ -1,10 +1,15 @@
 """Findings about threads that wait for a lock until the end: a deadlock, if each holds what another one waits for.
 
-Their waits never end, so no release shows who holds the lock. Pure: a ``Process`` in, findings out.
+Their waits never end, so no release shows who holds the lock. The lines show it: a thread may wait for ever for an item
+of a queue as well, and only threads that hold a lock themselves can wait for each other. Pure: a ``Process`` in,
+findings out.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from unsnarl.trace import lock_lines
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration
 from unsnarl.trace.findings.locks import is_for_work
 from unsnarl.trace.model import LOCK, PACKAGES, Location, Process
@@ -20,7 +25,7 @@ MOST_NAMED = 3
 
 def findings(process: Process) -> list[Finding]:
     """Return one finding about all threads of a process that wait for a lock until the end."""
-    stuck: list[tuple[int, Location, int]] = []
+    stuck: list[_Stuck] = []
     for number, thread in enumerate(process.threads):
         if thread.has_ended or not thread.stretches:
             continue
@@ -30,30 +35,50 @@ def findings(process: Process) -> list[Finding]:
         if state != LOCK or not is_last or line is None or is_for_work(process, node):
             continue
         # A library's thread without work may wait for a lock of its own.
-        if not process.is_library(line) and PACKAGES not in line.file:
-            stuck.append((number, line, length_ns))
+        if not process.is_library(line) and PACKAGES not in line.file and _may_acquire(process, node):
+            stuck.append(_Stuck(number, line, length_ns, _holds(process, node)))
     return [_finding(process, stuck)] if stuck else []
 
 
-def _finding(process: Process, stuck: list[tuple[int, Location, int]]) -> Finding:
-    number, line, longest_ns = max(stuck, key=lambda entry: entry[2])
-    named = [f"`{process.label(number)}` at {line}" for number, line, _ in stuck[:MOST_NAMED]]
+@dataclass(frozen=True, slots=True)
+class _Stuck:
+    number: int
+    line: Location
+    length_ns: int
+    holds: bool
+
+
+def _may_acquire(process: Process, node: int) -> bool:
+    """Tell whether the innermost line of a stack acquires a lock, or cannot be read."""
+    innermost = process.stack(node)[0]
+    return lock_lines.acquires(innermost.file, innermost.line) is not False
+
+
+def _holds(process: Process, node: int) -> bool:
+    """Tell whether a thread that waits at a stack holds a lock, as far as its lines show it."""
+    lines = (line for line in process.own_stack(node) if not process.is_library(line))
+    return any(lock_lines.holds(line.file, line.line) for line in lines)
+
+
+def _finding(process: Process, stuck: list[_Stuck]) -> Finding:
+    longest = max(stuck, key=lambda entry: entry.length_ns)
+    named = [f"`{process.label(entry.number)}` at {entry.line}" for entry in stuck[:MOST_NAMED]]
     more = f", and {len(stuck) - MOST_NAMED} more" if len(stuck) > MOST_NAMED else ""
     who = "1 thread waits" if len(stuck) == 1 else f"{len(stuck)} threads wait"
-    is_crossed = len({str(line) for _, line, _ in stuck}) > 1
+    is_crossed = sum(entry.holds for entry in stuck) > 1
     details = (
         ["if each of them holds the lock that another one waits for, none ever goes on: a deadlock"]
         if is_crossed
-        else ["whoever holds the lock does not release it any more"]
+        else ["the thread that holds the lock does not release it any more"]
     )
     return Finding(
         "stuck",
         SEVERE if is_crossed else NOTABLE,
-        f"{who} for a lock until the end, for up to {duration(longest_ns)}: {', '.join(named)}{more}",
+        f"{who} for a lock until the end, for up to {duration(longest.length_ns)}: {', '.join(named)}{more}",
         details,
-        process.label(number),
-        str(line),
-        {"threads": len(stuck), "longest_ns": longest_ns},
+        process.label(longest.number),
+        str(longest.line),
+        {"threads": len(stuck), "longest_ns": longest.length_ns},
         Remedy(
             "unsnarl will not help here: acquire the locks in one order everywhere, release one before the next, "
             "or acquire with a timeout"
