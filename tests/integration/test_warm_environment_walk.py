@@ -15,12 +15,29 @@ WALKS = {
     "names": "sorted(name for name in os.environ if name.startswith(('Q_', 'R_')))",
     "values by name": "[os.environ[name] for name in os.environ if name.startswith('Q_')]",
     "whether there is one": "any(name.startswith('Q_') for name in os.environ)",
+    "a first one": "next((value for name, value in os.environ.items() if name.startswith('Q_')), None)",
+    "interned": "[sys.intern(name) for name in os.environ if name.startswith('Q_') and name]",
+    "a loop": "collected(os.environ)",
 }
+
+
+LOOP = (
+    "import os, sys\n"
+    "def collected(environ):\n"
+    "    found = {}\n"
+    "    for name in environ:\n"
+    "        if not name.startswith('Q_'):\n"
+    "            continue\n"
+    "        found[name] = environ[name]\n"
+    "    for name in found:\n"
+    "        found[name] += name\n"
+    "    return found\n"
+)
 
 
 @pytest.mark.parametrize("walk", WALKS)
 def test_variables_with_the_beginning_belong_to_the_key(rig: Rig, walk: str) -> None:
-    (rig.directory / "bin" / "mod.py").write_text(f"import os\nVALUE = {WALKS[walk]}\n")
+    (rig.directory / "bin" / "mod.py").write_text(f"{LOOP}VALUE = {WALKS[walk]}\n")
     script = rig.script("walks", SCRIPT)
     for more in ({}, {"Q_A": "1"}, {"Q_A": "2", "Q_B": "x"}):
         env = rig.env | more

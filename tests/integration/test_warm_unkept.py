@@ -12,6 +12,14 @@ from tests.integration.waiting import until
 if TYPE_CHECKING:
     from tests.integration.conftest import Rig
 
+LAST = (
+    "import os\ndef last():\n    for name in os.environ:\n        if name.startswith('Q_'):\n            pass\n"
+    "    return 'x' + name\nVALUE = last()"
+)
+COUNT = (
+    "import os\ndef count():\n    others = 0\n    for name in os.environ:\n        if name.startswith('Q_'):\n"
+    "            pass\n        else:\n            others += 1\n    return others\nVALUE = count()"
+)
 UNKEPT = {
     "seeds": ("import random; random.seed(42)", b"seeds the generator"),
     "takes a state": ("import random; random.setstate(random.Random(1).getstate())", b"seeds the generator"),
@@ -48,6 +56,31 @@ UNKEPT = {
     ),
     "other values": (
         "import os\nVALUE = [name.startswith('Q_') or value == '1' for name, value in os.environ.items()]",
+        b"reads the whole environment",
+    ),
+    **{
+        f"names without a beginning: {text}": (f"import os\nVALUE = {text}", b"reads the whole environment")
+        for text in (
+            "[n for n in os.environ if not n.startswith('Q_')]",
+            "[(k, v) for k, v in os.environ.items() if not k.startswith('Q_')]",
+            "tuple(n for n in os.environ if not n.startswith('Q_'))",
+            "list(filter(lambda n: not n.startswith('Q_'), os.environ))",
+            "' '.join(n for n in os.environ if not n.startswith('Q_'))",
+            "['x=' + v for k, v in os.environ.items() if k.startswith('Q_') or v]",
+            "sum(not n.startswith('Q_') for n in os.environ)",
+            "[n.startswith('Q_') for n in os.environ]",
+            "[at for at, n in enumerate(os.environ) if n.startswith('Q_')]",
+            "max((n.startswith('Q_'), n) for n in os.environ)",
+        )
+    },
+    "the last name of a loop": (
+        "import os\nfor VALUE in os.environ:\n    if VALUE.startswith('Q_'):\n        FOUND = VALUE",
+        b"reads the whole environment",
+    ),
+    "the last name of a function's loop": (LAST, b"reads the whole environment"),
+    "what names without a beginning lead to": (COUNT, b"reads the whole environment"),
+    "a walk for later": (
+        "import os\nWALK = (name for name in os.environ if name.startswith('PAT'))\nVALUE = next(WALK)",
         b"reads the whole environment",
     ),
     "the names of a session": (

@@ -81,6 +81,12 @@ _LISTING_LIBRARIES = ("/sbin/ldconfig", ["/sbin/ldconfig", "-p"])
 LIBRARIES = "/etc/ld.so.cache"
 
 
+def is_local(host: object) -> bool:
+    """Return whether no name service is asked for this host."""
+    name = host.decode() if isinstance(host, bytes) else str(host)
+    return host is None or name == "localhost" or not name.strip("0123456789.:")
+
+
 def is_listing_libraries(event: str, args: tuple[object, ...]) -> bool:
     """Return whether an event starts the one program that only reads."""
     return event in ("subprocess.Popen", "os.posix_spawn") and args[:2] == _LISTING_LIBRARIES

@@ -1,17 +1,16 @@
 """Walks through the environment: imports that look for names with a certain beginning.
 
 ``{name: value for name, value in os.environ.items() if name.startswith("TQDM_")}`` depends on the variables with this
-beginning only. The import is given names and values that report what is asked about them:
+beginning only, and on their order. So does each loop of this shape (:mod:`walk_shape`): the variables with a beginning
+that names were asked for belong to the key, by their values and their order. Any other walk reads the whole
+environment.
 
-| the import asks | the variable |
+| things that do not work | why |
 |---|---|
-| a name for its beginning | all variables with this beginning belong to the key |
-| a name or a value for anything else | the same, if the name has a beginning that it was asked for |
-| a name for anything else before its beginning, or for nothing | the whole environment was read |
+| to watch what is asked of each name | ``not name.startswith(…)`` keeps all others, and asks nothing else of them |
+| to search for what keeps a name | ``" ".join(…)`` keeps a copy, ``sum(…)`` a number |
 
-Not noticed: what C code does with a name after its beginning was asked for.
-
-Invariant: names and values answer as plain ones do. In doubt the whole environment was read.
+Invariant: names answer as plain ones do. In doubt the whole environment was read.
 """
 
 from __future__ import annotations
@@ -19,91 +18,76 @@ from __future__ import annotations
 import os
 import sys
 
+from . import walk_shape
+
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import FrameType
     from typing import Any
-
-# What any object is asked for, and tells nothing of a text.
-_HARMLESS = frozenset(
-    [
-        "__new__", "__init__", "__class__", "__doc__", "__getattribute__", "__setattr__", "__delattr__", "__dir__",
-        "__init_subclass__", "__subclasshook__", "__sizeof__", "maketrans", "startswith",
-    ]
-)  # fmt: skip
 
 
 class _Text(str):
-    """A name, or the value of a name: ``of`` is the name, or None where this is it."""
+    """A name, which reports the beginnings that it is asked for."""
 
-    __slots__ = ("is_asked", "is_found", "of", "walk")
-    of: _Text | None
+    __slots__ = ("is_asked", "walk")
     walk: Walk
     is_asked: bool
-    is_found: bool
+
+    def startswith(self, *args: Any) -> bool:
+        self.walk.take(args[0] if args else None)
+        self.is_asked = True
+        return str.startswith(self, *args)
 
 
-def _reporting(method: Callable[..., Any]) -> Callable[..., Any]:
-    def asked(text: _Text, *args: Any, **named: Any) -> Any:
-        text.walk.ask(text)
-        return method(text, *args, **named)
-
-    return asked
-
-
-def _startswith(text: _Text, *args: Any) -> bool:
-    if text.of is None and len(args) == 1 and text.walk.take(args[0]):
-        text.is_asked = True
-        text.is_found |= str.startswith(text, args[0])
-    else:
-        text.walk.ask(text)
-    return str.startswith(text, *args)
-
-
-_PLAIN: dict[str, Any] = {name: getattr(str, name) for name in dir(str) if name not in _HARMLESS}
-_METHODS = {name: _reporting(method) for name, method in _PLAIN.items() if callable(method)}
-for _name, _method in (_METHODS | {"startswith": _startswith}).items():
-    setattr(_Text, _name, _method)
+_views: Any = sys.modules["_collections_abc"]
+# What yields the names to a loop, between it and the environment.
+_BETWEEN = {getattr(_views, view).__iter__.__code__ for view in ("ItemsView", "KeysView")}
 
 
 class Walk:
     """One walk.
 
     ``fail`` is called at most once, if the whole environment was read. ``take`` is given each beginning that a name was
-    asked for, and returns whether the variables with this beginning may belong to a key.
+    asked for, and returns whether the variables with this beginning may belong to a key. ``read`` returns the source in
+    a file.
     """
 
-    def __init__(self, fail: Callable[[], None], take: Callable[[str], bool]) -> None:
+    def __init__(
+        self, fail: Callable[[], None], take: Callable[[str], bool], read: Callable[[str], bytes], module: str
+    ) -> None:
         self._fail = fail
         self._take = take
+        self._read = read
+        self.module = module
         self._names: list[_Text] = []
-        self._is_judged = False
+        self._is_running = self._is_judged = False
+        # Where the loop may leave its variables, and which.
+        self._left: tuple[dict[str, Any], frozenset[str]] = ({}, frozenset())
 
     def names(self, plain: Iterator[str]) -> Iterator[str]:
-        """Yield these names as reporting ones."""
-        for name in plain:
-            self._names.append(self._made(name, None))
-            yield self._names[-1]
-
-    def value(self, name: Any, plain: str) -> str:
-        """Return the value of one of the names as a reporting one."""
-        return plain if name.is_found else self._made(plain, name)
+        """Yield these names as reporting ones, if the loop that takes them has the shape."""
+        self._is_running = True
+        try:
+            self._look(sys._getframe())  # pyright: ignore[reportPrivateUsage]
+            for name in plain:
+                yield name if self._is_judged else self._made(name)
+        finally:
+            self._is_running = False
 
     def end(self) -> None:
-        """Judge the names that nothing was asked about. What is asked from now on does not count."""
-        if not all(name.is_asked for name in self._names):
+        """Judge what was asked, and what the loop has left. What is asked from now on does not count."""
+        scope, variables = self._left
+        is_left = any(type(scope.get(name)) is _Text for name in variables)
+        if self._is_running or is_left or not all(name.is_asked for name in self._names):
             self.fail()
         self._is_judged = True
 
-    def ask(self, text: _Text) -> None:
-        """Note that something other than its beginning was asked of a text."""
-        if not (text if text.of is None else text.of).is_found:
-            self.fail()
-
-    def take(self, beginnings: object) -> bool:
-        """Note that names were asked for a beginning, or one of several; return whether such belong to a key."""
+    def take(self, beginnings: object) -> None:
+        """Note that names were asked for a beginning, or one of several."""
         found: Any = beginnings if type(beginnings) is tuple else (beginnings,)  # pyright: ignore[reportUnknownVariableType]
-        return all(type(one) is str and one and self._take(one) for one in found)
+        if not all(type(one) is str and one and self._take(one) for one in found):
+            self.fail()
 
     def fail(self) -> None:
         """Note that the whole environment was read."""
@@ -111,15 +95,48 @@ class Walk:
             self._is_judged = True
             self._fail()
 
-    def _made(self, plain: str, of: _Text | None) -> _Text:
-        text = _Text(plain)
-        text.of, text.walk, text.is_asked, text.is_found = of, self, False, False
+    def _made(self, name: str) -> _Text:
+        text = _Text(name)
+        text.walk, text.is_asked = self, False
+        self._names.append(text)
         return text
 
+    def _look(self, below: FrameType) -> None:
+        """Judge the loop that takes the names."""
+        taker = below.f_back
+        while taker is not None and taker.f_code in _BETWEEN:
+            below, taker = taker, taker.f_back
+        if taker is None:
+            self.fail()
+            return
+        inner = taker.f_locals
+        known = {**taker.f_globals, **inner}
+        is_passed = getattr(known.get(".0"), "gi_frame", None) is below
+        at = list(taker.f_code.co_positions())[taker.f_lasti // 2]
+        try:
+            source = self._read(taker.f_code.co_filename)
+            left = walk_shape.variables_left(source, at, _spellings(known), is_passed=is_passed, shadowed={*known})
+        except (OSError, SyntaxError, ValueError):
+            left = None
+        if left is None:
+            self.fail()
+        elif not taker.f_code.co_flags & _OF_FUNCTION:
+            self._left = (inner, left)
 
-def walk_of(name: object) -> Walk | None:
-    """Return the walk that a name comes from, if it does."""
-    return name.walk if type(name) is _Text and name.of is None else None
+
+# The flag of code whose variables end with it (CO_OPTIMIZED in Include/cpython/code.h).
+_OF_FUNCTION = 1
+
+
+def _spellings(known: dict[str, Any]) -> set[str]:
+    """Return the expressions for the environment."""
+    names = {name for name, value in known.items() if value is os.environ}
+    return names | {f"{name}.environ" for name, value in known.items() if value is os}
+
+
+def is_of_walk(name: object) -> bool:
+    """Return whether a text is a name that a walk has yielded."""
+    return type(name) is _Text
 
 
 def plain(name: Any) -> str:
@@ -146,10 +163,16 @@ class Walks:
         self.summing: list[str] = []
         self.is_summing = False
 
-    def begin(self, fail: Callable[[], None]) -> Walk:
-        """Begin a walk; ``fail`` is called if it reads the whole environment."""
-        self._walks.append(Walk(fail, self._take))
+    def begin(self, fail: Callable[[], None], read: Callable[[str], bytes], module: str) -> Walk:
+        """Begin a walk of a module; ``fail`` is called if it reads the whole environment."""
+        self._walks.append(Walk(fail, self._take, read, module))
         return self._walks[-1]
+
+    def end_with(self, module: str) -> None:
+        """Note that an import has failed, which may be because of the names it was given."""
+        for walk in self._walks:
+            if walk.module == module:
+                walk.fail()
 
     def end(self) -> None:
         """Judge all walks, after the imports."""

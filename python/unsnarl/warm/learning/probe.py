@@ -138,7 +138,16 @@ class Watch:
     def walk(self, reason: str) -> environment_walk.Walk:
         """Note that an import walks through the environment; ``reason`` counts if it reads all of it."""
         why = (self.current, f"{_importing()} {reason} while it is imported")
-        return self.walks.begin(lambda: self.fatal.append(why))
+        return self.walks.begin(lambda: self.fatal.append(why), self._source, self.current)
+
+    def _source(self, path: str) -> bytes:
+        """Return the source in a file, which no import has asked for."""
+        was_on, self.is_on = self.is_on, False
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        finally:
+            self.is_on = was_on
 
     def sums_up(self) -> bool:
         """Return whether an import that walks through the environment is known to only sum up its size."""
@@ -201,7 +210,7 @@ class Watch:
             self.forbid(what)
         if event == "open":
             self._note_open(args)
-        elif event == "socket.getaddrinfo" and not _is_local(args[0]):
+        elif event == "socket.getaddrinfo" and not effects.is_local(args[0]):
             self.fail("asks the name service")
         else:
             self._note_event(event, args)
@@ -226,11 +235,6 @@ class Watch:
             self.note(NOTED[event])
 
 
-def _is_local(host: object) -> bool:
-    name = host.decode() if isinstance(host, bytes) else str(host)
-    return host is None or name == "localhost" or not name.strip("0123456789.:")
-
-
 def _importing() -> str:
     """Return the name of the module whose body is running."""
     frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
@@ -248,6 +252,7 @@ def _try(watch: Watch, name: str) -> bool:
     except effects.VetoedError:
         return False  # already noted
     except BaseException as problem:
+        watch.walks.end_with(name)
         watch.notes.append(f"{name} is left out: importing it ends with {type(problem).__name__}")
         return False
     return True

@@ -25,6 +25,7 @@ def install(watch: Watch) -> None:
     """Put all recorders in place."""
     _watch_environment(watch)
     _watch_first_environment(watch)
+    _let_names_be_interned()
     _watch_process(watch)
     _watch_umask(watch)
     _watch_terminals(watch)
@@ -42,8 +43,8 @@ def _variable_name(key: object) -> str:
 
 
 def _value(watch: Watch, key: Any, plain: Callable[[Any], Any]) -> Any:
-    if (walk := environment_walk.walk_of(key)) is not None:
-        return walk.value(key, plain(environment_walk.plain(key)))
+    if environment_walk.is_of_walk(key):
+        return plain(environment_walk.plain(key))
     if watch.walks.is_summing:
         return plain(key)
     name = _variable_name(key)
@@ -114,6 +115,16 @@ def _watch_first_environment(watch: Watch) -> None:
         setattr(Watched, name, whole(name))
     posix: Any = sys.modules["posix"]
     posix.environ = Watched(posix.environ)
+
+
+def _let_names_be_interned() -> None:
+    """Let names of a walk through the environment be interned, which takes plain texts only."""
+    original = sys.intern
+
+    def intern(text: str, /) -> str:
+        return original(environment_walk.plain(text) if environment_walk.is_of_walk(text) else text)
+
+    sys.intern = intern
 
 
 def _watch_kinds(watch: Watch) -> None:
