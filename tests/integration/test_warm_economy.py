@@ -15,6 +15,17 @@ def calls(rig: "Rig") -> str:
     return "".join(path.read_text() for path in rig.house.glob("*.calls"))
 
 
+def test_what_a_server_loads_for_itself_is_no_module_of_a_run(rig: "Rig") -> None:
+    script = rig.script("hello", HELLO)
+    rig.start(script)
+    rig.verb("stop")
+    assert list(rig.house.glob("*.ledger"))
+    rig.start(script)  # a server that reads the account, once its imports are made
+    for _ in range(3):
+        assert rig.served(script).stdout == b"warm\n"
+    assert not [path.read_text() for path in rig.house.glob("*.wanted")]
+
+
 def test_few_calls_start_nothing_in_the_background(rig: "Rig") -> None:
     del rig.env["UNSNARL_WARM_SPEND"]
     script = rig.script("hello", HELLO)

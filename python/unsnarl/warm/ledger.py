@@ -163,7 +163,7 @@ def _own_ms() -> int:
 
 def _text(stem: str) -> str:
     try:
-        with open(stem + SUFFIX, encoding="ascii", errors="replace") as file:
+        with open(stem + SUFFIX, encoding="utf-8", errors="replace") as file:
             return file.read()
     except OSError:
         return ""

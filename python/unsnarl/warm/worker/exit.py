@@ -51,6 +51,7 @@ class Ending:
         self._conn = conn
         self._inherited, self._flush_c = taken.inherited, taken.flush_c
         self._pid = os.getpid()
+        self._before = frozenset(sys.modules)
         self.problem: BaseException | None = None
         """The exception that the program has raised, or None."""
 
@@ -107,7 +108,8 @@ class Ending:
         baseline = self._inherited.imported.baseline
         if import_hooks.MARK in baseline:
             return
-        news = [name for name in sys.modules.keys() - baseline if not name.startswith("_unsnarl")]
+        # What the server has loaded for itself since its imports is not this run's either.
+        news = [name for name in sys.modules.keys() - baseline - self._before if not name.startswith("_unsnarl")]
         lines = "".join(f"{name}\t{file}\n" for name in news if (file := _loaded_file(name)))
         if self._inherited.imported.finders.are_hooked():
             lines = f"{import_hooks.MARK}\t-\n"
