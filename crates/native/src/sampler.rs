@@ -7,8 +7,8 @@
 //!
 //! What threads wait for in system calls is read more rarely ([`blocked`]).
 //!
-//! Must never: write to another process, or read one of another interpreter, whose offsets are unknown. Invariant: a
-//! process keeps at most [`MOST_SAMPLES`]; beyond them every other one is dropped, and the rate is halved.
+//! Must never: write to another process, or read one of another interpreter, whose offsets are unknown. Invariant: what
+//! is kept of a process is bounded ([`unsnarl_trace::collected`]): whenever every other sample is dropped, the rate is halved.
 
 mod blocked;
 mod stuck;
@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use stuck::Stuck;
+use unsnarl_trace::collected::Collected;
 use unsnarl_trace::layout::{self, header, thread};
 use unsnarl_trace::samples::{Samples, line_at};
 
@@ -40,12 +41,6 @@ const BLOCKED_EVERY: u64 = 5;
 const MOST_BLOCKED: usize = 32;
 /// How often the directory is searched for new processes.
 const SEARCH: Duration = Duration::from_millis(20);
-/// Samples of one process.
-const MOST_SAMPLES: usize = 1 << 16;
-/// Lines and nodes of one process.
-const MOST_NODES: usize = 1 << 16;
-/// Peers and files of one process.
-const MOST_PEERS: usize = 1024;
 /// Frames of one stack, the innermost ones, as the recorder takes.
 const DEPTH: usize = 32;
 /// Frames that are visited: some are the interpreter's own.
@@ -158,15 +153,6 @@ impl TraceSampler {
     }
 }
 
-/// Drops every other sample.
-fn halve(samples: &mut Vec<(u64, u32, u32)>) {
-    let mut is_kept = false;
-    samples.retain(|_| {
-        is_kept = !is_kept;
-        is_kept
-    });
-}
-
 /// Device and inode of a file.
 fn identity(path: &str) -> std::io::Result<(u64, u64)> {
     std::fs::metadata(path).map(|data| (data.dev(), data.ino()))
@@ -204,12 +190,7 @@ struct Target {
     every: u64,
     /// By the words that identify a code object, since an address may be used again. `None` for a frame without a line.
     codes: HashMap<[u64; 5], Option<Code>>,
-    locations: HashMap<(String, String, u32), u32>,
-    nodes: HashMap<(u32, u32), u32>,
-    peers: HashMap<String, u32>,
-    /// The last event of each thread, by its entry, after which its stack has been read.
-    stuck: HashMap<u32, u64>,
-    samples: Samples,
+    collected: Collected,
 }
 
 impl Target {
@@ -230,11 +211,7 @@ impl Target {
             recording,
             every: 1,
             codes: HashMap::new(),
-            locations: HashMap::new(),
-            nodes: HashMap::new(),
-            peers: HashMap::new(),
-            stuck: HashMap::new(),
-            samples: Samples::default(),
+            collected: Collected::default(),
         })
     }
 
@@ -256,14 +233,12 @@ impl Target {
                 continue; // they have changed meanwhile
             }
             if let Some(node) = self.place(&memory, &frames) {
-                self.samples.taken.push((time, entry, node));
+                self.collected.take(time, entry, node);
             }
             break;
         }
         self.memory = Some(memory);
-        if self.samples.taken.len() >= MOST_SAMPLES {
-            halve(&mut self.samples.taken);
-            halve(&mut self.samples.waits);
+        if self.collected.thin_out() {
             self.every *= 2;
         }
     }
@@ -290,19 +265,8 @@ impl Target {
             let (state, last) = (word_in(own, thread::STATE), word_in(own, thread::LAST));
             stuck.push((entry, Stuck { state, last }));
             let time = monotonic_ns().saturating_sub(self.started);
-            let Some(name) = names.of_thread(memory, self.pid, half_in(own, thread::TID)) else {
-                continue;
-            };
-            let next = self.peers.len() as u32;
-            let number = *self.peers.entry(name.clone()).or_insert(next);
-            if number == next {
-                if self.peers.len() > MOST_PEERS {
-                    return;
-                }
-                self.samples.peers.push(name);
-            }
-            if self.samples.waits.len() < 4 * MOST_SAMPLES {
-                self.samples.waits.push((time, entry, number));
+            if let Some(name) = names.of_thread(memory, self.pid, half_in(own, thread::TID)) {
+                self.collected.wait(time, entry, name);
             }
         }
         self.sample_stuck(&stuck);
@@ -329,19 +293,7 @@ impl Target {
                 locations.push(location);
             }
         }
-        let mut node = 0; // plus one
-        for location in locations.into_iter().rev() {
-            let next = self.nodes.len() as u32;
-            let known = *self.nodes.entry((node, location)).or_insert(next);
-            if known == next {
-                if self.nodes.len() > MOST_NODES {
-                    return None;
-                }
-                self.samples.nodes.push((node, location));
-            }
-            node = known + 1;
-        }
-        node.checked_sub(1)
+        self.collected.node(&locations)
     }
 
     /// The number of a frame's line; `Some(None)` for a frame of the interpreter's own; `None` if it cannot be read.
@@ -371,17 +323,12 @@ impl Target {
         let offset = if offset < CODE_MAX { offset as usize } else { 0 };
         let line = line_at(&code.table, code.first_line, offset).unwrap_or(0);
         let location = (code.file.clone(), code.function.clone(), line);
-        let next = self.locations.len() as u32;
-        let number = *self.locations.entry(location.clone()).or_insert(next);
-        if number == next {
-            self.samples.locations.push(location);
-        }
-        Some(Some(number))
+        self.collected.location(location).map(Some)
     }
 
     /// Writes the samples next to the recording. If that fails, lines are missing from the report.
     fn write(&self) {
-        if let Ok(text) = serde_json::to_vec(&self.samples)
+        if let Ok(text) = serde_json::to_vec(self.collected.samples())
             && let Ok(mut file) = File::create_new(self.path.with_extension(SAMPLES))
         {
             let _ = file.write_all(&text);

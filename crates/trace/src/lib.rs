@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod collected;
 pub mod contention;
 pub mod imports;
 pub mod layout;

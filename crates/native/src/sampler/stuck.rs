@@ -1,6 +1,7 @@
 //! Reads one stack of each thread in every long wait, since a wait that never ends leaves none: that of a deadlock.
 //!
-//! Must never: read a stack in every round. Invariant: a wait is read once, after its first 0.2 s.
+//! Must never: read a stack in every round. Invariant: a wait is read once, after its first 0.2 s,
+//! and once more if that sample may have been dropped.
 
 use super::{Target, monotonic_ns, stack, word};
 use unsnarl_trace::layout::header;
@@ -25,13 +26,12 @@ impl Target {
         let Some(memory) = self.memory.take() else { return };
         for &(entry, Stuck { state, last }) in threads {
             let time = monotonic_ns().saturating_sub(self.started);
-            if state == 0 || time.saturating_sub(last) < STUCK_NS || self.stuck.get(&entry) == Some(&last) {
+            if state == 0 || time.saturating_sub(last) < STUCK_NS || !self.collected.is_new_wait(entry, last) {
                 continue;
             }
-            self.stuck.insert(entry, last);
             let frames = stack(&memory, state, code_type).unwrap_or_default();
             if let Some(node) = self.place(&memory, &frames).filter(|_| !frames.is_empty()) {
-                self.samples.taken.push((time, entry, node));
+                self.collected.take(time, entry, node);
             }
         }
         self.memory = Some(memory);
