@@ -26,6 +26,22 @@ def test_what_a_server_loads_for_itself_is_no_module_of_a_run(rig: "Rig") -> Non
     assert not [path.read_text() for path in rig.house.glob("*.wanted")]
 
 
+def test_modules_of_earlier_runs_are_not_learned_with_a_variable_set(rig: "Rig") -> None:
+    (rig.directory / "bin" / "mod.py").write_text("import os\nif os.environ.get('DEBUG'):\n    print('debugging')\n")
+    script = rig.script("hello", f"import mod\n{HELLO}")
+    rig.start(script)
+    [facts] = rig.house.glob("*.facts")
+    facts.with_suffix(".news").touch()  # as a server leaves it for its successor
+    plain_env, rig.env = rig.env, rig.env | {"DEBUG": "1"}
+    assert rig.verb("start", "--", script).returncode == 1
+    rig.env = plain_env
+    assert rig.verb("why", script).stdout.startswith(f"{script} runs warm".encode())
+    rig.verb("stop")
+    rig.start(script)
+    assert rig.served(script).stdout == b"warm\n"
+    assert not facts.with_suffix(".news").exists()
+
+
 def test_few_calls_start_nothing_in_the_background(rig: "Rig") -> None:
     del rig.env["UNSNARL_WARM_SPEND"]
     script = rig.script("hello", HELLO)

@@ -70,7 +70,7 @@ def main(words: list[str]) -> None:
     facts = facts_of.load(start.stem + ".facts")
     news = start.stem + ".news"
     # A client starts this only if no refusal holds.
-    if facts is None or facts.refusals or facts.changed_file() is not None or os.path.exists(news):
+    if facts is None or facts.refusals or facts.changed_file() is not None or _is_to_learn_news(facts, news):
         _learn_again(start, facts, news, is_quick=_may_be_quick(start, facts))
         ledger.note_spent(start.stem, start.environment)
     elif _is_to_compare(start, facts):
@@ -80,6 +80,14 @@ def main(words: list[str]) -> None:
         ledger.note_spent(start.stem, start.environment)
     else:
         _serve(start, facts)
+
+
+def _is_to_learn_news(facts: facts_of.Facts, news: str) -> bool:
+    """Return whether modules of earlier runs are to be learned here.
+
+    In circumstances that were not watched yet, an import may do what rules the command out, for all others as well.
+    """
+    return os.path.exists(news) and (not facts.verified or _circumstances() in facts.verified)
 
 
 def _serve(start: Start, facts: facts_of.Facts) -> NoReturn:
