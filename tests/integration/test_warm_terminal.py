@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.conftest import UNSNARL
 from tests.integration.waiting import LISTEN, LISTENS, WATCHDOG_S, until, until_gone
 
 if TYPE_CHECKING:
@@ -72,8 +73,6 @@ def terminal(rig: "Rig") -> Iterator[Terminal]:
 
 def prepare(rig: "Rig", terminal: Terminal, text: str) -> str:
     """Write a script and start its server from within the terminal; return the words that run it."""
-    from tests.integration.conftest import UNSNARL
-
     script = rig.script("cmd", text)
     assert b"rc=0" in terminal.run(f"{UNSNARL} warm start -- {script}; echo rc=$?"), rig.log()
     return f"{UNSNARL} warm run --require -- {script}"
@@ -190,3 +189,22 @@ def test_the_server_ends_with_its_session(rig: "Rig", terminal: Terminal) -> Non
     assert "shared session" in listed
     terminal.close()
     until_gone(server)
+
+
+def test_an_interpreter_for_old_kernels_has_servers_too(rig: "Rig") -> None:
+    """A build with the headers of a kernel before 5.3, as conda's and uv's, lacks these functions."""
+    (rig.directory / "old").mkdir()
+    text = "import _signal, os\ndel os.pidfd_open, _signal.pidfd_send_signal\n"
+    (rig.directory / "old" / "sitecustomize.py").write_text(text)
+    rig.env |= {"PYTHONPATH": str(rig.directory / "old"), "UNSNARL_WARM_SPEND": "any"}
+    script = rig.script("late", "import os, sys\nprint('_unsnarl_warm' in sys.modules, hasattr(os, 'pidfd_open'))\n")
+    terminal = Terminal(rig)
+    try:
+        line = f"{UNSNARL} warm run -- {script}"
+        until(lambda: b"True False" in terminal.run(line))
+        server = int(rig.verb("status").stdout.decode().split("pid ")[1].split()[0])
+        assert b"AttributeError" not in rig.log().encode()
+        assert b"0" in terminal.run(f"{UNSNARL} warm stop; echo $?")
+        until_gone(server)
+    finally:
+        terminal.close()

@@ -12,6 +12,8 @@ import os
 import select
 import time
 
+from .. import pidfd
+
 # Seconds between two looks, and after which a call that still runs is not measured.
 STEP_S, LONGEST_S = 0.005, 1.0
 
@@ -26,7 +28,7 @@ def caller(lock: int) -> int:
 def measure_ms(pid: int) -> int | None:
     """Wait until a call has ended; return the milliseconds of processor time, None if that was not seen."""
     try:
-        end = os.pidfd_open(pid)
+        end = pidfd.open_of(pid)
     except OSError:
         return None
     try:

@@ -22,6 +22,8 @@ import stat
 import struct
 from collections.abc import Iterator
 
+from .. import pidfd
+
 # Most servers of one user, for all commands together; the one that is idle for longest is stopped first.
 MAX_SERVERS = 24
 # Most memory of all servers together, as a fraction of the machine's.
@@ -53,10 +55,10 @@ class Server:
     def stop(self) -> None:
         """Request its end; running commands finish undisturbed."""
         with contextlib.suppress(OSError):
-            fd = os.pidfd_open(self.pid)
+            fd = pidfd.open_of(self.pid)
             try:
                 if serves(self.stem, self.pid) or _listener(self.stem + ".sock") == self.pid:
-                    signal.pidfd_send_signal(fd, signal.SIGTERM)
+                    pidfd.send_signal(fd, signal.SIGTERM)
             finally:
                 os.close(fd)
 

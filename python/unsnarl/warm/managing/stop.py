@@ -18,6 +18,7 @@ import signal
 import time
 from collections.abc import Iterable
 
+from .. import pidfd
 from . import runtime_directory
 
 # Seconds between two rounds.
@@ -36,7 +37,7 @@ class Holder:
     def __init__(self, directory: str, pid: int) -> None:
         self.pid = pid
         self._directory = os.path.realpath(directory)
-        self._fd = os.pidfd_open(pid)
+        self._fd = pidfd.open_of(pid)
 
     def holds_a_lock(self) -> bool:
         """Return whether it lives and has a lock of the directory open."""
@@ -45,7 +46,7 @@ class Holder:
     def end(self, signum: signal.Signals) -> None:
         """Send it a signal; by the descriptor, so no later process of the same number gets it."""
         with contextlib.suppress(OSError):
-            signal.pidfd_send_signal(self._fd, signum)
+            pidfd.send_signal(self._fd, signum)
 
     def wait(self, deadline_s: float) -> None:
         """Wait until it has ended, or until a time of the monotonic clock."""

@@ -23,7 +23,7 @@ import time
 from select import POLLIN, poll
 
 from .. import facts as facts_of
-from .. import ledger
+from .. import ledger, pidfd
 from ..worker import pages, signals, streams, teardown, worker
 from ..worker.exit import Ending
 from ..worker.inherited import Inherited
@@ -290,7 +290,7 @@ class Server:
         if not self._origin.is_in_session:
             return -1
         try:
-            return raised(os.pidfd_open(os.getsid(0)))
+            return raised(pidfd.open_of(os.getsid(0)))
         except OSError:
             os._exit(1)
 
