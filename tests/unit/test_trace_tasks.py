@@ -15,6 +15,7 @@ from tests.unit.test_trace_views import process
 from unsnarl.trace import task_file
 from unsnarl.trace.findings import account, tasks
 from unsnarl.trace.model import Location, Process, TaskWaits
+from unsnarl.trace.traced import tasks as sampled
 from unsnarl.trace.traced.tasks import FIELD, LINE_FIELD, SUFFIX
 from unsnarl.trace.traced.tasks import TaskWaits as Sampler
 
@@ -81,10 +82,18 @@ def test_idle_time_is_divided_among_the_lines_that_keep_the_loop_waiting() -> No
 
 def test_entries_that_cannot_be_read_are_skipped() -> None:
     line = LINE_FIELD.join(("/srv/app.py", "ask", "9"))
-    whole = FIELD.join(("1", "0", "5", "6", "7", "2", "8", line))
+    whole = FIELD.join(("10", "0", "5", "6", "7", "2", "8", line))
     foreign = FIELD.join(("99", "0", "5", "6", "7", "2", "8", line))
     text = "\n".join((whole, foreign, whole[:-12], "", "x" + FIELD + "y", whole + FIELD + "cut"))
     assert task_file.parse(text, idle_loop().threads) == [TaskWaits(0, False, 5, 6, 7, 2, 8, [HOLDS])]
+
+
+def test_a_wait_is_one_of_the_kernel_s_thread() -> None:
+    """The C library gives the number of a thread that has ended to the next one."""
+    first = idle_loop().threads[0]
+    text = FIELD.join((str(first.tid), "0", "5", "6", "7", "2", "8", LINE_FIELD.join(("/srv/app.py", "ask", "9"))))
+    [waits] = task_file.parse(text, [first, replace(first, tid=first.tid + 1)])
+    assert waits.thread == 0
 
 
 async def one_holds_and_two_wait(sampler: Sampler) -> dict[Any, int]:
@@ -115,8 +124,103 @@ def test_a_sample_distinguishes_who_waits_for_a_task_and_who_keeps_the_loop_wait
         sampler.end()
     names = {(is_inner, lines[0][1]): count for (is_inner, lines), count in found.items()}
     assert names == {(True, "Lock.acquire"): 2, (False, "sleep"): 1, (True, "_wait"): 1}
-    threads = [replace(idle_loop().threads[0], ident=threading.get_ident())]
+    threads = [replace(idle_loop().threads[0], tid=threading.get_native_id())]
     text = (tmp_path / f"7-1{SUFFIX}").read_text()
     read = {waits.stack[0].function: waits for waits in task_file.parse(text, threads)}
     assert read["sleep"].most == 1
     assert (read["Lock.acquire"].idle_ns, read["Lock.acquire"].most) == (0, 2)
+
+
+async def many_wait(sampler: Sampler, count: int) -> list[dict[Any, int]]:
+    """Return some samples of many tasks, of which one waits elsewhere."""
+
+    async def ask() -> None:
+        await asyncio.sleep(60)
+
+    async def once() -> None:
+        await asyncio.sleep(60)
+
+    tasks = [asyncio.create_task(once()), *(asyncio.create_task(ask()) for _ in range(count - 1))]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    found = [sampler.before(asyncio.get_running_loop()) or {} for _ in range(3)]
+    for task in tasks:
+        task.cancel()
+    return found
+
+
+def test_of_many_tasks_another_part_is_read_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of them stands for all."""
+    read: list[Any] = []
+    original: Any = vars(sampled)["_wait_of"]
+
+    def wait_of(task: Any) -> Any:
+        read.append(task)
+        return original(task)
+
+    monkeypatch.setattr(sampled, "_wait_of", wait_of)
+    found = asyncio.run(many_wait(Sampler(), 2 * sampled.MOST_TASKS + 9))
+    assert len(read) <= 3 * sampled.MOST_TASKS
+    assert all(abs(sum(sample.values()) - len(read)) < 9 for sample in found)
+    elsewhere = [sum(count for (_, lines), count in sample.items() if "once" in lines[-1][1]) for sample in found]
+    assert sorted(elsewhere) == [0, 0, 3]
+
+
+class Rude:
+    """A future and a coroutine of a program's own class, which answers questions about anything else with an error."""
+
+    _asyncio_future_blocking = False
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    def add_done_callback(self, callback: Any, **_: Any) -> None:
+        self.callback = callback
+
+    def cancel(self, *_: Any, **__: Any) -> bool:
+        asyncio.get_running_loop().call_soon(self.callback, self)
+        return True
+
+    def result(self) -> None:
+        return None
+
+    def done(self) -> bool:
+        raise RuntimeError("not now")
+
+    @property
+    def cr_frame(self) -> None:
+        raise RuntimeError("no frame")
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"no {name}")
+
+    def __await__(self) -> Any:
+        return self
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        if "callback" in self.__dict__:
+            raise StopIteration
+        self._asyncio_future_blocking = True
+        return self
+
+
+async def rude_and_polite(sampler: Sampler) -> dict[Any, int]:
+    async def ask(what: Any) -> None:
+        await what
+
+    tasks = [asyncio.create_task(ask(what)) for what in (Rude(), asyncio.sleep(60))]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    found = sampler.before(asyncio.get_running_loop())
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    return found or {}
+
+
+def test_a_future_that_raises_when_it_is_asked_does_not_end_the_loop() -> None:
+    found = asyncio.run(rude_and_polite(Sampler()))
+    assert [lines[0][1] for _, lines in found] == ["sleep"]

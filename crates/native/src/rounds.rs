@@ -1,8 +1,8 @@
 //! The method with which a loop of asyncio makes one round, and samples of what its tasks wait for before some rounds.
 //!
 //! The method is native, so no frame of the recorder stands in the tracebacks of the program. Must never: take more than
-//! a hundredth of a loop's time; swallow an exception that a signal's handler raises during a sample. Invariant: between
-//! two samples lies the longer of [`LEAST_PAUSE`] and a hundred times what the last one took.
+//! a hundredth of a loop's time; swallow an exception that a signal's handler raises during a sample, except while an
+//! object of the program's own class is asked, which may raise as well. Invariant: between two samples lies the longer of [`LEAST_PAUSE`] and a hundred times what the last one took.
 
 use crate::trace::bound;
 use pyo3::intern;

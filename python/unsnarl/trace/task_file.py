@@ -14,18 +14,18 @@ _NUMBERS = 7
 
 def parse(text: str, threads: list[Thread]) -> list[TaskWaits]:
     """Return what the tasks waited for, the longest first."""
-    numbers = {thread.ident: number for number, thread in enumerate(threads)}
+    numbers = {thread.tid: number for number, thread in enumerate(threads)}
     result: list[TaskWaits] = []
     for entry in text.split("\n"):
         fields = entry.split(FIELD)
         try:
-            ident, is_inner, idle_ns, task_ns, waited_ns, most, seen_ns = map(int, fields[:_NUMBERS])
+            tid, is_inner, idle_ns, task_ns, waited_ns, most, seen_ns = map(int, fields[:_NUMBERS])
             stack = [_location(line) for line in fields[_NUMBERS:]]
         except ValueError:
             continue
-        if ident in numbers and stack:
+        if tid in numbers and stack:
             times = (idle_ns, task_ns, waited_ns)
-            result.append(TaskWaits(numbers[ident], bool(is_inner), *times, most, seen_ns, stack))
+            result.append(TaskWaits(numbers[tid], bool(is_inner), *times, most, seen_ns, stack))
     return sorted(result, key=lambda waits: -waits.task_ns)
 
 

@@ -12,9 +12,10 @@ from unsnarl import _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
 
+    Answer = TypeVar("Answer")
     Line = tuple[str, str, int]
     Wait = tuple[bool, tuple[Line, ...]]
 
@@ -29,6 +30,9 @@ FIELD, LINE_FIELD = "\x1f", "\x1e"
 
 DEPTH = 16
 """Lines of a task that are kept, the innermost ones."""
+
+MOST_TASKS = 1000
+"""Tasks that one sample reads: ten thousand would keep the loop from its work for tens of milliseconds."""
 
 MOST_WAITS = 512
 """Stacks of tasks that are distinguished."""
@@ -48,12 +52,13 @@ _INNER_OF_ANYIO = (
 class TaskWaits:
     """What the tasks of this process have waited for so far, and the file that holds it."""
 
-    __slots__ = ("_original", "_path", "_pause_ns", "_seen_ns", "_waits", "_write_at_ns")
+    __slots__ = ("_original", "_path", "_pause_ns", "_samples", "_seen_ns", "_waits", "_write_at_ns")
 
     def __init__(self) -> None:
         """Start without a file."""
         self._path = ""
         self._original: Any = None
+        self._samples = 0
         self._waits: dict[tuple[int, bool, tuple[Line, ...]], list[int]] = {}
         self._seen_ns: dict[int, int] = {}
         self._write_at_ns, self._pause_ns = 0, FIRST_WRITE_NS
@@ -86,30 +91,36 @@ class TaskWaits:
         self._write()
 
     def before(self, loop: "Any") -> "dict[Wait, int] | None":
-        """Return how many tasks of a loop that has nothing to run wait at each stack; None if no task waits."""
+        """Return how many tasks of a loop that has nothing to run wait at each stack; None if no task waits.
+
+        Of many tasks, a part is read that is another one in each sample, and stands for all of them.
+        """
         try:
-            tasks: Iterable[Any] = sys.modules["asyncio.tasks"].all_tasks(loop)
+            asyncio_tasks = sys.modules["asyncio.tasks"]
+            tasks: list[Any] = list(asyncio_tasks.all_tasks(loop))
+            own = (asyncio_tasks.Task, asyncio_tasks.futures.Future, asyncio_tasks._GatheringFuture, type(None))
         except (AttributeError, KeyError, RuntimeError, TypeError):
             return None  # a loop of another kind, or one whose tasks change
+        stride = -(-len(tasks) // MOST_TASKS)
+        self._samples += 1
         result: dict[Wait, int] = {}
-        for task in tasks:
-            try:
-                wait = _wait_of(task)
-            except (AttributeError, TypeError, ValueError):
-                continue  # a task of another kind
+        for task in tasks[self._samples % stride :: stride] if stride else ():
+            is_own = type(task) is own[0] and type(task._fut_waiter) in own
+            wait = _wait_of(task) if is_own else _guarded(_wait_of, task)
             if wait is not None:
-                result[wait] = result.get(wait, 0) + 1
+                result[wait] = result.get(wait, 0) + stride
         return result or None
 
     def after(self, waits: "dict[Wait, int]", length_ns: int) -> None:
         """Count a wait of the loop for the stacks at which tasks waited meanwhile."""
         import _thread
 
-        ident = _thread.get_ident()
-        self._seen_ns[ident] = self._seen_ns.get(ident, 0) + length_ns
+        # The kernel's number: pthread's is soon that of a later thread.
+        tid = _thread.get_native_id()
+        self._seen_ns[tid] = self._seen_ns.get(tid, 0) + length_ns
         outer = sum(count for (is_inner, _), count in waits.items() if not is_inner)
         for (is_inner, lines), count in waits.items():
-            key = (ident, is_inner, lines)
+            key = (tid, is_inner, lines)
             if key not in self._waits and len(self._waits) >= MOST_WAITS:
                 continue
             entry = self._waits.setdefault(key, [0, 0, 0, 0])
@@ -138,39 +149,63 @@ class TaskWaits:
             return  # the directory is gone, or full: the report shows less
 
     def _entries(self) -> "Iterable[str]":
-        for (ident, is_inner, lines), numbers in list(self._waits.items()):
+        for (tid, is_inner, lines), numbers in list(self._waits.items()):
             stack = [LINE_FIELD.join((_plain(file), _plain(function), str(line))) for file, function, line in lines]
-            yield FIELD.join((str(ident), str(int(is_inner)), *map(str, numbers), str(self._seen_ns[ident]), *stack))
+            yield FIELD.join((str(tid), str(int(is_inner)), *map(str, numbers), str(self._seen_ns[tid]), *stack))
 
 
 def _plain(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
+def _guarded(ask: "Callable[[Any], Answer | None]", thing: "Any") -> "Answer | None":
+    """Return what is asked of an object of the program's own class; None if it raises, which may be anything.
+
+    An exception of a signal's handler is lost if it is raised just here. So no other object is asked here.
+    """
+    try:
+        return ask(thing)
+    except Exception:  # noqa: BLE001 -- the program's classes may raise any
+        return None
+
+
 def _wait_of(task: "Any") -> "Wait | None":
-    """Return whether a task waits for other tasks, and its lines; None if it could run."""
-    waiter = task._fut_waiter
-    if waiter is None or waiter.done():
+    """Return whether a task waits for other tasks, and its lines; None if it does not wait.
+
+    No future is asked whether it is done: the loop, which has nothing to run, would have its task to run.
+    """
+    waiter: object = task._fut_waiter
+    if waiter is None:
         return None
     lines: list[Line] = []
     coroutine = task.get_coro()
     while coroutine is not None and len(lines) < 4 * DEPTH:
-        kind = "cr" if hasattr(coroutine, "cr_frame") else "gi" if hasattr(coroutine, "gi_frame") else "ag"
-        frame = getattr(coroutine, f"{kind}_frame", None)
-        if frame is None:
+        is_own = type(coroutine).__module__ == "builtins"
+        step = _step(coroutine) if is_own else _guarded(_step, coroutine)
+        if step is None:
             break
-        code = frame.f_code
-        lines.append((code.co_filename, code.co_qualname, frame.f_lineno or 0))
-        coroutine = getattr(coroutine, "gi_yieldfrom" if kind == "gi" else f"{kind}_await", None)
+        line, coroutine = step
+        lines.append(line)
     if not lines:
         return None
     lines.reverse()
     file, function, _ = lines[0]
     is_inner = (
-        hasattr(waiter, "get_coro")
+        hasattr(type(waiter), "get_coro")
         or hasattr(waiter, "_children")
         or file.endswith(_INNER_FILES)
         or (file.endswith("asyncio/tasks.py") and function in _INNER_FUNCTIONS)
         or ("/anyio/" in file and function in _INNER_OF_ANYIO)
     )
     return is_inner, tuple(lines[:DEPTH])
+
+
+def _step(coroutine: object) -> "tuple[Line, Any] | None":
+    """Return the line at which a coroutine waits, and what it awaits there; None if it is none, or has ended."""
+    kind = next((kind for kind in ("cr", "gi", "ag") if hasattr(type(coroutine), f"{kind}_frame")), None)
+    frame: Any = getattr(coroutine, f"{kind}_frame") if kind else None
+    if frame is None:
+        return None
+    code = frame.f_code
+    line = (code.co_filename, code.co_qualname, frame.f_lineno or 0)
+    return line, getattr(coroutine, "gi_yieldfrom" if kind == "gi" else f"{kind}_await", None)
