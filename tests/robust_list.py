@@ -6,7 +6,8 @@ A filter of system calls answers set_robust_list(2) and get_robust_list(2) with 
 and in what they start. The list that the C library registered for the first thread before is not found any more, so
 no lock of unsnarl is in it.
 
-Invariant: the module runs only if the kernel refuses both calls.
+Invariant: the module runs only if the kernel refuses both calls. Exit status: the module's own; 77 with
+the reason if the system takes no such filter.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ import sys
 CALLS = {"x86_64": (0xC000003E, 273, 274), "aarch64": (0xC00000B7, 99, 100)}
 """AUDIT_ARCH, set_robust_list(2) and get_robust_list(2) by machine: neither the C library nor Python has names for
 them."""
+
+CANNOT = 77
+"""The exit status where the system takes no filter of system calls."""
 
 _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _SECCOMP_MODE_FILTER = 22, 38, 2
 _LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
@@ -71,8 +75,12 @@ def refuse() -> None:
 
 def _main() -> None:
     module, *arguments = sys.argv[1:]
-    if is_taken():
-        refuse()
+    try:
+        if is_taken():
+            refuse()
+    except OSError as error:
+        print(error, file=sys.stderr)
+        sys.exit(CANNOT)
     assert not is_taken()
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
