@@ -1,4 +1,4 @@
-"""Six handlers wait for the only worker of a pool, which computes: whoever gets the GIL sooner only waits sooner."""
+"""Six handlers wait for the only worker of a pool, which computes: with the GIL sooner each would only wait sooner."""
 
 # first: waiting for work or for other threads in `handle`
 # not: remedy unsnarl run, remedy unsnarl run --patch
