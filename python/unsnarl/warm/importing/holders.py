@@ -20,15 +20,17 @@ import time
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from functools import partial
+    from functools import _lru_cache_wrapper, partial  # pyright: ignore[reportPrivateUsage]
     from typing import Any
 else:
-    from _functools import partial
+    from _functools import _lru_cache_wrapper, partial
 
 # Include/object.h: the type takes part in garbage collection.
 _HAVE_GC = 1 << 14
-# The type is made by a class statement.
-_OF_PYTHON = 1 << 9
+# The type is made while the program runs, by a class statement or by a C module.
+_OF_HEAP = 1 << 9
+# What C code of a type is called by, in the type's dictionary.
+_OF_C: Any = (type(object.__init__), type(str.join), type(dict.__dict__["fromkeys"]))
 _CodeType = type(compile("", "", "exec"))
 
 
@@ -43,7 +45,7 @@ def _closing_over(held: object) -> object:
 
 
 _Function: Any = _closing_over(None)
-_KEEPING: Any = (dict, list, tuple, partial, type(_Function), type(_Function.__closure__[0]))
+_KEEPING: Any = (dict, list, tuple, partial, type(_Function), type(_Function.__closure__[0]), _lru_cache_wrapper)
 
 
 def modules() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -90,20 +92,22 @@ def _is_finder(thing: object) -> bool:
 
 
 def of_number(number: int) -> set[tuple[str, str]]:
-    """Return the places that hold a number: in dictionaries, sequences, closures, default and partial arguments.
+    """Return the places that hold a number: in containers, closures, caches, default and partial arguments.
 
-    Each has a second text, of the small numbers beside it: a table of characters that holds this number by chance holds
-    the number of another process, if at all, in another row.
+    Each has a second text: of a table, the small numbers beside it. A table of characters that holds this number by
+    chance holds the number of another process, if at all, in another row.
 
-    Globals and attributes of classes do not count: they are compared by themselves. Nor do instances: they keep the
-    number of a process to notice a fork, as ``tempfile`` does.
+    Globals and attributes of classes do not count: they are compared by themselves. Nor does what only instances hold:
+    they keep the number of a process to notice a fork, as ``tempfile`` does.
     """
     found: set[tuple[str, str]] = set()
     names_of_modules = {id(names) for _, names in modules()}
     things: list[Any] = gc.get_objects()
+    above: list[Any] = []
     skipped, seen = {id(things), id(names_of_modules)}, set[int]()
     while things:
         deeper: list[Any] = []
+        ours = {id(things), id(above), id(deeper)}
         for thing in things:
             if id(thing) in skipped:
                 continue
@@ -111,9 +115,10 @@ def of_number(number: int) -> set[tuple[str, str]]:
             deeper += [one for one in held if type(one) in (dict, tuple) and not gc.is_tracked(one)]
             if _kind(thing) not in _KEEPING or id(thing) in names_of_modules:
                 continue
-            if _holds(held, number) and not _is_of_instance(thing):
-                found.add((_place_of(thing, number) or _some(type(thing).__name__), _beside(held, number)))
-        things = _new(deeper, skipped, seen)
+            if _holds(held, number) and not _is_of_instances(thing, above, ours):
+                place = _place_of(thing, number) or _some(type(thing).__name__)
+                found.add((place, _beside(held, number) if _is_in_table(thing, held, above, ours) else ""))
+        above, things = things, _new(deeper, skipped, seen)
     return found
 
 
@@ -141,17 +146,60 @@ def _beside(things: list[Any], number: int) -> str:
     return " ".join(map(str, sorted(small)))
 
 
-def _is_of_instance(thing: object) -> bool:
-    """Return whether these are the attributes of an instance, or a tuple that is one of them."""
-    is_tuple = type(thing) is tuple
-    for one in gc.get_referrers(thing) if is_tuple or type(thing) is dict else ():
-        kind = _kind(one)
-        if is_tuple and kind is dict and _is_of_instance(one):
-            return True
-        is_instance = kind.__flags__ & _OF_PYTHON and not issubclass(kind, type) and kind not in _KEEPING
-        if is_instance and (is_tuple or kind.__dictoffset__):
+# Numbers, or rows of the same length, that make a table.
+_FEWEST_ROWS = 16
+
+
+def _is_in_table(thing: Any, held: list[Any], above: list[Any], ours: set[int]) -> bool:
+    """Return whether this is a table of numbers, or a row of one."""
+    numbers = [one for one in held if _kind(one) is int]
+    if len(numbers) >= _FEWEST_ROWS:
+        return True
+    kind = _kind(thing)
+    length = len(held)
+    for holder in _holders(thing, above, ours) if kind in (tuple, list, dict) else ():
+        rows: list[Any] = gc.get_referents(holder) if _kind(holder) in (tuple, list, dict) else []
+        if len([one for one in rows if _kind(one) is kind and len(gc.get_referents(one)) == length]) >= _FEWEST_ROWS:
             return True
     return False
+
+
+def _holders(thing: object, above: list[Any], ours: set[int]) -> list[Any]:
+    """Return what refers to an object, without the lists of this search; ``above`` may refer to an untracked one."""
+    found = [one for one in gc.get_referrers(thing) if id(one) not in ours]
+    for holder in above if not gc.is_tracked(thing) else ():
+        if not gc.is_tracked(holder):
+            for one in gc.get_referents(holder):  # a comprehension would be a cell that holds the object
+                found += [holder] if one is thing else []
+    return found
+
+
+def _is_of_instances(thing: Any, above: list[Any], ours: set[int]) -> bool:
+    """Return whether only instances hold this: it is their attributes, or a tuple that is one of them."""
+    is_tuple = _kind(thing) is tuple
+    if not is_tuple and _kind(thing) is not dict:
+        return False
+    found = _holders(thing, above, ours)
+    inner = ours | {id(found)}
+    for one in found:
+        if is_tuple and _kind(one) is dict:
+            if not _is_of_instances(one, above, inner):
+                return False
+        elif not _is_of_python(_kind(one)) or not (is_tuple or _kind(one).__dictoffset__):
+            return False
+    return bool(found)
+
+
+def _is_of_python(kind: type) -> bool:
+    """Return whether a class, and no metaclass, is made by Python code; its instances have a dictionary or slots."""
+    if not kind.__flags__ & _OF_HEAP or issubclass(kind, type):
+        return False
+    names: dict[str, Any] = type.__dict__["__dict__"].__get__(kind)
+    for value in names.values():
+        if _kind(value) in _OF_C and value.__objclass__ is kind:
+            return False
+    bases = [type.__dict__["__dict__"].__get__(one) for one in type.__dict__["__mro__"].__get__(kind)]
+    return any(name in base for base in bases for name in ("__dict__", "__weakref__", "__slots__"))
 
 
 def _place_of(holder: object, held: object) -> str:
@@ -171,6 +219,7 @@ def _place_of(holder: object, held: object) -> str:
 
 
 def _some(kind: str) -> str:
+    kind = "cache" if kind == _lru_cache_wrapper.__name__ else kind
     return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind} that it makes while it is imported"
 
 
