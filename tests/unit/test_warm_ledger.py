@@ -40,3 +40,29 @@ def test_what_was_asked_for_is_no_loss_and_says_what_a_start_costs(tmp_path: Pat
 def test_a_directory_that_is_gone_is_no_error(tmp_path: Path) -> None:
     ledger.note(str(tmp_path / "gone" / "command"), "spent 1")
     assert ledger.read(str(tmp_path / "gone" / "command")) == ledger.Sums()
+
+
+def test_an_aborted_call_does_not_count_for_good(tmp_path: Path) -> None:
+    stem = str(tmp_path / "command")
+    ledger.note(stem, "plain 140", "call 90")
+    ledger.note_call(stem, 10)
+    ledger.note_call(stem, 95)
+    ledger.note_call(stem, None)
+    assert (ledger.read(stem).call_ms, ledger.read(stem).plain_ms) == (90, 140)
+    for _ in range(ledger.LONG // 8):
+        ledger.note(stem, "saved 12 1")
+    before = ledger.read(stem)
+    ledger.shorten(stem)
+    assert ledger.read(stem) == before
+    ledger.note(stem, *[f"call {ms}" for ms in (20, 21, 22, 23)])
+    assert ledger.read(stem).call_ms == 22
+    assert ledger.parse("").call_ms == 0
+
+
+def test_what_an_aborted_call_has_taken_is_not_noted_as_what_a_plain_call_takes(tmp_path: Path) -> None:
+    stem = str(tmp_path / "command")
+    ledger.note_call(stem, 10)
+    ledger.Serving(stem, 132, {})
+    for _ in range(2):
+        ledger.note_call(stem, 95)
+    assert (ledger.read(stem).plain_ms, ledger.read(stem).call_ms) == (140, 95)

@@ -8,11 +8,14 @@
 | ``spent MS`` | a start, with the learning runs before it, has taken this long, whether or not it became a server |
 | ``asked MS`` | the same, if the user has asked for it by ``warm start`` or ``warm learn``: nothing has to pay for it |
 | ``plain MS`` | a plain call takes about this long: its interpreter's start and its imports |
-| ``call MS`` | a plain call was seen to take no longer than this; the least of these and the last ``plain`` count |
+| ``call MS`` | a plain call was seen to take no longer than this |
+
+A plain call counts as what the middle one of the last :data:`FEW` calls has taken, and as no more than the last
+``plain``: of many, one is aborted as soon as it has begun.
 | ``saved MS CALLS`` | so many served calls, and what they have saved in all; less than nothing counts as 0 |
 
-Invariant: a line is written by one ``write`` at the end of the file, so no lock is needed; and a plain call is never
-taken for longer than it is.
+Invariant: a line is written by one ``write`` at the end of the file, so no lock is needed; and a plain call is
+not taken for longer than it usually is.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from .dataclass import dataclass
 SUFFIX = ".ledger"
 # Bytes after which a start sums the lines up.
 LONG = 1 << 13
+# Calls that count: the last ones.
+FEW = 5
 # Milliseconds that a server has saved at least, and share of what it has noted already, before it notes more.
 LEAST_MS, GROWTH = 500, 0.1
 # Milliseconds of an interpreter's start, without `site`; the least that was seen on any machine here.
@@ -43,10 +48,15 @@ class Sums:
     calls: int = 0
     """Served ones."""
     plain_ms: int = 0
-    """0 if it is unknown."""
+    """What a plain call takes at most, 0 if it is unknown."""
     asked_ms: int = 0
-    call_ms: int = 0
-    """The least that a plain call was seen to take, 0 if none was measured."""
+    calls_ms: tuple[int, ...] = ()
+    """What the last plain calls that were measured have taken."""
+
+    @property
+    def call_ms(self) -> int:
+        """The middle one of the plain calls, or the lesser one of two; 0 if none was measured."""
+        return sorted(self.calls_ms)[(len(self.calls_ms) - 1) // 2] if self.calls_ms else 0
 
     def affords(self) -> bool:
         """Return whether what was saved pays for one more start."""
@@ -55,7 +65,8 @@ class Sums:
 
 def parse(text: str) -> Sums:
     """Sum up the lines; those that are not understood are left out."""
-    spent = last = saved = calls = plain = asked = call = 0
+    spent = last = saved = calls = plain = asked = 0
+    measured: list[int] = []
     for line in text.splitlines():
         what, *numbers = line.split(" ")
         if not numbers or not all(number.isdecimal() for number in numbers):
@@ -68,10 +79,10 @@ def parse(text: str) -> Sums:
         elif what == "plain":
             plain = ms
         elif what == "call":
-            call = min(call or ms, ms)
+            measured.append(ms)
         elif what == "saved" and len(numbers) > 1:
             saved, calls = saved + ms, calls + int(numbers[1])
-    return Sums(spent, last, saved, calls, min(plain, call or plain), asked, call)
+    return Sums(spent, last, saved, calls, plain, asked, tuple(measured[-FEW:]))
 
 
 def read(stem: str) -> Sums:
@@ -119,7 +130,7 @@ def shorten(stem: str) -> None:
         rows = [f"spent {spent}", f"asked {max(0, asked - sums.last_ms)}", f"asked {sums.last_ms}"]
     rows.append(f"saved {sums.saved_ms} {sums.calls}")
     rows += [f"plain {sums.plain_ms}"] if sums.plain_ms else []
-    rows += [f"call {sums.call_ms}"] if sums.call_ms else []
+    rows += [f"call {ms}" for ms in sums.calls_ms]
     unfinished = f"{stem}{SUFFIX}.{os.getpid()}"
     try:
         with open(unfinished, "w") as file:
@@ -143,7 +154,7 @@ class Serving:
         self._plain_ms = min(estimate_ms, read(stem).call_ms or estimate_ms)
         self._begun_ms = _own_ms()
         self._noted_ms, self._noted_calls = 0, 0
-        note(stem, f"{_account(environment)} {used_ms()}", f"plain {self._plain_ms}")
+        note(stem, f"{_account(environment)} {used_ms()}", f"plain {estimate_ms}")
 
     def note(self, calls: int, is_last: bool = False) -> None:
         """Note what so many calls have saved, if it is much more than was noted, or the server ends."""

@@ -19,6 +19,8 @@ const MOST_KEYS: usize = 64;
 /// Largest sizes, in bytes: the ledger is cut by each start (`unsnarl.warm.ledger`).
 const CALLS_LIMIT: usize = 1 << 12;
 const LEDGER_LIMIT: usize = 1 << 17;
+/// Plain calls that count, the last ones that were measured (`FEW` in `unsnarl.warm.ledger`).
+const FEW: usize = 5;
 
 /// Counts one plain call with this key, and returns the account with it.
 pub(crate) fn count(calls: &[u8], ledger: &[u8], key_id: &str) -> Account {
@@ -118,7 +120,7 @@ impl Calls {
 
 fn read_ledger(text: &[u8]) -> Account {
     let mut account = Account::default();
-    let mut call_ms = u64::MAX;
+    let mut calls_ms = Vec::new();
     for line in core::str::from_utf8(text).unwrap_or_default().lines() {
         let mut words = line.split(' ');
         let (Some(what), Some(Ok(ms))) = (words.next(), words.next().map(str::parse::<u64>)) else {
@@ -132,12 +134,21 @@ fn read_ledger(text: &[u8]) -> Account {
             "asked" => account.cost_ms = ms,
             "saved" => account.saved_ms = account.saved_ms.saturating_add(ms),
             "plain" => account.plain_ms = Some(ms),
-            "call" => call_ms = call_ms.min(ms),
+            "call" => calls_ms.push(ms),
             _ => {}
         }
     }
-    account.plain_ms = account.plain_ms.map(|plain_ms| plain_ms.min(call_ms));
+    if let Some(call_ms) = middle(&calls_ms) {
+        account.plain_ms = account.plain_ms.map(|plain_ms| plain_ms.min(call_ms));
+    }
     account
+}
+
+/// The middle one of the last calls, or the lesser one of two: one may have been aborted as soon as it had begun.
+fn middle(calls_ms: &[u64]) -> Option<u64> {
+    let mut last = calls_ms[calls_ms.len().saturating_sub(FEW)..].to_vec();
+    last.sort_unstable();
+    last.get(last.len().saturating_sub(1) / 2).copied()
 }
 
 #[cfg(test)]
@@ -171,7 +182,15 @@ mod tests {
         assert_eq!((account.spent_ms, account.cost_ms, account.saved_ms), (1700, 200, 400));
         assert_eq!(account.plain_ms, Some(140));
         assert_eq!(read_ledger(b"call 90\nplain 140\ncall 95\n").plain_ms, Some(90));
+        assert_eq!(read_ledger(b"call 150\nplain 140\n").plain_ms, Some(140));
         assert_eq!(read_ledger(b"call 90\n").plain_ms, None);
+    }
+
+    #[test]
+    fn an_aborted_call_does_not_count_for_good() {
+        assert_eq!(read_ledger(b"plain 140\ncall 90\ncall 10\ncall 95\n").plain_ms, Some(90));
+        let fast = b"plain 140\ncall 90\ncall 92\ncall 20\ncall 21\ncall 22\ncall 23\n";
+        assert_eq!(read_ledger(fast).plain_ms, Some(22));
     }
 
     proptest! {
