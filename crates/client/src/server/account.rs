@@ -188,7 +188,10 @@ mod tests {
 
     #[test]
     fn an_aborted_call_does_not_count_for_good() {
-        assert_eq!(read_ledger(b"plain 140\ncall 90\ncall 10\ncall 95\n").plain_ms, Some(90));
+        assert_eq!(
+            read_ledger(b"plain 140\ncall 90\ncall 10\ncall 95\n").plain_ms,
+            Some(90)
+        );
         let fast = b"plain 140\ncall 90\ncall 92\ncall 20\ncall 21\ncall 22\ncall 23\n";
         assert_eq!(read_ledger(fast).plain_ms, Some(22));
     }
