@@ -50,6 +50,19 @@ def test_variables_with_the_beginning_belong_to_the_key(rig: Rig, walk: str) -> 
     assert other.stdout.endswith(b"True\n"), rig.log()
 
 
+def test_each_order_of_the_variables_has_a_server_of_its_own(rig: Rig) -> None:
+    text = "import os\nVALUE = next(value for name, value in os.environ.items() if name.startswith('Q_'))\n"
+    (rig.directory / "bin" / "mod.py").write_text(text)
+    script = rig.script("walks", SCRIPT)
+    one, other = ({**rig.env, **more} for more in ({"Q_A": "a", "Q_B": "b"}, {"Q_B": "b", "Q_A": "a"}))
+    rig.start(script, env=one)
+    assert rig.served(script, env=one).stdout == b"a True\n"
+    assert rig.warm(script, env=other).stdout == rig.plain(script, env=other).stdout == b"b False\n"
+    rig.start(script, env=other)
+    assert rig.served(script, env=other).stdout == b"b True\n"
+    assert rig.served(script, env={"ELSE": "1", **one}).stdout == b"a True\n"
+
+
 BOUND = (
     "import os\n"
     "def _size(env=None):\n"

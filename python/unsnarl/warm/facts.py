@@ -25,7 +25,7 @@ _READ_IN_C = {"_curses": _TERMINAL, "readline": (*_TERMINAL, "INPUTRC")}
 MOST_EDITED = 64
 # Replaces the time in a stamp that holds only the kind of a file and, of a directory, its inode.
 KIND = -1
-_HEAD = "unsnarl-facts 5"
+_HEAD = "unsnarl-facts 6"
 # Suffix of the values that a quick learning run has found, for the server to compare its own with.
 VALUES = ".values"
 
@@ -49,6 +49,7 @@ class Facts:
     | ``variables`` | variables whose value decides something |
     | ``kept`` | other variables that were read: how often, and whether each was set when that was found out |
     | ``prefixes`` | beginnings of names: a loaded C library, or a walk of imports, reads all such variables |
+    | ``walks`` | those of them that imports have walked through the environment for: they see the order, too |
     | ``user_site`` | the user's own packages, as a path below the home directory; empty if it is not searched |
     | ``files`` | path to ``(mtime_ns, size, inode)``; the command and its interpreter come first |
     | ``directories`` | other places that decide what is loaded; relative: what imports examined in the caller's |
@@ -72,9 +73,9 @@ class Facts:
         self.variables: list[str] = []
         self.kept: dict[str, Kept] = {}
         self.prefixes: list[str] = []
+        self.walks: list[str] = []
         self.user_site = ""
-        self.asks_tty = False
-        self.asks_size = False
+        self.asks_tty = self.asks_size = False
         self.asks_sum = False
         self.asks_cwd = False
         self.asks_umask = False
@@ -103,6 +104,7 @@ class Facts:
         for name in self.kept.keys() & {*self.variables}:
             del self.kept[name]
         self.prefixes = sorted({*self.prefixes, *other.prefixes})
+        self.walks = sorted({*self.walks, *other.walks})
         self.user_site = self.user_site or other.user_site
         self.asks_tty |= other.asks_tty
         self.asks_size |= other.asks_size
@@ -176,6 +178,7 @@ def dump(facts: Facts) -> str:
     rows += [("variable", name) for name in facts.variables]
     rows += [("kept", one.reads, int(one.was_set), name) for name, one in sorted(facts.kept.items())]
     rows += [("prefix", text) for text in facts.prefixes]
+    rows += [("walk", text) for text in facts.walks]
     rows += [("site", facts.user_site)] if facts.user_site else []
     rows += [(name,) for name, field in _FLAGS.items() if getattr(facts, field)]
     rows += [("directory", path) for path in facts.directories]
@@ -204,6 +207,7 @@ def parse(text: str) -> Facts:
         "module": facts.modules,
         "variable": facts.variables,
         "prefix": facts.prefixes,
+        "walk": facts.walks,
         "directory": facts.directories,
         "listing": facts.listed,
         "note": facts.notes,
@@ -257,14 +261,15 @@ def client_text(facts: Facts) -> str:
         paths += [path for path in list(facts.files)[2:] if _is_edited(path)][:MOST_EDITED]
         stamps = "".join(f"stamp {s[0]} {s[1]} {path}\n" for path in paths if (s := stamp_of(path))[2])
         expiry = f"until {facts.expires}\n" if facts.expires else ""
-        return "unsnarl-record 3 plain\n" + expiry + stamps
+        return "unsnarl-record 4 plain\n" + expiry + stamps
     names = "".join(f"var {name}\n" for name in facts.variables)
     names += "".join(f"kept {name}\n" for name in sorted(facts.kept) if name != DIRECTORY)
     names += "".join(f"prefix {text}\n" for text in facts.prefixes)
+    names += "".join(f"walk {text}\n" for text in facts.walks)
     names += f"site {facts.user_site}\n" if facts.user_site else ""
     asked = [("tty", facts.asks_tty), ("size", facts.asks_size), ("sum", facts.asks_sum)]
     asked += [("cwd", facts.asks_cwd), ("umask", facts.asks_umask)]
-    return "unsnarl-record 3 warm\n" + names + "".join(f"{what}\n" for what, is_asked in asked if is_asked)
+    return "unsnarl-record 4 warm\n" + names + "".join(f"{what}\n" for what, is_asked in asked if is_asked)
 
 
 def rule_out(stem: str, facts: Facts, why: str) -> None:

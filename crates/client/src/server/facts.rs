@@ -4,10 +4,11 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `unsnarl-record 3 warm` or `… plain` | verdict |
+//! | `unsnarl-record 4 warm` or `… plain` | verdict |
 //! | `var NAME` | the imports decide something by this variable: its value belongs to the key |
 //! | `kept NAME` | the imports only keep this variable's value: whether it is set, and of which kind, belongs to the key |
 //! | `prefix TEXT` | imports, or a C library, read all variables whose names begin so: their values belong to the key |
+//! | `walk TEXT` | imports have found such variables by a walk: their order belongs to the key, too |
 //! | `site PATH` | if `$HOME/PATH` is a directory, the search path has it: the value of `HOME` belongs to the key |
 //! | `tty` | the imports asked whether a standard stream is a terminal |
 //! | `size` | the imports asked for the size of the terminal that a standard stream may be |
@@ -32,6 +33,8 @@ pub(crate) struct Facts {
     pub(crate) kept: Vec<Bytes>,
     /// Beginnings of the names of variables that belong to the key.
     pub(crate) prefixes: Vec<Bytes>,
+    /// Those of them whose variables count in their order.
+    pub(crate) walks: Vec<Bytes>,
     /// The user's own packages, as a path below the home directory.
     pub(crate) user_site: Option<Bytes>,
     /// Whether the kind of the standard streams belongs to the key.
@@ -61,8 +64,8 @@ impl Facts {
         let mut lines = text.split(|b| *b == b'\n');
         let mut facts = Self::default();
         match lines.next()? {
-            b"unsnarl-record 3 warm" => {}
-            b"unsnarl-record 3 plain" => facts.is_plain = true,
+            b"unsnarl-record 4 warm" => {}
+            b"unsnarl-record 4 plain" => facts.is_plain = true,
             _ => return None,
         }
         for line in lines.filter(|line| !line.is_empty()) {
@@ -72,6 +75,8 @@ impl Facts {
                 facts.kept.push(name.to_vec());
             } else if let Some(prefix) = line.strip_prefix(b"prefix ") {
                 facts.prefixes.push(prefix.to_vec());
+            } else if let Some(prefix) = line.strip_prefix(b"walk ") {
+                facts.walks.push(prefix.to_vec());
             } else if let Some(path) = line.strip_prefix(b"site ") {
                 facts.user_site = Some(path.to_vec());
             } else if line == b"tty" {
@@ -125,10 +130,12 @@ mod tests {
     #[test]
     fn lines_are_read() {
         let facts =
-            Facts::parse(b"unsnarl-record 3 warm\nvar HOME\nkept A\nprefix OMP_\nsite .local/p\ntty\numask\n").unwrap();
+            Facts::parse(b"unsnarl-record 4 warm\nvar HOME\nkept A\nprefix OMP_\nwalk Q_\nsite .local/p\ntty\numask\n")
+                .unwrap();
         assert_eq!(facts.variables, [b"HOME".to_vec()]);
         assert_eq!(facts.kept, [b"A".to_vec()]);
         assert_eq!(facts.prefixes, [b"OMP_".to_vec()]);
+        assert_eq!(facts.walks, [b"Q_".to_vec()]);
         assert_eq!(facts.user_site.as_deref(), Some(&b".local/p"[..]));
         assert!(facts.asks_tty && facts.asks_umask && !facts.asks_cwd);
         assert!(!facts.is_plain && facts.holds());
@@ -137,25 +144,25 @@ mod tests {
 
     #[test]
     fn a_changed_stamp_ends_a_verdict() {
-        let facts = Facts::parse(b"unsnarl-record 3 plain\nstamp 1 2 /bin/sh\n").unwrap();
+        let facts = Facts::parse(b"unsnarl-record 4 plain\nstamp 1 2 /bin/sh\n").unwrap();
         assert!(facts.is_plain && !facts.holds());
     }
 
     #[test]
     fn a_verdict_expires() {
-        assert!(!Facts::parse(b"unsnarl-record 3 plain\nuntil 1000\n").unwrap().holds());
+        assert!(!Facts::parse(b"unsnarl-record 4 plain\nuntil 1000\n").unwrap().holds());
         assert!(
-            Facts::parse(b"unsnarl-record 3 plain\nuntil 99999999999\n")
+            Facts::parse(b"unsnarl-record 4 plain\nuntil 99999999999\n")
                 .unwrap()
                 .holds()
         );
-        assert_eq!(Facts::parse(b"unsnarl-record 3 plain\nuntil soon\n"), None);
+        assert_eq!(Facts::parse(b"unsnarl-record 4 plain\nuntil soon\n"), None);
     }
 
     proptest! {
         #[test]
         fn arbitrary_text_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Facts::parse(&[b"unsnarl-record 3 warm\n".as_slice(), &bytes].concat());
+            let _ = Facts::parse(&[b"unsnarl-record 4 warm\n".as_slice(), &bytes].concat());
         }
     }
 }

@@ -173,6 +173,10 @@ pub(crate) fn build(target: &Target, facts: &Facts, session: Session, tty: &str,
         key.extend(value);
         key.push(0);
     }
+    for name in walked(environ, facts) {
+        key.extend(name);
+        key.push(0);
+    }
     Some(key)
 }
 
@@ -209,6 +213,14 @@ fn relevant<'a>(environ: &'a [Bytes], facts: &Facts, ignored: &[u8], is_home: bo
 
 fn name_of(entry: &[u8]) -> &[u8] {
     entry.split(|b| *b == b'=').next().unwrap_or(entry)
+}
+
+/// Returns the names of the variables that a walk through the environment finds, in the order in which it does.
+fn walked<'a>(environ: &'a [Bytes], facts: &'a Facts) -> impl Iterator<Item = &'a [u8]> {
+    environ
+        .iter()
+        .map(|entry| name_of(entry))
+        .filter(|name| facts.walks.iter().any(|prefix| name.starts_with(prefix)))
 }
 
 /// Whether a list of names, separated by spaces, has this one. The user names in UNSNARL_WARM_IGNORE variables that
@@ -335,6 +347,21 @@ mod tests {
             relevant(&twice, &facts, b"", false),
             [(&b"TZ"[..], &b"=b"[..]), (b"TZ", b"=a")]
         );
+    }
+
+    #[test]
+    fn the_order_matters_where_imports_walk() {
+        let facts = Facts {
+            prefixes: vec![b"OMP_".to_vec(), b"Q_".to_vec()],
+            walks: vec![b"Q_".to_vec()],
+            ..Facts::default()
+        };
+        let one = ["Q_B=1", "OMP_A=1", "Q_A=2", "OMP_B=1"].map(Bytes::from);
+        let other = ["OMP_B=1", "Q_A=2", "OMP_A=1", "Q_B=1"].map(Bytes::from);
+        let names = |environ| walked(environ, &facts).collect::<Vec<_>>();
+        assert_eq!(names(&one), [b"Q_B", b"Q_A"]);
+        assert_eq!(names(&other), [b"Q_A", b"Q_B"]);
+        assert_eq!(relevant(&one, &facts, b"", false), relevant(&other, &facts, b"", false));
     }
 
     fn target(python: &[u8], options: &[&[u8]]) -> Target {

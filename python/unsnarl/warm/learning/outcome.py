@@ -79,6 +79,7 @@ def _put_variables(result: facts_of.Facts, watch: Watch) -> None:
         if name not in decided:
             result.kept[name] = facts_of.Kept(count, name == DIRECTORY or name in watch.set_variables)
     result.prefixes = sorted({*_prefixes(), *watch.walks.prefixes})
+    result.walks = sorted(watch.walks.prefixes)
 
 
 def _put_user_site(result: facts_of.Facts, decided: set[str]) -> None:
