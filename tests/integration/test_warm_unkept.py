@@ -20,6 +20,10 @@ COUNT = (
     "import os\ndef count():\n    others = 0\n    for name in os.environ:\n        if name.startswith('Q_'):\n"
     "            pass\n        else:\n            others += 1\n    return others\nVALUE = count()"
 )
+FAILS = (
+    "import os\nFOUND = [name for name in os.environ if name.startswith('PA')]\n"
+    "if any(type(name) is not str for name in FOUND):\n    raise TypeError(FOUND)"
+)
 UNKEPT = {
     "seeds": ("import random; random.seed(42)", b"seeds the generator"),
     "takes a state": ("import random; random.setstate(random.Random(1).getstate())", b"seeds the generator"),
@@ -79,6 +83,7 @@ UNKEPT = {
     ),
     "the last name of a function's loop": (LAST, b"reads the whole environment"),
     "what names without a beginning lead to": (COUNT, b"reads the whole environment"),
+    "an import that fails by the names it is given": (FAILS, b"reads the whole environment"),
     "a walk for later": (
         "import os\nWALK = (name for name in os.environ if name.startswith('PAT'))\nVALUE = next(WALK)",
         b"reads the whole environment",
