@@ -8,7 +8,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from tests.integration.waiting import LISTEN, LISTENS
+from unsnarl.trace.running.sampling import sampled
 from unsnarl.trace.running.supervisor import FORWARDED, FROM_TERMINAL, Supervisor
 
 
@@ -29,6 +32,57 @@ def test_the_handlers_of_signals_are_kept() -> None:
         for number, was in before.items():
             signal.signal(number, was)
     assert ending.status == 3
+
+
+def test_the_end_is_noticed_where_the_ends_of_children_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.set_inheritable(reading, True)
+    left = [writing]
+
+    def waitid(*arguments: int) -> os.waitid_result | None:
+        """Let the program end once the supervisor waits for it."""
+        while left:
+            os.close(left.pop())
+        return plain(*arguments)
+
+    plain = os.waitid
+    monkeypatch.setattr(os, "waitid", waitid)
+    was = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        script = "import os, sys; os.read(int(sys.argv[1]), 1); raise SystemExit(3)"
+        command = [sys.executable, "-c", script, str(reading)]
+        ending = Supervisor().run(command, os.environ, time.monotonic_ns())
+        assert signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGCHLD, was)
+        os.close(reading)
+    assert ending.status == 3
+
+
+SENDS_MANY = f"""\
+import sys
+{LISTENS}
+count = 0
+def hear(number, _):
+    global count
+    count += 1
+    os.kill(int(sys.argv[1]), signal.SIGUSR1 if count < 20_000 else signal.SIGTERM)
+signal.signal(signal.SIGUSR1, hear)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(count != 20_000))
+os.kill(int(sys.argv[1]), signal.SIGUSR1)
+while True:
+    {LISTEN}
+"""
+"""Sends the supervisor a signal for each that it hears, so one that is lost is the last."""
+
+
+def test_no_signal_is_lost_while_the_supervisor_returns_to_its_wait(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(SENDS_MANY)
+    with sampled(tmp_path):
+        command = [sys.executable, str(program), str(os.getpid())]
+        ending = Supervisor().run(command, os.environ, time.monotonic_ns())
+    assert ending.status == 0
 
 
 ENDS_AT_SIGTERM = f"""\
