@@ -149,7 +149,7 @@ def _wait_for_the_end(child: int) -> None:
     earlier_fd = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
         # Ends of children that are ignored would not be told. The child has inherited what was before.
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGCHLD, _do_nothing)
         while not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             os.read(reading, 4096)
     finally:
@@ -157,6 +157,10 @@ def _wait_for_the_end(child: int) -> None:
         signal.set_wakeup_fd(earlier_fd)
         os.close(reading)
         os.close(writing)
+
+
+def _do_nothing(_number: int, _frame: FrameType | None) -> None:
+    pass
 
 
 def _is_another_program(pid: int, tracer: int) -> bool:
