@@ -9,10 +9,10 @@
 | ``asked MS`` | the same, if the user has asked for it by ``warm start`` or ``warm learn``: nothing has to pay for it |
 | ``plain MS`` | a plain call takes about this long: its interpreter's start and its imports |
 | ``call MS`` | a plain call was seen to take no longer than this |
+| ``saved MS CALLS`` | so many served calls, and what they have saved in all; less than nothing counts as 0 |
 
 A plain call counts as what the middle one of the last :data:`FEW` calls has taken, and as no more than the last
 ``plain``: of many, one is aborted as soon as it has begun.
-| ``saved MS CALLS`` | so many served calls, and what they have saved in all; less than nothing counts as 0 |
 
 Invariant: a line is written by one ``write`` at the end of the file, so no lock is needed; and a plain call is
 not taken for longer than it usually is.
