@@ -30,10 +30,15 @@ print(looks)
 """
 
 
+def said(program: str, *words: str) -> bytes:
+    """Return what a program prints, which must not fail."""
+    argv = [sys.executable, "-c", program, *words]
+    return subprocess.run(argv, check=True, stdout=subprocess.PIPE, timeout=WATCHDOG_S).stdout
+
+
 def looks(count: int) -> int:
     """Return at how many objects a search looks among so many."""
-    argv = [sys.executable, "-c", PROGRAM, str(count)]
-    return int(subprocess.run(argv, check=True, capture_output=True, timeout=WATCHDOG_S).stdout)
+    return int(said(PROGRAM, str(count)))
 
 
 def test_the_search_looks_at_each_object_a_few_times() -> None:
@@ -49,7 +54,7 @@ def test_the_time_of_a_directory_is_not_taken_for_one_that_a_program_keeps() -> 
         "windows = [(-5.5, -4.5)]\nfound = holders.of_moment(windows, [])\nassert not found, found\n"
         "held = [(at,)]\nassert holders.of_moment(windows, [])\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=WATCHDOG_S)
+    said(program)
 
 
 def test_a_number_in_a_table_is_another_row_for_each_process() -> None:
@@ -61,7 +66,7 @@ def test_a_number_in_a_table_is_another_row_for_each_process() -> None:
         "kept = [('at', one, 1), ('at', other, 1)]\n"
         "assert holders.of_number(one) & holders.of_number(other)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=WATCHDOG_S)
+    said(program)
 
 
 def test_an_instance_may_keep_the_number_to_notice_a_fork() -> None:
@@ -72,7 +77,7 @@ def test_an_instance_may_keep_the_number_to_notice_a_fork() -> None:
         "other.__dict__\ndel number\nassert not holders.of_number(int('70008')), holders.of_number(int('70008'))\n"
         "kept = functools.partial(max, int('70008'))\nassert holders.of_number(int('70008'))\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=WATCHDOG_S)
+    said(program)
 
 
 KEPT = {
@@ -97,8 +102,7 @@ def test_what_keeps_a_number_is_found_in_two_processes(kept: str) -> None:
             "import functools, random\nfrom unsnarl.warm.importing import holders\n"
             f"def number(): return int('{number}')\n{KEPT[kept]}\nprint(sorted(holders.of_number(number())))\n"
         )
-        argv = [sys.executable, "-c", program]
-        found.append(subprocess.run(argv, check=True, capture_output=True, timeout=WATCHDOG_S).stdout)
+        found.append(said(program))
     assert found[0] == found[1] != b"[]\n"
 
 
@@ -109,4 +113,4 @@ def test_a_table_of_tuples_is_one_when_the_collector_does_not_track_it() -> None
         "one, other = int('70008'), int('70016')\n"
         "assert holders.of_number(one) and not holders.of_number(one) & holders.of_number(other)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=WATCHDOG_S)
+    said(program)
