@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 from unsnarl.warm import facts as facts_of
 from unsnarl.warm.importing import values
+from unsnarl.warm.managing.patience import Patience
 from unsnarl.warm.managing.start import LAUNCH, Start
 from unsnarl.warm.managing.terminal import Terminal
 from unsnarl.warm.renewals import DIRECTORY, TEMPORARY_DIRECTORY, Recipe, Renewal
@@ -26,8 +27,6 @@ from unsnarl.warm.worker import import_hooks
 ROUNDS = 6
 # Seconds after which a learning run is ended: an import waits for an event.
 LEARN_TIMEOUT_S = 120
-# The same at idle priority: on a machine that is full for so long, the run is repeated at the usual one.
-IDLE_TIMEOUT_S = 20
 # Number of arguments in a learning run; the second run has none, which shows values made of their number.
 ARGUMENTS = 3
 # Seconds after which a learning run that failed is tried again.
@@ -284,9 +283,10 @@ def _watch(
         streams = [terminal.slave if terminal and is_tty == "1" else fd for fd, is_tty in asked]
         try:
             argv = [start.python, *start.options, *(["-S"] if has_site else []), LAUNCH, *role]
-            if not (start.is_bound and _is_run(argv, streams, environ, is_idle=True)):
+            if not (start.gives_way and _is_run(argv, streams, environ, start)):
+                start.gives_way = False  # nor does a later run
                 spoken.truncate(spoken.seek(0))  # what the first run has said, which was ended
-                if not _is_run(argv, streams, environ, is_idle=False):
+                if not _is_run(argv, streams, environ):
                     return _refused(start, f"importing it takes more than {LEARN_TIMEOUT_S} s"), {}
         finally:
             shown = terminal.close() if terminal else ""
@@ -295,13 +295,16 @@ def _watch(
     return _read(start, out, words)
 
 
-def _is_run(argv: list[str], streams: list[int], environ: dict[bytes, bytes], *, is_idle: bool) -> bool:
-    """Make a learning run; return whether it came to an end in time."""
+def _is_run(argv: list[str], streams: list[int], environ: dict[bytes, bytes], idle: Start | None = None) -> bool:
+    """Make a learning run, at idle priority for a start if one is given; return whether it came to an end in time."""
     with subprocess.Popen(argv, stdin=streams[0], stdout=streams[1], stderr=streams[2], env=environ) as run:
         try:
-            if is_idle:
+            if idle is not None:
                 _give_way(run.pid)
-            run.wait(IDLE_TIMEOUT_S if is_idle else LEARN_TIMEOUT_S)
+                if not Patience(idle.stem, idle.environment).waits_for(run):
+                    run.kill()
+                    return False
+            run.wait(LEARN_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             run.kill()
             return False

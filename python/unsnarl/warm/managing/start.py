@@ -31,6 +31,8 @@ class Start:
         self.has_seed, self.seed = bool(self.environment.get(b"PYTHONHASHSEED")), 1
         # The lock of who learns the command, once it is taken.
         self.learning = -1
+        # Whether learning runs have idle priority: nobody waits for them, and the machine has not been full so far.
+        self.gives_way = self.is_bound
 
     @property
     def is_bound(self) -> bool:
