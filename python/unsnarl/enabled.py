@@ -17,7 +17,7 @@ from unsnarl import run_settings
 FILE = "unsnarl-enabled.pth"
 """Its name comes before ``unsnarl.pth``: the settings are in the environment when that one looks for them."""
 
-OWN_CODE = "import sys; from unsnarl.cli import main;"
+OWN_CODE = "import sys\ntry:\n from unsnarl.cli import main\n"
 """What the native command ``unsnarl`` has python execute (``crates/client/src/verb.rs``)."""
 
 

@@ -172,10 +172,55 @@ def test_an_environment_that_was_moved_is_named(environment: Environment, tmp_pa
     shutil.copytree(environment.folder, moved, symlinks=True)
     python = str(moved / "bin" / "python")
     assert Programs(tmp_path).execute([python, "-c", SHOW]).stdout == b"False\n"
-    assert (
-        b"without effect: the environment was moved"
-        in Programs(tmp_path).execute([python, "-m", "unsnarl", "status"]).stdout
-    )
+    shown = Programs(tmp_path).execute([python, "-m", "unsnarl", "status"])
+    assert b"without effect: the environment was moved" in shown.stdout
+    assert (shown.status, shown.complaint) == (3, "")
+
+
+def test_an_environment_by_a_link_is_the_same(environment: Environment, tmp_path: Path) -> None:
+    environment.unsnarl("enable")
+    link = tmp_path / "current"
+    link.symlink_to(environment.folder)
+    python = str(link / "bin" / "python")
+    assert environment.is_on(python, "-c", SHOW)
+    assert environment.execute(python, "-m", "unsnarl", "status").status == 0
+
+
+@pytest.mark.parametrize("option", ["-I", "-s", "-P", "-E", "-OO"])
+def test_options_of_the_interpreter_leave_it_enabled(environment: Environment, option: str) -> None:
+    environment.unsnarl("enable")
+    assert environment.is_on(environment.python, option, "-c", SHOW)
+    assert environment.is_on(environment.python, "-c", SHOW, env={"PYTHONSAFEPATH": "1"})
+
+
+def test_another_environment_stays_as_it_is(environment: Environment, tmp_path: Path) -> None:
+    environment.unsnarl("enable")
+    other = Environment(tmp_path / "other")
+    assert not other.is_on()
+    calling = f"import subprocess; subprocess.run([{other.python!r}, '-c', {SHOW!r}])"
+    assert not environment.is_on(environment.python, "-c", calling)
+    assert other.unsnarl("status").status == 3
+
+
+def test_an_interpreter_of_another_version_has_no_unsnarl(environment: Environment, tmp_path: Path) -> None:
+    """As after an update of the interpreter: its packages are in a directory of the earlier version's name."""
+    updated = Environment(tmp_path / "updated")
+    native = Path(sysconfig.get_path("scripts")) / "unsnarl"
+    command = updated.folder / "bin" / "unsnarl"
+    shutil.copy(native, command)
+    assert updated.execute(str(command), "enable").status == 0
+    for path in (updated.site / "unsnarl", updated.site / "_unsnarl_boot.py", updated.site / STARTUP_FILE):
+        path.unlink()
+    for words in (["status"], ["enable"], ["run", "-c", "pass"]):
+        assert_refused(updated.execute(str(command), *words), 1, f"unsnarl is not installed for {updated.python}")
+    assert updated.execute(updated.python, "-c", "print(1)") == Outcome(0, b"1\n", b"")
+
+
+def test_an_environment_whose_interpreter_is_gone(environment: Environment, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "unsnarl"
+    shutil.copy(Path(sysconfig.get_path("scripts")) / "unsnarl", command)
+    assert_refused(environment.execute(str(command), "status"), 127, "interpreter of this environment was removed")
 
 
 def test_status_of_an_environment_that_is_not_enabled(environment: Environment) -> None:

@@ -32,6 +32,21 @@ pub(crate) fn run_words(words: &[Bytes], environ: &[Bytes]) -> ! {
 
 /// Reports that `what` could not be executed; the exit statuses are those of a shell.
 pub(crate) fn fail(what: &[u8]) -> ! {
+    fail_with(
+        what,
+        "check the path, or run `unsnarl warm disable` for a shim of a removed environment",
+    )
+}
+
+/// Reports that the interpreter next to this executable could not be executed.
+pub(crate) fn fail_without_interpreter(python: &[u8]) -> ! {
+    fail_with(
+        python,
+        "the interpreter of this environment was removed: make the environment anew, and install unsnarl there",
+    )
+}
+
+fn fail_with(what: &[u8], hint: &str) -> ! {
     let missing = errno() == libc::ENOENT || !what.contains(&b'/');
     let reason = if missing {
         "no such command"
@@ -39,7 +54,7 @@ pub(crate) fn fail(what: &[u8]) -> ! {
         "cannot be executed"
     };
     complain(&format!(
-        "error: {reason}: {}\nhint: check the path, or run `unsnarl warm disable` for a shim of a removed environment\n",
+        "error: {reason}: {}\nhint: {hint}\n",
         String::from_utf8_lossy(what)
     ));
     exit(if missing { 127 } else { 126 })

@@ -97,14 +97,25 @@ fn why(args: &[Bytes], words: &[Bytes], environ: &[Bytes]) -> ! {
     python(&[&head[..], &split].concat(), environ)
 }
 
+/// What the interpreter executes. An update of the interpreter to another minor version leaves this file where it is,
+/// but its packages in the directory of the earlier version.
+const CODE: &[u8] = b"import sys
+try:
+ from unsnarl.cli import main
+except ModuleNotFoundError as error:
+ if error.name != 'unsnarl':
+  raise
+ sys.exit(f'error: unsnarl is not installed for {sys.executable}, which is Python {sys.version.split()[0]}\\n'
+  f'hint: after an update of the interpreter, run `{sys.executable} -m pip install unsnarl`')
+sys.exit(main())";
+
 fn python(args: &[Bytes], environ: &[Bytes]) -> ! {
-    const CODE: &[u8] = b"import sys; from unsnarl.cli import main; sys.exit(main())";
     let python = [&own_directory().unwrap_or_default()[..], b"/python"].concat();
     let mut argv = vec![python.clone()];
     argv.extend([&b"-P"[..], b"-c", CODE].map(<[u8]>::to_vec));
     argv.extend(args.iter().skip(1).cloned());
     exec(&python, &argv, environ);
-    plain::fail(&python)
+    plain::fail_without_interpreter(&python)
 }
 
 fn run_words(words: &[Bytes], environ: &[Bytes], fallback: Fallback) -> ! {

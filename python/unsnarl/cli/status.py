@@ -14,7 +14,8 @@ _USAGE_TEXT = """\
 usage: unsnarl status
 
 Show for which programs of this environment unsnarl is enabled, and the file
-that does it. The status is 0 if it is enabled, and 3 if it is not.
+that does it. The status is 0 if it is enabled, and 3 if it is not, or if that
+has no effect.
 """
 NOT_ENABLED = 3
 """As ``systemctl status`` of a unit that does not run."""
@@ -38,10 +39,15 @@ def main(arguments: list[str]) -> int:
         show_wrapped(f"not enabled: programs of {sys.prefix} are plain unless `unsnarl run` starts them\n")
         return NOT_ENABLED
     show_wrapped(f"enabled for {found.described} of {sys.prefix}, by {found.path}\n")
-    if enablement.directory() != os.path.dirname(found.path):
-        show_wrapped(f"without effect: {enablement.HOOK_FILE} is not beside it; run `unsnarl enable` again\n")
-    elif not found.is_for_here:
-        show_wrapped("without effect: the environment was moved or copied; run `unsnarl enable` again\n")
+    without_effect = _reason_without_effect(found)
+    if without_effect:
+        show_wrapped(f"without effect: {without_effect}; run `unsnarl enable` again\n")
     if is_switched_off():
         show_wrapped("switched off here: UNSNARL=off is in the environment\n")
-    return 0
+    return NOT_ENABLED if without_effect else 0
+
+
+def _reason_without_effect(found: enablement.Enablement) -> str | None:
+    if enablement.directory() != os.path.dirname(found.path):
+        return f"{enablement.HOOK_FILE} is not beside it"
+    return None if found.is_for_here else "the environment was moved or copied"
