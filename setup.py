@@ -23,6 +23,7 @@ from setuptools_rust import RustBin
 PTH = Path("python", "unsnarl.pth")
 
 GET_RUST = "install it with rustup (https://rustup.rs); distributions often have an older one"
+GET_CRATES = "connect to the network, or install a wheel, which needs none"
 GET_LINKER = "install it: `apt-get install gcc libc6-dev`, `dnf install gcc glibc-devel`, or `apk add gcc musl-dev`"
 
 CPYTHON_ONLY = ("PyInterpreterState_Get", "PyInterpreterState_Main", "PyIter_Send", "PyCode_Type")
@@ -84,10 +85,24 @@ def linker_lack() -> str | None:
     return None
 
 
+def crates_lack() -> str | None:
+    """Fetch the crates that the build compiles; say why where they cannot be had."""
+    host = re.search(r"^host: (\S+)", output(os.environ.get("RUSTC", "rustc"), "-vV"), re.MULTILINE)
+    target = os.environ.get("CARGO_BUILD_TARGET") or (host[1] if host else "")
+    command = [os.environ.get("CARGO", "cargo"), "fetch", *(["--target", target] if target else [])]
+    fetched = subprocess.run(command, check=False, capture_output=True, text=True)
+    if fetched.returncode == 0:
+        return None
+    said = [line.strip() for line in fetched.stderr.splitlines() if line.strip()]
+    errors = [line.removeprefix("error: ") for line in said if line.startswith("error: ")]
+    cause = said[-1] if "Caused by:" in said else next(iter(errors), f"exit status {fetched.returncode}")
+    return f"building unsnarl needs its Rust crates, and `cargo fetch` fails ({cause}): {GET_CRATES}"
+
+
 class CheckTools(Command):
     """Refuse to build, in one line, where a tool is missing; choose how the executable is linked."""
 
-    description = "check that Rust and a linker are there"
+    description = "check that Rust, a linker and the crates are there"
     user_options: ClassVar[list[tuple[str, str, str]]] = []
 
     editable_mode: bool = False
@@ -102,7 +117,7 @@ class CheckTools(Command):
         """Exit with one line, or link the executable statically where the C library can be."""
         if sys.platform != "linux":
             raise SystemExit(f"error: unsnarl runs on Linux, and this is {sys.platform}")
-        lack = interpreter_lack() or rust_lack() or linker_lack()
+        lack = interpreter_lack() or rust_lack() or linker_lack() or crates_lack()
         if lack is not None:
             raise SystemExit(f"error: {lack}")
         if has_link_file("libc.a"):

@@ -52,6 +52,41 @@ def test_a_lack_is_named_in_one_line(tmp_path: Path, programs: dict[str, str], s
     assert ": install it" in line
 
 
+OFFLINE = """cat >&2 <<'SAID'
+warning: spurious network error (1 try remaining): [6] Could not resolve hostname
+error: failed to get `libc` as a dependency of package `unsnarl-shm v0.1.0`
+
+Caused by:
+  failed to download from `https://index.crates.io/config.json`
+
+Caused by:
+  [6] Could not resolve hostname
+SAID
+exit 101"""
+WITHOUT_CAUSE = (
+    "echo 'error: no matching package named `loom` found' >&2; echo 'required by package `sync`' >&2; exit 101"
+)
+
+
+@pytest.mark.parametrize(
+    ("cargo", "cause"),
+    [
+        pytest.param(OFFLINE, "[6] Could not resolve hostname", id="no-network"),
+        pytest.param(WITHOUT_CAUSE, "no matching package named `loom` found", id="told-to-stay-offline"),
+        pytest.param("exit 101", "exit status 101", id="without-a-word"),
+    ],
+)
+def test_crates_that_cannot_be_fetched_are_told_in_one_line(tmp_path: Path, cargo: str, cause: str) -> None:
+    programs = {"cargo": f"PATH=/usr/bin:/bin\n{cargo}", "rustc": RUSTC, "cc": COMPILER}
+    result = check(tmp_path, programs)
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert line == (
+        f"error: building unsnarl needs its Rust crates, and `cargo fetch` fails ({cause}): "
+        "connect to the network, or install a wheel, which needs none"
+    )
+
+
 def test_no_static_c_library_is_needed(tmp_path: Path) -> None:
     result = check(tmp_path, {"cargo": "", "rustc": RUSTC, "cc": COMPILER})
     assert (result.returncode, result.stderr) == (0, "")
