@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SIZES = {"wide": (1400, 900), "narrow": (400, 800)}
-SCREENSHOTS = ["", "guide/troubleshooting/", "reference/modules/sync/", "reference/platforms/"]
+SCREENSHOTS = ["", "guide/troubleshooting/", "reference/modules/sync/", "reference/platforms/", "results/worlds/"]
 PATIENCE_MS = 20_000
 SIDEWAYS_BELOW_HEADER = "document.querySelector('.md-main').scrollWidth - document.documentElement.clientWidth"
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
