@@ -148,7 +148,7 @@ def alternate(unsnarl: Path, words: list[str], calls: int, environ: dict[str, st
         for name in order:
             wall_s[name].append(callers[name].call(number))
         if number in MARKS or number == calls:
-            _settle(Path(environ["UNSNARL_WARM_DIR"]))
+            settle(Path(environ["UNSNARL_WARM_DIR"]))
             for name in VARIANTS:
                 busy_s[name][str(number)] = callers[name].busy_s()
     subprocess.run([unsnarl, "warm", "stop"], env=environ, check=False, stdout=subprocess.DEVNULL)
@@ -158,7 +158,7 @@ def alternate(unsnarl: Path, words: list[str], calls: int, environ: dict[str, st
     return {"wall_s": wall_s, "busy_s": busy_s, "ledger": ledgers.splitlines()}
 
 
-def _settle(runtime: Path) -> None:
+def settle(runtime: Path) -> None:
     """Wait until no learning run is in progress."""
     ends_s = time.monotonic() + WATCHDOG_S
     while any(runtime.glob("learn-*")) and time.monotonic() < ends_s:
@@ -212,7 +212,7 @@ def makefile(arguments: argparse.Namespace, scratch: Path) -> Outcome:
         start = f"{arguments.unsnarl} warm run -- {python}" if name == "warm" else str(python)
         caller = Caller(["make", "-s", "-j2", f"PY={start}"], environ, scratch)
         found["wall_s"][name] = [caller.call(1)]
-        _settle(scratch / "runtime")
+        settle(scratch / "runtime")
         found["busy_s"][name] = {"1": caller.busy_s()}
         subprocess.run([arguments.unsnarl, "warm", "stop"], env=environ, check=False, stdout=subprocess.DEVNULL)
         caller.end()

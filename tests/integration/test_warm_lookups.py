@@ -86,6 +86,55 @@ def test_what_else_comes_and_goes_beside_it_is_nothing(rig: Rig) -> None:
         assert rig.served(script).stdout == b"False True\n"
 
 
+@pytest.mark.parametrize(
+    "name", ["results_1/notes", "other.py", "other.so", "other.zip", "other-1.0.dist-info/METADATA"]
+)
+def test_what_no_import_has_searched_for_ends_no_server(rig: Rig, name: str) -> None:
+    script = script_of(rig, "import json\nVALUE = 1\n")
+    rig.start(script)
+    pids = rig.server_pids()
+    write(rig.directory / "bin" / name)
+    assert rig.served(script).stdout == b"1 True\n"
+    assert rig.server_pids() == pids
+
+
+# What an import does to find what is not there, and the file that comes.
+IMPORT = "try: from optional import VALUE\nexcept ImportError: VALUE = 0\n"
+BY_NAME = "import importlib\ntry: VALUE = importlib.import_module('optional').VALUE\nexcept ImportError: VALUE = 0\n"
+LOOK = "from importlib.util import find_spec\nVALUE = int(find_spec('optional') is not None)\n"
+MODULES = """import pkgutil, os
+VALUE = int('optional' in [one.name for one in pkgutil.iter_modules([os.path.dirname(__file__)])])
+"""
+INSTALLED = """from importlib import metadata
+VALUE = len([one for one in metadata.distributions() if one.metadata['Name'] == 'optional'])
+"""
+VERSION = """from importlib import metadata
+try: VALUE = int(metadata.version('optional')[0])
+except metadata.PackageNotFoundError: VALUE = 0
+"""
+SEARCHES = {
+    "an import": (IMPORT, "optional.py"),
+    "an import of a package": (IMPORT, "optional/__init__.py"),
+    "an import by a name": (BY_NAME, "optional.py"),
+    "a look for a module": (LOOK, "optional.py"),
+    "a list of modules": (MODULES, "optional.py"),
+    "a list of installed packages": (INSTALLED, "optional-1.0.dist-info/METADATA"),
+    "a version": (VERSION, "optional-1.0.dist-info/METADATA"),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_what_an_import_has_searched_for_is_found_once_it_is_there(rig: Rig, name: str) -> None:
+    module, new = SEARCHES[name]
+    script = script_of(rig, module)
+    rig.start(script)
+    assert rig.served(script).stdout == b"0 True\n"
+    path = rig.directory / "bin" / new
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("Metadata-Version: 2.1\nName: optional\nVersion: 1.0\n" if "METADATA" in new else "VALUE = 1\n")
+    assert rig.warm(script).stdout == b"1 False\n"
+
+
 def test_a_directory_of_the_path_that_comes_is_looked_in(rig: Rig) -> None:
     for name in ("new", "old"):
         (rig.directory / name).mkdir()

@@ -17,7 +17,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_watch.Files:
     """Watch a directory with a module, and a caller's directory in which imports have examined and listed something."""
     monkeypatch.setattr(file_watch, "_mounts", lambda: [("/", "nfs")])
     here, place = tmp_path / "here", tmp_path / "place"
-    for directory in (here, here / "below", here / "names", place, tmp_path / "empty"):
+    for directory in (here, here / "below", here / "names", place, tmp_path / "empty", tmp_path / "all"):
         directory.mkdir()
     (place / "mod.py").write_text("VALUE = 1\n")
     for directory in (here, here / "below", here / "names"):
@@ -25,7 +25,15 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> file_watch.Files:
     monkeypatch.chdir(here)
     facts = facts_of.Facts()
     facts.files = {str(place / "mod.py"): facts_of.stamp_of(str(place / "mod.py"))}
-    facts.directories = [str(tmp_path / "empty"), "below", "below/settings.ini", str(tmp_path / "gone")]
+    facts.sought = ["mod", "optional", "libextra.so"]
+    facts.enumerated = [str(tmp_path / "all")]
+    facts.directories = [
+        str(tmp_path / "empty"),
+        str(tmp_path / "all"),
+        "below",
+        "below/settings.ini",
+        str(tmp_path / "gone"),
+    ]
     facts.listed = ["names"]
     facts.asks_cwd = True
     result = file_watch.Files(facts)
@@ -43,9 +51,13 @@ def replace(directory: Path) -> None:
 CHANGES: dict[str, Callable[[Path], object]] = {
     "a module": lambda base: (base / "place" / "mod.py").write_text("VALUE = 2, longer\n"),
     "a module that is gone": lambda base: (base / "place" / "mod.py").unlink(),
-    "a new module": lambda base: (base / "place" / "other.py").touch(),
+    "a module that was not found": lambda base: (base / "place" / "optional.py").touch(),
+    "a library that was not found": lambda base: (base / "place" / "libextra.so").touch(),
+    "a new module among enumerated ones": lambda base: (base / "all" / "other.py").touch(),
+    "a new package among enumerated ones": lambda base: (base / "all" / "other").mkdir(),
     "a new package": lambda base: (base / "empty" / "mod").mkdir(),
-    "an installation": lambda base: (base / "empty" / "mod-1.0.dist-info").mkdir(),
+    "an installation among enumerated ones": lambda base: (base / "all" / "mod-1.0.dist-info").mkdir(),
+    "lines for each start": lambda base: (base / "empty" / "new.pth").touch(),
     "a directory that was not there": lambda base: (base / "gone").mkdir(),
     "a file that was looked at": lambda base: (base / "here" / "below" / "settings.ini").touch(),
     "a name in a directory that was listed": lambda base: (base / "here" / "names" / "notes.txt").touch(),
@@ -65,10 +77,15 @@ def test_a_change_is_noticed(files: file_watch.Files, tmp_path: Path, what: str)
 def test_what_hides_nothing_is_no_change(files: file_watch.Files, tmp_path: Path) -> None:
     (tmp_path / "place" / "__pycache__").mkdir()
     (tmp_path / "place" / "README.txt").touch()
+    (tmp_path / "place" / "other.py").touch()
+    (tmp_path / "place" / "other.so").touch()
+    (tmp_path / "place" / "results_1").mkdir()
+    (tmp_path / "place" / "optional").touch()
+    (tmp_path / "empty" / "other-1.0.dist-info").mkdir()
     (tmp_path / "here" / "notes.txt").touch()
     (tmp_path / "here" / "module.py").touch()
     (tmp_path / "here" / "below" / "notes.txt").touch()
     os.utime(tmp_path / "empty")
     assert not files.is_in_doubt()
-    (tmp_path / "place" / "late.py").touch()
+    (tmp_path / "place" / "optional.py").touch()
     assert files.is_in_doubt(), "and the next one is seen"

@@ -25,7 +25,7 @@ _READ_IN_C = {"_curses": _TERMINAL, "readline": (*_TERMINAL, "INPUTRC")}
 MOST_EDITED = 64
 # Replaces the time in a stamp that holds only the kind of a file and, of a directory, its inode.
 KIND = -1
-_HEAD = "unsnarl-facts 6"
+_HEAD = "unsnarl-facts 7"
 # Suffix of the values that a quick learning run has found, for the server to compare its own with.
 VALUES = ".values"
 
@@ -55,6 +55,8 @@ class Facts:
     | ``directories`` | other places that decide what is loaded; relative: what imports examined in the caller's |
     | ``asked`` | other paths that imports have examined, with the stamp or the kind of the file there |
     | ``listed`` | directories whose names imports have read; a relative path, likewise |
+    | ``sought`` | names of modules and libraries that imports have searched for, found or not |
+    | ``enumerated`` | directories in which they have enumerated modules or installed packages |
     | ``renewals`` | globals that each worker computes again |
     | ``notes`` | findings in words |
     | ``refusals`` | reasons for a plain verdict; empty if the verdict is warm |
@@ -83,15 +85,15 @@ class Facts:
         self.directories: list[str] = []
         self.asked: dict[str, tuple[int, int, int]] = {}
         self.listed: list[str] = []
+        self.sought: list[str] = []
+        self.enumerated: list[str] = []
         self.renewals: list[Renewal] = []
         self.notes: list[str] = []
         self.refusals: list[str] = []
         self.doubtful: dict[str, str] = {}
-        self.seed = 1
-        self.is_unproven = False
+        self.seed, self.is_unproven = 1, False
         self.verified: list[str] = []
-        self.learner = ""
-        self.fingerprint = ""
+        self.learner = self.fingerprint = ""
         self.expires = 0
 
     def join(self, other: Facts) -> bool:
@@ -129,7 +131,16 @@ class Facts:
     def imports_as(self, other: Facts) -> bool:
         """Return whether a server would import and watch the same."""
         mine, others = (
-            (f.modules, set(f.renewals), f.directories, sorted(f.files), sorted(f.asked), f.listed)
+            (
+                f.modules,
+                set(f.renewals),
+                f.directories,
+                sorted(f.files),
+                sorted(f.asked),
+                f.listed,
+                f.sought,
+                f.enumerated,
+            )
             for f in (self, other)
         )
         return mine == others
@@ -183,6 +194,8 @@ def dump(facts: Facts) -> str:
     rows += [(name,) for name, field in _FLAGS.items() if getattr(facts, field)]
     rows += [("directory", path) for path in facts.directories]
     rows += [("listing", path) for path in facts.listed]
+    rows += [("sought", name) for name in facts.sought]
+    rows += [("enumerated", path) for path in facts.enumerated]
     rows += [("clock", one.module, one.name, one.recipe) for one in facts.renewals]
     rows += [("note", note) for note in facts.notes]
     rows += [("refusal", why) for why in facts.refusals]
@@ -210,6 +223,8 @@ def parse(text: str) -> Facts:
         "walk": facts.walks,
         "directory": facts.directories,
         "listing": facts.listed,
+        "sought": facts.sought,
+        "enumerated": facts.enumerated,
         "note": facts.notes,
         "refusal": facts.refusals,
         "verified": facts.verified,

@@ -14,6 +14,7 @@ import sys
 from .. import facts as facts_of
 from ..importing import preload
 from ..renewals import DIRECTORY
+from . import module_lookups
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -31,8 +32,7 @@ def result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of
     result.modules = found
     _put_variables(result, watch)
     result.asks_tty, result.asks_size, result.asks_umask = watch.asks_tty, watch.asks_size, watch.asks_umask
-    result.renewals = watch.renewals
-    result.asks_sum = bool(watch.walks.summing)
+    result.renewals, result.asks_sum = watch.renewals, bool(watch.walks.summing)
     result.notes = list(dict.fromkeys(watch.notes))
     was_asked = watch.asks_cwd
     if not all(str(entry).startswith("/") for entry in sys.path):
@@ -51,6 +51,7 @@ def result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of
     beside, result.asked, listed = watch.seen.facts(set(result.files), set(known))
     result.listed = listed + sorted(watch.relative_listed | listed_here)
     result.files |= beside
+    result.sought, result.enumerated = module_lookups.names(watch.sought), sorted(watch.seen.enumerated)
     return result
 
 

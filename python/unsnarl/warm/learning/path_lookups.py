@@ -58,6 +58,8 @@ class Seen:
         # For each path, whether more than the kind of the file was queried.
         self.asked: dict[str, bool] = {}
         self.listed: set[str] = set()
+        # Directories of which imports have enumerated the modules or the installed packages.
+        self.enumerated: set[str] = set()
 
     def ask(self, path: str) -> None:
         """Note a query of a path."""
@@ -66,9 +68,11 @@ class Seen:
             self.asked[whole] = self.asked.get(whole, False) or not _is_of_kind()
 
     def read_names(self, path: str) -> None:
-        """Note that a directory was listed, unless by a finder of modules or of installed packages."""
-        if not path.startswith(_ELSEWHERE) and not any(name in _FINDERS for name, _ in _callers(1)):
-            self.listed.add(os.path.normpath(path))
+        """Note that a directory was listed, unless by a finder of modules, which searches it for one name."""
+        by = _caller()
+        if path.startswith(_ELSEWHERE) or by in _FINDERS:
+            return
+        (self.enumerated if by.partition(".")[0] in _ENUMERATORS else self.listed).add(os.path.normpath(path))
 
     def below(self, directory: str, opened: Iterable[str]) -> tuple[set[str], set[str]]:
         """Return what was queried or ``opened``, and what was listed, below a directory, as paths relative to it."""
@@ -112,7 +116,9 @@ class Seen:
 MOST_ASKED = 32
 # File systems of the kernel.
 _ELSEWHERE = ("/proc/", "/sys/", "/dev/")
-_FINDERS = ("importlib", "_frozen_importlib_external", "pkgutil", "zipimport", "site")
+# Modules that list a directory to search it (`module_lookups.py`), and packages that list modules or distributions.
+_FINDERS = ("importlib._bootstrap_external", "_frozen_importlib_external", "zipimport", "site")
+_ENUMERATORS = ("importlib", "pkgutil")
 _OF_PATHS = ("genericpath", "posixpath", "pathlib")
 # Functions of these modules whose result depends on the kind of a file alone.
 _OF_KIND = frozenset(
@@ -123,6 +129,14 @@ _OF_KIND = frozenset(
 def _is_stamped(path: str, is_more: bool) -> bool:
     """Return whether the identity of the file counts; of a link, its target."""
     return (is_more or os.path.islink(path)) and os.path.isfile(path)
+
+
+def _caller() -> str:
+    """Return the name of the module that has called."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("_unsnarl"):
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__")) if frame is not None else ""
 
 
 def _callers(count: int) -> list[tuple[str, str]]:

@@ -39,6 +39,7 @@ from . import (
     environment_walk,
     kept,
     kept_times,
+    module_lookups,
     outcome,
     path_lookups,
     plugins,
@@ -100,10 +101,9 @@ class Watch:
         self.relative: set[str] = set()
         self.relative_listed: set[str] = set()
         self.seen = path_lookups.Seen()
-        self.asks_tty = False
-        self.asks_size = False
-        self.asks_cwd = False
-        self.asks_umask = False
+        # Names of modules and libraries that were searched for.
+        self.sought: set[str] = set()
+        self.asks_tty = self.asks_size = self.asks_cwd = self.asks_umask = False
         self.renewals: list[Renewal] = []
         self.temporary = temporary.Directories()
         # Permanent directories that imports have made: by which module, and whether it accepts an existing one.
@@ -231,6 +231,8 @@ class Watch:
             self.temporary.made.append(temporary.Made(path_lookups.text_of(args[0]), self.current, _importing()))
         elif effects.is_listing_libraries(event, args):
             self.opened.add(effects.LIBRARIES)
+        elif event == "ctypes.dlopen":
+            self.sought.add(os.path.basename(path_lookups.text_of(args[0])))
         elif event in NOTED:
             self.note(NOTED[event])
 
@@ -385,6 +387,7 @@ def _install(watch: Watch) -> None:
     recorders.install(watch)
     arguments.watch(functools.partial(watch.fail, "decides something by the arguments"))
     path_lookups.watch(watch.look)
+    module_lookups.watch(watch.sought)
     atexit.register(watch.temporary.remove)  # runs last of all exit functions
     watch.temporary.watch_ends()
 

@@ -196,6 +196,8 @@ def _compare(
     _settle(first, {*sources})
     first.renewals = _of_most(looks)
     first.renewals += [one for one in again.renewals if one.recipe.is_kept and one.recipe.source in sources]
+    first.sought = sorted({*first.sought, *again.sought})
+    first.enumerated = sorted({*first.enumerated, *again.enumerated})
     if DIRECTORY in sources:
         first.asks_cwd = False
         first.files, first.directories = again.files, again.directories

@@ -65,8 +65,11 @@ _LOCAL = frozenset(
     ]
 )
 
-# Endings of names that an import system searches: a new file may hide a loaded one.
-_IMPORTABLE = (".py", ".pyc", ".so", ".pth", ".egg-link", ".dist-info", ".egg-info", ".zip", "pyvenv.cfg")
+# Endings of names of modules, and of what is enumerated with them.
+_MODULES = (".py", ".pyc", ".so")
+_ENUMERATED = (*_MODULES, ".zip", ".egg-link", ".dist-info", ".egg-info")
+# Endings of names that each start of the interpreter reads.
+_START = (".pth", "pyvenv.cfg")
 
 
 # Nanoseconds within which two changes may get the same time; vfat's resolution is the coarsest.
@@ -90,6 +93,10 @@ class Files:
         relative = {path for path in facts.directories if not path.startswith("/")}
         here = {os.path.abspath(path) for path in relative} if facts.asks_cwd else set[str]()
         self._here = {path: kind_of(path) if os.path.isdir(path) else stamp_of(path) for path in here}
+        # Names that imports have searched for: a new file of such a name may hide a loaded one, or end a failure.
+        self._sought = frozenset(facts.sought)
+        # In these, every name of a module or an installed package counts. The second set has their watches.
+        self._enumerated, self._enumerated_watches = set(facts.enumerated), set[int]()
         # In these, every name that appears or disappears counts, and nothing else.
         self._listed_fully, self._listed_watches = set(facts.listed), set[int]()
         listed_here = {path for path in facts.listed if not path.startswith("/")}
@@ -104,8 +111,7 @@ class Files:
         self._places = {path: _identity(path) for path in directories if os.path.dirname(path) not in directories}
         self._stamps: dict[str, tuple[int, int, int]] = {}
         self._listed: dict[str, frozenset[str] | None] = {}
-        mounts = _mounts()
-        if all(_is_local(path, mounts) for path in directories):
+        if _are_local(directories):
             self._watch(sorted(directories))
         if self.fd < 0:
             self._stamps = {path: _comparable(stamp_of(path)) for path in directories}
@@ -125,6 +131,8 @@ class Files:
                 return
             if directory in self._listed_fully:
                 self._listed_watches.add(number)
+            if directory in self._enumerated:
+                self._enumerated_watches.add(number)
         self.fd = fd
 
     def is_in_doubt(self) -> bool:
@@ -166,7 +174,9 @@ class Files:
         try:
             with os.scandir(directory) as entries:
                 return frozenset(
-                    entry.name for entry in entries if self._is_importable(entry.name, _is_directory(entry))
+                    entry.name
+                    for entry in entries
+                    if self._is_importable(entry.name, _is_directory(entry), directory in self._enumerated)
                 )
         except FileNotFoundError:
             return frozenset()
@@ -196,11 +206,11 @@ class Files:
             if mask & (_OVERFLOW | _DELETE_SELF | _MOVE_SELF):
                 return "a watched directory was removed"
             is_listed = number in self._listed_watches and _is_new_name(name, mask)
-            if is_listed or self._is_loaded(name, mask):
+            if is_listed or self._is_loaded(name, mask, number in self._enumerated_watches):
                 return f"{name} has changed"
         return None
 
-    def _is_loaded(self, name: str, mask: int) -> bool:
+    def _is_loaded(self, name: str, mask: int, is_enumerated: bool) -> bool:
         if mask & _IGNORED:
             return False
         if mask & _ATTRIB and not mask & (_CREATE | _MODIFY):
@@ -209,13 +219,16 @@ class Files:
         is_directory = bool(mask & _ISDIR)
         if is_directory and not mask & (_CREATE | _MOVED | _DELETE):
             return False
-        return self._is_importable(name, is_directory)
+        return self._is_importable(name, is_directory, is_enumerated)
 
-    def _is_importable(self, name: str, is_directory: bool) -> bool:
-        """Return whether a file of this name is loaded, or may hide a loaded one."""
+    def _is_importable(self, name: str, is_directory: bool, is_enumerated: bool) -> bool:
+        """Return whether a file of this name is loaded, or one that imports have searched for or enumerated."""
+        stem, is_sought = name.partition(".")[0], name in self._sought
+        if name in self._names or name.endswith(_START) or (is_sought and (is_directory or ".so" in name)):
+            return True
         if is_directory:
-            return name != "__pycache__" and (name.partition(".")[0].isidentifier() or name.endswith(_IMPORTABLE))
-        return name in self._names or name.endswith(_IMPORTABLE)
+            return is_enumerated and name != "__pycache__" and (stem.isidentifier() or name.endswith(_ENUMERATED))
+        return name.endswith(_ENUMERATED if is_enumerated else _MODULES) and (is_enumerated or stem in self._sought)
 
 
 def _is_new_name(name: str, mask: int) -> bool:
@@ -259,6 +272,11 @@ def _unescaped(path: str) -> str:
     for escaped, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         path = path.replace(escaped, plain)
     return path
+
+
+def _are_local(paths: set[str]) -> bool:
+    mounts = _mounts()
+    return all(_is_local(path, mounts) for path in paths)
 
 
 def _is_local(path: str, mounts: list[tuple[str, str]]) -> bool:
