@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Timer
 
+from unsnarl.child_end import wait_for_the_end
 from unsnarl.run_settings import SWITCH, VARIABLE, RunSettings
 
 
@@ -81,6 +82,7 @@ def run_command(command: Sequence[str], environment: Mapping[str, str], limit_s:
         timer.daemon = True
         timer.start()
         try:
+            wait_for_the_end(child.pid)
             _, status, usage = os.wait4(child.pid, 0)
         except BaseException:
             _kill(child.pid, late)

@@ -23,6 +23,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
+from unsnarl.child_end import wait_for_the_end
 from unsnarl.errors import UnsnarlError
 from unsnarl.lab import presence
 from unsnarl.lab.experiment import Case, Confinement, Experiment, Figures, Variant
@@ -251,6 +252,7 @@ def _wait(process: subprocess.Popen[bytes], limit_s: float) -> tuple[int, Any]:
     timer = threading.Timer(limit_s, kill)
     timer.start()
     try:
+        wait_for_the_end(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
     finally:
         timer.cancel()

@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
+from unsnarl.child_end import wait_for_the_end
 from unsnarl.signal_handlers import replaced
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Supervisor:
             self._child = child.pid
             while self._pending:
                 self._send(self._pending.pop(0))
-            _wait_for_the_end(child.pid)
+            wait_for_the_end(child.pid)
             # The pid stays valid until the child is reaped; from _has_ended on, no handler uses it.
             ended_ns = time.monotonic_ns()
             self._has_ended = True
@@ -135,32 +136,6 @@ class Supervisor:
                     return child
             time.sleep(PAUSE_S)
         return None
-
-
-def _wait_for_the_end(child: int) -> None:
-    """Wait until a child has ended, without reaping it; handlers of signals run meanwhile.
-
-    A handler in Python runs after the call that waits. A signal just before that call, or one that the kernel gives to
-    another thread, would not end it, so each signal writes to a pipe, and the call waits for the pipe.
-    """
-    earlier = signal.getsignal(signal.SIGCHLD)
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    earlier_fd = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    try:
-        # Ends of children that are ignored would not be told. The child has inherited what was before.
-        signal.signal(signal.SIGCHLD, _do_nothing)
-        while not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            os.read(reading, 4096)
-    finally:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL if earlier is None else earlier)
-        signal.set_wakeup_fd(earlier_fd)
-        os.close(reading)
-        os.close(writing)
-
-
-def _do_nothing(_number: int, _frame: FrameType | None) -> None:
-    pass
 
 
 def _is_another_program(pid: int, tracer: int) -> bool:

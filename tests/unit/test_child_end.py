@@ -1,0 +1,78 @@
+"""A process that waits for the end of a child handles signals meanwhile, whichever of its threads gets them."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from tests.integration.waiting import WATCHDOG_S
+from unsnarl.child_end import wait_for_the_end
+from unsnarl.doctor import trial
+from unsnarl.lab.experiment import Confinement
+from unsnarl.lab.running import process
+
+ASKS = """\
+import os, signal, sys
+os.kill(int(sys.argv[1]), signal.SIGUSR1)
+open(sys.argv[2]).read()
+"""
+"""Sends its parent a signal, and ends when the parent's handler opens a pipe."""
+
+
+def run_of_the_doctor(words: list[str]) -> int:
+    return trial.run_command(words, os.environ, WATCHDOG_S).status
+
+
+def run_of_the_laboratory(words: list[str]) -> int:
+    process.execute(words, Confinement(), WATCHDOG_S)
+    return 0
+
+
+@contextmanager
+def given_to_another_thread(number: signal.Signals) -> Generator[None]:
+    """Let another thread get the signal, so that it interrupts no call of the main thread."""
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait, args=(WATCHDOG_S,))
+    thread.start()
+    earlier = signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("run", [run_of_the_doctor, run_of_the_laboratory])
+def test_a_handler_runs_while_the_child_does(tmp_path: Path, run: Callable[[list[str]], int]) -> None:
+    program, pipe = tmp_path / "program.py", tmp_path / "pipe"
+    program.write_text(ASKS)
+    os.mkfifo(pipe)
+
+    def answer(_number: int, _frame: FrameType | None) -> None:
+        with pipe.open("w"):
+            pass
+
+    earlier = signal.signal(signal.SIGUSR1, answer)
+    try:
+        with given_to_another_thread(signal.SIGUSR1):
+            assert run([sys.executable, str(program), str(os.getpid()), str(pipe)]) == 0
+    finally:
+        signal.signal(signal.SIGUSR1, earlier)
+
+
+def test_a_thread_waits_without_handlers() -> None:
+    pid = os.posix_spawn(sys.executable, [sys.executable, "-c", "raise SystemExit(3)"], os.environ)
+    earlier = signal.getsignal(signal.SIGCHLD)
+    thread = threading.Thread(target=wait_for_the_end, args=(pid,))
+    thread.start()
+    thread.join(WATCHDOG_S)
+    assert not thread.is_alive()
+    assert signal.getsignal(signal.SIGCHLD) is earlier
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
