@@ -4,8 +4,8 @@
 //! its frames from another process now and then. A thread that makes calls of less than a millisecond takes no stack
 //! either, and is sampled in them as well.
 //!
-//! Must never: replace a stack that the thread took itself. Invariant: placed and unplaced time of a thread in each
-//! sampled state add up to its time in that state.
+//! Must never: replace a stack that the thread took itself, except where samples show that a hold's stack is late.
+//! Invariant: placed and unplaced time of a thread in each sampled state add up to its time in that state.
 
 use crate::Nanos;
 use crate::reader::Thread;
@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, HashMap};
 pub const FIRST: u32 = 1 << 20;
 /// With fewer samples, time is not divided among them.
 const LEAST_SAMPLES: usize = 5;
+/// The share of a hold's samples at one line, in percent, from which on the hold was spent there.
+const AGREED: usize = 75;
 /// The states in which a thread may take no stack and have a sample: it computes alone, or makes calls and sleeps of
 /// less than a millisecond. Until another thread takes the GIL, the sampler reads the thread that dropped it.
 pub(crate) const SAMPLED: [State; 3] = [State::Running, State::InIo, State::Asleep];
@@ -111,6 +113,7 @@ impl Samples {
             .zip(stretches)
             .map(|(thread, own)| {
                 let samples = by_entry.get(&thread.entry).map_or(&[][..], Vec::as_slice);
+                self.place_late_stacks(own, samples);
                 let placed = SAMPLED.map(|state| place(own, state, samples));
                 let keyed = SAMPLED.iter().zip(placed);
                 keyed
@@ -118,6 +121,41 @@ impl Samples {
                     .collect()
             })
             .collect()
+    }
+
+    /// Gives the holds of one stack the one that was sampled in them, where the samples agree on a line.
+    ///
+    /// The thread takes its stack where it drops the GIL. An operator has no check for a request to do so, so a thread
+    /// that adds long byte strings, or looks for an item in a long list, drops the GIL at a later line.
+    fn place_late_stacks(&self, stretches: &mut [Stretch], samples: &[(Nanos, u32)]) {
+        let has_late_stack =
+            |stretch: &Stretch| stretch.state == State::Running && stretch.node != 0 && stretch.node < FIRST;
+        let mut sampled: HashMap<u32, HashMap<u32, usize>> = HashMap::new();
+        for &(time, node) in samples {
+            let next = stretches.partition_point(|stretch| stretch.begin <= time);
+            let hold = next.checked_sub(1).and_then(|index| stretches.get(index));
+            if let Some(hold) = hold.filter(|hold| time < hold.end && has_late_stack(hold)) {
+                *sampled.entry(hold.node).or_default().entry(node).or_default() += 1;
+            }
+        }
+        let agreed: HashMap<u32, u32> = sampled
+            .into_iter()
+            .filter_map(|(own, counts)| Some((own, self.agreed(&counts)?)))
+            .collect();
+        for stretch in stretches.iter_mut().filter(|stretch| has_late_stack(stretch)) {
+            stretch.node = agreed.get(&stretch.node).copied().unwrap_or(stretch.node);
+        }
+    }
+
+    /// The usual node, if nearly all samples are at its line; `None` if they are not, or few.
+    fn agreed(&self, counts: &HashMap<u32, usize>) -> Option<u32> {
+        let line = |node: u32| self.nodes.get(node.checked_sub(FIRST)? as usize).map(|&(_, line)| line);
+        let most = line(usual(counts));
+        let there = counts.iter().filter(|&(&node, _)| line(node) == most);
+        let there: HashMap<u32, usize> = there.map(|(&node, &count)| (node, count)).collect();
+        let whole = counts.values().sum::<usize>();
+        let is_agreed = whole >= LEAST_SAMPLES && there.values().sum::<usize>() * 100 >= whole * AGREED;
+        is_agreed.then(|| usual(&there))
     }
 
     /// The samples in holds that the thread read no stack of itself: number of the thread, time, node.
@@ -319,6 +357,32 @@ mod tests {
         let within = samples.within_holds(&threads, &stretches);
         assert_eq!(within.len(), 10);
         assert_eq!((within[3], within[4]), ((0, 3 * MS, FIRST), (0, 4 * MS, FIRST + 1)));
+    }
+
+    #[test]
+    fn a_late_stack_gives_way_where_samples_agree_on_a_line() {
+        let samples = |at_another: u64| Samples {
+            locations: vec![("app.py".into(), "feed".into(), 1), ("app.py".into(), "main".into(), 2)],
+            nodes: vec![(0, 1), (1, 0), (0, 0)],
+            taken: (0..10).map(|ms| (ms * MS, 1, u32::from(ms >= at_another))).collect(),
+            ..Samples::default()
+        };
+        let threads = [Thread {
+            entry: 1,
+            ..Thread::default()
+        }];
+        let placed = |at_another| {
+            let mut stretches = vec![vec![
+                stretch(0, 6 * MS, State::Running, 7),
+                stretch(6 * MS, 12 * MS, State::Running, 7),
+                stretch(12 * MS, 20 * MS, State::InIo, 7),
+                stretch(20 * MS, 21 * MS, State::Running, 8),
+            ]];
+            samples(at_another).place(&threads, &mut stretches);
+            stretches[0].iter().map(|stretch| stretch.node).collect::<Vec<u32>>()
+        };
+        assert_eq!(placed(2), [FIRST + 1, FIRST + 1, 7, 8]);
+        assert_eq!(placed(4), [7, 7, 7, 8]);
     }
 
     #[test]
