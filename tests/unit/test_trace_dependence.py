@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from tests.unit.test_trace_findings import LENGTH, MS, pair, thread, waits
 from tests.unit.test_trace_views import process
 from unsnarl.trace.findings import dependence, gil, locks, resources, stuck
 from unsnarl.trace.findings.conclusions import all_findings
-from unsnarl.trace.model import LOCK, Process
+from unsnarl.trace.model import IN_IO, LOCK, Location, Process
 
 WORKER, CLIENT = 0, 1
 GET, PUT = 1, 2
@@ -46,6 +47,19 @@ def test_a_thread_with_io_of_its_own_gains() -> None:
     [convoy] = gil.convoys(run)
     assert convoy.remedy is not None
     assert convoy.remedy.command == "unsnarl run"
+
+
+@pytest.mark.parametrize(("file", "is_dependent"), [("/lib/threading.py", True), ("/srv/app.py", False)])
+def test_what_seems_to_be_io_within_a_wait_is_a_want_of_a_processor(file: str, *, is_dependent: bool) -> None:
+    run = served(on_lock_ns=LENGTH // 2, io_ns=LENGTH // 10)
+    locations = run.locations | {9: Location(file, "Condition.wait", 359)}
+    run = replace(
+        run,
+        locations=locations,
+        nodes=run.nodes | {9: (GET, 9)},
+        stacks=[*run.stacks, (CLIENT, IN_IO, 9, LENGTH // 10)],
+    )
+    assert dependence.depends_on(run, CLIENT, frozenset((WORKER,))) == is_dependent
 
 
 @pytest.mark.parametrize("on_lock_ns", [0, LENGTH // 1000])

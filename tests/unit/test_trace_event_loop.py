@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from tests.unit.test_trace_findings import LENGTH, MS, thread
 from tests.unit.test_trace_views import process
 from unsnarl.trace.findings import event_loop
-from unsnarl.trace.model import COMPUTING, IN_IO, RUNNING, Process
+from unsnarl.trace.model import COMPUTING, IN_IO, RUNNING, Location, Process
 
 IDLE, HASHES = 1, 2
 """Nodes: the loop's selector and its caller, and the line of a callback."""
@@ -49,6 +51,24 @@ def test_both_parts_of_a_call_are_one_stall(computed_ms: int, rest_ms: int, word
 def test_calls_at_one_line_are_not_one_stall() -> None:
     calls = [[40 * MS, COMPUTING, HASHES], [MS, RUNNING, HASHES], [40 * MS, IN_IO, HASHES], [MS, RUNNING, HASHES]]
     assert event_loop.findings(loop(*calls * 5)) == []
+
+
+def test_what_a_line_does_with_and_without_the_gil_is_one_finding() -> None:
+    calls = [[60 * MS, RUNNING, HASHES], [90 * MS, COMPUTING, HASHES], [MS, RUNNING, HASHES]]
+    [stall] = event_loop.findings(loop(*calls * 4))
+    assert (stall.figures["count"], stall.figures["total_ns"]) == (8, 600 * MS)
+    assert "a callback computes in C code at" in stall.title
+
+
+@pytest.mark.parametrize(("code", "count"), [("    return loop.run_until_complete(main())\n", 1), ("    serve()\n", 0)])
+def test_a_loop_in_c_is_idle_in_the_line_that_runs_it(tmp_path: Path, code: str, count: int) -> None:
+    source = tmp_path / "app.py"
+    source.write_text(f"def run(loop):\n{code}")
+    run = loop([80 * MS, RUNNING, HASHES])
+    in_c = replace(
+        run, nodes={**run.nodes, IDLE: (0, 9)}, locations={**run.locations, 9: Location(str(source), "run", 2)}
+    )
+    assert len(event_loop.findings(in_c)) == count
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,25 @@ def test_lock_waits_at_unknown_lines_are_told() -> None:
     assert "900 times, 5.00 s in all, at lines that were not recorded" in finding.title
 
 
+@pytest.mark.parametrize(("left_out", "kind"), [(5, "lock-waits"), (4, "no-lock-contention")])
+def test_few_waits_at_unknown_lines_are_those_of_a_thread_without_a_processor(left_out: int, kind: str) -> None:
+    few = waits(count=left_out, left_out=left_out)
+    [finding] = findings_locks.findings(long_run([], waiting_ns=0, records_from_ns=0, locks=[few]))
+    assert finding.kind == kind
+
+
+@pytest.mark.parametrize(("waiting_share", "severity"), [(0.5, SEVERE), (0.2, NOTABLE)])
+def test_square_wakeups_are_severe_where_threads_wait_for_long(waiting_share: float, severity: str) -> None:
+    waiting_ns = int(waiting_share * LENGTH)
+    group = {"waiters_from": 64, "waiters_to": 127, "waits": 900, "wakeups": 30_000, "waiters": 90_000}
+    threads = [
+        thread(number, f"worker-{number}", waiting_ns=waiting_ns, io_ns=LENGTH - waiting_ns) for number in range(2)
+    ]
+    contention = {"pairs": [], "long_holds": [], "wakeups": [group], "histogram": [0] * 32}
+    [found] = findings_gil.square(process(length_ns=LENGTH, threads=threads, contention=contention))
+    assert found.severity == severity
+
+
 def test_waits_that_should_have_had_no_stack_are_no_matter() -> None:
     """Short waits, and waits that have not ended with the recording."""
     short = waits(left_out=0, left_out_ns=0)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.test_trace_findings import thread
 from tests.unit.test_trace_views import process
+from unsnarl.trace.findings import repeated_imports
 from unsnarl.trace.findings.conclusions import lost_records
 from unsnarl.trace.findings.startup import findings
 from unsnarl.trace.model import RUNNING, SLEEPING
@@ -121,3 +122,21 @@ def test_a_remedy_that_refuses_the_command_is_not_named(words: str, commands: li
     )
     [finding] = findings(started)
     assert [remedy.command for remedy in finding.remedies] == commands
+
+
+@pytest.mark.parametrize(
+    ("times", "names", "kinds"),
+    [
+        (40, ["codec"], ["repeated-import"]),
+        (19, ["codec"], []),
+        (40, ["codec", "other", "third"], []),  # each of them less than twenty times
+    ],
+)
+def test_a_module_that_is_imported_again_and_again(times: int, names: list[str], kinds: list[str]) -> None:
+    imports = [one_import(5 * MS) | {"name": names[number % len(names)]} for number in range(times)]
+    run = process(length_ns=300 * MS, imports=imports)
+    found = repeated_imports.findings(run)
+    assert [finding.kind for finding in found] == kinds
+    if found:
+        assert found[0].title.startswith("`codec` is imported 40 times: 200 ms (67 % of the run)")
+        assert "slow-import" not in {finding.kind for finding in findings(run)}

@@ -34,6 +34,15 @@ PROCESSOR = "a processor"
 PACKAGES = "-packages/"
 """Is part of the paths of installed libraries."""
 
+WAITING_FILES = ("/queue.py", "/threading.py")
+"""The files of the standard library in which threads wait for each other, and do no I/O."""
+
+FILE_LOCK = "the lock of a file"
+"""What a thread waits for in `flock` or `fcntl`: the sampler's name."""
+
+MOST_IMPORTS = 5000
+"""The imports of a process that the summary keeps."""
+
 PAUSE = "a pause in C code"
 """What a thread waits for whose C code sleeps: the sampler's name."""
 
@@ -338,6 +347,14 @@ class Process:
         """Return the first line that belongs to no library, or else the first outside the standard library."""
         own = (line for line in lines if PACKAGES not in line.file and not self.is_library(line))
         return next(own, None) or self.own_line(lines)
+
+    def is_in_wait(self, node: int) -> bool:
+        """Tell whether a stack ends in the standard library's functions that do nothing but wait for other threads.
+
+        A thread there that seems to be in I/O has no processor, between the drop of the GIL and its wait for a lock.
+        """
+        stack = self.stack(node)
+        return bool(stack) and stack[0].file.endswith(WAITING_FILES) and self.is_library(stack[0])
 
     def lacks_processor(self, number: int | None, node: int) -> bool:
         """Tell whether a thread that seems to be in I/O at a stack was mostly able to run, without a processor."""

@@ -41,6 +41,9 @@ TRIO_SELECTS = ("trio/_core/_io_epoll.py",)
 GEVENT_SELECTS = ("gevent/hub.py", "gevent/_hub_primitives.py")
 """The ends of the files in which a loop of the library waits in its selector."""
 
+_RUNS_LOOP = ("run_until_complete(", "run_forever(")
+"""The calls that run a loop: such a line is the innermost one of a thread in I/O if the loop is in C, as uvloop's."""
+
 RECORDER = "unsnarl/trace/traced/tasks.py"
 """The end of the file whose functions sample an event loop's tasks, at most a hundredth of the time."""
 
@@ -321,7 +324,7 @@ def _what(process: Process, state: int, node: int) -> tuple[str, Location | None
         return "recording", None
     if state == WAITING:
         return what, None
-    if state == LOCK:
+    if state == LOCK or (state == IN_IO and process.is_in_wait(node)):
         if is_for_work(process, node):
             return "waiting for work or for other threads", process.line_of(node)
         return "blocked on a lock", process.line_of(node)
@@ -347,6 +350,8 @@ def _waits_for(stack: list[Location]) -> str:
             return _IN_LOOP
         if name.endswith(TRIO_SELECTS + GEVENT_SELECTS):
             return _IN_LOOP
+    if stack and any(call in linecache.getline(stack[0].file, stack[0].line) for call in _RUNS_LOOP):
+        return _IN_LOOP
     for name, what in _BY_FUNCTION:
         if any(line.file.endswith("/" + name) or line.file == name for line in stack[:6]):
             return what

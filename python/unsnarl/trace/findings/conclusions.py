@@ -13,7 +13,9 @@ from unsnarl.trace.findings import (
     gil,
     locks,
     pools,
+    repeated_imports,
     resources,
+    shared_locks,
     spinning,
     startup,
     stuck,
@@ -30,7 +32,20 @@ def all_findings(processes: list[Process]) -> list[Finding]:
     result: list[Finding] = []
     for process in processes:
         found = lost_records(process)
-        for part in (event_loop, tasks, stuck, threads, spinning, pools, resources, gil, locks, startup):
+        for part in (
+            event_loop,
+            tasks,
+            stuck,
+            threads,
+            spinning,
+            pools,
+            resources,
+            shared_locks,
+            gil,
+            locks,
+            repeated_imports,
+            startup,
+        ):
             found += part.findings(process)
         found = merged(found)
         result += [replace(finding, pid=process.pid) for finding in found]
@@ -45,7 +60,7 @@ def merged(found: list[Finding]) -> list[Finding]:
     Of many threads, neither all stacks nor all waits have a cause alone. A thread that spins is in no long C call, but
     may keep the GIL while it has no processor. Where tasks or threads wait for a lock otherwise, it may be the cause.
     """
-    if any(finding.kind in ("task-waits", "stuck", "empty-pool") for finding in found):
+    if any(finding.kind in ("task-waits", "stuck", "empty-pool", "shared-lock") for finding in found):
         found = [finding for finding in found if finding.kind != "no-lock-contention"]
     if any(finding.kind == "stuck" for finding in found):
         # Their waits have no holder, since nobody released the lock.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from unsnarl.trace.model import LOCK, Process
+from unsnarl.trace.model import IN_IO, LOCK, Process
 
 LEAST_SHARE = 0.5
 """The least share of a thread's life that it waits for others, and of these waits that they end, to depend on them."""
@@ -29,7 +29,7 @@ def depends_on(process: Process, number: int, others: frozenset[int]) -> bool:
     """
     thread = process.threads[number]
     life_ns = sum(thread.totals_ns)
-    elsewhere_ns = thread.io_ns + thread.asleep_ns + thread.computing_ns
+    elsewhere_ns = thread.io_ns + thread.asleep_ns + thread.computing_ns - _starved_ns(process, number)
     blocked_ns = thread.on_lock_ns + thread.waiting_ns
     if blocked_ns < LEAST_SHARE * life_ns or elsewhere_ns > OTHERWISE_SHARE * life_ns:
         return False
@@ -40,6 +40,12 @@ def depends_on(process: Process, number: int, others: frozenset[int]) -> bool:
         by = ended[node]
         ended_ns += time_ns * sum(by[other] for other in others if other in by) / max(sum(by.values()), 1)
     return ended_ns >= LEAST_SHARE * thread.on_lock_ns
+
+
+def _starved_ns(process: Process, number: int) -> int:
+    """Return for how long a thread seemed to be in I/O where it waits for others: it had no processor."""
+    in_io = process.stacks_in.get((number, IN_IO), ())
+    return sum(time_ns for node, time_ns in in_io if process.is_in_wait(node))
 
 
 def _ended(process: Process) -> dict[int, dict[int | None, int]]:

@@ -60,27 +60,30 @@ def _library(process: Process, node: int) -> str:
 
 
 def _stalls(process: Process, number: int, runs_from_ns: int, library: str) -> list[Finding]:
+    """Return the stalls of a loop by line: a call may compute there with the GIL, and then without it."""
     thread = process.threads[number]
-    stalls: dict[tuple[int, str | None], list[int]] = defaultdict(list)
+    stalls: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
     for begin, length_ns, state, node in _calls(thread):
-        # Before the loop was idle first, it may not have run; waits for the GIL are other findings'.
-        if length_ns < STALL_NS or state == WAITING or begin < runs_from_ns:
-            continue
-        if state == IN_IO and (not node or is_idle_in_loop(process, node)):
-            continue
-        stack = process.stack(node)
-        if any(line.file.startswith("<frozen importlib") for line in stack):
+        # Before the loop was idle first, it may not have run.
+        if begin < runs_from_ns or length_ns < STALL_NS or not _is_in_callback(process, state, node):
             continue
         place = process.line_of(node)
         if state == IN_IO and process.lacks_processor(number, node):
             state = COMPUTING  # noqa: PLW2901
-        stalls[state, str(place) if place else None].append(length_ns)
+        stalls[str(place) if place else None].append((state, length_ns))
     life = process.seen_life_ns(thread)
     return [
-        _stall(process, thread, library, (state, place), lengths)
-        for (state, place), lengths in stalls.items()
-        if sum(lengths) >= STALL_SHARE * life
+        _stall(process, thread, library, place, calls)
+        for place, calls in stalls.items()
+        if sum(length_ns for _, length_ns in calls) >= STALL_SHARE * life
     ]
+
+
+def _is_in_callback(process: Process, state: int, node: int) -> bool:
+    """Tell whether a loop's thread is in a callback; waits for the GIL and imports are other findings'."""
+    if state == WAITING or (state == IN_IO and (not node or is_idle_in_loop(process, node))):
+        return False
+    return not any(line.file.startswith("<frozen importlib") for line in process.stack(node))
 
 
 def _calls(thread: Thread) -> list[tuple[int, int, int, int]]:
@@ -100,10 +103,9 @@ def _calls(thread: Thread) -> list[tuple[int, int, int, int]]:
     return calls
 
 
-def _stall(
-    process: Process, thread: Thread, library: str, cause: tuple[int, str | None], lengths: list[int]
-) -> Finding:
-    state, place = cause
+def _stall(process: Process, thread: Thread, library: str, place: str | None, stalls: list[tuple[int, int]]) -> Finding:
+    lengths = [length_ns for _, length_ns in stalls]
+    state = max(_DOES, key=lambda state: sum(length_ns for of, length_ns in stalls if of == state))
     total, life = sum(lengths), process.seen_life_ns(thread)
     times = "once" if len(lengths) == 1 else f"{len(lengths):,} times"
     at = f" at {place}" if place else ""

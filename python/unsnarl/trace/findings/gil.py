@@ -68,6 +68,12 @@ SQUARE_WAITERS = 8
 SQUARE_SHARE = 0.2
 """Wake-ups per wait and waiter, from which on the growth counts as square."""
 
+SQUARE_SEVERE = 0.3
+"""The share of their lives that all threads together wait for the GIL, from which on square wake-ups are severe.
+
+They happen also where many threads wait once, behind a thread without a processor.
+"""
+
 IDLE_SHARE = 0.4
 """The largest share of its life that a CPU-bound thread is blocked; time without a processor counts as blocked, too."""
 
@@ -301,10 +307,12 @@ def square(process: Process) -> list[Finding]:
     threads = max(process.threads, key=lambda thread: thread.wakeups)
     total_wakeups = sum(group.wakeups for group in process.wakeups)
     total_waits = sum(group.waits for group in process.wakeups)
+    waiting = sum(thread.waiting_ns for thread in process.threads)
+    is_severe = waiting >= SQUARE_SEVERE * sum(sum(thread.totals_ns) for thread in process.threads)
     return [
         Finding(
             "square",
-            SEVERE,
+            SEVERE if is_severe else NOTABLE,
             f"square: with {waiters:.0f} threads waiting for the GIL, each woke up {per_wait:.0f} times "
             "before it got the GIL",
             [

@@ -41,6 +41,9 @@ STORM_PER_S = 4000
 
 STORM_WAITS = 2000
 
+LEFT_OUT = 5
+"""The fewest waits without a stack that are more than one thread's that happened to have no processor."""
+
 POLLING_WAITS = 100
 """The fewest waits that time out, to be polling."""
 
@@ -156,7 +159,7 @@ def unplaced(process: Process) -> list[Finding]:
     groups = [waits for waits in process.locks if not waits.wait_node and waits.left_out]
     count, total = sum(waits.left_out for waits in groups), sum(waits.left_out_ns for waits in groups)
     # Without stacks, a wait for work cannot be distinguished from a wait for a lock.
-    if not process.nodes or total < _least_ns(process):
+    if not process.nodes or total < _least_ns(process) or count < LEFT_OUT:
         return []
     label = process.label(max(groups, key=lambda waits: waits.left_out_ns).waiter)
     return [

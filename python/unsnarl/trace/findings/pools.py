@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, share
-from unsnarl.trace.model import IN_IO, LOCK, RUNNING, SLEEPING, Location, Process
+from unsnarl.trace.model import IN_IO, LOCK, RUNNING, SLEEPING, WAITING_FILES, Location, Process
 
 LEAST_NS = 100_000_000
 """The least time that a worker waits for results, and that pickling takes."""
@@ -42,9 +42,6 @@ _TASKS = frozenset(("_WorkItem.run", "WorkerThread._handle_job"))
 _TRIO_THREADS = "trio/_core/_thread_cache.py"
 _ANYIO_THREADS = "anyio/_backends/_asyncio.py"
 """The ends of the files with the threads of `trio.to_thread`, and of `anyio.to_thread` on asyncio."""
-
-_WAITS = ("/queue.py", "/threading.py")
-"""The files in which a worker of anyio waits for a task."""
 
 
 def findings(process: Process) -> list[Finding]:
@@ -79,7 +76,7 @@ def _is_in_task(process: Process, node: int) -> bool:
     stack = process.stack(node)
     inner = list(itertools.takewhile(lambda line: not _is_of_anyio(line), stack))
     if len(inner) < len(stack):
-        return not all(line.file.endswith(_WAITS) for line in inner)
+        return not all(line.file.endswith(WAITING_FILES) for line in inner)
     return any(line.function in _TASKS and _is_of_pool(process, line) for line in stack)
 
 

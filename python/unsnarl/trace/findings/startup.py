@@ -8,6 +8,7 @@ from __future__ import annotations
 import posixpath
 from collections import defaultdict
 
+from unsnarl.trace.findings import repeated_imports
 from unsnarl.trace.findings.finding import FINE, NOTABLE, PACK, SEVERE, Finding, Remedy, duration, share
 from unsnarl.trace.model import IN_IO, LOCK, SLEEPING, WAITING, Import, Process
 
@@ -71,7 +72,8 @@ def slow_imports(process: Process) -> list[Finding]:
             totals[name] += _own_ns(process, index)
             firsts.setdefault(name, index)
     least = max(SLOW_IMPORT_NS, SLOW_IMPORT_SHARE * process.length_ns)
-    slow = sorted((name for name in totals if totals[name] >= least), key=lambda name: -totals[name])
+    repeated = {name.partition(".")[0] for name in repeated_imports.names(process)}
+    slow = sorted((name for name in totals.keys() - repeated if totals[name] >= least), key=lambda name: -totals[name])
     return [
         Finding(
             "slow-import",

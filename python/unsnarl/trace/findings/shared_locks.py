@@ -1,0 +1,75 @@
+"""Findings about locks that processes share: those of files, and those of multiprocessing.
+
+A thread that waits for one is in I/O for the recorder, and who holds it is another process's matter. Pure: a
+``Process`` in, findings out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life
+from unsnarl.trace.model import FILE_LOCK, IN_IO, Location, Process
+
+LEAST_NS = 50_000_000
+LEAST_SHARE = 0.05
+"""The shortest wait at one line, in all and as a share of the life of the thread that waits longest there."""
+
+SEVERE_SHARE = 0.3
+
+LEAST_SAMPLES = 3
+"""The fewest samples that tell what a thread waits for at a stack."""
+
+_SEMAPHORES = "multiprocessing/synchronize.py"
+
+
+def findings(process: Process) -> list[Finding]:
+    """Return the lines at which threads wait long for locks that other processes may hold, the longest first."""
+    times: dict[tuple[str, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    shares = _of_files(process)
+    for number, state, node, time_ns in process.stacks:
+        if state != IN_IO or not node:
+            continue
+        place = str(process.line_of(node))
+        if _is_between_processes(process, process.own_stack(node)):
+            times["a lock between processes", place][number] += time_ns
+        elif (number, node) in shares:
+            times["the lock of a file", place][number] += int(time_ns * shares[number, node])
+    found = [_finding(process, what, place, by_thread) for (what, place), by_thread in times.items()]
+    return sorted((one for one in found if one is not None), key=lambda one: -int(one.figures["total_ns"]))
+
+
+def _of_files(process: Process) -> dict[tuple[int, int], float]:
+    """Return the share of the samples of a thread at a stack in which it waited for the lock of a file."""
+    counts: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
+    for waits in process.peers:
+        entry = counts[waits.thread, waits.node]
+        entry[0] += waits.count if waits.peer == FILE_LOCK else 0
+        entry[1] += waits.count
+    return {key: locked / whole for key, (locked, whole) in counts.items() if locked >= LEAST_SAMPLES}
+
+
+def _is_between_processes(process: Process, stack: list[Location]) -> bool:
+    """Tell whether the program itself waits; multiprocessing's queues hold a lock while they wait for items."""
+    inner = next((index for index, line in enumerate(stack) if not line.file.endswith(_SEMAPHORES)), 0)
+    return 0 < inner < len(stack) and not process.is_library(stack[inner])
+
+
+def _finding(process: Process, what: str, place: str, by_thread: dict[int, int]) -> Finding | None:
+    number = max(by_thread, key=lambda number: by_thread[number])
+    thread, longest_ns, total_ns = process.threads[number], by_thread[number], sum(by_thread.values())
+    life_ns = sum(thread.totals_ns)
+    if longest_ns < max(LEAST_NS, LEAST_SHARE * life_ns):
+        return None
+    others = len(by_thread) - 1
+    details = [f"{others} more {'threads wait' if others > 1 else 'thread waits'} there: {duration(total_ns)} in all"]
+    return Finding(
+        "shared-lock",
+        SEVERE if longest_ns > SEVERE_SHARE * life_ns else NOTABLE,
+        f"thread `{thread.label}` waits for {what} at {place}: {of_life(process, longest_ns, life_ns)}",
+        ["another process or thread holds it meanwhile", *(details if others else [])],
+        thread.label,
+        place,
+        {"threads": len(by_thread), "total_ns": total_ns, "longest_ns": longest_ns},
+        Remedy("unsnarl will not help here: hold the lock for less time, or split what it guards into more locks"),
+    )
