@@ -138,6 +138,17 @@ ENDINGS = {
     ),
     "unflushed file": "f = open('out', 'w'); f.write('data'); print(open('out').read())",
     "finaliser": "class C:\n    def __del__(self): print('gone')\nkept = C()",
+    "what a class of the imports keeps": (
+        "import json, os\n"
+        "class C:\n    def __del__(self, write=os.write): write(1, b'gone')\n"
+        "json.JSONDecoder.kept = C()"
+    ),
+    "the same, frozen by the program": (
+        "import gc, json, os\n"
+        "class C:\n    def __del__(self, write=os.write): write(1, b'gone')\n"
+        "json.JSONDecoder.kept = C()\n"
+        "gc.collect(); gc.freeze()"
+    ),
     "generator": "def g():\n    try:\n        yield\n    finally:\n        print('closed')\nkept = g(); next(kept)",
     "half-made file": (
         "import gzip, sys\ntry: gzip.open('/nonexistent')\nexcept OSError as problem: kept = problem\nsys.exit(5)"

@@ -97,6 +97,7 @@ class Server:
             self._turn_down(why)
         gc.collect()
         gc.freeze()
+        self._frozen = gc.get_freeze_count()
         if (changed := self._facts.changed_file() or self._files.reason() or self._files.moved()) is not None:
             self._give_up(f"{changed} while it was imported")
         self._listener = Listener(self._origin)
@@ -155,6 +156,7 @@ class Server:
             is_in_session=self._origin.is_in_session,
             handlers=self._handlers,
             imported=self._imported,
+            frozen=self._frozen,
             files=self._files,
             listener=self._listener.fd,
             taken=self._children.taken,

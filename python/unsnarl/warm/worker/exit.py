@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import _socket
 import atexit
+import gc
 import os
 import sys
 
@@ -76,7 +77,7 @@ class Ending:
         if not _flush() and status != _SIGINT_STATUS:
             status = _LOST_STATUS  # replaces the command's own: Py_RunMain, Py_Exit
         if self._conn < 0 or os.getpid() != self._pid:
-            _finalise(status)
+            self._finalise(status)
         teardown.flush()
         self._flush_c(None)
         for report in (self._report_modules, self._report_pages):
@@ -87,7 +88,20 @@ class Ending:
         if teardown.is_unobserved():
             self._exit(status)
         self._send(wire.LEAVING, _wait_status(status))
-        _finalise(status)
+        self._finalise(status)
+
+    def _finalise(self, status: int) -> None:
+        """End through the interpreter's own finalisation; after an unhandled Ctrl-C by the signal, as in exit_sigint.
+
+        Its last collections free the classes of the imports, and what the command keeps in their attributes: an open
+        database, for example. They find none among frozen objects. What the command has frozen itself stays so.
+        """
+        if gc.get_freeze_count() <= self._inherited.frozen:
+            gc.unfreeze()
+        if status == _SIGINT_STATUS:
+            _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+            os.kill(os.getpid(), _signal.SIGINT)
+        raise SystemExit(status)
 
     def _exit(self, status: int) -> None:
         os.closerange(0, self._conn)
@@ -296,11 +310,3 @@ def _report_ignored(problem: BaseException, thing: object, words: str) -> None:
 
 def _wait_status(status: int) -> int:
     return int(_signal.SIGINT) if status == _SIGINT_STATUS else (status & 0xFF) << 8
-
-
-def _finalise(status: int) -> None:
-    """End through the interpreter's own finalisation; after an unhandled Ctrl-C by the signal, as in exit_sigint."""
-    if status == _SIGINT_STATUS:
-        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-        os.kill(os.getpid(), _signal.SIGINT)
-    raise SystemExit(status)

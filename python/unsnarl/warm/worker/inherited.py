@@ -80,6 +80,8 @@ class Inherited:
     handlers: dict[int, Any]
     """The imports' handlers for the signals that the server handles itself."""
     imported: Imported
+    frozen: int
+    """Objects that the server has frozen (``gc.freeze``)."""
     files: Freshness
     listener: int
     taken: int
