@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -393,3 +394,14 @@ def test_off_is_off(rig: "Rig") -> None:
     rig.start(script)
     assert rig.warm(script, env=rig.env | {"UNSNARL": "off"}).stdout == b"3 plain\n"
     assert sys.executable
+
+
+def test_the_last_call_is_counted_without_another_one(rig: "Rig") -> None:
+    """A call that ends within a second of the last publication of the state was shown after a minute."""
+    script = rig.script("brief", "print(1)\n")
+    rig.start(script)
+    begun = time.monotonic()
+    for _ in range(3):
+        assert rig.warm(script).returncode == 0, rig.log()
+    until(lambda: b"  3 requests  0 running" in rig.verb("status").stdout)
+    assert time.monotonic() - begun < 55, "it was the minute after which an idle server publishes its state"

@@ -66,6 +66,7 @@ class Server:
         self._pages: pages.Rows = []
         self._surveys_left = SURVEYS
         self._requests, self._used, self._published = 0, time.monotonic(), 0.0
+        self._shown = 0  # of these requests, those in the published state
         self._is_open = True
         self._pid = os.getpid()
 
@@ -255,7 +256,7 @@ class Server:
     def _publish(self) -> None:
         """Write the state of this server to ``KEY.info``, for `unsnarl warm status`."""
         origin = self._origin
-        self._published = time.monotonic()
+        self._published, self._shown = time.monotonic(), self._requests
         facts_of.mark(origin.record)
         running = self._children.running()
         if running:
@@ -285,7 +286,9 @@ class Server:
     def _timeout_ms(self) -> int:
         if self._children.successor:
             return 50  # it renames its socket over this one, which makes no event here
-        return 1000 if self._children.is_short else int(min(_idle_s(), 60) * 1000)
+        # What came within a second of the last publication is published although no event follows.
+        is_awaited = self._children.is_short or (self._is_open and self._shown != self._requests)
+        return 1000 if is_awaited else int(min(_idle_s(), 60) * 1000)
 
     def _watch_session(self) -> int:
         """Return a descriptor that becomes readable when this session's leader ends; -1 without a session."""
