@@ -95,7 +95,8 @@ def rendered(suites: Iterable[Result], recipes: Iterable[Result]) -> str:
 def _suite_row(result: Result) -> list[str]:
     head = [result["suite"], result["version"], result["python"], "its own tests"]
     if "ways" not in result:
-        return [*head, "not known", "not known", "its tests do not run plainly"]
+        reason = "did not end in time" if "no end after" in result["unprepared"] else "do not run"
+        return [*head, "not known", "not known", f"its tests {reason}, also plainly"]
     passed = result["ways"]["plain"]["passed"]
     return [*head, *(_verdict(result, way) for way in ("unsnarl run", "unsnarl run --patch")), f"{passed:,} tests pass"]
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.markdown import table
 
 Result = dict[str, Any]
+PROGRESS = re.compile(r": [.sxXFE]{2,}\s*$")
+"""The marks that pytest prints for the tests of a run that came to no end; they say nothing to a reader of the page."""
 INTRODUCTION = """# Other projects' tests, plainly and with unsnarl
 
 Each suite was run twice plainly, then under `unsnarl run`, then under `unsnarl run --patch`, and every test's outcome
@@ -73,7 +76,9 @@ def _why(one: dict[str, Any]) -> str:
 
 def _unprepared(results: Sequence[Result]) -> str:
     rows = [
-        [result["suite"], result["python"], _cell(result["unprepared"])] for result in results if "ways" not in result
+        [result["suite"], result["python"], _cell(PROGRESS.sub("", result["unprepared"]))]
+        for result in results
+        if "ways" not in result
     ]
     return f"## Not run\n\n{table(['suite', 'Python', 'reason'], rows)}\n" if rows else ""
 

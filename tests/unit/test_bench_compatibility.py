@@ -56,7 +56,9 @@ def test_a_suite_that_differs_is_said_to(differs: bool) -> None:
 
 def test_a_suite_that_does_not_run_plainly_tells_nothing() -> None:
     suite = {"suite": "thing", "version": "1", "python": "3.13.0", "unprepared": "no source"}
-    assert "| not known | not known |" in compatibility.rendered([suite], [])
+    assert "| not known | not known | its tests do not run, also plainly |" in compatibility.rendered([suite], [])
+    suite["unprepared"] = "no test passes plainly (no end after 240 s): ..F."
+    assert "its tests did not end in time, also plainly |" in compatibility.rendered([suite], [])
 
 
 def test_the_page_is_that_of_the_results() -> None:

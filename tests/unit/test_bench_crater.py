@@ -225,6 +225,7 @@ def test_the_page_shows_losses_first_and_what_could_not_be_run() -> None:
             result(),
             result(suite="other", differences=[difference("differs")], flaky=["x::y"]),
             {"suite": "third", "version": "1", "python": "3.13.0", "unprepared": "no source | distribution"},
+            {"suite": "slow", "version": "1", "python": "3.13.0", "unprepared": "no end after 60 s: ..sF.x"},
         ],
         {"test_a": "needs a display", "test_b": "is old", "test_c": "needs a display"},
     )
@@ -232,6 +233,7 @@ def test_the_page_shows_losses_first_and_what_could_not_be_run() -> None:
     assert shown.index("## Differences") < shown.index("## Not run") < shown.index("## Suites")
     assert "`tests/a.py::b\\|c`" in shown
     assert "no source \\| distribution" in shown
+    assert "| no end after 60 s |" in shown
     assert "other (3.13.0): `x::y`" in shown
     assert "- needs a display: `test_a`, `test_c`\n- is old: `test_b`\n" in shown
 
