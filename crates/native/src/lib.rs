@@ -1,6 +1,10 @@
 //! `unsnarl._native`: the thin shell between Python and the crates.
 //!
 //! Must never: decide anything; it converts arguments, results and errors.
+//!
+//! A program under `unsnarl run` imports this module at its first thread, and most of them need the scheduler's
+//! functions alone. Everything else is added when a name is asked for that is not there (PEP 562): to make
+//! their classes takes about as long as to install the scheduler.
 
 mod gil;
 mod ipc;
@@ -9,7 +13,10 @@ mod sampler;
 mod sync;
 mod trace;
 
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyList, PyString};
 
 /// Native part of unsnarl; use the public modules instead.
 #[pymodule(gil_used = false)]
@@ -17,19 +24,46 @@ mod _native {
     #[pymodule_export]
     use super::gil::{Unsupported, hint, install, is_installed, reset_stats, stats, uninstall};
     #[pymodule_export]
-    use super::rounds::SampledRounds;
-    #[pymodule_export]
-    use super::sampler::TraceSampler;
-    #[pymodule_export]
-    use super::trace::{
-        NamedStart, TimedBody, TimedImport, trace_calibrate, trace_first_line, trace_is_on, trace_name, trace_read,
-        trace_start, trace_stop,
-    };
+    use super::look_up;
 
-    /// Add the primitives.
+    /// Leave the list of names out, so that who asks for it has the rest added.
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
-        super::sync::register(module)?;
-        super::ipc::register(module)
+        use pyo3::types::{PyAnyMethods, PyModuleMethods};
+        module.dict().del_item("__all__")
     }
+}
+
+static REST: PyOnceLock<()> = PyOnceLock::new();
+
+/// Add what the scheduler does not need, and look again.
+#[pyfunction(name = "__getattr__", pass_module)]
+fn look_up<'py>(module: &Bound<'py, PyModule>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+    let text = name.to_string();
+    // The import system asks for `__path__` and other such names of its own.
+    if text == "__all__" || !text.starts_with("__") {
+        REST.get_or_try_init(module.py(), || register(module))?;
+        if let Some(found) = module.dict().get_item(name)? {
+            return Ok(found);
+        }
+    }
+    Err(PyAttributeError::new_err(format!(
+        "module 'unsnarl._native' has no attribute '{text}'"
+    )))
+}
+
+fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let names = PyList::empty(module.py());
+    for name in module.dict().keys() {
+        if !name.cast::<PyString>()?.to_str()?.starts_with("__") {
+            names.append(name)?;
+        }
+    }
+    // First, since each name that is added goes into the list that it finds.
+    module.dict().set_item("__all__", names)?;
+    trace::register(module)?;
+    module.add_class::<rounds::SampledRounds>()?;
+    module.add_class::<sampler::TraceSampler>()?;
+    sync::register(module)?;
+    ipc::register(module)
 }

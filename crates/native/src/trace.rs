@@ -49,6 +49,20 @@ pub(crate) const LAYOUT: FrameLayout = FrameLayout {
     },
 };
 
+/// Add the functions and classes.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(trace_calibrate, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_first_line, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_is_on, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_name, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_read, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_start, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_stop, module)?)?;
+    module.add_class::<NamedStart>()?;
+    module.add_class::<TimedBody>()?;
+    module.add_class::<TimedImport>()
+}
+
 /// Start to record into a new file; `has_counter` is whether times may be read from the processor's counter.
 #[pyfunction]
 #[pyo3(signature = (path, chunks, text, executed_ns, interval_ns, *, has_counter=true, fork_exec=None))]

@@ -35,24 +35,24 @@ impl LoadedObject {
         self.segments.iter().any(|segment| segment.contains(&address))
     }
 
-    /// Addresses of all slots through which the object refers to `name`.
-    pub(crate) fn slots(&self, name: &str) -> Result<Vec<usize>, Malformed> {
+    /// Addresses of all slots through which the object refers to each of `names`, in the order of the names.
+    pub(crate) fn slots(&self, names: &[&str]) -> Result<Vec<Vec<usize>>, Malformed> {
         let dynamic = DynamicTables::of(self).ok_or(Malformed)?;
-        let mut slots = Vec::new();
+        let mut slots = vec![Vec::new(); names.len()];
         for relocations in [dynamic.jump_relocations, dynamic.relocations] {
             let tables = Tables {
                 relocations,
                 symbols: dynamic.symbols(relocations),
                 strings: dynamic.strings,
             };
-            slots.extend(
-                slot_offsets(&tables, name)?
-                    .into_iter()
-                    .map(|offset| self.base + offset as usize),
-            );
+            for (index, offset) in slot_offsets(&tables, names)? {
+                slots[index].push(self.base + offset as usize);
+            }
         }
-        slots.sort_unstable();
-        slots.dedup();
+        for addresses in &mut slots {
+            addresses.sort_unstable();
+            addresses.dedup();
+        }
         Ok(slots)
     }
 }

@@ -86,14 +86,15 @@ impl Slots {
     /// Finds the slots of all `replacements` in `object`, and stores the original of each.
     pub(crate) fn find(object: &LoadedObject, replacements: &[Replacement]) -> Result<Self, Unsupported> {
         let protections = Protections::read()?;
+        let names: Vec<_> = replacements.iter().map(|replacement| replacement.name).collect();
+        let found = object.slots(&names).map_err(|_| {
+            Unsupported::new(
+                "the interpreter's dynamic tables are malformed",
+                "report it with the output of `readelf -dr`",
+            )
+        })?;
         let mut slots = Vec::new();
-        for replacement in replacements {
-            let addresses = object.slots(replacement.name).map_err(|_| {
-                Unsupported::new(
-                    "the interpreter's dynamic tables are malformed",
-                    "report it with the output of `readelf -dr`",
-                )
-            })?;
+        for (replacement, addresses) in replacements.iter().zip(found) {
             if addresses.is_empty() && replacement.is_required {
                 return Err(Unsupported::new(
                     format!(
