@@ -43,6 +43,19 @@ def test_a_convoy_is_found_and_each_remedy_tried(programs: Programs) -> None:
     assert document["syscalls"]["rows"] or document["syscalls"]["reason"]
 
 
+LOCK_OF_A_FILE = (Path(__file__).parents[1] / "causes" / "lock_of_a_file.py").read_text()
+
+
+def test_the_traced_run_is_sampled_as_that_of_trace(programs: Programs) -> None:
+    """Only the samples from outside tell what a call waits for."""
+    programs.write("app.py", LOCK_OF_A_FILE)
+    outcome = programs.unsnarl("doctor", "--runs", "2", "--seconds", "0", "--json", "app.py")
+    findings = {finding["kind"]: finding for finding in json.loads(outcome.stdout)["findings"]}
+    assert "waits for the lock of a file" in findings["shared-lock"]["title"]
+    assert "waiting for the lock of a file in `append`" in findings["time"]["title"]
+    assert "no-lock-contention" not in findings
+
+
 def test_where_nothing_helps_it_says_so_and_why(programs: Programs) -> None:
     programs.write("app.py", "import time; time.sleep(0.05); print('thrown', 'away')")
     outcome = programs.unsnarl("doctor", "--runs", "2", "--seconds", "0", "app.py")

@@ -26,6 +26,7 @@ from unsnarl.statistics import ERROR, LOWER, decide, median_of
 from unsnarl.trace import recordings, report, syscalls
 from unsnarl.trace.findings.finding import Finding
 from unsnarl.trace.model import Process
+from unsnarl.trace.running.sampling import sampled
 
 TRACE_CHUNKS = 4096
 
@@ -267,7 +268,8 @@ class Examination:
             executed_ns=time.monotonic_ns(),
         )
         self._progress(f"traced run: {name}")
-        trial.run(Way(name, "", settings), self._words, self._environment, self._limit_s)
+        with sampled(folder):
+            trial.run(Way(name, "", settings), self._words, self._environment, self._limit_s)
         try:
             return recordings.read(folder).processes
         except recordings.UnreadableTrace:

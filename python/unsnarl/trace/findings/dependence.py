@@ -12,7 +12,7 @@ from unsnarl.trace.model import IN_IO, LOCK, Process
 LEAST_SHARE = 0.5
 """The least share of a thread's life that it waits for others, and of these waits that they end, to depend on them."""
 
-LOCK_SHARE = 0.2
+LOCK_SHARE = 0.1
 """The least share of a thread's life that it waits for locks and for work, to depend on those that end these waits.
 
 A thread that waits for the GIL alone, after each short call, gets its own work done sooner if it gets the GIL sooner.

@@ -324,15 +324,15 @@ def storm(process: Process) -> list[Finding]:
 
 
 def _storm_remedy(process: Process, group: list[LockWaits]) -> Remedy:
+    if any(is_patched(process, waits.wait_node) for waits in group):
+        return Remedy(
+            "pass more at a time (batches), or use native queues and conditions, which wake fewer threads",
+            "unsnarl run --patch",
+            helps=True,
+        )
     if any(waits.wait_node in process.handed for waits in group):
         return Remedy("pass more at a time: batches instead of single items")
-    if not any(is_patched(process, waits.wait_node) for waits in group):
-        return Remedy("take the lock less often: do more in one hold (batches), or give each thread a part of its own")
-    return Remedy(
-        "pass more at a time (batches), or use native queues and conditions, which wake fewer threads",
-        "unsnarl run --patch",
-        helps=True,
-    )
+    return Remedy("take the lock less often: do more in one hold (batches), or give each thread a part of its own")
 
 
 def no_contention(process: Process) -> Finding:
