@@ -112,6 +112,20 @@ VERSION = """from importlib import metadata
 try: VALUE = int(metadata.version('optional')[0])
 except metadata.PackageNotFoundError: VALUE = 0
 """
+# A directory of plug-ins beside that of the script, and enumerations of what is there.
+BESIDE = """import os, pkgutil, sys
+from importlib import metadata
+PLACE = os.path.dirname(__file__) + '/../plugins'
+"""
+INSERT = "sys.path.insert(0, PLACE)\n"
+ON_PATH = BESIDE + INSERT
+COUNT = "VALUE = len(list(pkgutil.iter_modules([PLACE])))\n"
+COUNT_INSTALLED = "VALUE = len(list(metadata.distributions(path=[PLACE])))\n"
+IS_INSTALLED = """try: VALUE = int(metadata.version('optional')[0])
+except metadata.PackageNotFoundError: VALUE = 0
+"""
+SHORT = "PLACE = os.path.abspath(PLACE)\n"
+SLASH = "PLACE = os.path.abspath(PLACE) + '/'\n"
 SEARCHES = {
     "an import": (IMPORT, "optional.py"),
     "an import of a package": (IMPORT, "optional/__init__.py"),
@@ -120,12 +134,33 @@ SEARCHES = {
     "a list of modules": (MODULES, "optional.py"),
     "a list of installed packages": (INSTALLED, "optional-1.0.dist-info/METADATA"),
     "a version": (VERSION, "optional-1.0.dist-info/METADATA"),
+    "modules beside": (BESIDE + SHORT + COUNT, "../plugins/optional.py"),
+    "modules beside, by a path with dots": (BESIDE + COUNT, "../plugins/optional.py"),
+    "modules beside, on the path with dots": (ON_PATH + COUNT, "../plugins/optional.py"),
+    "modules beside, on the path with a slash": (BESIDE + SLASH + INSERT + COUNT, "../plugins/optional.py"),
+    "a package among those beside": (BESIDE + SHORT + COUNT, "../plugins/sub/__init__.py"),
+    "packages of a directory that comes": (
+        BESIDE + "PLACE += '/new'\n" + COUNT_INSTALLED,
+        "../plugins/new/optional-1.0.dist-info",
+    ),
+    "packages of a directory that comes to the scripts": (
+        BESIDE + "PLACE = os.path.dirname(__file__) + '/new'\n" + COUNT_INSTALLED,
+        "new/optional-1.0.dist-info",
+    ),
+    "modules of the working directory": (BESIDE + "PLACE = os.getcwd()\n" + COUNT, "../work/optional.py"),
+    "packages beside": (BESIDE + SHORT + COUNT_INSTALLED, "../plugins/optional-1.0.dist-info/METADATA"),
+    "a version beside, on the path with dots": (ON_PATH + IS_INSTALLED, "../plugins/optional-1.0.dist-info/METADATA"),
+    "a version beside, on the path with a slash": (
+        BESIDE + SLASH + INSERT + IS_INSTALLED,
+        "../plugins/optional-1.0.dist-info/METADATA",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_what_an_import_has_searched_for_is_found_once_it_is_there(rig: Rig, name: str) -> None:
     module, new = SEARCHES[name]
+    (rig.directory / "plugins" / "sub").mkdir(parents=True)
     script = script_of(rig, module)
     rig.start(script)
     assert rig.served(script).stdout == b"0 True\n"
@@ -133,6 +168,34 @@ def test_what_an_import_has_searched_for_is_found_once_it_is_there(rig: Rig, nam
     path.parent.mkdir(exist_ok=True)
     path.write_text("Metadata-Version: 2.1\nName: optional\nVersion: 1.0\n" if "METADATA" in new else "VALUE = 1\n")
     assert rig.warm(script).stdout == b"1 False\n"
+
+
+@pytest.mark.parametrize("place", ["link", "link/", "link/../plugins"])
+def test_modules_are_enumerated_where_a_link_leads_now(rig: Rig, place: str) -> None:
+    for number in (1, 2):
+        for below in ("release", "plugins"):
+            (rig.directory / f"{number}" / below).mkdir(parents=True)
+    for below in ("release", "plugins"):
+        (rig.directory / "2" / below / "optional.py").touch()
+    link, new = rig.directory / "bin" / "link", rig.directory / "new"
+    link.symlink_to(rig.directory / "1" / "release")
+    script = script_of(rig, BESIDE + f"PLACE = os.path.dirname(__file__) + '/{place}'\n" + COUNT)
+    rig.start(script)
+    assert rig.served(script).stdout == b"0 True\n"
+    new.symlink_to(rig.directory / "2" / "release")
+    new.rename(link)
+    assert rig.warm(script).stdout == b"1 False\n"
+
+
+def test_each_working_directory_has_its_own_enumerated_modules(rig: Rig) -> None:
+    script = script_of(rig, BESIDE + "VALUE = len(list(pkgutil.iter_modules([os.getcwd()])))\n")
+    rig.start(script)
+    other = rig.directory / "other"
+    other.mkdir()
+    rig.start(script, cwd=other)
+    assert rig.served(script, cwd=other).stdout == b"0 True\n"
+    (other / "optional.py").touch()
+    assert rig.warm(script, cwd=other).stdout == b"1 False\n"
 
 
 def test_a_directory_of_the_path_that_comes_is_looked_in(rig: Rig) -> None:

@@ -304,7 +304,7 @@ def test_a_full_disk_is_reported_the_same(rig: "Rig", name: str, stream: str) ->
 def test_a_reader_that_leaves_ends_a_pipeline_the_same(rig: "Rig") -> None:
     script = rig.script("yes", "import signal\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\nwhile True: print('y')\n")
     rig.start(script)
-    statuses = []
+    statuses: list[bytes] = []
     for words in ([script], [str(rig_client()), "warm", "run", "--require", "--", script]):
         line = f"{' '.join(words)} | head -1; echo ${{PIPESTATUS[0]}}"
         statuses.append(rig.plain("bash", "-c", line).stdout)

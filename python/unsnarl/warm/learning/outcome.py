@@ -40,7 +40,7 @@ def result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of
         watch.relative_listed.add(".")
     elif DIRECTORY in result.kept:
         watch.asks_cwd = not watch.may_keep_directory
-    asked_here, listed_here = _below_directory(watch) if was_asked else (set[str](), set[str]())
+    asked_here, listed_here, modules_here = _below_directory(watch) if was_asked else [set[str]()] * 3
     result.asks_cwd = watch.asks_cwd
     known = directories()
     result.directories = known + sorted(watch.relative | asked_here)
@@ -51,20 +51,19 @@ def result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of
     beside, result.asked, listed = watch.seen.facts(set(result.files), set(known))
     result.listed = listed + sorted(watch.relative_listed | listed_here)
     result.files |= beside
-    result.sought, result.enumerated = module_lookups.names(watch.sought), sorted(watch.seen.enumerated)
+    result.sought, result.enumerated = module_lookups.names(watch.sought), sorted(watch.seen.enumerated | modules_here)
     return result
 
 
-def _below_directory(watch: Watch) -> tuple[set[str], set[str]]:
-    """Return what was queried or opened, and what was listed, in the directory, as paths relative to it.
+def _below_directory(watch: Watch) -> list[set[str]]:
+    """Return what was queried or opened, listed, and enumerated, in the directory, as paths relative to it.
 
     An environment in it is in one place for all callers.
     """
     here = os.getcwd()
     fixed = tuple({prefix + "/" for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)})
-    asked, listed = watch.seen.below(here, watch.opened)
-    return ({path for path in asked if not f"{here}/{path}".startswith(fixed)},
-            {path for path in listed if not f"{here}/{path}".startswith(fixed)})  # fmt: skip
+    found = watch.seen.below(here, watch.opened)
+    return [{path for path in paths if not f"{here}/{path}".startswith(fixed)} for paths in found]
 
 
 def _put_variables(result: facts_of.Facts, watch: Watch) -> None:

@@ -58,7 +58,8 @@ class Seen:
         # For each path, whether more than the kind of the file was queried.
         self.asked: dict[str, bool] = {}
         self.listed: set[str] = set()
-        # Directories of which imports have enumerated the modules or the installed packages.
+        # Directories of which imports have enumerated the modules or the installed packages, as written: shortening
+        # `link/..` would lead elsewhere.
         self.enumerated: set[str] = set()
 
     def ask(self, path: str) -> None:
@@ -72,14 +73,20 @@ class Seen:
         by = _caller()
         if path.startswith(_ELSEWHERE) or by in _FINDERS:
             return
-        (self.enumerated if by.partition(".")[0] in _ENUMERATORS else self.listed).add(os.path.normpath(path))
+        if by.partition(".")[0] in _ENUMERATORS:
+            self.enumerated.add(path)
+        else:
+            self.listed.add(os.path.normpath(path))
 
-    def below(self, directory: str, opened: Iterable[str]) -> tuple[set[str], set[str]]:
-        """Return what was queried or ``opened``, and what was listed, below a directory, as paths relative to it."""
+    def below(self, directory: str, opened: Iterable[str]) -> tuple[set[str], set[str], set[str]]:
+        """Return what was queried or ``opened``, listed, and enumerated, below a directory, as paths relative to it."""
         start = directory.rstrip("/") + "/"
         asked = {path.removeprefix(start) for path in {*self.asked, *opened} if path.startswith(start)}
-        listed = {os.path.relpath(path, directory) for path in self.listed if f"{path}/".startswith(start)}
-        return asked - {""}, listed
+        listed, enumerated = (
+            {os.path.relpath(path, directory) for path in paths if f"{path}/".startswith(start)}
+            for paths in (self.listed, self.enumerated)
+        )
+        return asked - {""}, listed, enumerated
 
     def leave_out(self, directory: str) -> None:
         """Forget the paths in a directory, its listing, and the directory itself with those above."""
@@ -100,7 +107,7 @@ class Seen:
         needs no query, since it cannot be removed alone; a link does, since it may lead to another place.
         """
         listed = sorted(path for path in self.listed if os.path.isdir(path))
-        missing = dict.fromkeys(self.listed.difference(listed), False)
+        missing = {path: False for path in self.listed | self.enumerated if not os.path.isdir(path)}
         asked = {path: stamp_of(path) if _is_stamped(path, is_more) else kind_of(path)
                  for path, is_more in (self.asked | missing).items() if path not in known}  # fmt: skip
         covered = _above_all(known | directories | set(asked) | set(listed)) | directories

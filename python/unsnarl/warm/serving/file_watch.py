@@ -96,19 +96,17 @@ class Files:
         # Names that imports have searched for: a new file of such a name may hide a loaded one, or end a failure.
         self._sought = frozenset(facts.sought)
         # In these, every name of a module or an installed package counts. The second set has their watches.
-        self._enumerated, self._enumerated_watches = set(facts.enumerated), set[int]()
+        self._enumerated, self._enumerated_watches = _places(facts.enumerated, facts.asks_cwd), set[int]()
         # In these, every name that appears or disappears counts, and nothing else.
-        self._listed_fully, self._listed_watches = set(facts.listed), set[int]()
-        listed_here = {path for path in facts.listed if not path.startswith("/")}
-        self._listed_fully -= listed_here
-        self._listed_fully |= {os.path.abspath(path) for path in listed_here} if facts.asks_cwd else set[str]()
+        self._listed_fully, self._listed_watches = _places(facts.listed, facts.asks_cwd), set[int]()
         # Files in missing directories cannot be watched: each request queries them.
         lost = {path: stamp for path, stamp in facts.files.items() if not os.path.isdir(os.path.dirname(path))}
         self._asked = {**facts.asked, **lost}
         directories = {os.path.dirname(path) for path in paths} | set(facts.directories).difference(relative)
-        directories |= self._listed_fully
+        directories |= self._listed_fully | self._enumerated
         # A watch is bound to an inode: a changed link, or another directory of the same name, makes no event.
-        self._places = {path: _identity(path) for path in directories if os.path.dirname(path) not in directories}
+        loose = {path for path in directories if os.path.dirname(path) not in directories or os.path.islink(path)}
+        self._identities = {path: _identity(path) for path in loose}
         self._stamps: dict[str, tuple[int, int, int]] = {}
         self._listed: dict[str, frozenset[str] | None] = {}
         if _are_local(directories):
@@ -154,7 +152,7 @@ class Files:
             return True
         if self.fd < 0:
             return self._facts.changed_file() is not None or any(map(self._differs, list(self._stamps)))
-        return any(_identity(path) != was for path, was in self._places.items())
+        return any(_identity(path) != was for path, was in self._identities.items())
 
     def _differs(self, path: str) -> bool:
         """Return whether a directory has other modules than before, or a listed one other names."""
@@ -229,6 +227,12 @@ class Files:
         if is_directory:
             return is_enumerated and name != "__pycache__" and (stem.isidentifier() or name.endswith(_ENUMERATED))
         return name.endswith(_ENUMERATED if is_enumerated else _MODULES) and (is_enumerated or stem in self._sought)
+
+
+def _places(paths: list[str], asks_cwd: bool) -> set[str]:
+    """Return the absolute paths; relative ones in the working directory, if the imports asked for it."""
+    fixed = {path for path in paths if path.startswith("/")}
+    return fixed | ({os.path.abspath(path) for path in paths if path not in fixed} if asks_cwd else set[str]())
 
 
 def _is_new_name(name: str, mask: int) -> bool:
