@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
@@ -76,3 +77,37 @@ def test_a_thread_waits_without_handlers() -> None:
     assert not thread.is_alive()
     assert signal.getsignal(signal.SIGCHLD) is earlier
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+
+
+STARTS_DOCTOR = """\
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+if sys.argv[1] == "refused":
+    def refuse(pid, flags=0):
+        raise OSError("no such call")
+    os.pidfd_open = refuse
+if sys.argv[2] == "ignored":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+earlier = signal.getsignal(signal.SIGCHLD)
+from unsnarl.doctor import trial
+status = trial.run_command([sys.executable, "-c", "raise SystemExit(3)"], os.environ, 100.0).status
+assert signal.getsignal(signal.SIGCHLD) == earlier
+raise SystemExit(status)
+"""
+"""Runs a program while SIGCHLD is blocked, and ends with the program's status."""
+
+
+@pytest.mark.parametrize("descriptor", ["given", "refused"])
+@pytest.mark.parametrize("ends", ["default", "ignored"])
+def test_the_end_is_noticed_while_the_signal_of_it_is_blocked(descriptor: str, ends: str) -> None:
+    command = [sys.executable, "-c", STARTS_DOCTOR, descriptor, ends]
+    assert subprocess.run(command, check=False, timeout=WATCHDOG_S).returncode == 3
+
+
+def test_trace_starts_with_the_signal_of_ends_blocked(tmp_path: Path) -> None:
+    starts = (
+        "import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD]); "
+        "os.execv(sys.executable, [sys.executable, '-m', 'unsnarl', *sys.argv[1:]])"
+    )
+    words = [sys.executable, "-c", starts, "trace", "-c", "raise SystemExit(3)"]
+    assert subprocess.run(words, check=False, timeout=WATCHDOG_S, cwd=tmp_path, capture_output=True).returncode == 3
