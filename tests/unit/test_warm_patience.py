@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unsnarl.warm.managing import patience, plain_call
-from unsnarl.warm.managing.patience import CALLS, LONGEST_S, Patience, is_over
+from unsnarl.warm.managing import patience
+from unsnarl.warm.managing.patience import CALLS, LONGEST_S, Patience, is_over, used_ms
 
 PLAIN_MS, RUN_MS = 155, 390
 
@@ -43,6 +43,39 @@ def test_without_a_known_plain_call_there_is_nothing_to_compare_with() -> None:
     assert not is_over(10_000, 0, 0, 10)
 
 
+def test_a_run_whose_costs_are_unknown_is_not_ended_early() -> None:
+    assert not is_over(10_000, None, PLAIN_MS, 10)
+    assert is_over(10_000, 0, PLAIN_MS, 10)
+
+
+# Each spends a fifth of a second of processor time, writes how much it was, and waits.
+SPEND = "import os, sys, threading, time\ndef spend():\n    while time.process_time() < 0.2: pass\n"
+SAY = "print(int(1000 * time.process_time()), flush=True)\nsys.stdin.read()\n"
+THREAD = "helper = threading.Thread(target=spend)\nhelper.start()\nhelper.join()\n"
+PARENT = "if os.fork():\n    os.wait()\n    print(200, flush=True)\n    sys.stdin.read()\n    os._exit(0)\nspend()\n"
+SPENDERS = {
+    "the main thread": "spend()\n" + SAY,
+    "a thread": THREAD + SAY,
+    "a child": "if os.fork():\n    os.wait()\n    os._exit(0)\nspend()\n" + SAY,
+    "a child that has ended": PARENT,
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("by", SPENDERS)
+def test_what_threads_and_children_have_spent_is_lost_as_well(by: str) -> None:
+    argv = [sys.executable, "-c", SPEND + SPENDERS[by]]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+        assert run.stdin is not None
+        assert run.stdout is not None
+        spent_ms = int(run.stdout.readline())
+        used = used_ms(run.pid)
+        run.stdin.close()
+    assert used is not None
+    assert used >= spent_ms
+    assert used_ms(run.pid) is None, "it has ended and was waited for"
+
+
 @given(calls=st.floats(0.01, 100), got=st.floats(0, 1), plain_ms=st.integers(1, 5000))
 def test_what_is_thrown_away_before_the_time_is_up_is_paid_by_the_calls_that_came(
     calls: float, got: float, plain_ms: int
@@ -59,12 +92,12 @@ def test_calls_that_come_meanwhile_end_the_wait(tmp_path: Path, monkeypatch: pyt
     counts.write_text("unsnarl-calls 1 60\nkey 60\n")
     looks: list[int] = []
 
-    def taken_ns(pid: int) -> int:
+    def used_ms(pid: int) -> float:
         looks.append(pid)
         counts.write_text(f"unsnarl-calls 1 {60 + len(looks)}\nkey 60\n")
         return 0
 
-    monkeypatch.setattr(plain_call, "taken_ns", taken_ns)
+    monkeypatch.setattr(patience, "used_ms", used_ms)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as run:
         assert not Patience(stem, {}).waits_for(run)
         assert len(looks) == CALLS + 1  # what the last look has counted, none waits for

@@ -192,18 +192,22 @@ def _compare(
         for owner, module, name, recipe in _differing(outs[1], outs[2]):
             differing[module, name] = (owner, recipe or differing.get((module, name), ("", None))[1])
         sources = [name for name in sources if name in third.kept]
-    first.variables = sorted({*first.variables, *again.variables})
+    first.variables = _joined([look.variables for look in looks])
     _settle(first, {*sources})
     first.renewals = _of_most(looks)
     first.renewals += [one for one in again.renewals if one.recipe.is_kept and one.recipe.source in sources]
-    first.sought = sorted({*first.sought, *again.sought})
-    first.enumerated = sorted({*first.enumerated, *again.enumerated})
+    first.sought = _joined([look.sought for look in looks])
+    first.enumerated = _joined([look.enumerated for look in looks])
     if DIRECTORY in sources:
         first.asks_cwd = False
         first.files, first.directories = again.files, again.directories
         first.asked, first.listed = again.asked, again.listed
     first.fingerprint = values.fingerprint(outs[0] + ".values", _places(first.renewals))
     return first, _judge_differing(first, differing, wanted)
+
+
+def _joined(found: list[list[str]]) -> list[str]:
+    return sorted({text for one in found for text in one})
 
 
 def _differing(one: str, other: str) -> list[tuple[str, str, str, Recipe | None]]:

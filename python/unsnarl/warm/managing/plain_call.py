@@ -43,14 +43,14 @@ def _until(end: int, pid: int) -> int | None:
     ends_s, longest_ns = time.monotonic() + LONGEST_S, 0
     while time.monotonic() < ends_s:
         has_ended = question.poll(0)
-        longest_ns = max(longest_ns, taken_ns(pid))
+        longest_ns = max(longest_ns, _taken_ns(pid))
         if has_ended:
             return round(longest_ns / 1e6) or None
         question.poll(1000 * STEP_S)
     return None
 
 
-def taken_ns(pid: int) -> int:
+def _taken_ns(pid: int) -> int:
     """Return the nanoseconds that the main thread of a process has run (sched-stats of the kernel's documentation)."""
     try:
         with open(f"/proc/{pid}/schedstat") as file:
