@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from tests.unit.test_trace_views import process
 from unsnarl.trace.findings import repeated_imports
 from unsnarl.trace.findings.conclusions import lost_records
 from unsnarl.trace.findings.startup import findings
-from unsnarl.trace.model import RUNNING, SLEEPING
+from unsnarl.trace.model import MOST_IMPORTS, RUNNING, SLEEPING, Process
 
 MS = 1_000_000
 
@@ -140,3 +141,59 @@ def test_a_module_that_is_imported_again_and_again(times: int, names: list[str],
     if found:
         assert found[0].title.startswith("`codec` is imported 40 times: 200 ms (67 % of the run)")
         assert "slow-import" not in {finding.kind for finding in findings(run)}
+
+
+LOAD = ("<frozen importlib._bootstrap>", "_load_unlocked", 935)
+FIND = ("<frozen importlib._bootstrap_external>", "FileFinder.find_spec", 1628)
+CALL = ("<frozen importlib._bootstrap>", "_find_and_load", 1360)
+
+
+def run_in_stacks(imports: list[dict[str, object]], *stacks: tuple[list[tuple[str, str, int]], int]) -> Process:
+    """Return a run of a second with a thread that ran at stacks, the innermost line first, for some milliseconds."""
+    locations: dict[str, list[object]] = {}
+    nodes: dict[str, list[int]] = {}
+    times: list[list[int]] = []
+    for stack, time_ms in stacks:
+        times.append([0, RUNNING, len(nodes) + 1, time_ms * MS])
+        for index, line in enumerate(stack, 1):
+            number = len(nodes) + 1
+            locations[str(number)] = list(line)
+            nodes[str(number)] = [number + 1 if index < len(stack) else 0, number]
+    return process(length_ns=1000 * MS, imports=imports, locations=locations, nodes=nodes, stacks=times)
+
+
+def searched(times: int, each_ns: int) -> list[dict[str, object]]:
+    return [one_import(each_ns) | {"name": "codec"} for _ in range(times)]
+
+
+def test_an_import_that_fails_is_not_blamed_for_the_body_of_another_module() -> None:
+    body = [("/srv/slow.py", "<module>", 3), LOAD, CALL, ("/srv/app.py", "<module>", 1)]
+    assert repeated_imports.findings(run_in_stacks(searched(25, MS // 100), (body, 700))) == []
+    assert repeated_imports.findings(run_in_stacks(searched(MOST_IMPORTS, MS // 1000), (body, 700))) == []
+
+
+def test_the_line_of_a_repeated_import_is_the_one_that_names_it(tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text("import slow\nimport codec\n")
+    body = [("/srv/slow.py", "<module>", 3), LOAD, CALL, (str(app), "<module>", 1)]
+    other, own = [FIND, CALL, (str(app), "<module>", 1)], [FIND, CALL, (str(app), "<module>", 2)]
+    [found] = repeated_imports.findings(run_in_stacks(searched(25, 8 * MS), (body, 500), (other, 150), (own, 90)))
+    assert (found.place, found.figures["total_ns"]) == (f"{app}:2 in <module>", 200 * MS)
+
+
+def test_searches_that_are_no_longer_recorded_count_by_their_stacks() -> None:
+    own = [FIND, CALL, ("/srv/app.py", "encode", 4)]
+    [found] = repeated_imports.findings(run_in_stacks(searched(MOST_IMPORTS, MS // 100), (own, 600)))
+    assert found.figures["total_ns"] == 600 * MS
+    assert "5,000 times or more" in found.title
+
+
+@pytest.mark.parametrize("is_first_inside", [False, True])
+def test_a_package_is_slow_whatever_becomes_of_a_part_of_it(is_first_inside: bool) -> None:
+    """The first import of the part may be what imports the package."""
+    package = one_import(400 * MS) | {"name": "pkg"}
+    part = one_import(MS) | {"name": "pkg.speedups"}
+    imports = [part, package | {"parent": 0}] if is_first_inside else [package]
+    run = process(length_ns=1000 * MS, first_line_ns=20 * MS, imports=imports + [part] * 25)
+    [found] = [finding for finding in findings(run) if finding.kind == "slow-import"]
+    assert (found.place, found.figures["total_ns"]) == ("pkg", 400 * MS)

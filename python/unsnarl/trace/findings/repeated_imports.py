@@ -5,10 +5,12 @@ An import that fails is not remembered: each further one searches the whole path
 
 from __future__ import annotations
 
+import itertools
+import linecache
 from collections import Counter, defaultdict
 
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, share
-from unsnarl.trace.model import IN_IO, MOST_IMPORTS, RUNNING, Process
+from unsnarl.trace.model import IN_IO, MOST_IMPORTS, RUNNING, Location, Process
 
 LEAST_TIMES = 20
 """A program that reloads its modules, or whose tests import them anew, does so less often."""
@@ -27,15 +29,16 @@ def names(process: Process) -> dict[str, int]:
 def findings(process: Process) -> list[Finding]:
     """Return the module that was imported most often, with the time of all such imports."""
     repeated = names(process)
-    times = _times(process)
+    times = _times(process, repeated)
     recorded_ns = sum(entry.total_ns for entry in process.imports if entry.name in repeated and entry.parent is None)
-    total_ns = max(sum(times.values()), recorded_ns)
+    is_cut = len(process.imports) >= MOST_IMPORTS
+    total_ns = max(recorded_ns, sum(times.values()) if is_cut else 0)
     if not repeated or total_ns < max(LEAST_NS, LEAST_SHARE * process.length_ns):
         return []
     name = max(repeated, key=lambda name: repeated[name])
     first = next(entry for entry in process.imports if entry.name == name)
     place = max(times, key=lambda place: times[place], default=None)
-    more = " or more" if len(process.imports) >= MOST_IMPORTS else ""
+    more = " or more" if is_cut else ""
     others = len(repeated) - 1
     details = [f"{others} more {'modules are' if others > 1 else 'module is'} imported so"] if others else []
     return [
@@ -55,11 +58,27 @@ def findings(process: Process) -> list[Finding]:
     ]
 
 
-def _times(process: Process) -> dict[str, int]:
-    """Return the time within imports by the line of the program."""
+def _times(process: Process, repeated: dict[str, int]) -> dict[str, int]:
+    """Return the time of searches for modules by the line of the program; if any line names one, of such lines alone.
+
+    A module's body runs below importlib's frames, and is no search.
+    """
     result: dict[str, int] = defaultdict(int)
+    naming: dict[str, int] = defaultdict(int)
     for _, state, node, time_ns in process.stacks:
         stack = process.own_stack(node) if state in (RUNNING, IN_IO) else []
-        if any(line.file.startswith("<frozen importlib") for line in stack):
-            result[str(process.program_line(stack))] += time_ns
-    return result
+        searching = list(itertools.takewhile(lambda line: line.file.startswith("<frozen "), stack))
+        caller = stack[len(searching)] if len(searching) < len(stack) else None
+        if caller is None or not _is_search(searching):
+            continue
+        place = str(process.program_line(stack))
+        result[place] += time_ns
+        text = linecache.getline(caller.file, caller.line)
+        if any(name.rpartition(".")[2] in text for name in repeated):
+            naming[place] += time_ns
+    return naming or result
+
+
+def _is_search(frames: list[Location]) -> bool:
+    is_of_importlib = any(line.file.startswith("<frozen importlib") for line in frames)
+    return is_of_importlib and not any(line.function == "_load_unlocked" for line in frames)

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 from unsnarl.trace.findings import repeated_imports
 from unsnarl.trace.findings.finding import FINE, NOTABLE, PACK, SEVERE, Finding, Remedy, duration, share
 from unsnarl.trace.model import IN_IO, LOCK, SLEEPING, WAITING, Import, Process
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 SLOW_IMPORT_NS = 180_000_000
 """Of a module that the program imported, with the modules that it imports."""
@@ -66,14 +70,14 @@ def slow_imports(process: Process) -> list[Finding]:
     """Find modules that the program imported and that take long, with what they import themselves."""
     totals: dict[str, int] = defaultdict(int)
     firsts: dict[str, int] = {}
+    repeated = repeated_imports.names(process)
     for index, entry in enumerate(process.imports):
-        if entry.parent is None:
+        if entry.name not in repeated and _is_outermost(process, entry, repeated):
             name = entry.name.partition(".")[0]
             totals[name] += _own_ns(process, index)
             firsts.setdefault(name, index)
     least = max(SLOW_IMPORT_NS, SLOW_IMPORT_SHARE * process.length_ns)
-    repeated = {name.partition(".")[0] for name in repeated_imports.names(process)}
-    slow = sorted((name for name in totals.keys() - repeated if totals[name] >= least), key=lambda name: -totals[name])
+    slow = sorted((name for name in totals if totals[name] >= least), key=lambda name: -totals[name])
     return [
         Finding(
             "slow-import",
@@ -88,6 +92,12 @@ def slow_imports(process: Process) -> list[Finding]:
         )
         for name in slow[:5]
     ]
+
+
+def _is_outermost(process: Process, entry: Import, repeated: Container[str]) -> bool:
+    """Tell whether the program imported a module, or an import that is repeated and reported as such did."""
+    parent = None if entry.parent is None else process.imports[entry.parent]
+    return parent is None or (parent.name in repeated and parent.parent is None)
 
 
 def _own_ns(process: Process, index: int) -> int:
