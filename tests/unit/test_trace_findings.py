@@ -89,11 +89,29 @@ def test_lock_waits_at_unknown_lines_are_told() -> None:
     assert "900 times, 5.00 s in all, at lines that were not recorded" in finding.title
 
 
-@pytest.mark.parametrize(("left_out", "kind"), [(5, "lock-waits"), (4, "no-lock-contention")])
-def test_few_waits_at_unknown_lines_are_those_of_a_thread_without_a_processor(left_out: int, kind: str) -> None:
-    few = waits(count=left_out, left_out=left_out)
-    [finding] = findings_locks.findings(long_run([], waiting_ns=0, records_from_ns=0, locks=[few]))
-    assert finding.kind == kind
+@pytest.mark.parametrize(
+    ("left_out", "left_out_ns", "kinds"),
+    [
+        (5, LENGTH // 2, ["lock-waits"]),
+        (4, LENGTH // 2, []),  # long enough to be the cause, too few to be called one
+        (4, LENGTH // 100, ["no-lock-contention"]),  # those of a thread that had no processor
+    ],
+)
+def test_of_waits_at_unknown_lines_nobody_knows_the_cause(left_out: int, left_out_ns: int, kinds: list[str]) -> None:
+    few = waits(count=left_out, left_out=left_out, total_ns=left_out_ns, left_out_ns=left_out_ns)
+    found = findings_locks.findings(long_run([], waiting_ns=0, records_from_ns=0, locks=[few]))
+    assert [finding.kind for finding in found] == kinds
+
+
+def test_waits_at_many_lines_are_not_called_no_cause() -> None:
+    """None of the lines has a share that matters, and all of them together have most of the run."""
+    tables: dict[str, Any] = {
+        "locations": {str(number): ["/app/app.py", "work", number] for number in range(1, 61)},
+        "nodes": {str(number): [0, number] for number in range(1, 61)},
+    }
+    known = {"left_out": 0, "left_out_ns": 0, "count": 9, "total_ns": LENGTH // 100}
+    groups = [waits(wait_node=number, **known) for number in range(1, 61)]
+    assert findings_locks.findings(long_run([], waiting_ns=0, records_from_ns=0, locks=groups, **tables)) == []
 
 
 @pytest.mark.parametrize(("waiting_share", "severity"), [(0.5, SEVERE), (0.2, NOTABLE)])

@@ -1,17 +1,22 @@
-"""Locks that processes share: of files, and of multiprocessing where the program itself waits."""
+"""Locks that processes share: of files, and of multiprocessing where the program itself waits; and locks of C code."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.unit.test_trace_findings import LENGTH, thread
 from tests.unit.test_trace_views import process
-from unsnarl.trace.findings import shared_locks
-from unsnarl.trace.model import FILE_LOCK, IN_IO, Process
+from unsnarl.trace.findings import account, locks, shared_locks
+from unsnarl.trace.model import C_LOCK, FILE_LOCK, IN_IO, Process
 
 ENTER = ("/lib/multiprocessing/synchronize.py", "SemLock.__enter__", 95)
+ENTER_CONDITION = ("/lib/multiprocessing/synchronize.py", "Condition.__enter__", 244)
+WAIT = ("/lib/multiprocessing/synchronize.py", "Condition.wait", 268)
+WAIT_FOR = ("/lib/multiprocessing/synchronize.py", "Condition.wait_for", 316)
+WAIT_FOR_EVENT = ("/lib/multiprocessing/synchronize.py", "Event.wait", 356)
 GET = ("/lib/multiprocessing/queues.py", "SimpleQueue.get", 386)
 WORK = ("/srv/app.py", "work", 7)
 
@@ -47,6 +52,11 @@ def test_a_lock_of_multiprocessing_is_named_where_the_program_takes_it() -> None
     "quiet",
     [
         run(ENTER, GET, WORK),  # an idle worker waits for an item
+        run(WAIT, WORK),  # another process has something to do before it notifies
+        run(WAIT, WAIT_FOR, WORK),
+        run(WAIT, WAIT_FOR_EVENT, WORK),
+        run(ENTER, WAIT_FOR_EVENT, WORK),
+        run(WORK, peers={C_LOCK: 100}),  # a line that acquires nothing, as far as its source tells
         run(ENTER, WORK, share=0.04),
         run(WORK, peers={"/srv/data": 40}),
         run(WORK, peers={FILE_LOCK: 2}),
@@ -54,3 +64,41 @@ def test_a_lock_of_multiprocessing_is_named_where_the_program_takes_it() -> None
 )
 def test_what_is_no_finding(quiet: Process) -> None:
     assert shared_locks.findings(quiet) == []
+
+
+def test_the_lock_of_a_condition_is_a_lock() -> None:
+    [found] = shared_locks.findings(run(ENTER, ENTER_CONDITION, WORK))
+    assert "waits for a lock between processes at /srv/app.py:7 in work" in found.title
+
+
+def test_a_wait_for_a_notice_is_one_for_another_process() -> None:
+    parts = account.parts_of(run(WAIT, WAIT_FOR_EVENT, WORK), [0])
+    assert "waiting for another process" in {part.what for part in parts}
+
+
+@pytest.mark.parametrize(
+    ("line", "kinds"), [("lock.acquire()", ["shared-lock"]), ("total = matrix.dot(matrix)", []), ("get(lock)", [])]
+)
+def test_a_lock_of_c_code_is_named_where_the_program_acquires_it(tmp_path: Path, line: str, kinds: list[str]) -> None:
+    program = tmp_path / "app.py"
+    program.write_text(f"def work():\n    {line}\n")
+    blocked = run((str(program), "work", 2), peers={C_LOCK: 60, "": 40})
+    found = shared_locks.findings(blocked)
+    assert [finding.kind for finding in found] == kinds
+    if found:
+        assert "waits for a lock in C code at" in found[0].title
+        assert found[0].figures["total_ns"] == LENGTH * 3 // 10
+    # Whatever the line is, nobody knows that locks are not the cause.
+    assert locks.findings(blocked) == []
+
+
+@pytest.mark.parametrize(
+    "quiet",
+    [
+        run(WORK, peers={C_LOCK: 2}),
+        run(WORK, peers={C_LOCK: 60}, share=0.01),
+        run(WAIT, WAIT_FOR_EVENT, WORK, peers={C_LOCK: 60}),
+    ],
+)
+def test_locks_are_not_the_cause_where_c_code_hardly_waits(quiet: Process) -> None:
+    assert [finding.kind for finding in locks.findings(quiet)] == ["no-lock-contention"]

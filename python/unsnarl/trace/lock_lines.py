@@ -12,6 +12,7 @@ import linecache
 import re
 
 _ITEM = re.compile(r"\.get\b")
+_ACQUIRE = re.compile(r"\.acquire\(")
 _LOCK = re.compile(r"\bacquire|__enter__|enter_context|^\s*with\b")
 
 
@@ -19,6 +20,11 @@ def takes_item(file: str, line: int) -> bool:
     """Tell whether a line takes an item of a queue, and acquires no lock."""
     text = linecache.getline(file, line)
     return bool(_ITEM.search(text)) and not _LOCK.search(text)
+
+
+def calls_acquire(file: str, line: int) -> bool:
+    """Tell whether a line calls a method ``acquire``."""
+    return bool(_ACQUIRE.search(linecache.getline(file, line)))
 
 
 def acquires(file: str, line: int) -> bool | None:

@@ -40,6 +40,9 @@ WAITING_FILES = ("/queue.py", "/threading.py")
 FILE_LOCK = "the lock of a file"
 """What a thread waits for in `flock` or `fcntl`: the sampler's name."""
 
+C_LOCK = "a lock in C code"
+"""What a thread waits for in a futex that is not the interpreter's: the sampler's name."""
+
 MOST_IMPORTS = 5000
 """The imports of a process that the summary keeps."""
 

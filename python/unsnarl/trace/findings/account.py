@@ -66,6 +66,10 @@ _BY_FUNCTION = (
 """Files of the standard library on the stack of a thread in I/O, and what it waits for there."""
 
 
+_WAITS_FOR_NOTICE = ("multiprocessing/synchronize.py", "Condition.wait")
+"""The file and the function in which a thread waits for the notice of another process: no lock."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A part of the time: what it was spent on, and where, as far as that is known."""
@@ -352,6 +356,8 @@ def _waits_for(stack: list[Location]) -> str:
             return _IN_LOOP
     if stack and any(call in linecache.getline(stack[0].file, stack[0].line) for call in _RUNS_LOOP):
         return _IN_LOOP
+    if any(line.file.endswith(_WAITS_FOR_NOTICE[0]) and line.function == _WAITS_FOR_NOTICE[1] for line in stack[:6]):
+        return "waiting for another process"
     for name, what in _BY_FUNCTION:
         if any(line.file.endswith("/" + name) or line.file == name for line in stack[:6]):
             return what

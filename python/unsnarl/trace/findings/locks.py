@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from unsnarl.trace.findings import shared_locks
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
 from unsnarl.trace.model import COMPUTING, IN_IO, LOCK, SLEEPING, LockWaits, Process
 
@@ -72,7 +73,23 @@ _STATES = (
 def findings(process: Process) -> list[Finding]:
     """Return the findings about the locks of a process."""
     result = [*contended(process), *polling(process), *unplaced(process), *storm(process)]
-    return result or [no_contention(process)]
+    return result or ([] if _may_be_locks(process) else [no_contention(process)])
+
+
+def _may_be_locks(process: Process) -> bool:
+    """Tell whether threads were blocked for long where it is unknown on what, or on locks of C code.
+
+    Waits without a stack may be for work or for locks, however few they are.
+    """
+    placed = sum(
+        waits.total_ns
+        for line, group in by_line(process)
+        for waits in group
+        if line != "an unknown line" and not is_polled(group)
+    )
+    left_out = sum(waits.left_out_ns for waits in process.locks if not waits.wait_node)
+    least = _least_ns(process)
+    return placed + left_out >= least or shared_locks.in_c_ns(process) >= least
 
 
 def is_for_work(process: Process, node: int) -> bool:

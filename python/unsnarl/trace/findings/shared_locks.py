@@ -1,4 +1,4 @@
-"""Findings about locks that processes share: those of files, and those of multiprocessing.
+"""Findings about locks that processes share: those of files, and those of multiprocessing; and locks of C code.
 
 A thread that waits for one is in I/O for the recorder, and who holds it is another process's matter. Pure: a
 ``Process`` in, findings out.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from unsnarl.trace import lock_lines
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life
-from unsnarl.trace.model import FILE_LOCK, IN_IO, Location, Process
+from unsnarl.trace.model import C_LOCK, FILE_LOCK, IN_IO, Location, Process
 
 LEAST_NS = 50_000_000
 LEAST_SHARE = 0.05
@@ -22,29 +23,44 @@ LEAST_SAMPLES = 3
 
 _SEMAPHORES = "multiprocessing/synchronize.py"
 
+_TAKES = frozenset(("SemLock.__enter__", "Condition.__enter__"))
+"""The functions there that take a lock; the others wait for what another process does."""
+
 
 def findings(process: Process) -> list[Finding]:
     """Return the lines at which threads wait long for locks that other processes may hold, the longest first."""
     times: dict[tuple[str, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    shares = _of_files(process)
+    of_files, in_c = _shares(process, FILE_LOCK), _shares(process, C_LOCK)
     for number, state, node, time_ns in process.stacks:
         if state != IN_IO or not node:
             continue
         place = str(process.line_of(node))
         if _is_between_processes(process, process.own_stack(node)):
             times["a lock between processes", place][number] += time_ns
-        elif (number, node) in shares:
-            times["the lock of a file", place][number] += int(time_ns * shares[number, node])
+        elif (number, node) in of_files:
+            times["the lock of a file", place][number] += int(time_ns * of_files[number, node])
+        elif (number, node) in in_c and _acquires(process, process.own_stack(node)):
+            times["a lock in C code", place][number] += int(time_ns * in_c[number, node])
     found = [_finding(process, what, place, by_thread) for (what, place), by_thread in times.items()]
     return sorted((one for one in found if one is not None), key=lambda one: -int(one.figures["total_ns"]))
 
 
-def _of_files(process: Process) -> dict[tuple[int, int], float]:
-    """Return the share of the samples of a thread at a stack in which it waited for the lock of a file."""
+def in_c_ns(process: Process) -> int:
+    """Return for how long threads were blocked on locks of C code that the program itself called."""
+    shares = _shares(process, C_LOCK)
+    return sum(
+        int(time_ns * shares[number, node])
+        for number, state, node, time_ns in process.stacks
+        if state == IN_IO and (number, node) in shares and _is_own(process, process.own_stack(node))
+    )
+
+
+def _shares(process: Process, peer: str) -> dict[tuple[int, int], float]:
+    """Return the share of the samples of a thread at a stack in which it waited for a peer."""
     counts: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
     for waits in process.peers:
         entry = counts[waits.thread, waits.node]
-        entry[0] += waits.count if waits.peer == FILE_LOCK else 0
+        entry[0] += waits.count if waits.peer == peer else 0
         entry[1] += waits.count
     return {key: locked / whole for key, (locked, whole) in counts.items() if locked >= LEAST_SAMPLES}
 
@@ -52,7 +68,20 @@ def _of_files(process: Process) -> dict[tuple[int, int], float]:
 def _is_between_processes(process: Process, stack: list[Location]) -> bool:
     """Tell whether the program itself waits; multiprocessing's queues hold a lock while they wait for items."""
     inner = next((index for index, line in enumerate(stack) if not line.file.endswith(_SEMAPHORES)), 0)
-    return 0 < inner < len(stack) and not process.is_library(stack[inner])
+    return (
+        0 < inner < len(stack)
+        and all(line.function in _TAKES for line in stack[:inner])
+        and not process.is_library(stack[inner])
+    )
+
+
+def _acquires(process: Process, stack: list[Location]) -> bool:
+    """Tell whether the program's own line calls ``acquire``: that of multiprocessing is C code, and on no stack."""
+    return _is_own(process, stack) and lock_lines.calls_acquire(stack[0].file, stack[0].line)
+
+
+def _is_own(process: Process, stack: list[Location]) -> bool:
+    return bool(stack) and not process.is_library(stack[0])
 
 
 def _finding(process: Process, what: str, place: str, by_thread: dict[int, int]) -> Finding | None:
