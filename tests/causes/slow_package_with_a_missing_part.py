@@ -4,7 +4,7 @@
 # finding: slow-import, place molasses, remedy none
 # not: repeated-import
 import pathlib, sys
-pathlib.Path("molasses").mkdir()
+pathlib.Path("molasses").mkdir(exist_ok=True)
 pathlib.Path("molasses", "__init__.py").write_text(
     "import time\nends_s = time.process_time() + 0.5\nwhile time.process_time() < ends_s:\n    pass\n"
 )

@@ -193,7 +193,16 @@ def test_a_package_is_slow_whatever_becomes_of_a_part_of_it(is_first_inside: boo
     """The first import of the part may be what imports the package."""
     package = one_import(400 * MS) | {"name": "pkg"}
     part = one_import(MS) | {"name": "pkg.speedups"}
-    imports = [part, package | {"parent": 0}] if is_first_inside else [package]
+    imports = [part | {"total_ns": 401 * MS}, package | {"parent": 0}] if is_first_inside else [package]
     run = process(length_ns=1000 * MS, first_line_ns=20 * MS, imports=imports + [part] * 25)
     [found] = [finding for finding in findings(run) if finding.kind == "slow-import"]
     assert (found.place, found.figures["total_ns"]) == ("pkg", 400 * MS)
+    assert repeated_imports.findings(run) == []
+
+
+def test_modules_that_each_repeated_import_imports_are_a_part_of_it() -> None:
+    imports: list[dict[str, object]] = []
+    for number in range(30):
+        imports += [one_import(9 * MS) | {"name": "pkg"}, one_import(8 * MS) | {"name": "sub", "parent": 2 * number}]
+    [found] = repeated_imports.findings(process(length_ns=1000 * MS, imports=imports))
+    assert found.figures["total_ns"] == 270 * MS

@@ -30,7 +30,7 @@ def findings(process: Process) -> list[Finding]:
     """Return the module that was imported most often, with the time of all such imports."""
     repeated = names(process)
     times = _times(process, repeated)
-    recorded_ns = sum(entry.total_ns for entry in process.imports if entry.name in repeated and entry.parent is None)
+    recorded_ns = _recorded_ns(process, repeated)
     is_cut = len(process.imports) >= MOST_IMPORTS
     total_ns = max(recorded_ns, sum(times.values()) if is_cut else 0)
     if not repeated or total_ns < max(LEAST_NS, LEAST_SHARE * process.length_ns):
@@ -56,6 +56,22 @@ def findings(process: Process) -> list[Finding]:
             ),
         )
     ]
+
+
+def _recorded_ns(process: Process, repeated: dict[str, int]) -> int:
+    """Return the time of the repeated imports without modules that only a few of them imported.
+
+    The first import of a part that is missing imports its package.
+    """
+    counts = Counter(entry.name for entry in process.imports)
+    result = 0
+    for entry in process.imports:
+        if entry.parent is None and entry.name in repeated:
+            result += entry.total_ns
+        elif entry.parent is not None and counts[entry.name] < LEAST_TIMES:
+            parent = process.imports[entry.parent]
+            result -= entry.total_ns if parent.parent is None and parent.name in repeated else 0
+    return max(result, 0)
 
 
 def _times(process: Process, repeated: dict[str, int]) -> dict[str, int]:
