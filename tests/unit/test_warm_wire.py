@@ -73,7 +73,7 @@ def test_facts_are_read_back() -> None:
     written = facts.Facts()
     written.command, written.modules, written.asks_tty, written.asks_cwd = "/bin/x", ["a", "b.c"], True, True
     written.asks_umask = True
-    written.files = {"/a b": (1, 2, 3)}
+    written.files, written.origins = {"/a b": (1, 2, 3)}, {"a": "/a b.py", "b.c": "/b/c.py"}
     written.renewals = [Renewal("m", "T", TIME), Renewal("m", "ID", Recipe(HEX, 12)), Renewal("m", "U", UUID)]
     written.refusals = ["because"]
     assert vars(facts.parse(facts.dump(written))) == vars(written)

@@ -25,7 +25,7 @@ _READ_IN_C = {"_curses": _TERMINAL, "readline": (*_TERMINAL, "INPUTRC")}
 MOST_EDITED = 64
 # Replaces the time in a stamp that holds only the kind of a file and, of a directory, its inode.
 KIND = -1
-_HEAD = "unsnarl-facts 7"
+_HEAD = "unsnarl-facts 8"
 # Suffix of the values that a quick learning run has found, for the server to compare its own with.
 VALUES = ".values"
 
@@ -45,7 +45,8 @@ class Facts:
 
     | field | content |
     |---|---|
-    | ``modules`` | what a server imports, in this order |
+    | ``modules`` | what a server imports, in this order: first what the learning run has asked for |
+    | ``origins`` | the file of each of them, or the directories of a package without one |
     | ``variables`` | variables whose value decides something |
     | ``kept`` | other variables that were read: how often, and whether each was set when that was found out |
     | ``prefixes`` | beginnings of names: a loaded C library, or a walk of imports, reads all such variables |
@@ -72,6 +73,7 @@ class Facts:
     def __init__(self) -> None:
         self.command = ""
         self.modules: list[str] = []
+        self.origins: dict[str, str] = {}
         self.variables: list[str] = []
         self.kept: dict[str, Kept] = {}
         self.prefixes: list[str] = []
@@ -79,8 +81,7 @@ class Facts:
         self.user_site = ""
         self.asks_tty = self.asks_size = False
         self.asks_sum = False
-        self.asks_cwd = False
-        self.asks_umask = False
+        self.asks_cwd = self.asks_umask = False
         self.files: dict[str, tuple[int, int, int]] = {}
         self.directories: list[str] = []
         self.asked: dict[str, tuple[int, int, int]] = {}
@@ -185,7 +186,9 @@ def dump(facts: Facts) -> str:
     """Return the text of a .facts file."""
     rows: list[tuple[object, ...]] = [(_HEAD,)]
     rows += [("command", facts.command)]
-    rows += [("module", name) for name in facts.modules]
+    rows += [("module", name) for name in facts.modules] + [
+        ("origin", one, name) for name, one in facts.origins.items()
+    ]
     rows += [("variable", name) for name in facts.variables]
     rows += [("kept", one.reads, int(one.was_set), name) for name, one in sorted(facts.kept.items())]
     rows += [("prefix", text) for text in facts.prefixes]
@@ -251,9 +254,9 @@ def _parse_row(facts: Facts, kind: str, rest: str) -> None:
     elif kind == "kept":
         reads, was_set, name = rest.split("\t", 2)
         facts.kept[name] = Kept(int(reads), was_set == "1")
-    elif kind == "doubtful":
-        digest, name = rest.split("\t", 1)
-        facts.doubtful[name] = digest
+    elif kind in ("doubtful", "origin"):
+        text, name = rest.split("\t", 1)
+        (facts.doubtful if kind == "doubtful" else facts.origins)[name] = text
     elif kind == "site":
         facts.user_site = rest
     elif kind in _FLAGS:

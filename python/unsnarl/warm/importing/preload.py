@@ -85,17 +85,20 @@ def arrange(command: Command) -> None:
 class Import:
     """A module that the command's own file names in an import statement."""
 
-    def __init__(self, name: str, is_certain: bool, is_from: bool = False) -> None:
+    def __init__(self, name: str, is_certain: bool, is_from: bool = False, is_late: bool = False) -> None:
         self.name = name
+        # Whether the file may have changed `sys.path` by then, so that another module is found.
+        self.is_late = is_late
         # Whether each run imports it, judged by where the statement is.
         self.is_certain = is_certain
         # Whether it is from `from package import name`, where the name may be no module.
         self.is_from = is_from
 
     def is_wanted(self) -> bool:
-        """Return whether it is left to import after the modules before it."""
+        """Return whether it is left to import ahead, after the modules before it."""
         package, _, name = self.name.rpartition(".")
-        return not self.is_from or (package in sys.modules and name not in vars(sys.modules[package]))
+        is_left = not self.is_from or (package in sys.modules and name not in vars(sys.modules[package]))
+        return is_left and not self.is_late
 
 
 def imports(command: Command) -> list[Import]:
@@ -115,11 +118,23 @@ def imports(command: Command) -> list[Import]:
     if command.kind == "module" and not package:
         package = command.name.rpartition(".")[0]
     first = [Import(package, True)] if package else []
-    named = [*first, *_imports(source, path, package)]
+    named = [*first, *_imports(source, path, package, command.kind == "module")]
     unique: dict[str, Import] = {}
     for one in sorted(named, key=lambda one: not one.is_certain):
         unique.setdefault(one.name, one)
     return list(unique.values())
+
+
+def put_off(command: Command, named: list[Import]) -> list[str]:
+    """Return in words what is not imported, since only the command knows where it is."""
+    late = [one.name for one in named if one.is_late and not one.is_from and one.name not in sys.modules]
+    return [f"{name} is not imported ahead: {command.name} changes sys.path before it imports it" for name in late]
+
+
+def without_late(loaded: dict[str, str], named: list[Import]) -> dict[str, str]:
+    """Return what runs have loaded, without what the next run may find elsewhere."""
+    late = {one.name.partition(".")[0] for one in named if one.is_late}
+    return {name: origin for name, origin in loaded.items() if name.partition(".")[0] not in late}
 
 
 def missing(command: Command) -> str:
@@ -206,12 +221,19 @@ def _module_file(name: str) -> str | None:
     return spec.origin if spec.origin.endswith(".py") else None
 
 
-def _imports(source: bytes, path: str, package: str) -> Iterator[Import]:
+def _imports(source: bytes, path: str, package: str, is_module: bool) -> Iterator[Import]:
     import ast
 
-    for node, is_certain in _statements(ast.parse(source, path).body, True):
+    from . import path_changes
+
+    tree = ast.parse(source, path)
+    change = path_changes.first(tree, is_module=is_module)
+    for node, is_executed in _statements(tree.body, True):
+        # What is in a function or a branch may be executed at any time.
+        is_late = change != path_changes.NOWHERE and (not is_executed or (node.lineno, node.col_offset) > change)
+        is_certain = is_executed and not is_late
         if isinstance(node, ast.Import):
-            yield from (Import(alias.name, is_certain) for alias in node.names)
+            yield from (Import(alias.name, is_certain, is_late=is_late) for alias in node.names)
         elif node.module != "__future__":
             base = node.module or ""
             if node.level:
@@ -219,8 +241,8 @@ def _imports(source: bytes, path: str, package: str) -> Iterator[Import]:
                 parts = parts[: len(parts) - node.level + 1]
                 base = ".".join([*parts, base] if base else parts)
             if base:
-                yield Import(base, is_certain)
-                yield from (Import(f"{base}.{alias.name}", is_certain, is_from=True) for alias in node.names)
+                yield Import(base, is_certain, is_late=is_late)
+                yield from (Import(f"{base}.{alias.name}", is_certain, True, is_late) for alias in node.names)
 
 
 def _statements(body: list[ast.stmt], is_certain: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:

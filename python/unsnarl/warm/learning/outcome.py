@@ -12,7 +12,7 @@ import os
 import sys
 
 from .. import facts as facts_of
-from ..importing import preload
+from ..importing import origins, preload
 from ..renewals import DIRECTORY
 from . import module_lookups
 
@@ -29,7 +29,7 @@ _OURS = __file__.rpartition("/learning/")[0] + "/"
 def result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of.Facts:
     """Return the facts that follow from a run which has loaded the modules ``found``."""
     result = facts_of.Facts()
-    result.modules = found
+    result.modules, result.origins = _in_order(watch, found), origins.of_all(found)
     _put_variables(result, watch)
     result.asks_tty, result.asks_size, result.asks_umask = watch.asks_tty, watch.asks_size, watch.asks_umask
     result.renewals, result.asks_sum = watch.renewals, bool(watch.walks.summing)
@@ -53,6 +53,15 @@ def result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of
     result.files |= beside
     result.sought, result.enumerated = module_lookups.names(watch.sought), sorted(watch.seen.enumerated | modules_here)
     return result
+
+
+def _in_order(watch: Watch, found: list[str]) -> list[str]:
+    """Return what the run has asked for first: modules end in another order than they begin to be imported.
+
+    One that is imported while another one runs may need what that one has changed before, such as ``sys.path``.
+    """
+    loaded = set(found)
+    return list(dict.fromkeys([*(name for name in watch.owners.values() if name in loaded), *found]))
 
 
 def _below_directory(watch: Watch) -> list[set[str]]:

@@ -24,7 +24,7 @@ import os
 import sys
 
 from .. import facts as facts_of
-from ..importing import main_module, preload, temporary, trampolines, values
+from ..importing import main_module, path_changes, preload, temporary, trampolines, values
 from ..renewals import (
     DIRECTORY,
     TEMPORARY_DIRECTORY,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Loaded here, since preload needs them: they must not count as the command's.
-_LOADED = (ast, importlib.util)
+_LOADED = (ast, importlib.util, path_changes)
 
 # Variables that differ from call to call. A module that reads one of them cannot be imported ahead: a server for
 # each value would never be used again.
@@ -428,7 +428,8 @@ def _watched(watch: Watch, command: preload.Command, expected: dict[str, str], e
         named = preload.imports(command)
         if preload.has_loaded(command) and not is_usual:
             watch.fatal.append(("", f"what it imports imports {command.name}: Python warns where that comes too early"))
-        _import_all(watch, command, named, expected, excluded)
+        _import_all(watch, command, named, preload.without_late(expected, named), excluded)
+        watch.notes += preload.put_off(command, named)
     watch.is_on = False
     watch.walks.end()
     return [one.name for one in named if one.is_certain]

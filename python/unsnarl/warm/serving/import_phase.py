@@ -13,7 +13,7 @@ import os
 import sys
 
 from .. import ledger
-from ..importing import main_module, preload, temporary
+from ..importing import main_module, origins, preload, temporary
 from ..worker import forks, signals, streams, worker
 from ..worker.import_hooks import Finders
 from ..worker.inherited import Imported
@@ -96,6 +96,8 @@ def _import(origin: Origin, facts: Facts, log: Log) -> tuple[main_module.MainMod
             except BaseException as problem:
                 log.write(f"{name} is left out: {type(problem).__name__}")
     _check_kept(facts)
+    if moved := origins.moved(facts.origins):
+        raise UnfitError(moved)
     if lost := directories.hand_over(facts.renewals):
         raise UnfitError(f"{lost} of its imports cannot be made again in each run")
     os.chdir("/")

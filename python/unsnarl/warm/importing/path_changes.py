@@ -1,0 +1,92 @@
+"""Finds the first place where a command's own file may change ``sys.path``.
+
+What the file imports from there on may be another file than without the change, and nobody but the command makes the
+change, which may depend on its arguments. So none of it is imported ahead.
+
+Invariant: in doubt a statement counts as a change. A branch counts as dead only where no plain run takes it.
+"""
+
+from __future__ import annotations
+
+import ast
+
+TYPE_CHECKING = False  # type checkers take any variable of this name for true
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Beyond the last place of any file.
+NOWHERE = (1 << 62, 0)
+# Functions that only read a list.
+_READERS = frozenset(("enumerate", "join", "len", "list", "print", "repr", "set", "sorted", "str", "tuple"))
+_ADDING = frozenset(("addsitedir", "addpackage", "addusersitepackages"))
+# Conditions that hold in a frozen program, or in a file that does not run with `python -m`.
+_FROZEN = ("getattr(sys, 'frozen', None)", "getattr(sys, 'frozen', False)", "hasattr(sys, 'frozen')")
+_NO_PACKAGE = ("not __package__", "__package__ == ''", "__package__ is None", "__package__ in (None, '')")
+# With `python -m` the first entry is the caller's directory, which is there in no learning run and no server.
+_WITHOUT_FIRST = ("sys.path.pop(0)", "del sys.path[0]", "sys.path.remove('')")
+
+
+def first(tree: ast.Module, *, is_module: bool) -> tuple[int, int]:
+    """Return line and column of the first change; ``is_module`` says whether the file runs with ``python -m``."""
+    systems = {"sys"} | {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if alias.name == "sys"
+    }
+    found = [place for node in tree.body for place in _changes(node, systems, is_module)]
+    return min(found, default=NOWHERE)
+
+
+def _changes(node: ast.AST, systems: set[str], is_module: bool) -> Iterator[tuple[int, int]]:
+    if is_module and isinstance(node, ast.stmt) and ast.unparse(node) in _WITHOUT_FIRST:
+        return
+    if _is_change(node, systems):
+        yield (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+    read = {id(one) for one in _read_by(node)}
+    dead = {id(one) for one in node.body} if isinstance(node, ast.If) and _is_dead(node.test, is_module) else set[int]()
+    for child in ast.iter_child_nodes(node):
+        if id(child) not in dead and not (id(child) in read and _is_path(child, systems)):
+            yield from _changes(child, systems, is_module)
+
+
+def _is_change(node: ast.AST, systems: set[str]) -> bool:
+    """Return whether a node names the path, or adds to it; those that only read it are not asked."""
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "sys" and any(alias.name in ("path", "*") for alias in node.names)
+    return _is_path(node, systems) or (isinstance(node, (ast.Attribute, ast.Name)) and _name(node) in _ADDING)
+
+
+def _is_path(node: ast.AST, systems: set[str]) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "path" and _plain_name(node.value) in systems
+
+
+def _name(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else _plain_name(node)
+
+
+def _plain_name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _read_by(node: ast.AST) -> list[ast.expr]:
+    """Return the parts of a node that it only reads."""
+    if isinstance(node, ast.Call) and _name(node.func) in _READERS:
+        return node.args
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        return [node.value]
+    return [node.iter] if isinstance(node, (ast.For, ast.comprehension)) else []
+
+
+def _is_dead(test: ast.expr, is_module: bool) -> bool:
+    if is_module and ast.unparse(test) in _NO_PACKAGE:
+        return True
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(_is_dead(one, is_module) for one in test.values)
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
+        compared = test.comparators[0]
+        return ast.unparse(test.left) in _FROZEN and isinstance(compared, ast.Constant) and bool(compared.value)
+    return ast.unparse(test) in _FROZEN

@@ -1,0 +1,64 @@
+"""Whatever may change the search path is found, and what only reads it is not."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from unsnarl.warm.importing.path_changes import NOWHERE, first
+
+CHANGES = [
+    "sys.path.insert(0, 'x')",
+    "sys.path += ['x']",
+    "sys.path[:] = ['x']",
+    "sys.path = ['x']",
+    "del sys.path[0]",
+    "path = sys.path",
+    "change(sys.path)",
+    "from sys import path",
+    "import sys as system\nsystem.path.append('x')",
+    "import site\nsite.addsitedir('x')",
+    "if not getattr(sys, 'frozen', False):\n    sys.path.append('x')",
+    "if getattr(sys, 'frozen', False) or True:\n    sys.path.append('x')",
+    "if getattr(sys, 'frozen', None) == None:\n    sys.path.append('x')",
+    "if getattr(sys, 'frozen', False):\n    pass\nelse:\n    sys.path.append('x')",
+    "def change():\n    sys.path.append('x')",
+    "if 'x' not in sys.path:\n    sys.path.append('x')",
+]
+READS = [
+    "print(sys.path)",
+    "print(' '.join(sys.path))",
+    "first = sys.path[0]",
+    "is_there = 'x' in sys.path",
+    "for entry in sys.path:\n    print(entry)",
+    "names = [entry for entry in sys.path]",
+    "import os\nos.path.join('a', 'b')",
+    "if getattr(sys, 'frozen', None) == 'console_exe':\n    sys.path.append('x')",
+    "if hasattr(sys, 'frozen'):\n    sys.path.append('x')",
+]
+# As in the `__main__.py` of pip.
+OF_MODULES = [
+    "if sys.path[0] in ('', os.getcwd()):\n    sys.path.pop(0)",
+    "if __package__ == '':\n    sys.path.insert(0, 'x')",
+]
+
+
+# The first entry is the caller's directory with `python -m`, which no server has.
+CASES = [(text, False) for text in CHANGES] + [(text, True) for text in CHANGES if text != "del sys.path[0]"]
+
+
+@pytest.mark.parametrize(("text", "is_module"), CASES)
+def test_a_change_is_found(text: str, is_module: bool) -> None:
+    assert (2, 0) <= first(ast.parse("import sys\n" + text), is_module=is_module) < NOWHERE
+
+
+@pytest.mark.parametrize("text", READS)
+def test_what_reads_the_path_or_never_runs_is_none(text: str) -> None:
+    assert first(ast.parse("import sys\n" + text), is_module=False) == NOWHERE
+
+
+@pytest.mark.parametrize("text", OF_MODULES)
+def test_a_module_that_runs_changes_nothing_by_what_is_for_files(text: str) -> None:
+    assert first(ast.parse("import sys\n" + text), is_module=True) == NOWHERE
+    assert first(ast.parse("import sys\n" + text), is_module=False) != NOWHERE
