@@ -28,6 +28,11 @@ def test_the_list_of_names_is_whole() -> None:
     assert said(text) == "install <class 'unsnarl.Lock'> <class 'unsnarl.ipc.Lock'> trace_stop\n"
 
 
+def test_dir_lists_every_name() -> None:
+    text = "from unsnarl import _native\nnames = dir(_native)\nprint('Lock' in names, 'install' in names)"
+    assert said(text) == "True True\n"
+
+
 def test_a_name_that_is_not_there_is_an_attribute_error_that_names_it() -> None:
     text = "from unsnarl import _native\ntry: _native.Lok\nexcept AttributeError as error: print(error)"
     assert said(text) == "module 'unsnarl._native' has no attribute 'Lok'\n"

@@ -24,7 +24,7 @@ mod _native {
     #[pymodule_export]
     use super::gil::{Unsupported, hint, install, is_installed, reset_stats, stats, uninstall};
     #[pymodule_export]
-    use super::look_up;
+    use super::{list, look_up};
 
     /// Leave the list of names out, so that who asks for it has the rest added.
     #[pymodule_init]
@@ -42,7 +42,7 @@ fn look_up<'py>(module: &Bound<'py, PyModule>, name: &Bound<'py, PyString>) -> P
     let text = name.to_string();
     // The import system asks for `__path__` and other such names of its own.
     if text == "__all__" || !text.starts_with("__") {
-        REST.get_or_try_init(module.py(), || register(module))?;
+        complete(module)?;
         if let Some(found) = module.dict().get_item(name)? {
             return Ok(found);
         }
@@ -50,6 +50,17 @@ fn look_up<'py>(module: &Bound<'py, PyModule>, name: &Bound<'py, PyString>) -> P
     Err(PyAttributeError::new_err(format!(
         "module 'unsnarl._native' has no attribute '{text}'"
     )))
+}
+
+/// Add what the scheduler does not need, and list every name, for `dir()`.
+#[pyfunction(name = "__dir__", pass_module)]
+fn list<'py>(module: &Bound<'py, PyModule>) -> PyResult<Bound<'py, PyList>> {
+    complete(module)?;
+    Ok(module.dict().keys())
+}
+
+fn complete(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    REST.get_or_try_init(module.py(), || register(module)).copied()
 }
 
 fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

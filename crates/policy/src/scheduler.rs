@@ -98,6 +98,10 @@ pub struct Policy {
     timekeeper: Option<ThreadId>,
     /// When the timekeeper re-checks.
     alarm: Nanos,
+    /// When it has to re-check, if that is early ([`timing`]) and not over yet.
+    early_alarm: Option<Nanos>,
+    /// Predicts whether such a time passes without need: the timekeeper takes the GIL before it.
+    alarms: Predictor,
     /// The thread that was last asked to drop, until it returns.
     returning: Option<Returning>,
     /// The GIL lingers for a thread that is predicted to return immediately.
@@ -132,6 +136,8 @@ impl Policy {
             last_holder: None,
             timekeeper: None,
             alarm: 0,
+            early_alarm: None,
+            alarms: Predictor::default(),
             returning: None,
             is_lingering: false,
             gap_since: None,
@@ -176,6 +182,7 @@ impl Policy {
         self.last_holder = survivor;
         self.timekeeper = None;
         self.alarm = 0;
+        self.early_alarm = None;
         self.returning = None;
         self.is_lingering = false;
         self.gap_since = None;
@@ -265,6 +272,7 @@ impl Policy {
         if !self.is_held {
             return self.look_at_free_gil(thread, now);
         }
+        self.alarm_was_needed(thread, now);
         let due = self.ask_due(now);
         if due <= now {
             if self.first().is_some_and(|head| self.is_woken_by_holder(head)) {

@@ -7,7 +7,7 @@ mod common;
 use common::{MS, SECOND, US, beside, echo, hogs, simulate};
 use unsnarl_policy::sim::Step::{Acquire, Block, Compute, Mark, Release};
 use unsnarl_policy::sim::{Program, Scenario, Scheduler};
-use unsnarl_policy::{Arrival, Config, Nanos, Policy, ThreadId, Verdict};
+use unsnarl_policy::{Arrival, Config, Hint, Nanos, Policy, ThreadId, Verdict};
 
 #[test]
 fn a_long_burst_among_threads_that_block_is_not_cut_in_two() {
@@ -109,10 +109,15 @@ fn a_holder_that_is_not_known_is_judged_by_those_before_it() {
         drops_for(&mut policy, waiter, stranger, now + 20 * US);
     }
     now += MS;
+    let late = Config::default().slice_ns / 10 * 9;
     assert_eq!(
         arrives_at_a_stranger(&mut policy, waiter, now),
-        MS,
-        "they have dropped the GIL by themselves"
+        late,
+        "they have dropped the GIL by themselves, each before the alarm, which may be late now"
+    );
+    assert!(
+        matches!(policy.look(waiter, now + MS - US), Verdict::Park { until, .. } if until > now + late),
+        "a millisecond is not over"
     );
     assert_eq!(policy.look(waiter, now + MS), Verdict::Ask);
     drops_for(&mut policy, waiter, stranger, now + MS);
@@ -120,6 +125,30 @@ fn a_holder_that_is_not_known_is_judged_by_those_before_it() {
     assert_eq!(
         arrives_at_a_stranger(&mut policy, waiter, now),
         50 * US,
-        "the last one was CPU-bound"
+        "the last one was CPU-bound, and its alarm was needed: it is exact again"
+    );
+}
+
+#[test]
+fn an_alarm_is_exact_while_a_cpu_bound_thread_waits() {
+    let mut policy = Policy::new(Config::default(), 3);
+    let [stranger, waiter, batch] = [1, 2, 3].map(|tag| policy.register(tag).expect("there is room"));
+    policy.set_hint(batch, Hint::Batch);
+    let mut now = SECOND;
+    for _ in 0..9 {
+        now += MS;
+        arrives_at_a_stranger(&mut policy, waiter, now);
+        drops_for(&mut policy, waiter, stranger, now + 20 * US);
+    }
+    now += MS;
+    policy.taken_uncontended(None);
+    let Verdict::Park { until, .. } = policy.wait(batch, now, Arrival::default()) else {
+        panic!("the batch thread waits");
+    };
+    assert!(until < now + Config::default().slice_ns + MS, "{until} {now}");
+    let verdict = policy.wait(waiter, now + US, Arrival::default());
+    assert!(
+        matches!(verdict, Verdict::Park { until, .. } if until <= now + US + MS),
+        "{verdict:?}"
     );
 }

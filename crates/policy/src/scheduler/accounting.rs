@@ -61,6 +61,7 @@ impl Policy {
             let class = self.threads[thread].class;
             let waited_ns = now.saturating_sub(self.threads[thread].waiting_since);
             self.stats.classes[class.index()].wait_ns.record(waited_ns);
+            self.alarm_was_vain(thread, now);
             self.dequeue(thread);
             return class;
         }
