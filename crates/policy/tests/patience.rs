@@ -109,7 +109,7 @@ fn a_holder_that_is_not_known_is_judged_by_those_before_it() {
         drops_for(&mut policy, waiter, stranger, now + 20 * US);
     }
     now += MS;
-    let late = Config::default().slice_ns / 10 * 9;
+    let late = 4_500 * US;
     assert_eq!(
         arrives_at_a_stranger(&mut policy, waiter, now),
         late,
@@ -127,6 +127,25 @@ fn a_holder_that_is_not_known_is_judged_by_those_before_it() {
         50 * US,
         "the last one was CPU-bound, and its alarm was needed: it is exact again"
     );
+}
+
+#[test]
+fn a_late_alarm_is_no_later_for_a_longer_slice() {
+    let mut policy = Policy::new(
+        Config {
+            slice_ns: 1000 * SECOND,
+            ..Config::default()
+        },
+        2,
+    );
+    let [stranger, waiter] = [1, 2].map(|tag| policy.register(tag).expect("there is room"));
+    let mut now = SECOND;
+    for _ in 0..9 {
+        now += MS;
+        arrives_at_a_stranger(&mut policy, waiter, now);
+        drops_for(&mut policy, waiter, stranger, now + 20 * US);
+    }
+    assert_eq!(arrives_at_a_stranger(&mut policy, waiter, now + MS), 4_500 * US);
 }
 
 #[test]

@@ -20,6 +20,9 @@ const ALARM_SLACK_NS: Nanos = 100 * MICROSECOND;
 /// A thread that was asked to drop and has not returned after this many takes by others is not
 /// about to resume: it has blocked.
 const RETURN_TAKES: u32 = 16;
+/// Within this time an alarm that is expected to be cancelled may be late: a little less than the 5 ms for which the
+/// standard interpreter lets a thread wait, and more than the 4 ms between two ticks at 250 Hz.
+const LATE_NS: Nanos = 4_500 * MICROSECOND;
 /// While an interactive thread holds the GIL, or the GIL lingers, a waiter re-checks at least this
 /// often: the cost of a wrong prediction.
 pub(super) const LINGER_WATCH_NS: Nanos = 1_000 * MICROSECOND;
@@ -109,7 +112,7 @@ impl Policy {
             now + LINGER_WATCH_NS
         };
         let exact = due.min(watch).min(insurance);
-        let is_early = exact < now + self.config.slice_ns;
+        let is_early = exact < now + LATE_NS;
         let until = if is_early { self.tolerable(exact, now) } else { exact };
         let spin_ns = self.spin(thread);
         let keeps_time = match self.timekeeper {
@@ -128,8 +131,8 @@ impl Policy {
         Verdict::Park { until, spin_ns }
     }
 
-    /// When the timekeeper re-checks at the latest, if it should at `exact`: after nine tenths of a slice, where such early
-    /// alarms have passed without need.
+    /// When the timekeeper re-checks at the latest, if it should at `exact`: 4.5 ms from now, where such early alarms have
+    /// passed without need.
     ///
     /// A timer that expires before the kernel's next tick is programmed into the processor, and so is the tick again when
     /// the timer is cancelled. In a virtual machine each of the two can cost 11 µs, which is more than the rest of a wait;
@@ -138,10 +141,9 @@ impl Policy {
     fn tolerable(&self, exact: Nanos, now: Nanos) -> Nanos {
         let is_exact = self.queues[Class::Batch.index()].head().is_some() || !self.alarms.is_short_expected();
         if is_exact {
-            exact
-        } else {
-            exact.max(now + self.config.slice_ns / 10 * 9)
+            return exact;
         }
+        exact.max(now + LATE_NS.min(self.config.slice_ns))
     }
 
     /// Notes that a waiting thread, which looks, is the timekeeper and that its early alarm is over.
