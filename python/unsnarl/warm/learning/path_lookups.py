@@ -70,7 +70,7 @@ class Seen:
 
     def read_names(self, path: str) -> None:
         """Note that a directory was listed, unless by a finder of modules, which searches it for one name."""
-        by = _caller()
+        by = next((module for module, _ in _callers(1)), "")
         if path.startswith(_ELSEWHERE) or by in _FINDERS:
             return
         if by.partition(".")[0] in _ENUMERATORS:
@@ -138,28 +138,20 @@ def _is_stamped(path: str, is_more: bool) -> bool:
     return (is_more or os.path.islink(path)) and os.path.isfile(path)
 
 
-def _caller() -> str:
-    """Return the name of the module that has called."""
-    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith("_unsnarl"):
-        frame = frame.f_back
-    return str(frame.f_globals.get("__name__")) if frame is not None else ""
-
-
 def _callers(count: int) -> list[tuple[str, str]]:
-    """Return package and function of the callers, the nearest first."""
+    """Return module and function of the callers, the nearest first."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     found: list[tuple[str, str]] = []
     while frame is not None and len(found) < count:
         name = str(frame.f_globals.get("__name__"))
         if not name.startswith("_unsnarl"):
-            found.append((name.partition(".")[0], frame.f_code.co_name))
+            found.append((name, frame.f_code.co_name))
         frame = frame.f_back
     return found
 
 
 def _is_of_kind() -> bool:
-    return any(package in _OF_PATHS and function in _OF_KIND for package, function in _callers(3))
+    return any(module.partition(".")[0] in _OF_PATHS and function in _OF_KIND for module, function in _callers(3))
 
 
 def _above_all(paths: Iterable[str]) -> set[str]:
