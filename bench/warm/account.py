@@ -285,20 +285,26 @@ def render(found: Outcome) -> str:
     return head + "".join(row for _, row in table) + ledgers + "".join(spent)
 
 
-def main() -> None:
-    """Measure the named cases and add them to the results, or render them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parsed(description: str | None, only: list[str]) -> argparse.Namespace:
+    """Return the arguments of a measurement of named cases, by default of ``only``, or of its rendering."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--unsnarl", type=Path)
     parser.add_argument("--bin", type=Path, nargs="+")
-    parser.add_argument("--only", nargs="+", default=["pip", "black", "http", "aws", "hg", *OTHERS])
+    parser.add_argument("--only", nargs="+", default=only)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--render", type=Path)
     arguments = parser.parse_args()
+    if not (arguments.render or (arguments.unsnarl and arguments.bin and arguments.out)):
+        parser.error("--unsnarl, --bin and --out are needed, or --render")
+    return arguments
+
+
+def main() -> None:
+    """Measure the named cases and add them to the results, or render them."""
+    arguments = parsed(__doc__, ["pip", "black", "http", "aws", "hg", *OTHERS])
     if arguments.render:
         sys.stdout.write(render(json.loads(arguments.render.read_text())))
         return
-    if not (arguments.unsnarl and arguments.bin and arguments.out):
-        parser.error("--unsnarl, --bin and --out are needed, or --render")
     found: Outcome = json.loads(arguments.out.read_text()) if arguments.out.exists() else {"cases": {}}
     signal.alarm(3600)  # a watchdog for all of it
     for name in arguments.only:

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
-from bench.warm.account import VARIANTS, Caller, environment, settle
+from bench.warm.account import VARIANTS, Caller, environment, parsed, settle
 
 ROUNDS = {"pre-commit": 4, "tox": 3, "ansible-playbook": 2, "flake8": 3, "black": 3}
 HOOKS = {
@@ -165,18 +165,10 @@ def render(found: Outcome) -> str:
 
 def main() -> None:
     """Measure the named cases and add them to the results, or render them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--unsnarl", type=Path)
-    parser.add_argument("--bin", type=Path, nargs="+")
-    parser.add_argument("--only", nargs="+", default=list(ROUNDS))
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--render", type=Path)
-    arguments = parser.parse_args()
+    arguments = parsed(__doc__, list(ROUNDS))
     if arguments.render:
         sys.stdout.write(render(json.loads(arguments.render.read_text())))
         return
-    if not (arguments.unsnarl and arguments.bin and arguments.out):
-        parser.error("--unsnarl, --bin and --out are needed, or --render")
     found: Outcome = json.loads(arguments.out.read_text()) if arguments.out.exists() else {"cases": {}}
     signal.alarm(WATCHDOG_S)
     for name in arguments.only:
