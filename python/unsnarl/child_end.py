@@ -2,6 +2,9 @@
 
 A handler in Python runs after the call that waits. A signal just before that call, or one that the kernel gives to
 another thread, would not end it: the handler would run once the child has ended by itself.
+
+The descriptor of the child comes from ``warm.pidfd``, which lies there because the server of a warm command needs it,
+and in the command's interpreter that package may load nothing from above itself.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import signal
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from unsnarl.warm import pidfd
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -74,6 +79,6 @@ def _ends_kept() -> Generator[None]:
 def _end_of(child: int) -> int | None:
     """Return a descriptor that is ready once a child has ended, or None where the kernel or a sandbox has none."""
     try:
-        return os.pidfd_open(child)
-    except (AttributeError, OSError):
+        return pidfd.open_of(child)
+    except OSError:
         return None
