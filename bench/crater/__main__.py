@@ -19,6 +19,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -194,7 +195,8 @@ def result_of(suite: Suite, cache: Path, wheel: Path, python: str, version: str)
     try:
         interpreter, directory = preparation.prepare(suite, cache / suite.name, wheel, python)
         suite = preparation.of_interpreter(suite, interpreter)
-        with services.running(suite.service):
+        with services.running(suite.service) as variables:
+            suite = replace(suite, variables=suite.variables | variables)
             return head | trial.carry_out(suite, interpreter, directory, lambda step: _say(suite, step))
     except preparation.Unprepared as error:
         return head | {"unprepared": str(error)}

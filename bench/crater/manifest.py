@@ -35,7 +35,8 @@ class Suite:
         remove: paths of the source to remove, so that the installed package is tested.
         without: tests that are left out, each with the reason.
         known: tests that have to differ, each with the reason.
-        service: a server that the tests need: ``redis``.
+        service: a server that the tests need: ``redis`` or ``postgres``.
+        variables: of the environment, in every run.
         command: a command whose output has to be the same when it is warm.
         limit_s: how long one way may take.
         chosen: whether the suite belongs to the tenth that each CI run can afford.
@@ -52,6 +53,7 @@ class Suite:
     without: dict[str, str] = field(default_factory=dict[str, str])
     known: dict[str, str] = field(default_factory=dict[str, str])
     service: str = ""
+    variables: dict[str, str] = field(default_factory=dict[str, str])
     command: tuple[str, ...] = ()
     limit_s: float = 120.0
     chosen: bool = False

@@ -48,7 +48,8 @@ def run(suite: Suite, way: str, python: Path, directory: Path, only: Sequence[st
         report = Path(folder, "report.xml")
         options = WAYS[way]
         start = [str(python)] if not options else [str(python.with_name("unsnarl")), *options]
-        made = _execute([*start, *words(suite, report, only)], environment(python, folder), directory, suite.limit_s)
+        variables = environment(suite, python, folder)
+        made = _execute([*start, *words(suite, report, only)], variables, directory, suite.limit_s)
         try:
             made.outcomes = outcomes.read(report.read_text(encoding="utf-8", errors="replace"))
         except (OSError, ValueError):
@@ -71,10 +72,10 @@ def words(suite: Suite, report: Path, only: Sequence[str] = ()) -> list[str]:
     return ["-m", "pytest", *options, *left_out, *suite.options, *selected]
 
 
-def environment(python: Path, folder: str) -> dict[str, str]:
-    """Return the environment of all ways: this one without what steers python, pytest and unsnarl."""
+def environment(suite: Suite, python: Path, folder: str) -> dict[str, str]:
+    """Return the environment of all ways: this one without what steers python, pytest and unsnarl, with the suite's."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(STEERING)}
-    return kept | {"PATH": f"{python.parent}:{kept.get('PATH', os.defpath)}", "TMPDIR": folder}
+    return kept | {"PATH": f"{python.parent}:{kept.get('PATH', os.defpath)}", "TMPDIR": folder} | suite.variables
 
 
 def ending(status: int | None, limit_s: float) -> str:

@@ -7,53 +7,142 @@ the suite is not run.
 from __future__ import annotations
 
 import contextlib
+import os
+import pwd
+import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Generator
+from pathlib import Path
+from typing import Any
 
 from bench.crater.preparation import Unprepared
 
 REDIS_PORT = 6379
 """The port that the tests of redis-py expect."""
-START_LIMIT_S = 20.0
+POSTGRES_PORT = 17432
+"""No port that a server of the system has; libpq reads it from the variables."""
+POSTGRES_DATABASE = "psycopg2_test"
+"""The database that the tests of psycopg2 expect."""
+START_LIMIT_S = 60.0
 
 
 @contextlib.contextmanager
-def running(service: str) -> Generator[None]:
-    """Run a server by name while the context lasts; nothing for an empty name.
+def running(service: str) -> Generator[dict[str, str]]:
+    """Run a server by name while the context lasts, and yield the variables by which the tests find it.
+
+    An empty name starts nothing.
 
     Raises:
         Unprepared: it cannot be started.
     """
     if not service:
-        yield
-        return
-    if service != "redis":
+        yield {}
+    elif service == "redis":
+        with _redis():
+            yield {}
+    elif service == "postgres":
+        with _postgres() as variables:
+            yield variables
+    else:
         raise Unprepared(f"there is no way here to start {service!r}")
+
+
+@contextlib.contextmanager
+def _redis() -> Generator[None]:
     server = shutil.which("valkey-server") or shutil.which("redis-server")
     if server is None:
         raise Unprepared("neither redis-server nor valkey-server is installed")
-    if _listens(REDIS_PORT):
-        raise Unprepared(f"another server has port {REDIS_PORT}")
     with tempfile.TemporaryDirectory(prefix="crater-redis-") as folder:
         command = [server, "--bind", "127.0.0.1", "--port", str(REDIS_PORT), "--dir", folder, "--save", ""]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            _await(process)
+        with _server("redis", command, REDIS_PORT, signal.SIGTERM, None):
             yield
-        finally:
-            process.terminate()
-            process.wait()
 
 
-def _await(process: subprocess.Popen[bytes]) -> None:
+@contextlib.contextmanager
+def _postgres() -> Generator[dict[str, str]]:
+    """Run PostgreSQL as its own user where this is root, since it refuses to run as root."""
+    programs = _postgres_programs()
+    user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
+    # Not below TMPDIR, which may be closed to PostgreSQL's user.
+    with tempfile.TemporaryDirectory(prefix="crater-postgres-", dir="/tmp") as folder:
+        password = Path(folder, "password")
+        password.write_text(secrets.token_hex(16))
+        if user is not None:
+            os.chown(folder, user.pw_uid, user.pw_gid)
+            os.chown(password, user.pw_uid, user.pw_gid)
+        data = f"{folder}/data"
+        words = ["--pgdata", data, "--username", "postgres", "--auth", "scram-sha-256", "--pwfile", str(password)]
+        made = subprocess.run(
+            [programs / "initdb", *words], cwd=folder, capture_output=True, text=True, check=False, **_as(user)
+        )
+        if made.returncode != 0:
+            last = (made.stderr.strip().splitlines() or [f"status {made.returncode}"])[-1]
+            raise Unprepared(f"PostgreSQL makes no directory: {last}")
+        variables = {
+            "PGHOST": "127.0.0.1", "PGPORT": str(POSTGRES_PORT), "PGUSER": "postgres",
+            "PGPASSWORD": password.read_text(),
+        }  # fmt: skip
+        command = [str(programs / "postgres"), "-D", data, "-p", str(POSTGRES_PORT), "-h", "127.0.0.1", "-k", folder]
+        # As of its manual, SIGINT ends all sessions and then the server, in order.
+        with _server("postgres", command, POSTGRES_PORT, signal.SIGINT, user):
+            _make_database(programs, variables)
+            yield variables
+
+
+def _postgres_programs() -> Path:
+    """Return the folder of the newest PostgreSQL's programs, which Debian keeps off the path."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
+    on_path = shutil.which("postgres")
+    if not found and on_path is None:
+        raise Unprepared("postgres is not installed")
+    return (found[-1] if found else Path(str(on_path)).resolve()).parent
+
+
+def _make_database(programs: Path, variables: dict[str, str]) -> None:
+    """Make the database; the server may listen a moment before it takes connections."""
     ends = time.monotonic() + START_LIMIT_S
-    while not _listens(REDIS_PORT):
+    while True:
+        made = subprocess.run(
+            [programs / "createdb", POSTGRES_DATABASE], env=os.environ | variables, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        if made.returncode == 0:
+            return
+        if time.monotonic() > ends:
+            raise Unprepared(f"PostgreSQL makes no database: {made.stderr.strip()}")
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def _server(
+    name: str, command: list[str], port: int, ending: signal.Signals, user: pwd.struct_passwd | None
+) -> Generator[None]:
+    if _listens(port):
+        raise Unprepared(f"another server has port {port}")
+    process = subprocess.Popen(command, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **_as(user))
+    try:
+        _await(name, process, port)
+        yield
+    finally:
+        process.send_signal(ending)
+        process.wait()
+
+
+def _as(user: pwd.struct_passwd | None) -> dict[str, Any]:
+    """Return the words with which subprocess becomes a user; none for this process's own."""
+    return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": ()}
+
+
+def _await(name: str, process: subprocess.Popen[bytes], port: int) -> None:
+    ends = time.monotonic() + START_LIMIT_S
+    while not _listens(port):
         if process.poll() is not None or time.monotonic() > ends:
-            raise Unprepared("the redis server does not start")
+            raise Unprepared(f"the {name} server does not start")
         time.sleep(0.05)
 
 

@@ -139,7 +139,7 @@ def _warm(suite: Suite, python: Path, directory: Path) -> dict[str, Any] | None:
     """Run the suite's command plainly and warm, and compare what it prints and its status; None without a command."""
     if not suite.command:
         return None
-    variables = running.environment(python, str(directory)) | {"UNSNARL_WARM_DIR": str(directory / ".warm")}
+    variables = running.environment(suite, python, str(directory)) | {"UNSNARL_WARM_DIR": str(directory / ".warm")}
     (directory / ".warm").mkdir(mode=0o700, exist_ok=True)
     unsnarl = str(python.with_name("unsnarl"))
     script = str(python.with_name(suite.command[0]))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import pkgutil
+import shutil
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.crater import manifest, outcomes, page, preparation, running, trial
+from bench.crater import manifest, outcomes, page, preparation, running, services, trial
 from bench.crater.__main__ import explained, main, result_of
 from bench.crater.manifest import ManifestError, Suite
 from bench.crater.outcomes import Difference
@@ -171,6 +176,58 @@ def test_one_test_of_an_installed_package_has_the_same_name_when_it_runs_alone(t
     whole = running.run(suite, "plain", python, empty).outcomes
     (name,) = whole.keys() - {outcomes.THE_RUN}
     assert running.run(suite, "plain", python, empty, [name]).outcomes == whole
+
+
+def test_a_suite_has_its_variables_in_each_run(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("import os\ndef test_it(): assert os.environ['THING'] == 'tried'\n")
+    suite = Suite("thing", "1", ("test_it.py",), variables={"THING": "tried"}, limit_s=60)
+    made = running.run(suite, "plain", Path(sys.executable), tmp_path).outcomes
+    assert made == {"test_it.py::test_it": "passed", outcomes.THE_RUN: "reported"}
+
+
+def test_a_suite_has_the_variables_of_its_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextlib.contextmanager
+    def server(name: str) -> Iterator[dict[str, str]]:
+        yield {"SERVER": name}
+
+    def prepared(*_: object) -> tuple[Path, Path]:
+        return tmp_path, tmp_path
+
+    def carried_out(suite: Suite, *_: object) -> dict[str, Any]:
+        return {"given": suite.variables}
+
+    monkeypatch.setattr(services, "running", server)
+    monkeypatch.setattr(preparation, "prepare", prepared)
+    monkeypatch.setattr(trial, "carry_out", carried_out)
+    wheel = tmp_path / "unsnarl-1.2.3-cp313-cp313-linux_x86_64.whl"
+    wheel.write_bytes(b"")
+    suite = Suite("thing", "1", ("tests",), service="postgres", variables={"THING": "tried"})
+    made = result_of(suite, tmp_path, wheel, sys.executable, "3.13.0")
+    assert made["given"] == {"THING": "tried", "SERVER": "postgres"}
+
+
+def test_a_service_that_nobody_knows_leaves_the_suite_out() -> None:
+    with (
+        pytest.raises(preparation.Unprepared, match="no way here to start 'oracle'"),
+        services.running("oracle"),
+    ):
+        raise AssertionError
+
+
+def test_postgres_has_the_database_and_ends_with_the_context() -> None:
+    psql = shutil.which("psql")
+    if psql is None:
+        pytest.skip("PostgreSQL is not installed")
+    with services.running("postgres") as variables:
+        words = [psql, services.POSTGRES_DATABASE, "--no-psqlrc", "--tuples-only", "--command", "select 40 + 2"]
+        done = subprocess.run(words, env=os.environ | variables, capture_output=True, text=True, check=False)
+        assert (done.stdout.strip(), done.stderr) == ("42", "")
+        without = subprocess.run(
+            words, env=os.environ | variables | {"PGPASSWORD": "wrong"}, capture_output=True, text=True, check=False
+        )
+        assert "password authentication failed" in without.stderr
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", services.POSTGRES_PORT)).close()
 
 
 def test_a_run_that_reports_nothing_is_an_outcome(tmp_path: Path) -> None:
