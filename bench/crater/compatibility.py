@@ -26,6 +26,7 @@ Result = dict[str, Any]
 
 SERVERS = {
     r"test_a_server\[(\w+)-.*": "",
+    r"test_a_unit_of_systemd": "gunicorn",
     r"test_a_management_command": "django",
     r"test_celery\[.*": "celery",
     r"test_a_dask_worker\[.*|test_a_local_cluster": "distributed",

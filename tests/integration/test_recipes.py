@@ -111,10 +111,10 @@ def answer(port: int) -> bytes | None:
         return None
 
 
-def serve(command: str, folder: Path) -> int:
+def serve(command: str, folder: Path, variables: dict[str, str] | None = None) -> int:
     """Start a server, let it answer that the scheduler is in, end it, and return its exit status."""
     port = free_port()
-    with Running(words_of(command, port), folder) as running:
+    with Running(words_of(command, port), folder, variables) as running:
         seen: list[bytes] = []
 
         def has_answered() -> bool:
@@ -143,6 +143,15 @@ def serve(command: str, folder: Path) -> int:
 def test_a_server(folder: Path, heading: str, number: int, module: str, statuses: set[int]) -> None:
     needs(module)
     assert serve(commands(heading)[number], folder) in statuses
+
+
+def test_a_unit_of_systemd(folder: Path) -> None:
+    """Start it as systemd does: in the unit's directory, with systemd's own PATH and hardly another variable."""
+    needs("gunicorn")
+    unit = page_file("systemd", "ini").replace("/srv/app/venv/bin", sysconfig.get_path("scripts"))
+    settings = dict(re.findall(r"^(\w+)=(.+)$", unit.replace("/srv/app", str(folder)), flags=re.MULTILINE))
+    variables = {"LANG": "C.UTF-8", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"}
+    assert serve(settings["ExecStart"], Path(settings["WorkingDirectory"]), variables) == 0
 
 
 def test_a_management_command(folder: Path) -> None:
