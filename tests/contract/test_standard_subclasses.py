@@ -209,6 +209,19 @@ def test_native_objects_work_through_a_divided_class() -> None:
         semaphore._value = 3  # as before: only a subclass sets it
 
 
+@pytest.mark.parametrize("base", both("Event") + both("Condition"))
+def test_a_deprecated_name_warns_the_line_that_calls_it(base: Any) -> None:
+    derived: Any = type("Derived", (base,), {})
+    for made in (derived(), base()):
+        if base.__name__ == "Event":
+            with pytest.warns(DeprecationWarning, match="is_set") as caught:
+                assert not made.isSet()
+        else:
+            with made, pytest.warns(DeprecationWarning, match="notify_all") as caught:
+                made.notifyAll()
+        assert caught[0].filename == __file__
+
+
 def test_a_task_is_told_that_a_subclass_waits_in_threads_only() -> None:
     class Derived(standard.Event):
         pass

@@ -25,6 +25,9 @@ NATIVE: "set[type]" = set()
 _TAKES_ANY = 0x04 | 0x08
 """The flags of code with ``*arguments`` or ``**keywords`` (`inspect.CO_VARARGS`, `inspect.CO_VARKEYWORDS`)."""
 
+_OLD_NAMES = frozenset({"isSet", "notifyAll"})
+"""Each of these warns its caller's caller, so no frame of ours may stand in between, and then calls the new name."""
+
 _originals: "dict[str, Any]" = {}
 _made: "dict[type, dict[str, Any]]" = {}
 """The patched classes' attributes as they were made: a program may have replaced one since."""
@@ -88,7 +91,8 @@ def _shared(patched: "Any", name: str, theirs: "Any", native: "Any") -> "Any":
     """Return what stands for an attribute of the standard library's class; None if that needs no change."""
     if isinstance(theirs, FunctionType):
         function = _with_base(theirs, patched)
-        return function if native is None else _either(patched, name, native, function)
+        is_theirs = native is None or name in _OLD_NAMES
+        return function if is_theirs else _either(patched, name, native, function)
     if isinstance(theirs, property) and native is not None:
         return property(_either(patched, name, native.__get__, theirs.__get__))
     return None

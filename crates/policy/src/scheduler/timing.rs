@@ -23,6 +23,9 @@ const RETURN_TAKES: u32 = 16;
 /// Within this time an alarm that is expected to be cancelled may be late: a little less than the 5 ms for which the
 /// standard interpreter lets a thread wait, and more than the 4 ms between two ticks at 250 Hz.
 const LATE_NS: Nanos = 4_500 * MICROSECOND;
+/// With up to this many waiters the last one to arrive keeps the time; with more, a thread that is woken for it serves for
+/// as many hand-overs, and a long hold would wake too many that kept it before.
+const MOST_RELIEVED: u32 = 8;
 /// While an interactive thread holds the GIL, or the GIL lingers, a waiter re-checks at least this
 /// often: the cost of a wrong prediction.
 pub(super) const LINGER_WATCH_NS: Nanos = 1_000 * MICROSECOND;
@@ -115,8 +118,11 @@ impl Policy {
         let is_early = exact < now + LATE_NS;
         let until = if is_early { self.tolerable(exact, now) } else { exact };
         let spin_ns = self.spin(thread);
+        // The timekeeper is mostly the first to be served, and then another thread would have to be woken for it. The one
+        // that is picked last keeps the time for longest, and sets a timer in any case.
+        let is_relief = until > exact && self.waiting <= MOST_RELIEVED && self.last() == Some(thread);
         let keeps_time = match self.timekeeper {
-            Some(timekeeper) if timekeeper != thread => until + ALARM_SLACK_NS < self.alarm,
+            Some(timekeeper) if timekeeper != thread => is_relief || until + ALARM_SLACK_NS < self.alarm,
             _ => true,
         };
         if !keeps_time {
@@ -154,12 +160,13 @@ impl Policy {
         }
     }
 
-    /// Notes that a waiting thread, which takes the GIL, is the timekeeper, and whether it did so before its early alarm.
+    /// Notes that a waiting thread, which takes the GIL, is the timekeeper, and whether it did so before its early alarm
+    /// would have gained more than a timer may be late.
     pub(super) fn alarm_was_vain(&mut self, thread: ThreadId, now: Nanos) {
         if self.timekeeper == Some(thread)
             && let Some(exact) = self.early_alarm.take()
         {
-            self.alarms.record(now < exact);
+            self.alarms.record(now < exact + ALARM_SLACK_NS);
         }
     }
 
@@ -187,14 +194,19 @@ impl Policy {
         0
     }
 
-    pub(super) fn look_at_free_gil(&self, thread: ThreadId, now: Nanos) -> Verdict {
-        match self.heir {
-            Some(heir) if heir.thread != thread && now < heir.picked_at + HEIR_OVERDUE_NS => Verdict::Park {
-                until: heir.picked_at + HEIR_OVERDUE_NS,
-                spin_ns: 0,
-            },
-            _ => Verdict::Go,
+    pub(super) fn look_at_free_gil(&mut self, thread: ThreadId, now: Nanos) -> Verdict {
+        let until = match self.heir {
+            Some(heir) if heir.thread != thread => heir.picked_at + HEIR_OVERDUE_NS,
+            _ => return Verdict::Go,
+        };
+        if until <= now {
+            return Verdict::Go;
         }
+        if self.timekeeper.is_none() {
+            // Otherwise the heir would wake this thread again to appoint it.
+            (self.timekeeper, self.alarm, self.early_alarm) = (Some(thread), until, None);
+        }
+        Verdict::Park { until, spin_ns: 0 }
     }
 
     /// Until when a CPU-bound thread at the end of a forced switch lets the heir take the GIL first;
@@ -233,6 +245,11 @@ impl Policy {
         if is_return_due {
             return None;
         }
+        self.last()
+    }
+
+    /// The thread that will be picked last.
+    fn last(&self) -> Option<ThreadId> {
         self.queues.iter().rev().find_map(Queue::tail)
     }
 
