@@ -41,3 +41,26 @@ def test_a_subclass_waits_its_own_way(make: Any, timeout: float | None) -> None:
     with condition:
         assert condition.wait_for(lambda: len(waits), timeout) == 1
     assert waits == [timeout]
+
+
+@pytest.mark.parametrize("call", ["notify", "notify_all"])
+@pytest.mark.parametrize("make_lock", [threading.Lock, threading.RLock])
+def test_no_exception_is_made_to_find_out_who_has_the_standard_lock(make_lock: Any, call: str) -> None:
+    tracemalloc = pytest.importorskip("tracemalloc", reason="PyPy has no tracemalloc")
+    condition = unsnarl.Condition(make_lock())
+    with pytest.raises(RuntimeError, match="un-acquired"):
+        getattr(condition, call)()
+    peaks: list[int] = []
+    with condition:
+        notify = getattr(condition, call)
+        notify()
+        tracemalloc.start()
+        try:
+            for _ in range(5):
+                tracemalloc.reset_peak()
+                before = tracemalloc.get_traced_memory()[0]
+                notify()
+                peaks.append(tracemalloc.get_traced_memory()[1] - before)
+        finally:
+            tracemalloc.stop()
+    assert min(peaks) < 200, "bytes; an AttributeError takes more than 300, and longer than the rest of the call"

@@ -7,7 +7,10 @@ use crate::sync::permit::calls::acquire_again;
 use crate::sync::permit::lock::Lock;
 use crate::sync::permit::rlock::RLock;
 use crate::sync::who::identity;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 
 /// The lock of a condition.
 pub(in crate::sync) enum Guard {
@@ -55,12 +58,15 @@ impl Guard {
                 {
                     return Ok(lock.get().is_owned_by(who));
                 }
-                if let Ok(is_owned) = lock.getattr("_is_owned") {
+                // As threading.Condition._is_owned: a lock that cannot be acquired counts as the caller's.
+                if is_standard_lock(lock) {
+                    return lock.call_method0(intern!(py, "locked"))?.is_truthy();
+                }
+                if let Ok(is_owned) = lock.getattr(intern!(py, "_is_owned")) {
                     return is_owned.call0()?.is_truthy();
                 }
-                // As threading.Condition._is_owned: a lock that cannot be acquired counts as the caller's.
-                if lock.call_method1("acquire", (false,))?.is_truthy()? {
-                    lock.call_method0("release")?;
+                if lock.call_method1(intern!(py, "acquire"), (false,))?.is_truthy()? {
+                    lock.call_method0(intern!(py, "release"))?;
                     return Ok(false);
                 }
                 Ok(true)
@@ -90,10 +96,12 @@ impl Guard {
             Self::RLock(lock) => Ok(Saved::Depth(lock.get().put_down_all())),
             Self::Foreign(lock) => {
                 let lock = lock.bind(py);
-                match lock.getattr("_release_save") {
-                    Ok(release_save) => Ok(Saved::Foreign(release_save.call0()?.unbind())),
-                    Err(_) => lock.call_method0("release").map(|_| Saved::Depth(1)),
+                if !is_standard_lock(lock)
+                    && let Ok(release_save) = lock.getattr(intern!(py, "_release_save"))
+                {
+                    return Ok(Saved::Foreign(release_save.call0()?.unbind()));
                 }
+                lock.call_method0(intern!(py, "release")).map(|_| Saved::Depth(1))
             }
         }
     }
@@ -110,9 +118,11 @@ impl Guard {
                     }
                 }),
                 (Self::Foreign(lock), Saved::Foreign(state)) => {
-                    return lock.call_method1(py, "_acquire_restore", (state,)).map(drop);
+                    return lock
+                        .call_method1(py, intern!(py, "_acquire_restore"), (state,))
+                        .map(drop);
                 }
-                (Self::Foreign(lock), _) => return lock.call_method0(py, "acquire").map(drop),
+                (Self::Foreign(lock), _) => return lock.call_method0(py, intern!(py, "acquire")).map(drop),
             };
             match outcome {
                 Ok(()) => return first_error.map_or(Ok(()), Err),
@@ -120,6 +130,14 @@ impl Guard {
             }
         }
     }
+}
+
+/// Whether this is `threading.Lock()`, which has neither `_is_owned` nor `_release_save`: to look for a name that is not
+/// there raises an exception, which takes longer than the rest of a `notify`.
+fn is_standard_lock(lock: &Bound<'_, PyAny>) -> bool {
+    static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    KIND.import(lock.py(), "_thread", "LockType")
+        .is_ok_and(|kind| lock.get_type().is(kind))
 }
 
 /// How the lock was held before the wait.

@@ -68,7 +68,9 @@ impl Condition {
         match slf.get().guard()? {
             Guard::Lock(lock) => Lock::acquire(lock.bind(slf.py()), Timeout::Endless).map(fast::boolean),
             Guard::RLock(lock) => RLock::acquire(lock.bind(slf.py()), Timeout::Endless).map(fast::boolean),
-            Guard::Foreign(lock) => lock.call_method0(slf.py(), "__enter__").map(Py::into_ptr),
+            Guard::Foreign(lock) => lock
+                .call_method0(slf.py(), pyo3::intern!(slf.py(), "__enter__"))
+                .map(Py::into_ptr),
         }
     }
 }
@@ -105,12 +107,12 @@ unsafe extern "C" fn exit(
             // SAFETY: the arguments of this call.
             let [kind, value, traceback] =
                 unsafe { arguments::sort(py, "__exit__", ["a", "b", "c"], args, nargs, std::ptr::null_mut())? };
-            lock.call_method1(py, "__exit__", (kind, value, traceback))
+            lock.call_method1(py, pyo3::intern!(py, "__exit__"), (kind, value, traceback))
                 .map(Py::into_ptr)
         }
         guard => guard
             .object(py)
-            .call_method0("release")
+            .call_method0(pyo3::intern!(py, "release"))
             .map(|none| none.unbind().into_ptr()),
     })
 }
@@ -169,12 +171,14 @@ impl Condition {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.guard()?.object(py).call_method("acquire", args, kwargs)
+        self.guard()?
+            .object(py)
+            .call_method(pyo3::intern!(py, "acquire"), args, kwargs)
     }
 
     /// Release the lock.
     fn release<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.guard()?.object(py).call_method0("release")
+        self.guard()?.object(py).call_method0(pyo3::intern!(py, "release"))
     }
 
     /// Release the lock and wait for a notification; False if the timeout (seconds) passed first.
