@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from unsnarl.demo.child import Child, ChildError
+from unsnarl.demo.child import Child, ChildError, SilentChildError
 
 TIMEOUT_S = 60.0
 
@@ -44,7 +44,7 @@ def test_an_early_end_is_told_with_the_childs_last_words() -> None:
 
 
 def test_silence_has_a_limit() -> None:
-    with child("input()") as helper, pytest.raises(ChildError, match="sent nothing"):
+    with child("input()") as helper, pytest.raises(SilentChildError, match="sent nothing"):
         helper.receive(0.01)
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from unsnarl.cli import demo
 from unsnarl.cli.failure import CommandError
+from unsnarl.demo import measurement
+from unsnarl.demo.child import ChildError, SilentChildError
 from unsnarl.demo.measurement import GUNICORN, STDLIB
 from unsnarl.statistics import FEWEST_PAIRS
 
@@ -44,6 +46,24 @@ def test_the_kill_switch_leaves_nothing_to_compare(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("UNSNARL", "off")
     with pytest.raises(CommandError, match="UNSNARL=off"):
         demo.main([])
+
+
+@pytest.mark.parametrize(
+    ("failure", "hint"),
+    [
+        (SilentChildError("the load sent nothing for 30.1 s"), "too busy"),
+        (ChildError("the server ended early"), "gil probe"),
+    ],
+)
+def test_a_server_that_fails_has_a_next_step(failure: ChildError, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_arguments: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(measurement, "measure", fail)
+    with pytest.raises(CommandError, match=str(failure)) as raised:
+        demo.main(["--quick"])
+    assert hint in raised.value.hint
+    assert raised.value.status == 1
 
 
 def test_help_is_a_result(capsys: pytest.CaptureFixture[str]) -> None:

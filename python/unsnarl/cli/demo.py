@@ -131,7 +131,7 @@ def _check_picture(path: Path) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from unsnarl.demo import measurement
-    from unsnarl.demo.child import ChildError
+    from unsnarl.demo.child import ChildError, SilentChildError
     from unsnarl.demo.progress import ProgressLine
     from unsnarl.demo.report import Report
     from unsnarl.errors import UnsupportedInterpreter
@@ -142,6 +142,8 @@ def _run(options: argparse.Namespace) -> int:
             windows = measurement.measure(plan, line.advance)
     except UnsupportedInterpreter as refusal:
         raise CommandError(f"{refusal.reason}, in {sys.executable}", refusal.hint, 1) from None
+    except SilentChildError as failure:
+        raise CommandError(str(failure), _busy_hint(), 1) from None
     except ChildError as failure:
         raise CommandError(str(failure), "try again; if it fails again, run `unsnarl gil probe`", 1) from None
     report = Report(plan, windows)
@@ -149,6 +151,12 @@ def _run(options: argparse.Namespace) -> int:
     show(report.json() if options.json else report.text())
     sys.stderr.write(f"picture: {options.svg}\n")
     return 0
+
+
+def _busy_hint() -> str:
+    """Return the next step after a server or a load that was silent for long: nearly always, a busy machine."""
+    busy = f"load average {os.getloadavg()[0]:.0f}, processors: {len(os.sched_getaffinity(0))}"
+    return f"the machine may be too busy to measure on ({busy}): try again when it has less to do"
 
 
 def plan_of(options: argparse.Namespace, kinds: tuple[str, ...]) -> Plan:

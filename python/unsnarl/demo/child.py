@@ -24,6 +24,10 @@ class ChildError(UnsnarlError):
     """A child process ended, timed out, or sent an unexpected line."""
 
 
+class SilentChildError(ChildError):
+    """A child process sent no line in time: it hangs, or the machine is too busy for it."""
+
+
 class Child:
     """A child process with its stdin and stdout on pipes."""
 
@@ -85,7 +89,8 @@ class Child:
         """Return the child's next line; wait at most ``timeout_s`` seconds for it.
 
         Raises:
-            ChildError: the child ended first, or the timeout elapsed.
+            SilentChildError: the timeout elapsed.
+            ChildError: the child ended first.
         """
         assert self._process.stdout is not None
         fd = self._process.stdout.fileno()
@@ -93,7 +98,7 @@ class Child:
         while b"\n" not in self._pending:
             readable, _, _ = select.select([fd], [], [], max(0.0, until_s - time.monotonic()))
             if not readable:
-                raise self._failure(f"sent nothing for {timeout_s:g} s")
+                raise SilentChildError(str(self._failure(f"sent nothing for {timeout_s:g} s")))
             data = os.read(fd, 65536)
             if not data:
                 raise self._failure("ended early")
