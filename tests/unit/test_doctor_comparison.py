@@ -87,6 +87,8 @@ def test_an_effect_on_a_thread_needs_pairs_too() -> None:
     found.effects = [effect_of("health", [(5e6, 5e4)] * 2, 1)]
     conclude(found)
     assert not found.helps
+    open_one = "scheduler for thread `health` (its mean wait for the GIL 5.00 ms → 50.0 µs, 2 pairs of traced runs)"
+    assert found.verdict[0].startswith(f"Too few runs to judge: {open_one}.")
 
 
 def test_an_open_question_is_no_advice() -> None:
@@ -95,6 +97,19 @@ def test_an_open_question_is_no_advice() -> None:
     conclude(found)
     assert not found.helps
     assert found.verdict[0].startswith("Too few runs to judge: run (2.00 ×, 2 runs).")
+
+
+def test_nothing_is_said_not_to_help_while_a_remedy_is_open() -> None:
+    found = diagnosis(("run", 1.0))
+    found.outcomes[1] = comparison.outcome("run", "", trials(0.5, 0.5), trials(1.0, 1.0))
+    full = Finding("cpu-bound", "fine", "x", remedy=Remedy("unsnarl will not help here: the GIL is full"))
+    convoy = Finding("convoy", "severe", "x", remedy=Remedy("the scheduler", "unsnarl run", helps=True))
+    found.findings = [full, convoy]
+    conclude(found)
+    assert [line.partition(":")[0] for line in found.verdict] == ["Too few runs to judge"]
+    found.findings = [full]
+    conclude(found)
+    assert found.verdict[0] == "unsnarl will not help here: the GIL is full"
 
 
 def test_where_nothing_helps_the_reason_is_the_findings() -> None:

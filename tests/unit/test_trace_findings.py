@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -219,6 +220,17 @@ def test_a_long_call_remains_one_if_it_lacked_a_processor_for_a_part() -> None:
     found = findings_gil.findings(long_run([], waiting_ns=4_500 * MS, long_holds=holds, records_from_ns=0))
     assert [finding.kind for finding in found] == ["long-hold"]
     assert any("no processor for 450 ms" in detail for detail in found[0].details)
+
+
+def test_waits_for_a_holder_without_a_processor_are_no_convoy() -> None:
+    """The waiter waits for no longer than the holder ran, and a scheduler gives nobody a processor."""
+    holds = [long_hold(900, number) | {"starved_ns": 880 * MS} for number in range(5)]
+    behind = pair(9) | {"median_ns": 500 * MS, "total_ns": 4_500 * MS, "longest_ns": 900 * MS}
+    run = long_run([behind], waiting_ns=4_500 * MS, long_holds=holds, records_from_ns=0)
+    assert [finding.kind for finding in findings_gil.findings(run)] == ["no-processor"]
+    idle = replace(run, threads=[replace(run.threads[0], running_ns=4_600 * MS), run.threads[1]], long_holds=[])
+    assert [finding.kind for finding in findings_gil.convoys(idle)] == ["convoy"]
+    assert findings_gil.convoys(replace(idle, long_holds=run.long_holds[:1])) != []
 
 
 def test_a_convoy_saves_no_more_than_its_thread_waited() -> None:

@@ -9,8 +9,10 @@ import pytest
 
 from tests.unit.test_trace_findings import LENGTH, thread
 from tests.unit.test_trace_views import process
+from unsnarl.trace import lock_lines
 from unsnarl.trace.findings import account, locks, shared_locks
-from unsnarl.trace.model import C_LOCK, FILE_LOCK, IN_IO, Process
+from unsnarl.trace.findings.finding import Finding
+from unsnarl.trace.model import C_LOCK, COMPUTING, FILE_LOCK, IN_IO, Process
 
 ENTER = ("/lib/multiprocessing/synchronize.py", "SemLock.__enter__", 95)
 ENTER_CONDITION = ("/lib/multiprocessing/synchronize.py", "Condition.__enter__", 244)
@@ -102,3 +104,46 @@ def test_a_lock_of_c_code_is_named_where_the_program_acquires_it(tmp_path: Path,
 )
 def test_locks_are_not_the_cause_where_c_code_hardly_waits(quiet: Process) -> None:
     assert [finding.kind for finding in locks.findings(quiet)] == ["no-lock-contention"]
+
+
+def test_an_object_that_locks_in_c_code_is_named_where_another_thread_uses_it(tmp_path: Path) -> None:
+    program = tmp_path / "app.py"
+    program.write_text(
+        "db = 1\ndef find():\n    db.execute()\ndef report():\n    db.execute()\ndef sums():\n    sum()\n"
+    )
+
+    def found(other: int) -> list[Finding]:
+        tables: dict[str, Any] = {
+            "locations": {str(line): [str(program), "work", line] for line in (3, 5, 7)},
+            "nodes": {str(line): [0, line] for line in (3, 5, 7)},
+            "stacks": [[0, IN_IO, 3, LENGTH], [1, COMPUTING, other, LENGTH]],
+            "peers": [{"thread": 0, "node": 3, "peer": C_LOCK, "count": 90}],
+        }
+        threads = [thread(0, "find", io_ns=LENGTH), thread(1, "report", computing_ns=LENGTH)]
+        return shared_locks.findings(process(length_ns=LENGTH, threads=threads, **tables))
+
+    [shared] = found(5)
+    assert "thread `find` waits for the lock in C code of `db` at" in shared.title
+    assert shared.remedy is not None
+    assert "an object of its own" in shared.remedy.what
+    assert found(7) == []
+
+
+def test_the_objects_that_threads_may_share_are_neither_local_nor_modules(tmp_path: Path) -> None:
+    program = tmp_path / "app.py"
+    lines = [
+        "import zlib",
+        "def work(self, own):",
+        "    mine = 1",
+        "    self.db.run(own.x(), mine.y(), zlib.z(), db.a())",
+    ]
+    program.write_text("\n".join(lines))
+    assert lock_lines.shared_objects(str(program), 4) == {"self.db", "db"}
+    assert lock_lines.shared_objects(str(tmp_path / "none.py"), 4) == frozenset()
+
+
+def test_a_permit_is_given_back_where_the_source_does_so(tmp_path: Path) -> None:
+    program = tmp_path / "app.py"
+    lines = ["def a():", "    if not s.acquire():", "        return", "    s.release()", "def b():", "    s.acquire()"]
+    program.write_text("\n".join([*lines, "    t.release()", "def c():", "    with s:", "        pass"]))
+    assert [lock_lines.gives_back(str(program), line) for line in (2, 6, 9)] == [True, False, True]

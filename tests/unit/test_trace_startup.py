@@ -49,6 +49,19 @@ def test_what_a_slow_start_is(run_ms: int, first_line_ms: int, import_ms: int, k
     assert [finding.kind for finding in found] == [kind]
 
 
+def test_imports_that_are_a_small_part_of_a_long_run_are_no_matter() -> None:
+    found = findings(process(length_ns=60_000 * MS, first_line_ns=20 * MS, imports=[one_import(400 * MS)]))
+    assert [finding.kind for finding in found] == ["quick-start"]
+
+
+@pytest.mark.parametrize(("import_ms", "words"), [(60, "do more in one run"), (120, "import modules where they are")])
+def test_later_imports_are_advised_where_imports_are_what_takes_the_time(import_ms: int, words: str) -> None:
+    early = one_import(import_ms * MS) | {"begin_ns": 0}
+    [found] = findings(process(length_ns=400 * MS, first_line_ns=200 * MS, imports=[early]))
+    assert found.remedy is not None
+    assert words in found.remedy.what
+
+
 def test_imports_before_the_first_line_count_once() -> None:
     early = one_import(20 * MS) | {"begin_ns": 0}
     command = {"text": "cpython\x1f3.13\x1f/lib\x1fpython\x1f/venv/bin/tool"}

@@ -24,7 +24,7 @@ from unsnarl.free_threading import REASON, is_free_threaded
 from unsnarl.run_settings import RunSettings
 from unsnarl.statistics import ERROR, LOWER, decide, median_of
 from unsnarl.trace import recordings, report, syscalls
-from unsnarl.trace.findings.finding import Finding
+from unsnarl.trace.findings.finding import Finding, duration
 from unsnarl.trace.model import Process
 from unsnarl.trace.running.sampling import sampled
 
@@ -356,16 +356,35 @@ def conclude(diagnosis: Diagnosis) -> None:
         effect.helps for effect in diagnosis.effects
     )
     undecided = [outcome for outcome in diagnosis.outcomes[1:] if outcome.verdict == comparison.TOO_FEW]
+    still_open = _still_open(diagnosis.effects, undecided)
     if not diagnosis.helps:
-        reasons = [finding.remedy.what for finding in diagnosis.findings if finding.remedy and not finding.remedy.helps]
-        if reasons:
-            lines.append(f"unsnarl will not help here: {reasons[0].rpartition(' will not help here: ')[2]}")
-        elif not undecided:
-            lines.append(f"unsnarl will not help here: {_no_reason(diagnosis)}")
-    if undecided:
-        tried = ", ".join(f"{outcome.name} ({outcome.ratio:.2f} ×, {outcome.runs} runs)" for outcome in undecided)
-        lines.append(f"Too few runs to judge: {tried}. For a verdict, give more time with `--seconds` and `--runs`.")
+        lines += _why_not(diagnosis, is_open=bool(still_open))
+    if still_open:
+        lines.append(f"{still_open} For a verdict, give more time with `--seconds` and `--runs`.")
     diagnosis.verdict = [*lines, *_doubts(diagnosis)]
+
+
+def _why_not(diagnosis: Diagnosis, *, is_open: bool) -> list[str]:
+    """Return why nothing helps; nothing while it is open whether a remedy of unsnarl that a finding names helps."""
+    has_hope = any(remedy.helps for finding in diagnosis.findings for remedy in finding.remedies)
+    if is_open and has_hope:
+        return []
+    reasons = [finding.remedy.what for finding in diagnosis.findings if finding.remedy and not finding.remedy.helps]
+    if reasons:
+        return [f"unsnarl will not help here: {reasons[0].rpartition(' will not help here: ')[2]}"]
+    return [] if is_open else [f"unsnarl will not help here: {_no_reason(diagnosis)}"]
+
+
+def _still_open(effects: Sequence[Effect], undecided: Sequence[comparison.Outcome]) -> str:
+    """Return which ways and which effects on threads have too few runs for a verdict; empty if none has."""
+    parts = [f"{outcome.name} ({outcome.ratio:.2f} ×, {outcome.runs} runs)" for outcome in undecided]
+    parts += [
+        f"{effect.remedy} for thread `{effect.thread}` (its mean wait for the GIL {duration(effect.before_ns)} → "
+        f"{duration(effect.after_ns)}, {effect.pairs} pairs of traced runs)"
+        for effect in effects
+        if effect.helps is None
+    ]
+    return f"Too few runs to judge: {', '.join(parts)}." if parts else ""
 
 
 def _of_way(outcome: comparison.Outcome, status: int) -> list[str]:
@@ -381,8 +400,6 @@ def _of_way(outcome: comparison.Outcome, status: int) -> list[str]:
 
 
 def _of_thread(effect: Effect) -> str:
-    from unsnarl.trace.findings.finding import duration
-
     return (
         f"{effect.remedy} helps thread `{effect.thread}`: its mean wait for the GIL falls from "
         f"{duration(effect.before_ns)} to {duration(effect.after_ns)}, over {effect.pairs} pairs of traced runs"

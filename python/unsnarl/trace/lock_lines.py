@@ -27,12 +27,59 @@ def calls_acquire(file: str, line: int) -> bool:
     return bool(_ACQUIRE.search(linecache.getline(file, line)))
 
 
+def shared_objects(file: str, line: int) -> frozenset[str]:
+    """Return the objects whose methods a line calls and that no local variable of its function is, as ``self.db``.
+
+    Imported modules are left out. Several threads may use such an object at once, also where it is one in C code.
+    """
+    function = _function(file, line)
+    calls = (node for node in _own_nodes(function) if isinstance(node, ast.Call))
+    around = (call for call in calls if call.lineno <= line <= (call.end_lineno or 0))
+    values = [call.func.value for call in around if isinstance(call.func, ast.Attribute)]
+    local = _local_names(function) | _imported(file)
+    return frozenset(ast.unparse(value) for value in values if _first_name(value) not in ("", *local))
+
+
+def _first_name(value: ast.expr) -> str:
+    """Return the name that a chain of attributes begins with, or an empty string for another expression."""
+    while isinstance(value, ast.Attribute):
+        value = value.value
+    return value.id if isinstance(value, ast.Name) else ""
+
+
+def _local_names(function: ast.AST) -> set[str]:
+    """Return the local variables of a function; the instance of a method is shared. A module's are not local."""
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return set()
+    every = function.args
+    names = {each.arg for each in (*every.posonlyargs, *every.args, *every.kwonlyargs)} - {"self", "cls"}
+    nodes = [node for node in _own_nodes(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return names | {node.id for node in nodes}
+
+
+def _imported(file: str) -> set[str]:
+    imports = (node for node in ast.walk(_tree(file)) if isinstance(node, (ast.Import, ast.ImportFrom)))
+    return {(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names}
+
+
 def acquires(file: str, line: int) -> bool | None:
     """Tell whether a line acquires a lock; None if its source cannot be read."""
     text = linecache.getline(file, line)
     if not text:
         return None
     return bool(_LOCK.search(text)) or any(_enters(block, line) for block in _blocks(_function(file, line)))
+
+
+def gives_back(file: str, line: int) -> bool:
+    """Tell whether the function of a line also releases what the line acquires."""
+    function = _function(file, line)
+    if any(_enters(block, line) for block in _blocks(function)):
+        return True
+    called = [node.func for node in _own_nodes(function) if isinstance(node, ast.Call)]
+    methods = [call for call in called if isinstance(call, ast.Attribute)]
+    released = {ast.unparse(call.value) for call in methods if call.attr == "release"}
+    acquired = (call for call in methods if call.attr == "acquire" and call.lineno <= line <= (call.end_lineno or 0))
+    return any(ast.unparse(call.value) in released for call in acquired)
 
 
 def holds(file: str, line: int) -> bool:

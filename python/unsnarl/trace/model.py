@@ -368,15 +368,20 @@ class Process:
     def scarce(self) -> frozenset[int]:
         """The stacks at which threads wait for a semaphore's permit that a thread which waits there itself gives back.
 
-        A semaphore whose waiters never release it passes on signals or work.
+        A semaphore whose waiters never release it passes on signals or work. A permit that is lost has no release, but
+        the source may have one.
         """
         waiters: dict[str, set[int]] = defaultdict(set)
         places: dict[int, str] = {}
+        shared: set[str] = set()
         for number, state, node, _ in self.stacks:
             if state == LOCK and any(line.function == "Semaphore.acquire" for line in self.stack(node)[:3]):
-                places[node] = str(self.line_of(node))
+                place = self.line_of(node)
+                places[node] = str(place)
                 waiters[places[node]].add(number)
-        shared = {
+                if place is not None and lock_lines.gives_back(place.file, place.line):
+                    shared.add(places[node])
+        shared |= {
             places[waits.wait_node]
             for waits in self.locks
             if waits.wait_node in places and waits.releaser in waiters[places[waits.wait_node]]

@@ -48,13 +48,14 @@ RECORDER = "unsnarl/trace/traced/tasks.py"
 """The end of the file whose functions sample an event loop's tasks, at most a hundredth of the time."""
 
 _OTHER = "other"
+_FOR_CHILD = "waiting for a child process"
 _IMPORTING = "importing"
 
 _BY_FUNCTION = (
     ("multiprocessing/synchronize.py", "blocked on a lock between processes"),
-    ("subprocess.py", "waiting for a child process"),
-    ("popen_fork.py", "waiting for a child process"),
-    ("popen_spawn_posix.py", "waiting for a child process"),
+    ("subprocess.py", _FOR_CHILD),
+    ("popen_fork.py", _FOR_CHILD),
+    ("popen_spawn_posix.py", _FOR_CHILD),
     ("multiprocessing/connection.py", "waiting for another process"),
     ("concurrent/futures/process.py", "waiting for another process"),
     ("selectors.py", "waiting for ready sockets or files"),
@@ -336,6 +337,8 @@ def _what(process: Process, state: int, node: int) -> tuple[str, Location | None
         what = _waits_for(process.own_stack(node))
         if what == _IN_LOOP:
             return what, None
+    if state == SLEEPING and _waits_for(process.own_stack(node)) == _FOR_CHILD:
+        what = _FOR_CHILD  # `Popen.wait` with a timeout sleeps between two looks
     return what, process.line_of(node)
 
 

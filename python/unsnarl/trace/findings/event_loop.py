@@ -1,7 +1,7 @@
 """Findings about event loops: a callback that runs, waits or sleeps for long stalls all others.
 
-A thread has an event loop if it waits in the loop's own selector (asyncio, trio, gevent's hub). Pure: a ``Process``
-in, findings out.
+A thread has an event loop if it waits in the loop's own selector (asyncio, trio, gevent's hub), or runs a callback of
+asyncio: a loop that always has something to run never waits. Pure: a ``Process`` in, findings out.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ STALL_SHARE = 0.02
 """The least share of the thread's life."""
 
 MOST_STALLS = 5
+
+ASYNCIO_RUNS = "asyncio/events.py"
+"""The end of the file whose ``Handle._run`` runs each callback of asyncio's own loops."""
 
 _DOES = {
     RUNNING: "computes",
@@ -40,15 +43,20 @@ def findings(process: Process) -> list[Finding]:
     """Return the stalls of the event loops of a process, the longest in all first."""
     found: list[Finding] = []
     for number, thread in enumerate(process.threads):
-        idle = (
+        runs = (
             (begin, node)
             for begin, _, state, node in thread.stretches
-            if state == IN_IO and is_idle_in_loop(process, node)
+            if (state == IN_IO and is_idle_in_loop(process, node)) or is_in_handle(process, node)
         )
-        begin, node = next(idle, (None, 0))
+        begin, node = next(runs, (None, 0))
         if begin is not None:
             found += _stalls(process, number, begin, _library(process, node))
     return sorted(found, key=lambda finding: -int(finding.figures["total_ns"]))[:MOST_STALLS]
+
+
+def is_in_handle(process: Process, node: int) -> bool:
+    """Tell whether a thread runs a callback of an asyncio loop at a stack."""
+    return any(line.function == "Handle._run" and line.file.endswith(ASYNCIO_RUNS) for line in process.own_stack(node))
 
 
 def _library(process: Process, node: int) -> str:
@@ -64,7 +72,7 @@ def _stalls(process: Process, number: int, runs_from_ns: int, library: str) -> l
     thread = process.threads[number]
     stalls: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
     for begin, length_ns, state, node in _calls(thread):
-        # Before the loop was idle first, it may not have run.
+        # Before the loop was idle first, or ran a callback, it may not have run.
         if begin < runs_from_ns or length_ns < STALL_NS or not _is_in_callback(process, state, node):
             continue
         place = process.line_of(node)

@@ -43,8 +43,8 @@ class Finding:
         kind: a machine-readable name: ``time``, ``loop-stall``, ``convoy``, ``long-hold``, ``no-processor``,
             ``square``, ``full-gil``, ``thread-per-timer``, ``thread-per-task``, ``cpu-bound``,
             ``hand-overs``, ``gil-waits``, ``contended-lock``, ``polling``, ``spinning``, ``short-calls``,
-            ``task-waits``, ``stuck``, ``empty-pool``, ``pool-waits``, ``full-pool``, ``pickling``, ``lock-waits``,
-            ``futex-storm``, ``slow-import``, ``slow-start``, ``quick-start``,
+            ``task-waits``, ``stuck``, ``empty-pool``, ``pool-waits``, ``full-pool``, ``full-queue``, ``pickling``,
+            ``lock-waits``, ``futex-storm``, ``slow-import``, ``slow-start``, ``quick-start``,
             ``no-gil-contention``, ``no-lock-contention``, ``lost-records``.
         severity: SEVERE, NOTABLE or FINE.
         title: one line.

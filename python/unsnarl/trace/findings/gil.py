@@ -104,7 +104,8 @@ def convoys(process: Process) -> list[Finding]:
         hold for line, group in _by_line(process).items() if not _is_starved(process, line, group) for hold in group
     ]
     for pair in process.pairs:
-        rest = _without_calls(process, pair, [hold for hold in calls if hold.thread == pair.holder])
+        own_calls = [hold for hold in calls if hold.thread == pair.holder]
+        rest = _with_processor(process, _without_calls(process, pair, own_calls))
         if rest.count > 0 and rest.total_ns > 0:
             behind[pair.waiter].append(rest)
     is_full = sum(is_cpu_bound(process, thread) for thread in process.threads) > 1
@@ -135,6 +136,20 @@ def _without_calls(process: Process, pair: Pair, calls: list[LongHold]) -> Pair:
         return replace(pair, count=0, total_ns=0)
     waited_ns = sum(hold.waited_ns for hold in calls)
     return replace(pair, count=max(pair.count - len(calls), 0), total_ns=max(pair.total_ns - waited_ns, 0))
+
+
+def _with_processor(process: Process, pair: Pair) -> Pair:
+    """Return the waits of a pair without those for a holder that had no processor, which a scheduler cannot end.
+
+    On a busy machine the waiter lacks a processor as well, after the holder has dropped the GIL: it waits for no longer
+    than the holder ran.
+    """
+    lacked = [hold for hold in process.long_holds if hold.thread == pair.holder and hold.starved_ns]
+    if not lacked:
+        return pair
+    ran_ns = process.threads[pair.holder].running_ns - sum(hold.starved_ns for hold in lacked)
+    total_ns = pair.total_ns - sum(min(hold.starved_ns, hold.waited_ns) for hold in lacked)
+    return replace(pair, total_ns=max(min(total_ns, ran_ns), 0))
 
 
 def _is_convoy(process: Process, thread: Thread, pairs: list[Pair]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from unsnarl.trace import lock_lines
 from unsnarl.trace.findings import shared_locks
 from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
 from unsnarl.trace.model import COMPUTING, IN_IO, LOCK, SLEEPING, LockWaits, Process
@@ -204,12 +205,16 @@ def _contended(process: Process, line: str, group: list[LockWaits], total: int) 
     if state == IN_IO and process.lacks_processor(worst.releaser, worst.holder_node):
         state = COMPUTING
     is_idle = state in (IN_IO, SLEEPING) and worst.holder_permille >= 500
+    shared = _shared_object(process, worst)
     if worst.wait_node in process.scarce:
-        what, remedy = "a semaphore has no permit left", _PERMITS
+        is_lost = 2 * sum(waits.timeouts for waits in group) >= count
+        what, remedy = "a semaphore has no permit left", _LOST_PERMITS if is_lost else _PERMITS
     elif _is_import(process, worst.wait_node):
         what, remedy = "a module is being imported by another thread", _IMPORTED
     elif _is_mutual(process, group):
         what, remedy = "threads wait for each other's locks", _ONE_ORDER
+    elif shared:
+        what, remedy = f"threads share `{shared}`, which has a lock of its own in C code", shared_locks.ONE_EACH
     else:
         what = (
             f"a lock is held across {'a sleep' if state == SLEEPING else 'I/O'}" if is_idle else "a lock is contended"
@@ -253,6 +258,12 @@ _PERMITS = Remedy(
 )
 
 
+_LOST_PERMITS = Remedy(
+    "unsnarl will not help here: most waits end with their timeout, so a permit may never be given back. Release it "
+    "also where the work fails (`with semaphore:`), hold it for less time, or allow more permits"
+)
+
+
 _IMPORTED = Remedy(
     "unsnarl will not help here: import the module before the threads start, and wait for nothing while it is imported"
 )
@@ -262,6 +273,21 @@ _ONE_ORDER = Remedy(
     "unsnarl will not help here: most waits end with their timeout, while the holder waits for a lock as well. Acquire "
     "the locks in one order everywhere, or release the first before the second"
 )
+
+
+def _shared_object(process: Process, waits: LockWaits) -> str:
+    """Return the object that the waiter and the holder both call, and that locks in C code: neither line has a lock."""
+    lines = [
+        next(iter(process.stack(node)), None) for node in (waits.wait_node, waits.holder_node or waits.release_node)
+    ]
+    if any(line is None or process.is_library(line) or lock_lines.acquires(line.file, line.line) for line in lines):
+        return ""
+    objects = [lock_lines.shared_objects(line.file, line.line) for line in lines if line is not None]
+    return min(objects[0] & objects[1], default="")
+
+
+_MEASURE = "`unsnarl doctor` measures whether the run gets shorter"
+"""Fewer wake-ups are measured (docs/design/trace.md); a shorter run depends on what the threads do."""
 
 
 def _is_import(process: Process, node: int) -> bool:
@@ -303,7 +329,7 @@ def _lock_remedy(idle: int | None, *, is_replaced: bool) -> Remedy:
             "unsnarl will not help here: it replaces no Lock and no RLock. Hold the lock shorter, or split it"
         )
     return Remedy(
-        "hold the lock shorter or split it; native primitives pass a lock on with fewer wake-ups",
+        f"hold the lock shorter or split it; native primitives pass it on with fewer wake-ups: {_MEASURE}",
         "unsnarl run --patch",
         helps=True,
     )
@@ -343,7 +369,7 @@ def storm(process: Process) -> list[Finding]:
 def _storm_remedy(process: Process, group: list[LockWaits]) -> Remedy:
     if any(is_patched(process, waits.wait_node) for waits in group):
         return Remedy(
-            "pass more at a time (batches), or use native queues and conditions, which wake fewer threads",
+            f"pass more at a time (batches); native queues and conditions need fewer wake-ups for the same: {_MEASURE}",
             "unsnarl run --patch",
             helps=True,
         )

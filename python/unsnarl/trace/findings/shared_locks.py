@@ -10,7 +10,7 @@ from collections import defaultdict
 
 from unsnarl.trace import lock_lines
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life
-from unsnarl.trace.model import C_LOCK, FILE_LOCK, IN_IO, Location, Process
+from unsnarl.trace.model import C_LOCK, COMPUTING, FILE_LOCK, IN_IO, Location, Process
 
 LEAST_NS = 50_000_000
 LEAST_SHARE = 0.05
@@ -20,6 +20,15 @@ SEVERE_SHARE = 0.3
 
 LEAST_SAMPLES = 3
 """The fewest samples that tell what a thread waits for at a stack."""
+
+_SHORTER = Remedy("unsnarl will not help here: hold the lock for less time, or split what it guards into more locks")
+
+ONE_EACH = Remedy(
+    "unsnarl will not help here: give each thread an object of its own (a connection, a compressor), or let one thread "
+    "use it, to which the others pass their work by a queue"
+)
+
+_OF_OBJECT = "the lock in C code of"
 
 _SEMAPHORES = "multiprocessing/synchronize.py"
 
@@ -39,10 +48,36 @@ def findings(process: Process) -> list[Finding]:
             times["a lock between processes", place][number] += time_ns
         elif (number, node) in of_files:
             times["the lock of a file", place][number] += int(time_ns * of_files[number, node])
-        elif (number, node) in in_c and _acquires(process, process.own_stack(node)):
-            times["a lock in C code", place][number] += int(time_ns * in_c[number, node])
+        elif (number, node) in in_c:
+            what = _lock_in_c(process, number, node, time_ns, in_c)
+            if what:
+                times[what, place][number] += int(time_ns * in_c[number, node])
     found = [_finding(process, what, place, by_thread) for (what, place), by_thread in times.items()]
     return sorted((one for one in found if one is not None), key=lambda one: -int(one.figures["total_ns"]))
+
+
+def _lock_in_c(process: Process, number: int, node: int, time_ns: int, in_c: dict[tuple[int, int], float]) -> str:
+    """Return which lock of C code a thread waits for; an empty string if nothing shows that it is a lock at all."""
+    stack = process.own_stack(node)
+    if _acquires(process, stack):
+        return "a lock in C code"
+    if _is_own(process, stack):
+        for name in sorted(lock_lines.shared_objects(stack[0].file, stack[0].line)):
+            if 2 * _used_ns(process, name, number, in_c) >= time_ns:
+                return f"{_OF_OBJECT} `{name}`"
+    return ""
+
+
+def _used_ns(process: Process, name: str, but: int, in_c: dict[tuple[int, int], float]) -> int:
+    """Return for how long threads but one were in C code, and did not wait for a lock, at lines that call an object."""
+    used_ns = 0.0
+    for number, state, node, time_ns in process.stacks:
+        stack = process.own_stack(node)
+        if number == but or state not in (COMPUTING, IN_IO) or not _is_own(process, stack):
+            continue
+        if name in lock_lines.shared_objects(stack[0].file, stack[0].line):
+            used_ns += time_ns * (1 - in_c.get((number, node), 0.0))
+    return int(used_ns)
 
 
 def in_c_ns(process: Process) -> int:
@@ -100,5 +135,5 @@ def _finding(process: Process, what: str, place: str, by_thread: dict[int, int])
         thread.label,
         place,
         {"threads": len(by_thread), "total_ns": total_ns, "longest_ns": longest_ns},
-        Remedy("unsnarl will not help here: hold the lock for less time, or split what it guards into more locks"),
+        ONE_EACH if what.startswith(_OF_OBJECT) else _SHORTER,
     )

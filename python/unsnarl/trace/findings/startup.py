@@ -26,7 +26,7 @@ SLOW_IMPORT_SHARE = 0.03
 """The least share of the run."""
 
 SLOW_START_NS = 150_000_000
-"""Of all imports together."""
+"""Of all imports together; they also take `SLOW_IMPORT_SHARE` of the run."""
 
 SLOW_SHARE = 0.25
 LEAST_START_NS = 50_000_000
@@ -165,7 +165,7 @@ def slow_start(process: Process) -> list[Finding]:
     )
     run = before + process.length_ns
     is_most = bool(first_line) and start >= max(LEAST_START_NS, SLOW_SHARE * run)
-    if total < SLOW_START_NS and not is_most:
+    if total < max(SLOW_START_NS, SLOW_IMPORT_SHARE * process.length_ns) and not is_most:
         return []
     imports = f"{count:,} imports took {duration(total)}"
     title = f"{imports} ({share(total, process.length_ns)} of the run)"
@@ -180,13 +180,13 @@ def slow_start(process: Process) -> list[Finding]:
             None,
             None,
             {"imports": count, "total_ns": total, "start_ns": start},
-            _start_remedy(process, start if is_most else total),
+            _start_remedy(process, start if is_most else total, total),
             alternative=_PACKED if is_warmable(process) else None,
         )
     ]
 
 
-def _start_remedy(process: Process, saves_ns: int) -> Remedy:
+def _start_remedy(process: Process, saves_ns: int, imports_ns: int) -> Remedy:
     if is_warmable(process):
         return Remedy(
             "a process that has already imported them starts the command without delay",
@@ -196,6 +196,10 @@ def _start_remedy(process: Process, saves_ns: int) -> Remedy:
         )
     if is_packable(process):
         return Remedy("one file with the code of all modules, so none has to be searched", PACK, helps=True)
+    if 2 * imports_ns < saves_ns:
+        return Remedy(
+            "most of it is the start of the interpreter itself, which later imports do not shorten: do more in one run"
+        )
     return Remedy("import modules where they are used")
 
 

@@ -60,27 +60,43 @@ def _holds(process: Process, node: int) -> bool:
     return any(lock_lines.holds(line.file, line.line) for line in lines)
 
 
+def _at_work(process: Process) -> str:
+    """Return in words which thread was not blocked at the end, at a line where it holds a lock; empty if none was."""
+    for number, thread in enumerate(process.threads):
+        begin, length_ns, state, node = thread.stretches[-1] if thread.stretches else (0, 0, LOCK, 0)
+        is_last = begin + length_ns >= process.length_ns - END_NS
+        if not thread.has_ended and is_last and state != LOCK and _holds(process, node):
+            return f"`{process.label(number)}` was still at work at {process.line_of(node)}"
+    return ""
+
+
+_ONE_ORDER = Remedy(
+    "unsnarl will not help here: acquire the locks in one order everywhere, release one before the next, "
+    "or acquire with a timeout"
+)
+_SHORTER = Remedy("unsnarl will not help here: hold the lock for less time")
+
+
 def _finding(process: Process, stuck: list[_Stuck]) -> Finding:
     longest = max(stuck, key=lambda entry: entry.length_ns)
     named = [f"`{process.label(entry.number)}` at {entry.line}" for entry in stuck[:MOST_NAMED]]
     more = f", and {len(stuck) - MOST_NAMED} more" if len(stuck) > MOST_NAMED else ""
     who = "1 thread waits" if len(stuck) == 1 else f"{len(stuck)} threads wait"
     is_crossed = sum(entry.holds for entry in stuck) > 1
-    details = (
-        ["if each of them holds the lock that another one waits for, none ever goes on: a deadlock"]
-        if is_crossed
-        else ["the thread that holds the lock does not release it any more"]
-    )
+    at_work = "" if is_crossed else _at_work(process)
+    if is_crossed:
+        detail = "if each of them holds the lock that another one waits for, none ever goes on: a deadlock"
+    elif at_work:
+        detail = f"{at_work}, and may hold the lock: the program ended before"
+    else:
+        detail = "the thread that holds the lock does not release it any more"
     return Finding(
         "stuck",
         SEVERE if is_crossed else NOTABLE,
         f"{who} for a lock until the end, for up to {duration(longest.length_ns)}: {', '.join(named)}{more}",
-        details,
+        [detail],
         process.label(longest.number),
         str(longest.line),
         {"threads": len(stuck), "longest_ns": longest.length_ns},
-        Remedy(
-            "unsnarl will not help here: acquire the locks in one order everywhere, release one before the next, "
-            "or acquire with a timeout"
-        ),
+        _SHORTER if at_work else _ONE_ORDER,
     )

@@ -1,0 +1,74 @@
+"""Findings about bounded queues of threads: producers wait for room, since the consumers are slower.
+
+Pure: a ``Process`` in, findings out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from unsnarl.trace.findings.account import parts_of
+from unsnarl.trace.findings.finding import NOTABLE, Finding, Remedy, duration, of_life
+from unsnarl.trace.model import LOCK, Process
+
+LEAST_NS = 100_000_000
+LEAST_SHARE = 0.3
+"""The shortest wait for room of one thread, in all and as a share of its life."""
+
+_PUT = "Queue.put"
+_QUEUES = "/queue.py"
+
+
+def findings(process: Process) -> list[Finding]:
+    """Return the lines at which threads wait long for room in a queue of the module `queue`, the longest wait first."""
+    times: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for number, state, node, time_ns in process.stacks:
+        if state == LOCK and _is_in_put(process, node):
+            times[str(process.line_of(node))][number] += time_ns
+    found = [_full(process, place, by_thread) for place, by_thread in times.items()]
+    return sorted((one for one in found if one is not None), key=lambda one: -int(one.figures["longest_ns"]))
+
+
+def _is_in_put(process: Process, node: int) -> bool:
+    """Tell whether a thread waits in `put`, which blocks on the queue's mutex only for a moment."""
+    return any(
+        line.function == _PUT and line.file.endswith(_QUEUES) and process.is_library(line)
+        for line in process.stack(node)[:3]
+    )
+
+
+def _full(process: Process, place: str, by_thread: dict[int, int]) -> Finding | None:
+    number = max(by_thread, key=lambda number: by_thread[number])
+    thread, longest_ns = process.threads[number], by_thread[number]
+    if longest_ns < max(LEAST_NS, LEAST_SHARE * sum(thread.totals_ns)):
+        return None
+    others = len(by_thread) - 1
+    who = f"thread `{thread.label}`" + (f" and {others} {'other' if others == 1 else 'others'}" if others else "")
+    return Finding(
+        "full-queue",
+        NOTABLE,
+        f"a queue is full: {who} {'wait' if others else 'waits'} for room at {place}, for up to "
+        f"{duration(longest_ns)}: {of_life(process, longest_ns, sum(thread.totals_ns))}",
+        _consumers(process, place),
+        thread.label,
+        place,
+        {"threads": len(by_thread), "longest_ns": longest_ns, "total_ns": sum(by_thread.values())},
+        Remedy(
+            "unsnarl will not help here: the consumers are slower. Make their work shorter, or have more of them where "
+            "they wait for something; a larger queue only helps against bursts"
+        ),
+    )
+
+
+def _consumers(process: Process, place: str) -> list[str]:
+    """Return in words what the thread does most that made room most often."""
+    counts: dict[int, int] = defaultdict(int)
+    for waits in process.locks:
+        if waits.releaser is not None and str(process.line_of(waits.wait_node)) == place:
+            counts[waits.releaser] += waits.count
+    if not counts:
+        return []
+    consumer = max(counts, key=lambda number: counts[number])
+    most = next(iter(parts_of(process, [consumer])), None)
+    does = f", which spends most of its time {most.words}" if most is not None else ""
+    return [f"room is made by `{process.label(consumer)}`{does}"]
