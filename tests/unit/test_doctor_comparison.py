@@ -12,7 +12,7 @@ from unsnarl.doctor.diagnosis import Diagnosis, Effect, conclude, effect_of, way
 from unsnarl.doctor.forecast import Forecast
 from unsnarl.doctor.packing import Packed
 from unsnarl.doctor.trial import Trial
-from unsnarl.trace.findings.finding import Finding, Remedy
+from unsnarl.trace.findings.finding import BY_DOCTOR, Finding, Remedy
 
 
 def trials(*walls: float) -> list[Trial]:
@@ -99,17 +99,22 @@ def test_an_open_question_is_no_advice() -> None:
     assert found.verdict[0].startswith("Too few runs to judge: run (2.00 ×, 2 runs).")
 
 
-def test_nothing_is_said_not_to_help_while_a_remedy_is_open() -> None:
+def test_nothing_is_said_not_to_help_while_a_way_is_open() -> None:
     found = diagnosis(("run", 1.0))
     found.outcomes[1] = comparison.outcome("run", "", trials(0.5, 0.5), trials(1.0, 1.0))
-    full = Finding("cpu-bound", "fine", "x", remedy=Remedy("unsnarl will not help here: the GIL is full"))
-    convoy = Finding("convoy", "severe", "x", remedy=Remedy("the scheduler", "unsnarl run", helps=True))
-    found.findings = [full, convoy]
+    found.findings = [Finding("x", "fine", "x", remedy=Remedy("unsnarl will not help here: the GIL is full"))]
     conclude(found)
     assert [line.partition(":")[0] for line in found.verdict] == ["Too few runs to judge"]
-    found.findings = [full]
+
+
+def test_advice_for_the_program_is_no_reason_why_unsnarl_does_not_help() -> None:
+    found = diagnosis(("run", 1.0))
+    found.findings = [
+        Finding("slow-start", "notable", "x", remedy=Remedy("import modules where they are used")),
+        Finding("no-gil-contention", "fine", "x", remedy=Remedy("unsnarl's scheduler will not help here: no waits")),
+    ]
     conclude(found)
-    assert found.verdict[0] == "unsnarl will not help here: the GIL is full"
+    assert found.verdict == ["unsnarl will not help here: no waits"]
 
 
 def test_where_nothing_helps_the_reason_is_the_findings() -> None:
@@ -155,6 +160,13 @@ def test_each_remedy_stands_with_what_it_should_save_and_what_it_did() -> None:
     remedy = Remedy("be warm", "unsnarl warm", helps=True, saves_ns=2_000_000)
     found.findings = [Finding("slow-start", "notable", "x", remedy=remedy)]
     assert "→ be warm (unsnarl warm: predicted to save 2.00 ms; measured: 2.00 × (faster))" in view.text(found, 200)
+
+
+def test_the_doctor_does_not_send_to_itself() -> None:
+    found = diagnosis(("native primitives", 0.5))
+    remedy = Remedy(f"native conditions: {BY_DOCTOR}", "unsnarl run --patch", helps=True)
+    found.findings = [Finding("futex-storm", "notable", "x", remedy=remedy)]
+    assert "→ native conditions (unsnarl run --patch: measured: 2.00 × (faster))" in view.text(found, 200)
 
 
 def test_a_pack_stands_with_its_own_prediction_or_why_there_is_none() -> None:

@@ -208,6 +208,13 @@ def test_a_hold_without_a_processor_is_no_long_call() -> None:
     assert found[0].figures["count"] == 5
 
 
+def test_the_recorder_s_own_hold_is_no_finding() -> None:
+    tables = locations(("/lib/unsnarl/trace/traced/tasks.py", "_step", 205), ("/app/app.py", "work", 3))
+    holds = [long_hold(90)]
+    found = findings_gil.findings(long_run([], waiting_ns=9 * MS, long_holds=holds, records_from_ns=0, **tables))
+    assert [finding.kind for finding in found] == ["no-gil-contention"]
+
+
 def test_a_short_call_that_lacked_a_processor_for_a_part_is_not_said_to_have_had_none() -> None:
     holds = [long_hold(38) | {"starved_ns": 9 * MS}]
     [finding] = findings_gil.findings(long_run([], waiting_ns=38 * MS, long_holds=holds, records_from_ns=0))
@@ -227,10 +234,11 @@ def test_waits_for_a_holder_without_a_processor_are_no_convoy() -> None:
     holds = [long_hold(900, number) | {"starved_ns": 880 * MS} for number in range(5)]
     behind = pair(9) | {"median_ns": 500 * MS, "total_ns": 4_500 * MS, "longest_ns": 900 * MS}
     run = long_run([behind], waiting_ns=4_500 * MS, long_holds=holds, records_from_ns=0)
-    assert [finding.kind for finding in findings_gil.findings(run)] == ["no-processor"]
-    idle = replace(run, threads=[replace(run.threads[0], running_ns=4_600 * MS), run.threads[1]], long_holds=[])
-    assert [finding.kind for finding in findings_gil.convoys(idle)] == ["convoy"]
-    assert findings_gil.convoys(replace(idle, long_holds=run.long_holds[:1])) != []
+    mostly_idle = replace(run.threads[0], running_ns=LENGTH * 46 // 100, io_ns=LENGTH * 54 // 100)
+    starved = replace(run, threads=[mostly_idle, run.threads[1]])
+    assert [finding.kind for finding in findings_gil.findings(starved)] == ["no-processor"]
+    assert [finding.kind for finding in findings_gil.convoys(replace(starved, long_holds=[]))] == ["convoy"]
+    assert [finding.kind for finding in findings_gil.convoys(run)] == ["convoy"]
 
 
 def test_a_convoy_saves_no_more_than_its_thread_waited() -> None:

@@ -52,6 +52,9 @@ CONTENTION = {
 }
 """Findings that name waits for the GIL or for locks, which the remedies can shorten."""
 
+_NOT_HERE = " will not help here: "
+"""In the words of a remedy between what of unsnarl does not help, and why."""
+
 Progress = Callable[[str], None]
 
 
@@ -357,22 +360,18 @@ def conclude(diagnosis: Diagnosis) -> None:
     )
     undecided = [outcome for outcome in diagnosis.outcomes[1:] if outcome.verdict == comparison.TOO_FEW]
     still_open = _still_open(diagnosis.effects, undecided)
-    if not diagnosis.helps:
-        lines += _why_not(diagnosis, is_open=bool(still_open))
     if still_open:
         lines.append(f"{still_open} For a verdict, give more time with `--seconds` and `--runs`.")
+    elif not diagnosis.helps:
+        lines.append(_why_not(diagnosis))
     diagnosis.verdict = [*lines, *_doubts(diagnosis)]
 
 
-def _why_not(diagnosis: Diagnosis, *, is_open: bool) -> list[str]:
-    """Return why nothing helps; nothing while it is open whether a remedy of unsnarl that a finding names helps."""
-    has_hope = any(remedy.helps for finding in diagnosis.findings for remedy in finding.remedies)
-    if is_open and has_hope:
-        return []
-    reasons = [finding.remedy.what for finding in diagnosis.findings if finding.remedy and not finding.remedy.helps]
-    if reasons:
-        return [f"unsnarl will not help here: {reasons[0].rpartition(' will not help here: ')[2]}"]
-    return [] if is_open else [f"unsnarl will not help here: {_no_reason(diagnosis)}"]
+def _why_not(diagnosis: Diagnosis) -> str:
+    """Return why nothing helps: the reason of the first finding that gives one."""
+    advice = (finding.remedy.what for finding in diagnosis.findings if finding.remedy and not finding.remedy.helps)
+    reasons = (what.partition(_NOT_HERE)[2] for what in advice if _NOT_HERE in what)
+    return f"unsnarl{_NOT_HERE}{next(reasons, None) or _no_reason(diagnosis)}"
 
 
 def _still_open(effects: Sequence[Effect], undecided: Sequence[comparison.Outcome]) -> str:

@@ -11,7 +11,7 @@ from unsnarl.doctor.diagnosis import Diagnosis
 from unsnarl.doctor.forecast import Forecast
 from unsnarl.doctor.packing import Packed
 from unsnarl.report.columns import COLUMNS, aligned, table, wrapped
-from unsnarl.trace.findings.finding import PACK, Remedy, duration
+from unsnarl.trace.findings.finding import BY_DOCTOR, PACK, Remedy, duration
 from unsnarl.trace.views.terminal import MARKS
 
 SCHEMA = 1
@@ -83,8 +83,13 @@ def _findings(diagnosis: Diagnosis) -> list[str]:
     for finding in diagnosis.findings:
         lines.append(f"{MARKS[finding.severity]} {finding.title}")
         lines += [f"     {detail}" for detail in finding.details]
-        lines += [f"     → {remedy.what}{_gain(diagnosis, remedy)}" for remedy in finding.remedies]
+        lines += [f"     → {_what(remedy)}{_gain(diagnosis, remedy)}" for remedy in finding.remedies]
     return lines
+
+
+def _what(remedy: Remedy) -> str:
+    """Return the words of a remedy: what the doctor would measure is in its table."""
+    return remedy.what.removesuffix(f": {BY_DOCTOR}")
 
 
 def _gain(diagnosis: Diagnosis, remedy: Remedy) -> str:

@@ -325,7 +325,7 @@ _SAMPLED = frozenset((_WITHOUT_STACK[RUNNING], _SHORT_CALLS))
 def _what(process: Process, state: int, node: int) -> tuple[str, Location | None]:
     """Return what a thread does in a state at a stack, and the line that is worth naming."""
     what = _WITHOUT_STACK[state]
-    if any(line.file.endswith(RECORDER) for line in process.stack(node)[:2]):
+    if is_recording(process, node):
         return "recording", None
     if state == WAITING:
         return what, None
@@ -340,6 +340,11 @@ def _what(process: Process, state: int, node: int) -> tuple[str, Location | None
     if state == SLEEPING and _waits_for(process.own_stack(node)) == _FOR_CHILD:
         what = _FOR_CHILD  # `Popen.wait` with a timeout sleeps between two looks
     return what, process.line_of(node)
+
+
+def is_recording(process: Process, node: int) -> bool:
+    """Tell whether a thread samples its event loop's tasks for the recording at a stack: that is not the program's."""
+    return any(line.file.endswith(RECORDER) for line in process.stack(node)[:2])
 
 
 def idle_ns(process: Process, number: int) -> int:

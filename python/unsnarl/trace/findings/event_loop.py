@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from unsnarl.trace.findings.account import GEVENT_SELECTS, TRIO_SELECTS, is_idle_in_loop
+from unsnarl.trace.findings.account import GEVENT_SELECTS, TRIO_SELECTS, is_idle_in_loop, is_recording
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life
 from unsnarl.trace.model import COMPUTING, IN_IO, LOCK, RUNNING, SLEEPING, WAITING, Process, Thread
 
@@ -90,6 +90,8 @@ def _stalls(process: Process, number: int, runs_from_ns: int, library: str) -> l
 def _is_in_callback(process: Process, state: int, node: int) -> bool:
     """Tell whether a loop's thread is in a callback; waits for the GIL and imports are other findings'."""
     if state == WAITING or (state == IN_IO and (not node or is_idle_in_loop(process, node))):
+        return False
+    if is_recording(process, node):
         return False
     return not any(line.file.startswith("<frozen importlib") for line in process.stack(node))
 

@@ -18,6 +18,10 @@ SEVERE, NOTABLE, FINE = "severe", "notable", "fine"
 """Costs much of the program's time; costs some of it; costs nothing, or cannot be improved."""
 
 
+BY_DOCTOR = "`unsnarl doctor` measures whether the run gets shorter"
+"""Ends the words of a remedy that is known to save something else than time; the doctor itself leaves this out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Remedy:
     """A remedy for a finding.

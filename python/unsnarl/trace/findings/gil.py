@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
+from unsnarl.trace.findings.account import is_recording
 from unsnarl.trace.findings.dependence import depends_on
-from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, of_life, share
+from unsnarl.trace.findings.finding import BY_DOCTOR, FINE, NOTABLE, SEVERE, Finding, Remedy, duration, of_life, share
 from unsnarl.trace.model import RUNNING, LongHold, Pair, Process, Thread
 
 CONVOY_WAITS = 5
@@ -142,12 +143,13 @@ def _with_processor(process: Process, pair: Pair) -> Pair:
     """Return the waits of a pair without those for a holder that had no processor, which a scheduler cannot end.
 
     On a busy machine the waiter lacks a processor as well, after the holder has dropped the GIL: it waits for no longer
-    than the holder ran.
+    than the holder ran. Of a CPU-bound holder all waits count: its waiter pays for a slice each time, however long.
     """
+    holder = process.threads[pair.holder]
     lacked = [hold for hold in process.long_holds if hold.thread == pair.holder and hold.starved_ns]
-    if not lacked:
+    if not lacked or is_cpu_bound(process, holder):
         return pair
-    ran_ns = process.threads[pair.holder].running_ns - sum(hold.starved_ns for hold in lacked)
+    ran_ns = holder.running_ns - sum(hold.starved_ns for hold in lacked)
     total_ns = pair.total_ns - sum(min(hold.starved_ns, hold.waited_ns) for hold in lacked)
     return replace(pair, total_ns=max(min(total_ns, ran_ns), 0))
 
@@ -248,7 +250,7 @@ def _by_line(process: Process) -> dict[str, list[LongHold]]:
     """Return the long holds by their line, over all threads: those for which a processor was needed for so long."""
     result: dict[str, list[LongHold]] = defaultdict(list)
     for hold in process.long_holds:
-        if hold.ran_ns >= _least_ns(process):
+        if hold.ran_ns >= _least_ns(process) and not is_recording(process, hold.node):
             result[_place(process, hold)].append(hold)
     return result
 
@@ -437,7 +439,8 @@ def gil_waits(process: Process) -> list[Finding]:
     if waiting < max(WAITING_NS, WAITING_SHARE * process.length_ns):
         return []
     most = max(process.threads, key=lambda thread: thread.waiting_ns)
-    details = [f"thread `{most.label}` waited most: {duration(most.waiting_ns)}, in {most.waits:,} waits"]
+    how_often = f", in {most.waits:,} waits" if most.waits > 1 else ""
+    details = [f"thread `{most.label}` waited most: {duration(most.waiting_ns)}{how_often}"]
     if process.records_from_ns:
         details.append(
             f"only the last {duration(process.seen_ns)} are still recorded: most waits may have been earlier"
@@ -454,7 +457,7 @@ def gil_waits(process: Process) -> list[Finding]:
             {"waiting_ns": waiting},
             Remedy("a larger file holds more: `unsnarl trace --size 256`")
             if process.records_from_ns
-            else Remedy("measure whether the scheduler helps: `unsnarl doctor`"),
+            else Remedy(f"the scheduler may help: {BY_DOCTOR}"),
         )
     ]
 

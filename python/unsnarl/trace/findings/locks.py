@@ -10,7 +10,7 @@ from collections import defaultdict
 
 from unsnarl.trace import lock_lines
 from unsnarl.trace.findings import shared_locks
-from unsnarl.trace.findings.finding import FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
+from unsnarl.trace.findings.finding import BY_DOCTOR, FINE, NOTABLE, SEVERE, Finding, Remedy, duration, share
 from unsnarl.trace.model import COMPUTING, IN_IO, LOCK, SLEEPING, LockWaits, Process
 
 WAITS_FOR_WORK = frozenset(
@@ -286,10 +286,6 @@ def _shared_object(process: Process, waits: LockWaits) -> str:
     return min(objects[0] & objects[1], default="")
 
 
-_MEASURE = "`unsnarl doctor` measures whether the run gets shorter"
-"""Fewer wake-ups are measured (docs/design/trace.md); a shorter run depends on what the threads do."""
-
-
 def _is_import(process: Process, node: int) -> bool:
     """Tell whether a thread waits for the lock of a module that another thread imports."""
     return any(line.function.startswith("_ModuleLock") for line in process.stack(node)[:4])
@@ -329,7 +325,7 @@ def _lock_remedy(idle: int | None, *, is_replaced: bool) -> Remedy:
             "unsnarl will not help here: it replaces no Lock and no RLock. Hold the lock shorter, or split it"
         )
     return Remedy(
-        f"hold the lock shorter or split it; native primitives pass it on with fewer wake-ups: {_MEASURE}",
+        f"hold the lock shorter or split it; native primitives pass it on with fewer wake-ups: {BY_DOCTOR}",
         "unsnarl run --patch",
         helps=True,
     )
@@ -369,7 +365,7 @@ def storm(process: Process) -> list[Finding]:
 def _storm_remedy(process: Process, group: list[LockWaits]) -> Remedy:
     if any(is_patched(process, waits.wait_node) for waits in group):
         return Remedy(
-            f"pass more at a time (batches); native queues and conditions need fewer wake-ups for the same: {_MEASURE}",
+            f"pass more at a time (batches); native queues and conditions need fewer wake-ups: {BY_DOCTOR}",
             "unsnarl run --patch",
             helps=True,
         )

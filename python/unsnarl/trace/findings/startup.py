@@ -164,7 +164,9 @@ def slow_start(process: Process) -> list[Finding]:
         entry.total_ns for entry in process.imports if entry.parent is None and entry.begin_ns >= process.first_line_ns
     )
     run = before + process.length_ns
-    is_most = bool(first_line) and start >= max(LEAST_START_NS, SLOW_SHARE * run)
+    is_most = _is_much(first_line, start, run)
+    if is_most and 2 * total < start and not is_packable(process):
+        is_most = False  # the interpreter's own start, or a busy machine: nothing that the program does
     if total < max(SLOW_START_NS, SLOW_IMPORT_SHARE * process.length_ns) and not is_most:
         return []
     imports = f"{count:,} imports took {duration(total)}"
@@ -180,13 +182,17 @@ def slow_start(process: Process) -> list[Finding]:
             None,
             None,
             {"imports": count, "total_ns": total, "start_ns": start},
-            _start_remedy(process, start if is_most else total, total),
+            _start_remedy(process, start if is_most else total),
             alternative=_PACKED if is_warmable(process) else None,
         )
     ]
 
 
-def _start_remedy(process: Process, saves_ns: int, imports_ns: int) -> Remedy:
+def _is_much(first_line_ns: int, start_ns: int, run_ns: int) -> bool:
+    return bool(first_line_ns) and start_ns >= max(LEAST_START_NS, SLOW_SHARE * run_ns)
+
+
+def _start_remedy(process: Process, saves_ns: int) -> Remedy:
     if is_warmable(process):
         return Remedy(
             "a process that has already imported them starts the command without delay",
@@ -196,17 +202,15 @@ def _start_remedy(process: Process, saves_ns: int, imports_ns: int) -> Remedy:
         )
     if is_packable(process):
         return Remedy("one file with the code of all modules, so none has to be searched", PACK, helps=True)
-    if 2 * imports_ns < saves_ns:
-        return Remedy(
-            "most of it is the start of the interpreter itself, which later imports do not shorten: do more in one run"
-        )
     return Remedy("import modules where they are used")
 
 
 def quick_start(process: Process) -> list[Finding]:
-    """Report that the start is not the cause."""
+    """Report that the start is not the cause; nothing of a long start that imports do not explain."""
     total = sum(entry.total_ns for entry in process.imports if entry.parent is None)
-    _, first_line = start_ns(process)
+    before, first_line = start_ns(process)
+    if _is_much(first_line, first_line, before + process.length_ns):
+        return []
     to_line = f"; {duration(first_line)} to the program's first line" if first_line else ""
     return [
         Finding(
