@@ -29,9 +29,10 @@ SECTIONS: dict[str, tuple[str, list[str]]] = {
     "Guide": (
         "guide",
         [
-            "demo.md", "run.md", "enable.md", "trace.md", "primitives/README.md", "migration.md", "processes.md",
-            "cluster.md", "warm.md", "pack.md", "green.md", "production.md", "troubleshooting.md",
-            "faq.md", "caveats.md",
+            "demo.md", "run.md", "enable.md", "recipes.md", "trace.md", "primitives/README.md", "migration.md",
+            "processes.md", "cluster.md", "cluster-etcd.md", "cluster-postgresql.md", "cluster-redis.md",
+            "warm.md", "pack.md", "green.md", "lab.md", "production.md", "troubleshooting.md", "faq.md",
+            "caveats.md",
         ],
     ),
     "Concepts": ("concepts", ["gil.md", "warm.md", "glossary.md", "alternatives.md"]),
