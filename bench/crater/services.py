@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 from bench.crater.preparation import Unprepared
 
@@ -77,9 +76,11 @@ def _postgres() -> Generator[dict[str, str]]:
             os.chown(password, user.pw_uid, user.pw_gid)
         data = f"{folder}/data"
         words = ["--pgdata", data, "--username", "postgres", "--auth", "scram-sha-256", "--pwfile", str(password)]
+        uid, gid, groups = _become(user)
         made = subprocess.run(
-            [programs / "initdb", *words], cwd=folder, capture_output=True, text=True, check=False, **_as(user)
-        )
+            [programs / "initdb", *words], cwd=folder, capture_output=True, text=True, check=False,
+            user=uid, group=gid, extra_groups=groups,
+        )  # fmt: skip
         if made.returncode != 0:
             last = (made.stderr.strip().splitlines() or [f"status {made.returncode}"])[-1]
             raise Unprepared(f"PostgreSQL makes no directory: {last}")
@@ -88,6 +89,7 @@ def _postgres() -> Generator[dict[str, str]]:
             "PGPASSWORD": password.read_text(),
         }  # fmt: skip
         command = [str(programs / "postgres"), "-D", data, "-p", str(POSTGRES_PORT), "-h", "127.0.0.1", "-k", folder]
+        command += ["-c", "fsync=off"]  # its data are gone at the end anyway, and the disk is other programs' too
         # As of its manual, SIGINT ends all sessions and then the server, in order.
         with _server("postgres", command, POSTGRES_PORT, signal.SIGINT, user):
             _make_database(programs, variables)
@@ -124,7 +126,11 @@ def _server(
 ) -> Generator[None]:
     if _listens(port):
         raise Unprepared(f"another server has port {port}")
-    process = subprocess.Popen(command, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **_as(user))
+    uid, gid, groups = _become(user)
+    process = subprocess.Popen(
+        command, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        user=uid, group=gid, extra_groups=groups,
+    )  # fmt: skip
     try:
         _await(name, process, port)
         yield
@@ -133,9 +139,9 @@ def _server(
         process.wait()
 
 
-def _as(user: pwd.struct_passwd | None) -> dict[str, Any]:
-    """Return the words with which subprocess becomes a user; none for this process's own."""
-    return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": ()}
+def _become(user: pwd.struct_passwd | None) -> tuple[int | None, int | None, list[int] | None]:
+    """Return with which user, group and further groups subprocess starts a program; None keeps this process's own."""
+    return (None, None, None) if user is None else (user.pw_uid, user.pw_gid, [])
 
 
 def _await(name: str, process: subprocess.Popen[bytes], port: int) -> None:

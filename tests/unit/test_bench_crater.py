@@ -10,7 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +187,7 @@ def test_a_suite_has_its_variables_in_each_run(tmp_path: Path) -> None:
 
 def test_a_suite_has_the_variables_of_its_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextlib.contextmanager
-    def server(name: str) -> Iterator[dict[str, str]]:
+    def server(name: str) -> Generator[dict[str, str]]:
         yield {"SERVER": name}
 
     def prepared(*_: object) -> tuple[Path, Path]:
