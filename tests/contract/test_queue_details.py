@@ -6,6 +6,8 @@ Invariant: a test that is parametrised over both asserts the standard library's 
 from __future__ import annotations
 
 import asyncio
+import builtins
+import contextlib
 import math
 import queue
 import threading
@@ -336,3 +338,23 @@ def test_a_party_that_runs_late_finds_what_was_there_in_time(make: Any, again: i
     for thread in threads:
         thread.join()
     assert (late, line.qsize()) == ([], 2)
+
+
+def test_an_empty_queue_is_polled_without_an_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    original = builtins.__import__
+
+    def watched(name: str, *arguments: Any) -> Any:
+        asked.append(name)
+        return original(name, *arguments)
+
+    line: Any = unsnarl.Queue(1)
+    with pytest.raises(queue.Empty):
+        line.get_nowait()
+    line.put(1)
+    monkeypatch.setattr(builtins, "__import__", watched)
+    for poll in (lambda: line.put_nowait(2), line.get_nowait, line.get_nowait, lambda: line.get(timeout=0)):
+        with contextlib.suppress(queue.Empty, queue.Full):
+            poll()
+    monkeypatch.undo()
+    assert not asked

@@ -8,22 +8,31 @@ use super::items::{Item, Items, into_items};
 use super::state::Queue;
 use crate::sync::wait::gil;
 use crate::sync::wait::party::Party;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyList, PyString};
 use unsnarl_sync::{Arc, Give, Take, Waiter};
 
 /// An exception class of the standard library's `queue`; `ShutDown` also where it has none.
 pub(in crate::sync) fn class_of_error<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    py.import("unsnarl.sync.errors")?.getattr(name)
+    errors(py)?.getattr(PyString::intern(py, name))
+}
+
+/// The module of the exceptions: a program that polls gets one in most calls, and an import takes longer than the call.
+fn errors<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let import = || py.import("unsnarl.sync.errors").map(Bound::unbind);
+    Ok(MODULE.get_or_try_init(py, import)?.bind(py))
 }
 
 /// The class to raise, which the program catches. The standard library's queues look it up in their module when they
 /// raise, and programs put classes of their own there: then it is one that is caught as either.
 fn class_to_raise<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    let errors = py.import("unsnarl.sync.errors")?;
-    let own = errors.getattr(name)?;
-    match errors.getattr("standard")?.getattr_opt(name)? {
-        Some(current) if !current.is(&own) => errors.call_method1("joined", (own, current)),
+    let (errors, name) = (errors(py)?, PyString::intern(py, name));
+    let own = errors.getattr(&name)?;
+    match errors.getattr(intern!(py, "standard"))?.getattr_opt(&name)? {
+        Some(current) if !current.is(&own) => errors.call_method1(intern!(py, "joined"), (own, current)),
         _ => Ok(own),
     }
 }

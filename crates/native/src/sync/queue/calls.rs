@@ -133,8 +133,10 @@ unsafe extern "C" fn put_nowait(
             return Ok(fast::none());
         }
         let options = PyDict::new(py);
-        options.set_item("block", false)?;
-        Ok(slf.call_method("put", (item,), Some(&options))?.into_ptr())
+        options.set_item(pyo3::intern!(py, "block"), false)?;
+        Ok(slf
+            .call_method(pyo3::intern!(py, "put"), (item,), Some(&options))?
+            .into_ptr())
     })
 }
 
@@ -146,8 +148,10 @@ unsafe extern "C" fn get_nowait(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) 
             return Ok(Queue::get_within(&slf, Timeout::None)?.into_ptr());
         }
         let options = PyDict::new(py);
-        options.set_item("block", false)?;
-        Ok(slf.call_method("get", (), Some(&options))?.into_ptr())
+        options.set_item(pyo3::intern!(py, "block"), false)?;
+        Ok(slf
+            .call_method(pyo3::intern!(py, "get"), (), Some(&options))?
+            .into_ptr())
     })
 }
 
