@@ -95,6 +95,10 @@ def test_every_program_is_enabled_and_disabled_without_a_trace(environment: Envi
     assert environment.is_on(environment.python, "-c", SHOW)
     assert not environment.is_on(env={"UNSNARL": "off"})
     assert environment.unsnarl("status").stdout.startswith(b"enabled for every program of ")
+    assert environment.unsnarl("status").status == 0
+    switched_off = environment.unsnarl("status", env={"UNSNARL": "off"})
+    assert switched_off.status == 3
+    assert b"without effect on programs started from here: UNSNARL=off" in switched_off.stdout.replace(b"\n", b" ")
     assert environment.unsnarl("disable").status == 0
     assert not environment.is_on()
     assert environment.files() == before
@@ -220,7 +224,9 @@ def test_an_environment_whose_interpreter_is_gone(environment: Environment, tmp_
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "unsnarl"
     shutil.copy(Path(sysconfig.get_path("scripts")) / "unsnarl", command)
-    assert_refused(environment.execute(str(command), "status"), 127, "interpreter of this environment was removed")
+    assert_refused(
+        environment.execute(str(command), "status"), 127, "unsnarl needs the interpreter beside it, and there is none"
+    )
 
 
 def test_status_of_an_environment_that_is_not_enabled(environment: Environment) -> None:

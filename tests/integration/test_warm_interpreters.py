@@ -161,6 +161,21 @@ def test_a_file_without_a_first_line_is_the_shells(rig: "Rig") -> None:
     assert rig.warm("echo", "found", env=env).stdout == b"found\n"
 
 
+def test_an_interpreter_that_is_not_there_is_named_with_who_names_it(rig: "Rig") -> None:
+    script = rig.script("tool", "print(1)\n")
+    (rig.directory / "bin" / "tool").write_text("#!/no/such/python3\nprint(1)\n")
+    said = f"error: no such interpreter: /no/such/python3, which the first line of {script} names\nhint: "
+    for words in (["run"], ["start"]):
+        outcome = rig.verb(*words, "--", script)
+        assert (outcome.returncode, outcome.stdout) == (127, b"")
+        assert outcome.stderr.startswith(said.encode())
+        assert b"removed" not in outcome.stderr
+    assert b"there is no interpreter /no/such/python3" in rig.verb("why", script).stdout
+    assert b"its interpreter is not there" in rig.verb("run", "--require", "--", script).stderr
+    direct = rig.verb("run", "--", "/no/such/python3", script)
+    assert direct.stderr.startswith(b"error: no such interpreter: /no/such/python3\nhint: ")
+
+
 @pytest.mark.parametrize("name", ["LISTEN_PID", "WATCHDOG_PID", "NOTIFY_SOCKET"])
 def test_a_command_that_is_known_by_its_number_runs_plainly(rig: "Rig", name: str) -> None:
     script = rig.script("who", WHO)

@@ -76,6 +76,33 @@ def test_a_link_that_leads_elsewhere_is_seen_by_the_next_request(rig: Rig, below
     assert rig.warm(script).stdout == rig.plain(script).stdout
 
 
+@pytest.mark.parametrize("look", [
+    "int(os.path.exists(PLACE + '/rc'))",
+    "int(os.path.getsize(PLACE + '/conf') > 1)",
+    "int(open(PLACE + '/conf').read() != '')",
+    "len(os.listdir(PLACE))",
+    "len(list(os.scandir(PLACE)))",
+])  # fmt: skip
+@pytest.mark.parametrize("place", ["os.path.dirname(__file__) + '/link/../place'", "'link/../place'"])
+def test_what_lies_above_the_target_of_a_link_is_looked_for_there(rig: Rig, look: str, place: str) -> None:
+    for number in (1, 2):
+        (rig.directory / f"{number}" / "release").mkdir(parents=True)
+        (rig.directory / f"{number}" / "place").mkdir()
+    (rig.directory / "place").mkdir()  # where `..` leads if the link is taken for a directory
+    for number, text in ((1, ""), (2, "text")):
+        (rig.directory / f"{number}" / "place" / "conf").write_text(text)
+    (rig.directory / "2" / "place" / "rc").touch()
+    link, new = rig.directory / "bin" / "link", rig.directory / "new"
+    link.symlink_to(rig.directory / "1" / "release")
+    script, here = script_of(rig, f"import os\nPLACE = {place}\nVALUE = {look}\n"), rig.directory / "bin"
+    rig.start(script, cwd=here)
+    before = rig.plain(script, cwd=here).stdout
+    assert rig.served(script, cwd=here).stdout == before.replace(b"False", b"True")
+    new.symlink_to(rig.directory / "2" / "release")
+    new.rename(link)
+    assert rig.warm(script, cwd=here).stdout == rig.plain(script, cwd=here).stdout != before
+
+
 def test_what_else_comes_and_goes_beside_it_is_nothing(rig: Rig) -> None:
     place = rig.directory / "place"
     place.mkdir()
@@ -124,6 +151,7 @@ COUNT_INSTALLED = "VALUE = len(list(metadata.distributions(path=[PLACE])))\n"
 IS_INSTALLED = """try: VALUE = int(metadata.version('optional')[0])
 except metadata.PackageNotFoundError: VALUE = 0
 """
+NO_PACKAGE = "VALUE = int(find_spec('sub').origin is not None)\n"
 SHORT = "PLACE = os.path.abspath(PLACE)\n"
 SLASH = "PLACE = os.path.abspath(PLACE) + '/'\n"
 SEARCHES = {
@@ -139,6 +167,31 @@ SEARCHES = {
     "modules beside, on the path with dots": (ON_PATH + COUNT, "../plugins/optional.py"),
     "modules beside, on the path with a slash": (BESIDE + SLASH + INSERT + COUNT, "../plugins/optional.py"),
     "a package among those beside": (BESIDE + SHORT + COUNT, "../plugins/sub/__init__.py"),
+    "modules of a directory that comes": (BESIDE + "PLACE += '/new'\n" + COUNT, "../plugins/new/optional.py"),
+    "modules of a directory that comes to the scripts": (
+        BESIDE + "PLACE = os.path.dirname(__file__) + '/new'\n" + COUNT,
+        "new/optional.py",
+    ),
+    "modules of a directory that comes to the working directory": (
+        BESIDE + "PLACE = 'new'\n" + COUNT,
+        "../work/new/optional.py",
+    ),
+    "a directory of the path that comes": (
+        BESIDE + "PLACE += '/new'\n" + INSERT + IMPORT,
+        "../plugins/new/optional.py",
+    ),
+    "a directory that becomes a package": (
+        ON_PATH + "from importlib.util import find_spec\n" + NO_PACKAGE,
+        "../plugins/sub/__init__.py",
+    ),
+    "a directory that becomes a package, on the path with dots": (
+        ON_PATH + "try: from sub import VALUE\nexcept ImportError: VALUE = 0\n",
+        "../plugins/sub/__init__.py",
+    ),
+    "a directory that becomes a package and hides a module": (
+        BESIDE + "sys.path[:0] = [PLACE, PLACE + '/..']\nfrom sub import VALUE\n",
+        "../plugins/sub/__init__.py",
+    ),
     "packages of a directory that comes": (
         BESIDE + "PLACE += '/new'\n" + COUNT_INSTALLED,
         "../plugins/new/optional-1.0.dist-info",
@@ -161,6 +214,7 @@ SEARCHES = {
 def test_what_an_import_has_searched_for_is_found_once_it_is_there(rig: Rig, name: str) -> None:
     module, new = SEARCHES[name]
     (rig.directory / "plugins" / "sub").mkdir(parents=True)
+    (rig.directory / "sub.py").write_text("VALUE = 0\n")
     script = script_of(rig, module)
     rig.start(script)
     assert rig.served(script).stdout == b"0 True\n"

@@ -194,6 +194,7 @@ def test_what_cannot_be_imported_ahead_is_explained(rig: "Rig", text: str, reaso
         ((), 2, b"error: no command given\n"),
         (("no-such-command",), 127, b"error: no such command: no-such-command\n"),
         (("/no/such/command",), 127, b"error: no such command: /no/such/command\n"),
+        (("/no/such/python3", "x.py"), 127, b"error: no such interpreter: /no/such/python3\n"),
         (("/bin/true",), 2, b"error: no Python command: /bin/true\n"),
     ],
 )

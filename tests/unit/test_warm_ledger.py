@@ -37,6 +37,27 @@ def test_what_was_asked_for_is_no_loss_and_says_what_a_start_costs(tmp_path: Pat
     assert ledger.read(stem) == before
 
 
+def test_a_start_that_failed_is_paid_for_and_says_nothing_about_the_next_one(tmp_path: Path) -> None:
+    stem = str(tmp_path / "command")
+    ledger.note(stem, "spent 300", "plain 140")
+    ledger.note_failed(stem, {})
+    failed_ms = ledger.read(stem).failed_ms
+    assert failed_ms > 0
+    ledger.note(stem, "failed 5", "asked 1200", "tried 9")
+    for _ in range(ledger.LONG // 8):
+        ledger.note(stem, "failed 1000")
+    ledger.note_failed(stem, {ledger.ASKED: b"1"})
+    before = ledger.read(stem)
+    assert (before.last_ms, before.is_last_asked) == (1200, True)
+    assert before.spent_ms == 300 + failed_ms + 5 + 1000 * (ledger.LONG // 8)
+    assert before.asked_ms > 1200 + 9
+    ledger.shorten(stem)
+    assert ledger.read(stem) == before
+    ledger.note(stem, "spent 310", "failed 1400")
+    after = ledger.read(stem)
+    assert (after.last_ms, after.is_last_asked) == (310, False)
+
+
 def test_a_directory_that_is_gone_is_no_error(tmp_path: Path) -> None:
     ledger.note(str(tmp_path / "gone" / "command"), "spent 1")
     assert ledger.read(str(tmp_path / "gone" / "command")) == ledger.Sums()

@@ -3,15 +3,34 @@
 //! Invariant: these functions do not return; only the process id of the client survives them.
 
 use crate::syscall::{Bytes, complain, errno, exec, exit};
-use crate::target::Target;
+use crate::target::{Kind, Target};
 
 /// Becomes the plain command.
 pub(crate) fn run(target: &Target, args: &[Bytes], environ: &[Bytes]) -> ! {
     let mut argv = target.plain_argv(args);
     argv[0].clone_from(&target.called);
     exec(&target.python, &argv, environ);
+    if errno() == libc::ENOENT {
+        fail_without_interpreter_of(target);
+    }
     fail(&target.python)
 }
+
+/// Reports that the interpreter of a command is not there; the exit status is that of a shell.
+pub(crate) fn fail_without_interpreter_of(target: &Target) -> ! {
+    let python = String::from_utf8_lossy(&target.python);
+    let name = String::from_utf8_lossy(&target.name);
+    complain(&match target.kind {
+        Kind::Script if target.is_named_by_script() => format!(
+            "error: no such interpreter: {python}, which the first line of {name} names\n\
+             hint: install {name} anew, or mend that line\n"
+        ),
+        _ => format!("error: no such interpreter: {python}\nhint: check the path; {DISABLE}\n"),
+    });
+    exit(127)
+}
+
+const DISABLE: &str = "`unsnarl warm disable` removes the shim of an environment that is gone";
 
 /// Becomes a program that is not a known Python command.
 pub(crate) fn run_words(words: &[Bytes], environ: &[Bytes]) -> ! {
@@ -32,17 +51,19 @@ pub(crate) fn run_words(words: &[Bytes], environ: &[Bytes]) -> ! {
 
 /// Reports that `what` could not be executed; the exit statuses are those of a shell.
 pub(crate) fn fail(what: &[u8]) -> ! {
-    fail_with(
-        what,
-        "check the path, or run `unsnarl warm disable` for a shim of a removed environment",
-    )
+    fail_with(what, "check the name, the path and its permissions")
+}
+
+/// Reports that what a shim names could not be executed.
+pub(crate) fn fail_shim(shim: &[u8]) -> ! {
+    fail_with(shim, DISABLE)
 }
 
 /// Reports that the interpreter next to this executable could not be executed.
 pub(crate) fn fail_without_interpreter(python: &[u8]) -> ! {
     fail_with(
         python,
-        "the interpreter of this environment was removed: make the environment anew, and install unsnarl there",
+        "unsnarl needs the interpreter beside it, and there is none: make the environment anew, and install it there",
     )
 }
 

@@ -156,6 +156,17 @@ impl Target {
         read_file(&self.python, ELF.len()).is_some_and(|head| head == ELF)
     }
 
+    /// Whether there is an interpreter.
+    pub(crate) fn has_interpreter(&self) -> bool {
+        stat(&self.python).is_some()
+    }
+
+    /// Whether the first line of the script names the interpreter; else a shim does, or the caller.
+    pub(crate) fn is_named_by_script(&self) -> bool {
+        let head = read_file(&self.name, HEAD).unwrap_or_default();
+        shebang(&head, &[]).is_some_and(|(called, _, _)| called == self.called)
+    }
+
     fn of_interpreter(python: Bytes, words: &[Bytes]) -> Option<(Self, usize)> {
         let first = words.get(1)?;
         let (kind, name, used) = if first == b"-m" {

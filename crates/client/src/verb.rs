@@ -80,7 +80,7 @@ fn without_interpreter(shim: &[u8], args: &[Bytes], environ: &[Bytes]) -> ! {
         let words: Vec<Bytes> = [script].into_iter().chain(args.iter().cloned()).collect();
         plain::run_words(&words, environ);
     }
-    plain::fail(shim)
+    plain::fail_shim(shim)
 }
 
 /// Hands the description of a call to Python, where there is such a command.
@@ -154,7 +154,9 @@ fn not_python(word: &[u8], environ: &[Bytes]) -> ! {
 /// Returns the next step for a user whose command runs plainly: `usual`, unless its name or this process's state
 /// forbids a worker.
 fn hint(target: Option<&Target>, usual: &'static str) -> &'static str {
-    if target.is_some_and(|target| !target.names_a_program()) {
+    if target.is_some_and(|target| !target.has_interpreter()) {
+        "its interpreter is not there: install the command anew, or mend its first line"
+    } else if target.is_some_and(|target| !target.names_a_program()) {
         "the interpreter is a script that looks for one (pyenv, asdf): name the one it finds, or use an environment of its own"
     } else if process_state::session().is_some_and(is_orphaned_job) {
         "a worker could be stopped from this terminal and never continued; start it from a shell with job control, or without a terminal: `setsid --wait CMD`"
@@ -229,6 +231,9 @@ fn start_words(words: &[Bytes], environ: &[Bytes]) -> ! {
     let Some((target, _)) = Target::from_words(words, environ) else {
         not_python(word, environ);
     };
+    if !target.has_interpreter() {
+        plain::fail_without_interpreter_of(&target);
+    }
     forget_verdicts(&target, environ);
     // A start by hand is not charged to the command's account (`unsnarl.warm.ledger`).
     let asked = [&[b"UNSNARL_WARM_ASKED=1".to_vec()], environ].concat();

@@ -32,6 +32,11 @@ pub(crate) fn describe(words: &[Bytes], environ: &[Bytes]) -> Option<String> {
     if let Some(id) = key::command_id(&target, environ) {
         text += &format!("record {id}\n");
     }
+    // Before the plan: a key is made of the interpreter's file.
+    if !target.has_interpreter() {
+        text += &format!("plain {}\n", Against::Interpreter(target.python).words());
+        return Some(text);
+    }
     match Plan::make(&target, environ) {
         Err(Against::Learned) => {}
         Err(against) => text += &format!("plain {}\n", against.words()),

@@ -15,7 +15,8 @@ usage: unsnarl status
 
 Show for which programs of this environment unsnarl is enabled, and the file
 that does it. The status is 0 if it is enabled, and 3 if it is not, or if that
-has no effect.
+has no effect on programs started from here: the environment was moved, or
+UNSNARL=off is set.
 """
 NOT_ENABLED = 3
 """As ``systemctl status`` of a unit that does not run."""
@@ -43,8 +44,8 @@ def main(arguments: list[str]) -> int:
     if without_effect:
         show_wrapped(f"without effect: {without_effect}; run `unsnarl enable` again\n")
     if is_switched_off():
-        show_wrapped("switched off here: UNSNARL=off is in the environment\n")
-    return NOT_ENABLED if without_effect else 0
+        show_wrapped("without effect on programs started from here: UNSNARL=off is set; unset it\n")
+    return NOT_ENABLED if without_effect or is_switched_off() else 0
 
 
 def _reason_without_effect(found: enablement.Enablement) -> str | None:

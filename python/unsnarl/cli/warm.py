@@ -124,12 +124,15 @@ def _show_accounts(directory: str) -> None:
             saved_ms=sum(one.saved_ms for one in parts),
             calls=sum(one.calls for one in parts),
             asked_ms=sum(one.asked_ms for one in parts),
+            failed_ms=sum(one.failed_ms for one in parts),
         )
         show_fields("account all", *_account(total))
 
 
 def _account(sums: ledger.Sums) -> list[str]:
-    times = {"saved": sums.saved_ms, "spent": sums.spent_ms, **({"asked for": sums.asked_ms} if sums.asked_ms else {})}
+    times = {"saved": sums.saved_ms, "spent": sums.spent_ms}
+    times |= {"of it on starts that failed": sums.failed_ms} if sums.failed_ms else {}
+    times |= {"asked for": sums.asked_ms} if sums.asked_ms else {}
     return [f"{sums.calls} calls served", *(f"{what} {time_ms / 1000:.1f} s" for what, time_ms in times.items())]
 
 

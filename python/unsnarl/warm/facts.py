@@ -26,6 +26,8 @@ MOST_EDITED = 64
 # Replaces the time in a stamp that holds only the kind of a file and, of a directory, its inode.
 KIND = -1
 _HEAD = "unsnarl-facts 8"
+# Before a learning run watches it.
+_lstat = os.lstat
 # Suffix of the values that a quick learning run has found, for the server to compare its own with.
 VALUES = ".values"
 
@@ -175,6 +177,30 @@ def kind_of(path: str) -> tuple[int, int, int]:
         return (KIND, 0, 0)
     # The inode of a directory: a link may lead to another one by now.
     return (KIND, stat.S_IFMT(found.st_mode), found.st_ino if stat.S_ISDIR(found.st_mode) else 0)
+
+
+def shortened(path: str) -> str:
+    """Return a path without ``.`` and doubled slashes, and without ``..`` where that follows a directory.
+
+    After a link ``..`` leads to where the link leads, which may change; and after what is not there, nowhere.
+    """
+    if ".." not in path:
+        return os.path.normpath(path)
+    start, parts = "/" if path.startswith("/") else "", list[str]()
+    for part in path.split("/"):
+        if part == ".." and parts and parts[-1] != ".." and _is_directory(start + "/".join(parts)):
+            parts.pop()
+        elif part not in ("", ".") and (part != ".." or parts or not start):
+            parts.append(part)
+    return start + "/".join(parts) or "."
+
+
+def _is_directory(path: str) -> bool:
+    """Return whether there is a directory, and not a link to one."""
+    try:
+        return stat.S_ISDIR(_lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def is_as(path: str, stamp: tuple[int, int, int]) -> bool:

@@ -5,8 +5,10 @@
 
 | line | meaning |
 |---|---|
-| ``spent MS`` | a start, with the learning runs before it, has taken this long, whether or not it became a server |
+| ``spent MS`` | a start that became a server, with the learning runs before it, has taken this long |
 | ``asked MS`` | the same, if the user has asked for it by ``warm start`` or ``warm learn``: nothing has to pay for it |
+| ``failed MS`` | a start that became no server has taken this long: spent as well, but no measure of the next start |
+| ``tried MS`` | the same, if the user has asked for it |
 | ``plain MS`` | a plain call takes about this long: its interpreter's start and its imports |
 | ``call MS`` | a plain call was seen to take no longer than this |
 | ``saved MS CALLS`` | so many served calls, and what they have saved in all; less than nothing counts as 0 |
@@ -43,7 +45,11 @@ class Sums:
 
     spent_ms: int = 0
     last_ms: int = 0
-    """The last line of what was spent: what the next start is taken for."""
+    """What the last start has taken that became a server: what the next one is taken for."""
+    is_last_asked: bool = False
+    """Whether the user had asked for that one."""
+    failed_ms: int = 0
+    """Of what was spent, what starts have taken that became no server."""
     saved_ms: int = 0
     calls: int = 0
     """Served ones."""
@@ -65,24 +71,42 @@ class Sums:
 
 def parse(text: str) -> Sums:
     """Sum up the lines; those that are not understood are left out."""
-    spent = last = saved = calls = plain = asked = 0
+    totals = dict.fromkeys(("spent", "failed", "asked", "tried", "saved", "served"), 0)
+    last = plain = 0
+    is_last_asked = False
     measured: list[int] = []
-    for line in text.splitlines():
-        what, *numbers = line.split(" ")
-        if not numbers or not all(number.isdecimal() for number in numbers):
-            continue
-        ms = int(numbers[0])
-        if what == "spent":
-            spent, last = spent + ms, ms
-        elif what == "asked":
-            asked, last = asked + ms, ms
+    for what, ms, calls in _rows(text):
+        if what in totals:
+            totals[what] += ms
+        if what in ("spent", "asked"):
+            last, is_last_asked = ms, what == "asked"
+        elif what == "saved":
+            totals["served"] += calls
         elif what == "plain":
             plain = ms
         elif what == "call":
             measured.append(ms)
-        elif what == "saved" and len(numbers) > 1:
-            saved, calls = saved + ms, calls + int(numbers[1])
-    return Sums(spent, last, saved, calls, plain, asked, tuple(measured[-FEW:]))
+    return Sums(
+        spent_ms=totals["spent"] + totals["failed"],
+        last_ms=last,
+        is_last_asked=is_last_asked,
+        failed_ms=totals["failed"],
+        saved_ms=totals["saved"],
+        calls=totals["served"],
+        plain_ms=plain,
+        asked_ms=totals["asked"] + totals["tried"],
+        calls_ms=tuple(measured[-FEW:]),
+    )
+
+
+def _rows(text: str) -> list[tuple[str, int, int]]:
+    """Return word, time and number of calls of each line that is understood."""
+    found: list[tuple[str, int, int]] = []
+    for line in text.splitlines():
+        what, *numbers = line.split(" ")
+        if len(numbers) > (what == "saved") and all(number.isdecimal() for number in numbers):
+            found.append((what, int(numbers[0]), int(numbers[-1])))
+    return found
 
 
 def read(stem: str) -> Sums:
@@ -102,9 +126,9 @@ def note(stem: str, *lines: str) -> None:
         pass
 
 
-def note_spent(stem: str, environment: dict[bytes, bytes]) -> None:
+def note_failed(stem: str, environment: dict[bytes, bytes]) -> None:
     """Note what this process has taken so far; it becomes no server."""
-    note(stem, f"{_account(environment)} {used_ms()}")
+    note(stem, f"{'tried' if environment.get(ASKED) else 'failed'} {used_ms()}")
 
 
 def note_call(stem: str, ms: int | None) -> None:
@@ -113,22 +137,17 @@ def note_call(stem: str, ms: int | None) -> None:
         note(stem, f"call {ms}")
 
 
-def _account(environment: dict[bytes, bytes]) -> str:
-    return "asked" if environment.get(ASKED) else "spent"
-
-
 def shorten(stem: str) -> None:
     """Sum the lines up once there are many. A line that is appended at that moment may be lost."""
     text = _text(stem)
     if len(text) < LONG:
         return
     sums = parse(text)
-    spent, asked = sums.spent_ms, sums.asked_ms
-    if sums.last_ms <= spent:
-        rows = [f"asked {asked}", f"spent {spent - sums.last_ms}", f"spent {sums.last_ms}"]
-    else:
-        rows = [f"spent {spent}", f"asked {max(0, asked - sums.last_ms)}", f"asked {sums.last_ms}"]
-    rows.append(f"saved {sums.saved_ms} {sums.calls}")
+    last_ms, word = sums.last_ms, "asked" if sums.is_last_asked else "spent"
+    rest = {"failed": sums.failed_ms, "spent": sums.spent_ms - sums.failed_ms, "tried": sums.asked_ms}
+    rest["tried" if sums.is_last_asked else "spent"] -= last_ms
+    rows = [f"{what} {max(0, ms)}" for what, ms in rest.items()]
+    rows += [f"{word} {last_ms}", f"saved {sums.saved_ms} {sums.calls}"]
     rows += [f"plain {sums.plain_ms}"] if sums.plain_ms else []
     rows += [f"call {ms}" for ms in sums.calls_ms]
     unfinished = f"{stem}{SUFFIX}.{os.getpid()}"
@@ -154,7 +173,7 @@ class Serving:
         self._plain_ms = min(estimate_ms, read(stem).call_ms or estimate_ms)
         self._begun_ms = _own_ms()
         self._noted_ms, self._noted_calls = 0, 0
-        note(stem, f"{_account(environment)} {used_ms()}", f"plain {estimate_ms}")
+        note(stem, f"{'asked' if environment.get(ASKED) else 'spent'} {used_ms()}", f"plain {estimate_ms}")
 
     def note(self, calls: int, is_last: bool = False) -> None:
         """Note what so many calls have saved, if it is much more than was noted, or the server ends."""

@@ -3,7 +3,7 @@
 //! | file | written by | content |
 //! |---|---|---|
 //! | `COMMAND.calls` | here | `unsnarl-calls 1 COUNT`, then a line `KEY COUNT` for each of the last [`MOST_KEYS`] keys |
-//! | `COMMAND.ledger` | `unsnarl.warm.ledger` | lines `spent MS`, `asked MS`, `saved MS CALLS`, `plain MS`, `call MS`, appended |
+//! | `COMMAND.ledger` | `unsnarl.warm.ledger` | lines `spent MS`, `failed MS`, `asked MS`, `saved MS CALLS`, `plain MS`, `call MS`, appended |
 //!
 //! A key is a hash, so neither file holds the value of a variable.
 //!
@@ -135,6 +135,7 @@ fn read_ledger(text: &[u8]) -> Account {
                 account.spent_ms = account.spent_ms.saturating_add(ms);
                 (account.cost_ms, is_asked) = (ms, false);
             }
+            "failed" => account.spent_ms = account.spent_ms.saturating_add(ms),
             "asked" => (account.cost_ms, is_asked) = (ms, true),
             "saved" => account.saved_ms = account.saved_ms.saturating_add(ms),
             "plain" => account.plain_ms = Some(ms),
@@ -189,6 +190,8 @@ mod tests {
         let account = read_ledger(b"spent 1500\nplain 140\nsaved 300 2\nspent 200\nsaved 100 1\n\nodd\nspent x\n");
         assert_eq!((account.spent_ms, account.cost_ms, account.saved_ms), (1700, 200, 400));
         assert_eq!(account.plain_ms, Some(140));
+        let failed = read_ledger(b"spent 200\nplain 140\nfailed 1500\ntried 900\n");
+        assert_eq!((failed.spent_ms, failed.cost_ms), (1700, 200));
         assert_eq!(read_ledger(b"call 90\nplain 140\ncall 95\n").plain_ms, Some(90));
         assert_eq!(read_ledger(b"call 150\nplain 140\n").plain_ms, Some(140));
         assert_eq!(read_ledger(b"call 90\n").plain_ms, None);

@@ -17,6 +17,8 @@ pub(crate) enum Against {
     Option(Bytes),
     /// The interpreter is a script.
     Lookup,
+    /// There is no interpreter at this path.
+    Interpreter(Bytes),
     /// The environment is so large that its size decides something in the command's imports.
     Environment,
     /// A relative script whose directory cannot be read.
@@ -47,6 +49,10 @@ impl Against {
             Self::Lookup => {
                 "the interpreter is a script that looks for one (pyenv, asdf): name the one it finds".into()
             }
+            Self::Interpreter(path) => format!(
+                "there is no interpreter {}: install the command anew, or mend its first line",
+                String::from_utf8_lossy(path)
+            ),
             Self::Environment => "its environment is larger than a mebibyte, and its imports ask for the size".into(),
             Self::Directory => "the working directory cannot be read: name the script by its absolute path".into(),
             Self::Untrusted(path) => format!(

@@ -12,7 +12,7 @@
 //! | `plain` | what one of them takes, at least | the imports of the last server, or a call that took less (`unsnarl.warm.ledger`) |
 //! | `saved` | what served calls have not spent | the servers: calls × plain, less what serving took |
 //! | `spent` | learning runs and starts of servers so far | each of them, at its end |
-//! | `cost` | the next one | the last one; before the first, [`CALLS_OF_LEARNING`] plain calls |
+//! | `cost` | the next one | the last one that became a server; before the first, [`CALLS_OF_LEARNING`] plain calls |
 //! | `share` | what may be lost if no further call comes | `UNSNARL_WARM_SPEND`, in percent |
 //!
 //! So at any moment plain calls, learning and servers together have taken at most `1 + share` times what the same calls

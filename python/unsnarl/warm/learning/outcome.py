@@ -40,12 +40,12 @@ def result(watch: Watch, command: preload.Command, found: list[str]) -> facts_of
         watch.relative_listed.add(".")
     elif DIRECTORY in result.kept:
         watch.asks_cwd = not watch.may_keep_directory
+    watch.seen.asked.update(dict.fromkeys(_missing(watch), False))
     asked_here, listed_here, modules_here = _below_directory(watch) if was_asked else [set[str]()] * 3
     result.asks_cwd = watch.asks_cwd
-    known = directories()
+    known = [*directories(), *filter(os.path.isdir, sorted(watch.seen.portions))]
     result.directories = known + sorted(watch.relative | asked_here)
     result.files = {path: facts_of.stamp_of(path) for path in files(watch, command)}
-    watch.seen.asked.update(dict.fromkeys(_missing(), False))
     if watch.asks_cwd:  # a server looks in its own
         watch.seen.leave_out(os.getcwd())
     beside, result.asked, listed = watch.seen.facts(set(result.files), set(known))
@@ -136,7 +136,7 @@ def files(watch: Watch, command: preload.Command) -> list[str]:
             found.add(path)
     with open("/proc/self/maps") as maps:
         found |= {line.split(None, 5)[5].strip() for line in maps if "/" in line}
-    kept = {os.path.abspath(f) for f in found if f.startswith("/") and not f.startswith(("/proc/", "/dev/", _OURS))}
+    kept = {facts_of.shortened(f) for f in found if f.startswith("/") and not f.startswith(("/proc/", "/dev/", _OURS))}
     # Cached code belongs to a source, which is watched; any plain run may write more of it.
     kept = {path for path in kept if "/__pycache__/" not in path}
     first = [command.name] if command.kind == "script" else []
@@ -155,6 +155,7 @@ def directories() -> list[str]:
     return [entry for entry in dict.fromkeys(found) if not f"{entry}/".startswith(_OURS)]
 
 
-def _missing() -> list[str]:
-    """Return the entries of the path that do not exist."""
-    return [entry for entry in sys.path if entry.startswith("/") and not os.path.isdir(entry)]
+def _missing(watch: Watch) -> list[str]:
+    """Return the entries of the path that do not exist, and the files that would make packages of directories."""
+    entries = [entry for entry in sys.path if entry.startswith("/") and not os.path.isdir(entry)]
+    return entries + [f"{portion}/__init__.py" for portion in sorted(watch.seen.portions)]

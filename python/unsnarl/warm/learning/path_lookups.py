@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ..facts import kind_of, stamp_of
+from ..facts import kind_of, shortened, stamp_of
 
 TYPE_CHECKING = False  # type checkers take any variable of this name for true
 if TYPE_CHECKING:
@@ -61,11 +61,13 @@ class Seen:
         # Directories of which imports have enumerated the modules or the installed packages, as written: shortening
         # `link/..` would lead elsewhere.
         self.enumerated: set[str] = set()
+        # Directories without `__init__.py` that have the name of a module which was searched for.
+        self.portions: set[str] = set()
 
     def ask(self, path: str) -> None:
         """Note a query of a path."""
         if not path.startswith(_ELSEWHERE):
-            whole = os.path.normpath(path)
+            whole = shortened(path)
             self.asked[whole] = self.asked.get(whole, False) or not _is_of_kind()
 
     def read_names(self, path: str) -> None:
@@ -76,17 +78,16 @@ class Seen:
         if by.partition(".")[0] in _ENUMERATORS:
             self.enumerated.add(path)
         else:
-            self.listed.add(os.path.normpath(path))
+            self.listed.add(shortened(path))
 
     def below(self, directory: str, opened: Iterable[str]) -> tuple[set[str], set[str], set[str]]:
         """Return what was queried or ``opened``, listed, and enumerated, below a directory, as paths relative to it."""
         start = directory.rstrip("/") + "/"
-        asked = {path.removeprefix(start) for path in {*self.asked, *opened} if path.startswith(start)}
-        listed, enumerated = (
-            {os.path.relpath(path, directory) for path in paths if f"{path}/".startswith(start)}
-            for paths in (self.listed, self.enumerated)
+        asked, listed, enumerated = (
+            {path[len(start) :].strip("/") for path in paths if f"{path}/".startswith(start)}
+            for paths in ({*self.asked, *opened}, self.listed, self.enumerated)
         )
-        return asked - {""}, listed, enumerated
+        return asked - {""}, {path or "." for path in listed}, {path or "." for path in enumerated}
 
     def leave_out(self, directory: str) -> None:
         """Forget the paths in a directory, its listing, and the directory itself with those above."""

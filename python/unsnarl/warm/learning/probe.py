@@ -190,7 +190,7 @@ class Watch:
         elif self.is_on and name:
             self.read_directory()
             if event and event != "open":
-                self.relative_listed.add(os.path.normpath(name))
+                self.relative_listed.add(facts_of.shortened(name))
             self.relative.update(path_lookups.above(name))
             if len(self.relative) > MOST_RELATIVE:
                 self.fail("looks at many files of the working directory")
@@ -387,7 +387,7 @@ def _install(watch: Watch) -> None:
     recorders.install(watch)
     arguments.watch(functools.partial(watch.fail, "decides something by the arguments"))
     path_lookups.watch(watch.look)
-    module_lookups.watch(watch.sought)
+    module_lookups.watch(watch.sought, watch.seen.portions, watch.look)
     atexit.register(watch.temporary.remove)  # runs last of all exit functions
     watch.temporary.watch_ends()
 

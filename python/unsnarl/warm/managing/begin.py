@@ -72,12 +72,12 @@ def main(words: list[str]) -> None:
     # A client starts this only if no refusal holds.
     if facts is None or facts.refusals or facts.changed_file() is not None or _is_to_learn_news(facts, news):
         _learn_again(start, facts, news, is_quick=_may_be_quick(start, facts))
-        ledger.note_spent(start.stem, start.environment)
+        ledger.note_failed(start.stem, start.environment)
     elif _is_to_compare(start, facts):
         _learn_again(start, facts, news)
-        ledger.note_spent(start.stem, start.environment)
+        ledger.note_failed(start.stem, start.environment)
     elif not _is_the_same(start, facts):
-        ledger.note_spent(start.stem, start.environment)
+        ledger.note_failed(start.stem, start.environment)
     else:
         _serve(start, facts)
 

@@ -20,7 +20,7 @@ import os
 import time
 from select import POLLIN, poll
 
-from ..facts import Facts, is_as, kind_of, stamp_of
+from ..facts import Facts, is_as, kind_of, shortened, stamp_of
 
 # linux/inotify.h
 _ATTRIB, _CLOSE_WRITE, _MODIFY = 0x004, 0x008, 0x002
@@ -91,7 +91,7 @@ class Files:
         self.fd = -1
         # What imports have examined in the caller's directory leads elsewhere in each, so it has no stamp in the facts.
         relative = {path for path in facts.directories if not path.startswith("/")}
-        here = {os.path.abspath(path) for path in relative} if facts.asks_cwd else set[str]()
+        here = set(map(_placed, relative)) if facts.asks_cwd else set[str]()
         self._here = {path: kind_of(path) if os.path.isdir(path) else stamp_of(path) for path in here}
         # Names that imports have searched for: a new file of such a name may hide a loaded one, or end a failure.
         self._sought = frozenset(facts.sought)
@@ -232,7 +232,12 @@ class Files:
 def _places(paths: list[str], asks_cwd: bool) -> set[str]:
     """Return the absolute paths; relative ones in the working directory, if the imports asked for it."""
     fixed = {path for path in paths if path.startswith("/")}
-    return fixed | ({os.path.abspath(path) for path in paths if path not in fixed} if asks_cwd else set[str]())
+    return fixed | ({_placed(path) for path in paths if path not in fixed} if asks_cwd else set[str]())
+
+
+def _placed(path: str) -> str:
+    """Return the absolute path of one in the working directory."""
+    return shortened(os.path.join(os.getcwd(), path))
 
 
 def _is_new_name(name: str, mask: int) -> bool:

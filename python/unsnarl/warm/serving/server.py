@@ -115,11 +115,11 @@ class Server:
         """End since the imports cannot be kept, or since their learning has to be repeated in two runs."""
         if isinstance(why, import_phase.UnfitError):
             facts_of.rule_out(self._origin.stem, self._facts, str(why))
-        ledger.note_spent(self._origin.record, self._origin.environment)
         self._give_up(str(why))
 
     def _give_up(self, why: str) -> NoReturn:
         """End before a client has arrived; the next call starts again."""
+        ledger.note_failed(self._origin.record, self._origin.environment)
         self._log.write(f"does not start, {why}")
         os._exit(1)
 
