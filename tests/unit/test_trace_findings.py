@@ -11,7 +11,7 @@ from tests.unit.test_trace_views import process
 from unsnarl.trace.findings import gil as findings_gil
 from unsnarl.trace.findings import locks as findings_locks
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE
-from unsnarl.trace.model import IN_IO, SLEEPING, Process
+from unsnarl.trace.model import IN_IO, LOCK, SLEEPING, Process
 
 MS = 1_000_000
 LENGTH = 10_000 * MS
@@ -88,6 +88,17 @@ def test_lock_waits_at_unknown_lines_are_told() -> None:
     [finding] = findings_locks.findings(long_run([], waiting_ns=0, records_from_ns=0, locks=[waits()]))
     assert (finding.kind, finding.severity) == ("lock-waits", NOTABLE)
     assert "900 times, 5.00 s in all, at lines that were not recorded" in finding.title
+
+
+@pytest.mark.parametrize(
+    ("function", "placed_ns", "kinds"),
+    [("Thread.join", LENGTH, []), ("Thread.join", LENGTH // 9, ["lock-waits"]), ("Lock.use", LENGTH, ["lock-waits"])],
+)
+def test_waits_without_a_stack_are_for_work_as_those_with_one(function: str, placed_ns: int, kinds: list[str]) -> None:
+    tables = locations(("/lib/threading.py", function, 7), ("/app/app.py", "work", 3))
+    stacks = [[1, LOCK, 1, placed_ns]]
+    run = long_run([], waiting_ns=0, records_from_ns=0, locks=[waits()], stacks=stacks, **tables)
+    assert [finding.kind for finding in findings_locks.findings(run)] == kinds
 
 
 @pytest.mark.parametrize(

@@ -379,7 +379,7 @@ def _still_open(effects: Sequence[Effect], undecided: Sequence[comparison.Outcom
     parts = [f"{outcome.name} ({outcome.ratio:.2f} ×, {outcome.runs} runs)" for outcome in undecided]
     parts += [
         f"{effect.remedy} for thread `{effect.thread}` (its mean wait for the GIL {duration(effect.before_ns)} → "
-        f"{duration(effect.after_ns)}, {effect.pairs} pairs of traced runs)"
+        f"{duration(effect.after_ns)}, {effect.pairs} {'pair' if effect.pairs == 1 else 'pairs'} of traced runs)"
         for effect in effects
         if effect.helps is None
     ]

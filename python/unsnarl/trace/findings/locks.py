@@ -174,7 +174,8 @@ def _least_ns(process: Process) -> float:
 
 def unplaced(process: Process) -> list[Finding]:
     """Report waits whose lines are unknown because too many stacks were due at once."""
-    groups = [waits for waits in process.locks if not waits.wait_node and waits.left_out]
+    without = (waits for waits in process.locks if not waits.wait_node and waits.left_out)
+    groups = [waits for waits in without if not _waits_for_work(process, waits)]
     count, total = sum(waits.left_out for waits in groups), sum(waits.left_out_ns for waits in groups)
     # Without stacks, a wait for work cannot be distinguished from a wait for a lock.
     if not process.nodes or total < _least_ns(process) or count < LEFT_OUT:
@@ -194,6 +195,17 @@ def unplaced(process: Process) -> list[Finding]:
             {"count": count, "total_ns": total},
         )
     ]
+
+
+def _waits_for_work(process: Process, left_out: LockWaits) -> bool:
+    """Tell whether all waits of a thread that have a stack are for work: those without one are taken for such, too.
+
+    So are they in the account of the thread's time, if they are the smaller part. A thread that starts many others
+    waits for a moment for each.
+    """
+    placed = [(node, time_ns) for node, time_ns in process.stacks_in.get((left_out.waiter, LOCK), ()) if node]
+    is_larger = sum(time_ns for _, time_ns in placed) >= left_out.left_out_ns
+    return bool(placed) and is_larger and all(is_for_work(process, node) for node, _ in placed)
 
 
 def _contended(process: Process, line: str, group: list[LockWaits], total: int) -> Finding:
