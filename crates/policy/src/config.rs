@@ -9,6 +9,9 @@ use crate::Nanos;
 pub const MICROSECOND: Nanos = 1_000;
 /// One millisecond in nanoseconds.
 pub const MILLISECOND: Nanos = 1_000_000;
+/// Within this time an alarm that is expected to be cancelled may be late: a little less than the 5 ms for which the
+/// standard interpreter lets a thread wait, and more than the 4 ms between two ticks at 250 Hz.
+pub(crate) const LATE_NS: Nanos = 4_500 * MICROSECOND;
 
 /// Tunable values of the policy. [`Config::default`] is what `install()` uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

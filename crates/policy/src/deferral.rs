@@ -13,10 +13,10 @@
 //!
 //! The second case is `Condition`, `Event` and `Queue`, which wake a thread by a lock of its own, and every lock of
 //! CPython 3.14 and later: there each waiting thread has a semaphore. Invariant: a deferred wake-up is late by no more
-//! than the releaser's hold of the GIL or [`WATCH_NS`], whichever is shorter.
+//! than the releaser's hold of the GIL or [`WATCH_NS`] (4.5 ms: [`WatchPace`]), whichever is shorter.
 
 use crate::Nanos;
-use crate::config::MICROSECOND;
+use crate::config::{LATE_NS, MICROSECOND};
 
 /// Wake-ups are deferred for at most this long, if the lock is released again and again. It is a few hand-overs
 /// between two processors (40 to 60 µs each), so that their cost is a fraction of the work between them.
@@ -26,6 +26,51 @@ pub const AT_MOST_NS: Nanos = 200 * MICROSECOND;
 pub const WATCH_NS: Nanos = 1_000 * MICROSECOND;
 /// A waiter stops watching after so many looks in a row between which nothing was deferred.
 pub const IDLE_LOOKS: u32 = 2;
+
+/// How often the watching waiter looks at present.
+///
+/// A timer that expires before the kernel's next tick costs more than the rest of a wait in some virtual machines, and is
+/// of no use where releasers drop the GIL before it. So the interval is [`WATCH_NS`] at first and after a look that found
+/// a wake-up to be made, and 4.5 ms after several waits in a row without such a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WatchPace(u8);
+
+impl WatchPace {
+    const CALM: u8 = 8;
+
+    /// Before the first wait.
+    pub const UNKNOWN: Self = Self(0);
+
+    /// The time from now until the watching waiter looks, in nanoseconds.
+    #[must_use]
+    pub const fn interval_ns(self) -> Nanos {
+        if self.0 < Self::CALM { WATCH_NS } else { LATE_NS }
+    }
+
+    /// The pace after a wait: whether a look of the watching waiter made a wake-up that was due.
+    #[must_use]
+    pub const fn after(self, was_needed: bool) -> Self {
+        if was_needed {
+            Self(0)
+        } else if self.0 < Self::CALM {
+            Self(self.0 + 1)
+        } else {
+            self
+        }
+    }
+
+    /// The pace as a number, for an atomic variable.
+    #[must_use]
+    pub const fn as_u8(self) -> u8 {
+        self.0
+    }
+
+    /// The pace of a number from [`as_u8`](Self::as_u8).
+    #[must_use]
+    pub const fn of_u8(number: u8) -> Self {
+        Self(number)
+    }
+}
 
 /// Contended releases that follow each other within this time are those of a lock in heavy use: a few sections of
 /// some ten microseconds.
@@ -91,7 +136,8 @@ impl BlockExpectation {
 
 #[cfg(test)]
 mod tests {
-    use super::{AT_MOST_NS, BUSY_NS, BlockExpectation, ContendedPost, is_deferred};
+    use super::{AT_MOST_NS, BUSY_NS, BlockExpectation, ContendedPost, WATCH_NS, WatchPace, is_deferred};
+    use crate::config::LATE_NS;
 
     const USUAL: ContendedPost = ContendedPost {
         value: 0,
@@ -152,5 +198,17 @@ mod tests {
         }
         assert!(expectation.is_soon());
         assert!(!expectation.after(false).is_soon());
+    }
+
+    #[test]
+    fn a_watcher_looks_late_after_waits_that_needed_no_look_and_soon_after_one_that_did() {
+        let mut pace = WatchPace::UNKNOWN;
+        for _ in 0..8 {
+            assert_eq!(pace.interval_ns(), WATCH_NS);
+            pace = pace.after(false);
+        }
+        assert_eq!(pace.after(false).interval_ns(), LATE_NS);
+        assert_eq!(WatchPace::of_u8(pace.as_u8()), pace);
+        assert_eq!(pace.after(true).interval_ns(), WATCH_NS);
     }
 }

@@ -102,6 +102,8 @@ pub struct Policy {
     early_alarm: Option<Nanos>,
     /// Predicts whether such a time passes without need: the timekeeper takes the GIL before it.
     alarms: Predictor,
+    /// The process may use one processor only.
+    is_alone: bool,
     /// The thread that was last asked to drop, until it returns.
     returning: Option<Returning>,
     /// The GIL lingers for a thread that is predicted to return immediately.
@@ -138,6 +140,7 @@ impl Policy {
             alarm: 0,
             early_alarm: None,
             alarms: Predictor::default(),
+            is_alone: false,
             returning: None,
             is_lingering: false,
             gap_since: None,
@@ -214,6 +217,11 @@ impl Policy {
         self.config.batch_share_permille = permille.min(Config::MOST_BATCH_SHARE);
     }
 
+    /// Sets whether the process may use one processor only.
+    pub fn set_alone(&mut self, is_alone: bool) {
+        self.is_alone = is_alone;
+    }
+
     /// The values in force.
     #[must_use]
     pub const fn config(&self) -> &Config {
@@ -272,8 +280,8 @@ impl Policy {
         if !self.is_held {
             return self.look_at_free_gil(thread, now);
         }
-        self.alarm_was_needed(thread, now);
         let due = self.ask_due(now);
+        self.alarm_was_used(thread, now, due <= now);
         if due <= now {
             if self.first().is_some_and(|head| self.is_woken_by_holder(head)) {
                 self.moderated_at = now;

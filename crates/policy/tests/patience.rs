@@ -149,8 +149,28 @@ fn a_late_alarm_is_no_later_for_a_longer_slice() {
 }
 
 #[test]
-fn an_alarm_is_exact_while_a_cpu_bound_thread_waits() {
+fn an_alarm_at_which_there_is_nothing_to_do_was_in_vain() {
+    let mut policy = Policy::new(Config::default(), 2);
+    let [stranger, waiter] = [1, 2].map(|tag| policy.register(tag).expect("there is room"));
+    let mut now = SECOND;
+    for _ in 0..9 {
+        now += MS;
+        arrives_at_a_stranger(&mut policy, waiter, now);
+        // The stranger drops the GIL and takes it again: its time begins anew.
+        policy.dropped(None, now + 40 * US);
+        policy.taken(None, now + 45 * US, Arrival::default());
+        let verdict = policy.look(waiter, now + 51 * US);
+        assert!(matches!(verdict, Verdict::Park { .. }), "nothing is due: {verdict:?}");
+        drops_for(&mut policy, waiter, stranger, now + 60 * US);
+    }
+    assert_eq!(arrives_at_a_stranger(&mut policy, waiter, now + MS), 4_500 * US);
+}
+
+/// When a waiter re-checks, after its arrival in a process whose early alarms have been in vain and in which a CPU-bound
+/// thread waits.
+fn alarm_beside_a_cpu_bound_waiter(is_alone: bool) -> Nanos {
     let mut policy = Policy::new(Config::default(), 3);
+    policy.set_alone(is_alone);
     let [stranger, waiter, batch] = [1, 2, 3].map(|tag| policy.register(tag).expect("there is room"));
     policy.set_hint(batch, Hint::Batch);
     let mut now = SECOND;
@@ -161,13 +181,54 @@ fn an_alarm_is_exact_while_a_cpu_bound_thread_waits() {
     }
     now += MS;
     policy.taken_uncontended(None);
-    let Verdict::Park { until, .. } = policy.wait(batch, now, Arrival::default()) else {
-        panic!("the batch thread waits");
+    assert!(matches!(
+        policy.wait(batch, now, Arrival::default()),
+        Verdict::Park { .. }
+    ));
+    match policy.wait(waiter, now + US, Arrival::default()) {
+        Verdict::Park { until, .. } => until - now - US,
+        other => panic!("it parks: {other:?}"),
+    }
+}
+
+#[test]
+fn an_alarm_is_exact_while_a_cpu_bound_thread_waits() {
+    let until_ns = alarm_beside_a_cpu_bound_waiter(false);
+    assert!(until_ns <= MS, "{until_ns}");
+}
+
+#[test]
+fn on_a_single_processor_an_alarm_may_be_late_also_then() {
+    let until_ns = alarm_beside_a_cpu_bound_waiter(true);
+    assert!(until_ns >= 4_400 * US, "{until_ns}");
+}
+
+/// The verdict for an awake thread, 10 µs after the GIL was dropped for another one.
+fn finds_the_gil_free(is_alone: bool, heir_hint: Hint) -> Verdict {
+    let mut policy = Policy::new(Config::default(), 3);
+    policy.set_alone(is_alone);
+    let [holder, heir, awake] = [1, 2, 3].map(|tag| policy.register(tag).expect("there is room"));
+    policy.set_hint(heir, heir_hint);
+    policy.set_hint(awake, heir_hint);
+    policy.taken_uncontended(Some(holder));
+    policy.wait(heir, SECOND, Arrival::default());
+    policy.wait(awake, SECOND + US, Arrival::default());
+    let grant = policy.dropped(Some(holder), SECOND + 10 * US);
+    assert_eq!(grant.map(|grant| grant.heir), Some(heir));
+    policy.look(awake, SECOND + 20 * US)
+}
+
+#[test]
+fn an_awake_thread_waits_longer_for_an_heir_that_is_next_to_get_the_only_processor() {
+    let wait_ns = |verdict| match verdict {
+        Verdict::Park { until, .. } => until - (SECOND + 10 * US),
+        other => panic!("it parks: {other:?}"),
     };
-    assert!(until < now + Config::default().slice_ns + MS, "{until} {now}");
-    let verdict = policy.wait(waiter, now + US, Arrival::default());
-    assert!(
-        matches!(verdict, Verdict::Park { until, .. } if until <= now + US + MS),
-        "{verdict:?}"
+    assert_eq!(wait_ns(finds_the_gil_free(false, Hint::None)), 200 * US);
+    assert_eq!(wait_ns(finds_the_gil_free(true, Hint::None)), 4_500 * US);
+    assert_eq!(
+        wait_ns(finds_the_gil_free(true, Hint::Batch)),
+        200 * US,
+        "the kernel may run other threads before a CPU-bound one"
     );
 }

@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | the releaser | it releases | adds one, and notes the semaphore in `OWED` |
 //! | the releaser | it drops the GIL | wakes a waiter if the semaphore still is available |
-//! | the watcher | every millisecond | wakes a waiter, for a releaser that computes |
+//! | the watcher | every millisecond, or every 4.5 ms where that was enough | wakes a waiter, for a releaser that computes |
 //!
 //! The watcher is a thread that waits for some semaphore. It sleeps on the futex itself, with a timeout. There is at
 //! most one, and without one nothing is deferred; a release that would have been makes the next waiter watch.
@@ -26,10 +26,10 @@ use crate::{clock, futex};
 use libc::{c_int, sem_t};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use unsnarl_policy::{
     Nanos,
-    deferral::{self, ContendedPost},
+    deferral::{self, ContendedPost, WatchPace},
 };
 
 /// Whether the layout of the C library's semaphores is the expected one.
@@ -48,6 +48,8 @@ static RELEASED_AT: AtomicU64 = AtomicU64::new(0);
 static IS_DROP_AWAITED: AtomicBool = AtomicBool::new(false);
 /// Whether a release would have been deferred if a thread had watched.
 static IS_WATCHER_WANTED: AtomicBool = AtomicBool::new(false);
+/// How often the watcher looks, as a [`WatchPace`].
+static PACE: AtomicU8 = AtomicU8::new(WatchPace::UNKNOWN.as_u8());
 /// Number of deferred wake-ups so far: the watcher sees whether there are any.
 static DEFERRED: AtomicU32 = AtomicU32::new(0);
 
@@ -223,13 +225,14 @@ fn this_thread() -> usize {
     with_current(|current| std::ptr::from_ref(current).addr())
 }
 
-/// Makes the wake-up that is owed, from any thread, without a look at the semaphore.
-fn wake_owed() {
+/// Makes the wake-up that is owed, from any thread, without a look at the semaphore; returns whether there was one.
+fn wake_owed() -> bool {
     // ORDERING: SeqCst pairs with `release_contended`.
     let sem = OWED.swap(null_mut(), SeqCst);
     if !sem.is_null() {
         wake(sem);
     }
+    !sem.is_null()
 }
 
 /// Pays and forgets, at the end of the scheduler.
@@ -259,8 +262,11 @@ pub(super) unsafe fn wait(sem: *mut sem_t, until: Nanos, call: impl FnOnce() -> 
     if !is_wanted || IS_WATCHED.swap(true, SeqCst) {
         return call();
     }
+    let mut was_needed = false;
     // SAFETY: as for the caller.
-    let waited = unsafe { watch(sem, until) };
+    let waited = unsafe { watch(sem, until, &mut was_needed) };
+    let pace = WatchPace::of_u8(PACE.load(Relaxed)).after(was_needed);
+    PACE.store(pace.as_u8(), Relaxed);
     stop_watching();
     match waited {
         Waited::Acquired => 0,
@@ -287,14 +293,16 @@ enum Waited {
     Idle,
 }
 
-/// Waits for `sem` by its own futex, as glibc's `__new_sem_wait_slow64` does, and wakes for a releaser that computes.
+/// Waits for `sem` by its own futex, as glibc's `__new_sem_wait_slow64` does, and wakes for a releaser that computes:
+/// `was_needed` is set then.
 ///
 /// # Safety
 /// As for [`wait`].
-unsafe fn watch(sem: *mut sem_t, until: Nanos) -> Waited {
+unsafe fn watch(sem: *mut sem_t, until: Nanos, was_needed: &mut bool) -> Waited {
     // SAFETY: as for the caller.
     let word = unsafe { word(sem) };
     word.fetch_add(ONE_WAITER, Relaxed);
+    let interval_ns = WatchPace::of_u8(PACE.load(Relaxed)).interval_ns();
     let (mut idle_looks, mut deferred) = (0, DEFERRED.load(Relaxed));
     loop {
         let mut seen = word.load(Relaxed);
@@ -305,12 +313,12 @@ unsafe fn watch(sem: *mut sem_t, until: Nanos) -> Waited {
                 Err(other) => seen = other,
             }
         }
-        let look_at = clock::now() + deferral::WATCH_NS;
+        let look_at = clock::now() + interval_ns;
         // The futex is the low half of the word, the value, which comes first.
         match futex::wait(word.as_ptr().cast(), 0, until.min(look_at)) {
             0 | libc::EAGAIN => {}
             libc::ETIMEDOUT if until > look_at => {
-                wake_owed();
+                *was_needed |= wake_owed();
                 let now_deferred = DEFERRED.load(Relaxed);
                 idle_looks = if now_deferred == deferred { idle_looks + 1 } else { 0 };
                 deferred = now_deferred;

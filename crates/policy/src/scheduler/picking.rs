@@ -57,7 +57,8 @@ impl Policy {
 
     /// How long an awake heir does not take the GIL after this drop, and whether a sleeping heir is woken. A CPU-bound
     /// heir lingers, and sleeps on, if an interactive thread is expected before a hand-over to the heir and back would
-    /// have paid off. Any other heir lingers, and is woken, if the dropper itself is expected: it is in the middle of
+    /// have paid off. On a single processor to wake it costs one system call, which is less than the timer that a GIL which
+    /// lingers relies on; so it does not linger there. Any other heir lingers, and is woken, if the dropper itself is expected: it is in the middle of
     /// its work, perhaps with a lock that the heir wants. An overdue heir never lingers: the threads that return
     /// immediately may be a pair that wakes each other up, and could do so for ever.
     pub(super) fn linger(&mut self, dropper: Option<ThreadId>, hold: Hold, heir: Heir, now: Nanos) -> (Nanos, bool) {
@@ -71,7 +72,8 @@ impl Policy {
         self.gap_since = Some(now);
         let is_back_soon = dropper.is_some_and(|dropper| self.threads[dropper].predictor.is_short_expected());
         let is_overdue = heir.pick != Pick::First || self.is_aged(heir.thread, now);
-        if is_overdue
+        if self.is_alone
+            || is_overdue
             || !self.is_watched(now)
             || hold.asked_at.is_some()
             || !(is_back_soon || self.gaps.is_short_expected())

@@ -4,9 +4,9 @@
 //! waiting thread, the timekeeper, has a timer that matters, and `alarm` is when it re-checks; a
 //! waiter that would have to re-check earlier becomes the timekeeper.
 
-use super::{Pick, Policy};
+use super::{Heir, Pick, Policy};
 use crate::class::{Class, Hint};
-use crate::config::MICROSECOND;
+use crate::config::{LATE_NS, MICROSECOND};
 use crate::ports::Verdict;
 use crate::queue::Queue;
 use crate::thread::Awake;
@@ -20,9 +20,6 @@ const ALARM_SLACK_NS: Nanos = 100 * MICROSECOND;
 /// A thread that was asked to drop and has not returned after this many takes by others is not
 /// about to resume: it has blocked.
 const RETURN_TAKES: u32 = 16;
-/// Within this time an alarm that is expected to be cancelled may be late: a little less than the 5 ms for which the
-/// standard interpreter lets a thread wait, and more than the 4 ms between two ticks at 250 Hz.
-const LATE_NS: Nanos = 4_500 * MICROSECOND;
 /// With up to this many waiters the last one to arrive keeps the time; with more, a thread that is woken for it serves for
 /// as many hand-overs, and a long hold would wake too many that kept it before.
 const MOST_RELIEVED: u32 = 8;
@@ -142,21 +139,22 @@ impl Policy {
     ///
     /// A timer that expires before the kernel's next tick is programmed into the processor, and so is the tick again when
     /// the timer is cancelled. In a virtual machine each of the two can cost 11 µs, which is more than the rest of a wait;
-    /// the standard interpreter's timer of 5 ms comes after the tick. While a CPU-bound thread waits the alarm stays
-    /// exact: a GIL that lingers relies on it.
+    /// the standard interpreter's timer of 5 ms comes after the tick. With several processors the alarm stays exact while a
+    /// CPU-bound thread waits: a GIL that lingers relies on it.
     fn tolerable(&self, exact: Nanos, now: Nanos) -> Nanos {
-        let is_exact = self.queues[Class::Batch.index()].head().is_some() || !self.alarms.is_short_expected();
-        if is_exact {
+        let may_linger = !self.is_alone && self.queues[Class::Batch.index()].head().is_some();
+        if may_linger || !self.alarms.is_short_expected() {
             return exact;
         }
         exact.max(now + LATE_NS.min(self.config.slice_ns))
     }
 
-    /// Notes that a waiting thread, which looks, is the timekeeper and that its early alarm is over.
-    pub(super) fn alarm_was_needed(&mut self, thread: ThreadId, now: Nanos) {
+    /// Notes that a waiting thread, which looks, is the timekeeper and that its early alarm is over, and whether there was
+    /// something to do at it.
+    pub(super) fn alarm_was_used(&mut self, thread: ThreadId, now: Nanos, was_needed: bool) {
         if self.timekeeper == Some(thread) && self.early_alarm.is_some_and(|exact| exact <= now) {
             self.early_alarm = None;
-            self.alarms.record(false);
+            self.alarms.record(!was_needed);
         }
     }
 
@@ -194,9 +192,18 @@ impl Policy {
         0
     }
 
+    /// When a picked thread that has not arrived is overdue, so that an awake thread need not wait for it. On a single
+    /// processor a thread that is not CPU-bound is the next to get that processor, and an early timer would cost more than
+    /// the hand-over.
+    fn overdue_at(&self, heir: &Heir) -> Nanos {
+        let is_next = self.is_alone && self.threads[heir.thread].class != Class::Batch;
+        let late_ns = LATE_NS.min(self.config.slice_ns).max(HEIR_OVERDUE_NS);
+        heir.picked_at + if is_next { late_ns } else { HEIR_OVERDUE_NS }
+    }
+
     pub(super) fn look_at_free_gil(&mut self, thread: ThreadId, now: Nanos) -> Verdict {
         let until = match self.heir {
-            Some(heir) if heir.thread != thread => heir.picked_at + HEIR_OVERDUE_NS,
+            Some(heir) if heir.thread != thread => self.overdue_at(&heir),
             _ => return Verdict::Go,
         };
         if until <= now {
@@ -221,7 +228,7 @@ impl Policy {
         let is_heir_due = heir.pick != Pick::First
             || self.is_aged(heir.thread, now)
             || thread_state.slice_left_ns <= self.config.slice_ns / 16;
-        let until = heir.picked_at + HEIR_OVERDUE_NS;
+        let until = self.overdue_at(&heir);
         (thread_state.class == Class::Batch && is_heir_due && !self.is_lingering && now < until).then_some(until)
     }
 

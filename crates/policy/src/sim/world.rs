@@ -43,7 +43,11 @@ impl<'s> World<'s> {
     pub(super) fn new(scenario: &'s Scenario) -> Self {
         let policy = match scenario.scheduler {
             Scheduler::Stock => None,
-            Scheduler::Policy(config) => Some(Policy::new(config, scenario.capacity)),
+            Scheduler::Policy(config) => {
+                let mut policy = Policy::new(config, scenario.capacity);
+                policy.set_alone(scenario.machine.processors == 1);
+                Some(policy)
+            }
         };
         let semaphore = |&permits: &u32| Semaphore {
             permits,
