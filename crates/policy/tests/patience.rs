@@ -203,31 +203,39 @@ fn on_a_single_processor_an_alarm_may_be_late_also_then() {
     assert!(until_ns >= 4_400 * US, "{until_ns}");
 }
 
-/// The verdict for an awake thread, 10 µs after the GIL was dropped for another one.
-fn finds_the_gil_free(is_alone: bool, heir_hint: Hint) -> Verdict {
-    let mut policy = Policy::new(Config::default(), 3);
+/// How long an awake thread waits for the heir after a drop, in a process whose early alarms have been in vain.
+fn waits_for_the_heir_ns(is_alone: bool, hint: Hint) -> Nanos {
+    let mut policy = Policy::new(Config::default(), 4);
     policy.set_alone(is_alone);
-    let [holder, heir, awake] = [1, 2, 3].map(|tag| policy.register(tag).expect("there is room"));
-    policy.set_hint(heir, heir_hint);
-    policy.set_hint(awake, heir_hint);
+    let [holder, earlier, heir, awake] = [1, 2, 3, 4].map(|tag| policy.register(tag).expect("there is room"));
+    let mut now = SECOND;
+    for _ in 0..9 {
+        now += MS;
+        arrives_at_a_stranger(&mut policy, earlier, now);
+        drops_for(&mut policy, earlier, holder, now + 20 * US);
+    }
+    for thread in [heir, awake] {
+        policy.set_hint(thread, hint);
+    }
+    now += MS;
     policy.taken_uncontended(Some(holder));
-    policy.wait(heir, SECOND, Arrival::default());
-    policy.wait(awake, SECOND + US, Arrival::default());
-    let grant = policy.dropped(Some(holder), SECOND + 10 * US);
+    policy.wait(heir, now, Arrival::default());
+    policy.wait(awake, now + US, Arrival::default());
+    let dropped_at = now + 10 * US;
+    let grant = policy.dropped(Some(holder), dropped_at);
     assert_eq!(grant.map(|grant| grant.heir), Some(heir));
-    policy.look(awake, SECOND + 20 * US)
+    match policy.look(awake, dropped_at + 10 * US) {
+        Verdict::Park { until, .. } => until - dropped_at,
+        other => panic!("it parks: {other:?}"),
+    }
 }
 
 #[test]
 fn an_awake_thread_waits_longer_for_an_heir_that_is_next_to_get_the_only_processor() {
-    let wait_ns = |verdict| match verdict {
-        Verdict::Park { until, .. } => until - (SECOND + 10 * US),
-        other => panic!("it parks: {other:?}"),
-    };
-    assert_eq!(wait_ns(finds_the_gil_free(false, Hint::None)), 200 * US);
-    assert_eq!(wait_ns(finds_the_gil_free(true, Hint::None)), 4_500 * US);
+    assert_eq!(waits_for_the_heir_ns(false, Hint::None), 200 * US);
+    assert_eq!(waits_for_the_heir_ns(true, Hint::None), 4_500 * US);
     assert_eq!(
-        wait_ns(finds_the_gil_free(true, Hint::Batch)),
+        waits_for_the_heir_ns(true, Hint::Batch),
         200 * US,
         "the kernel may run other threads before a CPU-bound one"
     );

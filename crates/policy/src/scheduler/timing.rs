@@ -193,10 +193,14 @@ impl Policy {
     }
 
     /// When a picked thread that has not arrived is overdue, so that an awake thread need not wait for it. On a single
-    /// processor a thread that is not CPU-bound is the next to get that processor, and an early timer would cost more than
-    /// the hand-over.
+    /// processor an heir that is not CPU-bound is mostly the next to get that processor, and an early timer would cost more
+    /// than the hand-over. Not so where alarms were needed or a thread has waited for long: then every thread that is awake
+    /// takes the GIL soon.
     fn overdue_at(&self, heir: &Heir) -> Nanos {
-        let is_next = self.is_alone && self.threads[heir.thread].class != Class::Batch;
+        let is_next = self.is_alone
+            && self.threads[heir.thread].class != Class::Batch
+            && self.alarms.is_short_expected()
+            && self.aged(heir.picked_at).is_none();
         let late_ns = LATE_NS.min(self.config.slice_ns).max(HEIR_OVERDUE_NS);
         heir.picked_at + if is_next { late_ns } else { HEIR_OVERDUE_NS }
     }
