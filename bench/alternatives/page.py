@@ -112,12 +112,17 @@ def _list(others: Sequence[Compared]) -> str:
 
 
 def _numbers(hogs: Sequence[int]) -> str:
-    return ", ".join("alone" if number == 0 else f"beside {number}" for number in hogs)
+    """Say with how many computing threads, or with none."""
+    *first, last = ["none" if number == 0 else f"{number}" for number in hogs]
+    return f"with {', '.join(first) + ' and ' if first else ''}{last} computing"
 
 
 def _ratios(others: Sequence[Compared], hogs: Sequence[int]) -> str:
     columns = [(ANSWERS, number) for number in hogs] + [(WORK, number) for number in hogs if number]
-    head = ["way", *(f"{'answers' if figure == ANSWERS else 'work'}, {number}" for figure, number in columns)]
+    head = [
+        "way",
+        *(f"{'answers' if figure == ANSWERS else 'work'}, {number or 'none'} computing" for figure, number in columns),
+    ]
     ordered = sorted(others, key=lambda one: -sum(len(one.better(figure)) for figure in FIGURES))
     return table(head, [[one.name, *(_shown(one.ratios.get(column)) for column in columns)] for one in ordered])
 

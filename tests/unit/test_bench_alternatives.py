@@ -49,7 +49,7 @@ def document(**answers: float) -> dict[str, Any]:
 def test_what_is_better_than_unsnarl_comes_first() -> None:
     shown = page.page(document(**{ways.UNSNARL: 100.0, ways.STOCK: 10.0, "processes": 200.0}))
     better = shown.split("## Where an alternative is better\n")[1].split("##")[0]
-    assert "- processes: more answers alone, beside 2\n" in better
+    assert "- processes: more answers with none and 2 computing\n" in better
     assert "stock" not in better
     assert "no such interpreter: free-threaded CPython, PyPy." in better
     assert "| processes | **2.00 (2.00 – 2.00)** |" in shown
