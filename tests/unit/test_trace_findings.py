@@ -219,6 +219,15 @@ def test_a_hold_without_a_processor_is_no_long_call() -> None:
     assert found[0].figures["count"] == 5
 
 
+@pytest.mark.parametrize(("threads", "kinds"), [(1, ["long-hold"]), (3, ["no-processor"])])
+def test_single_long_holds_of_a_few_among_many_threads_are_no_call(threads: int, kinds: list[str]) -> None:
+    holds = [long_hold(140, number) | {"thread": 2 + number % threads} for number in range(3)]
+    run = long_run([], waiting_ns=0, long_holds=holds, records_from_ns=0)
+    crowd = [replace(run.threads[1], name=f"sleeper-{number}") for number in range(120)]
+    found = findings_gil.findings(replace(run, threads=crowd))
+    assert [finding.kind for finding in found] == kinds
+
+
 def test_the_recorder_s_own_hold_is_no_finding() -> None:
     tables = locations(("/lib/unsnarl/trace/traced/tasks.py", "_step", 205), ("/app/app.py", "work", 3))
     holds = [long_hold(90)]

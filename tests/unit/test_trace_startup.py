@@ -113,6 +113,16 @@ def test_a_module_is_not_blamed_for_the_time_without_a_processor(
     assert [finding.kind for finding in findings(busy) if finding.kind == "slow-import"] == kinds
 
 
+def test_a_module_below_has_no_more_time_than_a_processor() -> None:
+    """A busy machine, on which the modules below would seem to take longer than what imported them."""
+    outer = one_import(900 * MS) | {"processor_ns": 300 * MS}
+    inner = {"name": "inner", "parent": 0, "thread": 0, "begin_ns": 40 * MS, "self_ns": 800 * MS}
+    imports = [outer, inner | {"total_ns": 800 * MS, "processor_ns": 200 * MS}]
+    [found] = (one for one in findings(process(length_ns=1000 * MS, imports=imports)) if one.kind == "slow-import")
+    assert found.figures["total_ns"] == 300 * MS
+    assert found.details == ["most of it by themselves: `inner` 200 ms"]
+
+
 def test_a_module_whose_body_ran_later_is_one_import() -> None:
     found, body = one_import(1 * MS), one_import(160 * MS)
     [finding] = findings(process(length_ns=1000 * MS, first_line_ns=20 * MS, imports=[found, body]))

@@ -51,7 +51,7 @@ GROUP = 8
 """From so many threads with long holds at one line on, they lack processors."""
 
 CROWD, CROWD_HOLDS = 100, 3
-"""Among so many threads, fewer long holds at a line than this are those of threads without a processor."""
+"""Among so many threads, fewer long holds of each at a line than this are those of threads without a processor."""
 
 
 CERTAIN_NS = 100_000_000
@@ -267,7 +267,7 @@ def _is_starved(process: Process, line: str, holds: list[LongHold]) -> bool:
     there are many, each with a long hold or two.
     """
     threads = {hold.thread for hold in holds}
-    if len(threads) >= GROUP or (len(process.threads) >= CROWD and len(holds) < CROWD_HOLDS):
+    if len(threads) >= GROUP or (len(process.threads) >= CROWD and len(holds) < CROWD_HOLDS * len(threads)):
         return True
     short = 0
     for number in threads:

@@ -118,10 +118,19 @@ def _own_ns(process: Process, index: int) -> int:
 
 def _heaviest(process: Process, name: str) -> list[str]:
     """Return in words the modules that take most of the time by themselves, below what the program imported."""
-    below = [entry for entry in process.imports if entry.parent is not None and _root(process, entry) == name]
-    most = sorted(below, key=lambda entry: -entry.self_ns)[:3]
-    words = [f"`{entry.name}` {duration(entry.self_ns)}" for entry in most if entry.self_ns >= HEAVY_IMPORT_NS]
+    entries = process.imports
+    below = [n for n, entry in enumerate(entries) if entry.parent is not None and _root(process, entry) == name]
+    most = sorted(below, key=lambda index: -entries[index].self_ns)[:3]
+    times = [(entries[index].name, _self_ns(process, index)) for index in most]
+    words = [f"`{module}` {duration(self_ns)}" for module, self_ns in times if self_ns >= HEAVY_IMPORT_NS]
     return [f"most of it by themselves: {', '.join(words)}"] if words else []
+
+
+def _self_ns(process: Process, index: int) -> int:
+    """Return the time of an import without that of the imports in it, and without waits as in `_own_ns`."""
+    inner = (number for number, entry in enumerate(process.imports) if entry.parent == index)
+    own_ns = _own_ns(process, index) - sum(_own_ns(process, number) for number in inner)
+    return min(process.imports[index].self_ns, max(own_ns, 0))
 
 
 def _root(process: Process, entry: Import) -> str:
