@@ -62,6 +62,9 @@ impl Guard {
                 if is_standard_lock(lock) {
                     return lock.call_method0(intern!(py, "locked"))?.is_truthy();
                 }
+                if is_standard_rlock(lock) {
+                    return lock.call_method0(intern!(py, "_is_owned"))?.is_truthy();
+                }
                 if let Ok(is_owned) = lock.getattr(intern!(py, "_is_owned")) {
                     return is_owned.call0()?.is_truthy();
                 }
@@ -137,6 +140,13 @@ impl Guard {
 fn is_standard_lock(lock: &Bound<'_, PyAny>) -> bool {
     static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     KIND.import(lock.py(), "_thread", "LockType")
+        .is_ok_and(|kind| lock.get_type().is(kind))
+}
+
+/// Whether this is `threading.RLock()`, whose methods are called without an object for each bound one.
+fn is_standard_rlock(lock: &Bound<'_, PyAny>) -> bool {
+    static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    KIND.import(lock.py(), "_thread", "RLock")
         .is_ok_and(|kind| lock.get_type().is(kind))
 }
 
