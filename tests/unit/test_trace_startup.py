@@ -113,6 +113,13 @@ def test_a_module_is_not_blamed_for_the_time_without_a_processor(
     assert [finding.kind for finding in findings(busy) if finding.kind == "slow-import"] == kinds
 
 
+@pytest.mark.parametrize(("processor_ms", "kinds"), [(20, ["quick-start"]), (240, ["slow-start"])])
+def test_imports_are_not_blamed_for_the_time_without_a_processor(processor_ms: int, kinds: list[str]) -> None:
+    imports = [one_import(120 * MS) | {"name": name, "processor_ns": processor_ms * MS // 2} for name in ("a", "b")]
+    busy = process(length_ns=1000 * MS, first_line_ns=20 * MS, imports=imports)
+    assert [finding.kind for finding in findings(busy)] == kinds
+
+
 def test_a_module_below_has_no_more_time_than_a_processor() -> None:
     """A busy machine, on which the modules below would seem to take longer than what imported them."""
     outer = one_import(900 * MS) | {"processor_ns": 300 * MS}
