@@ -172,7 +172,7 @@ def test_an_interpreter_that_is_not_there_is_named_with_who_names_it(rig: "Rig")
         assert b"removed" not in outcome.stderr
     assert b"there is no interpreter /no/such/python3" in rig.verb("why", script).stdout
     assert b"its interpreter is not there" in rig.verb("run", "--require", "--", script).stderr
-    direct = rig.verb("run", "--", "/no/such/python3", script)
+    direct = rig.verb("run", "--", "/no/such/python3", "x.py")
     assert direct.stderr.startswith(b"error: no such interpreter: /no/such/python3\nhint: ")
 
 
