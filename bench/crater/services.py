@@ -1,7 +1,8 @@
 """Servers that suites need, on loopback, with a directory of their own.
 
-Invariant: what was started here ends with the suite, and nothing that runs already is touched: if the port is taken,
-the suite is not run.
+Invariant: what was started here ends with the suite, and nothing that runs already is touched: if a port that tests
+insist on is taken, the suite is not run; any other server has a port that was free, so that two runs can be side by
+side.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from bench.crater.preparation import Unprepared
 
 REDIS_PORT = 6379
 """The port that the tests of redis-py expect."""
-POSTGRES_PORT = 17432
-"""No port that a server of the system has; libpq reads it from the variables."""
 POSTGRES_DATABASE = "psycopg2_test"
 """The database that the tests of psycopg2 expect."""
 START_LIMIT_S = 60.0
@@ -66,7 +65,7 @@ def _redis() -> Generator[None]:
 def _postgres() -> Generator[dict[str, str]]:
     """Run PostgreSQL as its own user where this is root, since it refuses to run as root."""
     programs = _postgres_programs()
-    user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
+    user = _postgres_user()
     # Not below TMPDIR, which may be closed to PostgreSQL's user.
     with tempfile.TemporaryDirectory(prefix="crater-postgres-", dir="/tmp") as folder:
         password = Path(folder, "password")
@@ -76,6 +75,7 @@ def _postgres() -> Generator[dict[str, str]]:
             os.chown(password, user.pw_uid, user.pw_gid)
         data = f"{folder}/data"
         words = ["--pgdata", data, "--username", "postgres", "--auth", "scram-sha-256", "--pwfile", str(password)]
+        words += ["--lc-messages", "C"]  # an account's language does not change what the server says
         uid, gid, groups = _become(user)
         made = subprocess.run(
             [programs / "initdb", *words], cwd=folder, capture_output=True, text=True, check=False,
@@ -84,16 +84,32 @@ def _postgres() -> Generator[dict[str, str]]:
         if made.returncode != 0:
             last = (made.stderr.strip().splitlines() or [f"status {made.returncode}"])[-1]
             raise Unprepared(f"PostgreSQL makes no directory: {last}")
+        port = _free_port()  # the tests find it by the variables, which libpq reads
         variables = {
-            "PGHOST": "127.0.0.1", "PGPORT": str(POSTGRES_PORT), "PGUSER": "postgres",
+            "PGHOST": "127.0.0.1", "PGPORT": str(port), "PGUSER": "postgres",
             "PGPASSWORD": password.read_text(),
         }  # fmt: skip
-        command = [str(programs / "postgres"), "-D", data, "-p", str(POSTGRES_PORT), "-h", "127.0.0.1", "-k", folder]
+        command = [str(programs / "postgres"), "-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", folder]
         command += ["-c", "fsync=off"]  # its data are gone at the end anyway, and the disk is other programs' too
         # As of its manual, SIGINT ends all sessions and then the server, in order.
-        with _server("postgres", command, POSTGRES_PORT, signal.SIGINT, user):
+        with _server("postgres", command, port, signal.SIGINT, user):
             _make_database(programs, variables)
             yield variables
+
+
+def _postgres_user() -> pwd.struct_passwd | None:
+    """Return the account that the server runs as; None keeps this process's own."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        return pwd.getpwnam("postgres")
+    except KeyError:
+        raise Unprepared("PostgreSQL refuses to run as root, and there is no account 'postgres'") from None
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
 
 
 def _postgres_programs() -> Path:

@@ -217,17 +217,38 @@ def test_a_service_that_nobody_knows_leaves_the_suite_out() -> None:
 def test_postgres_has_the_database_and_ends_with_the_context() -> None:
     psql = shutil.which("psql")
     if psql is None:
-        pytest.skip("PostgreSQL is not installed")
-    with services.running("postgres") as variables:
+        pytest.skip("PostgreSQL's client is not installed")
+    with contextlib.ExitStack() as first:
+        try:
+            variables = first.enter_context(services.running("postgres"))
+        except preparation.Unprepared as reason:
+            pytest.skip(str(reason))
         words = [psql, services.POSTGRES_DATABASE, "--no-psqlrc", "--tuples-only", "--command", "select 40 + 2"]
-        done = subprocess.run(words, env=os.environ | variables, capture_output=True, text=True, check=False)
-        assert (done.stdout.strip(), done.stderr) == ("42", "")
-        without = subprocess.run(
-            words, env=os.environ | variables | {"PGPASSWORD": "wrong"}, capture_output=True, text=True, check=False
-        )
-        assert "password authentication failed" in without.stderr
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", services.POSTGRES_PORT)).close()
+        with services.running("postgres") as beside:
+            for server in (variables, beside):
+                assert queried(words, server) == ("42", "")
+            assert "password authentication failed" in queried(words, variables | {"PGPASSWORD": "wrong"})[1]
+    for server in (variables, beside):
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", int(server["PGPORT"]))).close()
+
+
+def queried(words: list[str], variables: dict[str, str]) -> tuple[str, str]:
+    """Return what psql prints and what it complains of."""
+    env = os.environ | {"LC_ALL": "C"} | variables
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    return done.stdout.strip(), done.stderr
+
+
+def test_root_without_an_account_for_postgres_leaves_the_suite_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_account(name: str) -> None:
+        raise KeyError(name)
+
+    monkeypatch.setattr(services, "_postgres_programs", Path)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("pwd.getpwnam", no_account)
+    with pytest.raises(preparation.Unprepared, match="no account 'postgres'"), services.running("postgres"):
+        raise AssertionError
 
 
 def test_a_run_that_reports_nothing_is_an_outcome(tmp_path: Path) -> None:

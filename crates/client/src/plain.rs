@@ -10,7 +10,8 @@ pub(crate) fn run(target: &Target, args: &[Bytes], environ: &[Bytes]) -> ! {
     let mut argv = target.plain_argv(args);
     argv[0].clone_from(&target.called);
     exec(&target.python, &argv, environ);
-    if errno() == libc::ENOENT {
+    // The same error as of a program whose loader is not there, or of a script whose interpreter is not.
+    if errno() == libc::ENOENT && !target.has_interpreter() {
         fail_without_interpreter_of(target);
     }
     fail(&target.python)
@@ -23,7 +24,7 @@ pub(crate) fn fail_without_interpreter_of(target: &Target) -> ! {
     complain(&match target.kind {
         Kind::Script if target.is_named_by_script() => format!(
             "error: no such interpreter: {python}, which the first line of {name} names\n\
-             hint: install {name} anew, or mend that line\n"
+             hint: install {name} again, or mend that line\n"
         ),
         _ => format!("error: no such interpreter: {python}\nhint: check the path; {DISABLE}\n"),
     });

@@ -154,8 +154,12 @@ fn not_python(word: &[u8], environ: &[Bytes]) -> ! {
 /// Returns the next step for a user whose command runs plainly: `usual`, unless its name or this process's state
 /// forbids a worker.
 fn hint(target: Option<&Target>, usual: &'static str) -> &'static str {
-    if target.is_some_and(|target| !target.has_interpreter()) {
-        "its interpreter is not there: install the command anew, or mend its first line"
+    if let Some(target) = target.filter(|target| !target.has_interpreter()) {
+        if target.is_named_by_script() {
+            "its interpreter is not there: install the command again, or mend its first line"
+        } else {
+            "its interpreter is not there: check the path"
+        }
     } else if target.is_some_and(|target| !target.names_a_program()) {
         "the interpreter is a script that looks for one (pyenv, asdf): name the one it finds, or use an environment of its own"
     } else if process_state::session().is_some_and(is_orphaned_job) {
