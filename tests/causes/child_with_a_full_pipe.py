@@ -1,4 +1,4 @@
-"""A child fills the pipe of its errors, which nobody reads, and the parent waits for the child's end for a second."""
+"""A child fills the pipe of its errors, which nobody reads, and the parent waits for the child's end for two seconds."""
 
 # first: waiting for a child process in `<module>`
 # not: polling, contended-lock, convoy

@@ -15,8 +15,8 @@ LEAST_NS = 100_000_000
 LEAST_SHARE = 0.3
 """The shortest wait for room of one thread, in all and as a share of its life."""
 
-_PUT = "Queue.put"
-_QUEUES = "/queue.py"
+_PUT, _QUEUES = "Queue.put", "/queue.py"
+_WAIT, _THREADING = "Condition.wait", "/threading.py"
 
 
 def findings(process: Process) -> list[Finding]:
@@ -30,11 +30,13 @@ def findings(process: Process) -> list[Finding]:
 
 
 def _is_in_put(process: Process, node: int) -> bool:
-    """Tell whether a thread waits in `put`, which blocks on the queue's mutex only for a moment."""
-    return any(
-        line.function == _PUT and line.file.endswith(_QUEUES) and process.is_library(line)
-        for line in process.stack(node)[:3]
-    )
+    """Tell whether a thread waits for room in `put`, and not for the queue's mutex, which another thread may hold."""
+    stack = process.stack(node)[:2]
+    if len(stack) < 2 or not all(process.is_library(line) for line in stack):
+        return False
+    wait, put = stack
+    is_in_wait = wait.function == _WAIT and wait.file.endswith(_THREADING)
+    return is_in_wait and put.function == _PUT and put.file.endswith(_QUEUES)
 
 
 def _full(process: Process, place: str, by_thread: dict[int, int]) -> Finding | None:
