@@ -302,7 +302,7 @@ unsafe fn watch(sem: *mut sem_t, until: Nanos, was_needed: &mut bool) -> Waited 
     // SAFETY: as for the caller.
     let word = unsafe { word(sem) };
     word.fetch_add(ONE_WAITER, Relaxed);
-    let interval_ns = WatchPace::of_u8(PACE.load(Relaxed)).interval_ns();
+    let mut interval_ns = WatchPace::of_u8(PACE.load(Relaxed)).interval_ns();
     let (mut idle_looks, mut deferred) = (0, DEFERRED.load(Relaxed));
     loop {
         let mut seen = word.load(Relaxed);
@@ -318,7 +318,10 @@ unsafe fn watch(sem: *mut sem_t, until: Nanos, was_needed: &mut bool) -> Waited 
         match futex::wait(word.as_ptr().cast(), 0, until.min(look_at)) {
             0 | libc::EAGAIN => {}
             libc::ETIMEDOUT if until > look_at => {
-                *was_needed |= wake_owed();
+                if wake_owed() {
+                    *was_needed = true;
+                    interval_ns = deferral::WATCH_NS;
+                }
                 let now_deferred = DEFERRED.load(Relaxed);
                 idle_looks = if now_deferred == deferred { idle_looks + 1 } else { 0 };
                 deferred = now_deferred;

@@ -53,7 +53,7 @@ pub(super) fn activate(api: &PythonApi, options: &Options) -> Result<(), Unsuppo
     with_mutex(|policy| {
         policy.set_slice(options.slice_ns);
         policy.set_batch_share(options.batch_share_permille);
-        policy.set_alone(processors::is_alone());
+        policy.set_alone(processors::is_bound_to_one());
         let thread = with_current(|current| current.register(policy));
         policy.resume(thread);
         // Relaxed is enough: the mutex publishes it, and every hook that reads it to use the

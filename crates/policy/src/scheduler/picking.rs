@@ -57,10 +57,10 @@ impl Policy {
 
     /// How long an awake heir does not take the GIL after this drop, and whether a sleeping heir is woken. A CPU-bound
     /// heir lingers, and sleeps on, if an interactive thread is expected before a hand-over to the heir and back would
-    /// have paid off. On a single processor to wake it costs one system call, which is less than the timer that a GIL which
-    /// lingers relies on; so it does not linger there. Any other heir lingers, and is woken, if the dropper itself is expected: it is in the middle of
-    /// its work, perhaps with a lock that the heir wants. An overdue heir never lingers: the threads that return
-    /// immediately may be a pair that wakes each other up, and could do so for ever.
+    /// have paid off. On a single processor to wake it costs one system call, which is less than the timer that a GIL
+    /// which lingers relies on; so it does not linger there. Any other heir lingers, and is woken, if the dropper itself
+    /// is expected: it is in the middle of its work, perhaps with a lock that the heir wants. An overdue heir never
+    /// lingers: the threads that return immediately may be a pair that wakes each other up, and could do so for ever.
     pub(super) fn linger(&mut self, dropper: Option<ThreadId>, hold: Hold, heir: Heir, now: Nanos) -> (Nanos, bool) {
         let thread_state = &self.threads[heir.thread];
         if hold.class == Class::Batch {
