@@ -20,6 +20,7 @@ from typing import Any
 
 from bench.crater import manifest, outcomes, page
 from bench.crater.__main__ import explained, kept
+from bench.crater.manifest import Suite
 from bench.markdown import table
 
 Result = dict[str, Any]
@@ -44,9 +45,10 @@ SERVERS = {
 HEAD = """# Libraries and servers that were tried
 
 Rendered by `bench/crater/compatibility.py` from the results of [other projects' tests](../results/crater.md) and of
-[the recipes](../guide/recipes.md). "Works" in a library's row means that each of its tests has the outcome that it has
-plainly; in a recipe's row, that the program was started by the page's command, answered with the scheduler in it, and
-ended as it does plainly. What `unsnarl` refuses, and why, is on [the page on compatibility](compatibility.md).
+[the recipes](../guide/recipes.md). "Works" in a library's row means that each test that was run has the outcome that it
+has plainly; in a recipe's row, that the program was started by the page's command, answered with the scheduler in it,
+and ended as it does plainly. "A part of its tests" marks a library of whose tests `bench/crater/manifest.toml` chooses
+some or leaves some out. What `unsnarl` refuses, and why, is on [the page on compatibility](compatibility.md).
 
 """
 
@@ -80,9 +82,14 @@ def _program(test: str) -> str | None:
     return None
 
 
-def rendered(suites: Iterable[Result], recipes: Iterable[Result]) -> str:
-    """Return the page."""
-    rows = [_suite_row(result) for result in suites if result["version"] != result["python"]]
+def rendered(suites: Iterable[Result], recipes: Iterable[Result], known: Iterable[Suite] = ()) -> str:
+    """Return the page; `known` are the manifest's suites, which say of what only a part of the tests was run."""
+    partial = {suite.name for suite in known if suite.is_partial}
+    rows = [
+        _suite_row(result, "a part of its tests" if result["suite"] in partial else "its own tests")
+        for result in suites
+        if result["version"] != result["python"]
+    ]
     rows += [
         [name, one["version"], result["python"], "recipe", _recipe(one), "–", _counted(one)]
         for result in recipes
@@ -93,8 +100,8 @@ def rendered(suites: Iterable[Result], recipes: Iterable[Result]) -> str:
     return HEAD + table(head, sorted(rows, key=lambda row: (row[0].lower(), row[3])))
 
 
-def _suite_row(result: Result) -> list[str]:
-    head = [result["suite"], result["version"], result["python"], "its own tests"]
+def _suite_row(result: Result, tried_by: str) -> list[str]:
+    head = [result["suite"], result["version"], result["python"], tried_by]
     if "ways" not in result:
         reason = "did not end in time" if "no end after" in result["unprepared"] else "do not run"
         return [*head, "not known", "not known", f"its tests {reason}, also plainly"]
@@ -122,7 +129,8 @@ def _counted(one: Result) -> str:
 
 def of_results(data: Path) -> str:
     """Return the page of the results in a folder, with what is known meanwhile about differences."""
-    return rendered(explained(kept(data / "crater"), manifest.read()), kept(data / "recipes"))
+    suites = manifest.read()
+    return rendered(explained(kept(data / "crater"), suites), kept(data / "recipes"), suites)
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -15,6 +15,11 @@ PATH = Path(__file__).with_name("manifest.toml")
 SOURCES = ("sdist", "wheel", "cpython")
 """Where the tests come from: the source distribution, the installed package, or the interpreter itself."""
 
+CHOOSING = ("-k", "-m")
+"""The options by which pytest runs some tests of those that it finds; their expression is the next word."""
+LEAVING_OUT = ("--ignore", "--ignore-glob", "--deselect", "--benchmark-skip")
+"""The options by which it leaves tests out."""
+
 
 class ManifestError(ValueError):
     """The manifest is invalid; the message names the entry."""
@@ -63,6 +68,21 @@ class Suite:
         """Return the requirement to install, without its extra's brackets if it has none."""
         extra = f"[{self.extra}]" if self.extra else ""
         return f"{self.name}{extra}=={self.version}"
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some tests of the distribution are not run.
+
+        So it is if several places are named instead of the one where all tests are, or if an option leaves tests out.
+        """
+        words = (*self.tests, *self.options)
+        chosen = any(word in CHOOSING or word.split("=")[0] in LEAVING_OUT for word in words)
+        places = [
+            word
+            for before, word in zip(("", *self.tests), self.tests, strict=False)
+            if not word.startswith("-") and before not in CHOOSING
+        ]
+        return chosen or len(places) > 1 or bool(self.without)
 
 
 def read(path: Path = PATH) -> list[Suite]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.crater import compatibility
+from bench.crater import compatibility, manifest
+from bench.crater.manifest import Suite
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "docs" / "results" / "data"
@@ -59,6 +60,35 @@ def test_a_suite_that_does_not_run_plainly_tells_nothing() -> None:
     assert "| not known | not known | its tests do not run, also plainly |" in compatibility.rendered([suite], [])
     suite["unprepared"] = "no test passes plainly (no end after 240 s): ..F."
     assert "its tests did not end in time, also plainly |" in compatibility.rendered([suite], [])
+
+
+@pytest.mark.parametrize(
+    ("suite", "is_partial"),
+    [
+        (Suite("thing", "1", ("tests",), options=("-o", "addopts=", "-p", "thing.plugin")), False),
+        (Suite("thing", "1", ("--pyargs", "thing.tests"), source="wheel"), False),
+        (Suite("thing", "1", ("tests/test_a.py", "tests/test_b.py")), True),
+        (Suite("thing", "1", ("--pyargs", "thing.test_a", "thing.test_b"), source="wheel"), True),
+        (Suite("thing", "1", ("tests", "-k", "not numpy")), True),
+        (Suite("thing", "1", ("tests",), options=("-m", "not network")), True),
+        (Suite("thing", "1", ("tests",), options=("--ignore=tests/test_a.py",)), True),
+        (Suite("thing", "1", ("tests",), without={"tests/a.py::b": "needs a network"}), True),
+    ],
+)
+def test_a_row_says_if_only_a_part_of_the_tests_was_run(suite: Suite, is_partial: bool) -> None:
+    result: dict[str, object] = {
+        "suite": "thing", "version": "1", "python": "3.13.0", "ways": {"plain": {"passed": 3}},
+        "differences": [], "warm": None,
+    }  # fmt: skip
+    tried_by = "a part of its tests" if is_partial else "its own tests"
+    row = f"| thing | 1 | 3.13.0 | {tried_by} | works | works | 3 tests pass |"
+    assert row in compatibility.rendered([result], [], [suite])
+
+
+def test_the_suites_that_name_some_of_their_modules_are_partial() -> None:
+    partial = {suite.name for suite in manifest.read() if suite.is_partial}
+    assert {"redis", "psycopg2-binary", "gevent", "cryptography", "django"} <= partial
+    assert not partial & {"attrs", "click", "flask"}
 
 
 def test_the_page_is_that_of_the_results() -> None:
