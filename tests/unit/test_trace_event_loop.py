@@ -13,8 +13,9 @@ from tests.unit.test_trace_views import process
 from unsnarl.trace.findings import event_loop
 from unsnarl.trace.model import COMPUTING, IN_IO, RUNNING, Location, Process
 
-IDLE, HASHES = 1, 2
-"""Nodes: the loop's selector and its caller, and the line of a callback."""
+IDLE, HASHES, AFTER, IN_GREENLET, UNKNOWN = 1, 2, 5, 6, 0
+"""Nodes: the loop's selector and its caller, the line of a callback, a line of the program after its loop, the line of
+a greenlet; and no stack."""
 
 
 def loop(*stretches: list[int], idle_in: str = "asyncio/base_events.py") -> Process:
@@ -29,8 +30,17 @@ def loop(*stretches: list[int], idle_in: str = "asyncio/base_events.py") -> Proc
             "1": ["/usr/lib/python3/selectors.py", "EpollSelector.select", 441],
             "2": ["/srv/app.py", "digest", 7],
             "3": [f"/usr/lib/python3/{idle_in}", "run_once", 9],
+            "4": ["/usr/lib/python3/asyncio/events.py", "Handle._run", 88],
+            "5": ["/srv/app.py", "<module>", 20],
         },
-        "nodes": {"1": [3, 1], "2": [0, 2], "3": [0, 3]},
+        "nodes": {
+            "1": [3, 1],
+            "2": [4 if "asyncio" in idle_in else 0, 2],
+            "3": [5, 3],
+            "4": [3, 4],
+            "5": [0, 5],
+            "6": [0, 2],
+        },
     }
     return process(length_ns=LENGTH, threads=[main], **tables)
 
@@ -66,7 +76,9 @@ def test_a_loop_in_c_is_idle_in_the_line_that_runs_it(tmp_path: Path, code: str,
     source.write_text(f"def run(loop):\n{code}")
     run = loop([80 * MS, RUNNING, HASHES])
     in_c = replace(
-        run, nodes={**run.nodes, IDLE: (0, 9)}, locations={**run.locations, 9: Location(str(source), "run", 2)}
+        run,
+        nodes={**run.nodes, IDLE: (0, 9), HASHES: (0, 2)},
+        locations={**run.locations, 9: Location(str(source), "run", 2)},
     )
     assert len(event_loop.findings(in_c)) == count
 
@@ -84,3 +96,34 @@ def test_the_remedy_is_one_of_the_loop_s_own_library(idle_in: str, words: str) -
     assert stall.remedy is not None
     assert words in stall.remedy.what
     assert ("asyncio" in stall.remedy.what) == ("asyncio" in idle_in)
+
+
+IS_IDLE = [100 * MS, IN_IO, IDLE]
+
+
+@pytest.mark.parametrize(
+    ("node", "rest", "count"),
+    [
+        (AFTER, [], 0),
+        (AFTER, [IS_IDLE], 0),  # between two loops
+        (UNKNOWN, [], 0),
+        (UNKNOWN, [IS_IDLE], 1),
+        (IN_GREENLET, [], 0),
+        (IN_GREENLET, [IS_IDLE], 1),
+        (HASHES, [], 1),
+    ],
+)
+def test_what_a_thread_does_after_its_loop_is_no_stall(node: int, rest: list[list[int]], count: int) -> None:
+    assert len(event_loop.findings(loop([900 * MS, RUNNING, node], *rest))) == count
+
+
+def test_each_stack_is_examined_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    examined: list[int] = []
+
+    def examine(_: Process, node: int) -> bool:
+        examined.append(node)
+        return True
+
+    monkeypatch.setattr(event_loop, "is_in_handle", examine)
+    event_loop.findings(loop(*[[MS, RUNNING, HASHES], [MS, RUNNING, AFTER]] * 50))
+    assert sorted(examined) == [IDLE, HASHES, AFTER]

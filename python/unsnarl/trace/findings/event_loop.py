@@ -6,7 +6,10 @@ asyncio: a loop that always has something to run never waits. Pure: a ``Process`
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from unsnarl.trace.findings.account import GEVENT_SELECTS, TRIO_SELECTS, is_idle_in_loop, is_recording
 from unsnarl.trace.findings.finding import NOTABLE, SEVERE, Finding, Remedy, duration, of_life
@@ -20,8 +23,8 @@ STALL_SHARE = 0.02
 
 MOST_STALLS = 5
 
-ASYNCIO_RUNS = "asyncio/events.py"
-"""The end of the file whose ``Handle._run`` runs each callback of asyncio's own loops."""
+ASYNCIO_RUNS, ASYNCIO_WAITS = "asyncio/events.py", "asyncio/base_events.py"
+"""The ends of the files of asyncio's own loops: whose ``Handle._run`` runs each callback, and which waits."""
 
 _DOES = {
     RUNNING: "computes",
@@ -43,20 +46,66 @@ def findings(process: Process) -> list[Finding]:
     """Return the stalls of the event loops of a process, the longest in all first."""
     found: list[Finding] = []
     for number, thread in enumerate(process.threads):
-        runs = (
-            (begin, node)
-            for begin, _, state, node in thread.stretches
-            if (state == IN_IO and is_idle_in_loop(process, node)) or is_in_handle(process, node)
-        )
-        begin, node = next(runs, (None, 0))
-        if begin is not None:
-            found += _stalls(process, number, begin, _library(process, node))
+        loop = _loop(process, thread)
+        if loop is not None:
+            found += _stalls(process, number, loop)
     return sorted(found, key=lambda finding: -int(finding.figures["total_ns"]))[:MOST_STALLS]
 
 
 def is_in_handle(process: Process, node: int) -> bool:
     """Tell whether a thread runs a callback of an asyncio loop at a stack."""
     return any(line.function == "Handle._run" and line.file.endswith(ASYNCIO_RUNS) for line in process.own_stack(node))
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """The loop of a thread.
+
+    Attributes:
+        from_ns: when it was idle first, or ran a callback; before, it may not have run.
+        until_ns: when it last began to be idle or to run a callback.
+        library: whose loop it is.
+        is_own: whether it is one of asyncio's own loops, which run each callback in a handle.
+        base: the file and the function in which its thread began, as far as the stack goes.
+        in_handle: tells whether a stack is that of a callback.
+    """
+
+    from_ns: int
+    until_ns: int
+    library: str
+    is_own: bool
+    base: tuple[str, str]
+    in_handle: Callable[[int], bool]
+
+    def may_run(self, process: Process, begin_ns: int, node: int) -> bool:
+        """Tell whether the loop may have run at a stack, and not what its thread does before or after it.
+
+        The stack of a greenlet begins with its own function, and a deep one is cut: neither has the handle.
+        """
+        if begin_ns < self.from_ns or not self.is_own or self.in_handle(node):
+            return begin_ns >= self.from_ns
+        return _base(process, node) != self.base and begin_ns <= self.until_ns
+
+
+def _loop(process: Process, thread: Thread) -> _Loop | None:
+    in_handle = functools.cache(functools.partial(is_in_handle, process))
+    is_idle = functools.cache(functools.partial(is_idle_in_loop, process))
+    runs = [
+        (begin, node)
+        for begin, _, state, node in thread.stretches
+        if (state == IN_IO and is_idle(node)) or in_handle(node)
+    ]
+    if not runs:
+        return None
+    (from_ns, node), (until_ns, _) = runs[0], runs[-1]
+    is_own = in_handle(node) or any(line.file.endswith(ASYNCIO_WAITS) for line in process.stack(node))
+    return _Loop(from_ns, until_ns, _library(process, node), is_own, _base(process, node), in_handle)
+
+
+def _base(process: Process, node: int) -> tuple[str, str]:
+    """Return the file and the function of the outermost line of a stack."""
+    stack = process.own_stack(node)
+    return (stack[-1].file, stack[-1].function) if stack else ("", "")
 
 
 def _library(process: Process, node: int) -> str:
@@ -67,13 +116,12 @@ def _library(process: Process, node: int) -> str:
     return "trio" if any(name.endswith(TRIO_SELECTS) for name in files) else "asyncio"
 
 
-def _stalls(process: Process, number: int, runs_from_ns: int, library: str) -> list[Finding]:
+def _stalls(process: Process, number: int, loop: _Loop) -> list[Finding]:
     """Return the stalls of a loop by line: a call may compute there with the GIL, and then without it."""
     thread = process.threads[number]
     stalls: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
     for begin, length_ns, state, node in _calls(thread):
-        # Before the loop was idle first, or ran a callback, it may not have run.
-        if begin < runs_from_ns or length_ns < STALL_NS or not _is_in_callback(process, state, node):
+        if length_ns < STALL_NS or not loop.may_run(process, begin, node) or not _is_in_callback(process, state, node):
             continue
         place = process.line_of(node)
         if state == IN_IO and process.lacks_processor(number, node):
@@ -81,7 +129,7 @@ def _stalls(process: Process, number: int, runs_from_ns: int, library: str) -> l
         stalls[str(place) if place else None].append((state, length_ns))
     life = process.seen_life_ns(thread)
     return [
-        _stall(process, thread, library, place, calls)
+        _stall(process, thread, loop.library, place, calls)
         for place, calls in stalls.items()
         if sum(length_ns for _, length_ns in calls) >= STALL_SHARE * life
     ]
