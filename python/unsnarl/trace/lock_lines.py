@@ -82,17 +82,43 @@ def gives_back(file: str, line: int) -> bool:
     return any(ast.unparse(call.value) in released for call in acquired)
 
 
-def holds(file: str, line: int) -> bool:
-    """Tell whether a thread at a line holds a lock that the same function has acquired before.
+def acquired(file: str, line: int) -> frozenset[str]:
+    """Return the names of what a line acquires, as ``lock`` of ``with self.lock``."""
+    function = _function(file, line)
+    calls = (node for node in _own_nodes(function) if isinstance(node, ast.Call))
+    taken = [_taken(call) for call in calls if call.lineno <= line <= (call.end_lineno or 0)]
+    taken += [item.context_expr for block in _blocks(function) if _enters(block, line) for item in block.items]
+    return frozenset(_last_name(value) for value in taken if value is not None)
+
+
+def held(file: str, line: int) -> frozenset[str]:
+    """Return the names of what a thread at a line holds, which the same function has acquired before.
 
     Any ``with`` statement around the line counts: its source does not tell a lock from a file.
     """
     function = _function(file, line)
+    result = {_last_name(value) for value in _acquired(function, line).values()}
     for block in _blocks(function):
         is_inside = max(block.body[0].lineno, block.lineno + 1) <= line <= (block.end_lineno or 0)
         if is_inside or (_enters(block, line) and len(block.items) > 1):
-            return True
-    return bool(_acquired(function, line))
+            result |= {_last_name(item.context_expr) for item in block.items}
+    return frozenset(result)
+
+
+def _taken(call: ast.Call) -> ast.expr | None:
+    """Return the lock that a call acquires, if it is one that does."""
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    if call.func.attr == "enter_context":
+        return next(iter(call.args), None)
+    return call.func.value if call.func.attr in ("acquire", "__enter__") else None
+
+
+def _last_name(value: ast.expr) -> str:
+    """Return the name of an object without the object that it is a part of, or else its whole expression."""
+    while isinstance(value, (ast.Call, ast.Subscript)):
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return value.attr if isinstance(value, ast.Attribute) else ast.unparse(value)
 
 
 def _enters(block: ast.With, line: int) -> bool:
@@ -103,15 +129,15 @@ def _blocks(function: ast.AST) -> list[ast.With]:
     return [node for node in _own_nodes(function) if isinstance(node, ast.With)]
 
 
-def _acquired(function: ast.AST, line: int) -> set[str]:
+def _acquired(function: ast.AST, line: int) -> dict[str, ast.expr]:
     """Return what a function has acquired before a line, and not released before it."""
-    result: set[str] = set()
+    result: dict[str, ast.expr] = {}
     calls = [node for node in _own_nodes(function) if isinstance(node, ast.Call) and node.lineno < line]
     for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
         if isinstance(call.func, ast.Attribute) and call.func.attr == "acquire":
-            result.add(ast.unparse(call.func.value))
+            result[ast.unparse(call.func.value)] = call.func.value
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "release":
-            result.discard(ast.unparse(call.func.value))
+            result.pop(ast.unparse(call.func.value), None)
     return result
 
 

@@ -36,7 +36,7 @@ def findings(process: Process) -> list[Finding]:
             continue
         # A library's thread without work may wait for a lock of its own.
         if not process.is_library(line) and PACKAGES not in line.file and _may_acquire(process, node):
-            stuck.append(_Stuck(number, line, length_ns, _holds(process, node)))
+            stuck.append(_Stuck(number, line, length_ns, bool(_held(process, node)), _wanted(process, node)))
     return [_finding(process, stuck)] if stuck else []
 
 
@@ -46,6 +46,7 @@ class _Stuck:
     line: Location
     length_ns: int
     holds: bool
+    wants: frozenset[str]
 
 
 def _may_acquire(process: Process, node: int) -> bool:
@@ -54,18 +55,25 @@ def _may_acquire(process: Process, node: int) -> bool:
     return lock_lines.acquires(innermost.file, innermost.line) is not False
 
 
-def _holds(process: Process, node: int) -> bool:
-    """Tell whether a thread that waits at a stack holds a lock, as far as its lines show it."""
+def _wanted(process: Process, node: int) -> frozenset[str]:
+    """Return the names of what the lines of a stack acquire."""
     lines = (line for line in process.own_stack(node) if not process.is_library(line))
-    return any(lock_lines.holds(line.file, line.line) for line in lines)
+    return frozenset[str]().union(*(lock_lines.acquired(line.file, line.line) for line in lines))
 
 
-def _at_work(process: Process) -> str:
-    """Return in words which thread was not blocked at the end, at a line where it holds a lock; empty if none was."""
+def _held(process: Process, node: int) -> frozenset[str]:
+    """Return the names of what a thread at a stack holds, as far as its lines show it."""
+    lines = (line for line in process.own_stack(node) if not process.is_library(line))
+    return frozenset[str]().union(*(lock_lines.held(line.file, line.line) for line in lines))
+
+
+def _at_work(process: Process, stuck: list[_Stuck]) -> str:
+    """Return in words which thread was not blocked at the end and holds what a stuck one waits for; empty if none."""
+    wanted = frozenset[str]().union(*(entry.wants for entry in stuck))
     for number, thread in enumerate(process.threads):
         begin, length_ns, state, node = thread.stretches[-1] if thread.stretches else (0, 0, LOCK, 0)
         is_last = begin + length_ns >= process.length_ns - END_NS
-        if not thread.has_ended and is_last and state != LOCK and _holds(process, node):
+        if not thread.has_ended and is_last and state != LOCK and not wanted.isdisjoint(_held(process, node)):
             return f"`{process.label(number)}` was still at work at {process.line_of(node)}"
     return ""
 
@@ -83,7 +91,7 @@ def _finding(process: Process, stuck: list[_Stuck]) -> Finding:
     more = f", and {len(stuck) - MOST_NAMED} more" if len(stuck) > MOST_NAMED else ""
     who = "1 thread waits" if len(stuck) == 1 else f"{len(stuck)} threads wait"
     is_crossed = sum(entry.holds for entry in stuck) > 1
-    at_work = "" if is_crossed else _at_work(process)
+    at_work = "" if is_crossed else _at_work(process, stuck)
     if is_crossed:
         detail = "if each of them holds the lock that another one waits for, none ever goes on: a deadlock"
     elif at_work:
