@@ -261,6 +261,16 @@ def test_waits_for_a_holder_without_a_processor_are_no_convoy() -> None:
     assert [finding.kind for finding in findings_gil.convoys(run)] == ["convoy"]
 
 
+def test_the_waits_behind_a_long_call_are_taken_off_once() -> None:
+    """The call also lacked a processor for a part: what remains of the waits is a convoy all the same."""
+    call = long_hold(900) | {"waited_ns": 900 * MS, "starved_ns": 800 * MS}
+    behind = pair(200) | {"total_ns": 1_900 * MS, "longest_ns": 900 * MS}
+    run = long_run([behind], waiting_ns=1_900 * MS, long_holds=[call], records_from_ns=0)
+    mostly_idle = replace(run.threads[0], running_ns=LENGTH * 46 // 100, io_ns=LENGTH * 54 // 100)
+    [found] = findings_gil.convoys(replace(run, threads=[mostly_idle, run.threads[1]]))
+    assert found.figures["total_ns"] == 1_000 * MS
+
+
 def test_a_convoy_saves_no_more_than_its_thread_waited() -> None:
     [finding] = findings_gil.findings(long_run([pair(2000)], waiting_ns=1_000 * MS, records_from_ns=0))
     assert finding.remedy is not None

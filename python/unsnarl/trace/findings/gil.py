@@ -106,7 +106,7 @@ def convoys(process: Process) -> list[Finding]:
     ]
     for pair in process.pairs:
         own_calls = [hold for hold in calls if hold.thread == pair.holder]
-        rest = _with_processor(process, _without_calls(process, pair, own_calls))
+        rest = _with_processor(process, _without_calls(process, pair, own_calls), own_calls)
         if rest.count > 0 and rest.total_ns > 0:
             behind[pair.waiter].append(rest)
     is_full = sum(is_cpu_bound(process, thread) for thread in process.threads) > 1
@@ -139,18 +139,19 @@ def _without_calls(process: Process, pair: Pair, calls: list[LongHold]) -> Pair:
     return replace(pair, count=max(pair.count - len(calls), 0), total_ns=max(pair.total_ns - waited_ns, 0))
 
 
-def _with_processor(process: Process, pair: Pair) -> Pair:
+def _with_processor(process: Process, pair: Pair, calls: list[LongHold]) -> Pair:
     """Return the waits of a pair without those for a holder that had no processor, which a scheduler cannot end.
 
     On a busy machine the waiter lacks a processor as well, after the holder has dropped the GIL: it waits for no longer
     than the holder ran. Of a CPU-bound holder all waits count: its waiter pays for a slice each time, however long.
+    The pair is already without those behind long C calls.
     """
     holder = process.threads[pair.holder]
     lacked = [hold for hold in process.long_holds if hold.thread == pair.holder and hold.starved_ns]
     if not lacked or is_cpu_bound(process, holder):
         return pair
     ran_ns = holder.running_ns - sum(hold.starved_ns for hold in lacked)
-    total_ns = pair.total_ns - sum(min(hold.starved_ns, hold.waited_ns) for hold in lacked)
+    total_ns = pair.total_ns - sum(min(hold.starved_ns, hold.waited_ns) for hold in lacked if hold not in calls)
     return replace(pair, total_ns=max(min(total_ns, ran_ns), 0))
 
 
