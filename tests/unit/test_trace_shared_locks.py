@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,27 @@ def test_an_object_that_locks_in_c_code_is_named_where_another_thread_uses_it(tm
     assert shared.remedy is not None
     assert "an object of its own" in shared.remedy.what
     assert found(7) == []
+
+
+def test_the_source_of_a_line_is_examined_once_for_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "app.py"
+    program.write_text("db = 1\ndef find():\n    db.execute()\n")
+    examined: list[ast.AST] = []
+
+    def examine(function: ast.AST) -> set[str]:
+        examined.append(function)
+        return set()
+
+    monkeypatch.setattr(lock_lines, "_local_names", examine)
+    tables: dict[str, Any] = {
+        "locations": {"3": [str(program), "find", 3]},
+        "nodes": {"3": [0, 3]},
+        "stacks": [[number, IN_IO, 3, LENGTH] for number in range(9)],
+        "peers": [{"thread": number, "node": 3, "peer": C_LOCK, "count": 90} for number in range(9)],
+    }
+    threads = [thread(number, "find", io_ns=LENGTH) for number in range(9)]
+    assert shared_locks.findings(process(length_ns=LENGTH, threads=threads, **tables)) == []
+    assert len(examined) == 1
 
 
 def test_the_objects_that_threads_may_share_are_neither_local_nor_modules(tmp_path: Path) -> None:

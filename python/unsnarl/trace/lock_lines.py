@@ -27,6 +27,7 @@ def calls_acquire(file: str, line: int) -> bool:
     return bool(_ACQUIRE.search(linecache.getline(file, line)))
 
 
+@functools.lru_cache(maxsize=4096)
 def shared_objects(file: str, line: int) -> frozenset[str]:
     """Return the objects whose methods a line calls and that no local variable of its function is, as ``self.db``.
 

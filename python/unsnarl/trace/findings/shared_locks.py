@@ -40,6 +40,7 @@ def findings(process: Process) -> list[Finding]:
     """Return the lines at which threads wait long for locks that other processes may hold, the longest first."""
     times: dict[tuple[str, str], dict[int, int]] = defaultdict(lambda: defaultdict(int))
     of_files, in_c = _shares(process, FILE_LOCK), _shares(process, C_LOCK)
+    used = _used(process, in_c) if in_c else {}
     for number, state, node, time_ns in process.stacks:
         if state != IN_IO or not node:
             continue
@@ -49,35 +50,38 @@ def findings(process: Process) -> list[Finding]:
         elif (number, node) in of_files:
             times["the lock of a file", place][number] += int(time_ns * of_files[number, node])
         elif (number, node) in in_c:
-            what = _lock_in_c(process, number, node, time_ns, in_c)
+            what = _lock_in_c(process, number, node, time_ns, used)
             if what:
                 times[what, place][number] += int(time_ns * in_c[number, node])
     found = [_finding(process, what, place, by_thread) for (what, place), by_thread in times.items()]
     return sorted((one for one in found if one is not None), key=lambda one: -int(one.figures["total_ns"]))
 
 
-def _lock_in_c(process: Process, number: int, node: int, time_ns: int, in_c: dict[tuple[int, int], float]) -> str:
+def _lock_in_c(process: Process, number: int, node: int, time_ns: int, used: dict[str, dict[int, float]]) -> str:
     """Return which lock of C code a thread waits for; an empty string if nothing shows that it is a lock at all."""
     stack = process.own_stack(node)
     if _acquires(process, stack):
         return "a lock in C code"
     if _is_own(process, stack):
         for name in sorted(lock_lines.shared_objects(stack[0].file, stack[0].line)):
-            if 2 * _used_ns(process, name, number, in_c) >= time_ns:
+            by_thread = used.get(name, {})
+            if 2 * (sum(by_thread.values()) - by_thread.get(number, 0.0)) >= time_ns:
                 return f"{_OF_OBJECT} `{name}`"
     return ""
 
 
-def _used_ns(process: Process, name: str, but: int, in_c: dict[tuple[int, int], float]) -> int:
-    """Return for how long threads but one were in C code, and did not wait for a lock, at lines that call an object."""
-    used_ns = 0.0
+def _used(process: Process, in_c: dict[tuple[int, int], float]) -> dict[str, dict[int, float]]:
+    """Return by object for how long each thread was in C code, and did not wait for a lock, at lines that call it."""
+    used: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for number, state, node, time_ns in process.stacks:
-        stack = process.own_stack(node)
-        if number == but or state not in (COMPUTING, IN_IO) or not _is_own(process, stack):
+        if state not in (COMPUTING, IN_IO):
             continue
-        if name in lock_lines.shared_objects(stack[0].file, stack[0].line):
-            used_ns += time_ns * (1 - in_c.get((number, node), 0.0))
-    return int(used_ns)
+        stack = process.own_stack(node)
+        if not _is_own(process, stack):
+            continue
+        for name in lock_lines.shared_objects(stack[0].file, stack[0].line):
+            used[name][number] += time_ns * (1 - in_c.get((number, node), 0.0))
+    return used
 
 
 def in_c_ns(process: Process) -> int:
