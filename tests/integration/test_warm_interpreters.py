@@ -170,10 +170,31 @@ def test_an_interpreter_that_is_not_there_is_named_with_who_names_it(rig: "Rig")
         assert (outcome.returncode, outcome.stdout) == (127, b"")
         assert outcome.stderr.startswith(said.encode())
         assert b"removed" not in outcome.stderr
-    assert b"there is no interpreter /no/such/python3" in rig.verb("why", script).stdout
-    assert b"its interpreter is not there" in rig.verb("run", "--require", "--", script).stderr
-    direct = rig.verb("run", "--", "/no/such/python3", "x.py")
-    assert direct.stderr.startswith(b"error: no such interpreter: /no/such/python3\nhint: ")
+    cure = b": install the command again, or mend its first line\n"
+    assert b"there is no interpreter /no/such/python3" + cure in rig.verb("why", script).stdout
+    assert b"its interpreter is not there" + cure in rig.verb("run", "--require", "--", script).stderr
+
+
+@pytest.mark.parametrize("words", [["x.py"], ["-m", "json.tool"]])
+def test_a_caller_who_names_an_interpreter_that_is_not_there_is_told_to_check_the_path(
+    rig: "Rig", words: list[str]
+) -> None:
+    words = ["/no/such/python3", *words]
+    direct = rig.verb("run", "--", *words)
+    assert direct.stderr.startswith(b"error: no such interpreter: /no/such/python3\nhint: check the path")
+    assert b"there is no interpreter /no/such/python3: check the path\n" in rig.verb("why", "--", *words).stdout
+    required = rig.verb("run", "--require", "--", *words)
+    assert required.stderr.endswith(b"hint: its interpreter is not there: check the path\n")
+
+
+def test_an_interpreter_that_is_there_but_cannot_start_is_not_said_to_be_missing(rig: "Rig") -> None:
+    python = rig.directory / "bin" / "python3"
+    python.write_text("#!/no/such/loader\n")
+    python.chmod(0o755)
+    outcome = rig.verb("run", "--", str(python), rig.script("tool", "print(1)\n"))
+    said = f"error: cannot be executed: {python}\nhint: the loader or the interpreter that this file names is not there"
+    assert (outcome.returncode, outcome.stdout) == (127, b"")
+    assert outcome.stderr.startswith(said.encode())
 
 
 @pytest.mark.parametrize("name", ["LISTEN_PID", "WATCHDOG_PID", "NOTIFY_SOCKET"])

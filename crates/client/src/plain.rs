@@ -3,15 +3,18 @@
 //! Invariant: these functions do not return; only the process id of the client survives them.
 
 use crate::syscall::{Bytes, complain, errno, exec, exit};
-use crate::target::{Kind, Target};
+use crate::target::Target;
 
 /// Becomes the plain command.
 pub(crate) fn run(target: &Target, args: &[Bytes], environ: &[Bytes]) -> ! {
     let mut argv = target.plain_argv(args);
     argv[0].clone_from(&target.called);
     exec(&target.python, &argv, environ);
-    // The same error as of a program whose loader is not there, or of a script whose interpreter is not.
-    if errno() == libc::ENOENT && !target.has_interpreter() {
+    if errno() == libc::ENOENT {
+        // execve(2) says the same of a program whose loader is not there, and of a script whose interpreter is not.
+        if target.has_interpreter() {
+            fail_without_loader_of(&target.python);
+        }
         fail_without_interpreter_of(target);
     }
     fail(&target.python)
@@ -21,13 +24,24 @@ pub(crate) fn run(target: &Target, args: &[Bytes], environ: &[Bytes]) -> ! {
 pub(crate) fn fail_without_interpreter_of(target: &Target) -> ! {
     let python = String::from_utf8_lossy(&target.python);
     let name = String::from_utf8_lossy(&target.name);
-    complain(&match target.kind {
-        Kind::Script if target.is_named_by_script() => format!(
+    complain(&if target.is_named_by_script() {
+        format!(
             "error: no such interpreter: {python}, which the first line of {name} names\n\
              hint: install {name} again, or mend that line\n"
-        ),
-        _ => format!("error: no such interpreter: {python}\nhint: check the path; {DISABLE}\n"),
+        )
+    } else {
+        format!("error: no such interpreter: {python}\nhint: check the path; {DISABLE}\n")
     });
+    exit(127)
+}
+
+/// Reports that what starts an interpreter is not there; the exit status is that of a shell.
+fn fail_without_loader_of(python: &[u8]) -> ! {
+    complain(&format!(
+        "error: cannot be executed: {}\n\
+         hint: the loader or the interpreter that this file names is not there: install it again\n",
+        String::from_utf8_lossy(python)
+    ));
     exit(127)
 }
 

@@ -164,7 +164,7 @@ impl Target {
     /// Whether the first line of the script names the interpreter; else a shim does, or the caller.
     pub(crate) fn is_named_by_script(&self) -> bool {
         let head = read_file(&self.name, HEAD).unwrap_or_default();
-        shebang(&head, &[]).is_some_and(|(called, _, _)| called == self.called)
+        self.kind == Kind::Script && shebang(&head, &[]).is_some_and(|(called, _, _)| called == self.called)
     }
 
     fn of_interpreter(python: Bytes, words: &[Bytes]) -> Option<(Self, usize)> {

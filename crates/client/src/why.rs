@@ -34,7 +34,11 @@ pub(crate) fn describe(words: &[Bytes], environ: &[Bytes]) -> Option<String> {
     }
     // Before the plan: a key is made of the interpreter's file.
     if !target.has_interpreter() {
-        text += &format!("plain {}\n", Against::Interpreter(target.python).words());
+        let reason = Against::Interpreter {
+            is_named_by_script: target.is_named_by_script(),
+            path: target.python,
+        };
+        text += &format!("plain {}\n", reason.words());
         return Some(text);
     }
     match Plan::make(&target, environ) {

@@ -17,8 +17,8 @@ pub(crate) enum Against {
     Option(Bytes),
     /// The interpreter is a script.
     Lookup,
-    /// There is no interpreter at this path.
-    Interpreter(Bytes),
+    /// There is no interpreter at this path, which the first line of the script names, or someone else.
+    Interpreter { path: Bytes, is_named_by_script: bool },
     /// The environment is so large that its size decides something in the command's imports.
     Environment,
     /// A relative script whose directory cannot be read.
@@ -49,9 +49,17 @@ impl Against {
             Self::Lookup => {
                 "the interpreter is a script that looks for one (pyenv, asdf): name the one it finds".into()
             }
-            Self::Interpreter(path) => format!(
-                "there is no interpreter {}: install the command anew, or mend its first line",
-                String::from_utf8_lossy(path)
+            Self::Interpreter {
+                path,
+                is_named_by_script,
+            } => format!(
+                "there is no interpreter {}: {}",
+                String::from_utf8_lossy(path),
+                if *is_named_by_script {
+                    "install the command again, or mend its first line"
+                } else {
+                    "check the path"
+                }
             ),
             Self::Environment => "its environment is larger than a mebibyte, and its imports ask for the size".into(),
             Self::Directory => "the working directory cannot be read: name the script by its absolute path".into(),
