@@ -78,7 +78,7 @@ pub(crate) fn fail_shim(shim: &[u8]) -> ! {
 pub(crate) fn fail_without_interpreter(python: &[u8]) -> ! {
     fail_with(
         python,
-        "unsnarl needs the interpreter beside it, and there is none: make the environment anew, and install it there",
+        "unsnarl needs the interpreter beside it, and there is none: make the environment again, and install it there",
     )
 }
 
