@@ -27,7 +27,8 @@ use std::time::{Duration, Instant};
 use stuck::Stuck;
 use unsnarl_trace::collected::Collected;
 use unsnarl_trace::layout::{self, header, thread};
-use unsnarl_trace::samples::{Samples, line_at};
+use unsnarl_trace::line_table::line_at;
+use unsnarl_trace::samples::Samples;
 
 /// Suffix of the recordings, and of the samples next to each.
 const RECORDING: &str = "trace";

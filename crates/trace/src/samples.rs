@@ -4,10 +4,12 @@
 //! its frames from another process now and then. A thread that makes calls of less than a millisecond takes no stack
 //! either, and is sampled in them as well.
 //!
-//! Must never: replace a stack that the thread took itself, except where samples show that a hold's stack is late.
+//! Must never: replace a stack that the thread took itself, except where samples show that a hold's stack is late, or
+//! where the hold ended by a call.
 //! Invariant: placed and unplaced time of a thread in each sampled state add up to its time in that state.
 
 use crate::Nanos;
+use crate::placing::{LEAST_SAMPLES, LONG_WAIT, place, usual};
 use crate::reader::Thread;
 use crate::timeline::{State, Stretch};
 use serde::{Deserialize, Serialize};
@@ -15,16 +17,11 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Added to the sampler's numbers of locations and nodes: the recorder's are smaller.
 pub const FIRST: u32 = 1 << 20;
-/// With fewer samples, time is not divided among them.
-const LEAST_SAMPLES: usize = 5;
 /// The share of a hold's samples at one line, in percent, from which on the hold was spent there.
 const AGREED: usize = 75;
 /// The states in which a thread may take no stack and have a sample: it computes alone, or makes calls and sleeps of
 /// less than a millisecond. Until another thread takes the GIL, the sampler reads the thread that dropped it.
 pub(crate) const SAMPLED: [State; 3] = [State::Running, State::InIo, State::Asleep];
-/// A wait of this length has a sample of its own, also if it never ended.
-const LONG_WAIT: Nanos = 100_000_000;
-
 /// The time of a thread by state and node.
 pub(crate) type Places = HashMap<(u8, u32), Nanos>;
 
@@ -217,102 +214,18 @@ fn by_entry(samples: &[(Nanos, u32, u32)]) -> HashMap<u32, Vec<(Nanos, u32)>> {
     result
 }
 
-/// The time in one state by node. The samples are those of a thread's entry, which other threads may have used before
-/// and after.
-fn place(stretches: &mut [Stretch], state: State, samples: &[(Nanos, u32)]) -> HashMap<u32, Nanos> {
-    let mut times: HashMap<u32, Nanos> = HashMap::new();
-    let mut pooled: HashMap<u32, usize> = HashMap::new();
-    let mut unplaced = 0;
-    for stretch in stretches.iter_mut().filter(|stretch| stretch.state == state) {
-        if stretch.node != 0 {
-            *times.entry(stretch.node).or_default() += stretch.length();
-            continue;
-        }
-        let from = samples.partition_point(|&(time, _)| time < stretch.begin);
-        let until = samples.partition_point(|&(time, _)| time < stretch.end);
-        let mut counts: HashMap<u32, usize> = HashMap::new();
-        for &(_, node) in samples.get(from..until).unwrap_or_default() {
-            *counts.entry(node).or_default() += 1;
-        }
-        stretch.node = usual(&counts);
-        let is_long_wait = state != State::Running && stretch.length() >= LONG_WAIT && stretch.node != 0;
-        if is_long_wait || until.saturating_sub(from) >= LEAST_SAMPLES {
-            divide(stretch.length(), &counts, &mut times);
-        } else {
-            unplaced += stretch.length();
-            for (node, count) in counts {
-                *pooled.entry(node).or_default() += count;
-            }
-        }
-    }
-    if pooled.values().sum::<usize>() < LEAST_SAMPLES {
-        pooled.clear();
-    }
-    divide(unplaced, &pooled, &mut times);
-    times
-}
-
-fn usual(counts: &HashMap<u32, usize>) -> u32 {
-    counts
-        .iter()
-        .max_by_key(|&(&node, &count)| (count, node))
-        .map_or(0, |(&node, _)| node)
-}
-
-/// Divides a time among nodes by their counts; the remainder of the division goes to the most frequent one.
-fn divide(time: Nanos, counts: &HashMap<u32, usize>, times: &mut HashMap<u32, Nanos>) {
-    let whole = counts.values().sum::<usize>() as u64;
-    let mut rest = time;
-    for (&node, &count) in counts {
-        let part = time / whole.max(1) * count as u64;
-        *times.entry(node).or_default() += part;
-        rest -= part;
-    }
-    if rest > 0 {
-        *times.entry(usual(counts)).or_default() += rest;
-    }
-}
-
-/// The line of an instruction by a code object's `co_linetable` (Objects/locations.md of CPython, 3.11 and later);
-/// `None` if it has none. `offset` is in bytes.
-#[must_use]
-pub fn line_at(table: &[u8], first_line: u32, offset: usize) -> Option<u32> {
-    let mut line = i64::from(first_line);
-    let mut until = 0;
-    let mut entries = table.iter().copied().enumerate().filter(|(_, byte)| byte & 0x80 != 0);
-    loop {
-        let (at, head) = entries.next()?;
-        let code = head >> 3 & 15;
-        line += match code {
-            11 => 1,
-            12 => 2,
-            13 | 14 => signed(table.get(at + 1..)?),
-            _ => 0,
-        };
-        until += (usize::from(head & 7) + 1) * 2;
-        if offset < until {
-            return if code == 15 { None } else { u32::try_from(line).ok() };
-        }
-    }
-}
-
-/// A signed number in groups of six bits, of which the lowest come first.
-fn signed(bytes: &[u8]) -> i64 {
-    let mut value = 0_i64;
-    for (group, &byte) in bytes.iter().take(8).enumerate() {
-        value |= i64::from(byte & 63) << (6 * group);
-        if byte & 64 == 0 {
-            break;
-        }
-    }
-    if value & 1 == 0 { value >> 1 } else { -(value >> 1) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const MS: Nanos = 1_000_000;
+
+    fn a_thread() -> [Thread; 1] {
+        [Thread {
+            entry: 1,
+            ..Thread::default()
+        }]
+    }
 
     fn stretch(begin: Nanos, end: Nanos, state: State, node: u32) -> Stretch {
         Stretch {
@@ -340,10 +253,7 @@ mod tests {
             stretch(12 * MS, 14 * MS, State::Running, 7),
             stretch(14 * MS, 15 * MS, State::Running, 0),
         ]];
-        let threads = [Thread {
-            entry: 1,
-            ..Thread::default()
-        }];
+        let threads = a_thread();
         let times = samples.place(&threads, &mut stretches);
         let running = [(FIRST, 4 * MS), (FIRST + 1, 6 * MS), (7, 2 * MS), (0, MS)];
         let mut expected: Places = running
@@ -367,10 +277,7 @@ mod tests {
             taken: (0..10).map(|ms| (ms * MS, 1, u32::from(ms >= at_another))).collect(),
             ..Samples::default()
         };
-        let threads = [Thread {
-            entry: 1,
-            ..Thread::default()
-        }];
+        let threads = a_thread();
         let placed = |at_another| {
             let mut stretches = vec![vec![
                 stretch(0, 6 * MS, State::Running, 7),
@@ -386,6 +293,35 @@ mod tests {
     }
 
     #[test]
+    fn holds_that_ended_by_a_call_are_divided_by_their_samples() {
+        let samples = Samples {
+            locations: vec![("app.py".into(), "copy".into(), 1); 2],
+            nodes: vec![(0, 0), (0, 1)],
+            taken: (0..10).map(|ms| (ms * MS, 1, u32::from(ms >= 4))).collect(),
+            ..Samples::default()
+        };
+        let threads = a_thread();
+        let placed = |next| {
+            let mut stretches = vec![vec![
+                stretch(0, 3 * MS, State::Running, 7),
+                stretch(3 * MS, 4 * MS, next, 7),
+                stretch(4 * MS, 10 * MS, State::Running, 7),
+                stretch(10 * MS, 12 * MS, next, 7),
+                stretch(12 * MS, 13 * MS, State::Running, 7),
+            ]];
+            let times = samples.place(&threads, &mut stretches).remove(0);
+            let at = |node| times.get(&(State::Running as u8, node)).copied().unwrap_or(0) / MS;
+            (stretches[0][0].node, at(7), at(FIRST), at(FIRST + 1))
+        };
+        assert_eq!(placed(State::OnLock), (FIRST + 1, 1, 3, 6));
+        assert_eq!(
+            placed(State::Waiting),
+            (7, 10, 0, 0),
+            "it was asked to drop the GIL where it computed"
+        );
+    }
+
+    #[test]
     fn a_wait_that_never_ended_has_the_stack_that_was_read_from_outside() {
         let samples = Samples {
             locations: vec![("app.py".into(), "main".into(), 1); 2],
@@ -398,10 +334,7 @@ mod tests {
             stretch(2 * MS, 90 * MS, State::OnLock, 7),
             stretch(90 * MS, 900 * MS, State::OnLock, 0),
         ]];
-        let threads = [Thread {
-            entry: 1,
-            ..Thread::default()
-        }];
+        let threads = a_thread();
         samples.place_waits(&threads, &mut stretches);
         let nodes: Vec<u32> = stretches[0].iter().map(|stretch| stretch.node).collect();
         assert_eq!(nodes, [0, 7, FIRST + 1]);
@@ -423,10 +356,7 @@ mod tests {
             })
             .collect();
         own.push(stretch(12 * MS, 15 * MS, State::InIo, 7));
-        let threads = [Thread {
-            entry: 1,
-            ..Thread::default()
-        }];
+        let threads = a_thread();
         let times = samples.place(&threads, &mut [own]);
         let expected = HashMap::from([
             ((State::InIo as u8, FIRST), 6 * MS * 3 / 4),
@@ -445,10 +375,7 @@ mod tests {
             ..Samples::default()
         };
         let mut stretches = vec![vec![stretch(0, 4 * MS, State::Running, 0)]];
-        let threads = [Thread {
-            entry: 1,
-            ..Thread::default()
-        }];
+        let threads = a_thread();
         let unplaced = HashMap::from([((State::Running as u8, 0), 4 * MS)]);
         assert_eq!(samples.place(&threads, &mut stretches), [unplaced]);
         assert_eq!(stretches[0][0].node, 0);
@@ -472,10 +399,7 @@ mod tests {
             stretch(0, 2 * MS, State::Running, 5),
             stretch(2 * MS, 6 * MS, State::InIo, 6),
         ]];
-        let threads = [Thread {
-            entry: 1,
-            ..Thread::default()
-        }];
+        let threads = a_thread();
         let expected = PeerWaits {
             thread: 0,
             node: 6,
@@ -483,18 +407,5 @@ mod tests {
             count: 2,
         };
         assert_eq!(samples.peers(&threads, &stretches), [expected]);
-    }
-
-    #[test]
-    fn a_line_table_gives_the_lines_that_the_interpreter_gives() {
-        // `def f(x):\n    y = x\n\n    return y + 1` as CPython 3.13 compiles it, the function on line 1.
-        let table = [
-            0x80, 0, 0xd8, 0x08, 0x09, 0x80, 0x41, 0xe0, 0x0b, 0x0c, 0x88, 0x71, 0x89, 0x35, 0x80, 0x4c,
-        ];
-        assert_eq!(line_at(&table, 1, 0), Some(1));
-        assert_eq!((line_at(&table, 1, 2), line_at(&table, 1, 6)), (Some(2), Some(4)));
-        assert_eq!(line_at(&[], 1, 0), None);
-        assert_eq!(line_at(&[0xf8], 1, 0), None);
-        assert_eq!(line_at(&[0xe8, 0x05], 9, 0), Some(7));
     }
 }
