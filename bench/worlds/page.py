@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -127,10 +128,20 @@ def failures_section(results: dict[str, dict[str, Any]]) -> str:
     return "\n## Runs without a result\n\n" + "\n".join(lines) + "\n" if lines else ""
 
 
+def computers(machines: list[dict[str, Any]]) -> str:
+    """Return the computers of the results, the most used one first; of several, with what was measured on each."""
+    names = Counter(
+        f"{one['cpu']}, {one['cores']} cores, Linux {one['kernel']}, {one['libc']}" for one in machines
+    ).most_common()
+    if len(names) == 1:
+        return names[0][0]
+    return "; ".join(f"{name} ({count} of {len(machines)} measurements)" for name, count in names)
+
+
 def heading(results: dict[str, dict[str, Any]], every: list[Row]) -> str:
     """Return title, machine, tally, and how to read the page."""
     machines = [result["machine"] for data in results.values() for result in data["cases"].values()]
-    machine, python = machines[0], machines[0]["python"]
+    python = machines[0]["python"]
     tally = ", ".join(
         f"{sum(row.judged.verdict == verdict for row in every)} {verdict}"
         for verdict in dict.fromkeys(row.judged.verdict for row in every)
@@ -138,8 +149,8 @@ def heading(results: dict[str, dict[str, Any]], every: list[Row]) -> str:
     commits, pairs = sorted({entry["commit"] for entry in machines}), sorted({row.judged.ratio.pairs for row in every})
     return (
         f"# Worlds, measured with {python['implementation']} {python['version']}\n\n"
-        f"{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}, {machine['libc']}; "
-        f"sources {', '.join(commits)}; last taken {max(entry['taken'] for entry in machines)}.\n\n"
+        f"{computers(machines)}; sources {', '.join(commits)}; "
+        f"last taken {max(entry['taken'] for entry in machines)}.\n\n"
         "    python -m bench.worlds --out DIR && python -m bench.worlds.page DIR --out PAGE.md\n\n"
         "Ratios above 1 are better than stock. Each pair holds two identical stock runs and one of each variant; the\n"
         "interval is that of the median over the pairs' ratios. A loss lies below the bound "

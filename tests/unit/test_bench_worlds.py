@@ -63,6 +63,13 @@ def test_the_page_shows_losses_first_and_runs_without_a_result_last() -> None:
     assert text.rstrip().endswith("- idle machine: a case, run: exit status 1: no")
 
 
+def test_a_page_names_every_computer_of_its_results() -> None:
+    intel, amd = ({"cpu": cpu, "cores": 2, "kernel": "6", "libc": "glibc 2.36"} for cpu in ("Intel", "AMD"))
+    assert page.computers([intel, intel]) == "Intel, 2 cores, Linux 6, glibc 2.36"
+    named = page.computers([amd, intel, intel])
+    assert named.startswith("Intel, 2 cores, Linux 6, glibc 2.36 (2 of 3 measurements); AMD")
+
+
 def test_a_page_without_a_loss_says_so() -> None:
     case = plan.Case("a case", ("some.py",), (plan.STOCK, plan.AGAIN, plan.RUN))
     same = result(case, {plan.STOCK: STEADY, plan.AGAIN: STEADY, plan.RUN: STEADY})
