@@ -1,37 +1,27 @@
 //! Whether this process may use more than one processor.
 //!
 //! On a single processor a spinning thread only keeps the thread that it waits for from running.
-//! Invariant: the answer is that of the last `refresh`.
+//! Invariant: the answer of `is_alone` is that of the last `refresh`.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use unsnarl_policy::Nanos;
 
 static IS_ALONE: AtomicBool = AtomicBool::new(true);
-static IS_BOUND_TO_ONE: AtomicBool = AtomicBool::new(false);
 
 /// Reads the affinity mask and the control group's quota again.
 pub(crate) fn refresh() {
     let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     IS_ALONE.store(count < 2, Relaxed);
-    IS_BOUND_TO_ONE.store(count_allowed() == 1, Relaxed);
 }
 
-/// The number of processors in the affinity mask; 0 if it is unknown.
-fn count_allowed() -> libc::c_int {
+/// Whether all threads run on one processor, in turns: the affinity mask has no other. A quota of one processor is another
+/// matter: with it they may run at the same time on several.
+pub(crate) fn is_bound_to_one() -> bool {
     // SAFETY: a mask is plain bits; the call writes no more than its size.
     unsafe {
         let mut mask: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut mask) != 0 {
-            return 0;
-        }
-        libc::CPU_COUNT(&mask)
+        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut mask) == 0 && libc::CPU_COUNT(&mask) == 1
     }
-}
-
-/// Whether all threads run on one processor, in turns. A quota of one processor is another matter: with it they may run
-/// at the same time on several.
-pub(crate) fn is_bound_to_one() -> bool {
-    IS_BOUND_TO_ONE.load(Relaxed)
 }
 
 /// Whether the time of only one may be used.
@@ -46,7 +36,7 @@ pub(crate) fn spin(wish_ns: Nanos) -> Nanos {
 
 #[cfg(test)]
 mod tests {
-    use super::{count_allowed, is_bound_to_one, refresh};
+    use super::is_bound_to_one;
 
     #[test]
     fn a_thread_that_may_run_on_one_processor_alone_is_bound_to_it() {
@@ -55,15 +45,13 @@ mod tests {
             let mut before: libc::cpu_set_t = std::mem::zeroed();
             let size = size_of::<libc::cpu_set_t>();
             assert_eq!(libc::sched_getaffinity(0, size, &raw mut before), 0);
-            assert_eq!(count_allowed(), libc::CPU_COUNT(&before));
+            assert_eq!(is_bound_to_one(), libc::CPU_COUNT(&before) == 1);
             let first = (0..libc::CPU_SETSIZE as usize).find(|&cpu| libc::CPU_ISSET(cpu, &before));
             let mut one: libc::cpu_set_t = std::mem::zeroed();
             libc::CPU_SET(first.expect("a thread may run somewhere"), &mut one);
             assert_eq!(libc::sched_setaffinity(0, size, &raw const one), 0);
-            refresh();
             assert!(is_bound_to_one());
             assert_eq!(libc::sched_setaffinity(0, size, &raw const before), 0);
-            refresh();
             assert_eq!(is_bound_to_one(), libc::CPU_COUNT(&before) == 1);
         }
     }

@@ -22,6 +22,7 @@ const AGREED: usize = 75;
 /// The states in which a thread may take no stack and have a sample: it computes alone, or makes calls and sleeps of
 /// less than a millisecond. Until another thread takes the GIL, the sampler reads the thread that dropped it.
 pub(crate) const SAMPLED: [State; 3] = [State::Running, State::InIo, State::Asleep];
+
 /// The time of a thread by state and node.
 pub(crate) type Places = HashMap<(u8, u32), Nanos>;
 
@@ -227,6 +228,16 @@ mod tests {
         }]
     }
 
+    /// Each millisecond: four at one stack, then six at another one.
+    fn four_and_six_samples() -> Samples {
+        Samples {
+            locations: vec![("app.py".into(), "main".into(), 1); 2],
+            nodes: vec![(0, 0), (0, 1)],
+            taken: (0..10).map(|ms| (ms * MS, 1, u32::from(ms >= 4))).collect(),
+            ..Samples::default()
+        }
+    }
+
     fn stretch(begin: Nanos, end: Nanos, state: State, node: u32) -> Stretch {
         Stretch {
             begin,
@@ -241,12 +252,7 @@ mod tests {
 
     #[test]
     fn samples_divide_the_time_of_a_thread_that_computes_alone() {
-        let samples = Samples {
-            locations: vec![("app.py".into(), "main".into(), 1); 2],
-            nodes: vec![(0, 0), (0, 1)],
-            taken: (0..10).map(|ms| (ms * MS, 1, u32::from(ms >= 4))).collect(),
-            ..Samples::default()
-        };
+        let samples = four_and_six_samples();
         let mut stretches = vec![vec![
             stretch(0, 10 * MS, State::Running, 0),
             stretch(10 * MS, 12 * MS, State::InIo, 0),
@@ -294,12 +300,7 @@ mod tests {
 
     #[test]
     fn holds_that_ended_by_a_call_are_divided_by_their_samples() {
-        let samples = Samples {
-            locations: vec![("app.py".into(), "copy".into(), 1); 2],
-            nodes: vec![(0, 0), (0, 1)],
-            taken: (0..10).map(|ms| (ms * MS, 1, u32::from(ms >= 4))).collect(),
-            ..Samples::default()
-        };
+        let samples = four_and_six_samples();
         let threads = a_thread();
         let placed = |next| {
             let mut stretches = vec![vec![
