@@ -68,9 +68,9 @@ is_over = False
 def tick():
     while not is_over:
         time.sleep(0.001)
+base = 7 ** 200_000  # before another thread waits for it
 ticker = threading.Thread(target=tick, name="ticker")
 ticker.start()
-base = 7 ** 200_000
 try:
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)
     until = time.thread_time() + 0.2

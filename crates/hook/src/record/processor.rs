@@ -10,6 +10,10 @@
 use crate::clock;
 use std::cell::Cell;
 
+/// From so much time since the last reading on, it is read anew where a hold begins: [`ProcessorTime::starved`] takes
+/// all of that time for the hold's own. A reading in so much time costs less than a ten-thousandth of it.
+const STALE_NS: u64 = 5_000_000;
+
 /// The last reading of a thread's processor time, in nanoseconds.
 pub(super) struct ProcessorTime {
     read: Cell<u64>,
@@ -19,7 +23,7 @@ pub(super) struct ProcessorTime {
     preempted: Cell<u64>,
     /// Whether the last hold was long, and wanted: the next may be, too.
     was_wanted: Cell<bool>,
-    /// Time spent since then on anything but a long call.
+    /// Time spent since then on anything but a long call; without a reading, without end.
     since: Cell<u64>,
     /// Whether the last call was a long one.
     is_in_row: Cell<bool>,
@@ -32,7 +36,7 @@ impl ProcessorTime {
             blocked: Cell::new(None),
             preempted: Cell::new(0),
             was_wanted: Cell::new(false),
-            since: Cell::new(0),
+            since: Cell::new(u64::MAX),
             is_in_row: Cell::new(false),
         }
     }
@@ -63,6 +67,9 @@ impl ProcessorTime {
 
     /// A hold begins; `switches` reads the kernel's counts, which is worth its time only after a long hold.
     pub(super) fn at_take(&self, switches: impl FnOnce() -> (u64, u64)) {
+        if self.since.get() >= STALE_NS {
+            self.restart();
+        }
         if self.was_wanted.take() {
             let (blocked, preempted) = switches();
             self.blocked.set(Some(blocked));
@@ -96,5 +103,26 @@ impl ProcessorTime {
         self.restart();
         self.is_in_row.set(true);
         self.read.get().saturating_sub(read).saturating_sub(since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ProcessorTime;
+    use crate::clock;
+
+    const COMPUTED_NS: u64 = 20_000_000;
+
+    #[test]
+    fn what_was_computed_before_a_hold_is_not_taken_for_its_own() {
+        let time = ProcessorTime::new();
+        time.restart();
+        let before = clock::processor_time();
+        while clock::processor_time() - before < COMPUTED_NS {
+            std::hint::spin_loop();
+        }
+        time.spend(COMPUTED_NS);
+        time.at_take(|| (0, 0));
+        assert!(time.starved(COMPUTED_NS, (0, 1)) > 0);
     }
 }
