@@ -47,7 +47,7 @@ def test_few_calls_start_nothing_in_the_background(rig: "Rig") -> None:
     script = rig.script("hello", HELLO)
     for _ in range(5):
         assert rig.warm(script).stdout == b"plain\n"
-    assert calls(rig).startswith("unsnarl-calls 1 5\n")
+    assert calls(rig).startswith("unsnarl-calls 2 5\n")
     # A start opens its lock and its log before the call's own command begins.
     assert not list(rig.house.glob("*.lock"))
     assert not list(rig.house.glob("*.log"))
@@ -76,7 +76,7 @@ def test_why_says_what_calls_still_have_to_pay(rig: "Rig") -> None:
     assert f"`unsnarl warm start -- {script}`" in line
     assert f"`unsnarl warm learn -- {script}`" in line
     assert "UNSNARL_WARM_SPEND=any" in line
-    assert calls(rig).startswith("unsnarl-calls 1 3\n")  # the question is no call
+    assert calls(rig).startswith("unsnarl-calls 2 3\n")  # the question is no call
     rig.env["UNSNARL_WARM_SPEND"] = "0"
     assert b"no number of them does" in rig.verb("why", script).stdout
     rig.env["UNSNARL_WARM_FROZEN"] = "1"
@@ -92,6 +92,23 @@ def test_why_says_what_a_learned_command_still_has_to_pay(rig: "Rig") -> None:
     last = rig.verb("why", script).stdout.decode().splitlines()[-1]
     assert "its calls have not paid for one, 1 so far, about " in last
     assert f"`unsnarl warm start -- {script}` starts a server now" in last
+
+
+def test_why_says_how_many_values_split_the_servers_of_a_command(rig: "Rig") -> None:
+    del rig.env["UNSNARL_WARM_SPEND"]
+    reads = "import os\nSUM = sum(os.environ.get('JOB', '').encode())\n"  # so it is not only kept
+    (rig.directory / "bin" / "mod.py").write_text(reads)
+    script = rig.script("hello", f"import mod\n{HELLO}")
+    rig.env["JOB"] = "none"
+    assert rig.verb("learn", script).returncode == 0
+    for job in range(6):
+        rig.env["JOB"] = f"secret{job // 2}"
+        rig.warm(script)
+    rows = rig.verb("why", script).stdout.decode().splitlines()
+    [row] = [row for row in rows if " values in " in row]
+    assert row.startswith("  JOB had 3 values in 6 calls that ran plainly, about 2 calls each: ")
+    assert row.endswith("`export UNSNARL_WARM_IGNORE=JOB`")
+    assert "secret" not in calls(rig)
 
 
 def test_enough_calls_pay_for_a_server(rig: "Rig") -> None:

@@ -89,12 +89,12 @@ def test_what_is_thrown_away_before_the_time_is_up_is_paid_by_the_calls_that_cam
 def test_calls_that_come_meanwhile_end_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stem, counts = str(tmp_path / "command"), tmp_path / "command.calls"
     (tmp_path / "command.ledger").write_text("call 155\n")
-    counts.write_text("unsnarl-calls 1 60\nkey 60\n")
+    counts.write_text("unsnarl-calls 2 60\nparts\nkey 60\n")
     looks: list[int] = []
 
     def used_ms(pid: int) -> float:
         looks.append(pid)
-        counts.write_text(f"unsnarl-calls 1 {60 + len(looks)}\nkey 60\n")
+        counts.write_text(f"unsnarl-calls 2 {60 + len(looks)}\nparts\nkey 60\n")
         return 0
 
     monkeypatch.setattr(patience, "used_ms", used_ms)

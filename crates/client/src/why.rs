@@ -12,11 +12,13 @@
 //! | `served` | a worker would take the call now |
 //! | `frozen` | nothing is learned, since `UNSNARL_WARM_FROZEN` is set |
 //! | `calls COUNT MORE` | no server waits: so many calls ran plainly, and so many more pay for one, or `never` |
+//! | `varied NAME VALUES CALLS …` | these parts of keys (`key::parts`) had so many values in so many plain calls |
 //!
 //! Must never start a server, nor run the command.
 
 use crate::call::handover;
 use crate::server::against::Against;
+use crate::server::calls::Calls;
 use crate::server::economy;
 use crate::server::key;
 use crate::server::plan::Plan;
@@ -47,6 +49,8 @@ pub(crate) fn describe(words: &[Bytes], environ: &[Bytes]) -> Option<String> {
         Ok(_) if !target.names_a_program() => text += &format!("plain {}\n", Against::Lookup.words()),
         Ok(plan) => {
             text += &format!("key {}\n", plan.key_id);
+            let (calls, more) = plan.lacking(environ);
+            text += &varied(&calls);
             if plan.is_refused() {
                 text += "refused\n";
             } else if plan.is_silent() {
@@ -57,13 +61,26 @@ pub(crate) fn describe(words: &[Bytes], environ: &[Bytes]) -> Option<String> {
                 if economy::is_frozen(environ) {
                     text += "frozen\n";
                 }
-                let (calls, more) = plan.lacking(environ);
                 let more = more.map_or_else(|| "never".to_owned(), |more| more.to_string());
-                text += &format!("calls {calls} {more}\n");
+                text += &format!("calls {} {more}\n", calls.all());
             }
         }
     }
     Some(text)
+}
+
+/// Returns the line about parts of keys that had several values; nothing if none had.
+fn varied(calls: &Calls) -> String {
+    let parts = calls.varied();
+    let words: String = parts
+        .iter()
+        .map(|part| format!(" {} {} {}", part.name, part.values, part.calls))
+        .collect();
+    if words.is_empty() {
+        words
+    } else {
+        format!("varied{words}\n")
+    }
 }
 
 /// Returns why words that name a program are no Python command.

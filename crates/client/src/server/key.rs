@@ -7,6 +7,7 @@
 //! the learning run observed it.
 
 use crate::server::against::Against;
+use crate::server::calls::Part;
 use crate::server::facts::Facts;
 use crate::server::process_state::{self, Session};
 use crate::syscall::{Bytes, readlink, stat, variable};
@@ -178,6 +179,30 @@ pub(crate) fn build(target: &Target, facts: &Facts, session: Session, tty: &str,
         key.push(0);
     }
     Some(key)
+}
+
+/// Returns what of a key may differ between calls of one command: variables, and what imports ask the system for.
+pub(crate) fn parts(facts: &Facts, tty: &str, environ: &[Bytes]) -> Vec<Part> {
+    let (streams, size) = tty.split_once(':').unwrap_or((tty, ""));
+    let directory = readlink(b"/proc/self/cwd").unwrap_or_default();
+    let asked: [(bool, &[u8], &[u8]); 3] = [
+        (facts.asks_cwd, b"@directory", &directory),
+        (facts.asks_tty, b"@streams", streams.as_bytes()),
+        (facts.asks_size, b"@size", size.as_bytes()),
+    ];
+    let asked = asked.iter().filter(|(is_asked, ..)| *is_asked);
+    let ignored = variable(environ, b"UNSNARL_WARM_IGNORE").unwrap_or_default();
+    let variables = relevant(environ, facts, ignored, has_user_site(facts, environ));
+    let unset = facts.variables.iter().filter(|name| variable(environ, name).is_none());
+    asked
+        .filter_map(|(_, name, value)| Part::new(name, Some(value)))
+        .chain(
+            variables
+                .iter()
+                .filter_map(|(name, value)| Part::new(name, Some(value))),
+        )
+        .chain(unset.filter_map(|name| Part::new(name, None)))
+        .collect()
 }
 
 /// Whether the user's own packages exist: then the home directory decides which modules are found.

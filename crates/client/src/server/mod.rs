@@ -6,6 +6,7 @@
 
 pub(crate) mod account;
 pub(crate) mod against;
+pub(crate) mod calls;
 pub(crate) mod economy;
 pub(crate) mod facts;
 pub(crate) mod key;

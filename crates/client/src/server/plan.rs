@@ -6,6 +6,7 @@
 
 use super::account;
 use super::against::Against;
+use super::calls::Calls;
 use super::economy::{self, Share};
 use super::facts::Facts;
 use super::key;
@@ -112,15 +113,18 @@ impl Plan {
     /// Counts this call, which runs plainly; returns whether a server for calls like it may be paid by now.
     pub(crate) fn pays(&self, environ: &[Bytes]) -> bool {
         let file = |suffix| self.directory.file(&self.command_id, suffix);
-        let account = account::count(&file(".calls"), &file(".ledger"), &self.key_id);
+        let facts = Facts::read(&file(".rec")).unwrap_or_default();
+        let parts = key::parts(&facts, &self.tty, environ);
+        let account = account::count(&file(".calls"), &file(".ledger"), &self.key_id, &parts);
         economy::pays(&account, share(environ))
     }
 
-    /// Returns how many calls of the command ran plainly, and how many more like this one pay for a server. Counts none.
-    pub(crate) fn lacking(&self, environ: &[Bytes]) -> (u64, Option<u64>) {
+    /// Reads the calls of the command that ran plainly, and how many more like this one pay for a server. Counts none.
+    pub(crate) fn lacking(&self, environ: &[Bytes]) -> (Calls, Option<u64>) {
         let file = |suffix| self.directory.file(&self.command_id, suffix);
-        let account = account::read(&file(".calls"), &file(".ledger"), &self.key_id);
-        (account.calls, economy::lacking(&account, share(environ)))
+        let calls = Calls::read(&file(".calls"));
+        let account = account::read(&calls, &file(".ledger"), &self.key_id);
+        (calls, economy::lacking(&account, share(environ)))
     }
 
     /// Whether a learning run is needed before a server can start.
